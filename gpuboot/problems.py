@@ -1,0 +1,34 @@
+"""What a person must hear about: one problem, where it is, why, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """Something that keeps a run from starting.
+
+    + host: inventory name of the host, or "" when it concerns the whole inventory
+    + cause: what is wrong, with the value that was found
+    + remedy: what the person can do about it
+    """
+
+    host: str
+    cause: str
+    remedy: str
+
+    def __str__(self) -> str:
+        where = self.host or "inventory"
+        return f"[{where}] {self.cause}\n    remedy: {self.remedy}"
+
+
+def render(problems: Iterable[Problem]) -> str:
+    """All problems as one text for a terminal, sorted by host.
+
+    + problems: what was found; must not be empty
+    """
+    found = sorted(set(problems))
+    noun = "problem" if len(found) == 1 else "problems"
+    return "\n".join([f"{len(found)} {noun}; nothing was changed", *map(str, found)])

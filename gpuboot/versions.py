@@ -1,0 +1,158 @@
+"""The version lock, and which versions go together.
+
+`versions.toml` names what is installed by default; a site overrides keys of the same layout by
+`settings.versions` and `settings.driver.version`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from gpuboot.problems import Problem
+from gpuboot.settings import Model, Settings, SettingsError
+
+# gpu-operator release -> Kubernetes minors that NVIDIA supports it on
+# (docs.nvidia.com, gpu-operator "Platform Support")
+OPERATOR_KUBERNETES = {"26.7": range(33, 37), "26.3": range(32, 37), "25.10": range(30, 35)}
+# Kubernetes minor -> lowest containerd (containerd's RELEASES.md)
+KUBERNETES_CONTAINERD = {33: (1, 7), 34: (1, 7), 35: (2, 1), 36: (2, 2), 37: (2, 2)}
+# Driver branches that still know Maxwell, Pascal and Volta end with R580 (NVIDIA driver guide).
+LAST_LEGACY_BRANCH = 580
+
+
+class DriverLock(Model):
+    version: str
+    last_legacy: str
+
+
+class PackageLock(Model):
+    version: str
+
+
+class KubernetesLock(Model):
+    version: str
+    minor: str
+    cri_tools: str
+    cni: str
+    pause: str
+
+
+class FlannelLock(Model):
+    version: str
+    cni_plugin: str
+
+
+class HelmLock(Model):
+    version: str
+    sha256: dict[str, str]
+
+
+class ChartLock(Model):
+    """One Helm chart: `repository` is a key of `settings.mirrors.charts`."""
+
+    repository: str
+    version: str
+    sha256: str
+
+
+class Images(Model):
+    dcgm_exporter: str
+
+
+class Lock(Model):
+    """Every version this run installs, with the digests of what is downloaded as a file."""
+
+    driver: DriverLock
+    toolkit: PackageLock
+    containerd: PackageLock
+    kubernetes: KubernetesLock
+    flannel: FlannelLock
+    helm: HelmLock
+    charts: dict[str, ChartLock] = Field(min_length=1)
+    images: Images
+
+
+def lock(settings: Settings) -> Lock:
+    """The lock that holds for these settings.
+
+    Raises `SettingsError` for unknown keys and for versions that do not go together.
+    """
+    base = tomllib.loads(resources.files("gpuboot").joinpath("versions.toml").read_text())
+    merged = _merge(base, settings.versions)
+    if settings.driver.version:
+        merged = _merge(merged, {"driver": {"version": settings.driver.version}})
+    try:
+        result = Lock.model_validate(merged)
+    except ValidationError as error:
+        raise SettingsError(
+            [
+                Problem(
+                    "",
+                    f"versions.{'.'.join(map(str, item['loc']))}: {item['msg']}",
+                    "use the layout of gpuboot/versions.toml",
+                )
+                for item in error.errors()
+            ]
+        ) from None
+    problems = mismatches(result)
+    if problems:
+        raise SettingsError(problems)
+    return result
+
+
+def mismatches(chosen: Lock) -> list[Problem]:
+    """What upstream says does not work together in this lock; empty when all is well."""
+    problems = []
+    minor = parse(chosen.kubernetes.version)[1]
+    if chosen.kubernetes.minor != f"1.{minor}":
+        problems.append(
+            Problem(
+                "",
+                f"versions.kubernetes.minor is {chosen.kubernetes.minor}, but version is "
+                f"{chosen.kubernetes.version}",
+                f'set minor = "1.{minor}"',
+            )
+        )
+    operator = chosen.charts["gpu-operator"].version.lstrip("v")
+    supported = OPERATOR_KUBERNETES.get(operator.rpartition(".")[0])
+    if supported is not None and minor not in supported:
+        problems.append(
+            Problem(
+                "",
+                f"gpu-operator {operator} supports Kubernetes 1.{supported.start} to "
+                f"1.{supported.stop - 1}, not {chosen.kubernetes.version}",
+                "choose a Kubernetes version in that range, or another gpu-operator",
+            )
+        )
+    lowest = KUBERNETES_CONTAINERD.get(minor, (2, 2))
+    if parse(chosen.containerd.version)[:2] < lowest:
+        problems.append(
+            Problem(
+                "",
+                f"Kubernetes 1.{minor} needs containerd {lowest[0]}.{lowest[1]} or newer, "
+                f"not {chosen.containerd.version}",
+                "choose a newer containerd (2.3 is the long-term release)",
+            )
+        )
+    return problems
+
+
+def parse(version: str) -> tuple[int, ...]:
+    """The numbers of a version: `v1.36.6-1.1` gives (1, 36, 6). Raises ValueError without any."""
+    head = version.lstrip("v").split("-")[0].split("+")[0].split("~")[0]
+    return tuple(int(part) for part in head.split("."))
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        merged[key] = (
+            _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        )
+    return merged
