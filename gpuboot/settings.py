@@ -77,6 +77,9 @@ class Cluster(Model):
     conntrack_max_per_core: int | None = Field(
         None, ge=0, description="kube-proxy's `conntrack.maxPerCore`; 0 leaves the kernel's limit."
     )
+    init_timeout_s: int = Field(
+        240, ge=10, description="How long the first control-plane node may take to come up."
+    )
     schedule_on_control_plane: bool | None = Field(
         None, description="Workloads on control-plane nodes; default: only when there is no worker."
     )

@@ -1,0 +1,126 @@
+"""The lab as the tests see it: machines brought up once, runs of the product, what they printed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN_TIMEOUT_S = 1500
+
+
+@dataclass(frozen=True)
+class Run:
+    """One finished command: exit code, and all it printed (`text` is both streams)."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running lab, by name, driven by the commands that a person uses."""
+
+    name: str
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, argv: Sequence[str], timeout: int = RUN_TIMEOUT_S, **env: str) -> Run:
+        done = subprocess.run(
+            argv,
+            cwd=ROOT,
+            env={**os.environ, "GPUBOOT_LAB": self.name, **env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+        return Run(done.returncode, done.stdout, done.stderr)
+
+    def lab(self, *arguments: str, timeout: int = RUN_TIMEOUT_S) -> Run:
+        return self.command(["scripts/lab", *arguments], timeout)
+
+    def ssh(self, machine: str, script: str) -> str:
+        done = self.lab("ssh", "--name", self.name, machine, script)
+        assert done.code == 0, f"{machine}: {script}\n{done.text}"
+        return done.out
+
+    def kubectl(self, *arguments: str) -> str:
+        done = self.lab("kubectl", "--name", self.name, *arguments)
+        assert done.code == 0, f"kubectl {arguments}\n{done.text}"
+        return done.out
+
+    def deploy(
+        self,
+        *arguments: str,
+        inventory: str = "inventories/lab.py",
+        settings: Mapping[str, Any] | None = None,
+    ) -> Run:
+        """`pyinfra INVENTORY deploys/site.py -y`, with settings laid over the lab's."""
+        return self.command(
+            ["pyinfra", inventory, "deploys/site.py", "-y", *arguments],
+            GPUBOOT_LAB_SETTINGS=json.dumps(settings or {}),
+        )
+
+    def verify(self) -> tuple[Run, dict[str, Any]]:
+        """`gpuboot verify`, and the report it wrote."""
+        done = self.command(["gpuboot", "verify", "inventories/lab.py"])
+        return done, json.loads((ROOT / "reports/latest/verify.json").read_text())
+
+    def prometheus(self, query: str) -> list[dict[str, Any]]:
+        service = "kube-prometheus-stack-prometheus:9090"
+        path = f"/api/v1/namespaces/monitoring/services/{service}/proxy/api/v1/query?query={query}"
+        answer = json.loads(self.kubectl("get", "--raw", path))
+        assert answer["status"] == "success", answer
+        result: list[dict[str, Any]] = answer["data"]["result"]
+        return result
+
+    def snapshot(self) -> dict[str, Any]:
+        """What a run that changes nothing must leave as it was: every pod and every node."""
+        pods = json.loads(self.kubectl("get", "pods", "-A", "-o", "json"))["items"]
+        nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
+        return {
+            "pods": {
+                pod["metadata"]["uid"]: [
+                    status["restartCount"] for status in pod["status"].get("containerStatuses", [])
+                ]
+                for pod in pods
+            },
+            "ready": {
+                node["metadata"]["name"]: [
+                    condition["status"]
+                    for condition in node["status"]["conditions"]
+                    if condition["type"] == "Ready"
+                ]
+                for node in nodes
+            },
+        }
+
+
+def bring_up(name: str, *arguments: str) -> tuple[Lab, Run]:
+    lab = Lab(name)
+    return lab, lab.lab("--name", name, *arguments, timeout=3600)
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Lab]:
+    """The default lab, deployed from bare machines; taken down afterwards."""
+    Lab("test").lab("down", "--name", "test")
+    running, done = bring_up("test")
+    try:
+        assert done.code == 0, f"scripts/lab failed\n{done.text[-8000:]}"
+        yield running
+    finally:
+        if "GPUBOOT_KEEP_LAB" not in os.environ:
+            running.lab("down", "--name", "test")

@@ -1,0 +1,13 @@
+"""The lab, logged in to as a user who may not sudo."""
+
+import runpy
+
+_lab = runpy.run_path("inventories/lab.py")
+
+
+def _as_nosudo(hosts):
+    return [(name, {**data, "ssh_user": "nosudo", "_sudo": True}) for name, data in hosts]
+
+
+control_plane = _as_nosudo(_lab["control_plane"])
+workers = _as_nosudo(_lab["workers"])

@@ -1,0 +1,145 @@
+"""What bad input and faults get: a clear message with the remedy, exit code 1, nothing disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.e2e.conftest import Lab, Run, bring_up
+
+pytestmark = pytest.mark.lab
+
+
+@contextmanager
+def undisturbed(lab: Lab) -> Iterator[None]:
+    before = lab.snapshot()
+    yield
+    assert lab.snapshot() == before
+
+
+def refused(done: Run, *parts: str) -> None:
+    """The run failed, and said all of `parts` and a remedy."""
+    assert done.code == 1, done.text[-4000:]
+    missing = [part for part in (*parts, "remedy") if part not in done.text]
+    assert not missing, f"not said: {missing}\n{done.text[-4000:]}"
+
+
+@pytest.mark.parametrize(
+    ("inventory", "said"),
+    [
+        ("silent", ["gpu9", "does not answer"]),
+        ("nosudo", ["gpu1", "gpu2", "cp1", "sudo"]),
+        ("promise", ["gpu1", "gpu2", "promises 3", "promises 5"]),
+    ],
+)
+def test_a_wrong_inventory(lab: Lab, inventory: str, said: list[str]) -> None:
+    with undisturbed(lab):
+        refused(lab.deploy(inventory=f"tests/e2e/inventories/{inventory}/lab.py"), *said)
+
+
+def test_an_unsupported_system(lab: Lab) -> None:
+    lab.ssh("gpu2", "cp /etc/os-release /root/os-release; sed -i s/12/11/ /etc/os-release")
+    try:
+        with undisturbed(lab):
+            refused(lab.deploy(), "gpu2", "Debian", "11")
+    finally:
+        lab.ssh("gpu2", "cat /root/os-release > /etc/os-release")
+
+
+def test_all_wrong_settings_at_once(lab: Lab) -> None:
+    wrong = {
+        "cluster": {"pod_cidr": "10.96.0.0/16", "nmae": "x"},
+        "driver": {"version": "latest"},
+    }
+    with undisturbed(lab):
+        refused(lab.deploy(settings=wrong), "cluster.nmae", "driver.version")
+
+
+def test_a_driver_that_does_not_exist(lab: Lab) -> None:
+    with undisturbed(lab):
+        refused(
+            lab.deploy(settings={"driver": {"version": "595.11.11"}}),
+            "595.11.11",
+            "595.91.07",
+        )
+
+
+def test_the_mirror_down(lab: Lab) -> None:
+    assert lab.lab("mirror", "--name", lab.name, "stop").code == 0
+    try:
+        with undisturbed(lab):
+            refused(lab.deploy(), "mirror.lab")
+    finally:
+        assert lab.lab("mirror", "--name", lab.name, "start").code == 0
+
+
+def test_a_repository_signed_by_the_wrong_key(lab: Lab) -> None:
+    # Only a node that has to fetch asks the repository: let one forget what it fetched.
+    lab.ssh("gpu1", "rm -f /etc/apt/sources.list.d/cuda* /etc/apt/keyrings/cuda* ")
+    assert lab.lab("mirror", "--name", lab.name, "missign", "cuda").code == 0
+    try:
+        with undisturbed(lab):
+            refused(lab.deploy(), "gpu1", "key")
+    finally:
+        assert lab.lab("mirror", "--name", lab.name, "restore").code == 0
+    done = lab.deploy()
+    assert done.code == 0, done.text[-4000:]
+
+
+def test_a_download_with_a_bad_digest(lab: Lab) -> None:
+    lab.ssh("cp1", "rm -f /usr/local/bin/helm; rm -rf /var/cache/gpuboot")
+    assert lab.lab("mirror", "--name", lab.name, "corrupt", "helm").code == 0
+    try:
+        with undisturbed(lab):
+            refused(lab.deploy(), "cp1", "sha256")
+        assert lab.ssh("cp1", "test -e /usr/local/bin/helm || echo absent").strip() == "absent"
+    finally:
+        assert lab.lab("mirror", "--name", lab.name, "restore").code == 0
+    done = lab.deploy()
+    assert done.code == 0, done.text[-4000:]
+
+
+def test_a_containerd_configuration_that_does_not_parse_is_rolled_back(lab: Lab) -> None:
+    foreign = "/etc/containerd/conf.d/50-site.toml"
+    config = "sha256sum /etc/containerd/config.toml"
+    before = lab.ssh("gpu1", config)
+    lab.ssh("gpu1", f"printf 'version = [broken' > {foreign}")
+    try:
+        with undisturbed(lab):
+            # another option makes the run want to write the file anew
+            refused(
+                lab.deploy(settings={"runtime": {"disable_hugetlb_controller": False}}),
+                "gpu1",
+                "containerd",
+            )
+        assert lab.ssh("gpu1", config) == before
+        assert lab.ssh("gpu1", "systemctl is-active containerd").strip() == "active"
+    finally:
+        lab.ssh("gpu1", f"rm -f {foreign}")
+    done = lab.deploy()
+    assert done.code == 0, done.text[-4000:]
+
+
+def test_a_kubeadm_init_that_fails_halfway_is_finished_by_a_re_run() -> None:
+    Lab("test-single").lab("down", "--name", "test-single")
+    lab, done = bring_up("test-single", "--single", "--no-deploy")
+    try:
+        assert done.code == 0, done.text[-4000:]
+        # An etcd port that is taken lets kubeadm write its certificates and manifests, and fails.
+        lab.ssh(
+            "node1",
+            "systemd-run --unit=squatter --collect sh -c "
+            "'while :; do pkill -x etcd; sleep 0.2; done'",
+        )
+        failed = lab.deploy(settings={"cluster": {"init_timeout_s": 40}})
+        refused(failed, "node1", "kubeadm")
+        assert "started" in lab.ssh("node1", "test -e /etc/kubernetes/manifests && echo started")
+        lab.ssh("node1", "systemctl stop squatter")
+        finished = lab.deploy()
+        assert finished.code == 0, finished.text[-6000:]
+        assert lab.snapshot()["ready"] == {"node1": ["True"]}
+        assert "proven" in finished.text
+    finally:
+        lab.lab("down", "--name", "test-single")

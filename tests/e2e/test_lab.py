@@ -1,0 +1,132 @@
+"""From bare machines to proven GPUs, and a second run that finds nothing to do."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+
+import pytest
+
+from tests.e2e.conftest import ROOT, Lab
+
+pytestmark = pytest.mark.lab
+
+HOLDER = """
+apiVersion: v1
+kind: Pod
+metadata: {name: holder, namespace: default}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: main
+    image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
+    command: [sh, -c, "nvidia-smi -L; sleep 3600"]
+    resources: {limits: {nvidia.com/gpu: 1}}
+"""
+
+
+def test_every_gpu_is_proven_at_every_link(lab: Lab) -> None:
+    report = json.loads((ROOT / "reports/latest/verify.json").read_text())
+    assert report["verdict"] == "proven", report
+    proven = {(item["node"], item["gpu_uuid"]) for item in report["findings"] if item["gpu_uuid"]}
+    assert Counter(node for node, _ in proven) == {"gpu1": 2, "gpu2": 4}
+    assert {item["status"] for item in report["findings"]} == {"pass"}
+
+
+def test_all_reports_are_there(lab: Lab) -> None:
+    latest = ROOT / "reports/latest"
+    assert {path.name for path in latest.iterdir()} >= {
+        "run.json",
+        "verify.json",
+        "verify.xml",
+        "verify.html",
+    }
+
+
+def test_three_nodes_are_ready(lab: Lab) -> None:
+    assert lab.snapshot()["ready"] == {"cp1": ["True"], "gpu1": ["True"], "gpu2": ["True"]}
+
+
+def test_prometheus_sees_one_gpu_target_a_node_and_no_red_one(lab: Lab) -> None:
+    gpu_nodes = [r["metric"]["node"] for r in lab.prometheus('up{job=~".*dcgm-exporter"}==1')]
+    assert sorted(gpu_nodes) == ["gpu1", "gpu2"]
+    assert lab.prometheus("up==0") == []
+
+
+def test_second_run_changes_nothing_while_a_pod_holds_a_gpu(lab: Lab) -> None:
+    lab.ssh("cp1", f"cat > /root/holder.yaml <<'EOF'\n{HOLDER}\nEOF\n")
+    lab.kubectl("apply", "-f", "/root/holder.yaml")
+    try:
+        lab.kubectl("wait", "--for=condition=Ready", "pod/holder", "--timeout=60s")
+        before = lab.snapshot()
+        done = lab.deploy("--json")
+        assert done.code == 0, done.text[-6000:]
+        totals = json.loads(done.out)["results"]["totals"]
+        assert totals["success"] == 0, done.out
+        assert totals["error"] == 0
+        assert lab.snapshot() == before
+    finally:
+        lab.kubectl("delete", "pod", "holder", "--now")
+
+
+def test_a_lost_gpu_is_named_with_node_link_and_remedy(lab: Lab) -> None:
+    assert lab.lab("fault", "--name", lab.name, "gpu1", "set", "1", "lost", "1").code == 0
+    try:
+        done, report = lab.verify()
+        assert done.code == 1, done.text[-6000:]
+        failed = [item for item in report["findings"] if item["status"] == "fail"]
+        assert {item["node"] for item in failed} == {"gpu1"}
+        assert all(item["remedy"] for item in failed)
+        lost = f"GPU-{_seed(lab, 'gpu1')}-5157-4c6c-8abc-000000000001"
+        assert lost in done.text
+        assert lost in {item["gpu_uuid"] for item in failed}
+    finally:
+        assert lab.lab("fault", "--name", lab.name, "gpu1", "clear").code == 0
+        _restart_gpu_pods(lab)
+    _until_proven(lab)
+
+
+def test_a_stopped_exporter_is_named(lab: Lab) -> None:
+    label = "nvidia.com/gpu.deploy.dcgm-exporter"
+    lab.kubectl("label", "node", "gpu2", f"{label}=paused", "--overwrite")
+    try:
+        done, report = lab.verify()
+        assert done.code == 1, done.text[-6000:]
+        failed = [item for item in report["findings"] if item["status"] == "fail"]
+        assert "gpu2" in {item["node"] for item in failed}
+        assert any("exporter" in item["link"] + item["detail"] for item in failed)
+        assert all(item["remedy"] for item in failed)
+    finally:
+        lab.kubectl("label", "node", "gpu2", f"{label}=true", "--overwrite")
+    _until_proven(lab)
+
+
+def _seed(lab: Lab, machine: str) -> str:
+    listed = lab.ssh(machine, "grep -m1 uuid_seed /var/lib/gpu-sim/hardware.conf")
+    return f"{int(listed.split('=')[1].strip(), 0):08x}"
+
+
+def _restart_gpu_pods(lab: Lab) -> None:
+    """The device plugin takes a GPU back only when its pod starts anew."""
+    lab.kubectl(
+        "-n", "gpu-operator", "rollout", "restart", "daemonset/nvidia-device-plugin-daemonset"
+    )
+    lab.kubectl(
+        "-n",
+        "gpu-operator",
+        "rollout",
+        "status",
+        "daemonset/nvidia-device-plugin-daemonset",
+        "--timeout=120s",
+    )
+
+
+def _until_proven(lab: Lab, tries: int = 4) -> None:
+    for attempt in range(tries):
+        done, _ = lab.verify()
+        if done.code == 0:
+            return
+        time.sleep(5 * attempt)
+    pytest.fail(done.text[-6000:])
