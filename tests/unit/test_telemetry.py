@@ -1,0 +1,78 @@
+"""The field table and the collectors file made from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuboot import telemetry
+from gpuboot.telemetry import BY_NAME, FIELDS, UnknownField, collectors_csv, parse_collectors
+
+# dcgm-exporter's etc/default-counters.csv at 4.6.0-4.8.3: what is on without a file of ours
+EXPORTER_DEFAULTS = 26
+
+
+def test_names_and_ids_are_unique() -> None:
+    ids = [field.id for field in FIELDS if field.id is not None]
+    assert len(BY_NAME) == len(FIELDS)
+    assert len(ids) == len(set(ids))
+
+
+def test_only_the_exporter_s_own_metrics_have_no_id() -> None:
+    for field in FIELDS:
+        assert (field.id is None) == field.name.startswith("DCGM_EXP_"), field.name
+
+
+@pytest.mark.parametrize(
+    ("name", "id_", "unit"),
+    [
+        ("DCGM_FI_DEV_GPU_TEMP", 150, "°C"),
+        ("DCGM_FI_DEV_POWER_USAGE", 155, "W"),
+        ("DCGM_FI_DEV_GPU_TEMP_LIMIT", 153, "°C"),
+        ("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", 112, "bitmask"),
+        ("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 164, "W"),
+        ("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", 310, ""),
+        ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 311, ""),
+        ("DCGM_FI_PROF_SM_ACTIVE", 1002, "ratio"),
+    ],
+)
+def test_fields_that_guides_get_wrong(name: str, id_: int, unit: str) -> None:
+    assert (BY_NAME[name].id, BY_NAME[name].unit) == (id_, unit)
+
+
+def test_default_file_is_one_the_exporter_accepts() -> None:
+    parsed = parse_collectors(collectors_csv())
+    assert len(telemetry.UPSTREAM) == EXPORTER_DEFAULTS
+    assert list(parsed) == [field.name for field in FIELDS if field.default]
+    assert parsed["DCGM_FI_DRIVER_VERSION"] == "label"
+    assert parsed["DCGM_EXP_XID_ERRORS_TOTAL"] == "counter"
+
+
+def test_every_field_at_once_is_accepted_too() -> None:
+    assert parse_collectors(collectors_csv(list(BY_NAME))) == {f.name: f.kind for f in FIELDS}
+
+
+def test_extra_fields_are_added_once() -> None:
+    extra = ["DCGM_FI_DEV_FAN_SPEED", "DCGM_FI_DEV_FAN_SPEED", "DCGM_FI_DEV_GPU_TEMP"]
+    parsed = parse_collectors(collectors_csv(extra))
+    assert set(parsed) - set(parse_collectors(collectors_csv())) == {"DCGM_FI_DEV_FAN_SPEED"}
+
+
+def test_unknown_field_names_the_nearest() -> None:
+    with pytest.raises(UnknownField, match="did you mean DCGM_FI_PROF_SM_OCCUPANCY"):
+        collectors_csv(["DCGM_FI_DEV_SM_OCCUPANCY"])
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("DCGM_FI_DEV_GPU_TEMP, gauge, hot, very", "4 columns"),
+        ("DCGM_FI_DEV_GPU_TEMP, gauge", "2 columns"),
+        ("DCGM_FI_DEV_GPU_TEMP, meter, hot", "unknown type"),
+        ('DCGM_FI_DEV_GPU_TEMP, gauge, "hot"', "quote"),
+        ("temperature, gauge, hot", "no field name"),
+        ("DCGM_FI_DEV_GPU_TEMP, gauge, a\nDCGM_FI_DEV_GPU_TEMP, gauge, b", "there twice"),
+    ],
+)
+def test_what_stops_the_exporter_is_refused(line: str, cause: str) -> None:
+    with pytest.raises(ValueError, match=cause):
+        parse_collectors(line)
