@@ -1,4 +1,4 @@
-"""What bad input and faults get: a clear message with the remedy, exit code 1, nothing disturbed."""
+"""What bad input and faults get: a clear message with the remedy, exit code 1, no disturbance."""
 
 from __future__ import annotations
 

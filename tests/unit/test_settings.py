@@ -1,0 +1,65 @@
+"""Settings: defaults are complete, and every mistake is named at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuboot import settings, versions
+
+
+def problems(data: dict[str, Any]) -> list[str]:
+    with pytest.raises(settings.SettingsError) as caught:
+        versions.lock(settings.load(data))
+    return [problem.cause for problem in caught.value.problems]
+
+
+def test_an_empty_dict_is_a_complete_answer() -> None:
+    assert versions.lock(settings.load({})).kubernetes.minor == "1.36"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"clutser": {}}, "unknown setting clutser"),
+        ({"cluster": {"pod_cidr": "10.0.0.0/33"}}, "cluster.pod_cidr"),
+        ({"cluster": {"pod_cidr": "10.96.0.0/16"}}, "overlaps cluster.service_cidr"),
+        ({"driver": {"version": "latest"}}, "driver.version"),
+        ({"runtime": {"mode": "docker"}}, "runtime.mode"),
+        ({"gpu_operator": {"enabled": False}}, "exporter.kind"),
+        ({"mirrors": {"images": {"nvcr.io": "mirror/nvcr"}}}, "mirrors.images.nvcr.io"),
+        ({"versions": {"kubernetes": {"version": "1.37.2"}}}, "minor"),
+        ({"versions": {"containerd": {"version": "1.7.34"}}}, "containerd 2.2 or newer"),
+        ({"versions": {"kubernetez": {}, "driver": {"vers": "1"}}}, "versions.kubernetez"),
+        (
+            {"versions": {"kubernetes": {"version": "1.37.2", "minor": "1.37"}}},
+            "gpu-operator 26.7.0 supports Kubernetes 1.33 to 1.36",
+        ),
+    ],
+)
+def test_a_mistake_is_named(data: dict[str, Any], said: str) -> None:
+    assert any(said in cause for cause in problems(data)), problems(data)
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    found = problems({"x": 1, "cluster": {"y": 2, "name": "Not A Label"}})
+    assert len(found) == 3
+
+
+def test_a_password_is_never_in_the_message() -> None:
+    with pytest.raises(settings.SettingsError) as caught:
+        settings.load({"grafana_password": ["hunter2"]})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_overrides_merge_into_the_lock() -> None:
+    chosen = versions.lock(settings.load({"versions": {"kubernetes": {"version": "1.36.3"}}}))
+    assert chosen.kubernetes.version == "1.36.3"
+    assert chosen.kubernetes.pause == "3.10.2"
+
+
+def test_the_driver_setting_overrides_the_lock() -> None:
+    assert versions.lock(settings.load({"driver": {"version": "595.71.05"}})).driver.version == (
+        "595.71.05"
+    )
