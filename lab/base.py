@@ -1,0 +1,240 @@
+"""The root file system every machine starts from, and the Debian packages its mirror offers.
+
+The base resembles a minimal cloud server: Debian 12, systemd, OpenSSH and little else. It has no
+apt sources of its own; a machine gets the mirror as its only one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from lab.debs import write_atomically
+from lab.state import LabError, cache_dir, lock
+
+Progress = Callable[[str], None]
+
+SUITE = "bookworm"
+ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+USERS = ("admin", "nosudo")  # admin may use sudo without a password, nosudo may not at all
+NSPAWN_DIR = Path(__file__).parent / "nspawn"
+
+# What the base holds beyond debootstrap's minbase. Left out on purpose, so that the product has
+# to install them: pciutils, conntrack, socat, ethtool, iptables, chrony.
+INCLUDE = (
+    "systemd,systemd-sysv,dbus,libpam-systemd,openssh-server,iproute2,iputils-ping,sudo,kmod,"
+    "procps,udev,gnupg,ca-certificates,curl,less,cron"
+)
+
+# What the mirror offers (with everything these depend on).
+MIRRORED = tuple(
+    """
+    apparmor apt-utils bash-completion bsdextrautils chrony conntrack curl dkms ebtables ethtool
+    gnupg gpg ipset iptables ipvsadm jq kmod libseccomp2 lsb-release lsof mokutil mount nfs-common
+    nftables nvme-cli openssl parted pciutils psmisc python3-minimal rsync socat
+    software-properties-common strace tar tcpdump unattended-upgrades util-linux xz-utils zstd
+    """.split()  # noqa: SIM905 - a list of forty quoted names is no better
+)
+
+
+def image_dir(store_name: str) -> Path:
+    return cache_dir() / "store" / store_name
+
+
+def digest(*parts: str | bytes) -> str:
+    """The first 12 hex digits of a SHA-256 over `parts`: the key of a folder in the store."""
+    value = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        value.update(str(len(data)).encode() + b":" + data)
+    return value.hexdigest()[:12]
+
+
+def stored(name: str, make: Callable[[Path], None]) -> Path:
+    """The store's folder `name`, made by `make(temporary folder)` when it is missing.
+
+    A folder in the store is complete: it is renamed into place when `make` returns.
+    """
+    target = image_dir(name)
+    with lock(f"store-{name}"):
+        if target.exists():
+            return target
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part = target.parent / f".tmp-{name}-{os.getpid()}"
+        if part.exists():
+            shutil.rmtree(part)
+        part.mkdir()
+        try:
+            make(part)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+        part.rename(target)
+    return target
+
+
+def base_root(progress: Progress) -> Path:
+    """The base root file system in the store; debootstrap makes it the first time (1-3 min)."""
+    recipe = (Path(__file__).read_bytes(), *(f.read_bytes() for f in sorted(NSPAWN_DIR.iterdir())))
+    key = digest(SUITE, INCLUDE, *recipe)
+    return stored(f"base-{key}", lambda part: _bootstrap(part / "root", progress)) / "root"
+
+
+def _bootstrap(root: Path, progress: Progress) -> None:
+    debootstrapped = stored(
+        f"debootstrap-{digest(SUITE, INCLUDE)}", lambda part: _debootstrap(part / "root", progress)
+    )
+    run(["cp", "-a", "--reflink=auto", str(debootstrapped / "root"), str(root)])
+    _customise(root)
+
+
+def _debootstrap(root: Path, progress: Progress) -> None:
+    started = time.monotonic()
+    progress(f"base system: debootstrap {SUITE} (1-3 minutes)")
+    command = ["debootstrap", "--variant=minbase", f"--include={INCLUDE}"]
+    command += [f"--keyring={ARCHIVE_KEYRING}", SUITE, str(root), debian_mirrors()[0]]
+    try:
+        run(command, log=cache_dir() / "debootstrap.log")
+    finally:
+        _unmount_below(root)
+    for name in ("var/cache/apt/archives", "var/lib/apt/lists"):
+        shutil.rmtree(root / name)
+        (root / name / "partial").mkdir(parents=True)
+    progress(f"base system: made in {time.monotonic() - started:.0f} s")
+
+
+def _unmount_below(root: Path) -> None:
+    # debootstrap leaves /proc mounted in the target when it is interrupted
+    mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
+    for mount in reversed([m for m in mounts if m.startswith(f"{root}/")]):
+        run(["umount", mount])
+
+
+def _customise(root: Path) -> None:
+    own = [root / name for name in ("etc/apt/sources.list", "etc/hostname", "etc/resolv.conf")]
+    for path in [*own, *(root / "etc/ssh").glob("ssh_host_*")]:
+        path.unlink(missing_ok=True)
+    (root / "etc/machine-id").write_text("")
+    for user in USERS:
+        run(["chroot", str(root), "useradd", "--create-home", "--shell", "/bin/bash", user])
+    sudoers = root / "etc/sudoers.d/admin"
+    sudoers.write_text("admin ALL=(ALL) NOPASSWD: ALL\n")
+    sudoers.chmod(0o440)
+    system_conf = root / "etc/systemd/system.conf.d/10-lab.conf"
+    system_conf.parent.mkdir(parents=True, exist_ok=True)
+    # container scopes ignore TERM: without this each reboot of a machine with pods takes 90 s
+    system_conf.write_text("[Manager]\nDefaultTimeoutStopSec=10s\n")
+    units = ["systemd-networkd.service", "ssh.service"]
+    for unit in NSPAWN_DIR.glob("*.service"):
+        shutil.copyfile(unit, root / "etc/systemd/system" / unit.name)
+        units.append(unit.name)
+    run(["systemctl", f"--root={root}", "enable", *units])
+
+
+def debian_mirrors() -> list[str]:
+    """URIs of the Debian archive, from the host's own apt sources where it is a Debian."""
+    found: list[str] = []
+    sources = Path("/etc/apt")
+    files = [sources / "sources.list", *sorted((sources / "sources.list.d").glob("*"))]
+    for path in (file for file in files if file.is_file()):
+        found += re.findall(r"(https?://\S+/debian)/?(?=\s|$)", path.read_text())
+    return list(dict.fromkeys(found))
+
+
+def mirrored_debs(base: Path, names: Iterable[str], progress: Progress) -> list[Path]:
+    """Archives of the Debian packages `names` and of all they need beyond what `base` has."""
+    wanted = sorted(set(names))
+    status = (base / "var/lib/dpkg/status").read_bytes()
+    key = digest(SUITE, " ".join(wanted), status)
+    folder = stored(f"debian-{key}", lambda part: _download(part, base, wanted, progress))
+    return sorted(folder.glob("*.deb"))
+
+
+def fetch_deb(name: str, progress: Progress) -> Path:
+    """The newest archive of one Debian package, without what it depends on."""
+
+    def make(part: Path) -> None:
+        options = _apt_options(part / "apt", part / "status", progress)
+        run(["apt-get", *options, "download", name], cwd=part)
+        shutil.rmtree(part / "apt")
+
+    folder = stored(f"debian-{name}-{digest(SUITE, name)}", make)
+    return next(folder.glob("*.deb"))
+
+
+def _download(part: Path, base: Path, names: list[str], progress: Progress) -> None:
+    progress(f"Debian packages for the mirror: {len(names)} and what they need")
+    apt = part / "apt"
+    options = _apt_options(apt, base / "var/lib/dpkg/status", progress)
+    # Every package on its own: two of them may conflict, and each must be installable.
+    for name in names:
+        command = ["apt-get", *options, "install", "--download-only", "--yes", name]
+        run([*command[:-1], "--no-install-recommends", name], log=part / "log")
+    for deb in (apt / "archives").glob("*.deb"):
+        # apt writes the colon of an epoch as %3a
+        deb.rename(part / re.sub(r"_\d+%3a", "_", deb.name))
+    shutil.rmtree(apt)
+    progress(f"Debian packages for the mirror: {len(list(part.glob('*.deb')))} archives")
+
+
+def _apt_options(folder: Path, status: Path, progress: Progress) -> list[str]:
+    """apt options for resolving against `status` in `folder`, with the host's way to the net."""
+    for name in ("lists/partial", "archives/partial", "etc", "parts"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    if not status.exists():
+        status.write_text("")
+    archive = debian_mirrors()[0]
+    security = archive.removesuffix("/debian") + "/debian-security"
+    signed = f"[signed-by={ARCHIVE_KEYRING}]"
+    lines = [f"deb {signed} {archive} {SUITE} main", f"deb {signed} {archive} {SUITE}-updates main"]
+    lines.append(f"deb {signed} {security} {SUITE}-security main")
+    write_atomically(folder / "sources.list", ("\n".join(lines) + "\n").encode())
+    settings = {
+        "Dir::State::status": status,
+        "Dir::State::lists": folder / "lists",
+        "Dir::State::extended_states": folder / "extended_states",
+        "Dir::Cache::archives": folder / "archives",
+        "Dir::Cache::pkgcache": "",
+        "Dir::Cache::srcpkgcache": "",
+        "Dir::Etc::sourcelist": folder / "sources.list",
+        "Dir::Etc::sourceparts": folder / "parts",
+        "Dir::Etc::preferences": folder / "preferences",
+        "Dir::Etc::preferencesparts": folder / "parts",
+        "APT::Architecture": "amd64",
+        "APT::Architectures": "amd64",
+        "APT::Sandbox::User": "root",
+        "APT::Update::Post-Invoke-Success": "",
+        "Debug::NoLocking": "true",
+    }
+    options = [f"-o{key}={value}" for key, value in settings.items()]
+    run(["apt-get", *options, "-q", "update"], log=folder / "log")
+    return options
+
+
+def run(
+    command: list[str], *, cwd: Path | None = None, log: Path | None = None, stdin: str = ""
+) -> str:
+    """Run a host command and return its output; `LabError` with its last lines when it fails."""
+    done = subprocess.run(
+        command,
+        cwd=cwd,
+        input=stdin,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
+    )
+    if log is not None:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        with log.open("a") as stream:
+            stream.write(f"$ {' '.join(command)}\n{done.stdout}")
+    if done.returncode != 0:
+        tail = "\n".join(done.stdout.strip().splitlines()[-12:])
+        raise LabError(f"{' '.join(command[:3])} … failed with status {done.returncode}:\n{tail}")
+    return done.stdout

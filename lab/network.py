@@ -1,0 +1,155 @@
+"""The host's side of a lab: bridge, firewall table, kernel settings. `down` undoes all of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+from lab.base import run
+from lab.debs import write_atomically
+from lab.state import Lab, labs, state_dir
+
+# Settings that are not per namespace and that the kubelet, systemd-sysctl or the product change
+# inside a machine. Their values are kept before the first lab and put back after the last.
+_SYSCTLS = (
+    "fs/aio-max-nr",
+    "fs/file-max",
+    "fs/inotify/max_queued_events",
+    "fs/inotify/max_user_instances",
+    "fs/inotify/max_user_watches",
+    "fs/nr_open",
+    "fs/protected_fifos",
+    "fs/protected_hardlinks",
+    "fs/protected_regular",
+    "fs/protected_symlinks",
+    "fs/suid_dumpable",
+    "kernel/core_pattern",
+    "kernel/core_uses_pid",
+    "kernel/dmesg_restrict",
+    "kernel/keys/root_maxbytes",
+    "kernel/keys/root_maxkeys",
+    "kernel/kptr_restrict",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "kernel/pid_max",
+    "kernel/printk",
+    "kernel/sysrq",
+    "kernel/threads-max",
+    "kernel/unprivileged_bpf_disabled",
+    "vm/max_map_count",
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "vm/swappiness",
+)
+
+
+def up(lab: Lab) -> None:
+    """Make the lab's bridge and firewall table, and keep the host's kernel settings."""
+    _keep_sysctls()
+    if not is_up(lab):
+        run(["ip", "link", "add", lab.bridge, "type", "bridge"])
+    addresses = run(["ip", "-4", "-o", "address", "show", "dev", lab.bridge])
+    if lab.host_address not in addresses:
+        run(["ip", "address", "add", f"{lab.host_address}/24", "dev", lab.bridge])
+    run(["ip", "link", "set", lab.bridge, "up"])
+    run(["nft", "-f", "-"], stdin=_table(lab))
+    if _docker_user("-C", lab) == 1:
+        _docker_user("-I", lab)
+
+
+def is_up(lab: Lab) -> bool:
+    """Whether the lab's bridge exists."""
+    return Path(f"/sys/class/net/{lab.bridge}").exists()
+
+
+def down(lab: Lab) -> None:
+    """Remove the lab's bridge and firewall table; with the last lab, restore kernel settings."""
+    if _docker_user("-C", lab) == 0:
+        _docker_user("-D", lab)
+    # "add" first: deleting a table that is not there is an error
+    run(["nft", "-f", "-"], stdin=f"add table inet {_name(lab)}\ndelete table inet {_name(lab)}\n")
+    if is_up(lab):
+        run(["ip", "link", "delete", lab.bridge])
+    if not any(other != lab and is_up(other) for other in labs()):
+        restore_sysctls()
+
+
+def _name(lab: Lab) -> str:
+    return f"gpuboot_{lab.index}"
+
+
+def _table(lab: Lab) -> str:
+    """No machine gets out: not through the host, nor to the host but for the mirror and ping.
+
+    Rejected, not dropped, so that a name look-up or a wrong address fails at once.
+    """
+    name, bridge = _name(lab), lab.bridge
+    return f"""
+add table inet {name}
+delete table inet {name}
+table inet {name} {{
+  chain forward {{
+    type filter hook forward priority filter - 10; policy accept;
+    iifname "{bridge}" oifname != "{bridge}" reject
+    iifname != "{bridge}" oifname "{bridge}" reject
+  }}
+  chain input {{
+    type filter hook input priority filter - 10; policy accept;
+    iifname != "{bridge}" accept
+    ct state established,related accept
+    ip daddr {lab.host_address} tcp dport 443 accept
+    ip protocol icmp accept
+    icmpv6 type {{ nd-neighbor-solicit, nd-neighbor-advert, mld-listener-query }} accept
+    reject
+  }}
+}}
+"""
+
+
+def _docker_user(action: str, lab: Lab) -> int | None:
+    """Docker drops what bridges forward, even within one bridge: its user chain lets ours pass.
+
+    Returns iptables' exit status; None where there is no such chain.
+    """
+    if shutil.which("iptables") is None:
+        return None
+    listed = subprocess.run(["iptables", "-n", "-L", "DOCKER-USER"], capture_output=True)
+    if listed.returncode != 0:
+        return None
+    rule = ["-i", lab.bridge, "-o", lab.bridge, "-j", "ACCEPT"]
+    command = ["iptables", action, "DOCKER-USER", *rule]
+    return subprocess.run(command, capture_output=True).returncode
+
+
+def _kept() -> Path:
+    return state_dir() / "host-sysctl.json"
+
+
+def _keep_sysctls() -> None:
+    if _kept().exists():
+        return
+    values = {}
+    for key in _SYSCTLS:
+        path = Path("/proc/sys") / key
+        if path.exists():
+            values[key] = path.read_text().strip()
+    _kept().parent.mkdir(parents=True, exist_ok=True)
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    kept = {"boot_id": boot, "values": values}
+    write_atomically(_kept(), (json.dumps(kept, indent=2) + "\n").encode())
+
+
+def restore_sysctls() -> None:
+    """Put back the kernel settings that machines changed, and forget them."""
+    if not _kept().exists():
+        return
+    kept = json.loads(_kept().read_text())
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    if kept["boot_id"] == boot:  # after a reboot of the host there is nothing to put back
+        for key, value in kept["values"].items():
+            path = Path("/proc/sys") / key
+            if path.read_text().strip() != value:
+                path.write_text(value)
+    _kept().unlink()

@@ -1,0 +1,258 @@
+"""What the lab remembers: labs, their machines and addresses, and whether they still run.
+
+`lab.json` in each lab's folder is the interface to `inventories/lab.py`. It holds what was
+planned; what runs is asked of the kernel each time, so a reboot of the host needs no clean-up
+of state.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+Role = Literal["control_plane", "worker"]
+
+MIRROR_NAME = "mirror.lab"
+MIRROR_URL = f"https://{MIRROR_NAME}"
+_NAME = re.compile(r"^[a-z][a-z0-9-]{0,19}$")
+_MAX_LABS = 200
+
+
+class LabError(RuntimeError):
+    """The lab cannot do what was asked. The text tells what is wrong and what to do."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One machine of a lab. `number` is the last octet of its address; `gpus` are simulated."""
+
+    name: str
+    address: str
+    gpus: int
+    role: Role
+
+    @property
+    def number(self) -> int:
+        return int(self.address.rsplit(".", 1)[1])
+
+
+@dataclass(frozen=True)
+class Lab:
+    """One lab: a private network, a mirror on its host side, and machines."""
+
+    name: str
+    index: int
+    machines: tuple[Machine, ...]
+
+    @property
+    def subnet(self) -> str:
+        return f"10.77.{self.index}.0/24"
+
+    @property
+    def host_address(self) -> str:
+        """The host's address on the bridge; the mirror listens there."""
+        return f"10.77.{self.index}.1"
+
+    @property
+    def bridge(self) -> str:
+        return f"gblab{self.index}"
+
+    @property
+    def folder(self) -> Path:
+        return labs_dir() / self.name
+
+    @property
+    def ssh_key(self) -> Path:
+        return self.folder / "ssh" / "id_ed25519"
+
+    @property
+    def known_hosts(self) -> Path:
+        return self.folder / "ssh" / "known_hosts"
+
+    @property
+    def ca(self) -> Path:
+        """The lab CA's certificate (PEM) that signs the mirror's."""
+        return self.folder / "ca.crt"
+
+    @property
+    def docroot(self) -> Path:
+        return self.folder / "mirror"
+
+    def machine_dir(self, machine: Machine) -> Path:
+        return self.folder / "machines" / machine.name
+
+    def root(self, machine: Machine) -> Path:
+        """The machine's root file system."""
+        return self.machine_dir(machine) / "root"
+
+    def unit(self, part: str) -> str:
+        """Name of a machine or service of this lab that is unique on the host."""
+        return f"gb{self.index}-{part}"
+
+    def seed(self, machine: Machine) -> int:
+        """Seed of the machine's GPU UUIDs: different for each machine of each lab."""
+        return 0x51AA0000 + 0x100 * self.index + machine.number
+
+    def get(self, name: str) -> Machine:
+        """The machine called `name`. Raises `LabError` with the names there are."""
+        for machine in self.machines:
+            if machine.name == name:
+                return machine
+        names = ", ".join(machine.name for machine in self.machines)
+        raise LabError(f"lab {self.name} has no machine {name!r}; it has: {names}")
+
+    @property
+    def leader(self) -> Machine:
+        """The first control-plane machine."""
+        return next(machine for machine in self.machines if machine.role == "control_plane")
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of lab.json."""
+        return {
+            "name": self.name,
+            "index": self.index,
+            "subnet": self.subnet,
+            "bridge": self.bridge,
+            "mirror": {"url": MIRROR_URL, "address": self.host_address, "ca": str(self.ca)},
+            "ssh_key": str(self.ssh_key),
+            "ssh_known_hosts": str(self.known_hosts),
+            "machines": [asdict(machine) for machine in self.machines],
+        }
+
+
+def from_json(data: dict[str, Any]) -> Lab:
+    """The lab that `Lab.to_json` described. Raises `LabError` for anything else."""
+    try:
+        machines = tuple(Machine(**machine) for machine in data["machines"])
+        return Lab(data["name"], data["index"], machines)
+    except (KeyError, TypeError) as error:
+        raise LabError(f"this is no lab.json: {error!r}") from error
+
+
+def cache_dir() -> Path:
+    """Where builds and downloads are kept (`GPUBOOT_CACHE`, default /var/cache/gpuboot)."""
+    return Path(os.environ.get("GPUBOOT_CACHE") or "/var/cache/gpuboot")
+
+
+def state_dir() -> Path:
+    """Where running labs live (`GPUBOOT_STATE`, default /var/lib/gpuboot)."""
+    return Path(os.environ.get("GPUBOOT_STATE") or "/var/lib/gpuboot")
+
+
+def labs_dir() -> Path:
+    return state_dir() / "labs"
+
+
+def plan(name: str, index: int, gpus: tuple[int, ...], single: bool) -> Lab:
+    """The machines of a lab.
+
+    `single`: one machine, node1, that is control plane and has `gpus[0]` GPUs. Else cp1 and one
+    worker gpu<i> for each number in `gpus`.
+    """
+    if not _NAME.match(name):
+        raise LabError(f"{name!r} is no name for a lab: use a-z, 0-9 and -, at most 20 characters")
+    if not gpus or any(not 0 <= count <= 16 for count in gpus) or len(gpus) > 20:
+        raise LabError("give 1 to 20 machines with 0 to 16 GPUs each, e.g. --gpus 2,4")
+    if single:
+        if len(gpus) > 1:
+            raise LabError("a single-machine lab takes one number of GPUs, e.g. --gpus 2")
+        return Lab(name, index, (Machine("node1", f"10.77.{index}.11", gpus[0], "control_plane"),))
+    workers = (
+        Machine(f"gpu{i}", f"10.77.{index}.{20 + i}", count, "worker")
+        for i, count in enumerate(gpus, start=1)
+    )
+    return Lab(name, index, (Machine("cp1", f"10.77.{index}.11", 0, "control_plane"), *workers))
+
+
+def labs() -> list[Lab]:
+    """All labs on this host, by index."""
+    found = [load(path.parent.name) for path in labs_dir().glob("*/lab.json")]
+    return sorted(found, key=lambda lab: lab.index)
+
+
+def load(name: str) -> Lab:
+    """The lab called `name`. Raises `LabError` when there is none."""
+    path = labs_dir() / name / "lab.json"
+    try:
+        return from_json(json.loads(path.read_text()))
+    except FileNotFoundError:
+        known = ", ".join(sorted(p.parent.name for p in labs_dir().glob("*/lab.json")))
+        hint = f"there are: {known}" if known else "scripts/lab makes one"
+        raise LabError(f"there is no lab {name!r}; {hint}") from None
+    except json.JSONDecodeError as error:
+        raise LabError(f"{path} is damaged ({error}); remove its folder and start again") from error
+
+
+def save(lab: Lab) -> None:
+    """Write lab.json in one step."""
+    lab.folder.mkdir(parents=True, exist_ok=True)
+    path = lab.folder / "lab.json"
+    part = path.with_suffix(f".{os.getpid()}")
+    part.write_text(json.dumps(lab.to_json(), indent=2) + "\n")
+    part.replace(path)
+
+
+def ensure(name: str, gpus: tuple[int, ...], single: bool) -> Lab:
+    """The lab called `name`: the one there is, or a new one with the lowest free index.
+
+    Raises `LabError` when one exists with other machines than asked for.
+    """
+    with lock("labs"):
+        if (labs_dir() / name / "lab.json").exists():
+            lab = load(name)
+            if plan(name, lab.index, gpus, single).machines != lab.machines:
+                have = ", ".join(f"{m.name} ({m.gpus} GPUs)" for m in lab.machines)
+                raise LabError(
+                    f"lab {name} exists with other machines: {have}. "
+                    f"Take it down first (scripts/lab down --name {name}) or choose another --name."
+                )
+            return lab
+        taken = {lab.index for lab in labs()}
+        index = next((i for i in range(_MAX_LABS) if i not in taken), None)
+        if index is None:
+            raise LabError("too many labs on this host")
+        lab = plan(name, index, gpus, single)
+        save(lab)
+        return lab
+
+
+def forget(lab: Lab) -> None:
+    """Remove a lab's folder, lab.json last, so that an interrupted removal can go on."""
+    for entry in lab.folder.iterdir():
+        if entry.name != "lab.json":
+            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+    shutil.rmtree(lab.folder)
+
+
+@contextlib.contextmanager
+def lock(name: str, wait: bool = True) -> Iterator[None]:
+    """Hold a lock of this host. Raises `LabError` when it is held and `wait` is false."""
+    folder = state_dir() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("w") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            raise LabError(f"another command is working on {name}: wait for it to end") from None
+        yield
+
+
+def running_pid(pidfile: Path, marker: str) -> int | None:
+    """The process that `pidfile` names, if it lives and `marker` is an argument of its command.
+
+    Process ids are used again after a reboot of the host: the number alone proves nothing.
+    """
+    try:
+        pid = int(pidfile.read_text())
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except (OSError, ValueError):
+        return None
+    return pid if marker in arguments else None
