@@ -1,0 +1,140 @@
+"""Complete the stand-in charts with the files that come from Go modules, and pack them.
+
+A chart folder here holds what the lab wrote. Large files that upstream publishes in its Go module
+(Prometheus operator's CRDs and RBAC, NFD's chart) are not kept in this repository: they are copied
+from the module, at the version whose binaries the lab runs, when the mirror is built.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lab.charts.schema import json_schema
+
+HERE = Path(__file__).parent
+CHARTS = ("gpu-operator", "kube-prometheus-stack", "dcgm-exporter")
+
+PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.94.1"
+NFD = "sigs.k8s.io/node-feature-discovery@v0.18.3"
+
+
+class ChartError(RuntimeError):
+    """A chart cannot be completed: its module is missing or not as expected."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A folder or file of a Go module and where it goes in the chart."""
+
+    module: str
+    source: str
+    destination: str
+
+
+PARTS: dict[str, tuple[Part, ...]] = {
+    "gpu-operator": (
+        Part(NFD, "deployment/helm/node-feature-discovery", "charts/node-feature-discovery"),
+    ),
+    "kube-prometheus-stack": (
+        Part(PROMETHEUS_OPERATOR, "example/prometheus-operator-crd", "charts/crds/crds"),
+        Part(
+            PROMETHEUS_OPERATOR,
+            "example/rbac/prometheus-operator/prometheus-operator-cluster-role.yaml",
+            "files/prometheus-operator-cluster-role.yaml",
+        ),
+    ),
+    "dcgm-exporter": (),
+}
+
+
+def assemble(name: str, out: Path) -> Path:
+    """Write the complete chart `name` to `out/<name>` (replaced if it exists) and return that path.
+
+    Needs `go` and, the first time, the module proxy. Raises ChartError if a module cannot be had.
+    """
+    if name not in CHARTS:
+        raise ChartError(f"no chart {name!r}; the lab has {', '.join(CHARTS)}")
+    target = out / name
+    if target.exists():
+        shutil.rmtree(target)
+    shutil.copytree(HERE / name, target)
+    for part in PARTS[name]:
+        _copy(module_dir(part.module) / part.source, target / part.destination)
+    if name == "gpu-operator":
+        _set_version(target / "charts/node-feature-discovery/Chart.yaml", NFD.rpartition("@v")[2])
+    schema = json.dumps(json_schema(name), separators=(",", ":"), sort_keys=True)
+    (target / "values.schema.json").write_text(schema)
+    return target
+
+
+def package(name: str, out: Path) -> Path:
+    """Assemble chart `name` and pack it as `out/<name>-<version>.tgz`, the same bytes each time."""
+    folder = assemble(name, out)
+    version = chart_version(folder)
+    archive = out / f"{name}-{version}.tgz"
+    raw = io.BytesIO()
+    with tarfile.open(fileobj=raw, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+            info = tarfile.TarInfo(f"{name}/{path.relative_to(folder)}")
+            info.size, info.mode = path.stat().st_size, 0o644
+            with path.open("rb") as file:
+                tar.addfile(info, file)
+    archive.write_bytes(gzip.compress(raw.getvalue(), mtime=0))
+    shutil.rmtree(folder)
+    return archive
+
+
+def chart_version(folder: Path) -> str:
+    """The `version` in a chart folder's Chart.yaml."""
+    found = re.search(r"^version: (\S+)$", (folder / "Chart.yaml").read_text(), re.MULTILINE)
+    if found is None:
+        raise ChartError(f"{folder}/Chart.yaml has no version")
+    return found[1]
+
+
+def module_dir(module: str) -> Path:
+    """The unpacked, read-only folder of a Go module (`path@version`), downloaded if needed."""
+    done = subprocess.run(
+        ["go", "mod", "download", "-json", module],
+        capture_output=True, text=True, cwd="/", env=_go_environment(), check=False,
+    )  # fmt: skip
+    answer: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
+    if done.returncode != 0 or "Dir" not in answer:
+        raise ChartError(f"go mod download {module}: {answer.get('Error') or done.stderr.strip()}")
+    return Path(answer["Dir"])
+
+
+def _go_environment() -> dict[str, str]:
+    """The builders' module cache, unless the caller's environment names another."""
+    cache = Path(os.environ.get("GPUBOOT_CACHE", "/var/cache/gpuboot"))
+    return {"GOMODCACHE": str(cache / "go" / "mod"), **os.environ, "GOFLAGS": "-mod=mod"}
+
+
+def _copy(source: Path, destination: Path) -> None:
+    if not source.exists():
+        raise ChartError(f"the module has no {source}")
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_file():
+        shutil.copyfile(source, destination)
+        return
+    shutil.copytree(source, destination, copy_function=shutil.copyfile, dirs_exist_ok=True)
+    for folder in (destination, *(p for p in destination.rglob("*") if p.is_dir())):
+        folder.chmod(0o755)  # copytree keeps the module cache's read-only mode
+
+
+def _set_version(chart_yaml: Path, version: str) -> None:
+    """NFD's chart in its module carries a placeholder version; Helm wants the one we depend on."""
+    text, count = re.subn(r"(?m)^version: .*$", f"version: {version}", chart_yaml.read_text())
+    if count != 1:
+        raise ChartError(f"{chart_yaml}: expected one version line, found {count}")
+    chart_yaml.write_text(text)
