@@ -1,0 +1,31 @@
+"""The one compound fact about a host: everything preflight and the phases look at."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+from gpuboot.nodestate import NodeState, ParseError, parse
+
+SCRIPT = resources.files("deploys.facts").joinpath("node.sh").read_text()
+
+
+class NodeFact(FactBase[NodeState]):
+    """The state of a host, read by one command.
+
+    Needs root to see which process listens on which port; without it the rest is still read.
+    """
+
+    @override
+    def command(self) -> str:
+        return SCRIPT
+
+    @override
+    def process(self, output: list[str]) -> NodeState:
+        try:
+            return parse(output)
+        except ParseError as error:
+            raise FactProcessError(str(error)) from error

@@ -1,0 +1,124 @@
+# Reads everything gpuboot wants to know about a host, as "key<TAB>value" lines; keys may repeat.
+# POSIX sh, changes nothing, needs no Python and no lspci. Parsed by gpuboot/nodestate.py.
+export LC_ALL=C
+put() { printf '%s\t%s\n' "$1" "$2"; }
+first() { [ -r "$1" ] && head -n 1 "$1" | tr -d '\000'; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+put uid "$(id -u)"
+put hostname "$(uname -n)"
+put machine_id "$(first /etc/machine-id)"
+put boot_id "$(first /proc/sys/kernel/random/boot_id)"
+put arch "$(uname -m)"
+kernel=$(uname -r)
+put kernel "$kernel"
+if [ -r /etc/os-release ]; then
+  # shellcheck disable=SC1091
+  (. /etc/os-release
+   put os_id "${ID:-}"; put os_version "${VERSION_ID:-}"
+   put os_codename "${VERSION_CODENAME:-}"; put os_name "${PRETTY_NAME:-}")
+fi
+
+# --- the kernel: can it do what we need, whether as a module or built in?
+if [ -e "/lib/modules/$kernel/build/Makefile" ]; then
+  put headers installed
+elif dpkg-query -W -f '${db:Status-Status}' "linux-headers-$kernel" 2>/dev/null | grep -qx installed
+then
+  put headers installed
+elif has apt-cache && apt-cache show "linux-headers-$kernel" 2>/dev/null | grep -q '^Package:'; then
+  put headers available
+fi
+ability() {
+  if [ -e "/lib/modules/$kernel/modules.dep" ] &&
+     grep -qE "/$1\.ko" "/lib/modules/$kernel/modules.dep" "/lib/modules/$kernel/modules.builtin"
+  then put ability "$1"; fi
+}
+if grep -qw overlay /proc/filesystems; then put ability overlay; else ability overlay; fi
+if [ -d /proc/sys/net/bridge ]; then put ability br_netfilter; else ability br_netfilter; fi
+[ -d /sys/module/nouveau ] && put module nouveau
+[ -d /sys/module/nvidia ] && put module nvidia
+for key in net.ipv4.ip_forward net.bridge.bridge-nf-call-iptables; do
+  value=$(first "/proc/sys/$(echo "$key" | tr . / | sed 's,nf-call/,nf-call-,')")
+  [ -n "$value" ] && put sysctl "$key $value"
+done
+if [ -e /sys/fs/cgroup/cgroup.controllers ]; then put cgroup 2; else put cgroup 1; fi
+for file in /sys/firmware/efi/efivars/SecureBoot-*; do
+  [ -r "$file" ] && put secure_boot "$(od -An -t u1 -j 4 -N 1 "$file" | tr -d ' ')"
+done
+
+# --- PCI: NVIDIA display controllers, 3D controllers and bridges (NVSwitch)
+for device in /sys/bus/pci/devices/*; do
+  [ "$(first "$device/vendor")" = 0x10de ] || continue
+  put pci "${device##*/} $(first "$device/device") $(first "$device/class")"
+done
+
+# --- the NVIDIA driver: loaded, on disk, and what other installers left
+if [ -r /proc/driver/nvidia/version ]; then put driver "$(first /proc/driver/nvidia/version)"; fi
+has modinfo && version=$(modinfo -F version nvidia 2>/dev/null) && put driver_module "$version"
+for path in /usr/bin/nvidia-uninstall /usr/bin/nvidia-installer; do
+  [ -e "$path" ] && put remnant "$path"
+done
+if has dkms; then
+  dkms status 2>/dev/null | grep -i '^nvidia' | while IFS= read -r line; do put dkms "$line"; done
+fi
+
+# --- packages that matter here, holds, and who is busy with the package manager
+dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' 2>/dev/null |
+  awk '$1 != "not-installed" && $1 != "config-files" &&
+    $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$/ {
+      print "package\t" $2 " " $3; if ($1 != "installed") print "broken\t" $2 " (" $1 ")" }'
+has apt-mark && apt-mark showhold 2>/dev/null | while IFS= read -r name; do put hold "$name"; done
+for lock in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock; do
+  [ -e "$lock" ] || continue
+  inode=$(stat -c '%i' "$lock")
+  awk -v inode="$inode" '$2 != "->" { n = split($6, id, ":"); if (id[n] == inode) print $5 }' \
+    /proc/locks | while IFS= read -r pid; do
+      [ "$pid" -gt 0 ] 2>/dev/null && put apt_busy "$(first "/proc/$pid/comm") (pid $pid)"
+    done
+done
+if has cloud-init; then
+  put cloud_init "$(cloud-init status 2>/dev/null | sed -n 's/^status: *//p' | head -n 1)"
+fi
+
+# --- size and time
+put memory_kib "$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)"
+put cpus "$(getconf _NPROCESSORS_ONLN)"
+put disk_kib "$(df -Pk /var | awk 'NR == 2 { print $4 }')"
+awk 'NR > 1 { print "swap\t" $1 }' /proc/swaps
+has timedatectl && put ntp "$(timedatectl show -p NTPSynchronized --value 2>/dev/null)"
+
+# --- network
+has ip && ip -o addr show scope global 2>/dev/null | awk '{ print "address\t" $2 " " $4 }'
+has ip && put default_source \
+  "$(ip -o route get 192.0.2.1 2>/dev/null | sed -n 's/.* src \([^ ]*\).*/\1/p')"
+has ip && ip -o -4 route show 2>/dev/null | awk '
+  $1 ~ /\// { dev = ""; for (i = 2; i < NF; i++) if ($i == "dev") dev = $(i + 1)
+              print "route\t" $1 " " dev }'
+if has ss; then
+  ss -Hltnp 2>/dev/null | awk '{ n = split($4, at, ":"); owner = $NF
+    if (match(owner, /"[^"]*"/)) owner = substr(owner, RSTART + 1, RLENGTH - 2); else owner = "?"
+    print "port\t" at[n] " " owner }' | sort -u
+else
+  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+    awk '$4 == "0A" { n = split($2, at, ":"); print "hexport\t" at[n] }' | sort -u
+fi
+
+# --- other owners of this machine, and units that matter
+has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
+  k3s k3s-agent rke2-server rke2-agent k0scontroller k0sworker crio docker \
+  containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-cdi-refresh \
+  chrony chronyd ntp ntpsec systemd-timesyncd unattended-upgrades 2>/dev/null |
+  awk -F = '$1 == "Id" { id = $2 } $1 == "ActiveState" { active = $2 }
+    $1 == "UnitFileState" { file = $2 }
+    /^$/ { if (id != "") report(); id = "" } END { if (id != "") report() }
+    function report() { sub(/\.service$/, "", id)
+      if (active == "active" || file != "") print "unit\t" id " " active " " file }'
+[ -d /var/snap/microk8s ] && put foreign microk8s
+for file in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf; do
+  [ -r "$file" ] && put kubeconfig "$file $(sed -n 's/^ *server: *//p' "$file" | head -n 1)"
+done
+[ -r /etc/kubernetes/pki/ca.crt ] &&
+  put cluster_ca "$(sha256sum /etc/kubernetes/pki/ca.crt | cut -d ' ' -f 1)"
+
+# last, so that the clock is read close to the answer
+put clock "$(date +%s.%N)"

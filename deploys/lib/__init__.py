@@ -1,0 +1,1 @@
+"""Helpers of the deploys that do not look at a host."""

@@ -1,0 +1,1 @@
+"""Operations that pyinfra lacks or does in a way we cannot use."""

@@ -1,0 +1,171 @@
+"""The machines of a cluster as the inventory describes them, and whether they make a cluster."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from gpuboot.problems import Problem
+
+Role = Literal["control_plane", "worker"]
+
+ROLES: Mapping[str, Role] = {"control_plane": "control_plane", "workers": "worker"}
+# RFC 1123 subdomain: what Kubernetes takes as a node's name
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One machine of the cluster.
+
+    + host: its name in the inventory
+    + name: its name in Kubernetes
+    + address: its IP address in the cluster; "" until preflight has read the machine, when
+      the inventory names none (then it is the source address of the default route)
+    + role: control-plane node or worker
+    + gpus: how many GPUs the inventory promises (0: none)
+    + leader: the control-plane node that makes the cluster; exactly one
+    """
+
+    host: str
+    name: str
+    address: str
+    role: Role
+    gpus: int
+    leader: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One host as it stands in the inventory, before anything is checked.
+
+    `data` holds `node_name`, `address`, `gpus` and `ssh_hostname` where they are given.
+    """
+
+    host: str
+    groups: tuple[str, ...]
+    data: Mapping[str, Any]
+
+
+def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ...], list[Problem]]:
+    """The nodes these hosts make, and everything that is wrong with them.
+
+    + entries: all hosts of the inventory, in its order; the first control-plane node leads
+    + endpoint: `settings.cluster.endpoint`
+
+    The nodes may only be used when there is no problem.
+    """
+    nodes: list[Node] = []
+    problems: list[Problem] = []
+    for entry in entries:
+        role, role_problems = _role(entry)
+        gpus, gpu_problems = _gpus(entry)
+        name, address, name_problems = _names(entry)
+        problems += role_problems + gpu_problems + name_problems
+        if role is None:
+            continue
+        first = role == "control_plane" and not any(node.leader for node in nodes)
+        nodes.append(Node(entry.host, name, address, role, gpus, leader=first))
+    problems += _control_planes(nodes, endpoint)
+    problems += _twice(nodes, "name", "node_name") + _twice(nodes, "address", "address")
+    return tuple(sorted(nodes, key=lambda node: node.role != "control_plane")), problems
+
+
+def _role(entry: Entry) -> tuple[Role | None, list[Problem]]:
+    # a connector's hosts, @local for one, list their groups twice
+    roles = list(dict.fromkeys(ROLES[group] for group in entry.groups if group in ROLES))
+    if len(roles) == 1:
+        return roles[0], []
+    if roles:
+        cause = "is in both groups, control_plane and workers"
+        remedy = "keep it in one; a control-plane node takes workloads when there is no worker"
+    else:
+        own = ", ".join(sorted(entry.groups)) or "none"
+        cause = f"is in neither group control_plane nor workers (its groups: {own})"
+        remedy = "move it to control_plane or workers; other group names have no role"
+    return None, [Problem(entry.host, cause, remedy)]
+
+
+def _gpus(entry: Entry) -> tuple[int, list[Problem]]:
+    value = entry.data.get("gpus", 0)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value, []
+    return 0, [
+        Problem(
+            entry.host,
+            f"gpus is {value!r}, which is not a number of GPUs",
+            "give how many NVIDIA GPUs the machine has, e.g. gpus = 8; leave it out for none",
+        )
+    ]
+
+
+def _names(entry: Entry) -> tuple[str, str, list[Problem]]:
+    problems = []
+    name = str(entry.data.get("node_name") or default_name(entry.host))
+    if len(name) > 253 or not _NAME.fullmatch(name):
+        problems.append(
+            Problem(
+                entry.host,
+                f"node name {name!r} is no name Kubernetes takes (lower case, digits, - and .)",
+                "set node_name in the host's data",
+            )
+        )
+    given = entry.data.get("address")
+    if given is None:
+        guess = str(entry.data.get("ssh_hostname") or entry.host)
+        return name, guess if _is_address(guess) else "", problems
+    if not _is_address(str(given)):
+        problems.append(
+            Problem(
+                entry.host,
+                f"address {given!r} is not an IP address",
+                "give the node's IP address in the cluster, or leave address out",
+            )
+        )
+    return name, str(given), problems
+
+
+def default_name(host: str) -> str:
+    """The node name that an inventory name gives: connector prefixes go, an IP gets `node-`."""
+    bare = host.rpartition("/")[2].lstrip("@").lower()
+    return "node-" + re.sub(r"[.:]+", "-", bare) if _is_address(bare) else bare
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _control_planes(nodes: Iterable[Node], endpoint: str | None) -> list[Problem]:
+    count = sum(node.role == "control_plane" for node in nodes)
+    if count == 0:
+        remedy = "put the host that leads the cluster into group control_plane"
+        return [Problem("", "there is no control-plane node", remedy)]
+    problems = []
+    if count > 1 and count % 2 == 0:
+        cause = f"{count} control-plane nodes: etcd loses its quorum when half of them are gone"
+        problems.append(Problem("", cause, "use one, three or five control-plane nodes"))
+    if count > 1 and not endpoint:
+        cause = f"{count} control-plane nodes, but cluster.endpoint is not set"
+        remedy = "set cluster.endpoint to the load balancer or virtual address before them"
+        problems.append(Problem("", cause, remedy))
+    return problems
+
+
+def _twice(nodes: Iterable[Node], field: str, key: str) -> list[Problem]:
+    owners: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        if value := getattr(node, field):
+            owners[value].append(node.host)
+    return [
+        Problem("", f"{', '.join(hosts)} have the same {field} {value}", f"give each its own {key}")
+        for value, hosts in owners.items()
+        if len(hosts) > 1
+    ]
