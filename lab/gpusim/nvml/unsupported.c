@@ -1,0 +1,46 @@
+/* Simulated NVML: what this GPU does not do. MIG, virtual GPUs, fans and NVLink answer "Not
+ * Supported" as a GPU without them does, and no process is ever listed. */
+#include "state.h"
+
+#define NOT_SUPPORTED(function, ...)                  \
+    NVML_API function(nvmlDevice_t device, __VA_ARGS__) { \
+        REQUIRE_DEVICE(device);                       \
+        return NVML_ERROR_NOT_SUPPORTED;              \
+    }
+
+NOT_SUPPORTED(nvmlDeviceGetMigMode, unsigned *current UNUSED, unsigned *pending UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetMaxMigDeviceCount, unsigned *count UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetMigDeviceHandleByIndex, unsigned index UNUSED, nvmlDevice_t *mig UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, nvmlDevice_t *parent UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetGpuInstanceId, unsigned *id UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetComputeInstanceId, unsigned *id UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetAttributes_v2, void *attributes UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetVirtualizationMode, unsigned *mode UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetFanSpeed, unsigned *percent UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetAddressingMode, void *mode UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetDriverModel, unsigned *current UNUSED, unsigned *pending UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetDriverModel_v2, unsigned *current UNUSED, unsigned *pending UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetNvLinkState, unsigned link UNUSED, unsigned *active UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2, unsigned link UNUSED, nvmlPciInfo_t *p UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType, unsigned link UNUSED, unsigned *type UNUSED)
+NOT_SUPPORTED(nvmlDeviceGetP2PStatus, nvmlDevice_t other UNUSED, unsigned cap UNUSED,
+              unsigned *status UNUSED)
+
+NVML_API nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is_mig) {
+    REQUIRE_DEVICE(device);
+    *is_mig = 0;
+    return NVML_SUCCESS;
+}
+
+#define NO_PROCESSES(function)                                                            \
+    NVML_API function(nvmlDevice_t device, unsigned *count, void *processes UNUSED) {     \
+        REQUIRE_DEVICE(device);                                                           \
+        *count = 0;                                                                       \
+        return NVML_SUCCESS;                                                              \
+    }
+
+NO_PROCESSES(nvmlDeviceGetComputeRunningProcesses)
+NO_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v2)
+NO_PROCESSES(nvmlDeviceGetComputeRunningProcesses_v3)
+NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3)
+NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3)

@@ -1,0 +1,34 @@
+/* The simulated nvidia-smi: what its parts share. */
+#ifndef GPUSIM_SMI_H
+#define GPUSIM_SMI_H
+
+#include <stddef.h>
+
+#include "../common/nvml_api.h"
+#include "../common/simconf.h"
+
+/* Exit codes as in the nvidia-smi manual page; failed NVML calls exit with NVML's number. */
+#define SMI_BAD_ARGUMENT 2
+#define SMI_VALUE 128
+
+struct gpu {
+    unsigned index;
+    nvmlDevice_t device;
+    nvmlReturn_t state; /* of getting the handle: NVML_SUCCESS or why it could not be had */
+    char bus_id[32];
+};
+
+/* One fact of a GPU as text, or what nvidia-smi prints in its place, such as "[N/A]". */
+void smi_value(const struct gpu *gpu, const char *field, int with_unit, char out[SMI_VALUE]);
+
+/* The unit of a field ("MiB", or "" without one), or NULL for an unknown field. */
+const char *smi_unit(const char *field);
+
+/* The outputs. Each returns the exit code. */
+int smi_table(const struct gpu *gpus, unsigned count);
+int smi_full(const struct gpu *gpus, unsigned count);
+int smi_list(const struct gpu *gpus, unsigned count);
+int smi_query(const struct gpu *gpus, unsigned count, const char *fields, const char *format);
+int smi_query_processes(const char *fields, const char *format);
+
+#endif
