@@ -32,26 +32,26 @@ cgroup_folders() {
 }
 
 prepare_cgroup() { # CONTROLLERS FOLDER
-  local parent
+  local parent folder
   parent=$(dirname "$2")
-  mkdir -p "$2"
-  case $1 in
-    cpuset) # a v1 cpuset starts empty and takes no process before it has CPUs and memory nodes
-      local folder file
-      for folder in "$parent" "$2"; do
-        for file in cpuset.cpus cpuset.mems; do
-          [ -s "$folder/$file" ] && [ -n "$(cat "$folder/$file")" ] && continue
-          cat "$(dirname "$folder")/$file" > "$folder/$file"
-        done
-      done ;;
-    '') # v2: processes live in leaves only, so the supervisor stands beside the machine
-      if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
-        mkdir -p "$parent/$unit-supervisor"
-        echo $$ > "$parent/$unit-supervisor/cgroup.procs"
-        [ -d /run/systemd/system ] || enable_controllers "$(dirname "$parent")"
-        enable_controllers "$parent"
-      fi ;;
-  esac
+  mkdir -p "$2" "$2-supervisor"
+  if [ "$1" = cpuset ]; then # on v1 it starts empty, and takes no process before it has CPUs
+    for folder in "$parent" "$2" "$2-supervisor"; do fill_cpuset "$folder"; done
+  fi
+  # The supervisor stands beside the machine: on v2 only leaves hold processes, and the cgroup
+  # it was started from may end before the lab does.
+  echo $$ > "$2-supervisor/cgroup.procs"
+  if [ "$1" = '' ] && [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+    [ -d /run/systemd/system ] || enable_controllers "$(dirname "$parent")"
+    enable_controllers "$parent"
+  fi
+}
+
+fill_cpuset() { # FOLDER
+  local file
+  for file in cpuset.cpus cpuset.mems; do
+    [ -n "$(cat "$1/$file")" ] || cat "$(dirname "$1")/$file" > "$1/$file"
+  done
 }
 
 enable_controllers() { # FOLDER: pass on to its children what it has itself
