@@ -1,0 +1,28 @@
+"""What driver, toolkit and containerd of a GPU node say, by one command."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+from gpuboot.gpustate import GpuState, parse
+
+SCRIPT = resources.files("deploys.facts").joinpath("nvidia.sh").read_text()
+
+
+class NvidiaFact(FactBase[GpuState]):
+    """The GPUs as nvidia-smi, CDI and containerd have them. Needs root for containerd's socket."""
+
+    @override
+    def command(self) -> str:
+        return SCRIPT
+
+    @override
+    def process(self, output: list[str]) -> GpuState:
+        try:
+            return parse(output)
+        except ValueError as error:
+            raise FactProcessError(str(error)) from error

@@ -1,0 +1,82 @@
+"""The whole chain: evidence in, findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuboot.checks import host as host_checks
+from gpuboot.checks import kubernetes, metrics, monitoring
+from gpuboot.checks.evidence import Evidence, Host
+from gpuboot.checks.metrics import Limits
+from gpuboot.checks.model import GPU_LINKS, Finding, Scribe
+from gpuboot.settings import Settings
+
+
+def judge(seen: Evidence, settings: Settings) -> list[Finding]:
+    """Every link of every GPU of every GPU node, then the cluster's, in the chain's order."""
+    findings: list[Finding] = []
+    for host in seen.hosts:
+        own = _node(host, seen, settings)
+        findings += own + _unreached(host, own, settings)
+    if not seen.hosts:
+        scribe = Scribe("pci", "GPU nodes")
+        remedy = "set gpus = N for the hosts that have GPUs, in the inventory"
+        findings.append(scribe.not_covered("the inventory promises no GPU on any host", remedy))
+    if settings.monitoring.enabled:
+        findings += monitoring.judge(seen.metrics, settings.monitoring.grafana)
+    order = {link: position for position, link in enumerate(GPU_LINKS)}
+    return sorted(
+        findings,
+        key=lambda item: (
+            item.link not in order,
+            item.node,
+            item.gpu_uuid or "",
+            order.get(item.link, 0),
+        ),
+    )
+
+
+def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
+    """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
+    found = [f for host in seen.hosts for f in metrics.judge(host, seen, limits(settings))]
+    if settings.monitoring.enabled:
+        found += monitoring.judge(seen.metrics, settings.monitoring.grafana)
+    return found
+
+
+def limits(settings: Settings) -> Limits:
+    """The metric checks' limits, as the settings have them."""
+    return Limits(
+        settings.monitoring.enabled,
+        settings.verify.max_sample_age_s,
+        settings.exporter.interval_ms / 1000,
+        settings.gpu_operator.time_slices if settings.gpu_operator.enabled else 1,
+    )
+
+
+def _node(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
+    found = host_checks.judge(host, settings.runtime.mode)
+    if host.error:
+        return found
+    bounds = limits(settings)
+    found += kubernetes.judge(host, seen, bounds.slices)
+    return found + metrics.judge(host, seen, bounds)
+
+
+def _unreached(host: Host, found: Iterable[Finding], settings: Settings) -> list[Finding]:
+    """Links of a GPU that nothing was said about, because a lower link is broken."""
+    said = {(item.link, item.gpu_uuid) for item in found}
+    links = [
+        link
+        for link in GPU_LINKS
+        if settings.monitoring.enabled or link not in {"prometheus", "attribution"}
+    ]
+    return [
+        Scribe(link, GPU_LINKS[link], host.node).not_covered(
+            "not reached: a lower link is broken", "mend that one first", gpu.uuid
+        )
+        for gpu in host.gpus
+        if gpu.uuid
+        for link in links
+        if (link, gpu.uuid) not in said and (link, None) not in said
+    ]

@@ -1,0 +1,209 @@
+"""What was seen: on the hosts, in Kubernetes, by the exporters and by Prometheus.
+
+Plain data; the verdicts read nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as the host knows it.
+
+    + pci: address in sysfs' spelling, e.g. `0000:1c:00.0`
+    + uuid: "" when neither nvidia-smi nor /proc/driver/nvidia tells it
+    + lost: the driver sees the device and gets no answer from it
+    + mig: MIG mode is on, so pods get parts of it
+    """
+
+    pci: str
+    uuid: str = ""
+    index: int | None = None
+    name: str = ""
+    memory_mib: int | None = None
+    lost: bool = False
+    mig: bool = False
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a GPU node's operating system says.
+
+    + node: Kubernetes node name
+    + expected: number of GPUs that the inventory promises
+    + gpus: every NVIDIA display controller on the PCI bus and every GPU that nvidia-smi lists
+    + on_bus: addresses on the PCI bus
+    + asked, installed, loaded: driver versions; asked is None where gpuboot does not install it
+    + driver_text: first line of /proc/driver/nvidia/version
+    + smi_error: what nvidia-smi said instead of an answer
+    + cdi: names of CDI devices, e.g. `nvidia.com/gpu=GPU-…`; None where they were not asked for
+    + handlers: runtime handlers of containerd's config; default_runtime is one of them
+    + error: why the host could not be read at all; all else is then empty
+    """
+
+    node: str
+    expected: int
+    gpus: tuple[Gpu, ...] = ()
+    on_bus: tuple[str, ...] = ()
+    asked: str | None = None
+    installed: str = ""
+    loaded: str = ""
+    driver_text: str = ""
+    smi_error: str = ""
+    cdi: tuple[str, ...] | None = None
+    handlers: tuple[str, ...] = ()
+    default_runtime: str = ""
+    error: str = ""
+
+    @property
+    def working(self) -> tuple[Gpu, ...]:
+        """GPUs that nvidia-smi answered for."""
+        return tuple(
+            gpu for gpu in self.gpus if gpu.uuid and not gpu.lost and gpu.index is not None
+        )
+
+    @property
+    def uuids(self) -> frozenset[str]:
+        """UUIDs of the working GPUs."""
+        return frozenset(gpu.uuid for gpu in self.working)
+
+
+@dataclass(frozen=True)
+class KubeNode:
+    """A node object. gpus: allocatable `nvidia.com/gpu` (and `.shared`); mig: of MIG resources."""
+
+    name: str
+    ready: bool
+    cordoned: bool
+    gpus: int
+    mig: int = 0
+    versions: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class GpuPod:
+    """A pod that holds GPUs: bound to a node, and not at its end."""
+
+    namespace: str
+    name: str
+    node: str
+    gpus: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One vectorAdd pod.
+
+    + uuids: what `nvidia-smi -L` showed inside it
+    + passed: vectorAdd said "Test PASSED"
+    + trouble: why not, as far as Kubernetes or the log tells; "" when passed
+    + unschedulable: no node took it, so its GPU was not tried
+    + seconds: from asking for the pod to its answer
+    """
+
+    pod: str
+    namespace: str
+    node: str
+    uuids: tuple[str, ...] = ()
+    passed: bool = False
+    trouble: str = ""
+    unschedulable: bool = False
+    seconds: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.pod}"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A GPU's values in one place. Unit: °C, W, MiB, mJ; None where the value is missing.
+
+    + node: the `node` label (Prometheus), or the node of the exporter's pod
+    + pod: `namespace/name` that the series names, or ""
+    + age_s: age of the sample in Prometheus; None in the exporter's own answer
+    """
+
+    uuid: str
+    node: str
+    pod: str = ""
+    temperature: float | None = None
+    power: float | None = None
+    memory: float | None = None
+    energy: float | None = None
+    age_s: float | None = None
+
+
+@dataclass(frozen=True)
+class ExporterAnswer:
+    """One dcgm-exporter pod's /metrics, by node; error: why it could not be read."""
+
+    node: str
+    pod: str
+    readings: tuple[Reading, ...] = ()
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """An active scrape target. node: its `node` label."""
+
+    job: str
+    node: str
+    health: str
+    url: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An alert or recording rule and what its last evaluation said."""
+
+    name: str
+    health: str
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What exporters and Prometheus said at one moment; None: the question had no answer."""
+
+    exporters: tuple[ExporterAnswer, ...] = ()
+    series: tuple[Reading, ...] | None = None
+    targets: tuple[Target, ...] | None = None
+    rules: tuple[Rule, ...] | None = None
+    alertmanagers: tuple[str, ...] | None = None
+    alertmanager_ready: bool = False
+    dashboards: int | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All of it.
+
+    + idle: Prometheus' series before our pods started; None without Prometheus
+    + holders: pods that held GPUs then
+    + before: the exporters' answers then, and before_s how long ago that was
+    + skipped: node -> why no pod was started there
+    + seconds: durations by name (`workload`, `metrics`, …)
+    """
+
+    hosts: tuple[Host, ...]
+    nodes: Mapping[str, KubeNode]
+    holders: tuple[GpuPod, ...] = ()
+    trials: tuple[Trial, ...] = ()
+    metrics: Metrics = Metrics()
+    idle: tuple[Reading, ...] | None = None
+    before: tuple[ExporterAnswer, ...] = ()
+    before_s: float = 0.0
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,113 @@
+"""A finding: one link of the chain, judged for one GPU, one node or the cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+Status = Literal["pass", "fail", "not_covered", "unknown"]
+Verdict = Literal["proven", "failed", "not_covered"]
+
+GPU_LINKS: dict[str, str] = {
+    "pci": "the PCI bus shows the device",
+    "driver": "driver loaded = installed = asked for",
+    "nvidia-smi": "the driver answers for it, with a UUID",
+    "runtime": "containerd can hand it to a container",
+    "allocatable": "Kubernetes offers it",
+    "workload": "a pod computed on it",
+    "exporter": "dcgm-exporter reports it, with sane values",
+    "prometheus": "Prometheus holds its fresh series, with the right node",
+    "attribution": "its series name the pod that holds it, and no other",
+}
+CLUSTER_LINKS: dict[str, str] = {
+    "targets": "no scrape target is red",
+    "rules": "alert rules are loaded without errors",
+    "alertmanager": "Prometheus reaches Alertmanager",
+    "dashboards": "Grafana answers and has GPU dashboards",
+}
+LINKS = {**GPU_LINKS, **CLUSTER_LINKS}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    + check: what was compared, in a few words
+    + link: key of `LINKS`
+    + node: Kubernetes node name; "" for the whole cluster
+    + gpu_uuid: the GPU; None when it is about the node or the cluster
+    + status: `not_covered`: could not be tried (busy, cordoned, a lower link failed);
+      `unknown`: tried, and the answer is missing. Neither is a pass.
+    + detail: what was found, with the values
+    + remedy: what a person can do; "" on a pass
+    + seconds: how long finding out took; 0 where it came with something else
+    """
+
+    check: str
+    link: str
+    node: str
+    gpu_uuid: str | None
+    status: Status
+    detail: str
+    remedy: str = ""
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.link not in LINKS:
+            raise ValueError(f"{self.link!r} is no link of the chain")
+        if self.status == "fail" and not self.remedy:
+            raise ValueError(f"a failure without a remedy: {self.check}: {self.detail}")
+
+    def to_json(self) -> dict[str, Any]:
+        """The finding as the report's JSON has it."""
+        return {**asdict(self), "seconds": round(self.seconds, 3)}
+
+
+def from_json(item: dict[str, Any]) -> Finding:
+    """The inverse of `Finding.to_json`. Raises TypeError for missing or unknown keys."""
+    return Finding(**item)
+
+
+class Scribe:
+    """Makes the findings of one link on one node, so that checks name only what differs."""
+
+    def __init__(self, link: str, check: str, node: str = "", seconds: float = 0.0) -> None:
+        self._blank = Finding(check, link, node, None, "unknown", "", "", seconds)
+
+    def passed(self, detail: str, uuid: str | None = None) -> Finding:
+        return replace(self._blank, status="pass", detail=detail, gpu_uuid=uuid)
+
+    def failed(self, detail: str, remedy: str, uuid: str | None = None) -> Finding:
+        return replace(self._blank, status="fail", detail=detail, remedy=remedy, gpu_uuid=uuid)
+
+    def not_covered(self, detail: str, remedy: str = "", uuid: str | None = None) -> Finding:
+        return replace(
+            self._blank, status="not_covered", detail=detail, remedy=remedy, gpu_uuid=uuid
+        )
+
+    def unknown(self, detail: str, remedy: str = "", uuid: str | None = None) -> Finding:
+        return replace(self._blank, status="unknown", detail=detail, remedy=remedy, gpu_uuid=uuid)
+
+
+def verdict(findings: Iterable[Finding]) -> Verdict:
+    """The findings as one word; no GPU that passed anything is not a proof."""
+    found = list(findings)
+    statuses = {finding.status for finding in found}
+    if "fail" in statuses:
+        return "failed"
+    if statuses == {"pass"} and any(finding.gpu_uuid for finding in found):
+        return "proven"
+    return "not_covered"
+
+
+def exit_code(word: Verdict) -> int:
+    """0 proven, 1 failed, 2 not covered or could not tell."""
+    return {"proven": 0, "failed": 1, "not_covered": 2}[word]
+
+
+def worst(findings: Sequence[Finding]) -> Status:
+    """The gravest status: fail, then unknown, then not_covered, then pass."""
+    order: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
+    statuses = {finding.status for finding in findings}
+    return next((status for status in order if status in statuses), "unknown")

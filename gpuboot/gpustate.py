@@ -1,0 +1,129 @@
+"""The answer of the fact `deploys/facts/nvidia.sh`, and with the node's state the host's evidence."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from gpuboot.checks.evidence import Gpu, Host
+from gpuboot.nodes import Node
+from gpuboot.nodestate import NodeState
+
+_UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_COLUMNS = 6
+
+
+class UnfinishedAnswer(ValueError):
+    """The fact's script stopped before its last line."""
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """What driver, toolkit and containerd say.
+
+    + module: first line of /proc/driver/nvidia/version
+    + known: PCI address -> UUID, as the kernel module has them ("" where it never learned it)
+    + answering: GPUs that nvidia-smi answers for
+    + silent: PCI address -> what nvidia-smi says of a GPU that does not answer
+    + error: what nvidia-smi said instead of an answer
+    + cdi: CDI device names; None when nvidia-ctk did not answer
+    + handlers, default_runtime: of the running containerd
+    """
+
+    module: str = ""
+    known: Mapping[str, str] = field(default_factory=dict)
+    answering: tuple[Gpu, ...] = ()
+    silent: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
+    cdi: tuple[str, ...] | None = None
+    handlers: tuple[str, ...] = ()
+    default_runtime: str = ""
+
+
+def parse(lines: Iterable[str]) -> GpuState:
+    """The state that the script printed. Raises `UnfinishedAnswer`."""
+    values: dict[str, list[str]] = defaultdict(list)
+    for line in lines:
+        key, tab, value = line.partition("\t")
+        if tab:
+            values[key].append(value.strip())
+    if "end" not in values:
+        raise UnfinishedAnswer("the host's answer about its GPUs ends early")
+    handlers, default = _cri(values["cri"][0] if values["cri"] else "")
+    known = [item.partition(" ") for item in values["proc"]]
+    silent = [item.partition(" ") for item in values["silent"]]
+    return GpuState(
+        (values["module"] or [""])[0],
+        {slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
+        tuple(gpu for gpu in map(_gpu, values["smi"]) if gpu is not None),
+        {slot: text.strip() for slot, _, text in silent},
+        (values["smi_error"] or [""])[0],
+        tuple(values["cdi"]) if values["cdi_read"] else None,
+        handlers,
+        default,
+    )
+
+
+def _gpu(row: str) -> Gpu | None:
+    """A row of nvidia-smi's CSV; None for a line that is none (warnings go to stdout too)."""
+    columns = [column.strip() for column in row.split(", ")]
+    if len(columns) != _COLUMNS or not _UUID.fullmatch(columns[1]) or not columns[0].isdigit():
+        return None
+    index, uuid, name, bus, memory, mig = columns
+    size = int(memory) if memory.isdigit() else None
+    return Gpu(slot(bus), uuid, int(index), name, size, mig=mig == "Enabled")
+
+
+def slot(bus_id: str) -> str:
+    """nvidia-smi's bus id in sysfs' spelling: 00000000:1C:00.0 gives 0000:1c:00.0."""
+    domain, _, rest = bus_id.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def _cri(text: str) -> tuple[tuple[str, ...], str]:
+    """Runtime handlers and the default one from `crictl info`; empty when it did not answer."""
+    try:
+        info = json.loads(text)
+    except ValueError:
+        return (), ""
+    containerd = info.get("config", {}).get("containerd", {})
+    named = {str(item.get("name", "")) for item in info.get("runtimeHandlers", [])}
+    handlers = sorted((named | set(containerd.get("runtimes", {}))) - {""})
+    return tuple(handlers), str(containerd.get("defaultRuntimeName", ""))
+
+
+def host(node: Node, state: NodeState, gpus: GpuState, asked: str | None) -> Host:
+    """All that one GPU node's operating system says, for the chain.
+
+    + asked: the driver version that the lock asks for; None where gpuboot installs none
+    """
+    on_bus = tuple(device.slot for device in state.gpus)
+    answering = {gpu.pci: gpu for gpu in gpus.answering}
+    rest = [
+        Gpu(address, gpus.known.get(address, ""), lost=address in gpus.silent)
+        for address in on_bus
+        if address not in answering
+    ]
+    error = "; ".join(dict.fromkeys(gpus.silent.values())) or gpus.error
+    return Host(
+        node.name,
+        node.gpus,
+        tuple(sorted([*answering.values(), *rest], key=lambda gpu: gpu.pci)),
+        on_bus,
+        asked,
+        state.driver_installed,
+        state.driver_loaded,
+        gpus.module,
+        error,
+        gpus.cdi,
+        gpus.handlers,
+        gpus.default_runtime,
+    )
+
+
+def unread(node: Node, error: str) -> Host:
+    """A GPU node that could not be read, with the reason."""
+    return replace(Host(node.name, node.gpus), error=error)

@@ -1,0 +1,257 @@
+"""vectorAdd on every free GPU: pods of our own, in a namespace of our own, gone afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpuboot import objects
+from gpuboot.checks.evidence import GpuPod, KubeNode, Trial
+from gpuboot.cluster import Cluster, ClusterError
+from gpuboot.settings import Settings
+
+NAMESPACE = "gpuboot-verify"
+LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/component": "verify"}
+TOLERATED = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane")
+Say = Callable[[str], None]
+# Listing UUIDs first names the GPU even when the computation fails on it.
+_SCRIPT = "nvidia-smi -L && /cuda-samples/vectorAdd && exec sleep {hold}"
+_SPARE_S = 120  # a pod that nobody deletes ends itself this long after the time-out
+_POLL_S = 1.0
+_UNSCHEDULED_S = 15.0  # free GPUs are counted before asking, so a pod that waits longer lost a race
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many pods go to which node, and why none goes to the others."""
+
+    pods: Mapping[str, int]
+    skipped: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(self.pods.values())
+
+
+def plan(
+    names: Iterable[str],
+    nodes: Mapping[str, KubeNode],
+    holders: tuple[GpuPod, ...],
+    taints: Mapping[str, str],
+) -> Plan:
+    """One pod for every GPU that is free.
+
+    + names: GPU nodes of the inventory
+    + holders: pods that hold GPUs now
+    + taints: node -> a taint that keeps our pods away, or ""
+    """
+    pods: dict[str, int] = {}
+    skipped: dict[str, str] = {}
+    for name in names:
+        node = nodes.get(name)
+        if node is None or not node.ready:
+            skipped[name] = "the node is not Ready"
+        elif node.cordoned:
+            skipped[name] = "the node is cordoned"
+        elif taints.get(name):
+            skipped[name] = f"the node has the taint {taints[name]}"
+        else:
+            held = sum(pod.gpus for pod in holders if pod.node == name)
+            pods[name] = max(0, node.gpus - held)
+    return Plan(pods, skipped)
+
+
+def manifest(name: str, node: KubeNode, settings: Settings) -> dict[str, Any]:
+    """The pod: one GPU of one node, no privileges, and an end of its own."""
+    hold = settings.verify.timeout_s + _SPARE_S
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "activeDeadlineSeconds": hold,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "nodeSelector": {
+            "kubernetes.io/hostname": node.labels.get("kubernetes.io/hostname", node.name)
+        },
+        "tolerations": [
+            {"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in TOLERATED
+        ],
+        "containers": [
+            {
+                "name": "vectoradd",
+                "image": settings.verify.image,
+                "imagePullPolicy": "IfNotPresent",
+                "command": ["sh", "-c", _SCRIPT.format(hold=hold)],
+                "resources": {"limits": {"nvidia.com/gpu": 1}},
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+            }
+        ],
+    }
+    if settings.runtime.mode == "runtimeclass":
+        spec["runtimeClassName"] = "nvidia"
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(LABELS)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+class Workload:
+    """The pods of one verification.
+
+    + say: takes lines of progress
+    """
+
+    def __init__(self, cluster: Cluster, settings: Settings, say: Say) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._say = say
+
+    def clear(self, timeout_s: float = 60.0) -> None:
+        """Delete everything an earlier verification left, and wait until it is gone.
+
+        Raises `ClusterError` when it stays.
+        """
+        until = time.monotonic() + timeout_s
+        told = False
+        while (namespace := self._namespace()) is not None:
+            if not told:
+                self._say("waiting for what an earlier verification left behind to be gone")
+                told = True
+            if namespace["status"].get("phase") != "Terminating":
+                self._delete()
+            if time.monotonic() > until:
+                raise ClusterError(f"namespace {NAMESPACE} does not go away after {timeout_s:g} s")
+            time.sleep(_POLL_S)
+
+    def start(self, chosen: Plan, nodes: Mapping[str, KubeNode]) -> list[Trial]:
+        """Create all pods at once. Raises `ClusterError`."""
+        if not chosen.total:
+            return []
+        body = {"metadata": {"name": NAMESPACE, "labels": dict(LABELS)}}
+        self._call(self._cluster.core.create_namespace, body)
+        trials = []
+        for node, count in chosen.pods.items():
+            for number in range(count):
+                name = f"vectoradd-{node.replace('.', '-')[:40]}-{number}"
+                pod = manifest(name, nodes[node], self._settings)
+                self._create(pod)
+                trials.append(Trial(name, NAMESPACE, node))
+        return trials
+
+    def wait(self, trials: list[Trial]) -> list[Trial]:
+        """Until every pod has answered, failed, or time is up; with progress."""
+        if not trials:
+            return []
+        started = time.monotonic()
+        deadline = started + self._settings.verify.timeout_s
+        done: dict[str, Trial] = {}
+        told = -1
+        while len(done) < len(trials):
+            pods = {pod["metadata"]["name"]: pod for pod in self._pods()}
+            spent = time.monotonic() - started
+            last = time.monotonic() > deadline
+            for trial in trials:
+                if trial.pod not in done:
+                    answer = self._look(trial, pods.get(trial.pod), spent, last)
+                    if answer is not None:
+                        done[trial.pod] = answer
+            passed = sum(trial.passed for trial in done.values())
+            if passed != told:
+                self._say(f"vectorAdd: {passed} of {len(trials)} pods passed, {spent:.0f} s")
+                told = passed
+            if len(done) < len(trials):
+                time.sleep(_POLL_S)
+        return [done[trial.pod] for trial in trials]
+
+    def _look(
+        self, trial: Trial, pod: objects.Json | None, spent: float, last: bool
+    ) -> Trial | None:
+        """The trial's answer; None while there is reason to wait."""
+        if pod is None:
+            return replace(trial, trouble="somebody deleted the pod", seconds=spent)
+        trouble, hopeless = objects.pod_trouble(pod)
+        if objects.unschedulable(pod):
+            if spent < _UNSCHEDULED_S and not last:
+                return None
+            return replace(trial, trouble=trouble, unschedulable=True, seconds=spent)
+        log = "" if trouble and not hopeless else self._log(trial.pod)
+        uuids, passed = objects.log_answer(log)
+        if passed and not hopeless:
+            return replace(trial, uuids=uuids, passed=True, seconds=spent)
+        if not hopeless and not last:
+            return None
+        tail = " / ".join(log.strip().splitlines()[-3:])
+        waited = f"no answer within {spent:.0f} s" if last and not hopeless else ""
+        text = "; ".join(part for part in (trouble, waited, tail and f"log: {tail}") if part)
+        return replace(trial, uuids=uuids, trouble=text, seconds=spent)
+
+    def remove(self, trials: list[Trial]) -> None:
+        """Delete the pods at once and the namespace behind them; wait for the pods."""
+        if not trials:
+            return
+        self._delete()
+        until = time.monotonic() + 30
+        while self._pods() and time.monotonic() < until:
+            time.sleep(_POLL_S / 2)
+
+    def _delete(self) -> None:
+        core = self._cluster.core
+        self._call(core.delete_collection_namespaced_pod, NAMESPACE, grace_period_seconds=0)
+        self._call(core.delete_namespace, NAMESPACE, missing_ok=True)
+
+    def _namespace(self) -> Any:
+        try:
+            return self._cluster.json(f"/api/v1/namespaces/{NAMESPACE}")
+        except ClusterError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def _pods(self) -> list[Any]:
+        return list(self._cluster.json(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"])
+
+    def _log(self, pod: str) -> str:
+        """The log so far; "" while there is none (the kubelet answers 400 until it has begun)."""
+        with contextlib.suppress(ClusterError):
+            path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/log"
+            return self._cluster.get(path).decode(errors="replace")
+        return ""
+
+    def _create(self, pod: dict[str, Any], timeout_s: float = 15.0) -> None:
+        """A new namespace has no service account for an instant; pods are refused until then."""
+        until = time.monotonic() + timeout_s
+        while True:
+            try:
+                return self._call(self._cluster.core.create_namespaced_pod, NAMESPACE, pod)
+            except ClusterError as error:
+                if error.status != 403 or "serviceaccount" not in str(error):
+                    raise
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.2)
+
+    def _call(
+        self, method: Callable[..., Any], *args: Any, missing_ok: bool = False, **kw: Any
+    ) -> None:
+        from kubernetes.client import ApiException
+        from urllib3.exceptions import HTTPError
+
+        try:
+            method(*args, **kw)
+        except ApiException as error:
+            if missing_ok and error.status == 404:
+                return
+            raise ClusterError(f"{method.__name__}: {_message(error)}", error.status) from None
+        except HTTPError as error:
+            raise ClusterError(f"{method.__name__}: {error}") from None
+
+
+def _message(error: Any) -> str:
+    with contextlib.suppress(ValueError, TypeError, AttributeError):
+        return str(json.loads(error.body)["message"])
+    return str(error.reason)
