@@ -1,4 +1,4 @@
-"""The answer of the fact `deploys/facts/nvidia.sh`, and with the node's state the host's evidence."""
+"""What the fact `deploys/facts/nvidia.sh` says, and the evidence of a host made from it."""
 
 from __future__ import annotations
 

@@ -190,9 +190,9 @@ class Workload:
         text = "; ".join(part for part in (trouble, waited, tail and f"log: {tail}") if part)
         return replace(trial, uuids=uuids, trouble=text, seconds=spent)
 
-    def remove(self, trials: list[Trial]) -> None:
+    def remove(self) -> None:
         """Delete the pods at once and the namespace behind them; wait for the pods."""
-        if not trials:
+        if self._namespace() is None:
             return
         self._delete()
         until = time.monotonic() + 30

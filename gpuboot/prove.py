@@ -1,0 +1,179 @@
+"""Proves a cluster: gathers the evidence in order, waits where waiting can help, cleans up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from gpuboot import objects
+from gpuboot.checks import chain
+from gpuboot.checks.evidence import Evidence, GpuPod, Host, KubeNode
+from gpuboot.checks.model import Finding
+from gpuboot.cluster import Cluster
+from gpuboot.gather import Gatherer
+from gpuboot.settings import Settings
+from gpuboot.workload import TOLERATED, Plan, Say, Workload, plan
+
+_POLL_S = 2.0
+_LEAST_SETTLE_S = 45.0
+_TELL_EVERY_S = 10.0
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What came out: the evidence, the findings, and what the cluster runs."""
+
+    evidence: Evidence
+    findings: tuple[Finding, ...]
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def seconds(duration: str) -> float:
+    """A Prometheus duration such as `15s` in seconds."""
+    for unit, size in (("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86400)):
+        if duration.endswith(unit) and duration.removesuffix(unit).isdigit():
+            return int(duration.removesuffix(unit)) * size
+    raise ValueError(f"no duration: {duration!r}")
+
+
+def settle_s(settings: Settings) -> float:
+    """How long metrics may take to tell what is true now: a few sampling and scrape periods."""
+    exporter = settings.exporter
+    periods = 3 * (seconds(exporter.scrape_interval) + exporter.interval_ms / 1000)
+    other = 2 * seconds(settings.monitoring.scrape_interval)
+    return min(float(settings.verify.timeout_s), max(_LEAST_SETTLE_S, periods, other))
+
+
+def prove(cluster: Cluster, hosts: Sequence[Host], settings: Settings, say: Say) -> Proof:
+    """Judge every GPU of these hosts, from the bus to Prometheus.
+
+    + hosts: what the GPU nodes' operating systems said
+    + say: takes lines of progress
+
+    Takes only free GPUs, and removes what it made however it ends. Raises `ClusterError` when
+    the API server does not answer.
+    """
+    return _Prover(cluster, tuple(hosts), settings, say).run()
+
+
+class _Prover:
+    def __init__(
+        self, cluster: Cluster, hosts: tuple[Host, ...], settings: Settings, say: Say
+    ) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._say = say
+        self._gatherer = Gatherer(cluster, settings)
+        self._workload = Workload(cluster, settings, say)
+        self._seen = Evidence(hosts, {})
+        self._spent: dict[str, float] = {}
+
+    def run(self) -> Proof:
+        with self._timed("before"):
+            self._workload.clear()
+            nodes, taints = self._nodes()
+            holders = self._holders()
+            before = self._before(holders)
+        started = time.monotonic()
+        self._seen = replace(before, nodes=nodes, holders=holders)
+        chosen = plan([host.node for host in self._seen.hosts], nodes, holders, taints)
+        self._seen = replace(self._seen, skipped=chosen.skipped)
+        self._run_pods(chosen, nodes, started)
+        seen = replace(self._seen, seconds=dict(self._spent))
+        findings = tuple(chain.judge(seen, self._settings))
+        return Proof(seen, findings, self._versions(nodes))
+
+    def _run_pods(self, chosen: Plan, nodes: dict[str, KubeNode], started: float) -> None:
+        """The pods, and the metrics while they hold their GPUs."""
+        try:
+            with self._timed("workload"):
+                trials = self._workload.start(chosen, nodes)
+                trials = self._workload.wait(trials)
+                self._seen = replace(self._seen, trials=tuple(trials))
+            with self._timed("metrics"):
+                self._watch(started)
+        finally:
+            with self._timed("cleanup"):
+                self._workload.remove()
+
+    def _nodes(self) -> tuple[dict[str, KubeNode], dict[str, str]]:
+        items = self._cluster.json("/api/v1/nodes")["items"]
+        nodes = {item["metadata"]["name"]: objects.node(item) for item in items}
+        taints = {
+            item["metadata"]["name"]: objects.foreign_taint(item, TOLERATED) for item in items
+        }
+        return nodes, taints
+
+    def _holders(self) -> tuple[GpuPod, ...]:
+        return objects.gpu_pods(self._cluster.json("/api/v1/pods")["items"])
+
+    def _before(self, holders: tuple[GpuPod, ...]) -> Evidence:
+        """What metrics say before we hold anything.
+
+        A pod that ended a moment ago is named until the next sample, so wait for that.
+        """
+        keys = {pod.key for pod in holders}
+        until = time.monotonic() + settle_s(self._settings)
+        errors: dict[str, str] = {}
+        while True:
+            idle = self._gatherer.series(errors)
+            wrong = sorted({r.pod for r in idle or () if r.pod and r.pod not in keys})
+            if not wrong or time.monotonic() > until:
+                break
+            self._say(f"waiting until GPU series no longer name {', '.join(wrong)}")
+            time.sleep(_POLL_S)
+        return replace(self._seen, idle=idle, before=self._gatherer.exporters())
+
+    def _watch(self, started: float) -> None:
+        """Read metrics until all is as it should be, or waiting can no longer help."""
+        begun = time.monotonic()
+        until = begun + settle_s(self._settings)
+        told = 0.0
+        while True:
+            metrics = self._gatherer.metrics()
+            self._seen = replace(self._seen, metrics=metrics, before_s=time.monotonic() - started)
+            found = chain.metrics_findings(self._seen, self._settings)
+            open_ = [item for item in found if item.status in {"fail", "unknown"}]
+            now = time.monotonic()
+            if not open_ or now > until:
+                return
+            if now - told > _TELL_EVERY_S:
+                self._say(_waiting(open_, len(found), now - begun, until - now))
+                told = now
+            time.sleep(_POLL_S)
+
+    def _versions(self, nodes: dict[str, KubeNode]) -> dict[str, str]:
+        """What the cluster runs, by name; several versions of one thing are all named."""
+        found: dict[str, set[str]] = {}
+        for node in nodes.values():
+            for name, version in node.versions.items():
+                found.setdefault(name, set()).add(version)
+        for host in self._seen.hosts:
+            found.setdefault("driver", set()).add(host.loaded)
+            found.setdefault("driver text", set()).add(host.driver_text)
+        return {name: ", ".join(sorted(values - {""})) for name, values in found.items()}
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self._spent[name] = round(time.monotonic() - begun, 3)
+
+
+def _waiting(open_: Sequence[Finding], total: int, spent: float, left: float) -> str:
+    first = open_[0]
+    where = f"{first.node} " if first.node else ""
+    return (
+        f"metrics: {total - len(open_)} of {total} as they should be, {spent:.0f} s, at most "
+        f"{left:.0f} s more; waiting for {where}{first.link}: {first.detail}"
+    )
+
+
+def simulated(hosts: Sequence[Host]) -> tuple[str, ...]:
+    """What says of itself that it is simulated; empty on real hardware."""
+    texts = [host.driver_text for host in hosts] + [g.name for h in hosts for g in h.gpus]
+    return tuple(dict.fromkeys(text for text in texts if "simulat" in text.lower()))
