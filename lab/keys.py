@@ -6,10 +6,17 @@ They are made once per cache and worth nothing outside the lab.
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 
 @dataclass(frozen=True)
@@ -64,3 +71,82 @@ class SigningKey:
                 check=True,
                 capture_output=True,
             )
+
+
+@dataclass(frozen=True)
+class Authority:
+    """The lab's certificate authority."""
+
+    certificate: Path
+    key: Path
+
+    @classmethod
+    def ensure(cls, folder: Path) -> Authority:
+        """Return the authority in `folder`; make it when the folder has none."""
+        authority = cls(folder / "ca.crt", folder / "ca.key")
+        if not authority.certificate.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            key = ec.generate_private_key(ec.SECP256R1())
+            name = _name("gpuboot lab CA")
+            usage = x509.KeyUsage(
+                key_cert_sign=True, crl_sign=True, digital_signature=False,
+                content_commitment=False, key_encipherment=False, data_encipherment=False,
+                key_agreement=False, encipher_only=False, decipher_only=False,
+            )  # fmt: skip
+            certificate = (
+                _certificate(name, name, key.public_key())
+                .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+                .add_extension(usage, critical=True)
+                .sign(key, hashes.SHA256())
+            )
+            _write_key(authority.key, key)
+            authority.certificate.write_bytes(certificate.public_bytes(_PEM))
+        return authority
+
+    def issue(self, host: str, address: str, certificate: Path, key: Path) -> None:
+        """Write a server certificate for `host` and the IP `address`, and its private key."""
+        private = ec.generate_private_key(ec.SECP256R1())
+        ca = x509.load_pem_x509_certificate(self.certificate.read_bytes())
+        ca_key = serialization.load_pem_private_key(self.key.read_bytes(), password=None)
+        assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
+        ip = x509.IPAddress(ipaddress.ip_address(address))
+        names = x509.SubjectAlternativeName([x509.DNSName(host), ip])
+        server = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+        issued = (
+            _certificate(_name(host), ca.subject, private.public_key())
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(names, critical=False)
+            .add_extension(server, critical=False)
+            .sign(ca_key, hashes.SHA256())
+        )
+        _write_key(key, private)
+        certificate.write_bytes(issued.public_bytes(_PEM))
+
+
+_PEM = serialization.Encoding.PEM
+
+
+def _name(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey
+) -> x509.CertificateBuilder:
+    now = datetime.now(UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=3650))
+    )
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    form = serialization.PrivateFormat.PKCS8
+    content = key.private_bytes(_PEM, form, serialization.NoEncryption())
+    path.touch(mode=0o600)
+    path.write_bytes(content)

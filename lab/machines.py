@@ -20,6 +20,7 @@ from pathlib import Path
 
 from lab import processes
 from lab.base import NSPAWN_DIR, SUITE, USERS, Progress, run
+from lab.gpusim.silicon import install_silicon
 from lab.state import MIRROR_NAME, MIRROR_URL, Lab, LabError, Machine
 
 SSH_WAIT_S = 90
@@ -66,10 +67,7 @@ def create(lab: Lab, machine: Machine, base: Path, debian_key: bytes) -> None:
     _ssh(lab, part)
     _trust(lab, part, debian_key)
     _kernel_modules(part)
-    if machine.gpus:
-        from lab.gpusim.silicon import install_silicon  # the lab without GPUs needs no simulator
-
-        install_silicon(part, machine.gpus, lab.seed(machine))
+    install_silicon(part, machine.gpus, lab.seed(machine))
     part.rename(root)
 
 
