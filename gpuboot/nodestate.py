@@ -41,6 +41,7 @@ class NodeState:
     """One machine at one moment. Sizes in MiB, times in seconds since 1970.
 
     + default_address: source address of the default route, else the first address
+    + container: what container the machine is ("" for a real or virtual machine)
     + headers: kernel headers of the running kernel: installed, available (from apt) or missing
     + abilities: kernel features that are built in, loaded or there as a module
     + driver_loaded: version of the NVIDIA driver in the kernel; "" for none
@@ -77,6 +78,7 @@ class NodeState:
     driver_open: bool = False
     driver_module: str = ""
     cloud_init: str = ""
+    container: str = ""
     cluster_ca: str = ""
     clock_skew_s: float = 0.0
     abilities: frozenset[str] = frozenset()
@@ -154,7 +156,7 @@ def _state(values: Mapping[str, list[str]]) -> NodeState:
         return int(one(key) or 0)
 
     addresses = tuple(_second(item).partition("/")[0] for item in values.get("address", []))
-    driver, is_open = _driver(one("driver"))
+    driver, is_open = driver_version(one("driver"))
     return NodeState(
         uid=int(one("uid")),
         hostname=one("hostname"),
@@ -179,6 +181,7 @@ def _state(values: Mapping[str, list[str]]) -> NodeState:
         driver_open=is_open,
         driver_module=one("driver_module"),
         cloud_init=one("cloud_init"),
+        container=one("container"),
         cluster_ca=one("cluster_ca"),
         abilities=frozenset(values.get("ability", [])),
         modules=frozenset(values.get("module", [])),
@@ -223,7 +226,7 @@ def _ports(values: Mapping[str, list[str]]) -> dict[int, str]:
     return ports | {int(item.split()[0]): _second(item) for item in values.get("port", [])}
 
 
-def _driver(line: str) -> tuple[str, bool]:
+def driver_version(line: str) -> tuple[str, bool]:
     """Version and flavour from the first line of /proc/driver/nvidia/version.
 
     `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.91.07  Release Build …`

@@ -28,7 +28,6 @@ class Platform:
     + id, version: ID and VERSION_ID of /etc/os-release
     + cuda: its folder in NVIDIA's CUDA repository
     + cuda_key: file name and fingerprint of that folder's key
-    + headers: metapackage that follows the distribution's kernel headers
     """
 
     id: str
@@ -36,23 +35,18 @@ class Platform:
     codename: str
     cuda: str
     cuda_key: tuple[str, str]
-    headers: str
 
     @property
     def name(self) -> str:
         """How people call it: `Ubuntu 24.04`."""
         return f"{self.id.capitalize()} {self.version}"
 
-    def containerd_pattern(self, version: str) -> str:
-        """apt's pattern for Docker's containerd.io of this version, whatever its revision."""
-        return f"{version}-*~{self.id}.{self.version}~{self.codename}"
-
 
 _OLD_KEY = ("3bf863cc.pub", CUDA_KEY)
 PLATFORMS: tuple[Platform, ...] = (
-    Platform("ubuntu", "22.04", "jammy", "ubuntu2204", _OLD_KEY, "linux-headers-generic"),
-    Platform("ubuntu", "24.04", "noble", "ubuntu2404", _OLD_KEY, "linux-headers-generic"),
-    Platform("debian", "12", "bookworm", "debian12", _OLD_KEY, "linux-headers-amd64"),
+    Platform("ubuntu", "22.04", "jammy", "ubuntu2204", _OLD_KEY),
+    Platform("ubuntu", "24.04", "noble", "ubuntu2404", _OLD_KEY),
+    Platform("debian", "12", "bookworm", "debian12", _OLD_KEY),
     # apt of Debian 13 refuses the old key's SHA-1 signature; this folder has a key of its own
     Platform(
         "debian",
@@ -60,7 +54,6 @@ PLATFORMS: tuple[Platform, ...] = (
         "trixie",
         "debian13",
         ("8793F200.pub", CUDA_KEY_2025),
-        "linux-headers-amd64",
     ),
 )
 # machine name of the kernel -> (Debian's name, NVIDIA's folder)

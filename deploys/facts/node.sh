@@ -19,6 +19,10 @@ if [ -r /etc/os-release ]; then
    put os_codename "${VERSION_CODENAME:-}"; put os_name "${PRETTY_NAME:-}")
 fi
 
+if has systemd-detect-virt; then
+  container=$(systemd-detect-virt --container) && put container "$container"
+fi
+
 # --- the kernel: can it do what we need, whether as a module or built in?
 if [ -e "/lib/modules/$kernel/build/Makefile" ]; then
   put headers installed

@@ -1,0 +1,91 @@
+"""What every node needs before anything else: packages, kernel settings, names, time."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from pyinfra.api.deploy import deploy
+
+from deploys.context import Context, current
+from deploys.operations import apt, files, kernel
+from gpuboot.templates import render
+
+PACKAGES = (
+    "ca-certificates",
+    "conntrack",
+    "curl",
+    "ethtool",
+    "gnupg",
+    "iproute2",
+    "iptables",
+    "kmod",
+    "nftables",
+    "pciutils",
+    "socat",
+)
+TIME_SERVICES = ("chrony", "chronyd", "ntp", "ntpsec", "systemd-timesyncd")
+SYSCTLS = {
+    "net.ipv4.ip_forward": "1",
+    "net.bridge.bridge-nf-call-iptables": "1",
+    "net.bridge.bridge-nf-call-ip6tables": "1",
+    # many pods tail many files; the kernel's 128 instances are gone at about 100 containers
+    "fs.inotify.max_user_instances": "8192",
+    "fs.inotify.max_user_watches": "524288",
+}
+# patterns of unattended-upgrades: prefixes of package names
+FENCED = ("containerd", "cri-tools", "cuda", "kube", "libcuda", "libnvidia", "libnvsdm", "nvidia")
+APT_CONF = "/etc/apt/apt.conf.d/95gpuboot"
+
+
+@deploy("Base")
+def base() -> None:
+    """Prepare a host for Kubernetes."""
+    context = current()
+    files.present(
+        name="Write kernel and apt settings",
+        contents={
+            "/etc/modules-load.d/gpuboot.conf": render("base/modules.conf.j2"),
+            "/etc/sysctl.d/90-gpuboot.conf": render("base/sysctl.conf.j2", sysctls=SYSCTLS),
+            APT_CONF: apt_conf(context),
+        },
+    )
+    apt.packages(
+        name="Install what Kubernetes and its tools need",
+        wanted=dict.fromkeys(packages(context), ""),
+        update=True,
+    )
+    kernel.applied(
+        name="Load kernel modules and settings",
+        abilities=["overlay", "br_netfilter"],
+        sysctls=SYSCTLS,
+    )
+    if context.settings.cluster.fail_swap_on:
+        kernel.swap_off(name="Turn swap off")
+    kernel.hosts(
+        name="Let nodes know each other's names",
+        addresses={node.name: node.address for node in context.nodes},
+    )
+
+
+def packages(context: Context) -> list[str]:
+    """The packages a host needs; chrony only where nothing keeps the time yet.
+
+    A container's clock is its host's: nothing to keep there.
+    """
+    state = context.state
+    timed = state.container or any(state.is_active(unit) for unit in TIME_SERVICES)
+    return [*PACKAGES, *([] if timed else ["chrony"])]
+
+
+def apt_conf(context: Context) -> str:
+    """apt's settings: proxy, the mirrors' certificate authority, and the fence."""
+    mirrors = context.settings.mirrors
+    names = {urlsplit(mirror.url).hostname for mirror in mirrors.apt.values()}
+    return render(
+        "base/apt.conf.j2",
+        proxy=context.settings.proxy,
+        direct=[name for name in context.settings.proxy.no_proxy if "/" not in name],
+        mirrors=sorted(name for name in names if name) if mirrors.ca_bundle else [],
+        ca_bundle=mirrors.ca_bundle,
+        fenced=FENCED,
+    )

@@ -1,0 +1,119 @@
+"""The NVIDIA driver on GPU nodes: installed as asked, loaded, and showing every GPU."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from pyinfra.api.deploy import deploy
+
+from deploys.context import Context, current
+from deploys.operations import apt, driver, files, units
+from gpuboot import gpus, platforms
+from gpuboot.apt import source
+from gpuboot.nodestate import NodeState
+from gpuboot.platforms import Flavour, Platform
+
+NOUVEAU = """\
+# Written by gpuboot: nouveau and NVIDIA's driver cannot share a GPU
+blacklist nouveau
+options nouveau modeset=0
+"""
+
+
+@deploy("Drivers")
+def drivers() -> None:
+    """Install and load the driver; nothing happens on nodes without GPUs."""
+    context = current()
+    settings = context.settings.driver
+    if not context.node.gpus:
+        return
+    version = ""
+    if settings.enabled:
+        version = context.lock.driver.version
+        _install(context, version)
+        driver.loaded(
+            name=f"Load driver {version}, rebooting only if another one is loaded",
+            version=version,
+            may_reboot=settings.reboot == "when-needed",
+            timeout_s=settings.reboot_timeout_s,
+            _serial=True,
+        )
+        if wanted := _services(context):
+            units.running(name=f"Run {' and '.join(wanted)}", units=wanted)
+    driver.proven(
+        name=f"Prove {context.node.gpus} GPUs under driver {version or '(any)'}",
+        version=version,
+        gpus=context.node.gpus,
+    )
+
+
+def _install(context: Context, version: str) -> None:
+    platform = cast(Platform, platforms.find(context.state))  # preflight let nothing else through
+    mirrors, proxy = context.settings.mirrors, context.settings.proxy
+    apt.repository(
+        name="Configure NVIDIA's CUDA repository",
+        source=source(
+            "cuda",
+            platform,
+            context.state.arch,
+            context.lock.kubernetes.minor,
+            context.settings,
+        ),
+        ca_bundle=mirrors.ca_bundle,
+        proxy=proxy.https or proxy.http,
+    )
+    files.present(
+        name="Keep nouveau away", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
+    )
+    apt.packages(
+        name=f"Pin the driver to {version}",
+        wanted={platforms.pinning_package(version): ""},
+    )
+    names = platforms.driver_packages(version, flavour(context), _has_fabric_manager(context))
+    apt.packages(
+        name=f"Install driver {version} ({flavour(context)} kernel modules)",
+        wanted={
+            f"linux-headers-{context.state.kernel}": "",
+            **dict.fromkeys(names, f"{version}-*"),
+            **({"nvidia-persistenced": ""} if context.settings.driver.persistence else {}),
+        },
+    )
+
+
+def headers(state: NodeState) -> list[str]:
+    """Packages with the headers that DKMS builds the module against.
+
+    The running kernel's, unless they are there by other means; and the metapackage beside each
+    kernel metapackage, so that a new kernel finds its headers: linux-image-aws, linux-headers-aws.
+    """
+    own = f"linux-headers-{state.kernel}"
+    found = [own] if state.headers != "installed" or own in state.packages else []
+    for name in state.packages:
+        kernel = name.removeprefix("linux-image-")
+        if kernel != name and not any(char.isdigit() for char in kernel.partition("-")[0]):
+            found.append(f"linux-headers-{kernel}")
+    return found
+
+
+def flavour(context: Context) -> Flavour:
+    """Open or proprietary kernel modules, by the GPUs that preflight saw on this host."""
+    version = context.lock.driver.version
+    return gpus.flavour(
+        [gpu.device for gpu in context.state.gpus],
+        context.settings.driver.modules,
+        platforms.branch(version),
+    )
+
+
+def _has_fabric_manager(context: Context) -> bool:
+    wish = context.settings.driver.fabric_manager
+    return wish == "always" or (wish == "auto" and bool(context.state.nvswitches))
+
+
+def _services(context: Context) -> list[str]:
+    services = []
+    if context.settings.driver.persistence:
+        services.append("nvidia-persistenced.service")
+    if _has_fabric_manager(context):
+        services.append("nvidia-fabricmanager.service")
+    return services

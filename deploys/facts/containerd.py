@@ -1,0 +1,99 @@
+"""containerd's configuration: as it ought to be, and as it is. And the CDI specification."""
+
+from __future__ import annotations
+
+import shlex
+from base64 import b64decode
+from dataclasses import dataclass, field
+from importlib import resources
+
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+SCRIPT = resources.files("deploys.facts").joinpath("containerd.sh").read_text()
+
+
+@dataclass(frozen=True)
+class ContainerdState:
+    """Wanted and present configuration of one host.
+
+    + absent: program that is not installed yet ("" when all are)
+    + version: configuration version that this containerd writes
+    + wanted: text by file (config, nvidia, proxy); "" for a file that must not be there
+    + differs: files that are not as wanted
+    + error: why the wanted configuration is none; "" when containerd accepts it
+    + edited: settings in the present root file that gpuboot did not write
+    + foreign: other people's drop-ins, which stay in force
+    + stale: why the running containerd does not know the present files
+    """
+
+    absent: str = ""
+    version: str = ""
+    wanted: dict[str, str] = field(default_factory=dict)
+    differs: tuple[str, ...] = ()
+    error: str = ""
+    edited: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    stale: tuple[str, ...] = ()
+
+
+class Containerd(FactBase[ContainerdState]):
+    """The configuration that a root file and NVIDIA's toolkit give on this very host."""
+
+    default = ContainerdState
+
+    @override
+    def command(self, root: str, proxy: str, toolkit: str) -> str:
+        values = {"root": root, "proxy": proxy, "toolkit": toolkit}
+        head = "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items())
+        return head + SCRIPT
+
+    @override
+    def process(self, output: list[str]) -> ContainerdState:
+        def of(kind: str) -> list[str]:
+            return [line.partition(" ")[2] for line in output if line.split(" ", 1)[0] == kind]
+
+        wanted = {}
+        for item in of("wanted"):
+            name, _, text = item.partition(" ")
+            wanted[name] = b64decode(text).decode()
+        return ContainerdState(
+            absent="".join(of("absent")),
+            version="".join(of("version")),
+            wanted=wanted,
+            differs=tuple(of("differs")),
+            error="\n".join(of("error")),
+            edited=tuple(of("edited")),
+            foreign=tuple(of("foreign")),
+            stale=tuple(of("stale")),
+        )
+
+
+@dataclass(frozen=True)
+class CdiState:
+    """Whether the CDI specification of the GPUs is there and right."""
+
+    installed: bool = False
+    right: bool = False
+    error: str = ""
+
+
+class Cdi(FactBase[CdiState]):
+    """Compares a CDI specification with the one that nvidia-ctk makes now."""
+
+    default = CdiState
+
+    @override
+    def command(self, path: str) -> str:
+        spec = shlex.quote(path)
+        return (
+            "if command -v nvidia-ctk >/dev/null; then echo installed; now=$(mktemp); "
+            'if said=$(nvidia-ctk cdi generate 2>&1 >"$now"); then '
+            f'cmp -s "$now" {spec} && echo right; '
+            'else echo "$said" | tail -n 3 | sed \'s/^/error /\'; fi; rm -f "$now"; fi'
+        )
+
+    @override
+    def process(self, output: list[str]) -> CdiState:
+        errors = [line.removeprefix("error ") for line in output if line.startswith("error ")]
+        return CdiState("installed" in output, "right" in output, "\n".join(errors))

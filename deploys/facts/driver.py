@@ -1,0 +1,71 @@
+"""The NVIDIA driver as a host has it now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+from gpuboot.nodestate import driver_version
+
+
+@dataclass(frozen=True)
+class DriverState:
+    """The driver of this moment.
+
+    + loaded: version in the kernel, "" for none; open_modules: its flavour
+    + module: version of the module on disk, "" where modinfo cannot tell
+    + nouveau: the other driver holds the GPUs
+    + gpus: UUIDs that nvidia-smi lists
+    + smi: what nvidia-smi said when it failed
+    """
+
+    loaded: str = ""
+    open_modules: bool = False
+    module: str = ""
+    nouveau: bool = False
+    uvm: bool = False
+    gpus: tuple[str, ...] = ()
+    smi: str = ""
+
+
+class Driver(FactBase[DriverState]):
+    """Loaded and installed driver, and the GPUs that nvidia-smi shows."""
+
+    default = DriverState
+
+    @override
+    def command(self) -> str:
+        return (
+            "if test -r /proc/driver/nvidia/version; then "
+            "head -n 1 /proc/driver/nvidia/version | sed 's/^/loaded /'; fi; "
+            'module=$(modinfo -F version nvidia 2>/dev/null) && echo "module $module"; '
+            "test -d /sys/module/nouveau && echo nouveau; "
+            "grep -qs nvidia-uvm /proc/devices && echo uvm; "
+            "test -e /dev/nvidia-uvm && echo uvm; "
+            "if command -v nvidia-smi >/dev/null; then "
+            "if list=$(timeout 60 nvidia-smi -L 2>&1); then "
+            "echo \"$list\" | sed -n 's/.*(UUID: \\(GPU-[^)]*\\)).*/gpu \\1/p'; "
+            "else echo \"$list\" | head -n 3 | sed 's/^/smi /'; fi; fi; true"
+        )
+
+    @override
+    def process(self, output: list[str]) -> DriverState:
+        def of(kind: str) -> list[str]:
+            return [line.partition(" ")[2] for line in output if line.split(" ", 1)[0] == kind]
+
+        try:
+            loaded, is_open = driver_version("".join(of("loaded")))
+        except ValueError as error:
+            raise FactProcessError(str(error)) from error
+        return DriverState(
+            loaded=loaded,
+            open_modules=is_open,
+            module="".join(of("module")),
+            nouveau="nouveau" in output,
+            uvm="uvm" in output,
+            gpus=tuple(of("gpu")),
+            smi=" ".join(of("smi")),
+        )

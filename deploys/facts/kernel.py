@@ -1,0 +1,89 @@
+"""What the kernel does now: abilities, settings, swap."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+
+@dataclass(frozen=True)
+class KernelState:
+    """Which abilities are in the kernel now, built in or loaded; and values of settings."""
+
+    abilities: tuple[str, ...] = ()
+    sysctls: dict[str, str] = field(default_factory=dict)
+
+
+class Kernel(FactBase[KernelState]):
+    """Abilities and settings of the running kernel. lsmod is no help: it hides what is built in."""
+
+    default = KernelState
+
+    @override
+    def command(self, sysctls: Iterable[str]) -> str:
+        keys = " ".join(shlex.quote(key) for key in sysctls)
+        return (
+            "grep -qw overlay /proc/filesystems && echo ability overlay; "
+            "test -d /proc/sys/net/bridge && echo ability br_netfilter; "
+            f"for key in {keys}; do file=/proc/sys/$(echo $key | tr . /); "
+            'test -r "$file" && echo "sysctl $key $(cat "$file")"; done; true'
+        )
+
+    @override
+    def process(self, output: list[str]) -> KernelState:
+        words = [line.split(" ", 2) for line in output]
+        return KernelState(
+            tuple(item[1] for item in words if item[0] == "ability"),
+            {item[1]: item[2].strip() for item in words if item[0] == "sysctl"},
+        )
+
+
+@dataclass(frozen=True)
+class SwapState:
+    """Swap in use, and lines of fstab that would bring it back."""
+
+    active: tuple[str, ...] = ()
+    fstab: tuple[str, ...] = ()
+
+
+class Swap(FactBase[SwapState]):
+    """Active swap areas, and those that fstab names."""
+
+    default = SwapState
+
+    @override
+    def command(self) -> str:
+        return (
+            "awk 'NR > 1 { print \"active \" $1 }' /proc/swaps; "
+            "test ! -e /etc/fstab || "
+            'awk \'$1 !~ /^#/ && $3 == "swap" { print "fstab " $1 }\' /etc/fstab'
+        )
+
+    @override
+    def process(self, output: list[str]) -> SwapState:
+        words = [line.split(" ", 1) for line in output]
+        return SwapState(
+            tuple(item[1] for item in words if item[0] == "active"),
+            tuple(item[1] for item in words if item[0] == "fstab"),
+        )
+
+
+class HostsBlock(FactBase[list[str]]):
+    """The lines of /etc/hosts between our two marks; nothing when the marks are not there."""
+
+    default = list
+
+    @override
+    def command(self, begin: str, end: str) -> str:
+        return (
+            f"awk -v b={shlex.quote(begin)} -v e={shlex.quote(end)} "
+            "'$0 == e { on = 0 } on { print } $0 == b { on = 1 }' /etc/hosts"
+        )
+
+    @override
+    def process(self, output: list[str]) -> list[str]:
+        return output

@@ -1,0 +1,29 @@
+"""systemd units, many in one command."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+
+class Units(FactBase[dict[str, tuple[str, str]]]):
+    """ActiveState and UnitFileState by unit, of those that exist."""
+
+    default = dict
+
+    @override
+    def command(self, units: Iterable[str]) -> str:
+        names = " ".join(shlex.quote(unit) for unit in units)
+        return f"systemctl show -p Id -p LoadState -p ActiveState -p UnitFileState {names}"
+
+    @override
+    def process(self, output: list[str]) -> dict[str, tuple[str, str]]:
+        found = {}
+        for block in "\n".join(output).split("\n\n"):
+            values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
+            if values.get("LoadState") == "loaded":
+                found[values["Id"]] = (values["ActiveState"], values["UnitFileState"])
+        return found

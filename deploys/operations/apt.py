@@ -1,0 +1,157 @@
+"""apt as a cluster needs it: pinned keys, exact versions, holds, and no change when all is right.
+
+pyinfra's own `apt` operations take a key for right when its file exists, and know no holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from fnmatch import fnmatchcase
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.exceptions import OperationValueError
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.apt import FINGERPRINTS, Packages, Repository
+from gpuboot.apt import Source
+
+LOCK_TIMEOUT_S = 600
+_WORK = "/run/gpuboot"
+_QUIET = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
+_LOCK = f"-o DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"
+_INSTALL = (
+    f"{_QUIET} apt-get {_LOCK} -o Dpkg::Options::=--force-confdef "
+    "-o Dpkg::Options::=--force-confold install -y -q --no-install-recommends "
+    "--allow-downgrades --allow-change-held-packages"
+)
+
+
+@operation()
+def repository(
+    source: Source, ca_bundle: str | None = None, proxy: str | None = None
+) -> Generator[StringCommand, None, None]:
+    """Ensure a repository is configured with the key we know, and its index is read.
+
+    The key is checked before anything is put in place, and the index is read with it first, so a
+    wrong key or address leaves the host as it was.
+
+    + source: the repository, see `gpuboot.apt`
+    + ca_bundle: file on the host that signs the server's certificate; None: the system's
+    + proxy: HTTP proxy for the key's download
+    """
+    state = host.get_fact(Repository, source=source.path, key=source.key_path, url=source.url)
+    if source.key_sha256:
+        key_right = state.key_sha256 == source.key_sha256
+    else:
+        key_right = state.fingerprints == (source.fingerprint,)
+    if key_right and state.source == source.text and not state.conflicts:
+        host.noop(f"repository {source.name} is configured")
+        return
+    key, trial = f"{_WORK}/{source.name}.asc", f"{_WORK}/{source.name}.sources"
+    yield StringCommand(
+        f"mkdir -p {_WORK} /etc/apt/keyrings && chmod 0755 {_WORK} /etc/apt/keyrings && rm -f {key}"
+    )
+    yield _download(source, key, ca_bundle, proxy)
+    yield _verify(source, key)
+    text = source.text.replace(f"Signed-By: {source.key_path}", f"Signed-By: {key}")
+    yield StringCommand("printf", "%s", QuoteString(text), ">", QuoteString(trial))
+    yield StringCommand(
+        f"apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={trial} -o Dir::Etc::sourceparts=- "
+        "-o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any"
+    )
+    for path in state.conflicts:
+        if path == "/etc/apt/sources.list":
+            yield StringCommand("sed -i", QuoteString(f"\\|{source.url}|d"), QuoteString(path))
+        else:
+            yield StringCommand("rm -f", QuoteString(path))
+    yield StringCommand(
+        f"install -m 0644 {key}", QuoteString(source.key_path), "&& printf %s",
+        QuoteString(source.text), ">", QuoteString(source.path), f"&& rm -f {key} {trial}",
+    )  # fmt: skip
+
+
+def _download(
+    source: Source, target: str, ca_bundle: str | None, proxy: str | None
+) -> StringCommand:
+    options: list[str | QuoteString] = ["curl -fsSL --retry 3 --connect-timeout 15"]
+    if ca_bundle:
+        options += ["--cacert", QuoteString(ca_bundle)]
+    if proxy:
+        options += ["--proxy", QuoteString(proxy)]
+    message = (
+        f"gpuboot: the key of the {source.name} repository cannot be downloaded from "
+        f"{source.key_url}; remedy: check the address, proxy and ca_bundle (nothing was installed)"
+    )
+    return StringCommand(*options, "-o", target, QuoteString(source.key_url), "||", _fail(message))
+
+
+def _verify(source: Source, key: str) -> StringCommand:
+    if source.key_sha256:
+        found, wanted = f"sha256sum {key} | cut -d ' ' -f 1", source.key_sha256
+        remedy = "correct key_sha256 if you trust this key"
+    else:
+        found, wanted = FINGERPRINTS.format(path=key), source.fingerprint
+        remedy = "the publisher may have a new key: compare with the publisher's own page first"
+    message = (
+        f"gpuboot: {source.key_url} is not the key that is pinned ({wanted}); nothing was "
+        f"installed; remedy: {remedy}; found: "
+    )
+    return StringCommand(
+        f'found=$({found}); test "$found" =', QuoteString(wanted),
+        "|| { printf '%s%s\\n'", QuoteString(message), f'"$found" >&2; rm -f {key}; exit 1; }}',
+    )  # fmt: skip
+
+
+def _fail(message: str) -> StringCommand:
+    return StringCommand("{ echo", QuoteString(message), ">&2; exit 1; }")
+
+
+@operation()
+def packages(
+    wanted: Mapping[str, str], hold: bool = False, update: bool = False
+) -> Generator[StringCommand, None, None]:
+    """Ensure packages are installed at exactly these versions.
+
+    + wanted: package name -> version, a pattern like `2.3.7-*`, or "" for any version
+    + hold: keep apt from changing them in any other way (`apt-mark hold`)
+    + update: read all package indices first, if anything is to be installed
+    """
+    if not wanted:
+        raise OperationValueError("packages: name at least one package")
+    names = sorted(wanted)
+    state = host.get_fact(Packages, packages=names)
+    missing = [
+        name
+        for name in names
+        if name not in state.versions or not fnmatchcase(state.versions[name], wanted[name] or "*")
+    ]
+    unheld = [name for name in names if name not in state.holds] if hold else []
+    if not missing and not unheld:
+        host.noop(f"packages are installed: {', '.join(names)}")
+        return
+    if missing and update:
+        yield StringCommand(f"apt-get {_LOCK} update -q")
+    if missing:
+        yield _install({name: wanted[name] for name in missing})
+    if unheld:
+        yield StringCommand("apt-mark hold", *[QuoteString(name) for name in unheld])
+
+
+def _install(wanted: Mapping[str, str]) -> StringCommand:
+    words = [f"{name}={version}" if version else name for name, version in wanted.items()]
+    pinned = [name for name, version in wanted.items() if version]
+    if not pinned:
+        return StringCommand(_INSTALL, *[QuoteString(word) for word in words])
+    message = (
+        f"gpuboot: apt cannot install {' '.join(words)}; remedy: ask for a version that exists, "
+        "or correct the repository; apt offers:"
+    )
+    return StringCommand(
+        _INSTALL, *[QuoteString(word) for word in words],
+        "|| { echo", QuoteString(message), ">&2; apt-cache madison",
+        *[QuoteString(name) for name in pinned], ">&2; exit 1; }",
+    )  # fmt: skip
+
+
+__all__ = ["packages", "repository"]

@@ -1,0 +1,125 @@
+"""containerd's configuration: one owner, put in place only when right and only when different."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from pyinfra import logger
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.containerd import Cdi, Containerd, ContainerdState
+from deploys.operations.files import write
+
+ROOT = "/etc/containerd/config.toml"
+PATHS = {
+    "config": ROOT,
+    "nvidia": "/etc/containerd/conf.d/99-nvidia.toml",
+    "proxy": "/etc/systemd/system/containerd.service.d/gpuboot-proxy.conf",
+}
+CDI_SPEC = "/var/run/cdi/nvidia.yaml"
+_OURS = "/var/lib/gpuboot/containerd"
+_PREVIOUS = f"{_OURS}/previous"
+_WAIT_S = 60
+# containerd answers and its CRI plugin is in order
+_READY = (
+    "ctr --connect-timeout 5s plugins ls 2>/dev/null | "
+    'awk \'$1 ~ /grpc/ && $2 == "cri" { ok = $NF == "ok" } END { exit !ok }\''
+)
+_RESTART = (
+    "{ systemctl daemon-reload && systemctl restart containerd.service && "
+    f"for i in $(seq {_WAIT_S}); do {_READY} && exit 0; sleep 1; done; false; }}"
+)
+
+Commands = Generator[StringCommand, None, None]
+
+
+@operation()
+def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
+    """Ensure containerd runs with this configuration; restarts it only when something differs.
+
+    The outcome of NVIDIA's toolkit is worked out on a copy. containerd must accept it before
+    anything is put in place, and when the restart fails the files from before come back.
+
+    + root: text of /etc/containerd/config.toml, with @VERSION@ for the configuration version
+    + toolkit: options of `nvidia-ctk runtime configure`, or `none` to leave the runtime out
+    + proxy: text of a drop-in for containerd's unit; "" for none
+    """
+    state = host.get_fact(Containerd, root=root, proxy=proxy, toolkit=toolkit)
+    if state.absent:
+        # while pyinfra prepares: an operation before this one will install it
+        yield _fail(f"{state.absent} is not installed", "run the whole of deploys/site.py")
+        return
+    if state.error or (state.version.isdigit() and int(state.version) < 3):
+        reason = state.error or f"its configuration version is {state.version}, 3 is the least"
+        yield _fail(
+            f"containerd does not accept its new configuration: {reason}",
+            f"correct {', '.join(state.foreign) or 'the versions asked for'}; nothing was changed",
+        )
+        return
+    if not state.differs and not state.stale:
+        host.noop("containerd runs with its configuration")
+        return
+    _report_foreign(state)
+    saved = " ".join(PATHS.values())
+    yield StringCommand(
+        f"rm -rf {_PREVIOUS} && mkdir -p -m 0700 {_PREVIOUS} && for f in {saved}; do "
+        f'test ! -f "$f" || cp -a --parents "$f" {_PREVIOUS}; done'
+    )
+    if state.edited and "config" in state.differs:
+        yield StringCommand(f"cp -a {ROOT} {ROOT}.before-gpuboot")
+    for name in state.differs:
+        if state.wanted[name]:
+            yield write(PATHS[name], state.wanted[name])
+        else:
+            yield StringCommand("rm -f", PATHS[name])
+    yield _restart(saved)
+    yield StringCommand(f"cp {ROOT} {_OURS}/config.toml")
+
+
+def _restart(saved: str) -> StringCommand:
+    message = (
+        "gpuboot: containerd did not start with its new configuration; the files from before are "
+        "back and it was started with them; remedy: see its messages above, correct the settings"
+    )
+    return StringCommand(
+        f"({_RESTART}) || {{ journalctl -n 15 --no-pager -u containerd.service >&2; "
+        f"rm -f {saved}; cp -a {_PREVIOUS}/. /; "
+        f"({_RESTART}) || echo 'gpuboot: containerd does not start with the old files either' >&2;",
+        "echo", QuoteString(message), ">&2; exit 1; }",
+    )  # fmt: skip
+
+
+def _report_foreign(state: ContainerdState) -> None:
+    if state.edited and "config" in state.differs:
+        logger.warning(
+            "%s%s has settings that gpuboot did not write; they are kept in %s.before-gpuboot, "
+            "but no longer hold (put yours into /etc/containerd/conf.d/): %s",
+            host.print_prefix, ROOT, ROOT, " | ".join(line.strip() for line in state.edited[:20]),
+        )  # fmt: skip
+    if state.foreign:
+        logger.info("%sthese stay in force: %s", host.print_prefix, ", ".join(state.foreign))
+
+
+@operation()
+def cdi(path: str = CDI_SPEC) -> Commands:
+    """Ensure the CDI specification names the GPUs and libraries that are there now.
+
+    + path: the specification's file
+    """
+    state = host.get_fact(Cdi, path=path)
+    if state.right:
+        host.noop("the CDI specification is up to date")
+        return
+    if state.error:
+        yield _fail(
+            f"nvidia-ctk cannot describe the GPUs: {state.error}", "run `nvidia-smi` there first"
+        )
+        return
+    yield StringCommand("nvidia-ctk cdi generate --output", QuoteString(path))
+
+
+def _fail(cause: str, remedy: str) -> StringCommand:
+    text = f"gpuboot: [{host.name}] {cause}; remedy: {remedy}"
+    return StringCommand("echo", QuoteString(text), ">&2; exit 1")

@@ -1,0 +1,97 @@
+"""The loaded NVIDIA driver: the one that was asked for, with every GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.api.state import State
+from pyinfra.context import host, state
+
+from deploys.facts.driver import Driver, DriverState
+from deploys.operations.reboot import reboot
+
+Commands = Generator[StringCommand | FunctionCommand, None, None]
+
+
+@operation()
+def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
+    """Ensure the kernel runs the installed driver; reboots only when another one is loaded.
+
+    Run it with `_serial=True`: machines go away one after the other.
+
+    + version: the driver that was asked for and is installed
+    + may_reboot: `settings.driver.reboot` allows it
+    + timeout_s: how long the machine may take to come back
+    """
+    found = host.get_fact(Driver)
+    if found.loaded == version and found.uvm:
+        host.noop(f"driver {version} is loaded")
+        return
+    stale = found.loaded if found.loaded != version else ""
+    if stale or found.nouveau:
+        reason = f"{f'driver {stale}' if stale else 'nouveau'} is loaded, {version} is installed"
+        if not may_reboot:
+            yield _problem(reason, 'reboot the machine, or set driver.reboot = "when-needed"')
+            return
+        yield FunctionCommand(_reboot, (reason, timeout_s), {})
+    # after a boot udev may have loaded it; loading it again does nothing
+    yield StringCommand(
+        "modprobe nvidia && modprobe nvidia-uvm || { dmesg 2>/dev/null | grep -iE "
+        "'nvrm|nvidia|lockdown|module verification' | tail -n 15 >&2;",
+        "echo", QuoteString(
+            "gpuboot: the NVIDIA kernel module does not load; remedy: see the kernel's messages "
+            "above; with Secure Boot the module's key must be enrolled (mokutil)"
+        ), ">&2; exit 1; }",
+    )  # fmt: skip
+
+
+def _reboot(_state: State, rebooted: Host, reason: str, timeout_s: int) -> None:
+    """A FunctionCommand's body: pyinfra passes state and host first."""
+    reboot(rebooted, reason, timeout_s, sudo=bool(rebooted.data.get("_sudo")))
+
+
+@operation()
+def proven(version: str, gpus: int) -> Commands:
+    """Check that the loaded driver is the one asked for and shows every promised GPU.
+
+    Changes nothing; a host where it does not hold fails with cause and remedy.
+
+    + version: driver version, or "" for any
+    + gpus: how many GPUs the inventory promises
+    """
+    if not state.is_executing:
+        return
+    found = host.get_fact(Driver)
+    problem = verdict(found, version, gpus)
+    if problem:
+        yield _problem(*problem)
+    else:
+        host.noop(f"driver {found.loaded} shows {len(found.gpus)} GPUs")
+
+
+def verdict(found: DriverState, version: str, gpus: int) -> tuple[str, str] | None:
+    """Cause and remedy when a driver is not as promised; None when it is."""
+    if not found.loaded:
+        return "no NVIDIA driver is loaded", "run `modprobe nvidia` and look at dmesg"
+    if version and found.loaded != version:
+        return f"driver {found.loaded} is loaded, {version} was asked", "reboot the machine"
+    if found.module and found.module != found.loaded:
+        return (
+            f"driver {found.loaded} is loaded, but the module on disk is {found.module}",
+            "reboot the machine, and see `dkms status` for the module of this kernel",
+        )
+    if len(found.gpus) != gpus:
+        said = f" ({found.smi})" if found.smi else ""
+        return (
+            f"nvidia-smi lists {len(found.gpus)} GPUs, the inventory promises {gpus}{said}",
+            "look for XIDs in dmesg (a lost GPU needs a reboot or a new card), or correct gpus",
+        )
+    return None
+
+
+def _problem(cause: str, remedy: str) -> StringCommand:
+    text = f"gpuboot: [{host.name}] {cause}; remedy: {remedy}"
+    return StringCommand("echo", QuoteString(text), ">&2; exit 1")

@@ -1,0 +1,71 @@
+"""The kernel as Kubernetes wants it, now; files in /etc keep it so after a boot."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.kernel import HostsBlock, Kernel, Swap
+
+HOSTS_BEGIN = "# gpuboot: nodes of the cluster"
+HOSTS_END = "# gpuboot: end"
+
+
+@operation()
+def applied(
+    abilities: Sequence[str], sysctls: Mapping[str, str]
+) -> Generator[StringCommand, None, None]:
+    """Ensure the running kernel has these abilities and settings.
+
+    + abilities: modules to load unless the kernel has them built in: overlay, br_netfilter
+    + sysctls: key -> value; keys of br_netfilter are there only once it is loaded
+    """
+    state = host.get_fact(Kernel, sysctls=list(sysctls))
+    missing = [name for name in abilities if name not in state.abilities]
+    wrong = {key: value for key, value in sysctls.items() if state.sysctls.get(key) != value}
+    if not missing and not wrong:
+        host.noop("the kernel has its modules and settings")
+        return
+    if missing:
+        yield StringCommand("modprobe -a", *[QuoteString(name) for name in missing])
+    if wrong:
+        yield StringCommand(
+            "sysctl -q -w", *[QuoteString(f"{key}={value}") for key, value in wrong.items()]
+        )
+
+
+@operation()
+def swap_off() -> Generator[StringCommand, None, None]:
+    """Ensure there is no swap, now or after a boot. Lines of fstab are commented out, not lost."""
+    state = host.get_fact(Swap)
+    if not state.active and not state.fstab:
+        host.noop("there is no swap")
+        return
+    if state.active:
+        yield StringCommand("swapoff -a")
+    if state.fstab:
+        yield StringCommand(
+            r"sed -i.gpuboot -E 's/^([^#[:space:]]+[[:space:]]+[^[:space:]]+[[:space:]]+swap"
+            r"[[:space:]].*)$/# gpuboot: \1/' /etc/fstab"
+        )
+
+
+@operation()
+def hosts(addresses: Mapping[str, str]) -> Generator[StringCommand, None, None]:
+    """Ensure /etc/hosts knows the nodes, in a block of our own; the rest of the file stays.
+
+    + addresses: node name -> IP address
+    """
+    wanted = [f"{address} {name}" for name, address in addresses.items()]
+    if host.get_fact(HostsBlock, begin=HOSTS_BEGIN, end=HOSTS_END) == wanted:
+        host.noop("/etc/hosts knows the nodes")
+        return
+    block = "\n".join([HOSTS_BEGIN, *wanted, HOSTS_END])
+    # written over, not moved: in containers /etc/hosts may be a mount
+    yield StringCommand(
+        f"kept=$(sed '/^{HOSTS_BEGIN}$/,/^{HOSTS_END}$/d' /etc/hosts) && printf '%s\\n%s\\n'",
+        '"$kept"', QuoteString(block), "> /etc/hosts",
+    )  # fmt: skip

@@ -1,0 +1,108 @@
+"""containerd on every node, and NVIDIA's container toolkit on GPU nodes."""
+
+from __future__ import annotations
+
+from typing import cast
+from urllib.parse import urlsplit
+
+from pyinfra.api.deploy import deploy
+
+from deploys.context import Context, current
+from deploys.operations import apt, containerd, files, units
+from gpuboot import platforms
+from gpuboot.apt import source
+from gpuboot.platforms import Platform
+from gpuboot.templates import render
+
+TOOLKIT = (
+    "libnvidia-container1",
+    "libnvidia-container-tools",
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+)
+# settings.runtime.mode -> options of `nvidia-ctk runtime configure`, or "none"
+MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": "none"}
+
+
+@deploy("Runtime")
+def runtime() -> None:
+    """Install containerd and the toolkit, and make containerd know the GPUs."""
+    context = current()
+    _repository(context, "docker", "Configure Docker's repository")
+    version = context.lock.containerd.version
+    apt.packages(
+        name=f"Install containerd {version}", wanted={"containerd.io": f"{version}-*"}, hold=True
+    )
+    if context.node.gpus:
+        _repository(context, "toolkit", "Configure NVIDIA's container toolkit repository")
+        toolkit = context.lock.toolkit.version
+        apt.packages(
+            name=f"Install NVIDIA's container toolkit {toolkit}",
+            wanted=dict.fromkeys(TOOLKIT, toolkit),
+            hold=True,
+        )
+    if mirrors := registry_files(context):
+        files.present(name="Say where images come from", contents=mirrors)
+    containerd.configured(
+        name="Configure containerd, restarting it only for a difference",
+        root=root_config(context),
+        toolkit=MODES[context.settings.runtime.mode] if context.node.gpus else "none",
+        proxy=proxy_unit(context),
+    )
+    units.running(name="Run containerd", units=["containerd.service"])
+    if context.node.gpus:
+        containerd.cdi(name="Describe the GPUs to container runtimes (CDI)")
+
+
+def _repository(context: Context, key: str, title: str) -> None:
+    mirrors, proxy = context.settings.mirrors, context.settings.proxy
+    apt.repository(
+        name=title,
+        source=source(
+            key,
+            cast(Platform, platforms.find(context.state)),  # preflight let nothing else through
+            context.state.arch,
+            context.lock.kubernetes.minor,
+            context.settings,
+        ),
+        ca_bundle=mirrors.ca_bundle,
+        proxy=proxy.https or proxy.http,
+    )
+
+
+def root_config(context: Context) -> str:
+    """The text of containerd's root file, with @VERSION@ for the configuration version."""
+    return render(
+        "containerd/config.toml.j2",
+        sandbox=f"registry.k8s.io/pause:{context.lock.kubernetes.pause}",
+        runtime=context.settings.runtime,
+    )
+
+
+def registry_files(context: Context) -> dict[str, str]:
+    """The hosts.toml of every mirrored registry, by path. `*` stands for all others."""
+    mirrors = context.settings.mirrors
+    found = {}
+    for registry, url in mirrors.images.items():
+        folder = "_default" if registry == "*" else registry
+        found[f"/etc/containerd/certs.d/{folder}/hosts.toml"] = render(
+            "containerd/hosts.toml.j2", registry=registry, mirror=url, ca_bundle=mirrors.ca_bundle
+        )
+    return found
+
+
+def proxy_unit(context: Context) -> str:
+    """The drop-in that gives containerd the proxy; "" without one.
+
+    Nodes, pods, Services and mirrors are reached directly.
+    """
+    settings = context.settings
+    if not (settings.proxy.http or settings.proxy.https):
+        return ""
+    hosts = {urlsplit(url).hostname for url in settings.mirrors.images.values()}
+    direct = [
+        "localhost", "127.0.0.1", settings.cluster.pod_cidr, settings.cluster.service_cidr,
+        ".svc", f".{settings.cluster.dns_domain}", *(node.address for node in context.nodes),
+        *sorted(name for name in hosts if name), *settings.proxy.no_proxy,
+    ]  # fmt: skip
+    return render("containerd/proxy.conf.j2", proxy=settings.proxy, no_proxy=direct)
