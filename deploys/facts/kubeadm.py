@@ -1,0 +1,53 @@
+"""How far kubeadm got on a host, and the cluster as its leader sees it."""
+
+from __future__ import annotations
+
+import shlex
+from importlib import resources
+
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+from gpuboot.clusterstate import (
+    ClusterState,
+    KubeadmState,
+    parse_cluster,
+    parse_kubeadm,
+)
+
+_SCRIPTS = resources.files("deploys.facts")
+HOST_SCRIPT = _SCRIPTS.joinpath("kubeadm.sh").read_text()
+CLUSTER_SCRIPT = _SCRIPTS.joinpath("cluster.sh").read_text()
+
+
+class Kubeadm(FactBase[KubeadmState]):
+    """Packages, files and half-done steps of kubeadm on one host, by one command."""
+
+    @override
+    def command(self, socket: str) -> str:
+        """`socket`: path of containerd's socket."""
+        return f"socket={shlex.quote(socket)}\n{HOST_SCRIPT}"
+
+    @override
+    def process(self, output: list[str]) -> KubeadmState:
+        try:
+            return parse_kubeadm(output)
+        except ValueError as error:
+            raise FactProcessError(str(error)) from error
+
+
+class Cluster(FactBase[ClusterState]):
+    """API server, nodes, workloads and GPU Operator, by one command. Read it on the leader."""
+
+    @override
+    def command(self, kubeconfig: str) -> str:
+        """`kubeconfig`: path of the credentials on the leader."""
+        return f"KUBECONFIG={shlex.quote(kubeconfig)}\n{CLUSTER_SCRIPT}"
+
+    @override
+    def process(self, output: list[str]) -> ClusterState:
+        try:
+            return parse_cluster(output)
+        except ValueError as error:
+            raise FactProcessError(str(error)) from error

@@ -1,0 +1,30 @@
+# How far kubeadm got on this host, as "key<TAB>value" lines. Parsed by gpuboot/clusterstate.py.
+# POSIX sh, changes nothing, works before anything is installed.
+export LC_ALL=C
+put() { printf '%s\t%s\n' "$1" "$2"; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' |
+  awk '$1 == "installed" && $2 ~ /^(kubelet|kubeadm|kubectl|kubernetes-cni|cri-tools)$/ {
+    print "package\t" $2 " " $3 }'
+if has systemctl; then put kubelet "$(systemctl show -p UnitFileState --value kubelet)"; fi
+for file in admin.conf kubelet.conf manifests/kube-apiserver.yaml; do
+  if [ -e "/etc/kubernetes/$file" ]; then put file "$file"; fi
+done
+for step in init join; do
+  if [ -e "/etc/gpuboot/kubeadm-$step.started" ]; then put started "$step"; fi
+done
+if [ -r /etc/kubernetes/pki/ca.crt ]; then put ca "$(base64 -w 0 /etc/kubernetes/pki/ca.crt)"; fi
+authority() { sed -n 's/^ *certificate-authority-data: *//p' "$1" | head -n 1; }
+if [ ! -e /root/.kube/config ]; then put kubeconfig absent
+elif [ ! -r /etc/kubernetes/admin.conf ]; then put kubeconfig other
+elif cmp -s /etc/kubernetes/admin.conf /root/.kube/config; then put kubeconfig same
+elif [ "$(authority /etc/kubernetes/admin.conf)" = "$(authority /root/.kube/config)" ]; then
+  put kubeconfig stale
+else put kubeconfig other
+fi
+# shellcheck disable=SC2154  # the fact sets it
+if has ctr && [ -S "$socket" ]; then
+  ctr -a "$socket" -n k8s.io images ls -q | grep -v '@sha256:\|^sha256:' | sed 's/^/image\t/'
+fi
+put end ok

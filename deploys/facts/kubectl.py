@@ -1,0 +1,34 @@
+"""Secrets that gpuboot made, without reading them out."""
+
+from __future__ import annotations
+
+import shlex
+
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+
+class AdminSecret(FactBase[str]):
+    """SHA-256 of `admin-password` in a Secret; "" when there is no such Secret or cluster."""
+
+    @override
+    def command(self, namespace: str, secret: str) -> str:
+        get = (
+            "kubectl --kubeconfig /etc/kubernetes/admin.conf"
+            f" -n {shlex.quote(namespace)} get secret {shlex.quote(secret)} --ignore-not-found"
+            " -o 'jsonpath={.data.admin-password}'"
+        )
+        return (
+            "if [ -r /etc/kubernetes/admin.conf ] && command -v kubectl >/dev/null;"
+            f' then value=$({get}); if [ -n "$value" ];'
+            ' then printf %s "$value" | base64 -d | sha256sum | cut -c 1-64; fi; fi'
+        )
+
+    @staticmethod
+    @override
+    def default() -> str:
+        return ""
+
+    @override
+    def process(self, output: list[str]) -> str:
+        return output[0].strip()

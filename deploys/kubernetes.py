@@ -1,0 +1,109 @@
+"""Kubernetes by kubeadm: packages, the leader's cluster, its network, the other nodes' joins."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+from pyinfra.api.exceptions import DeployError
+
+from deploys.context import Context, current
+from deploys.operations import apt, files, kubeadm, kubectl
+from gpuboot import platforms
+from gpuboot.apt import source
+from gpuboot.charts import GPUS_LABEL
+from gpuboot.kubernetes import flannel, init_config, packages, untainted, worker_images
+from gpuboot.nodes import Node
+
+
+@deploy("Kubernetes")
+def kubernetes() -> None:
+    """Make the cluster on the leader, join everybody else, and wait until all nodes are Ready."""
+    context = current()
+    node, lock = context.node, context.lock
+    _packages(context)
+    if node.leader:
+        files.present(
+            name="Write kubeadm's configuration",
+            contents={kubeadm.CONFIG: init_config(context.settings, lock, context.nodes)},
+            mode="600",
+        )
+    kubeadm.images_pulled(
+        name="Pull the images to start with",
+        images=worker_images(lock),
+        config=kubeadm.CONFIG if node.leader else "",
+    )
+    if node.leader:
+        kubeadm.initialised(name="Make the cluster")
+        kubeadm.kubeconfig(name="Give root a kubeconfig")
+        kubectl.applied(
+            name="Apply the pod network (flannel)",
+            manifest=flannel(context.settings, lock),
+            witness="kube-flannel-ds",
+        )
+    _upgrade(context)
+    leader = context.leader.host
+    if node.role == "control_plane" and not node.leader:
+        kubeadm.joined(name="Join the control plane", node=node.name, leader=leader, _serial=True)
+        kubeadm.kubeconfig(name="Give root a kubeconfig on the other control-plane nodes")
+    if node.role == "worker":
+        kubeadm.joined(name="Join the workers", node=node.name, leader=leader)
+    if node.leader:
+        kubectl.node_marks(
+            name="Set roles, labels and taints",
+            labels={item.name: labels(item) for item in context.nodes},
+            tainted={
+                item.name: not untainted(context.settings.cluster, context.nodes)
+                for item in context.nodes
+                if item.role == "control_plane"
+            },
+        )
+        kubectl.nodes_ready(
+            name="Wait until all nodes are Ready",
+            names=[item.name for item in context.nodes],
+            timeout_s=600,
+        )
+
+
+def labels(node: Node) -> dict[str, str | None]:
+    """The labels that a node must have; None: must not have."""
+    return {
+        "node-role.kubernetes.io/worker": "" if node.role == "worker" else None,
+        GPUS_LABEL: str(node.gpus) if node.gpus else None,
+    }
+
+
+def _packages(context: Context) -> None:
+    settings, lock, state = context.settings, context.lock, context.state
+    platform = platforms.find(state)
+    if platform is None:
+        raise DeployError(f"{state.os_name} is not supported; see gpuboot/platforms.py")
+    apt.repository(
+        name="Configure the Kubernetes repository",
+        source=source("kubernetes", platform, state.arch, lock.kubernetes.minor, settings),
+        ca_bundle=settings.mirrors.ca_bundle,
+        proxy=settings.proxy.https or settings.proxy.http,
+    )
+    kubeadm.installed(name=f"Install Kubernetes {lock.kubernetes.version}", packages=packages(lock))
+
+
+def _upgrade(context: Context) -> None:
+    """Newer patch releases, one host at a time, the leader's control plane first."""
+    node, leader, lock = context.node, context.leader.host, context.lock
+    version, wanted = lock.kubernetes.version, packages(lock)
+    if node.leader:
+        kubeadm.upgraded(
+            name=f"Upgrade the leader to {version}",
+            node=node.name,
+            leader=leader,
+            version=version,
+            packages=wanted,
+        )
+    else:
+        kubeadm.upgraded(
+            name=f"Upgrade the other nodes to {version}",
+            node=node.name,
+            leader=leader,
+            version=version,
+            packages=wanted,
+            leads=False,
+            _serial=True,
+        )

@@ -1,0 +1,249 @@
+"""Making a cluster with kubeadm, joining it, and bringing it to a newer patch release.
+
+A step that was killed half-way leaves `/etc/gpuboot/kubeadm-<step>.started`; the next run takes
+that half apart (`kubeadm reset`) and begins again. Anything else it finds is not ours to reset.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Generator, Sequence
+from fnmatch import fnmatchcase
+
+from pyinfra import logger
+from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.kubeadm import Cluster, Kubeadm
+from deploys.lib import leader as remote
+from deploys.lib.leader import ADMIN
+from deploys.lib.waiting import describe, executing, fail, watch
+from deploys.operations import apt
+from gpuboot.clusterstate import Step, belongs_elsewhere, stage, upgrade_step
+from gpuboot.kubernetes import CRI_SOCKET
+from gpuboot.progress import kubelet_is
+
+Commands = Generator[str | PyinfraCommand, None, None]
+
+SOCKET = CRI_SOCKET.removeprefix("unix://")
+CONFIG = "/etc/gpuboot/kubeadm.yaml"
+# What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
+# configuration is not, and would keep the next cluster's pods on the old network.
+RESET = f"kubeadm reset --force --cri-socket {CRI_SOCKET} && rm -rf /etc/cni/net.d/*"
+
+
+def _marker(step: str) -> str:
+    return f"/etc/gpuboot/kubeadm-{step}.started"
+
+
+def _tell(message: str) -> None:
+    if executing(host):
+        logger.warning(f"{host.print_prefix}{message}")
+
+
+@operation()
+def images_pulled(images: Sequence[str], config: str = "") -> Commands:
+    """Ensure that a host that is not part of the cluster yet has the images it starts with.
+
+    + images: what a joining host needs; pulled in the background, while the leader is at work
+    + config: on the leader: kubeadm's configuration, whose images are pulled before going on
+    """
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    step: Step = "init" if config else "join"
+    missing = [image for image in images if image not in state.images]
+    if stage(state, step) == "done" or not (missing or config):
+        host.noop("this host has the images it starts with")
+        return
+    if config:
+        yield StringCommand("kubeadm config images pull --config", QuoteString(config))
+        return
+    pull = "; ".join(f"crictl --runtime-endpoint {CRI_SOCKET} pull {image}" for image in missing)
+    # A pull that still runs from an earlier try is as good as a new one.
+    yield StringCommand(
+        "systemctl is-active --quiet gpuboot-pull || systemd-run --quiet --collect --no-block"
+        " --unit=gpuboot-pull sh -c",
+        QuoteString(pull),
+    )
+
+
+@operation()
+def initialised(config: str = CONFIG) -> Commands:
+    """Ensure that `kubeadm init` has made a cluster on this host.
+
+    + config: path of kubeadm's configuration on the host
+    """
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    found = stage(state, "init")
+    if found == "done":
+        host.noop("this host leads a cluster")
+        return
+    if found == "foreign":
+        yield fail(
+            f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no"
+            " admin.conf, and gpuboot did not make them\n    remedy: look what they are; if"
+            " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=yes"
+        )
+        return
+    if found == "begun":
+        _tell("an earlier kubeadm init did not end: taking its half apart and beginning again")
+        yield StringCommand(RESET)
+    yield StringCommand(
+        f"mkdir -p /etc/gpuboot && touch {_marker('init')} &&",
+        "kubeadm init --skip-token-print --config",
+        QuoteString(config),
+        f"&& rm {_marker('init')}",
+    )
+
+
+@operation()
+def kubeconfig() -> Commands:
+    """Ensure that root on this host can use kubectl; a kubeconfig of another cluster stays."""
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    if state.kubeconfig == "same":
+        host.noop("root's kubeconfig is the cluster's")
+        return
+    if state.kubeconfig == "other" and "admin.conf" in state.files:
+        _tell("/root/.kube/config is for another cluster and stays: use /etc/kubernetes/admin.conf")
+        return
+    yield StringCommand("install -D -m 0600 /etc/kubernetes/admin.conf /root/.kube/config")
+
+
+@operation()
+def joined(node: str, leader: str) -> Commands:
+    """Ensure that this host is a node of the leader's cluster.
+
+    Its credential is made for this join alone, travels by standard input and ends with it.
+
+    + node: its Kubernetes name
+    + leader: inventory name of the leader
+    """
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    found = stage(state, "join")
+    if found == "done":
+        yield from _same_cluster(leader)
+        return
+    if found == "foreign":
+        yield fail(
+            f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no"
+            " kubelet.conf, and gpuboot did not make them\n    remedy: look what they are; if"
+            " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=yes"
+        )
+        return
+    if found == "begun":
+        _tell("an earlier kubeadm join did not end: taking its half apart and beginning again")
+        yield StringCommand(RESET)
+    if not executing(host):
+        yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist
+        return
+    try:
+        yield from _join(node, leader)
+    except remote.RemoteError as error:
+        yield fail(f"the leader cannot prepare the join: {error}\n    remedy: run again")
+
+
+def _same_cluster(leader: str) -> Commands:
+    if executing(host):
+        authority = remote.read(host.state.inventory.get_host(leader), Kubeadm, socket=SOCKET).ca
+        if belongs_elsewhere(host.get_fact(Kubeadm, socket=SOCKET), authority):
+            yield fail(
+                f"this host is a node of another cluster than {leader}'s\n    remedy: take it out"
+                " of the inventory, or, if that cluster can go: pyinfra INVENTORY deploys/reset.py"
+                f" --data gpuboot_reset=yes --limit {host.name}"
+            )
+            return
+    host.noop("this host is a node of the cluster")
+
+
+def _join(node: str, leader_name: str) -> Commands:
+    # here, because context reads the inventory when it is imported by a run, not by a test
+    from deploys.context import current
+    from gpuboot.kubernetes import init_config, join_config
+
+    context = current()
+    leader = host.state.inventory.get_host(leader_name)
+    authority = remote.read(leader, Kubeadm, socket=SOCKET).ca
+    command = (
+        f"mkdir -p /etc/gpuboot && touch {_marker('join')} &&"
+        f" cat | kubeadm join --config /dev/stdin && rm {_marker('join')}"
+    )
+
+    def text(token: str, key: str = "") -> str:
+        return join_config(context.settings, context.nodes, context.node, authority, token, key)
+
+    with remote.bootstrap_token(leader, node) as token:
+        if context.node.role == "worker":
+            yield StringCommand(command, _stdin=text(token.value))
+            return
+        key = secrets.token_hex(32)
+        config = init_config(context.settings, context.lock, context.nodes, key)
+        with remote.uploaded_certificates(leader, config):
+            yield StringCommand(command, _stdin=text(token.value, key))
+
+
+@operation()
+def installed(packages: dict[str, str]) -> Commands:
+    """Ensure that Kubernetes' packages are there and held at their versions.
+
+    A host that is part of a cluster keeps the versions it has: `upgraded` changes those, one
+    host at a time.
+
+    + packages: as `gpuboot.kubernetes.packages` gives them
+    """
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    member = "kubelet.conf" in state.files
+    wanted = {
+        name: "" if member and name in state.packages else pattern
+        for name, pattern in packages.items()
+    }
+    yield from apt.packages._inner(wanted, hold=True)
+    if not state.enabled:
+        yield StringCommand("systemctl enable kubelet")
+
+
+def _right(version: str | None, pattern: str) -> bool:
+    return version is not None and fnmatchcase(version, pattern)
+
+
+@operation()
+def upgraded(
+    node: str, leader: str, version: str, packages: dict[str, str], leads: bool = True
+) -> Commands:
+    """Ensure that this host runs this patch release; call it with `_serial=True`, leader first.
+
+    The kubelet's restart does not touch running pods, so nothing is drained.
+
+    + node: its Kubernetes name
+    + leader: inventory name of the leader
+    + leads: whether this host is the leader
+    + version: Kubernetes version without its v
+    + packages: as `gpuboot.kubernetes.packages` gives them
+    """
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    old = [name for name in packages if not _right(state.packages.get(name), packages[name])]
+    server = host.get_fact(Cluster, kubeconfig=ADMIN).server if leads else ""
+    step = upgrade_step(server, version) if server else "none"
+    if step == "refuse":
+        yield fail(
+            f"the cluster runs Kubernetes {server}, the version lock asks for {version}\n"
+            "    remedy: gpuboot moves a cluster between patch releases; for a newer minor release"
+            " follow kubernetes.io's kubeadm upgrade guide, then run again"
+        )
+        return
+    if not old and step == "none":
+        host.noop(f"Kubernetes {version}")
+        return
+    yield from apt.packages._inner(packages, hold=True, update=True)
+    yield StringCommand(
+        f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
+    )
+    yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
+    if executing(host):
+        target = host.state.inventory.get_host(leader)
+        end = watch(
+            host,
+            lambda: kubelet_is(remote.read(target, Cluster, kubeconfig=ADMIN), node, version),
+            300,
+        )
+        if not end.done:
+            yield fail(describe(end, 300, "look at `journalctl -u kubelet` on the node"))

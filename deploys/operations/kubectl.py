@@ -1,0 +1,193 @@
+"""Objects in the cluster, and waiting for them. All of it runs on the leader."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Callable, Generator, Mapping, Sequence
+
+from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.kubeadm import Cluster
+from deploys.facts.kubectl import AdminSecret
+from deploys.lib.leader import ADMIN, KUBECTL
+from deploys.lib.waiting import describe, executing, fail, watch
+from gpuboot import progress
+from gpuboot.kubernetes import stamp
+from gpuboot.progress import Progress
+
+Commands = Generator[str | PyinfraCommand, None, None]
+
+_APPLY = f"{KUBECTL} apply --server-side --force-conflicts --field-manager gpuboot -f -"
+CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
+
+
+@operation()
+def applied(manifest: str, witness: str) -> Commands:
+    """Ensure that a manifest is what was applied last.
+
+    + manifest: YAML, several documents
+    + witness: name of a workload in it, whose annotation tells what was applied
+    """
+    text, digest = stamp(manifest)
+    state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    if any(item.name == witness and item.stamp == digest for item in state.workloads):
+        host.noop(f"{witness} is as in the manifest")
+        return
+    yield StringCommand(_APPLY, _stdin=text)
+
+
+@operation()
+def node_marks(
+    labels: Mapping[str, Mapping[str, str | None]], tainted: Mapping[str, bool]
+) -> Commands:
+    """Ensure labels of nodes, and whether control-plane nodes refuse workloads.
+
+    + labels: node -> label -> value; None: the label must not be there
+    + tainted: control-plane node -> whether it refuses workloads
+    """
+    known = {node.name: node for node in host.get_fact(Cluster, kubeconfig=ADMIN).nodes}
+    changed = False
+    for name, wanted in labels.items():
+        words = _label_changes(known[name].labels if name in known else {}, wanted)
+        if words:
+            changed = True
+            yield StringCommand(
+                KUBECTL, "label --overwrite node", QuoteString(name), *map(QuoteString, words)
+            )
+    taint = f"{CONTROL_PLANE_TAINT}:NoSchedule"
+    for name, wanted_taint in tainted.items():
+        if name in known and (taint in known[name].taints) != wanted_taint:
+            changed = True
+            word = taint if wanted_taint else f"{taint}-"
+            yield StringCommand(KUBECTL, "taint node", QuoteString(name), word)
+    if not changed:
+        host.noop("labels and taints are right")
+
+
+def _label_changes(found: Mapping[str, str], wanted: Mapping[str, str | None]) -> list[str]:
+    return _words({key: value for key, value in wanted.items() if found.get(key) != value})
+
+
+def _words(labels: Mapping[str, str | None]) -> list[str]:
+    return [f"{key}-" if value is None else f"{key}={value}" for key, value in labels.items()]
+
+
+@operation()
+def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Commands:
+    """Ensure a namespace with these labels; labels of others stay."""
+    found = host.get_fact(Cluster, kubeconfig=ADMIN).namespaces.get(namespace)
+    missing = {
+        key: value
+        for key, value in (labels or {}).items()
+        if found is None or found.get(key) != value
+    }
+    if found is not None and not missing:
+        host.noop(f"namespace {namespace} is there")
+        return
+    if found is None:
+        yield StringCommand(KUBECTL, "create namespace", QuoteString(namespace))
+    if missing:
+        yield StringCommand(
+            KUBECTL, "label --overwrite namespace", QuoteString(namespace),
+            *[QuoteString(f"{key}={value}") for key, value in missing.items()],
+        )  # fmt: skip
+
+
+@operation()
+def admin_secret(namespace: str, secret: str, password: str | None = None) -> Commands:
+    """Ensure a Secret with `admin-user` and `admin-password`.
+
+    A password is made on the leader when none is given, and one that is there stays.
+
+    + password: what it must be (it travels by standard input and is shown nowhere); None: any
+    """
+    found = host.get_fact(AdminSecret, namespace=namespace, secret=secret)
+    if found and (not password or found == hashlib.sha256(password.encode()).hexdigest()):
+        host.noop(f"secret {secret} is there")
+        return
+    make = (
+        f"{KUBECTL} -n {shlex.quote(namespace)} create secret generic {shlex.quote(secret)}"
+        " --from-literal=admin-user=admin --from-file=admin-password=/dev/stdin"
+        f" --dry-run=client -o yaml | {_APPLY}"
+    )
+    if password:
+        yield StringCommand("cat |", make, _stdin=password)
+    else:
+        yield StringCommand("head -c 18 /dev/urandom | base64 | tr -d '\\n' |", make)
+
+
+@operation()
+def nodes_ready(names: Sequence[str], timeout_s: int = 300) -> Commands:
+    """Wait until these nodes are Ready, and flannel, kube-proxy and CoreDNS run; no changes."""
+
+    def look() -> Progress:
+        state = host.get_fact(Cluster, kubeconfig=ADMIN)
+        system = {"coredns": 1, "kube-proxy": len(names)}
+        return progress.together(
+            progress.nodes_ready(state, names),
+            progress.workloads_ready(state, "kube-flannel", {"kube-flannel-ds": len(names)}),
+            progress.workloads_ready(state, "kube-system", system),
+        )
+
+    yield from _wait(look, timeout_s, "see `journalctl -u kubelet` on a node that is not Ready")
+
+
+@operation()
+def workloads_ready(namespace: str, required: Sequence[str], timeout_s: int = 900) -> Commands:
+    """Wait until all workloads of a namespace are rolled out; changes nothing.
+
+    + required: names that must be there, whoever makes them
+    """
+
+    def look() -> Progress:
+        return progress.workloads_ready(
+            host.get_fact(Cluster, kubeconfig=ADMIN), namespace, required
+        )
+
+    yield from _wait(look, timeout_s, f"see `kubectl -n {namespace} get pods,events`")
+
+
+@operation()
+def gpus_ready(
+    namespace: str,
+    operands: Mapping[str, int],
+    gpus: Mapping[str, int],
+    policy: bool = True,
+    timeout_s: int = 900,
+) -> Commands:
+    """Wait until GPU workloads can run: operands, ClusterPolicy, GPUs on offer; changes nothing.
+
+    + operands: DaemonSet -> number of nodes it must be on
+    + gpus: node -> GPUs it must offer; {}: not looked at
+    + policy: whether there is a ClusterPolicy to look at
+    """
+
+    def look() -> Progress:
+        state = host.get_fact(Cluster, kubeconfig=ADMIN)
+        parts = [
+            progress.workloads_ready(state, namespace, operands),
+            progress.gpus_allocatable(state, gpus, "nvidia.com/gpu"),
+        ]
+        if policy:
+            parts.append(progress.policy_ready(state))
+        return progress.together(*parts)
+
+    yield from _wait(
+        look,
+        timeout_s,
+        f"see `kubectl -n {namespace} get pods` and the logs of what is not ready; a node that"
+        " offers too few GPUs: `nvidia-smi` on it, then `kubectl describe node`",
+    )
+
+
+def _wait(look: Callable[[], Progress], timeout_s: float, remedy: str) -> Commands:
+    if not executing(host):
+        return
+    end = watch(host, look, timeout_s)
+    if end.done:
+        host.noop(end.text)
+    else:
+        yield fail(describe(end, timeout_s, f"{remedy}, then run again"))
