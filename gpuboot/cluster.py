@@ -22,7 +22,7 @@ import urllib3
 import yaml
 from urllib3.exceptions import HTTPError
 
-from gpuboot.tunnel import forward
+from gpuboot.tunnel import TunnelError, forward
 
 if TYPE_CHECKING:
     from paramiko import Transport
@@ -196,7 +196,11 @@ def connect(kubeconfig: str, transport: Transport | None) -> Iterator[Cluster]:
     with contextlib.ExitStack() as stack:
         host, port = access.host, access.port
         if transport is not None:
-            host, port = "127.0.0.1", stack.enter_context(forward(transport, host, port))
+            try:
+                local = stack.enter_context(forward(transport, host, port))
+            except TunnelError as error:
+                raise ClusterError(str(error)) from None
+            host, port = "127.0.0.1", local
         bare = f"[{host}]" if ":" in host else host
         cluster = Cluster(access, f"https://{bare}:{port}")
         stack.callback(cluster.close)

@@ -19,6 +19,10 @@ _CHUNK = 65536
 _OPEN_TIMEOUT_S = 15.0
 
 
+class TunnelError(RuntimeError):
+    """There is no way through the SSH connection to the target."""
+
+
 @contextlib.contextmanager
 def forward(transport: Transport, address: str, port: int) -> Iterator[int]:
     """Forward a free local port to `address:port` as seen from the SSH server.
@@ -27,8 +31,9 @@ def forward(transport: Transport, address: str, port: int) -> Iterator[int]:
     + address, port: where the connections shall end
 
     Yields the local port. It accepts any number of connections until the block ends, and
-    listens on 127.0.0.1 alone. A target that refuses closes the local connection at once.
+    listens on 127.0.0.1 alone. Raises `TunnelError` when the first try to get there fails.
     """
+    _probe(transport, address, port)
     listener = socket.create_server(("127.0.0.1", 0))
     stopped = threading.Event()
     accepting = threading.Thread(
@@ -41,6 +46,22 @@ def forward(transport: Transport, address: str, port: int) -> Iterator[int]:
         stopped.set()
         listener.close()
         accepting.join(timeout=2)
+
+
+def _probe(transport: Transport, address: str, port: int) -> None:
+    from paramiko import ChannelException, SSHException
+
+    try:
+        transport.open_channel(
+            "direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=_OPEN_TIMEOUT_S
+        ).close()
+    except ChannelException as error:
+        raise TunnelError(
+            f"the SSH server does not connect us to {address}:{port}: {error.text} (it must allow "
+            "TCP forwarding, and the target must listen)"
+        ) from None
+    except (SSHException, OSError, EOFError) as error:
+        raise TunnelError(f"the SSH connection fails: {error}") from None
 
 
 def _accept(

@@ -1,0 +1,123 @@
+"""The operation that proves the cluster. It changes nothing that stays, so it yields nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Generator
+from datetime import UTC, datetime
+
+from gevent.pool import Pool
+from pyinfra.api.command import FunctionCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.facts import get_fact
+from pyinfra.api.operation import operation
+from pyinfra.context import ctx_host, host, inventory
+from pyinfra.context import state as run_state
+
+from deploys import run_report
+from deploys.context import Context
+from deploys.facts.node import NodeFact
+from deploys.facts.nvidia import NvidiaFact
+from deploys.lib.api import cluster
+from deploys.lib.waiting import executing, fail
+from gpuboot import gpustate
+from gpuboot.checks import host as host_checks
+from gpuboot.checks.evidence import Evidence, Host
+from gpuboot.checks.model import Finding
+from gpuboot.cluster import ClusterError
+from gpuboot.gpustate import GpuState
+from gpuboot.nodes import Node
+from gpuboot.nodestate import NodeState
+from gpuboot.prove import Proof, prove, simulated
+from gpuboot.report import Report, build, write
+from gpuboot.report.terminal import show
+
+_MAX_AT_ONCE = 32
+
+
+@operation(is_idempotent=True)
+def chain(context: Context) -> Generator[FunctionCommand, None, None]:
+    """Prove every GPU of the cluster, and write the reports.
+
+    + context: the run's
+
+    Fails the host when something failed; what could not be tried is reported and is no failure.
+    """
+    if not executing(host):
+        return
+    report = verify(context)
+    told = f"verification: {report.verdict}, {report.totals['proven']} GPUs proven"
+    if report.verdict == "failed":
+        yield fail(told)
+    else:
+        host.noop(told)
+
+
+def verify(context: Context) -> Report:
+    """Collect, judge, and write the reports. The current host is the leader."""
+    settings = context.settings
+    started, begun = datetime.now(UTC), time.monotonic()
+    hosts = read_hosts(context)
+    read_s = time.monotonic() - begun
+    try:
+        with cluster(inventory.get_host(context.leader.host)) as clients:
+            proof = prove(clients, hosts, settings, say)
+    except ClusterError as error:
+        proof = _no_answer(error, hosts, settings.runtime.mode)
+    report = build(
+        settings.cluster.name,
+        f"{started:%Y-%m-%dT%H:%M:%SZ}",
+        time.monotonic() - begun,
+        hosts,
+        proof.findings,
+        simulated=simulated(hosts),
+        versions=proof.versions | {"kubernetes (lock)": context.lock.kubernetes.version},
+        durations={"read hosts": round(read_s, 3), **proof.evidence.seconds},
+    )
+    folder = run_report.folder(settings)
+    write(report, folder)
+    show(report, folder)
+    return report
+
+
+def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> Proof:
+    """What is left to say without an API server: the links below it."""
+    finding = Finding(
+        "API server answers",
+        "allocatable",
+        "",
+        None,
+        "fail",
+        str(error),
+        "see kubelet and the kube-apiserver container on the leader: `crictl ps -a`",
+    )
+    below = [item for host_ in hosts for item in host_checks.judge(host_, mode)]
+    return Proof(Evidence(tuple(hosts), {}), (*below, finding))
+
+
+def say(line: str) -> None:
+    """Progress, where it disturbs no JSON."""
+    print(f"    verify: {line}", file=sys.stderr, flush=True)
+
+
+def read_hosts(context: Context) -> list[Host]:
+    """What the operating systems of all GPU nodes say now."""
+    nodes = [node for node in context.nodes if node.gpus]
+    asked = context.lock.driver.version if context.settings.driver.enabled else None
+    say(f"reading {len(nodes)} GPU nodes")
+    pool = Pool(min(len(nodes), _MAX_AT_ONCE) or 1)
+    return list(pool.map(lambda node: _read(node, asked), nodes))
+
+
+def _read(node: Node, asked: str | None) -> Host:
+    target = inventory.get_host(node.host)
+    with ctx_host.use(target):
+        try:
+            machine = get_fact(run_state, target, NodeFact, apply_failed_hosts=False)
+            gpus = get_fact(run_state, target, NvidiaFact, apply_failed_hosts=False)
+        except PyinfraError as error:
+            return gpustate.unread(node, f"cannot be reached: {error}")
+    if not isinstance(machine, NodeState) or not isinstance(gpus, GpuState):
+        return gpustate.unread(node, "its state could not be read")
+    return gpustate.host(node, machine, gpus, asked)

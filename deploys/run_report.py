@@ -1,0 +1,173 @@
+"""`run.json`: what a run changed, how long each phase took, and how it ended.
+
+A pyinfra callback handler notes operations as they run; the file is written when the process
+ends, so also for a run that fails half-way. A run that executed nothing writes none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pyinfra.api.host import Host
+from pyinfra.api.state import BaseStateCallback, State
+
+from gpuboot import versions
+from gpuboot.report.writer import new_folder, write_json
+from gpuboot.settings import Settings
+
+SCHEMA = 1
+# `gpuboot verify` names a file here, to learn which folder the run it started has written to
+POINTER = "GPUBOOT_REPORT_POINTER"
+
+_folder: Path | None = None
+_watched: State | None = None
+
+
+def folder(settings: Settings) -> Path:
+    """The report folder of this run; made when first asked for."""
+    global _folder
+    if _folder is None:
+        _folder = new_folder(Path(settings.verify.reports), settings.cluster.name)
+        if pointer := os.environ.get(POINTER):
+            Path(pointer).write_text(str(_folder.resolve()), encoding="utf-8")
+    return _folder
+
+
+def watch(state: State, settings: Settings) -> None:
+    """Note what this run does, and write it down at its end. Calls after the first do nothing."""
+    global _watched
+    if _watched is state:
+        return
+    _watched = state
+    recorder = Recorder(state, settings)
+    state.add_callback_handler(recorder)  # type: ignore[no-untyped-call]
+    atexit.register(recorder.finish)
+
+
+@dataclass
+class Operation:
+    """One operation: its phase is the first part of its name. begun, ended: monotonic seconds."""
+
+    phase: str
+    name: str
+    begun: float
+    ended: float | None = None
+
+
+@dataclass
+class Recorder(BaseStateCallback):
+    """The notes of one run."""
+
+    state: State
+    settings: Settings
+    operations: dict[str, Operation] = field(default_factory=dict)
+    changed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    retried: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    unreachable: set[str] = field(default_factory=set)
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    begun: float = field(default_factory=time.monotonic)
+
+    def host_connect_error(self, state: State, host: Host, error: Any) -> None:  # type: ignore[override]
+        self.unreachable.add(host.name)
+
+    def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        name = sorted(state.op_meta[op_hash].names)[0] if state.op_meta[op_hash].names else op_hash
+        phase, _, rest = name.partition(" | ")
+        self.operations[op_hash] = Operation(phase, rest or name, time.monotonic())
+
+    def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        if op_hash in self.operations:
+            self.operations[op_hash].ended = time.monotonic()
+
+    def operation_host_success(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0
+    ) -> None:
+        # the operation's own result is marked complete only after this call
+        if op_hash in state.ops[host]:
+            self.changed[host.name].append(op_hash)
+
+    def operation_host_error(  # type: ignore[override]
+        self,
+        state: State,
+        host: Host,
+        op_hash: str,
+        retry_count: int = 0,
+        max_retries: int = 0,
+    ) -> None:
+        self.failed[host.name].append(self._name(op_hash))
+
+    def operation_host_retry(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_num: int, max_retries: int
+    ) -> None:
+        self.retried[host.name] += 1
+
+    def finish(self) -> None:
+        """Write run.json, unless nothing was executed."""
+        if self.operations:
+            write_json(folder(self.settings) / "run.json", self.to_json())
+
+    def to_json(self) -> dict[str, Any]:
+        """The notes as run.json has them; docs/reports.md documents the schema."""
+        done = self._done()
+        return {
+            "schema": SCHEMA,
+            "gpuboot": version("gpuboot"),
+            "pyinfra": version("pyinfra"),
+            "cluster": self.settings.cluster.name,
+            "started": f"{self.started:%Y-%m-%dT%H:%M:%SZ}",
+            "seconds": round(time.monotonic() - self.begun, 3),
+            "exit": 0 if done else 1,
+            "phases": self._phases(),
+            "hosts": {
+                host.name: {
+                    "changed": self._changes(host),
+                    "failed": self.failed.get(host.name, []),
+                    "retries": self.retried.get(host.name, 0),
+                }
+                for host in self.state.inventory
+            },
+            "versions": versions.lock(self.settings).model_dump(mode="json"),
+        }
+
+    def _done(self) -> bool:
+        """Whether every operation ended and no host was lost on the way."""
+        wanted = set(self.state.op_meta)
+        ended = {op for op, item in self.operations.items() if item.ended is not None}
+        return wanted <= ended and not (self.failed or self.unreachable or self.state.failed_hosts)
+
+    def _phases(self) -> list[dict[str, Any]]:
+        now = time.monotonic()
+        phases: dict[str, list[Operation]] = {}
+        for item in self.operations.values():
+            phases.setdefault(item.phase, []).append(item)
+        return [
+            {
+                "name": name,
+                "operations": len(items),
+                "seconds": round(sum((item.ended or now) - item.begun for item in items), 3),
+            }
+            for name, items in phases.items()
+        ]
+
+    def _changes(self, host: Host) -> list[str]:
+        data = self.state.ops[host]
+        return [
+            self._name(op)
+            for op in self.changed.get(host.name, [])
+            if data[op].operation_meta.is_complete() and data[op].operation_meta.did_change()
+        ]
+
+    def _name(self, op_hash: str) -> str:
+        item = self.operations.get(op_hash)
+        if item is None:
+            return op_hash
+        return item.name if item.name == item.phase else f"{item.phase} | {item.name}"

@@ -1,0 +1,185 @@
+"""What a report holds. Its JSON form is `verify.json`; docs/reports.md documents the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from gpuboot.checks.evidence import Host
+from gpuboot.checks.model import (
+    CLUSTER_LINKS,
+    GPU_LINKS,
+    Finding,
+    Status,
+    Verdict,
+    exit_code,
+    from_json,
+    verdict,
+    worst,
+)
+
+SCHEMA = 1
+
+
+class ReportError(ValueError):
+    """A verify.json that cannot be read; the text says why."""
+
+
+@dataclass(frozen=True)
+class GpuRow:
+    """One GPU and the state of each link of its chain.
+
+    + links: link -> worst status of what was found for it; links nobody looked at are missing
+    """
+
+    node: str
+    uuid: str
+    pci: str
+    name: str
+    memory_mib: int | None
+    links: Mapping[str, Status]
+
+    @property
+    def status(self) -> Status:
+        """`pass` only if every link passed."""
+        statuses = set(self.links.values())
+        order: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
+        return next((item for item in order if item in statuses), "unknown")
+
+
+@dataclass(frozen=True)
+class Report:
+    """One verification.
+
+    + started: UTC, ISO 8601
+    + seconds: duration
+    + simulated: texts in which a driver or product says that it is simulated
+    + versions, durations: by name; durations in seconds
+    """
+
+    cluster: str
+    started: str
+    seconds: float
+    findings: tuple[Finding, ...]
+    gpus: tuple[GpuRow, ...]
+    simulated: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    durations: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict(self.findings)
+
+    @property
+    def exit(self) -> int:
+        return exit_code(self.verdict)
+
+    @property
+    def cluster_links(self) -> dict[str, Status]:
+        """State of the links that belong to no GPU."""
+        return {
+            link: worst(found)
+            for link in CLUSTER_LINKS
+            if (found := [item for item in self.findings if item.link == link])
+        }
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """GPUs by the state of their chain."""
+        states = [row.status for row in self.gpus]
+        return {
+            "gpus": len(states),
+            "proven": states.count("pass"),
+            "failed": states.count("fail"),
+            "not_covered": states.count("not_covered") + states.count("unknown"),
+        }
+
+    def of(self, status: Status) -> list[Finding]:
+        """All findings of one status, in the chain's order."""
+        return [item for item in self.findings if item.status == status]
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of verify.json."""
+        return {
+            "schema": SCHEMA,
+            "gpuboot": version("gpuboot"),
+            "cluster": self.cluster,
+            "started": self.started,
+            "seconds": round(self.seconds, 3),
+            "verdict": self.verdict,
+            "exit": self.exit,
+            "totals": self.totals,
+            "simulated": list(self.simulated),
+            "versions": dict(self.versions),
+            "durations": dict(self.durations),
+            "links": self.cluster_links,
+            "gpus": [{**asdict(row), "status": row.status} for row in self.gpus],
+            "findings": [item.to_json() for item in self.findings],
+        }
+
+
+def build(
+    cluster: str,
+    started: str,
+    seconds: float,
+    hosts: Sequence[Host],
+    findings: Sequence[Finding],
+    **more: Any,
+) -> Report:
+    """A report of these findings, with one row for each GPU the hosts have.
+
+    + more: `simulated`, `versions` and `durations` of `Report`
+    """
+    rows = tuple(
+        GpuRow(
+            host.node, gpu.uuid, gpu.pci, gpu.name, gpu.memory_mib, _links(host, gpu.uuid, findings)
+        )
+        for host in hosts
+        for gpu in host.gpus
+    )
+    return Report(cluster, started, seconds, tuple(findings), rows, **more)
+
+
+def _links(host: Host, uuid: str, findings: Sequence[Finding]) -> dict[str, Status]:
+    """What was found for the GPU itself; where that is nothing, what was found for its node."""
+    links: dict[str, Status] = {}
+    for link in GPU_LINKS:
+        here = [item for item in findings if item.node == host.node and item.link == link]
+        found = [item for item in here if uuid and item.gpu_uuid == uuid] or [
+            item for item in here if item.gpu_uuid is None
+        ]
+        if found:
+            links[link] = worst(found)
+    return links
+
+
+def load(path: Path) -> Report:
+    """Read a verify.json. Raises `ReportError` for a file of another schema, or none at all."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] != SCHEMA:
+            raise ReportError(f"{path}: schema {data['schema']}, this gpuboot reads {SCHEMA}")
+        rows = tuple(
+            GpuRow(**{key: value for key, value in row.items() if key != "status"})
+            for row in data["gpus"]
+        )
+        return Report(
+            data["cluster"],
+            data["started"],
+            data["seconds"],
+            tuple(from_json(item) for item in data["findings"]),
+            rows,
+            tuple(data["simulated"]),
+            data["versions"],
+            data["durations"],
+        )
+    except FileNotFoundError:
+        raise ReportError(f"{path}: there is no such report") from None
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ReportError):
+            raise
+        raise ReportError(f"{path}: not a report of gpuboot: {error!r}") from None
