@@ -1,0 +1,169 @@
+"""docs/settings.md from the settings model, and docs/metrics.md from the field table."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MaxLen
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from gpuboot.settings import Settings
+from gpuboot.telemetry import FIELDS, Field
+
+_INTRO = """# Settings
+
+Every setting, made by `gpuboot settings` from the model in `gpuboot/settings.py`.
+
+Settings stand in the inventory's group data, as a dict named `gpuboot`: for
+`inventories/prod.py` in `group_data/prod.py`. Leave out what you do not want to change.
+
+```python
+gpuboot = {
+    "cluster": {"name": "prod"},
+    "exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]},
+}
+```
+
+Unknown keys and values that do not go together stop a run before any host is touched, all of
+them named at once. What is said about hosts (`gpus`, `address`, `node_name`) stands in the
+inventory itself.
+"""
+_METRICS = """# GPU metrics
+
+Every metric gpuboot collects or can collect, made by `gpuboot metrics` from the table in
+`gpuboot/telemetry.py`. The exporter's collectors file is made from the same table.
+
+Names are those that dcgm-exporter prints, which are the names in its collectors file. DCGM 4.6
+renamed most fields and kept these as aliases of the same id. Every series carries `node`, `gpu`,
+`UUID`, `pci_bus_id`, `device`, `modelName`, and `namespace`, `pod`, `container` of the workload
+that holds the GPU; a GPU that nobody holds names no pod.
+"""
+_TIERS = {
+    "upstream": "Collected by dcgm-exporter's own default file, and by ours",
+    "gpuboot": "Collected by gpuboot besides",
+    "opt-in": 'Collected when named in `exporter.counters`, e.g. `"counters": ["…"]`',
+}
+
+
+def settings_markdown() -> str:
+    """The content of docs/settings.md."""
+    parts = [_INTRO]
+    loose: list[tuple[str, FieldInfo]] = []
+    for name, info in Settings.model_fields.items():
+        inner = _model(info.annotation)
+        if inner is None:
+            loose.append((name, info))
+            continue
+        parts.append(f"\n## `{name}`\n\n{(inner.__doc__ or '').strip()}\n")
+        parts.append(_table((f"{name}.{key}", field) for key, field in inner.model_fields.items()))
+        parts += _nested(name, inner)
+    parts.append("\n## Others\n")
+    parts.append(_table(iter(loose)))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _nested(prefix: str, model: type[BaseModel]) -> Iterator[str]:
+    """Models that stand inside a field's type, such as the values of a dict."""
+    for key, field in model.model_fields.items():
+        for found in _models(field.annotation):
+            yield f"\n### Each value of `{prefix}.{key}`\n\n{(found.__doc__ or '').strip()}\n"
+            yield _table((name, item) for name, item in found.model_fields.items())
+
+
+def _table(rows: Iterator[tuple[str, FieldInfo]]) -> str:
+    lines = ["| Setting | Default | Values | Meaning |", "|---|---|---|---|"]
+    for name, info in rows:
+        cells = (f"`{name}`", _default(info), _values(info), info.description or "")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "required"
+    value = info.get_default(call_default_factory=True)
+    if value is None:
+        return "–"
+    if isinstance(value, tuple):
+        value = list(value)
+    return f"`{value!r}`".replace("'", '"')
+
+
+def _values(info: FieldInfo) -> str:
+    limits = [_limit(item) for item in info.metadata]
+    return ", ".join(filter(None, [_type(info.annotation), *limits]))
+
+
+def _limit(item: Any) -> str:
+    match item:
+        case Ge(ge=value):
+            return f"≥ {value}"
+        case Gt(gt=value):
+            return f"> {value}"
+        case Le(le=value):
+            return f"≤ {value}"
+        case Lt(lt=value):
+            return f"< {value}"
+        case MaxLen(max_length=value):
+            return f"at most {value} characters"
+    pattern = getattr(item, "pattern", None)
+    return f"like `{pattern}`" if pattern else ""
+
+
+def _type(annotation: Any) -> str:
+    """A type in words a person reads."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        limits = [_limit(part) for item in arguments[1:] for part in _metadata(item)]
+        return ", ".join(filter(None, [_type(arguments[0]), *limits]))
+    if origin is Literal:
+        return ", ".join(f'`"{item}"`' for item in arguments)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_type(item) for item in arguments if item is not type(None))
+    if origin is tuple:
+        return f"list of {_type(arguments[0])}"
+    if origin is dict:
+        return f"dict: {_type(arguments[0])} → {_type(arguments[1])}"
+    names = {str: "text", int: "integer", float: "number", bool: "`True`, `False`"}
+    if annotation is SecretStr:
+        return "text (secret)"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"dict ({annotation.__name__})"
+    return names.get(annotation, "any value")
+
+
+def _metadata(item: Any) -> list[Any]:
+    return list(item.metadata) if isinstance(item, FieldInfo) else [item]
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    found = _model(annotation)
+    return [found] if found else [m for item in get_args(annotation) for m in _models(item)]
+
+
+def metrics_markdown() -> str:
+    """The content of docs/metrics.md."""
+    parts = [_METRICS]
+    for tier, title in _TIERS.items():
+        rows = [_metric(field) for field in FIELDS if field.tier == tier]
+        head = [
+            "| Metric | Field id | Type | Unit | Since | Meaning |",
+            "|---|---|---|---|---|---|",
+        ]
+        parts.append(f"\n## {title}\n\n" + "\n".join(head + rows) + "\n")
+    return "\n".join(parts)
+
+
+def _metric(field: Field) -> str:
+    number = "exporter" if field.id is None else str(field.id)
+    cells = (f"`{field.name}`", number, field.kind, field.unit, field.since, field.help)
+    return "| " + " | ".join(cells) + " |"
