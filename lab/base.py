@@ -6,7 +6,6 @@ apt sources of its own; a machine gets the mirror as its only one.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -16,7 +15,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from lab.debs import write_atomically
-from lab.state import LabError, cache_dir, lock
+from lab.state import LabError, cache_dir
+from lab.store import digest, stored
 
 Progress = Callable[[str], None]
 
@@ -41,42 +41,6 @@ MIRRORED = tuple(
     software-properties-common strace tar tcpdump unattended-upgrades util-linux xz-utils zstd
     """.split()  # noqa: SIM905 - a list of forty quoted names is no better
 )
-
-
-def image_dir(store_name: str) -> Path:
-    return cache_dir() / "store" / store_name
-
-
-def digest(*parts: str | bytes) -> str:
-    """The first 12 hex digits of a SHA-256 over `parts`: the key of a folder in the store."""
-    value = hashlib.sha256()
-    for part in parts:
-        data = part.encode() if isinstance(part, str) else part
-        value.update(str(len(data)).encode() + b":" + data)
-    return value.hexdigest()[:12]
-
-
-def stored(name: str, make: Callable[[Path], None]) -> Path:
-    """The store's folder `name`, made by `make(temporary folder)` when it is missing.
-
-    A folder in the store is complete: it is renamed into place when `make` returns.
-    """
-    target = image_dir(name)
-    with lock(f"store-{name}"):
-        if target.exists():
-            return target
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.parent / f".tmp-{name}-{os.getpid()}"
-        if part.exists():
-            shutil.rmtree(part)
-        part.mkdir()
-        try:
-            make(part)
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
-        part.rename(target)
-    return target
 
 
 def base_root(progress: Progress) -> Path:
@@ -160,7 +124,7 @@ def fetch_deb(name: str, progress: Progress) -> Path:
     """The newest archive of one Debian package, without what it depends on."""
 
     def make(part: Path) -> None:
-        options = _apt_options(part / "apt", part / "status", progress)
+        options = apt_options(part / "apt", part / "status", progress)
         run(["apt-get", *options, "download", name], cwd=part)
         shutil.rmtree(part / "apt")
 
@@ -171,7 +135,7 @@ def fetch_deb(name: str, progress: Progress) -> Path:
 def _download(part: Path, base: Path, names: list[str], progress: Progress) -> None:
     progress(f"Debian packages for the mirror: {len(names)} and what they need")
     apt = part / "apt"
-    options = _apt_options(apt, base / "var/lib/dpkg/status", progress)
+    options = apt_options(apt, base / "var/lib/dpkg/status", progress)
     # Every package on its own: two of them may conflict, and each must be installable.
     for name in names:
         command = ["apt-get", *options, "install", "--download-only", "--yes", name]
@@ -183,7 +147,7 @@ def _download(part: Path, base: Path, names: list[str], progress: Progress) -> N
     progress(f"Debian packages for the mirror: {len(list(part.glob('*.deb')))} archives")
 
 
-def _apt_options(folder: Path, status: Path, progress: Progress) -> list[str]:
+def apt_options(folder: Path, status: Path, progress: Progress) -> list[str]:
     """apt options for resolving against `status` in `folder`, with the host's way to the net."""
     for name in ("lists/partial", "archives/partial", "etc", "parts"):
         (folder / name).mkdir(parents=True, exist_ok=True)
