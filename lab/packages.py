@@ -1,0 +1,240 @@
+"""The packages of the mirror's vendor repositories: containerd, Kubernetes, NVIDIA's toolkit.
+
+Names, versions, contents and dependencies are upstream's; the programs are built by
+`lab.builds`. Sources: kubernetes/release (cmd/krel/templates/latest), docker/containerd-packaging,
+NVIDIA/nvidia-container-toolkit (packaging/debian, deployments).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab.debs import SIMULATED, Deb
+
+Files = dict[str, Path | bytes | str]
+
+CONTAINERD = "2.4.2"
+CONTAINERD_DEB = f"{CONTAINERD}-1~debian.12~bookworm"
+KUBERNETES = "1.36.3"
+KUBERNETES_DEB = f"{KUBERNETES}-1.1"
+CNI = "1.9.1"
+CRI_TOOLS = "1.36.0"
+PAUSE = "3.10.2"
+TOOLKIT = "1.20.1-1"
+
+UNITS = "/usr/lib/systemd/system"
+PACKAGING = Path(__file__).parent / "packaging"
+
+
+def _unit_scripts(*units: str, start: bool = True) -> dict[str, str]:
+    """Maintainer scripts that enable and start units, as debhelper's do; nothing in a chroot."""
+    names = " ".join(units)
+    action = f"systemctl restart {names}" if start else ":"
+    return {
+        "postinst": f"""#!/bin/sh
+set -e
+if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
+    systemctl daemon-reload
+    systemctl enable --quiet {names}
+    {action}
+fi
+""",
+        "prerm": f"""#!/bin/sh
+set -e
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+    systemctl disable --quiet --now {names}
+fi
+""",
+    }
+
+
+def containerd(builds: Mapping[str, Path], runc: Path) -> Deb:
+    """containerd.io as in Docker's repository; `runc` is the runtime's program."""
+    programs = ("containerd", "containerd-shim-runc-v2", "ctr")
+    files: Files = {f"/usr/bin/{name}": builds[name] for name in programs}
+    files |= {
+        "/usr/bin/runc": runc,
+        "/etc/containerd/config.toml": PACKAGING / "containerd.toml",
+        f"{UNITS}/containerd.service": PACKAGING / "containerd.service",
+    }
+    return Deb(
+        name="containerd.io",
+        version=CONTAINERD_DEB,
+        depends="libc6 (>= 2.34), libseccomp2 (>= 2.5.0)",
+        description="An open and reliable container runtime",
+        files=files,
+        modes={f"/usr/bin/{name}": 0o755 for name in (*programs, "runc")},
+        scripts=_unit_scripts("containerd.service"),
+        conffiles=("/etc/containerd/config.toml",),
+        provides="containerd, runc",
+        conflicts="containerd, runc",
+        replaces="containerd, runc",
+        section="devel",
+    )
+
+
+def kubernetes(builds: Mapping[str, Path]) -> list[Deb]:
+    """The packages of pkgs.k8s.io. As there, the kubelet's unit is not enabled by installing it."""
+    kubelet: Files = {
+        "/usr/bin/kubelet": builds["kubelet"],
+        f"{UNITS}/kubelet.service": PACKAGING / "kubelet.service",
+        "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
+        "/var/lib/kubelet/.kubelet-keep": "",
+        "/etc/kubernetes/manifests/.kubelet-keep": "",
+    }
+    reload_units = (
+        "#!/bin/sh\nset -e\nif [ -d /run/systemd/system ]; then systemctl daemon-reload; fi\n"
+    )
+    kubeadm: Files = {
+        "/usr/bin/kubeadm": builds["kubeadm"],
+        f"{UNITS}/kubelet.service.d/10-kubeadm.conf": PACKAGING / "10-kubeadm.conf",
+    }
+    return [
+        Deb(
+            name="kubelet",
+            version=KUBERNETES_DEB,
+            depends="kubernetes-cni (>= 1.2.0), mount, util-linux",
+            recommends="iptables (>= 1.8.4)",
+            description="Node agent for Kubernetes clusters",
+            files=kubelet,
+            scripts={"postinst": reload_units},
+            conffiles=("/etc/default/kubelet",),
+            section="net",
+        ),
+        Deb(
+            name="kubeadm",
+            version=KUBERNETES_DEB,
+            description="Command-line utility for administering a Kubernetes cluster",
+            files=kubeadm,
+            scripts={"postinst": reload_units},
+        ),
+        Deb(
+            name="kubectl",
+            version=KUBERNETES_DEB,
+            description="Command-line utility for interacting with a Kubernetes cluster",
+            files={"/usr/bin/kubectl": builds["kubectl"]},
+        ),
+        Deb(
+            name="kubernetes-cni",
+            version=f"{CNI}-1.1",
+            description="Binaries required to provision kubernetes container networking",
+            files={f"/opt/cni/bin/{name}": builds[name] for name in cni_plugins(builds)},
+            section="net",
+        ),
+        Deb(
+            name="cri-tools",
+            version=f"{CRI_TOOLS}-1.1",
+            description="Command-line utility for interacting with a container runtime",
+            files={"/usr/bin/crictl": builds["crictl"]},
+        ),
+    ]
+
+
+CNI_PLUGINS = (
+    *("bandwidth", "bridge", "firewall", "host-local"),
+    *("loopback", "portmap", "ptp", "tuning"),
+)
+
+
+def cni_plugins(builds: Mapping[str, Path]) -> list[str]:
+    """The CNI plugins that were built. `KeyError` when one that a cluster needs is missing."""
+    for needed in ("bridge", "host-local", "loopback", "portmap"):
+        builds[needed]
+    return [name for name in CNI_PLUGINS if name in builds]
+
+
+def toolkit(builds: Mapping[str, Path], module: Path) -> list[Deb]:
+    """NVIDIA's container toolkit; `module` is the folder of its Go module (units, udev rules).
+
+    libnvidia-container is a C library that no Go module holds: its packages are empty here.
+    """
+    deployments = module / "deployments"
+    base: Files = {
+        f"{UNITS}/{unit}": deployments / "systemd" / unit
+        for unit in ("nvidia-cdi-refresh.service", "nvidia-cdi-refresh.path")
+    }
+    order = "nvidia-cdi-refresh.service.d/10-container-engines.conf"
+    environment = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+    base |= {
+        f"{UNITS}/{order}": deployments / "systemd" / "10-container-engines.conf",
+        environment: deployments / "systemd" / "nvidia-cdi-refresh.env",
+        "/usr/lib/udev/rules.d/99-nvidia-cdi-refresh.rules": deployments
+        / "udev/99-nvidia-cdi-refresh.rules",
+    }
+    programs = ("nvidia-container-runtime", "nvidia-ctk", "nvidia-cdi-hook")
+    extra = ("nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy")
+    for name in (*programs, *(name for name in extra if name in builds)):
+        base[f"/usr/bin/{name}"] = builds[name]
+    scripts = _unit_scripts("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service", start=False)
+    configure = (
+        "/usr/bin/nvidia-ctk --quiet config "
+        "--config-file=/etc/nvidia-container-runtime/config.toml --in-place\n"
+    )
+    scripts["postinst"] = scripts["postinst"].replace("set -e\n", f"set -e\n{configure}", 1)
+    return [
+        Deb(
+            name="nvidia-container-toolkit-base",
+            version=TOOLKIT,
+            description="NVIDIA Container Toolkit Base\n"
+            "Provides the NVIDIA Container Runtime and NVIDIA Container Toolkit CLI.",
+            files=base,
+            modes={path: 0o644 for path in base if not path.startswith("/usr/bin/")},
+            scripts=scripts,
+            conffiles=(environment,),
+            section="utils",
+        ),
+        Deb(
+            name="nvidia-container-toolkit",
+            version=TOOLKIT,
+            depends=f"nvidia-container-toolkit-base (= {TOOLKIT}), "
+            f"libnvidia-container-tools (= {TOOLKIT}), libnvidia-container-tools (<< 2.0.0)",
+            description="NVIDIA Container toolkit\n"
+            "Provides tools and utilities to enable GPU support in containers.",
+            files={
+                "/usr/bin/nvidia-container-runtime-hook": builds["nvidia-container-runtime-hook"],
+                "/usr/bin/nvidia-container-toolkit": "-> nvidia-container-runtime-hook",
+            },
+            section="utils",
+        ),
+        _simulated("libnvidia-container-tools", f"libnvidia-container1 (= {TOOLKIT})"),
+        _simulated("libnvidia-container1", ""),
+    ]
+
+
+def _simulated(name: str, depends: str) -> Deb:
+    return Deb(
+        name=name,
+        version=TOOLKIT,
+        depends=depends,
+        description=f"NVIDIA container runtime library ({SIMULATED}: empty)",
+        section="utils",
+    )
+
+
+def kernel_headers() -> list[Deb]:
+    """Stand-ins for the headers of the running kernel: nothing is compiled against them here."""
+    release = os.uname().release
+    text = f"Header files for Linux {release} ({SIMULATED}: empty)"
+    exact = Deb(
+        name=f"linux-headers-{release}",
+        version="1.0-1",
+        description=text,
+        files={f"/usr/src/linux-headers-{release}/SIMULATED": f"{text}\n"},
+        section="kernel",
+    )
+    meta = Deb(
+        name="linux-headers-amd64",
+        version="1.0-1",
+        depends=f"linux-headers-{release}",
+        description=f"Header files for Linux ({SIMULATED}: empty)",
+        section="kernel",
+    )
+    return [exact, meta]
+
+
+def unpack(deb: Path, out: Path) -> None:
+    """Unpack a Debian archive's files into the folder `out`."""
+    subprocess.run(["dpkg-deb", "-x", str(deb), str(out)], check=True)
