@@ -285,3 +285,9 @@ def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "
 
 def _json(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
+
+
+def fullname(release: str) -> str:
+    """How kube-prometheus-stack names its objects (its template `fullname`)."""
+    chart = "kube-prometheus-stack"
+    return (release if chart in release else f"{release}-{chart}")[:26].rstrip("-")

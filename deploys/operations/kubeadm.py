@@ -7,6 +7,7 @@ that half apart (`kubeadm reset`) and begins again. Anything else it finds is no
 from __future__ import annotations
 
 import secrets
+import shlex
 from collections.abc import Generator, Sequence
 from fnmatch import fnmatchcase
 
@@ -31,6 +32,18 @@ CONFIG = "/etc/gpuboot/kubeadm.yaml"
 # What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
 # configuration is not, and would keep the next cluster's pods on the old network.
 RESET = f"kubeadm reset --force --cri-socket {CRI_SOCKET} && rm -rf /etc/cni/net.d/*"
+
+# What kubeadm reset leaves in the kernel and on disk.
+_CLEAN = r"""
+for link in cni0 flannel.1 flannel-v6.1; do
+  if ip link show "$link" >/dev/null 2>&1; then ip link delete "$link"; fi
+done
+if command -v nft >/dev/null; then
+  nft list tables | awk '$3 ~ /^(kube-proxy|flannel-ipv[46])$/ { print $2, $3 }' |
+    while read -r family table; do nft delete table "$family" "$table"; done
+fi
+rm -rf /run/flannel /etc/gpuboot/kubeadm* /etc/gpuboot/helm
+"""
 
 
 def _marker(step: str) -> str:
@@ -247,3 +260,19 @@ def upgraded(
         )
         if not end.done:
             yield fail(describe(end, 300, "look at `journalctl -u kubelet` on the node"))
+
+
+@operation()
+def absent() -> Commands:
+    """Take this host out of any cluster: what kubeadm and the pod network made goes.
+
+    The cluster's data (etcd) goes as well. Packages, containerd and the driver stay.
+    """
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    if not state.files and not state.started:
+        host.noop("this host is in no cluster")
+        return
+    if state.kubeconfig in ("same", "stale"):
+        yield StringCommand("rm -f /root/.kube/config")
+    yield StringCommand(RESET)
+    yield StringCommand(f"sh -ec {shlex.quote(_CLEAN)}")

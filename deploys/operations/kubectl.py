@@ -114,7 +114,8 @@ def admin_secret(namespace: str, secret: str, password: str | None = None) -> Co
         f" --dry-run=client -o yaml | {_APPLY}"
     )
     if password:
-        yield StringCommand("cat |", make, _stdin=password)
+        # pyinfra ends what it writes with a newline, which is no part of the password
+        yield StringCommand("tr -d '\\n' |", make, _stdin=password)
     else:
         yield StringCommand("head -c 18 /dev/urandom | base64 | tr -d '\\n' |", make)
 

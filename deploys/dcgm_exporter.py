@@ -1,0 +1,36 @@
+"""dcgm-exporter by its own chart, for sites that do not want it under the GPU Operator."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+
+from deploys.context import current
+from deploys.helm import deploy_chart
+from deploys.operations import kubectl
+from gpuboot.charts import exporter_values
+
+NAMESPACE = "dcgm-exporter"
+RELEASE = "dcgm-exporter"
+_PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # SYS_ADMIN for profiling
+
+
+@deploy("DCGM exporter")
+def dcgm_exporter() -> None:
+    """Install the stand-alone exporter where `exporter.kind` is "chart"; else do nothing.
+
+    The GPU Operator's phase runs before: it takes its own exporter away, or this one.
+    """
+    context = current()
+    settings = context.settings
+    if not context.node.leader or settings.exporter.kind != "chart":
+        return
+    kubectl.namespace(name="Make its namespace", namespace=NAMESPACE, labels=_PRIVILEGED)
+    deploy_chart("dcgm-exporter", RELEASE, NAMESPACE, exporter_values(settings, context.lock))
+    kubectl.gpus_ready(
+        name="Wait until it runs on every GPU node",
+        namespace=NAMESPACE,
+        operands={"dcgm-exporter": sum(bool(node.gpus) for node in context.nodes)},
+        gpus={},
+        policy=False,
+        timeout_s=settings.gpu_operator.timeout_s,
+    )

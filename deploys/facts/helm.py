@@ -1,0 +1,74 @@
+"""Helm itself, and what it has deployed."""
+
+from __future__ import annotations
+
+import shlex
+from importlib import resources
+
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+from gpuboot.helm import Release, parse_release
+
+SCRIPT = resources.files("deploys.facts").joinpath("helm.sh").read_text()
+
+
+class HelmVersion(FactBase[str]):
+    """Version of the Helm binary at a path, with its v; "" for none."""
+
+    @override
+    def command(self, path: str) -> str:
+        binary = shlex.quote(path)
+        return f"! test -x {binary} || {binary} version --template '{{{{.Version}}}}'"
+
+    @staticmethod
+    @override
+    def default() -> str:
+        return ""
+
+    @override
+    def process(self, output: list[str]) -> str:
+        return output[0].strip()
+
+
+class HelmRelease(FactBase[Release]):
+    """One release: chart, version, status and values, by one command on the leader.
+
+    Values may hold secrets: they are compared, never shown.
+    """
+
+    @override
+    def command(self, release: str, namespace: str, kubeconfig: str) -> str:
+        variables = {"KUBECONFIG": kubeconfig, "release": release, "namespace": namespace}
+        lines = [f"{key}={shlex.quote(value)}" for key, value in variables.items()]
+        return "\n".join([*lines, SCRIPT])
+
+    @staticmethod
+    @override
+    def default() -> Release:
+        return Release()
+
+    @override
+    def process(self, output: list[str]) -> Release:
+        try:
+            return parse_release(output)
+        except ValueError as error:
+            raise FactProcessError(str(error)) from error
+
+
+class FileDigest(FactBase[str]):
+    """SHA-256 of a file; "" when there is none."""
+
+    @override
+    def command(self, path: str) -> str:
+        return f"! test -e {shlex.quote(path)} || sha256sum {shlex.quote(path)} | cut -c 1-64"
+
+    @staticmethod
+    @override
+    def default() -> str:
+        return ""
+
+    @override
+    def process(self, output: list[str]) -> str:
+        return output[0].strip()

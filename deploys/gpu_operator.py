@@ -1,0 +1,45 @@
+"""NVIDIA's GPU Operator on hosts that have driver and container toolkit already."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+
+from deploys.context import Context, current
+from deploys.dcgm_exporter import NAMESPACE, RELEASE
+from deploys.helm import deploy_chart
+from deploys.operations import helm, kubectl
+from gpuboot.charts import expected_gpus, operator_values
+
+_PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
+_OPERANDS = ("nvidia-device-plugin-daemonset", "gpu-feature-discovery", "nvidia-operator-validator")
+
+
+@deploy("GPU Operator")
+def gpu_operator() -> None:
+    """Install gpu-operator and wait until every GPU node offers exactly its GPUs."""
+    context = current()
+    settings = context.settings.gpu_operator
+    if not (context.node.leader and settings.enabled):
+        return
+    kubectl.namespace(name="Make its namespace", namespace=settings.namespace, labels=_PRIVILEGED)
+    if context.settings.exporter.kind == "operator":
+        helm.absent(name="Remove the stand-alone exporter", release=RELEASE, namespace=NAMESPACE)
+    values = operator_values(context.settings, context.lock)
+    deploy_chart("gpu-operator", "gpu-operator", settings.namespace, values)
+    _wait(context)
+
+
+def _wait(context: Context) -> None:
+    settings = context.settings
+    nodes = sum(bool(node.gpus) for node in context.nodes)
+    names = list(_OPERANDS)
+    if settings.exporter.kind == "operator":
+        names.append("nvidia-dcgm-exporter")
+    kubectl.gpus_ready(
+        name=f"Wait until {nodes} GPU nodes offer their GPUs",
+        namespace=settings.gpu_operator.namespace,
+        operands=dict.fromkeys(["gpu-operator"] + (names if nodes else []), 0)
+        | dict.fromkeys(names if nodes else [], nodes),
+        gpus=expected_gpus(context.nodes, settings),
+        timeout_s=settings.gpu_operator.timeout_s,
+    )

@@ -1,0 +1,43 @@
+"""Prometheus, Alertmanager and Grafana: kube-prometheus-stack, before anything is to be scraped."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+
+from deploys.context import current
+from deploys.helm import deploy_chart
+from deploys.operations import kubectl
+from gpuboot.charts import GRAFANA_SECRET, fullname, monitoring_values
+
+_PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # node-exporter: host network
+
+
+@deploy("Monitoring")
+def monitoring() -> None:
+    """Install kube-prometheus-stack and wait until it runs."""
+    context = current()
+    settings = context.settings.monitoring
+    if not (context.node.leader and settings.enabled):
+        return
+    kubectl.namespace(name="Make its namespace", namespace=settings.namespace, labels=_PRIVILEGED)
+    if settings.grafana:
+        password = context.settings.grafana_password
+        kubectl.admin_secret(
+            name="Keep Grafana's password in a Secret",
+            namespace=settings.namespace,
+            secret=GRAFANA_SECRET,
+            password=password.get_secret_value() if password else None,
+        )
+    deploy_chart(
+        "kube-prometheus-stack",
+        settings.release,
+        settings.namespace,
+        monitoring_values(context.settings),
+    )
+    full = fullname(settings.release)
+    kubectl.workloads_ready(
+        name="Wait until it runs",
+        namespace=settings.namespace,
+        required=[f"{full}-operator", f"prometheus-{full}-prometheus"],
+        timeout_s=settings.timeout_s,
+    )

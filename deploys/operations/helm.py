@@ -1,0 +1,164 @@
+"""Helm: the binary, charts that are verified before they are used, and releases."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping
+from typing import Any
+
+from pyinfra import logger
+from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.hiddenvalue import HiddenValue
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
+from deploys.lib.leader import ADMIN, KUBECTL
+from deploys.lib.waiting import executing, fail
+from gpuboot.downloads import NOT_PINNED, chart_script, helm_script
+from gpuboot.helm import Change, judge, needs_crds
+
+Commands = Generator[str | PyinfraCommand, None, None]
+
+BINARY = "/usr/local/bin/helm"
+VALUES = "/etc/gpuboot/helm"
+CACHE = "/var/cache/gpuboot/charts"
+_HELM = f"{BINARY} --kubeconfig {ADMIN}"
+
+
+def _tell(message: str) -> None:
+    if executing(host):
+        logger.info(f"{host.print_prefix}{message}")
+
+
+@operation()
+def installed(
+    version: str, url: str, sha256: str = "", environment: Mapping[str, str] | None = None
+) -> Commands:
+    """Ensure that this version of Helm is at /usr/local/bin/helm.
+
+    + version: with its v
+    + url: of the release's tarball
+    + sha256: the tarball's digest; "": what the publisher's own .sha256 file says, with a warning
+    + environment: proxy and certificate authority of the download
+    """
+    if host.get_fact(HelmVersion, path=BINARY) == version:
+        host.noop(f"Helm {version}")
+        return
+    if not sha256:
+        _tell(NOT_PINNED.format(what=f"Helm {version}", key="helm.sha256"))
+    yield StringCommand(
+        "sh -ec", QuoteString(helm_script(url, sha256, BINARY)), **_env(environment)
+    )
+
+
+@operation()
+def chart(
+    chart: str,
+    version: str,
+    repository: str,
+    sha256: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> Commands:
+    """Ensure that a chart's archive is on the host, verified before it is put in place.
+
+    + repository: base URL of the chart repository
+    + sha256: the archive's digest; "": what the repository's index says, with a warning
+    + environment: proxy and certificate authority of the download
+    """
+    path = archive(chart, version)
+    found = host.get_fact(FileDigest, path=path)
+    if found and (not sha256 or found == sha256):
+        host.noop(f"{chart} {version} is in the cache")
+        return
+    if not sha256:
+        _tell(NOT_PINNED.format(what=f"chart {chart} {version}", key=f"charts.{chart}.sha256"))
+    script = chart_script(chart, version, repository, sha256, path)
+    yield StringCommand("sh -ec", QuoteString(script), **_env(environment))
+
+
+def archive(chart: str, version: str) -> str:
+    """Where a chart's archive is kept on the host."""
+    return f"{CACHE}/{chart}-{version}.tgz"
+
+
+def _env(environment: Mapping[str, str] | None) -> dict[str, Any]:
+    if not environment:
+        return {}
+    # a proxy's URL may hold a password
+    hidden = {
+        key: HiddenValue(value) if "@" in value else value  # type: ignore[no-untyped-call]
+        for key, value in environment.items()
+    }
+    return {"_env": hidden}
+
+
+@operation()
+def release(
+    release: str, chart: str, version: str, namespace: str, values: dict[str, Any]
+) -> Commands:
+    """Ensure that a release runs this chart, version and values; it does not wait for pods.
+
+    What differs is told by the values' names. Values travel by standard input to a file that only
+    root reads.
+
+    + chart, version: an archive that `chart` has put on the host
+    + values: all values that differ from the chart's own defaults
+    """
+    found = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN)
+    if found.error and executing(host):
+        yield fail(f"Helm cannot read release {release}: {found.error}\n    remedy: run again")
+        return
+    change = judge(found, chart, version, values)
+    if change.action == "none":
+        host.noop(f"{release} is {chart} {version} with these values")
+        return
+    _explain(release, change)
+    path = f"{VALUES}/{release}.json"
+    yield StringCommand(
+        f"umask 077; mkdir -p {VALUES} && cat >", QuoteString(path),
+        _stdin=json.dumps(values, indent=1, sort_keys=True),
+    )  # fmt: skip
+    if change.action == "unlock":
+        yield _unlock(release, namespace, found.revision)
+    source = QuoteString(archive(chart, version))
+    if needs_crds(found, version):
+        yield StringCommand(
+            "crds=$(mktemp) &&", BINARY, "show crds", source,
+            f'>"$crds" && {{ ! test -s "$crds" || {KUBECTL} apply --server-side',
+            '--force-conflicts --field-manager gpuboot -f "$crds"; } && rm "$crds"',
+        )  # fmt: skip
+    yield StringCommand(
+        _HELM, "upgrade --install", QuoteString(release), source, "--namespace",
+        QuoteString(namespace), "--create-namespace --reset-values --history-max 5 --timeout 10m",
+        "--values", QuoteString(path), ">/dev/null",
+    )  # fmt: skip
+
+
+def _explain(release: str, change: Change) -> None:
+    shown = ", ".join(change.reasons[:12])
+    more = f" and {len(change.reasons) - 12} more" if len(change.reasons) > 12 else ""
+    _tell(f"{release}: {change.action}: {shown}{more}")
+
+
+def _unlock(release: str, namespace: str, revision: int) -> StringCommand:
+    """Remove the record of a Helm that was killed, unless one is at work on this host."""
+    busy = "gpuboot: another Helm is at work on this host; remedy: let it end, then run again"
+    return StringCommand(
+        "! pgrep -x helm >/dev/null || { echo", QuoteString(busy), ">&2; exit 1; };",
+        KUBECTL, "-n", QuoteString(namespace), "delete secret",
+        QuoteString(f"sh.helm.release.v1.{release}.v{revision}"),
+    )  # fmt: skip
+
+
+@operation()
+def absent(release: str, namespace: str) -> Commands:
+    """Ensure that there is no such release."""
+    found = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN)
+    if not found.status:
+        host.noop(f"release {release} is not there")
+        return
+    yield StringCommand(
+        _HELM, "uninstall", QuoteString(release), "--namespace", QuoteString(namespace),
+        "--timeout 10m",
+    )  # fmt: skip

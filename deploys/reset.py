@@ -1,0 +1,24 @@
+"""Take the cluster apart again: `pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=yes`.
+
+Everything that ran in it is lost. Packages, containerd and the NVIDIA driver stay. With `--limit`,
+only those hosts are taken apart.
+"""
+
+from __future__ import annotations
+
+from pyinfra.api.exceptions import DeployError
+from pyinfra.context import host
+
+from deploys.context import begin
+from deploys.operations import kubeadm
+
+begin()
+if str(host.data.get("gpuboot_reset")).lower() not in ("yes", "true"):
+    raise DeployError(
+        "this takes the whole cluster apart, with everything that runs in it\n"
+        "    remedy: if that is what you want, add --data gpuboot_reset=yes"
+    )
+if "workers" in host.groups:
+    kubeadm.absent(name="Reset | Take the workers apart")
+if "control_plane" in host.groups:
+    kubeadm.absent(name="Reset | Take the control plane apart")
