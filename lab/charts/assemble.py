@@ -138,3 +138,10 @@ def _set_version(chart_yaml: Path, version: str) -> None:
     if count != 1:
         raise ChartError(f"{chart_yaml}: expected one version line, found {count}")
     chart_yaml.write_text(text)
+
+
+def images(name: str | None = None) -> tuple[str, ...]:
+    """Images that chart `name` (None: all charts) runs with its defaults, from images.txt."""
+    lines = (HERE / "images.txt").read_text().splitlines()
+    rows = [line.split("\t") for line in lines if line and not line.startswith("#")]
+    return tuple(dict.fromkeys(image for chart, image in rows if name in (None, chart)))

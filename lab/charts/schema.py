@@ -134,7 +134,9 @@ def _merge(old: Schema | None, new: Schema) -> Schema:
         return old
     if not old or not new:
         return {}
-    types = [t for s in (old, new) for t in ([s["type"]] if isinstance(s["type"], str) else s["type"])]
+    types = [
+        t for s in (old, new) for t in ([s["type"]] if isinstance(s["type"], str) else s["type"])
+    ]
     unique = list(dict.fromkeys(types))
     return {"type": unique[0] if len(unique) == 1 else unique}
 
