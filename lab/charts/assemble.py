@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.charts.schema import json_schema
+from lab.state import cache_dir
 
 HERE = Path(__file__).parent
 CHARTS = ("gpu-operator", "kube-prometheus-stack", "dcgm-exporter")
@@ -116,8 +117,8 @@ def module_dir(module: str) -> Path:
 
 def _go_environment() -> dict[str, str]:
     """The builders' module cache, unless the caller's environment names another."""
-    cache = Path(os.environ.get("GPUBOOT_CACHE", "/var/cache/gpuboot"))
-    return {"GOMODCACHE": str(cache / "go" / "mod"), **os.environ, "GOFLAGS": "-mod=mod"}
+    cache = str(cache_dir() / "go" / "mod")
+    return {"GOMODCACHE": cache, **os.environ, "GOFLAGS": "-mod=mod"}
 
 
 def _copy(source: Path, destination: Path) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from lab.state import cache_dir
+
 Object = dict[str, Any]
 
 
@@ -24,8 +26,7 @@ def helm_binary() -> Path | None:
     """Helm to use: GPUBOOT_HELM, else the mirror's, one beside Python, one on PATH; or None."""
     if named := os.environ.get("GPUBOOT_HELM"):
         return Path(named)
-    cache = Path(os.environ.get("GPUBOOT_CACHE", "/var/cache/gpuboot"))
-    built = sorted((cache / "store").glob("helm-*/**/helm"), key=lambda p: p.stat().st_mtime)
+    built = sorted((cache_dir() / "store").glob("helm-*/**/helm"), key=lambda p: p.stat().st_mtime)
     beside = Path(sys.executable).parent / "helm"
     found = shutil.which("helm")
     candidates = [*reversed(built), beside, *([Path(found)] if found else [])]

@@ -1,0 +1,76 @@
+"""The values the deploys write, rendered with the charts: every key known, every wish granted."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuboot import charts as values
+from gpuboot import settings, versions
+from lab.charts import assemble as charts
+from lab.charts.render import Object, find, helm_binary, names, render
+
+if helm_binary() is None:
+    pytest.skip("no helm (GPUBOOT_HELM, the mirror's, PATH)", allow_module_level=True)
+if shutil.which("go") is None:
+    pytest.skip("no go: charts are completed from Go modules", allow_module_level=True)
+
+SITES: dict[str, dict[str, Any]] = {
+    "defaults": {},
+    "time slices": {"gpu_operator": {"time_slices": 4}},
+    "own exporter": {"exporter": {"kind": "chart"}, "runtime": {"mode": "runtimeclass"}},
+    "no grafana": {"monitoring": {"grafana": False, "prometheus_node_port": 30090}},
+    "own control plane": {"monitoring": {"control_plane_targets": False}},
+}
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    out = tmp_path_factory.mktemp("charts")
+    return {name: charts.assemble(name, out) for name in charts.CHARTS}
+
+
+def site(folders: dict[str, Path], chart: str, data: dict[str, Any]) -> list[Object]:
+    chosen = settings.load(data)
+    lock = versions.lock(chosen)
+    made = {
+        "gpu-operator": lambda: values.operator_values(chosen, lock),
+        "dcgm-exporter": lambda: values.exporter_values(chosen, lock),
+        "kube-prometheus-stack": lambda: values.monitoring_values(chosen),
+    }[chart]()
+    api = ["monitoring.coreos.com/v1/ServiceMonitor"]
+    return render(folders[chart], chart, "lab", made, api)
+
+
+@pytest.mark.parametrize("data", SITES.values(), ids=SITES)
+@pytest.mark.parametrize("chart", charts.CHARTS)
+def test_values_are_accepted(folders: dict[str, Path], chart: str, data: dict[str, Any]) -> None:
+    assert names(site(folders, chart, data), "ServiceMonitor")
+
+
+def test_lock_and_stand_ins_agree(folders: dict[str, Path]) -> None:
+    lock = versions.lock(settings.load({}))
+    locked = {name: chart.version for name, chart in lock.charts.items()}
+    assert locked == {name: charts.chart_version(folder) for name, folder in folders.items()}
+
+
+def test_operated_exporter_reads_our_counters(folders: dict[str, Path]) -> None:
+    objects = site(folders, "gpu-operator", {})
+    counters = find(objects, "ConfigMap", values.COLLECTORS_MAP)["data"]["dcgm-metrics.csv"]
+    assert counters.rstrip() == values.collectors(settings.load({}).exporter).rstrip()
+    monitor = find(objects, "ServiceMonitor", "nvidia-dcgm-exporter")
+    targets = [r.get("targetLabel") for r in monitor["spec"]["endpoints"][0]["relabelings"]]
+    assert targets == ["node", "instance", None]
+
+
+def test_prometheus_selects_the_exporters_monitor(folders: dict[str, Path]) -> None:
+    stack = site(folders, "kube-prometheus-stack", {})
+    [prometheus] = [o for o in stack if o["kind"] == "Prometheus"]
+    assert prometheus["spec"]["serviceMonitorSelector"] == {}
+    assert prometheus["spec"]["ruleSelector"] == {}
+    assert (
+        prometheus["metadata"]["name"] == f"{values.fullname('kube-prometheus-stack')}-prometheus"
+    )
