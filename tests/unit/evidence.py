@@ -1,0 +1,136 @@
+"""A cluster of two GPU nodes in which all is well; tests break one thing of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gpuboot.checks.evidence import (
+    Evidence,
+    ExporterAnswer,
+    Gpu,
+    Host,
+    KubeNode,
+    Metrics,
+    Reading,
+    Rule,
+    Target,
+    Trial,
+)
+from gpuboot.checks.model import Finding
+
+SLOTS = ("0000:10:00.0", "0000:1c:00.0", "0000:2b:00.0", "0000:3d:00.0")
+LOADED = "595.91.07"
+NVRM = (
+    "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.91.07  Release Build  "
+    "(SIMULATED by the gpuboot lab)"
+)
+
+
+def uuid(node: str, index: int) -> str:
+    seed = {"gpu1": "51aa0001", "gpu2": "51aa0002"}[node]
+    return f"GPU-{seed}-5157-4c6c-8abc-{index:012x}"
+
+
+def gpu(node: str, number: int, **other: Any) -> Gpu:
+    plain = Gpu(SLOTS[number], uuid(node, number), number, "NVIDIA H100 80GB HBM3", 81559)
+    return replace(plain, **other)
+
+
+def host(node: str = "gpu1", count: int = 2, **other: Any) -> Host:
+    plain = Host(
+        node,
+        count,
+        tuple(gpu(node, index) for index in range(count)),
+        SLOTS[:count],
+        LOADED,
+        LOADED,
+        LOADED,
+        NVRM,
+        "",
+        tuple(f"nvidia.com/gpu={uuid(node, index)}" for index in range(count)),
+        ("nvidia", "runc"),
+        "nvidia",
+    )
+    return replace(plain, **other)
+
+
+def node(name: str, gpus: int, **other: Any) -> KubeNode:
+    plain = KubeNode(
+        name, True, False, gpus, 0, {"kubelet": "v1.36.3"}, {"kubernetes.io/hostname": name}
+    )
+    return replace(plain, **other)
+
+
+def pod_of(name: str, index: int) -> str:
+    return f"vectoradd-{name}-{index}"
+
+
+def trial(name: str, index: int, **other: Any) -> Trial:
+    plain = Trial(
+        pod_of(name, index), "gpuboot-verify", name, (uuid(name, index),), True, seconds=4.2
+    )
+    return replace(plain, **other)
+
+
+def reading(name: str, index: int, **other: Any) -> Reading:
+    plain = Reading(
+        uuid(name, index), name, f"gpuboot-verify/{pod_of(name, index)}", 34, 71.2, 81559, 5e6
+    )
+    return replace(plain, **other)
+
+
+def answer(name: str, count: int, **other: Any) -> ExporterAnswer:
+    readings = tuple(reading(name, index) for index in range(count))
+    return replace(ExporterAnswer(name, f"nvidia-dcgm-exporter-{name}", readings), **other)
+
+
+def series(name: str, count: int, **other: Any) -> tuple[Reading, ...]:
+    return tuple(reading(name, index, age_s=3.0, **other) for index in range(count))
+
+
+SIZES = {"gpu1": 2, "gpu2": 4}
+
+
+def metrics(**other: Any) -> Metrics:
+    plain = Metrics(
+        tuple(answer(name, count) for name, count in SIZES.items()),
+        tuple(item for name, count in SIZES.items() for item in series(name, count)),
+        (
+            *(Target("nvidia-dcgm-exporter", name, "up") for name in SIZES),
+            Target("apiserver", "", "up"),
+        ),
+        (Rule("GPULost", "ok"), Rule("Watchdog", "ok")),
+        ("http://10.244.1.7:9093/api/v2/alerts",),
+        True,
+        3,
+    )
+    return replace(plain, **other)
+
+
+def evidence(**other: Any) -> Evidence:
+    plain = Evidence(
+        tuple(host(name, count) for name, count in SIZES.items()),
+        {"cp1": node("cp1", 0)} | {name: node(name, count) for name, count in SIZES.items()},
+        (),
+        tuple(trial(name, index) for name, count in SIZES.items() for index in range(count)),
+        metrics(),
+        tuple(
+            reading(name, index, pod="", age_s=2.0)
+            for name, count in SIZES.items()
+            for index in range(count)
+        ),
+        seconds={"workload": 6.1, "metrics": 7.5},
+    )
+    return replace(plain, **other)
+
+
+def of(findings: list[Finding], status: str, link: str | None = None) -> list[Finding]:
+    return [f for f in findings if f.status == status and link in (None, f.link)]
+
+
+def only(findings: list[Finding], status: str) -> Finding:
+    """The one finding of this status."""
+    found = of(findings, status)
+    assert len(found) == 1, findings
+    return found[0]

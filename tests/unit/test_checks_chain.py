@@ -1,0 +1,119 @@
+"""The chain as a whole, the verdict and the exit codes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuboot.checks import chain
+from gpuboot.checks.evidence import Evidence, GpuPod
+from gpuboot.checks.model import (
+    GPU_LINKS,
+    Finding,
+    Scribe,
+    Verdict,
+    exit_code,
+    from_json,
+    verdict,
+    worst,
+)
+from gpuboot.settings import load
+from tests.unit.evidence import SIZES, answer, evidence, gpu, host, metrics, of, series, uuid
+
+SETTINGS = load({"monitoring": {"grafana": False}, "exporter": {"interval_ms": 2000}})
+
+
+def test_a_sound_cluster_is_proven_at_every_link_of_every_gpu() -> None:
+    found = chain.judge(evidence(), SETTINGS)
+    assert verdict(found) == "proven"
+    proven = {(f.node, f.gpu_uuid, f.link) for f in found if f.gpu_uuid}
+    assert proven == {
+        (name, uuid(name, index), link)
+        for name, count in SIZES.items()
+        for index in range(count)
+        for link in GPU_LINKS
+    }
+    assert {f.link for f in found if not f.gpu_uuid} == {"targets", "rules", "alertmanager"}
+
+
+def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
+    lost = host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, index=None, lost=True)))
+    sound = evidence()
+    seen = replace(
+        sound,
+        hosts=(lost, sound.hosts[1]),
+        trials=tuple(t for t in sound.trials if t.uuids != (uuid("gpu1", 1),)),
+        nodes={**sound.nodes, "gpu1": replace(sound.nodes["gpu1"], gpus=1)},
+        metrics=metrics(
+            exporters=(answer("gpu1", 1), answer("gpu2", 4)),
+            series=series("gpu1", 1) + series("gpu2", 4),
+        ),
+    )
+    found = chain.judge(seen, SETTINGS)
+    assert [(f.link, f.gpu_uuid) for f in of(found, "fail")] == [("nvidia-smi", uuid("gpu1", 1))]
+    above = {f.link for f in of(found, "not_covered")}
+    assert above == {"runtime", "allocatable", "workload", "exporter", "prometheus", "attribution"}
+    assert verdict(found) == "failed"
+
+
+def test_a_busy_gpu_keeps_the_cluster_from_being_proven() -> None:
+    sound = evidence()
+    seen = replace(sound, trials=sound.trials[1:], holders=(GpuPod("ml", "t", "gpu1", 1),))
+    found = chain.judge(seen, SETTINGS)
+    assert of(found, "fail") == []
+    assert verdict(found) == "not_covered"
+
+
+def test_an_inventory_without_gpus_proves_nothing() -> None:
+    found = chain.judge(Evidence((), {}, metrics=metrics()), SETTINGS)
+    assert verdict(found) == "not_covered"
+
+
+def test_without_monitoring_its_links_do_not_exist() -> None:
+    off = load({"monitoring": {"enabled": False}})
+    assert {f.link for f in chain.judge(evidence(), off)} == set(GPU_LINKS) - {
+        "prometheus",
+        "attribution",
+    }
+
+
+PASS = Scribe("pci", "c", "n").passed("ok", "GPU-1")
+FAIL = Scribe("pci", "c", "n").failed("bad", "mend")
+OPEN = Scribe("pci", "c", "n").not_covered("busy")
+UNKNOWN = Scribe("pci", "c", "n").unknown("no answer")
+
+
+@pytest.mark.parametrize(
+    ("findings", "word", "code"),
+    [
+        ([PASS], "proven", 0),
+        ([PASS, FAIL, OPEN], "failed", 1),
+        ([PASS, OPEN], "not_covered", 2),
+        ([PASS, UNKNOWN], "not_covered", 2),
+        ([], "not_covered", 2),
+        ([Scribe("rules", "c").passed("12 rules")], "not_covered", 2),
+    ],
+)
+def test_verdict_and_exit_code(findings: list[Finding], word: Verdict, code: int) -> None:
+    assert verdict(findings) == word
+    assert exit_code(word) == code
+
+
+def test_worst_of_findings() -> None:
+    assert worst([PASS, OPEN, UNKNOWN, FAIL]) == "fail"
+    assert worst([PASS, OPEN, UNKNOWN]) == "unknown"
+    assert worst([PASS, OPEN]) == "not_covered"
+    assert worst([]) == "unknown"
+
+
+def test_a_failure_needs_a_remedy_and_a_link_that_exists() -> None:
+    with pytest.raises(ValueError, match="without a remedy"):
+        Scribe("pci", "c").failed("bad", "")
+    with pytest.raises(ValueError, match="no link"):
+        Scribe("bus", "c").passed("ok")
+
+
+def test_findings_survive_json() -> None:
+    for finding in (PASS, FAIL, OPEN, UNKNOWN):
+        assert from_json(finding.to_json()) == finding

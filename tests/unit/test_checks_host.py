@@ -1,0 +1,119 @@
+"""PCI, driver, nvidia-smi, runtime: pass, fail with remedy, not covered, unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuboot.checks import host as checks
+from tests.unit.evidence import SLOTS, gpu, host, of, only, uuid
+
+
+def test_a_sound_host_passes_every_link_for_every_gpu() -> None:
+    found = checks.judge(host(), "default")
+    assert {(f.link, f.gpu_uuid, f.status) for f in found} == {
+        (link, uuid("gpu1", index), "pass")
+        for link in ("pci", "driver", "nvidia-smi", "runtime")
+        for index in (0, 1)
+    }
+
+
+def test_an_unread_host_is_unknown_not_failed() -> None:
+    found = only(checks.judge(host(error="cannot be reached", gpus=()), "default"), "unknown")
+    assert found.detail == "cannot be reached"
+    assert "SSH" in found.remedy
+
+
+@pytest.mark.parametrize(("count", "remedy"), [(1, "power cycle"), (3, "set gpus = 3")])
+def test_pci_differs_from_the_inventory(count: int, remedy: str) -> None:
+    found = only(checks.pci(host(count=count, expected=2)), "fail")
+    assert f"promises 2 GPUs, PCI shows {count}" in found.detail
+    assert remedy in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("versions", "detail", "remedy"),
+    [
+        ({"loaded": ""}, "no NVIDIA kernel module", "modprobe nvidia"),
+        ({"installed": "595.91.08"}, "loaded 595.91.07, installed 595.91.08", "reboot"),
+        ({"installed": ""}, "installed none", "reboot"),
+        ({"asked": "595.91.08"}, "asked for 595.91.08", "deploys/site.py"),
+    ],
+)
+def test_driver_versions_that_differ(versions: dict[str, Any], detail: str, remedy: str) -> None:
+    found = only(checks.driver(host(**versions)), "fail")
+    assert detail in found.detail
+    assert remedy in found.remedy
+
+
+def test_a_driver_that_gpuboot_does_not_install_is_asked_for_nothing() -> None:
+    assert len(of(checks.driver(host(asked=None)), "pass")) == 2
+
+
+def test_a_lost_gpu_is_named_and_the_others_pass() -> None:
+    lost = gpu("gpu1", 1, index=None, lost=True)
+    said = "Unable to determine the device handle for GPU00000000:1C:00.0: GPU is lost."
+    found = checks.smi(host(gpus=(gpu("gpu1", 0), lost), smi_error=said))
+    failed = only(found, "fail")
+    assert failed.gpu_uuid == uuid("gpu1", 1)
+    assert SLOTS[1] in failed.detail
+    assert "GPU is lost" in failed.detail
+    assert "drain" in failed.remedy
+    assert only(found, "pass").gpu_uuid == uuid("gpu1", 0)
+
+
+def test_a_gpu_that_the_bus_lacks_fails() -> None:
+    assert "not on the PCI bus" in only(checks.smi(host(on_bus=SLOTS[:1])), "fail").detail
+
+
+def test_nvidia_smi_without_an_answer_fails_for_the_node() -> None:
+    silent = tuple(gpu("gpu1", i, index=None, uuid="") for i in (0, 1))
+    found = only(checks.smi(host(gpus=silent, smi_error="Driver/library version mismatch")), "fail")
+    assert found.gpu_uuid is None
+    assert "mismatch" in found.detail
+
+
+def test_two_gpus_with_one_uuid_fail() -> None:
+    twin = gpu("gpu1", 1, uuid=uuid("gpu1", 0))
+    found = of(checks.smi(host(gpus=(gpu("gpu1", 0), twin))), "fail")
+    assert [f.detail for f in found] == [f"UUID {uuid('gpu1', 0)} is there twice"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "state", "detail"),
+    [
+        ("default", {"handlers": ("runc",)}, "no runtime handler"),
+        ("default", {"default_runtime": "runc"}, "default runtime is runc"),
+        ("runtimeclass", {"handlers": ()}, "no runtime handler"),
+    ],
+)
+def test_containerd_without_what_the_mode_needs(
+    mode: str, state: dict[str, Any], detail: str
+) -> None:
+    found = only(checks.runtime(host(**state), mode), "fail")
+    assert detail in found.detail
+    assert "deploys/site.py" in found.remedy
+
+
+def test_runtimeclass_needs_no_default_runtime() -> None:
+    found = checks.runtime(host(default_runtime="runc"), "runtimeclass")
+    assert {f.status for f in found} == {"pass"}
+
+
+def test_cdi_names_devices_by_index_or_uuid() -> None:
+    by_index = host(cdi=("nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"))
+    assert {f.status for f in checks.runtime(by_index, "cdi")} == {"pass"}
+    assert {f.status for f in checks.runtime(host(), "cdi")} == {"pass"}
+
+
+def test_a_gpu_without_its_cdi_device_fails_in_mode_cdi_alone() -> None:
+    stale = host(cdi=("nvidia.com/gpu=0",))
+    failed = only(checks.runtime(stale, "cdi"), "fail")
+    assert failed.gpu_uuid == uuid("gpu1", 1)
+    assert "nvidia-cdi-refresh" in failed.remedy
+    assert {f.status for f in checks.runtime(stale, "default")} == {"pass"}
+
+
+def test_cdi_without_an_answer_is_unknown() -> None:
+    assert only(checks.runtime(host(cdi=None), "cdi"), "unknown").node == "gpu1"

@@ -1,0 +1,123 @@
+"""Allocatable GPUs and vectorAdd pods."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuboot.checks import kubernetes as checks
+from gpuboot.checks.evidence import GpuPod, KubeNode
+from gpuboot.checks.model import Finding
+from tests.unit.evidence import evidence, gpu, host, node, of, only, trial, uuid
+
+TRAIN = GpuPod("ml", "train-0", "gpu1", 1)
+
+
+def judge(slices: int = 1, **changed: Any) -> list[Finding]:
+    seen = evidence(**changed)
+    return checks.judge(seen.hosts[0], seen, slices)
+
+
+def nodes(**gpu1: Any) -> dict[str, KubeNode]:
+    return {"gpu1": node("gpu1", **({"gpus": 2} | gpu1)), "gpu2": node("gpu2", 4)}
+
+
+def test_all_gpus_offered_and_computed_on() -> None:
+    found = judge()
+    assert {f.status for f in found} == {"pass"}
+    assert {f.gpu_uuid for f in of(found, "pass", "workload")} == {
+        uuid("gpu1", 0),
+        uuid("gpu1", 1),
+    }
+
+
+@pytest.mark.parametrize(
+    ("state", "detail"),
+    [({}, "no node of the cluster"), ({"gpu1": node("gpu1", 2, ready=False)}, "not Ready")],
+)
+def test_a_node_that_cannot_offer(state: dict[str, KubeNode], detail: str) -> None:
+    seen = evidence(nodes=state)
+    assert detail in only(checks.allocatable(seen.hosts[0], seen, 1), "fail").detail
+
+
+def test_a_gpu_that_the_plugin_holds_back_is_named_by_the_pods_that_ran() -> None:
+    found = judge(nodes=nodes(gpus=1), trials=(trial("gpu1", 0),))
+    failed = only(found, "fail")
+    assert (failed.link, failed.gpu_uuid) == ("allocatable", uuid("gpu1", 1))
+    assert "1 of 2" in failed.detail
+    assert "device plugin" in failed.remedy
+    assert only(found, "not_covered").link == "workload"
+
+
+def test_with_other_pods_about_the_missing_gpu_has_no_name() -> None:
+    found = judge(nodes=nodes(gpus=1), trials=(), holders=(TRAIN,))
+    assert only(found, "fail").gpu_uuid is None
+
+
+def test_more_gpus_than_promised_fail() -> None:
+    assert "correct the inventory" in only(judge(nodes=nodes(gpus=3)), "fail").remedy
+
+
+def test_time_slices_multiply_the_offer() -> None:
+    found = judge(slices=4, nodes=nodes(gpus=8))
+    assert len(of(found, "pass", "allocatable")) == 2
+
+
+def test_a_busy_gpu_is_not_covered_and_its_holder_named() -> None:
+    found = judge(trials=(trial("gpu1", 0),), holders=(TRAIN,))
+    busy = only(found, "not_covered")
+    assert busy.gpu_uuid == uuid("gpu1", 1)
+    assert "ml/train-0" in busy.detail
+
+
+def test_a_cordoned_node_is_not_covered() -> None:
+    found = judge(trials=(), skipped={"gpu1": "the node is cordoned"})
+    assert [f.detail for f in of(found, "not_covered", "workload")] == ["the node is cordoned"] * 2
+
+
+def test_a_pod_that_no_node_took_is_not_covered() -> None:
+    waiting = trial("gpu1", 1, uuids=(), passed=False, trouble="0/3 nodes", unschedulable=True)
+    found = judge(trials=(trial("gpu1", 0), waiting))
+    assert "0/3 nodes" in only(found, "not_covered").detail
+
+
+def test_a_computation_that_fails_names_its_gpu() -> None:
+    broken = trial("gpu1", 1, passed=False, trouble="exit code 1: Error; log: Test FAILED")
+    failed = only(judge(trials=(trial("gpu1", 0), broken)), "fail")
+    assert failed.gpu_uuid == uuid("gpu1", 1)
+    assert "Test FAILED" in failed.detail
+    assert "events" in failed.remedy
+
+
+def test_a_pod_that_fails_before_it_tells_its_gpu_leaves_it_unknown() -> None:
+    broken = trial("gpu1", 1, uuids=(), passed=False, trouble="ImagePullBackOff: no such image")
+    found = judge(trials=(trial("gpu1", 0), broken))
+    assert only(found, "fail").gpu_uuid is None
+    assert only(found, "unknown").gpu_uuid == uuid("gpu1", 1)
+
+
+def test_a_pod_that_sees_more_than_its_gpu_fails() -> None:
+    greedy = trial("gpu1", 0, uuids=(uuid("gpu1", 0), uuid("gpu1", 1)))
+    failed = of(judge(trials=(greedy, trial("gpu1", 1))), "fail")
+    assert "saw 2" in failed[0].detail
+    assert "not given" in failed[0].remedy
+
+
+def test_one_gpu_given_to_two_pods_fails_unless_shared() -> None:
+    twice = (trial("gpu1", 0), trial("gpu1", 0, pod="vectoradd-gpu1-1"))
+    assert {f.gpu_uuid for f in of(judge(trials=twice), "fail")} == {uuid("gpu1", 0)}
+    shared = judge(slices=2, nodes=nodes(gpus=4), trials=twice)
+    assert of(shared, "fail") == []
+    assert "time-slicing" in only(shared, "not_covered").detail
+
+
+def test_a_gpu_of_another_machine_fails() -> None:
+    found = judge(trials=(trial("gpu1", 0), trial("gpu1", 1, uuids=(uuid("gpu2", 3),))))
+    assert "which the host lacks" in only(found, "fail").detail
+
+
+def test_mig_is_not_covered_never_passed() -> None:
+    parts = host(gpus=(gpu("gpu1", 0, mig=True), gpu("gpu1", 1)))
+    seen = evidence(hosts=(parts,), nodes=nodes(gpus=0, mig=7))
+    assert {f.status for f in checks.judge(parts, seen, 1)} == {"not_covered"}

@@ -1,0 +1,205 @@
+"""Exporter, Prometheus, attribution, and the cluster-wide links."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuboot.checks import metrics as checks
+from gpuboot.checks import monitoring
+from gpuboot.checks.evidence import GpuPod, Rule, Target
+from gpuboot.checks.metrics import Limits
+from gpuboot.checks.model import Finding
+from tests.unit.evidence import answer, evidence, metrics, of, only, reading, series, uuid
+
+LIMITS = Limits(monitoring=True, max_age_s=60, interval_s=2)
+
+
+def judge(limits: Limits = LIMITS, **changed: Any) -> list[Finding]:
+    """What is found on gpu1; `changed`: of the metrics, or of the evidence."""
+    keys = metrics().__dataclass_fields__.keys()
+    said = metrics(**{key: value for key, value in changed.items() if key in keys})
+    rest = {key: value for key, value in changed.items() if key not in keys}
+    seen = evidence(metrics=said, **rest)
+    return checks.judge(seen.hosts[0], seen, limits)
+
+
+def gpu1(**first: Any) -> tuple[Any, ...]:
+    """Prometheus' series with something else about the first GPU of gpu1."""
+    return (reading("gpu1", 0, **({"age_s": 3.0} | first)), *series("gpu1", 2)[1:])
+
+
+def test_all_three_links_pass_for_every_gpu() -> None:
+    found = judge()
+    assert {(f.link, f.status) for f in found} == {
+        ("exporter", "pass"),
+        ("prometheus", "pass"),
+        ("attribution", "pass"),
+    }
+    assert len(found) == 6
+
+
+def test_without_monitoring_only_the_exporter_is_judged() -> None:
+    assert {f.link for f in judge(Limits(False, 60, 2))} == {"exporter"}
+
+
+def test_a_node_without_exporter_fails_with_the_label_in_the_remedy() -> None:
+    failed = only(judge(exporters=(answer("gpu2", 4),)), "fail")
+    assert failed.link == "exporter"
+    assert failed.node == "gpu1"
+    assert "nvidia.com/gpu.deploy.dcgm-exporter" in failed.remedy
+
+
+def test_two_exporters_on_a_node_fail() -> None:
+    twice = (answer("gpu1", 2), answer("gpu1", 2, pod="dcgm-exporter-x"))
+    assert "exporter.kind" in only(judge(exporters=twice), "fail").remedy
+
+
+def test_an_exporter_that_cannot_be_read_fails() -> None:
+    silent = answer("gpu1", 0, error="502 Bad Gateway")
+    assert "502" in only(judge(exporters=(silent,)), "fail").detail
+
+
+def test_exporters_that_nobody_could_list_are_unknown() -> None:
+    found = judge(exporters=(), errors={"exporters": "GET /api/v1/pods: timeout"})
+    assert only(found, "unknown").link == "exporter"
+
+
+def test_a_gpu_without_series_and_a_stranger_are_named() -> None:
+    found = of(judge(exporters=(answer("gpu1", 1),)), "fail")
+    assert [f.gpu_uuid for f in found] == [uuid("gpu1", 1)]
+    odd = answer("gpu1", 2)
+    odd = replace(odd, readings=(*odd.readings, reading("gpu2", 0)))
+    assert only(judge(exporters=(odd,)), "fail").gpu_uuid == uuid("gpu2", 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "detail"),
+    [
+        ({"temperature": None}, "temperature is None"),
+        ({"temperature": 0}, "temperature is 0"),
+        ({"temperature": 400}, "temperature is 400"),
+        ({"power": 0}, "power draw is 0"),
+        ({"memory": None}, "device memory is None"),
+    ],
+)
+def test_values_that_no_gpu_has(value: dict[str, Any], detail: str) -> None:
+    odd = answer("gpu1", 2, readings=(reading("gpu1", 0, **value), reading("gpu1", 1)))
+    failed = only(judge(exporters=(odd,)), "fail")
+    assert detail in failed.detail
+    assert failed.gpu_uuid == uuid("gpu1", 0)
+
+
+@pytest.mark.parametrize(("earlier_s", "status"), [(5.0, "pass"), (20.0, "fail")])
+def test_an_energy_counter_that_stands_still(earlier_s: float, status: str) -> None:
+    found = judge(before=(answer("gpu1", 2),), before_s=earlier_s)
+    assert {f.status for f in found if f.link == "exporter"} == {status}
+
+
+@pytest.mark.parametrize(
+    ("targets", "detail"),
+    [
+        ((Target("nvidia-dcgm-exporter", "gpu2", "up"),), "no dcgm-exporter scrape target"),
+        ((Target("nvidia-dcgm-exporter", "gpu1", "down", error="refused"),), "down: refused"),
+        ((Target("nvidia-dcgm-exporter", "gpu1", "up"),) * 2, "2 scrape targets"),
+    ],
+)
+def test_targets_that_are_wrong(targets: tuple[Target, ...], detail: str) -> None:
+    failed = only(judge(targets=targets), "fail")
+    assert (failed.link, detail in failed.detail) == ("prometheus", True)
+    assert failed.remedy
+
+
+@pytest.mark.parametrize(
+    ("first", "detail"),
+    [
+        ({"node": "10.244.1.5"}, "say node 10.244.1.5"),
+        ({"age_s": 75.0}, "75 s old, allowed 60"),
+    ],
+)
+def test_series_that_are_wrong(first: dict[str, Any], detail: str) -> None:
+    failed = only(judge(series=gpu1(**first)), "fail")
+    assert detail in failed.detail
+    assert failed.gpu_uuid == uuid("gpu1", 0)
+
+
+def test_a_series_that_is_there_twice_fails() -> None:
+    assert "2 series" in only(judge(series=(*gpu1(), *gpu1()[:1])), "fail").detail
+
+
+def test_a_gpu_that_prometheus_lacks_fails_once() -> None:
+    failed = only(judge(series=series("gpu1", 1)), "fail")
+    assert (failed.link, failed.gpu_uuid) == ("prometheus", uuid("gpu1", 1))
+
+
+def test_prometheus_without_an_answer_is_unknown() -> None:
+    found = judge(series=None, targets=None, errors={"prometheus": "503 no endpoints"})
+    assert "503" in only(found, "unknown").detail
+
+
+@pytest.mark.parametrize("pod", ["", "gpu-operator/nvidia-dcgm-exporter-abcde"])
+def test_a_held_gpu_whose_series_name_another_pod_fails(pod: str) -> None:
+    failed = only(judge(series=gpu1(pod=pod)), "fail")
+    assert failed.link == "attribution"
+    assert "gpuboot-verify/vectoradd-gpu1-0 holds it" in failed.detail
+    assert "DCGM_EXPORTER_KUBERNETES" in failed.remedy
+
+
+def test_an_idle_gpu_that_named_the_exporter_fails() -> None:
+    idle = (reading("gpu1", 0, pod="gpu-operator/nvidia-dcgm-exporter-abcde"),)
+    failed = only(judge(idle=idle), "fail")
+    assert "held no GPU" in failed.detail
+    assert "labeldrop" in failed.remedy
+
+
+def test_a_gpu_that_others_hold_passes_by_their_name_and_not_without() -> None:
+    held = {"holders": (GpuPod("ml", "train-0", "gpu1", 1),), "trials": ()}
+    found = judge(series=gpu1(pod="ml/train-0")[:1], **held)
+    assert "ml/train-0" in of(found, "pass", "attribution")[0].detail
+    found = judge(series=gpu1(pod="")[:1], **held)
+    assert of(found, "not_covered", "attribution")
+
+
+def test_shared_gpus_are_not_attributed() -> None:
+    found = judge(Limits(True, 60, 2, slices=4))
+    assert {f.status for f in found if f.link == "attribution"} == {"not_covered"}
+
+
+def test_cluster_links_pass() -> None:
+    found = monitoring.judge(metrics(), grafana=True)
+    assert [(f.link, f.status) for f in found] == [
+        (link, "pass") for link in ("targets", "rules", "alertmanager", "dashboards")
+    ]
+
+
+def test_dashboards_are_asked_for_only_with_grafana() -> None:
+    links = {f.link for f in monitoring.judge(metrics(), grafana=False)}
+    assert "dashboards" not in links
+
+
+@pytest.mark.parametrize(
+    ("state", "link", "detail"),
+    [
+        ({"targets": ()}, "targets", "no target"),
+        ({"targets": (Target("etcd", "cp1", "down", "https://x", "refused"),)}, "targets", "etcd"),
+        ({"targets": (Target("etcd", "", "unknown"),)}, "targets", "not scraped yet"),
+        ({"rules": ()}, "rules", "no rule"),
+        ({"rules": (Rule("GPULost", "err", "parse error"),)}, "rules", "GPULost: parse error"),
+        ({"alertmanagers": ()}, "alertmanager", "no Alertmanager"),
+        ({"alertmanager_ready": False}, "alertmanager", "not ready"),
+        ({"dashboards": 0}, "dashboards", "no dashboard"),
+        ({"errors": {"grafana": "503"}}, "dashboards", "503"),
+    ],
+)
+def test_cluster_links_fail_with_a_remedy(state: dict[str, Any], link: str, detail: str) -> None:
+    failed = only(monitoring.judge(metrics(**state), grafana=True), "fail")
+    assert failed.link == link
+    assert detail in failed.detail
+    assert failed.remedy
+
+
+def test_cluster_links_without_an_answer_are_unknown() -> None:
+    silent = metrics(targets=None, rules=None, alertmanagers=None, dashboards=None)
+    assert {f.status for f in monitoring.judge(silent, grafana=True)} == {"unknown"}
