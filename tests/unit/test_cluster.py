@@ -1,0 +1,118 @@
+"""The way to the API server: through SSH, with the cluster's own certificates, nothing on disk."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from gpuboot.cluster import Cluster, ClusterError, connect, read_kubeconfig, tls
+from tests.unit.ssh_server import HOST, api_server, ssh_transport
+
+UNDER_GEVENT = """
+from gevent import monkey
+monkey.patch_all()
+import sys
+from pathlib import Path
+from gpuboot.cluster import connect
+from tests.unit.ssh_server import api_server, ssh_transport
+with api_server(Path(sys.argv[1])) as kubeconfig, ssh_transport() as transport:
+    with connect(kubeconfig, transport) as cluster:
+        print(cluster.json("/api/v1/nodes")["path"], cluster.core.api_client.configuration.host)
+"""
+
+
+def test_requests_go_through_ssh_with_our_certificate(tmp_path: Path) -> None:
+    with (
+        api_server(tmp_path) as kubeconfig,
+        ssh_transport() as transport,
+        connect(kubeconfig, transport) as cluster,
+    ):
+        answer = cluster.json("/api/v1/pods", {"labelSelector": "app=a b"})
+        assert answer["path"] == "/api/v1/pods?labelSelector=app%3Da+b"
+        assert answer["who"] == "kubernetes-admin"
+        with ThreadPoolExecutor(6) as pool:
+            paths = [f"/{number}" for number in range(12)]
+            assert [a["path"] for a in pool.map(cluster.json, paths)] == paths
+
+
+def test_the_kubernetes_client_uses_the_same_way(tmp_path: Path) -> None:
+    with (
+        api_server(tmp_path) as kubeconfig,
+        ssh_transport() as transport,
+        connect(kubeconfig, transport) as cluster,
+    ):
+        answer = cluster.core.read_namespace("kube-system", _preload_content=False)
+        assert answer.json()["path"] == "/api/v1/namespaces/kube-system"
+        assert answer.json()["who"] == "kubernetes-admin"
+
+
+def test_it_works_under_gevent(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", UNDER_GEVENT, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.stdout.startswith("/api/v1/nodes https://127.0.0.1:"), done.stderr
+
+
+def test_an_ssh_server_that_forbids_forwarding_is_named(tmp_path: Path) -> None:
+    with (
+        api_server(tmp_path) as kubeconfig,
+        ssh_transport(refuse=True) as transport,
+        pytest.raises(ClusterError, match=r"allow TCP forwarding"),
+        connect(kubeconfig, transport),
+    ):
+        pass
+
+
+def test_errors_carry_status_and_message(tmp_path: Path) -> None:
+    with (
+        api_server(tmp_path) as kubeconfig,
+        ssh_transport() as transport,
+        connect(kubeconfig, transport) as cluster,
+    ):
+        with pytest.raises(ClusterError, match='namespaces "x" not found') as caught:
+            cluster.get("/missing")
+        assert caught.value.status == 404
+        with pytest.raises(ClusterError, match="no JSON"):
+            cluster.json("/text")
+
+
+def test_a_server_of_another_authority_is_refused(tmp_path: Path) -> None:
+    with (
+        api_server(tmp_path) as ours,
+        api_server(tmp_path) as theirs,
+    ):
+        port = read_kubeconfig(theirs).port
+        with pytest.raises(ClusterError, match="CERTIFICATE_VERIFY_FAILED"):
+            Cluster(read_kubeconfig(ours), f"https://127.0.0.1:{port}").get("/")
+
+
+def test_a_closed_port_is_an_error_not_a_hang(tmp_path: Path) -> None:
+    with api_server(tmp_path) as kubeconfig:
+        access = read_kubeconfig(kubeconfig)
+    with pytest.raises(ClusterError, match="refused"):
+        Cluster(access, f"https://127.0.0.1:{access.port}").get("/")
+
+
+def test_the_key_stays_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    (tmp_path / "server").mkdir()
+    with api_server(tmp_path / "server") as kubeconfig:
+        access = read_kubeconfig(kubeconfig)
+        tls(access)
+    assert [path.name for path in tmp_path.iterdir()] == ["server"]
+    assert HOST in repr(access)
+    assert "PRIVATE" not in repr(access)
+
+
+@pytest.mark.parametrize("text", ["", "a: [", "{}", "current-context: x\ncontexts: []"])
+def test_what_is_no_kubeconfig_is_an_error(text: str) -> None:
+    with pytest.raises(ClusterError, match="not a kubeconfig"):
+        read_kubeconfig(text)
