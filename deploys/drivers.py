@@ -38,7 +38,7 @@ def drivers() -> None:
             timeout_s=settings.reboot_timeout_s,
             _serial=True,
         )
-        if wanted := _services(context):
+        if wanted := services(context):
             units.running(name=f"Run {' and '.join(wanted)}", units=wanted)
     driver.proven(
         name=f"Prove {context.node.gpus} GPUs under driver {version or '(any)'}",
@@ -110,7 +110,8 @@ def _has_fabric_manager(context: Context) -> bool:
     return wish == "always" or (wish == "auto" and bool(context.state.nvswitches))
 
 
-def _services(context: Context) -> list[str]:
+def services(context: Context) -> list[str]:
+    """The units that keep the driver ready on this host."""
     services = []
     if context.settings.driver.persistence:
         services.append("nvidia-persistenced.service")

@@ -32,12 +32,12 @@ class DriverState:
 
 
 class Driver(FactBase[DriverState]):
-    """Loaded and installed driver, and the GPUs that nvidia-smi shows."""
+    """Loaded and installed driver, and the GPUs that nvidia-smi shows within a time in seconds."""
 
     default = DriverState
 
     @override
-    def command(self) -> str:
+    def command(self, timeout_s: int) -> str:
         return (
             "if test -r /proc/driver/nvidia/version; then "
             "head -n 1 /proc/driver/nvidia/version | sed 's/^/loaded /'; fi; "
@@ -46,7 +46,7 @@ class Driver(FactBase[DriverState]):
             "grep -qs nvidia-uvm /proc/devices && echo uvm; "
             "test -e /dev/nvidia-uvm && echo uvm; "
             "if command -v nvidia-smi >/dev/null; then "
-            "if list=$(timeout 60 nvidia-smi -L 2>&1); then "
+            f"if list=$(timeout {timeout_s} nvidia-smi -L 2>&1); then "
             "echo \"$list\" | sed -n 's/.*(UUID: \\(GPU-[^)]*\\)).*/gpu \\1/p'; "
             "else echo \"$list\" | head -n 3 | sed 's/^/smi /'; fi; fi; true"
         )

@@ -56,11 +56,12 @@ class Swap(FactBase[SwapState]):
     default = SwapState
 
     @override
-    def command(self) -> str:
+    def command(self, fstab: str) -> str:
+        path = shlex.quote(fstab)
         return (
             "awk 'NR > 1 { print \"active \" $1 }' /proc/swaps; "
-            "test ! -e /etc/fstab || "
-            'awk \'$1 !~ /^#/ && $3 == "swap" { print "fstab " $1 }\' /etc/fstab'
+            f"test ! -e {path} || "
+            f"awk '$1 !~ /^#/ && $3 == \"swap\" {{ print \"fstab \" $1 }}' {path}"
         )
 
     @override

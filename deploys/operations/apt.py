@@ -44,7 +44,7 @@ def repository(
     if source.key_sha256:
         key_right = state.key_sha256 == source.key_sha256
     else:
-        key_right = state.fingerprints == (source.fingerprint,)
+        key_right = list(state.fingerprints) == [source.fingerprint]
     if key_right and state.source == source.text and not state.conflicts:
         host.noop(f"repository {source.name} is configured")
         return
@@ -126,7 +126,8 @@ def packages(
         for name in names
         if name not in state.versions or not fnmatchcase(state.versions[name], wanted[name] or "*")
     ]
-    unheld = [name for name in names if name not in state.holds] if hold else []
+    # installing a held package at another version takes its hold away
+    unheld = [name for name in names if name in missing or name not in state.holds] if hold else []
     if not missing and not unheld:
         host.noop(f"packages are installed: {', '.join(names)}")
         return

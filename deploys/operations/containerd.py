@@ -23,14 +23,11 @@ _OURS = "/var/lib/gpuboot/containerd"
 _PREVIOUS = f"{_OURS}/previous"
 _WAIT_S = 60
 # containerd answers and its CRI plugin is in order
-_READY = (
+_CRI_READY = (
     "ctr --connect-timeout 5s plugins ls 2>/dev/null | "
     'awk \'$1 ~ /grpc/ && $2 == "cri" { ok = $NF == "ok" } END { exit !ok }\''
 )
-_RESTART = (
-    "{ systemctl daemon-reload && systemctl restart containerd.service && "
-    f"for i in $(seq {_WAIT_S}); do {_READY} && exit 0; sleep 1; done; false; }}"
-)
+_ANSWERS = "ctr --connect-timeout 5s version >/dev/null 2>&1"
 
 Commands = Generator[StringCommand, None, None]
 
@@ -84,11 +81,19 @@ def _restart(saved: str) -> StringCommand:
         "back and it was started with them; remedy: see its messages above, correct the settings"
     )
     return StringCommand(
-        f"({_RESTART}) || {{ journalctl -n 15 --no-pager -u containerd.service >&2; "
-        f"rm -f {saved}; cp -a {_PREVIOUS}/. /; "
-        f"({_RESTART}) || echo 'gpuboot: containerd does not start with the old files either' >&2;",
+        f"{_restarted(_CRI_READY)} || {{ journalctl -n 15 --no-pager -u containerd.service >&2; "
+        f"rm -f {saved}; cp -a {_PREVIOUS}/. / && {_restarted(_ANSWERS)} || "
+        "echo 'gpuboot: containerd does not start with the old files either' >&2;",
         "echo", QuoteString(message), ">&2; exit 1; }",
     )  # fmt: skip
+
+
+def _restarted(ready: str) -> str:
+    """Restarts containerd and succeeds once the command `ready` does; in a subshell of its own."""
+    return (
+        "(systemctl daemon-reload && systemctl restart containerd.service && "
+        f"for i in $(seq {_WAIT_S}); do {ready} && exit 0; sleep 1; done; exit 1)"
+    )
 
 
 def _report_foreign(state: ContainerdState) -> None:

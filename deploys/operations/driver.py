@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 
+from pyinfra import logger
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
@@ -11,7 +12,10 @@ from pyinfra.api.state import State
 from pyinfra.context import host, state
 
 from deploys.facts.driver import Driver, DriverState
-from deploys.operations.reboot import reboot
+from deploys.operations.reboot import RebootError, reboot
+
+# without the persistence daemon the first call initialises every GPU
+_SMI_S = 120
 
 Commands = Generator[StringCommand | FunctionCommand, None, None]
 
@@ -26,7 +30,7 @@ def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
     + may_reboot: `settings.driver.reboot` allows it
     + timeout_s: how long the machine may take to come back
     """
-    found = host.get_fact(Driver)
+    found = host.get_fact(Driver, timeout_s=_SMI_S)
     if found.loaded == version and found.uvm:
         host.noop(f"driver {version} is loaded")
         return
@@ -48,9 +52,14 @@ def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
     )  # fmt: skip
 
 
-def _reboot(_state: State, rebooted: Host, reason: str, timeout_s: int) -> None:
-    """A FunctionCommand's body: pyinfra passes state and host first."""
-    reboot(rebooted, reason, timeout_s, sudo=bool(rebooted.data.get("_sudo")))
+def _reboot(state: State, host: Host, reason: str, timeout_s: int) -> bool:
+    """A FunctionCommand's body; pyinfra passes the first two by these names. False: it failed."""
+    try:
+        reboot(host, reason, timeout_s, sudo=bool(host.data.get("_sudo")))
+    except RebootError as error:
+        host.log_styled(f"gpuboot: {error}", fg="red", log_func=logger.error)
+        return False
+    return True
 
 
 @operation()
@@ -64,7 +73,7 @@ def proven(version: str, gpus: int) -> Commands:
     """
     if not state.is_executing:
         return
-    found = host.get_fact(Driver)
+    found = host.get_fact(Driver, timeout_s=_SMI_S)
     problem = verdict(found, version, gpus)
     if problem:
         yield _problem(*problem)

@@ -40,7 +40,7 @@ def applied(
 @operation()
 def swap_off() -> Generator[StringCommand, None, None]:
     """Ensure there is no swap, now or after a boot. Lines of fstab are commented out, not lost."""
-    state = host.get_fact(Swap)
+    state = host.get_fact(Swap, fstab="/etc/fstab")
     if not state.active and not state.fstab:
         host.noop("there is no swap")
         return

@@ -1,0 +1,113 @@
+"""The cluster that an inventory describes, and every mistake in it."""
+
+import pytest
+
+from gpuboot.nodes import Entry, default_name, plan
+
+CP = Entry("cp1", ("control_plane", "prod"), {"address": "10.0.0.1"})
+GPU = Entry("gpu1", ("workers", "prod"), {"address": "10.0.0.2", "gpus": 8})
+
+
+def causes(entries, endpoint=None):
+    return [problem.cause for problem in plan(entries, endpoint)[1]]
+
+
+def test_two_nodes():
+    nodes, problems = plan([CP, GPU], None)
+    assert problems == []
+    assert [(n.name, n.role, n.gpus, n.leader) for n in nodes] == [
+        ("cp1", "control_plane", 0, True),
+        ("gpu1", "worker", 8, False),
+    ]
+
+
+def test_one_machine_may_do_both():
+    nodes, problems = plan([Entry("@local", ("control_plane",), {"gpus": 1})], None)
+    assert problems == []
+    assert (nodes[0].name, nodes[0].address) == ("local", "")
+
+
+def test_a_connector_names_groups_twice():
+    entry = Entry("@local", ("control_plane", "inv", "control_plane"), {})
+    assert causes([entry]) == []
+
+
+def test_no_control_plane():
+    assert causes([GPU]) == ["there is no control-plane node"]
+
+
+def test_even_number_of_control_planes_and_no_endpoint():
+    second = Entry("cp2", ("control_plane",), {"address": "10.0.0.3"})
+    found = causes([CP, second])
+    assert "2 control-plane nodes: etcd loses its quorum when half of them are gone" in found
+    assert "2 control-plane nodes, but cluster.endpoint is not set" in found
+    third = Entry("cp3", ("control_plane",), {"address": "10.0.0.4"})
+    assert causes([CP, second, third], "vip.example:6443") == []
+
+
+def test_the_first_control_plane_leads():
+    three = [Entry(f"c{i}", ("control_plane",), {"address": f"10.0.0.{i}"}) for i in (5, 6, 7)]
+    nodes, _ = plan(three, "vip:6443")
+    assert [node.leader for node in nodes] == [True, False, False]
+
+
+def test_one_address_or_name_for_two():
+    twin = Entry("gpu2", ("workers",), {"address": "10.0.0.2", "node_name": "gpu1"})
+    assert causes([CP, GPU, twin]) == [
+        "gpu1, gpu2 have the same name gpu1",
+        "gpu1, gpu2 have the same address 10.0.0.2",
+    ]
+
+
+@pytest.mark.parametrize("value", [-1, "8", 1.5, True, None])
+def test_gpus_must_be_a_count(value):
+    entry = Entry("gpu1", ("workers",), {"gpus": value, "address": "10.0.0.2"})
+    assert causes([CP, entry]) == [f"gpus is {value!r}, which is not a number of GPUs"]
+
+
+def test_a_host_without_a_role_is_a_typo():
+    entry = Entry("gpu1", ("worker", "prod"), {})
+    assert causes([CP, entry]) == [
+        "is in neither group control_plane nor workers (its groups: prod, worker)"
+    ]
+
+
+def test_a_host_with_two_roles():
+    entry = Entry("cp1", ("control_plane", "workers"), {})
+    assert "is in both groups, control_plane and workers" in causes([entry])
+
+
+def test_address_must_be_one():
+    entry = Entry("cp1", ("control_plane",), {"address": "cp1.example.com"})
+    assert causes([entry]) == ["address 'cp1.example.com' is not an IP address"]
+
+
+def test_address_comes_from_ssh_when_that_is_one():
+    nodes, _ = plan([Entry("cp1", ("control_plane",), {"ssh_hostname": "192.0.2.7"})], None)
+    assert nodes[0].address == "192.0.2.7"
+
+
+def test_node_names_must_be_dns_names():
+    entry = Entry("cp1", ("control_plane",), {"node_name": "CP_1"})
+    assert causes([entry])[0].startswith("node name 'CP_1' is no name Kubernetes takes")
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("GPU1.example.com", "gpu1.example.com"),
+        ("@vagrant/cp1", "cp1"),
+        ("192.0.2.7", "node-192-0-2-7"),
+        ("@local", "local"),
+    ],
+)
+def test_default_names(host, name):
+    assert default_name(host) == name
+
+
+def test_all_mistakes_at_once():
+    entries = [
+        Entry("a", ("control_plane", "workers"), {"gpus": -2}),
+        Entry("b", (), {"address": "nowhere"}),
+    ]
+    assert len(causes(entries)) == 5

@@ -1,0 +1,148 @@
+"""Operating systems, GPU generations, and where each gets its packages."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from gpuboot import gpus, platforms
+from gpuboot.apt import source
+from gpuboot.nodestate import parse
+from gpuboot.settings import load
+from tests.unit.test_nodestate import ANSWER
+
+STATE = parse(ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("os", "version", "cuda", "key"),
+    [
+        ("ubuntu", "22.04", "ubuntu2204", "3bf863cc.pub"),
+        ("ubuntu", "24.04", "ubuntu2404", "3bf863cc.pub"),
+        ("debian", "12", "debian12", "3bf863cc.pub"),
+        ("debian", "13", "debian13", "8793F200.pub"),
+    ],
+)
+def test_supported_systems(os, version, cuda, key):
+    platform = platforms.find(replace(STATE, os_id=os, os_version=version))
+    assert platform is not None
+    assert (platform.cuda, platform.cuda_key[0]) == (cuda, key)
+
+
+def test_unsupported_systems():
+    assert platforms.find(replace(STATE, os_id="ubuntu", os_version="20.04")) is None
+
+
+def test_fingerprints_are_whole():
+    keys = [value for name, value in vars(platforms).items() if re.search("_KEY(_|$)", name)]
+    keys = [key for key in keys if isinstance(key, str)]
+    assert len(keys) == 5
+    assert all(re.fullmatch("[0-9A-F]{40}", key) for key in keys)
+
+
+@pytest.mark.parametrize(
+    ("version", "flavour", "fabric", "packages"),
+    [
+        ("595.91.07", "open", False, ("nvidia-open",)),
+        ("595.91.07", "proprietary", True, ("cuda-drivers", "nvidia-fabricmanager")),
+        ("580.178.04", "proprietary", True, ("cuda-drivers-580", "nvidia-fabricmanager")),
+        ("570.10.1", "open", True, ("nvidia-open-570", "nvidia-fabricmanager-570")),
+    ],
+)
+def test_driver_packages(version, flavour, fabric, packages):
+    assert platforms.driver_packages(version, flavour, fabric) == packages
+
+
+@pytest.mark.parametrize(
+    ("device", "name"),
+    [
+        (0x13C2, "Maxwell"),  # GTX 970
+        (0x17FD, "Maxwell"),  # M40
+        (0x15F8, "Pascal"),  # P100
+        (0x1B38, "Pascal"),  # P40
+        (0x1DB6, "Volta"),  # V100
+        (0x1EB8, "Turing"),  # T4
+        (0x2184, "Turing"),  # GTX 1660
+        (0x20B2, "Ampere"),  # A100 80GB
+        (0x2235, "Ampere"),  # A40
+        (0x2236, "Ampere"),  # A10
+        (0x2330, "Hopper"),  # H100 SXM
+        (0x2335, "Hopper"),  # H200
+        (0x2342, "Grace Hopper"),  # GH200
+        (0x26B9, "Ada"),  # L40S
+        (0x27B8, "Ada"),  # L4
+        (0x2901, "Blackwell or newer"),  # B200
+        (0x2941, "Blackwell or newer"),  # GB200
+        (0x2BB5, "Blackwell or newer"),  # RTX PRO 6000
+        (0x3182, "Blackwell or newer"),  # B300
+        (0x102D, "older than Maxwell"),  # K80
+    ],
+)
+def test_generations(device, name):
+    assert gpus.generation(device).name == name
+
+
+def test_flavours():
+    assert gpus.flavour([0x2330], "auto", 595) == "open"
+    assert gpus.flavour([0x2330], "proprietary", 595) == "proprietary"
+    assert gpus.flavour([0x1DB6], "auto", 580) == "proprietary"
+    assert gpus.flavour([], "auto", 595) == "open"
+
+
+@pytest.mark.parametrize(
+    ("devices", "modules", "branch", "cause"),
+    [
+        ([0x1DB6], "auto", 595, "driver branch 595 has dropped Volta"),
+        ([0x1DB6], "open", 580, "open kernel modules know no Volta"),
+        ([0x2901], "proprietary", 595, "needs the open kernel modules"),
+        ([0x1DB6, 0x2901], "auto", 580, "mixes GPUs"),
+        ([0x102D], "auto", 580, "no supported driver knows"),
+    ],
+)
+def test_flavours_that_do_not_exist(devices, modules, branch, cause):
+    with pytest.raises(gpus.FlavourError, match=cause):
+        gpus.flavour(devices, modules, branch)
+
+
+def where(name, machine="x86_64", settings=None, platform=platforms.PLATFORMS[1]):
+    return source(name, platform, machine, "1.36", load(settings or {}))
+
+
+def test_upstream_addresses():
+    docker = where("docker")
+    assert (docker.url, docker.suite, docker.components) == (
+        "https://download.docker.com/linux/ubuntu", "noble", "stable",
+    )  # fmt: skip
+    assert docker.key_url == "https://download.docker.com/linux/ubuntu/gpg"
+    kubernetes = where("kubernetes")
+    assert kubernetes.url == "https://pkgs.k8s.io/core:/stable:/v1.36/deb/"
+    assert kubernetes.key_url == "https://pkgs.k8s.io/core:/stable:/v1.36/deb/Release.key"
+    cuda = where("cuda")
+    base = "https://developer.download.nvidia.com/compute/cuda/repos/ubuntu2404/x86_64/"
+    assert (cuda.url, cuda.key_url) == (base, base + "3bf863cc.pub")
+    assert where("cuda", "aarch64").url.endswith("/ubuntu2404/sbsa/")
+    toolkit = where("toolkit", "aarch64")
+    assert toolkit.url == "https://nvidia.github.io/libnvidia-container/stable/deb/arm64/"
+    assert toolkit.key_url == "https://nvidia.github.io/libnvidia-container/gpgkey"
+
+
+def test_a_mirror_keeps_paths_and_may_have_its_own_key():
+    settings = {"mirrors": {"apt": {"cuda": {"url": "https://m.example/apt/cuda"}}}}
+    cuda = where("cuda", settings=settings)
+    assert cuda.url == "https://m.example/apt/cuda/ubuntu2404/x86_64/"
+    assert cuda.fingerprint == platforms.CUDA_KEY
+    settings["mirrors"]["apt"]["cuda"]["key_sha256"] = "ab" * 32
+    cuda = where("cuda", settings=settings)
+    assert (cuda.fingerprint, cuda.key_sha256) == ("", "ab" * 32)
+
+
+def test_deb822_files():
+    assert where("docker").text.splitlines()[1:] == [
+        "Types: deb",
+        "URIs: https://download.docker.com/linux/ubuntu",
+        "Suites: noble",
+        "Components: stable",
+        "Architectures: amd64",
+        "Signed-By: /etc/apt/keyrings/gpuboot-docker.asc",
+    ]
+    assert "Components" not in where("cuda").text

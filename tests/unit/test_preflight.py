@@ -1,0 +1,166 @@
+"""Preflight names what is wrong with a machine, and nothing that is right."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuboot import versions
+from gpuboot.checks.preflight import judge
+from gpuboot.nodes import Node
+from gpuboot.nodestate import PciDevice, Unit, parse
+from gpuboot.settings import load
+from tests.unit.test_nodestate import ANSWER
+
+H100, T4, P100, GB200 = 0x2330, 0x1EB8, 0x15F8, 0x2941
+
+
+def gpu(device, slot=0):
+    return PciDevice(f"0000:{slot:02x}:00.0", device, "0x030200")
+
+
+CLEAN = replace(
+    parse(ANSWER),
+    uid=0,
+    modules=frozenset(),
+    secure_boot=False,
+    driver_loaded="",
+    packages={},
+    broken=(),
+    apt_busy=(),
+    cloud_init="done",
+    swap=(),
+    ports={22: "sshd"},
+    kubeconfigs={},
+    pci=(gpu(H100),),
+    routes=(("10.0.0.0/24", "eth0"),),
+)
+WORKER = Node("gpu1", "gpu1", "10.0.0.5", "worker", gpus=1, leader=False)
+LEADER = Node("cp1", "cp1", "10.0.0.5", "control_plane", gpus=1, leader=True)
+
+
+def causes(node=WORKER, settings=None, **changes):
+    parsed = load(settings or {})
+    state = replace(CLEAN, **changes)
+    return [p.cause for p in judge([node], {node.host: state}, parsed, versions.lock(parsed))]
+
+
+def test_a_clean_machine_passes():
+    assert causes() == []
+    assert causes(LEADER) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"uid": 1000}, "uid 1000"),
+        ({"arch": "riscv64"}, "architecture is riscv64"),
+        ({"os_id": "fedora", "os_name": "Fedora 43"}, "runs Fedora 43"),
+        ({"cpus": 1}, "has 1 CPUs; 2 are needed"),
+        ({"memory_mib": 2000}, "has 2000 MiB of memory"),
+        ({"disk_mib": 900}, "has 900 MiB free under /var"),
+        ({"abilities": frozenset({"overlay"})}, "lacks br_netfilter"),
+        ({"cgroup": 1}, "cgroup v1"),
+        ({"kernel": "5.10.0-1"}, "too old for kube-proxy's nftables"),
+        ({"clock_skew_s": 61.2}, "clock is 61 s ahead of"),
+        ({"clock_skew_s": -7.0}, "clock is 7 s behind"),
+        ({"apt_busy": ("dpkg (pid 5)",)}, "still in use by dpkg (pid 5)"),
+        ({"cloud_init": "running"}, "cloud-init is still running"),
+        ({"broken": ("foo (unpacked)",)}, "half-installed packages: foo (unpacked)"),
+        ({"packages": {"docker.io": "20"}}, "package docker.io is installed"),
+        ({"units": {"crio": Unit("active", "enabled")}}, "CRI-O runs"),
+        ({"units": {"k3s": Unit("active", "enabled")}}, "another Kubernetes runs there: k3s"),
+        ({"foreign": ("microk8s",)}, "microk8s"),
+        ({"pci": ()}, "promises 1 GPUs, the PCI bus shows 0"),
+        ({"pci": (gpu(H100), gpu(H100, 1))}, "shows 2 GPUs, the inventory promises 1"),
+        ({"pci": (gpu(P100),)}, "driver branch 595 has dropped Pascal"),
+        ({"remnants": ("/usr/bin/nvidia-uninstall",)}, ".run installer"),
+        ({"headers": "missing"}, "no kernel headers for the running kernel"),
+        ({"secure_boot": True}, "Secure Boot is on"),
+        ({"addresses": ("10.0.0.9",)}, "address 10.0.0.5 is not on the machine"),
+        ({"ports": {10250: "nginx"}}, "TCP port 10250 is in use by nginx; kubelet needs it"),
+        ({"ports": {10250: "?"}}, "in use by an unknown process"),
+        ({"routes": (("10.244.0.0/24", "eth1"),)}, "cluster.pod_cidr 10.244.0.0/16 overlaps"),
+        ({"routes": (("10.97.3.0/24", "eth1"),)}, "cluster.service_cidr 10.96.0.0/12 overlaps"),
+    ],
+)
+def test_one_thing_wrong_is_one_problem(changes, part):
+    found = causes(**changes)
+    assert len(found) == 1
+    assert part in found[0]
+
+
+def test_settings_that_allow_more():
+    assert causes(cgroup=1, settings={"cluster": {"fail_cgroup_v1": False}}) == []
+    assert causes(kernel="5.10.0", settings={"cluster": {"proxy_mode": "iptables"}}) == []
+    assert causes(pci=(gpu(P100),), settings={"driver": {"version": "580.178.04"}}) == []
+
+
+def test_a_second_run_on_our_own_node_passes():
+    ours = {
+        "ports": {
+            10250: "kubelet", 6443: "kube-apiserver", 2379: "etcd", 2380: "etcd",
+            10257: "kube-controller", 10259: "kube-scheduler", 10256: "kube-proxy",
+        },
+        "kubeconfigs": {"/etc/kubernetes/kubelet.conf": "https://10.0.0.5:6443"},
+        "units": {"containerd": Unit("active", "enabled"), "kubelet": Unit("active", "enabled")},
+        "packages": {"containerd.io": "2.3.7-1"},
+        "driver_loaded": "595.91.07",
+        "routes": (("10.244.0.0/24", "cni0"), ("10.244.1.0/24", "flannel.1")),
+        "cluster_ca": "c1",
+        "headers": "installed",
+    }  # fmt: skip
+    assert causes(LEADER, **ours) == []
+    unknown = dict.fromkeys(ours["ports"], "?")
+    assert causes(LEADER, **{**ours, "ports": unknown}) == []
+
+
+def test_secure_boot_with_a_driver_that_loads_is_fine():
+    assert causes(secure_boot=True, driver_loaded="595.91.07") == []
+
+
+def test_a_driver_that_is_there_already():
+    settings = {"driver": {"enabled": False}}
+    assert causes(settings=settings, driver_loaded="580.95.05") == []
+    assert "no NVIDIA driver is loaded" in causes(settings=settings)[0]
+
+
+def test_reboot_never_with_another_driver_loaded():
+    found = causes(settings={"driver": {"reboot": "never"}}, driver_loaded="595.71.05")
+    assert found == ["driver 595.71.05 is loaded, 595.91.07 is asked, and driver.reboot is never"]
+
+
+def test_modules_that_the_gpus_cannot_use():
+    proprietary = {"driver": {"modules": "proprietary"}}
+    assert "needs the open kernel modules" in causes(settings=proprietary, pci=(gpu(GB200),))[0]
+    assert causes(settings=proprietary, pci=(gpu(T4),)) == []
+
+
+def test_no_gpus_need_no_driver():
+    node = replace(WORKER, gpus=0)
+    assert causes(node, pci=(), headers="missing", secure_boot=True) == []
+
+
+def _pair(**worker):
+    parsed = load({})
+    other = replace(CLEAN, machine_id="m2", boot_id="b2", addresses=("10.0.0.6",))
+    nodes = [LEADER, replace(WORKER, address="10.0.0.6")]
+    states = {"cp1": replace(CLEAN, cluster_ca="ours"), "gpu1": replace(other, **worker)}
+    return [(p.host, p.cause) for p in judge(nodes, states, parsed, versions.lock(parsed))]
+
+
+def test_clones_and_twins():
+    assert _pair() == []
+    assert _pair(machine_id="m1") == [("", "cp1, gpu1 have the same machine id")]
+    assert ("", "cp1, gpu1 have the same boot id") in _pair(boot_id="b1")
+
+
+def test_a_node_of_another_cluster():
+    assert _pair(cluster_ca="ours") == []
+    assert _pair(cluster_ca="theirs") == [
+        ("gpu1", "it belongs to another Kubernetes cluster already")
+    ]
+
+
+def test_hosts_that_were_not_read_are_left_to_their_own_problem():
+    parsed = load({})
+    assert judge([LEADER], {}, parsed, versions.lock(parsed)) == []

@@ -1,0 +1,145 @@
+"""Texts that base, driver and runtime phases write, from settings."""
+
+import tomllib
+from dataclasses import replace
+
+import pytest
+
+from deploys import base, drivers, runtime
+from deploys.context import Context
+from deploys.facts.driver import DriverState
+from deploys.operations.driver import verdict
+from gpuboot import versions
+from gpuboot.nodes import Node
+from gpuboot.nodestate import PciDevice, Unit, parse
+from gpuboot.settings import load
+from tests.unit.test_nodestate import ANSWER
+
+STATE = parse(ANSWER)
+NODE = Node("gpu1", "gpu1", "10.0.0.5", "worker", gpus=1, leader=False)
+
+
+def context(settings=None, **state):
+    parsed = load(settings or {})
+    states = {"gpu1": replace(STATE, **state)}
+    return Context(parsed, versions.lock(parsed), (NODE,), NODE, states)
+
+
+def test_root_config_is_toml_once_the_version_is_known():
+    text = runtime.root_config(context({"runtime": {"restrict_oom_score_adj": True}}))
+    config = tomllib.loads(text.replace("@VERSION@", "4"))
+    cri = config["plugins"]["io.containerd.cri.v1.runtime"]
+    assert config["version"] == 4
+    assert cri["restrict_oom_score_adj"] is True
+    assert cri["disable_hugetlb_controller"] is True
+    assert cri["containerd"]["runtimes"]["runc"]["options"]["SystemdCgroup"] is True
+    images = config["plugins"]["io.containerd.cri.v1.images"]
+    assert images["pinned_images"]["sandbox"].startswith("registry.k8s.io/pause:3.")
+
+
+def test_mirrored_registries():
+    settings = {
+        "mirrors": {
+            "images": {"registry.k8s.io": "https://m/v2/registry.k8s.io", "*": "https://m/v2/any"},
+            "ca_bundle": "/ca.crt",
+        }
+    }
+    found = runtime.registry_files(context(settings))
+    assert list(found) == [
+        "/etc/containerd/certs.d/registry.k8s.io/hosts.toml",
+        "/etc/containerd/certs.d/_default/hosts.toml",
+    ]
+    hosts = tomllib.loads(found["/etc/containerd/certs.d/registry.k8s.io/hosts.toml"])
+    assert hosts["server"] == "https://m/v2/registry.k8s.io"
+    assert hosts["host"]["https://m/v2/registry.k8s.io"] == {
+        "capabilities": ["pull", "resolve"],
+        "override_path": True,
+        "ca": "/ca.crt",
+    }
+
+
+def test_no_mirror_no_files():
+    assert runtime.registry_files(context()) == {}
+
+
+def test_proxy_leaves_the_cluster_alone():
+    assert runtime.proxy_unit(context()) == ""
+    text = runtime.proxy_unit(
+        context({"proxy": {"http": "http://p:3128", "no_proxy": [".corp.example"]}})
+    )
+    assert 'Environment="HTTPS_PROXY=http://p:3128"' in text
+    for name in ("10.244.0.0/16", "10.96.0.0/12", "10.0.0.5", ".svc", ".corp.example"):
+        assert name in text.splitlines()[-1]
+
+
+def test_apt_conf():
+    plain = base.apt_conf(context())
+    assert "Proxy" not in plain
+    assert '"nvidia";' in plain
+    settings = {
+        "proxy": {"https": "http://p:3128", "no_proxy": ["m.example", "10.0.0.0/8"]},
+        "mirrors": {"apt": {"cuda": {"url": "https://m.example/c"}}, "ca_bundle": "/ca.crt"},
+    }
+    text = base.apt_conf(context(settings))
+    assert 'Acquire::https::Proxy "http://p:3128";' in text
+    assert 'Acquire::https::Proxy::m.example "DIRECT";' in text
+    assert "10.0.0.0" not in text
+    assert 'Acquire::https::m.example::CaInfo "/ca.crt";' in text
+
+
+def test_time_is_kept_once():
+    assert "chrony" in base.packages(context(units={}))
+    assert "chrony" not in base.packages(context(units={"ntpsec": Unit("active", "enabled")}))
+    assert "chrony" not in base.packages(context(units={}, container="systemd-nspawn"))
+
+
+@pytest.mark.parametrize(
+    ("packages", "headers", "expected"),
+    [
+        ({}, "available", ["linux-headers-6.8.0-90-generic"]),
+        ({}, "installed", []),
+        (
+            {"linux-image-generic": "1", "linux-image-6.8.0-90-generic": "1"},
+            "available",
+            ["linux-headers-6.8.0-90-generic", "linux-headers-generic"],
+        ),
+        ({"linux-headers-6.8.0-90-generic": "1"}, "installed", ["linux-headers-6.8.0-90-generic"]),
+        ({"linux-image-aws": "1"}, "installed", ["linux-headers-aws"]),
+    ],
+)
+def test_headers(packages, headers, expected):
+    assert drivers.headers(replace(STATE, packages=packages, headers=headers)) == expected
+
+
+def test_fabric_manager_goes_with_nvswitches():
+    alone = PciDevice("0000:10:00.0", 0x2330, "0x030200")
+    assert drivers.services(context()) == [
+        "nvidia-persistenced.service", "nvidia-fabricmanager.service",
+    ]  # fmt: skip
+    assert drivers.services(context(pci=(alone,))) == ["nvidia-persistenced.service"]
+    never = {"driver": {"fabric_manager": "never", "persistence": False}}
+    assert drivers.services(context(never)) == []
+
+
+GOOD = DriverState("595.91.07", True, "595.91.07", False, True, ("GPU-1", "GPU-2"), "")
+
+
+def test_a_driver_as_promised():
+    assert verdict(GOOD, "595.91.07", 2) is None
+    assert verdict(GOOD, "", 2) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({"loaded": ""}, "no NVIDIA driver is loaded"),
+        ({"loaded": "595.71.05"}, "driver 595.71.05 is loaded, 595.91.07 was asked"),
+        ({"module": "600.1"}, "the module on disk is 600.1"),
+        ({"gpus": ("GPU-1",)}, "nvidia-smi lists 1 GPUs, the inventory promises 2"),
+        ({"gpus": (), "smi": "Driver/library version mismatch"}, "mismatch"),
+    ],
+)
+def test_a_driver_that_is_not(changes, cause):
+    found = verdict(replace(GOOD, **changes), "595.91.07", 2)
+    assert found is not None
+    assert cause in found[0]
