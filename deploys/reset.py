@@ -12,13 +12,14 @@ from pyinfra.context import host
 from deploys.context import begin
 from deploys.operations import kubeadm
 
-begin()
+_, _, nodes = begin()
 if str(host.data.get("gpuboot_reset")).lower() not in ("yes", "true"):
     raise DeployError(
         "this takes the whole cluster apart, with everything that runs in it\n"
         "    remedy: if that is what you want, add --data gpuboot_reset=yes"
     )
-if "workers" in host.groups:
+roles = {node.host: node.role for node in nodes}
+if roles[host.name] == "worker":
     kubeadm.absent(name="Reset | Take the workers apart")
-if "control_plane" in host.groups:
+else:
     kubeadm.absent(name="Reset | Take the control plane apart")

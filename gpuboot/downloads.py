@@ -16,7 +16,7 @@ NOT_PINNED = (
 )
 _CURL = "curl -fsSL --retry 3 --connect-timeout 15"
 # An index as Helm writes it: charts two spaces in, each version a list item two spaces in.
-_INDEX_DIGEST = r"""
+INDEX_DIGEST = r"""
 function flush() { if (inside && version == wanted) print digest; version = digest = "" }
 function plain(text) { gsub(/["']/, "", text); return text }
 /^  [^ -]/ { flush(); inside = (plain($1) == chart ":"); next }
@@ -83,7 +83,7 @@ def chart_script(chart: str, version: str, repository: str, sha256: str, target:
         index = shlex.quote(f"{repository}/index.yaml")
         wanted = (
             f'{_CURL} -o "$work/index" {index}\n'
-            f'wanted=$(awk {arguments} {shlex.quote(_INDEX_DIGEST)} "$work/index")'
+            f'wanted=$(awk {arguments} {shlex.quote(INDEX_DIGEST)} "$work/index")'
         )
     pull = (
         f"helm pull {shlex.quote(chart)} --version {shlex.quote(version)}"

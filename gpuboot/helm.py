@@ -18,6 +18,7 @@ class Release:
     """A Helm release as its newest revision says it; `status` "" means that there is none.
 
     + status: deployed, failed, pending-install, pending-upgrade, pending-rollback, uninstalling …
+    + config: the values it was given (Helm calls them its config)
     + error: why Helm could not tell; "" when it could
     """
 
@@ -25,7 +26,7 @@ class Release:
     version: str = ""
     status: str = ""
     revision: int = 0
-    values: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
     error: str = ""
 
 
@@ -50,7 +51,7 @@ def parse_release(lines: Iterable[str]) -> Release:
         version=metadata["version"],
         status=metadata["status"],
         revision=int(metadata["revision"]),
-        values=json.loads(decode(found["values"])) or {},
+        config=json.loads(decode(found["values"])) or {},
     )
 
 
@@ -69,7 +70,7 @@ def judge(found: Release, chart: str, version: str, values: Mapping[str, Any]) -
         reasons.append(f"revision {found.revision} is {found.status}")
     if (found.chart, _bare(found.version)) != (chart, _bare(version)):
         reasons.append(f"{found.chart} {found.version} becomes {chart} {version}")
-    reasons += [f"value {key}" for key in changed_keys(found.values, values)]
+    reasons += [f"value {key}" for key in changed_keys(found.config, values)]
     return Change("upgrade" if reasons else "none", tuple(reasons))
 
 

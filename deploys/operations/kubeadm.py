@@ -117,7 +117,9 @@ def kubeconfig() -> Commands:
         host.noop("root's kubeconfig is the cluster's")
         return
     if state.kubeconfig == "other" and "admin.conf" in state.files:
-        _tell("/root/.kube/config is for another cluster and stays: use /etc/kubernetes/admin.conf")
+        message = "/root/.kube/config is for another cluster and stays"
+        _tell(f"{message}: use /etc/kubernetes/admin.conf")
+        host.noop(message)
         return
     yield StringCommand("install -D -m 0600 /etc/kubernetes/admin.conf /root/.kube/config")
 

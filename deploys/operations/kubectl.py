@@ -186,6 +186,7 @@ def gpus_ready(
 
 def _wait(look: Callable[[], Progress], timeout_s: float, remedy: str) -> Commands:
     if not executing(host):
+        host.noop("there is nothing to wait for before the run")
         return
     end = watch(host, look, timeout_s)
     if end.done:

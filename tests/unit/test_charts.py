@@ -1,0 +1,169 @@
+"""The charts' values: only keys that the charts read, and what the settings ask for."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from gpuboot import charts
+from gpuboot.nodes import Node
+from gpuboot.settings import Settings, load
+from gpuboot.telemetry import parse_collectors
+from gpuboot.versions import lock
+from lab.charts.schema import json_schema
+
+EVERYTHING = {
+    "exporter": {
+        "arguments": ["--debug"],
+        "remote_engine": "10.0.0.1:5555",
+        "devices": "g:0,1",
+        "counters": ["DCGM_FI_PROF_SM_ACTIVE"],
+    },
+    "gpu_operator": {"time_slices": 4},
+    "monitoring": {"prometheus_node_port": 30090, "grafana_node_port": 32322},
+    "runtime": {"mode": "cdi"},
+}
+SOME = [{}, EVERYTHING, {"monitoring": {"control_plane_targets": False, "grafana": False}}]
+
+
+def unknown(values: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """Keys of `values` that a closed map of the chart's schema does not have, or of wrong type."""
+    wanted = schema.get("type")
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
+    allowed = [wanted] if isinstance(wanted, str) else wanted
+    if allowed and not isinstance(values, tuple(kinds[kind] for kind in allowed)):
+        yield f"{path} is {type(values).__name__}, not {wanted}"
+    if not isinstance(values, dict) or schema.get("additionalProperties") is not False:
+        return
+    for key, value in values.items():
+        if key not in schema["properties"]:
+            yield f"{path}/{key}"
+        else:
+            yield from unknown(value, schema["properties"][key], f"{path}/{key}")
+
+
+def test_the_walker_finds_what_is_wrong() -> None:
+    schema = json_schema("gpu-operator")
+    wrong = {"driver": {"enabled": "no"}, "operator": {"defaultRuntime": "docker"}}
+    assert list(unknown(wrong, schema)) == [
+        "/driver/enabled is str, not boolean",
+        "/operator/defaultRuntime",
+    ]
+
+
+@pytest.mark.parametrize("data", SOME)
+def test_every_key_is_one_the_chart_has(data: dict[str, Any]) -> None:
+    settings = load(data)
+    chosen = lock(settings)
+    for name, values in (
+        ("gpu-operator", charts.operator_values(settings, chosen)),
+        ("kube-prometheus-stack", charts.monitoring_values(settings)),
+        ("dcgm-exporter", charts.exporter_values(settings, chosen)),
+    ):
+        assert list(unknown(values, json_schema(name))) == []
+
+
+def test_operator_leaves_driver_and_toolkit_to_the_host() -> None:
+    values = charts.operator_values(Settings(), lock(Settings()))
+    assert values["driver"] == {"enabled": False}
+    assert values["toolkit"] == {"enabled": False}
+
+
+def test_exporter_under_the_operator() -> None:
+    settings = load(EVERYTHING)
+    exporter = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+    environment = {item["name"]: item["value"] for item in exporter["env"]}
+    assert environment == {
+        "DCGM_EXPORTER_INTERVAL": "15000",
+        "DCGM_REMOTE_HOSTENGINE_INFO": "10.0.0.1:5555",
+        "DCGM_EXPORTER_DEVICES_STR": "g:0,1",
+        "KUBERNETES_VIRTUAL_GPUS": "true",
+    }
+    assert exporter["args"] == ["--debug"]
+    assert "DCGM_FI_PROF_SM_ACTIVE" in parse_collectors(exporter["config"]["data"])
+
+
+def test_series_are_named_after_node_and_workload() -> None:
+    monitor = charts.operator_values(Settings(), lock(Settings()))["dcgmExporter"]["serviceMonitor"]
+    assert monitor["honorLabels"] is False
+    actions = {item.get("targetLabel", item.get("regex")): item for item in monitor["relabelings"]}
+    assert actions["node"]["sourceLabels"] == ["__meta_kubernetes_pod_node_name"]
+    assert actions["pod|namespace|container|service|endpoint"]["action"] == "labeldrop"
+
+
+def test_exactly_one_exporter_and_service_monitor() -> None:
+    settings = load({"exporter": {"kind": "chart"}})
+    chosen = lock(settings)
+    operated = charts.operator_values(settings, chosen)["dcgmExporter"]
+    alone = charts.exporter_values(settings, chosen)
+    assert operated == {"enabled": False, "serviceMonitor": {"enabled": False}}
+    assert alone["serviceMonitor"]["enabled"] is True
+
+
+def test_without_monitoring_there_is_no_service_monitor() -> None:
+    settings = load({"monitoring": {"enabled": False}})
+    exporter = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+    assert exporter["serviceMonitor"]["enabled"] is False
+
+
+def test_time_slices() -> None:
+    settings = load({"gpu_operator": {"time_slices": 4}})
+    config = charts.operator_values(settings, lock(settings))["devicePlugin"]["config"]
+    shared = yaml.safe_load(config["data"][config["default"]])["sharing"]["timeSlicing"]
+    assert shared["resources"] == [{"name": "nvidia.com/gpu", "replicas": 4}]
+    nodes = (
+        Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True),
+        Node("h2", "gpu1", "10.0.0.2", "worker", 2, False),
+    )
+    assert charts.expected_gpus(nodes, settings) == {"gpu1": 8}
+
+
+def test_monitoring_selects_everything_and_keeps_no_password() -> None:
+    values = charts.monitoring_values(load({"grafana_password": "hunter2"}))
+    spec = values["prometheus"]["prometheusSpec"]
+    assert [value for key, value in spec.items() if key.endswith("NilUsesHelmValues")] == [
+        False
+    ] * 5
+    assert "hunter2" not in str(values)
+    assert values["grafana"]["admin"]["existingSecret"] == charts.GRAFANA_SECRET
+
+
+def test_the_sites_values_win() -> None:
+    settings = load({"monitoring": {"values": {"prometheus": {"prometheusSpec": {"replicas": 2}}}}})
+    spec = charts.monitoring_values(settings)["prometheus"]["prometheusSpec"]
+    assert spec["replicas"] == 2
+    assert spec["retention"] == "15d"
+
+
+def test_own_collectors_file(tmp_path: Any) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, temperature\n")
+    settings = load({"exporter": {"collectors_file": str(own)}})
+    assert charts.collectors(settings.exporter) == own.read_text()
+
+
+def test_repositories() -> None:
+    assert charts.repository("nvidia", Settings()) == "https://helm.ngc.nvidia.com/nvidia"
+    mirrored = load({"mirrors": {"charts": {"nvidia": "https://mirror.example/n"}}})
+    assert charts.repository("nvidia", mirrored) == "https://mirror.example/n"
+    with pytest.raises(ValueError, match="unknown chart repository bitnami"):
+        charts.repository("bitnami", Settings())
+
+
+def test_changed_keys_name_paths_without_values() -> None:
+    old = {"a": {"b": 1, "c": [1]}, "gone": "secret"}
+    new = {"a": {"b": 2, "c": [1]}, "new": {"x": 1}}
+    assert charts.changed_keys(old, new) == ["a.b", "gone", "new"]
+    assert charts.changed_keys(new, dict(new)) == []
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        ("kube-prometheus-stack", "kube-prometheus-stack"),
+        ("prometheus", "prometheus-kube-prometheus"),
+    ],
+)
+def test_names_of_the_stacks_objects(release: str, name: str) -> None:
+    assert charts.fullname(release) == name

@@ -1,0 +1,129 @@
+"""kubeadm's configuration, flannel's manifest and the credentials of joins."""
+
+import json
+import re
+from datetime import UTC, datetime
+
+import yaml
+
+from gpuboot import kubernetes
+from gpuboot.nodes import Node
+from gpuboot.settings import Settings, load
+from gpuboot.versions import lock
+
+CP = Node("host1", "cp1", "10.0.0.1", "control_plane", 0, True)
+CP2 = Node("host2", "cp2", "10.0.0.2", "control_plane", 0, False)
+GPU = Node("host3", "gpu1", "10.0.0.3", "worker", 2, False)
+
+
+def documents(settings: Settings, *nodes: Node) -> dict[str, dict]:
+    text = kubernetes.init_config(settings, lock(settings), nodes)
+    return {item["kind"]: item for item in yaml.safe_load_all(text)}
+
+
+def test_init_config() -> None:
+    settings = load(
+        {"cluster": {"name": "site", "ignore_preflight_errors": ["SystemVerification"]}}
+    )
+    found = documents(settings, CP, GPU)
+    init, cluster = found["InitConfiguration"], found["ClusterConfiguration"]
+    assert init["nodeRegistration"]["name"] == "cp1"
+    assert init["nodeRegistration"]["kubeletExtraArgs"] == [
+        {"name": "node-ip", "value": "10.0.0.1"}
+    ]
+    assert init["nodeRegistration"]["ignorePreflightErrors"] == ["SystemVerification"]
+    assert "taints" not in init["nodeRegistration"]
+    assert cluster["kubernetesVersion"] == f"v{lock(settings).kubernetes.version}"
+    assert cluster["networking"]["podSubnet"] == "10.244.0.0/16"
+    assert "controlPlaneEndpoint" not in cluster
+    assert {"127.0.0.1", "cp1", "10.0.0.1"} <= set(cluster["apiServer"]["certSANs"])
+    kubelet = found["KubeletConfiguration"]
+    assert (kubelet["cgroupDriver"], kubelet["failCgroupV1"]) == ("systemd", True)
+
+
+def test_metrics_are_reachable_from_prometheus() -> None:
+    found = documents(Settings(), CP)
+    cluster = found["ClusterConfiguration"]
+    bind = [{"name": "bind-address", "value": "0.0.0.0"}]
+    assert cluster["controllerManager"]["extraArgs"] == bind
+    assert cluster["scheduler"]["extraArgs"] == bind
+    etcd = cluster["etcd"]["local"]["extraArgs"]
+    assert etcd == [{"name": "listen-metrics-urls", "value": "http://0.0.0.0:2381"}]
+    assert found["KubeProxyConfiguration"]["metricsBindAddress"] == "0.0.0.0:10249"
+
+
+def test_conntrack_is_only_set_when_asked() -> None:
+    assert "conntrack" not in documents(Settings(), CP)["KubeProxyConfiguration"]
+    asked = load({"cluster": {"conntrack_max_per_core": 0}})
+    assert documents(asked, CP)["KubeProxyConfiguration"]["conntrack"] == {"maxPerCore": 0}
+
+
+def test_one_node_takes_workloads() -> None:
+    assert documents(Settings(), CP)["InitConfiguration"]["nodeRegistration"]["taints"] == []
+    assert kubernetes.untainted(Settings().cluster, (CP, GPU)) is False
+    wanted = load({"cluster": {"schedule_on_control_plane": True}}).cluster
+    assert kubernetes.untainted(wanted, (CP, GPU)) is True
+
+
+def test_several_control_planes() -> None:
+    settings = load({"cluster": {"endpoint": "api.example.com:6443"}})
+    cluster = documents(settings, CP, CP2)["ClusterConfiguration"]
+    assert cluster["controlPlaneEndpoint"] == "api.example.com:6443"
+    assert {"api.example.com", "cp2", "10.0.0.2"} <= set(cluster["apiServer"]["certSANs"])
+    text = kubernetes.join_config(settings, (CP, CP2), CP2, "sha256:aa", "abcdef.x", "key")
+    join = yaml.safe_load(text)
+    assert join["controlPlane"]["certificateKey"] == "key"
+    assert join["controlPlane"]["localAPIEndpoint"]["advertiseAddress"] == "10.0.0.2"
+    assert join["discovery"]["bootstrapToken"]["apiServerEndpoint"] == "api.example.com:6443"
+
+
+def test_join_config_of_a_worker() -> None:
+    join = yaml.safe_load(
+        kubernetes.join_config(Settings(), (CP, GPU), GPU, "sha256:aa", "abcdef.0123456789abcdef")
+    )
+    token = join["discovery"]["bootstrapToken"]
+    assert token["apiServerEndpoint"] == "10.0.0.1:6443"
+    assert token["caCertHashes"] == ["sha256:aa"]
+    assert join["nodeRegistration"]["name"] == "gpu1"
+    assert "controlPlane" not in join
+
+
+def test_tokens_are_kubernetes_and_do_not_show() -> None:
+    token = kubernetes.new_token()
+    assert re.fullmatch(r"[a-z0-9]{6}\.[a-z0-9]{16}", token.value)
+    assert token.secret not in repr(token)
+    assert token != kubernetes.new_token()
+    made = json.loads(
+        kubernetes.token_manifest(token, "gpu1", datetime(2026, 1, 1, tzinfo=UTC), minutes=30)
+    )
+    assert made["metadata"]["name"] == f"bootstrap-token-{token.id}"
+    assert made["stringData"]["expiration"] == "2026-01-01T00:30:00+00:00"
+
+
+def test_flannel_follows_the_settings() -> None:
+    settings = load({"cluster": {"pod_cidr": "10.9.0.0/16", "proxy_mode": "iptables"}})
+    objects = list(yaml.safe_load_all(kubernetes.flannel(settings, lock(settings))))
+    config = next(item for item in objects if item["kind"] == "ConfigMap")
+    assert json.loads(config["data"]["net-conf.json"]) == {
+        "EnableNFTables": False,
+        "Network": "10.9.0.0/16",
+        "Backend": {"Type": "vxlan"},
+    }
+    assert json.loads(config["data"]["cni-conf.json"])["plugins"][0]["type"] == "flannel"
+
+
+def test_a_stamp_changes_with_the_manifest_and_reaches_the_pods() -> None:
+    first = kubernetes.flannel(Settings(), lock(Settings()))
+    other = load({"cluster": {"pod_cidr": "10.9.0.0/16"}})
+    text, digest = kubernetes.stamp(first)
+    assert kubernetes.stamp(first)[1] == digest
+    assert kubernetes.stamp(kubernetes.flannel(other, lock(other)))[1] != digest
+    daemon_set = next(item for item in yaml.safe_load_all(text) if item["kind"] == "DaemonSet")
+    template = daemon_set["spec"]["template"]["metadata"]
+    assert template["annotations"] == {kubernetes.STAMP: digest}
+
+
+def test_packages_take_any_build() -> None:
+    found = kubernetes.packages(lock(Settings()))
+    assert set(found) == {"kubelet", "kubeadm", "kubectl", "kubernetes-cni", "cri-tools"}
+    assert all(version.endswith("-*") for version in found.values())

@@ -1,0 +1,133 @@
+"""How far a cluster is, and what follows from the facts about it."""
+
+from dataclasses import replace
+
+import pytest
+
+from gpuboot import progress
+from gpuboot.clusterstate import (
+    ClusterState,
+    KubeadmState,
+    NodeStatus,
+    UnfinishedAnswer,
+    Workload,
+    belongs_elsewhere,
+    parse_cluster,
+    parse_kubeadm,
+    stage,
+    upgrade_step,
+)
+
+READY = NodeStatus("cp1", "1.36.3", True, "", {}, {}, ())
+GPU = NodeStatus("gpu1", "1.36.3", True, "", {"nvidia.com/gpu": "2"}, {}, ())
+PLUGIN = Workload("DaemonSet", "gpu-operator", "plugin", 2, 2, True, "")
+DOWN = ClusterState(error="connection refused")
+
+
+def test_nodes_ready() -> None:
+    state = ClusterState(nodes=(READY, replace(GPU, ready=False, message="no CNI")))
+    look = progress.nodes_ready(state, ["cp1", "gpu1", "gpu2"])
+    assert not look.done
+    assert look.text == "1 of 3 nodes Ready; not yet: gpu1 (no CNI); gpu2 (unknown)"
+    assert progress.nodes_ready(ClusterState(nodes=(READY, GPU)), ["cp1", "gpu1"]).done
+
+
+def test_workloads_ready() -> None:
+    state = ClusterState(workloads=(PLUGIN,))
+    assert progress.workloads_ready(state, "gpu-operator", {"plugin": 2}).done
+    short = ClusterState(workloads=(replace(PLUGIN, ready=1),))
+    look = progress.workloads_ready(short, "gpu-operator")
+    assert look.text == "0 of 1 workloads in gpu-operator ready; not yet: plugin (1 of 2 nodes)"
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        replace(PLUGIN, settled=False),
+        replace(PLUGIN, wanted=0, ready=0),  # a DaemonSet that no node matches
+        replace(PLUGIN, namespace="elsewhere"),
+    ],
+)
+def test_workloads_that_only_look_ready(workload: Workload) -> None:
+    state = ClusterState(workloads=(workload,))
+    assert not progress.workloads_ready(state, "gpu-operator", {"plugin": 2}).done
+
+
+def test_an_empty_namespace_is_not_ready() -> None:
+    assert not progress.workloads_ready(ClusterState(), "gpu-operator").done
+
+
+@pytest.mark.parametrize(
+    ("offered", "done"), [("2", True), ("1", False), ("3", False), ("0", False)]
+)
+def test_gpus_allocatable(offered: str, done: bool) -> None:
+    node = replace(GPU, allocatable={"nvidia.com/gpu": offered})
+    look = progress.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": 2}, "nvidia.com/gpu")
+    assert look.done is done
+
+
+def test_nodes_cut_by_mig_are_left_to_the_verification() -> None:
+    node = replace(GPU, allocatable={}, labels={"nvidia.com/mig.config": "all-1g.10gb"})
+    state = ClusterState(nodes=(node,))
+    assert progress.gpus_allocatable(state, {"gpu1": 2}, "nvidia.com/gpu").done
+    whole = replace(node, labels={"nvidia.com/mig.config": "all-disabled"})
+    state = ClusterState(nodes=(whole,))
+    assert not progress.gpus_allocatable(state, {"gpu1": 2}, "nvidia.com/gpu").done
+
+
+def test_a_silent_api_server_is_never_done() -> None:
+    for look in (
+        progress.nodes_ready(DOWN, []),
+        progress.workloads_ready(DOWN, "x"),
+        progress.gpus_allocatable(DOWN, {}, "nvidia.com/gpu"),
+        progress.policy_ready(DOWN),
+    ):
+        assert not look.done
+
+
+def test_together_tells_what_is_missing() -> None:
+    good, bad = progress.Progress(True, "a"), progress.Progress(False, "b")
+    assert progress.together(good, bad) == progress.Progress(False, "b")
+    assert progress.together(good, good) == progress.Progress(True, "a | a")
+
+
+def test_kubelet_is() -> None:
+    state = ClusterState(nodes=(READY,))
+    assert progress.kubelet_is(state, "cp1", "1.36.3").done
+    assert progress.kubelet_is(state, "cp1", "1.36.4").text == "cp1 runs kubelet 1.36.3, not 1.36.4"
+
+
+def test_stages() -> None:
+    assert stage(KubeadmState(), "init") == "none"
+    assert stage(KubeadmState(files=("admin.conf", "kubelet.conf")), "init") == "done"
+    assert stage(KubeadmState(files=("admin.conf",), started=("init",)), "init") == "begun"
+    assert stage(KubeadmState(files=("kubelet.conf",)), "init") == "foreign"
+    assert stage(KubeadmState(files=("kubelet.conf",)), "join") == "done"
+    assert stage(KubeadmState(files=("admin.conf",)), "join") == "foreign"
+
+
+def test_other_clusters_are_told_apart() -> None:
+    assert belongs_elsewhere(KubeadmState(ca="sha256:a"), "sha256:b")
+    assert not belongs_elsewhere(KubeadmState(ca="sha256:a"), "sha256:a")
+    assert not belongs_elsewhere(KubeadmState(), "sha256:a")
+
+
+@pytest.mark.parametrize(
+    ("server", "wanted", "step"),
+    [
+        ("1.36.3", "1.36.3", "none"),
+        ("1.36.3", "1.36.10", "patch"),
+        ("1.36.10", "1.36.3", "refuse"),
+        ("1.35.9", "1.36.3", "refuse"),
+        ("1.37.0", "1.36.3", "refuse"),
+    ],
+)
+def test_upgrade_steps(server: str, wanted: str, step: str) -> None:
+    assert upgrade_step(server, wanted) == step
+
+
+def test_answers_that_end_early_are_errors() -> None:
+    with pytest.raises(UnfinishedAnswer):
+        parse_kubeadm(["kubeconfig\tabsent"])
+    with pytest.raises(UnfinishedAnswer):
+        parse_cluster([])
