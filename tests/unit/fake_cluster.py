@@ -1,0 +1,209 @@
+"""A cluster behind the two calls the prover makes of it (`get`, `core`): it schedules pods on
+GPUs, runs them, and its exporters and Prometheus tell what holds what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import unquote
+
+from gpuboot.cluster import ClusterError
+from tests.unit.evidence import SIZES, uuid
+
+VALUES = {
+    "DCGM_FI_DEV_GPU_TEMP": 34,
+    "DCGM_FI_DEV_POWER_USAGE": 71.4,
+    "DCGM_FI_DEV_FB_USED": 4,
+    "DCGM_FI_DEV_FB_FREE": 81000,
+    "DCGM_FI_DEV_MEMORY_TEMP": 9223372036854775794,  # DCGM's "not supported"
+}
+
+
+@dataclass
+class FakeCluster:
+    """+ holders: GPU (node, index) -> `namespace/pod` of somebody else
+    + stale: GPU -> a name its series give for the next `stale_reads` answers
+    + faults: GPU -> log of the pod that gets it, in place of vectorAdd's
+    """
+
+    holders: dict[tuple[str, int], str] = field(default_factory=dict)
+    cordoned: set[str] = field(default_factory=set)
+    stale: dict[tuple[str, int], str] = field(default_factory=dict)
+    stale_reads: int = 0
+    faults: dict[tuple[str, int], str] = field(default_factory=dict)
+    attribute: bool = True
+    namespace: str = ""
+    pods: dict[str, dict[str, Any]] = field(default_factory=dict)
+    placed: dict[str, tuple[str, int]] = field(default_factory=dict)
+    created: list[dict[str, Any]] = field(default_factory=list)
+    energy: int = 0
+
+    @property
+    def core(self) -> Any:
+        return SimpleNamespace(
+            create_namespace=self._create_namespace,
+            create_namespaced_pod=self._create_pod,
+            delete_collection_namespaced_pod=self._delete_pods,
+            delete_namespace=self._delete_namespace,
+        )
+
+    def service(self, namespace: str, name: str, port: int | str) -> str:
+        return f"/svc/{namespace}/{name}:{port}"
+
+    def pod(self, namespace: str, name: str, port: int) -> str:
+        return f"/pod/{namespace}/{name}:{port}"
+
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        return json.loads(self.get(path, query))
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        answer = self._answer(unquote(path), dict(query or {}))
+        return answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
+
+    def _answer(self, path: str, query: dict[str, str]) -> Any:
+        own = "/api/v1/namespaces/gpuboot-verify"
+        if path == "/api/v1/nodes":
+            return {"items": [self._node(name, count) for name, count in SIZES.items()]}
+        if path == "/api/v1/pods" and query:
+            return {"items": self._exporters() if query["labelSelector"].startswith("app=") else []}
+        if path == "/api/v1/pods":
+            return {"items": [self._holder(*key) for key in self.holders]}
+        if path == own:
+            if not self.namespace:
+                raise ClusterError("namespace not found", 404)
+            return {"status": {"phase": self._aging_namespace()}}
+        if path == f"{own}/pods":
+            return {"items": list(self.pods.values())}
+        if path.startswith(f"{own}/pods/"):
+            return self._log(path.split("/")[-2])
+        if path.startswith("/pod/"):
+            return self._metrics(path.split("-")[-1].split(":")[0])
+        return self._prometheus(path, query)
+
+    def _node(self, name: str, count: int) -> dict[str, Any]:
+        return {
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "spec": {"unschedulable": True} if name in self.cordoned else {},
+            "status": {
+                "allocatable": {"nvidia.com/gpu": str(count)},
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "nodeInfo": {"kubeletVersion": "v1.36.3"},
+            },
+        }
+
+    def _exporters(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "metadata": {"name": f"exporter-{name}", "namespace": "gpu-operator", "uid": name},
+                "spec": {"nodeName": name},
+                "status": {"phase": "Running"},
+            }
+            for name in SIZES
+        ]
+
+    def _holder(self, node: str, index: int) -> dict[str, Any]:
+        namespace, name = self.holders[node, index].split("/")
+        return {
+            "metadata": {"namespace": namespace, "name": name},
+            "spec": {
+                "nodeName": node,
+                "containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}],
+            },
+            "status": {"phase": "Running"},
+        }
+
+    def _owner(self, node: str, index: int) -> str:
+        if self.stale_reads > 0 and (node, index) in self.stale:
+            return self.stale[node, index]
+        ours = {gpu: name for name, gpu in self.placed.items()}
+        if (node, index) in ours and self.attribute:
+            return f"gpuboot-verify/{ours[node, index]}"
+        return self.holders.get((node, index), "")
+
+    def _labels(self, node: str, index: int) -> dict[str, str]:
+        owner = self._owner(node, index)
+        pod = dict(zip(("namespace", "pod"), owner.split("/"), strict=True)) if owner else {}
+        return {"UUID": uuid(node, index), "gpu": str(index), "modelName": 'H"100'} | pod
+
+    def _metrics(self, node: str) -> str:
+        self.energy += 500
+        lines = ["# HELP DCGM_FI_DEV_GPU_TEMP GPU temperature", ""]
+        for index in range(SIZES[node]):
+            labels = ",".join(
+                f'{key}="{value.replace(chr(34), chr(92) + chr(34))}"'
+                for key, value in self._labels(node, index).items()
+            )
+            values = VALUES | {"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": self.energy}
+            lines += [f"{name}{{{labels}}} {value}" for name, value in values.items()]
+        return "\n".join(lines) + "\n"
+
+    def _prometheus(self, path: str, query: dict[str, str]) -> Any:
+        data: Any
+        if path.endswith("/-/ready"):
+            return "OK"
+        if path.endswith("/query"):
+            data = {
+                "result": [
+                    {
+                        "metric": self._labels(node, index) | {"node": node},
+                        "value": [1000.0, "997.5"],
+                    }
+                    for node, count in SIZES.items()
+                    for index in range(count)
+                ]
+            }
+            self.stale_reads -= 1
+        elif path.endswith("/targets"):
+            labels = [{"job": "nvidia-dcgm-exporter", "node": name} for name in SIZES]
+            data = {"activeTargets": [{"labels": item, "health": "up"} for item in labels]}
+        elif path.endswith("/rules"):
+            data = {"groups": [{"rules": [{"name": "GPULost", "health": "ok"}]}]}
+        else:
+            data = {"activeAlertmanagers": [{"url": "http://10.244.1.9:9093/api/v2/alerts"}]}
+        return {"status": "success", "data": data}
+
+    def _create_namespace(self, body: Any) -> None:
+        self.namespace = "Active"
+
+    def _create_pod(self, namespace: str, body: dict[str, Any]) -> None:
+        self.created.append(body)
+        name, node = (
+            body["metadata"]["name"],
+            body["spec"]["nodeSelector"]["kubernetes.io/hostname"],
+        )
+        taken = {*self.placed.values(), *self.holders}
+        free = [(node, i) for i in range(SIZES[node]) if (node, i) not in taken]
+        pod = {"metadata": body["metadata"], "spec": dict(body["spec"]), "status": {}}
+        self.pods[name] = pod
+        if free and node not in self.cordoned:
+            self.placed[name] = free[0]
+            pod["spec"]["nodeName"] = node
+            broken = free[0] in self.faults
+            pod["status"] = {"phase": "Failed" if broken else "Running"}
+        else:
+            message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+            condition = {"type": "PodScheduled", "status": "False", "message": message}
+            pod["status"] = {"phase": "Pending", "conditions": [condition]}
+
+    def _log(self, name: str) -> str:
+        node, index = self.placed[name]
+        listed = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid(node, index)})\n"
+        text = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
+        return listed + self.faults.get((node, index), text)
+
+    def _delete_pods(self, namespace: str, grace_period_seconds: int) -> None:
+        self.pods.clear()
+        self.placed.clear()
+
+    def _delete_namespace(self, namespace: str) -> None:
+        self.namespace = "Terminating"
+
+    def _aging_namespace(self) -> str:
+        """A namespace that is being deleted is gone at the next look."""
+        phase = self.namespace
+        if phase == "Terminating":
+            self.namespace = ""
+        return phase

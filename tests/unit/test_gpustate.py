@@ -1,0 +1,120 @@
+"""What the GPU fact's script prints, and the host's evidence made from it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gpuboot.checks.evidence import Gpu
+from gpuboot.gpustate import UnfinishedAnswer, host, parse, slot, unread
+from gpuboot.nodes import Node
+from gpuboot.nodestate import NodeState, PciDevice
+from tests.unit.evidence import uuid
+
+NODE = Node("gpu1", "gpu1", "10.77.0.21", "worker", 2, False)
+CRI = json.dumps(
+    {
+        "config": {"containerd": {"defaultRuntimeName": "nvidia", "runtimes": {"runc": {}}}},
+        "runtimeHandlers": [{"name": ""}, {"name": "runc"}, {"name": "nvidia"}],
+    }
+)
+GOOD = [
+    "module\tNVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.91.07  Release Build",
+    f"proc\t0000:10:00.0 {uuid('gpu1', 0)}",
+    f"proc\t0000:1c:00.0 {uuid('gpu1', 1)}",
+    f"smi\t0, {uuid('gpu1', 0)}, NVIDIA H100 80GB HBM3, 00000000:10:00.0, 81559, Disabled",
+    f"smi\t1, {uuid('gpu1', 1)}, NVIDIA H100 80GB HBM3, 00000000:1C:00.0, 81559, [N/A]",
+    "cdi_read\tyes",
+    f"cdi\tnvidia.com/gpu={uuid('gpu1', 0)}",
+    "cdi\tnvidia.com/gpu=all",
+    f"cri\t{CRI}",
+    "end\tok",
+]
+LOST = [
+    *GOOD[:3],
+    "smi_error\tUnable to determine the device handle for GPU00000000:1C:00.0: GPU is lost.",
+    GOOD[3],
+    "silent\t0000:1c:00.0 Unable to determine the device handle for GPU00000000:1C:00.0: lost.",
+    "end\tok",
+]
+
+
+def machine(**other: Any) -> NodeState:
+    devices = tuple(
+        PciDevice(address, 0x2330, "0x030200") for address in ("0000:10:00.0", "0000:1c:00.0")
+    )
+    plain: dict[str, Any] = dict.fromkeys(
+        ("hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version"), "x"
+    ) | {"os_codename": "", "os_name": "", "headers": "", "default_address": ""}
+    plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "disk_mib", "clock"), 0)
+    plain |= {"pci": devices, "driver_loaded": "595.91.07", "driver_module": "595.91.07"}
+    return NodeState(**(plain | other))
+
+
+def test_a_sound_machine() -> None:
+    found = parse(GOOD)
+    assert [gpu.index for gpu in found.answering] == [0, 1]
+    assert found.answering[0] == Gpu(
+        "0000:10:00.0", uuid("gpu1", 0), 0, "NVIDIA H100 80GB HBM3", 81559
+    )
+    assert found.default_runtime == "nvidia"
+    assert found.handlers == ("nvidia", "runc")
+    assert found.cdi == (f"nvidia.com/gpu={uuid('gpu1', 0)}", "nvidia.com/gpu=all")
+    made = host(NODE, machine(), found, "595.91.07")
+    assert made.uuids == {uuid("gpu1", 0), uuid("gpu1", 1)}
+    assert (made.expected, made.installed, made.loaded) == (2, "595.91.07", "595.91.07")
+    assert made.smi_error == ""
+
+
+def test_a_lost_gpu_keeps_the_uuid_that_the_kernel_module_knows() -> None:
+    made = host(NODE, machine(), parse(LOST), None)
+    assert [(gpu.pci, gpu.uuid, gpu.lost) for gpu in made.gpus] == [
+        ("0000:10:00.0", uuid("gpu1", 0), False),
+        ("0000:1c:00.0", uuid("gpu1", 1), True),
+    ]
+    assert made.uuids == {uuid("gpu1", 0)}
+    assert "00000000:1C:00.0" in made.smi_error
+
+
+def test_a_machine_without_driver() -> None:
+    made = host(NODE, machine(), parse(["smi_error\tnvidia-smi is not installed", "end\tok"]), None)
+    assert made.working == ()
+    assert [(gpu.uuid, gpu.lost) for gpu in made.gpus] == [("", False), ("", False)]
+    assert made.smi_error == "nvidia-smi is not installed"
+    assert made.cdi is None
+
+
+def test_warnings_and_unknown_uuids_are_no_gpus() -> None:
+    noise = [
+        "smi\tWARNING: infoROM is corrupted at gpu 0000:10:00.0",
+        "smi\t[Unknown Error], [GPU is lost], H100, 00000000:10:00.0, 81559, Disabled",
+        "proc\t0000:10:00.0 GPU-????????-????-????-????-????????????",
+        "end\tok",
+    ]
+    assert parse(noise).answering == ()
+    assert parse(noise).known == {"0000:10:00.0": ""}
+
+
+def test_mig_mode_is_seen() -> None:
+    row = GOOD[3].replace("Disabled", "Enabled")
+    assert parse([row, "end\tok"]).answering[0].mig
+
+
+def test_containerd_without_an_answer() -> None:
+    assert parse(["cri\t", "end\tok"]).handlers == ()
+
+
+def test_an_answer_that_ends_early_is_refused() -> None:
+    with pytest.raises(UnfinishedAnswer):
+        parse(GOOD[:-1])
+
+
+def test_bus_ids_become_sysfs_addresses() -> None:
+    assert slot("00000000:1C:00.0") == "0000:1c:00.0"
+    assert slot("00000008:01:00.0") == "0008:01:00.0"
+
+
+def test_an_unread_host_promises_what_it_promised() -> None:
+    assert unread(NODE, "no route").expected == 2

@@ -1,0 +1,143 @@
+"""Kubernetes' JSON and the exporters' text, read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuboot import objects
+from gpuboot.prometheus import gpu_readings, parse_exposition
+from tests.unit.evidence import uuid
+
+LABELS = (
+    f'gpu="0",UUID="{uuid("gpu1", 0)}",pci_bus_id="00000000:10:00.0",device="nvidia0",'
+    'modelName="NVIDIA H100 80GB HBM3",hostname="gpu1",container="main",namespace="ml",pod="t-0"'
+)
+PAGE = f"""# HELP DCGM_FI_DEV_GPU_TEMP GPU temperature (°C)
+# TYPE DCGM_FI_DEV_GPU_TEMP gauge
+DCGM_FI_DEV_GPU_TEMP{{{LABELS}}} 34
+DCGM_FI_DEV_MEMORY_TEMP{{{LABELS}}} 9223372036854775794
+DCGM_FI_DEV_POWER_USAGE{{{LABELS}}} 71.423000 1795270540000
+DCGM_FI_DEV_FB_FREE{{{LABELS}}} 80941
+DCGM_FI_DEV_FB_USED{{{LABELS}}} 4
+DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{{LABELS}}} 5.3e+06
+go_goroutines 12
+"""
+
+
+def pod(**status: Any) -> dict[str, Any]:
+    meta = {"namespace": "ml", "name": "train-0"}
+    limits = {"limits": {"nvidia.com/gpu": "2"}}
+    spec = {"nodeName": "gpu1", "containers": [{"resources": limits}, {}]}
+    return {"metadata": meta, "spec": spec, "status": {"phase": "Running"} | status}
+
+
+def test_a_node() -> None:
+    item = {
+        "metadata": {"name": "gpu1"},
+        "spec": {"unschedulable": True},
+        "status": {
+            "allocatable": {"cpu": "8", "nvidia.com/gpu": "2", "nvidia.com/mig-1g.10gb": "7"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "nodeInfo": {"containerRuntimeVersion": "containerd://2.4.2"},
+        },
+    }
+    node = objects.node(item)
+    assert (node.ready, node.cordoned, node.gpus, node.mig) == (True, True, 2, 7)
+    assert node.versions["runtime"] == "containerd://2.4.2"
+
+
+def test_pods_that_hold_gpus() -> None:
+    ended, waiting, plain = pod(phase="Succeeded"), pod(), pod()
+    del waiting["spec"]["nodeName"]
+    plain["spec"]["containers"] = [{}]
+    (found,) = objects.gpu_pods([pod(), ended, waiting, plain])
+    assert (found.key, found.node, found.gpus) == ("ml/train-0", "gpu1", 2)
+
+
+def test_an_init_container_counts_where_it_asks_for_more() -> None:
+    item = pod()
+    item["spec"]["initContainers"] = [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]
+    assert objects.requested(item) == 4
+
+
+def test_taints() -> None:
+    item = {"spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}}
+    assert objects.foreign_taint(item, ["nvidia.com/gpu"]) == ""
+    item["spec"]["taints"].append({"key": "team", "value": "ml", "effect": "NoExecute"})  # type: ignore[dict-item]
+    assert objects.foreign_taint(item, ["nvidia.com/gpu"]) == "team=ml:NoExecute"
+    soft = {"spec": {"taints": [{"key": "x", "effect": "PreferNoSchedule"}]}}
+    assert objects.foreign_taint(soft, []) == ""
+
+
+def test_a_log() -> None:
+    log = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid('gpu1', 0)})\n…\nTest PASSED\nDone\n"
+    assert objects.log_answer(log) == ((uuid("gpu1", 0),), True)
+    assert objects.log_answer("Failed to allocate device vector A") == ((), False)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "hopeless"),
+    [
+        ({}, "", False),
+        ({"phase": "Failed", "message": "Allocate failed", "reason": "Unexpected"}, "Alloc", True),
+        (
+            {
+                "phase": "Failed",
+                "containerStatuses": [
+                    {"state": {"terminated": {"exitCode": 9, "reason": "Error"}}}
+                ],
+            },
+            "exit code 9: Error",
+            True,
+        ),
+        (
+            {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}]},
+            "0/3 nodes",
+            False,
+        ),
+        (
+            {"containerStatuses": [{"state": {"waiting": {"reason": "ImagePullBackOff"}}}]},
+            "ImagePullBackOff",
+            False,
+        ),
+        (
+            {"containerStatuses": [{"state": {"waiting": {"reason": "RunContainerError"}}}]},
+            "RunContainerError",
+            True,
+        ),
+        (
+            {"containerStatuses": [{"state": {"waiting": {"reason": "ContainerCreating"}}}]},
+            "",
+            False,
+        ),
+    ],
+)
+def test_why_a_pod_does_not_run(status: dict[str, Any], text: str, hopeless: bool) -> None:
+    trouble, never = objects.pod_trouble(pod(**status))
+    assert trouble.startswith(text)
+    assert bool(trouble) == bool(text)
+    assert never == hopeless
+
+
+def test_an_exporter_s_page() -> None:
+    (reading,) = gpu_readings(parse_exposition(PAGE), "gpu1")
+    assert (reading.uuid, reading.node, reading.pod) == (uuid("gpu1", 0), "gpu1", "ml/t-0")
+    assert (reading.temperature, reading.power, reading.memory) == (34, 71.423, 80945)
+    assert reading.energy == 5300000
+
+
+def test_dcgm_s_blank_is_no_value() -> None:
+    blank = f"DCGM_FI_DEV_GPU_TEMP{{{LABELS}}} 9223372036854775794"
+    assert gpu_readings(parse_exposition(blank), "gpu1")[0].temperature is None
+
+
+def test_labels_with_escapes() -> None:
+    (sample,) = parse_exposition('m{a="x\\"y,}",b="l\\nm"} 1')
+    assert sample.labels == {"a": 'x"y,}', "b": "l\nm"}
+
+
+def test_text_that_is_no_metrics_page_is_refused() -> None:
+    with pytest.raises(ValueError, match="no exposition line"):
+        list(parse_exposition("<html><body>503</body></html>"))

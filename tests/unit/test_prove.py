@@ -1,0 +1,155 @@
+"""The prover against a cluster that behaves: what it takes, what it leaves, what it waits for."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from gpuboot import prove as prover
+from gpuboot import workload
+from gpuboot.checks.model import verdict
+from gpuboot.cluster import Cluster
+from gpuboot.prove import Proof, prove, seconds, settle_s, simulated
+from gpuboot.settings import Settings, load
+from tests.unit.evidence import SIZES, host, node, of, uuid
+from tests.unit.fake_cluster import FakeCluster
+
+HOSTS = [host(name, count) for name, count in SIZES.items()]
+SETTINGS = load({"monitoring": {"grafana": False}, "verify": {"timeout_s": 10}})
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time that passes only by sleeping."""
+    now = [1000.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    for module in (prover, workload):
+        monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(module.time, "sleep", sleep)
+
+
+def run(
+    cluster: FakeCluster, settings: Settings = SETTINGS, said: list[str] | None = None
+) -> Proof:
+    lines: list[str] = [] if said is None else said
+    return prove(cast(Cluster, cluster), HOSTS, settings, lines.append)
+
+
+def test_six_free_gpus_are_proven_and_nothing_is_left() -> None:
+    cluster, said = FakeCluster(), list[str]()
+    proof = run(cluster, said=said)
+    assert verdict(proof.findings) == "proven"
+    assert (cluster.pods, cluster.placed, cluster.namespace) == ({}, {}, "Terminating")
+    assert "vectorAdd: 6 of 6 pods passed, 0 s" in said
+    assert proof.versions["kubelet"] == "v1.36.3"
+    assert set(proof.evidence.seconds) == {"before", "workload", "metrics", "cleanup"}
+
+
+def test_only_free_gpus_are_taken() -> None:
+    cluster = FakeCluster(holders={("gpu2", 1): "ml/train-0"})
+    proof = run(cluster)
+    assert len(cluster.created) == 5
+    open_ = of(list(proof.findings), "not_covered")
+    assert [(f.link, f.gpu_uuid) for f in open_] == [("workload", uuid("gpu2", 1))]
+    assert "ml/train-0" in open_[0].detail
+    assert verdict(proof.findings) == "not_covered"
+
+
+def test_a_cordoned_node_gets_no_pod() -> None:
+    cluster = FakeCluster(cordoned={"gpu2"})
+    proof = run(cluster)
+    assert {p["spec"]["nodeSelector"]["kubernetes.io/hostname"] for p in cluster.created} == {
+        "gpu1"
+    }
+    assert "cordoned" in of(list(proof.findings), "not_covered", "workload")[0].detail
+
+
+def test_a_failed_computation_is_told_with_its_log() -> None:
+    cluster = FakeCluster(faults={("gpu1", 1): "Failed to launch vectorAdd kernel\nTest FAILED\n"})
+    failed = of(list(run(cluster).findings), "fail")
+    assert [(f.link, f.gpu_uuid) for f in failed] == [("workload", uuid("gpu1", 1))]
+    assert "Test FAILED" in failed[0].detail
+
+
+def test_missing_attribution_fails_after_waiting_with_progress() -> None:
+    cluster, said = FakeCluster(attribute=False), list[str]()
+    failed = of(list(run(cluster, said=said).findings), "fail")
+    assert {f.link for f in failed} == {"attribution"}
+    assert len(failed) == 6
+    assert any("waiting for gpu1 attribution" in line for line in said)
+
+
+def test_names_of_a_pod_that_just_ended_are_waited_for() -> None:
+    cluster, said = FakeCluster(stale={("gpu1", 0): "ml/gone"}, stale_reads=2), list[str]()
+    assert verdict(run(cluster, said=said).findings) == "proven"
+    assert said.count("waiting until GPU series no longer name ml/gone") == 2
+
+
+def test_leftovers_of_a_killed_run_are_removed_first() -> None:
+    cluster = FakeCluster(namespace="Active", pods={"vectoradd-gpu1-0": {}})
+    cluster.placed["vectoradd-gpu1-0"] = ("gpu1", 0)
+    proof = run(cluster)
+    assert verdict(proof.findings) == "proven"
+    assert len(cluster.created) == 6
+
+
+def test_pods_are_removed_when_verification_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster()
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(workload.Workload, "wait", stop)
+    with pytest.raises(KeyboardInterrupt):
+        run(cluster)
+    assert (cluster.pods, cluster.namespace) == ({}, "Terminating")
+
+
+def test_without_monitoring_nothing_asks_prometheus(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = FakeCluster()
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("Prometheus was asked")
+
+    monkeypatch.setattr(cluster, "_prometheus", refuse)
+    proof = run(cluster, load({"monitoring": {"enabled": False}}))
+    assert verdict(proof.findings) == "proven"
+
+
+def test_the_pod_takes_one_gpu_and_no_privilege_and_ends_by_itself() -> None:
+    settings = load({"runtime": {"mode": "runtimeclass"}, "verify": {"timeout_s": 300}})
+    pod = workload.manifest("p", node("gpu1", 2), settings)["spec"]
+    container = pod["containers"][0]
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": 1}}
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert "nvidia-smi -L && /cuda-samples/vectorAdd" in container["command"][2]
+    assert pod["runtimeClassName"] == "nvidia"
+    assert pod["activeDeadlineSeconds"] == 420
+    assert pod["nodeSelector"] == {"kubernetes.io/hostname": "gpu1"}
+    assert "runtimeClassName" not in workload.manifest("p", node("gpu1", 2), SETTINGS)["spec"]
+
+
+def test_a_taint_that_the_pods_do_not_tolerate_keeps_them_away() -> None:
+    plan = workload.plan(("gpu1",), {"gpu1": node("gpu1", 2)}, (), {"gpu1": "team=ml:NoSchedule"})
+    assert plan.skipped == {"gpu1": "the node has the taint team=ml:NoSchedule"}
+    assert plan.total == 0
+
+
+@pytest.mark.parametrize(("text", "value"), [("15s", 15), ("250ms", 0.25), ("2m", 120)])
+def test_durations(text: str, value: float) -> None:
+    assert seconds(text) == value
+
+
+def test_waiting_follows_the_periods_and_never_exceeds_the_timeout() -> None:
+    assert settle_s(load({})) == 90
+    assert settle_s(load({"exporter": {"interval_ms": 60000}})) == 225
+    assert settle_s(SETTINGS) == 10
+
+
+def test_what_says_it_is_simulated_is_quoted() -> None:
+    assert len(simulated(HOSTS)) == 1
+    assert simulated([host(driver_text="NVRM version: NVIDIA UNIX Open Kernel Module")]) == ()
