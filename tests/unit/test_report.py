@@ -1,0 +1,161 @@
+"""The report's four forms, from the same findings."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gpuboot.checks import chain
+from gpuboot.checks.evidence import Evidence, GpuPod
+from gpuboot.prove import simulated
+from gpuboot.report import Report, build, load, new_folder, write
+from gpuboot.report.html import html
+from gpuboot.report.junit import junit
+from gpuboot.report.model import ReportError
+from gpuboot.report.terminal import show
+from gpuboot.settings import load as settings
+from tests.unit.evidence import SIZES, answer, evidence, metrics, trial, uuid
+
+UUIDS = [uuid(name, index) for name, count in SIZES.items() for index in range(count)]
+
+
+def report(seen: Evidence) -> Report:
+    found = chain.judge(seen, settings({"exporter": {"interval_ms": 2000}}))
+    return build(
+        "lab",
+        "2026-11-21T14:00:00Z",
+        21.4,
+        seen.hosts,
+        found,
+        simulated=simulated(seen.hosts),
+        versions={"driver": "595.91.07", "kubelet": "v1.36.3", "nothing": ""},
+        durations={"workload": 6.1, "metrics": 7.25},
+    )
+
+
+def broken() -> Report:
+    """gpu1 has a GPU that computes wrong, with a log to beware of; gpu2 no exporter, one holder."""
+    sound = evidence()
+    bad = trial("gpu1", 1, passed=False, trouble="log: <b>Test FAILED</b> \x1b[31m & more")
+    rest = tuple(t for t in sound.trials if t.uuids != (uuid("gpu1", 1),))[:-1]
+    return report(
+        replace(
+            sound,
+            trials=(*rest, bad),
+            holders=(GpuPod("ml", "train-0", "gpu2", 1),),
+            metrics=metrics(exporters=(answer("gpu1", 2),)),
+        )
+    )
+
+
+def text(found: Report, folder: Path | None = None) -> str:
+    out = StringIO()
+    show(found, folder, Console(file=out, width=200, color_system=None))
+    return out.getvalue()
+
+
+def test_totals_and_verdict() -> None:
+    assert report(evidence()).totals == {"gpus": 6, "proven": 6, "failed": 0, "not_covered": 0}
+    found = broken()
+    assert (found.verdict, found.exit) == ("failed", 1)
+    assert found.totals == {"gpus": 6, "proven": 1, "failed": 5, "not_covered": 0}
+
+
+def test_a_node_s_failure_shows_on_all_its_gpus() -> None:
+    rows = {row.uuid: row for row in broken().gpus}
+    assert {rows[uuid("gpu2", i)].links["exporter"] for i in range(4)} == {"fail"}
+    assert rows[uuid("gpu1", 0)].links["exporter"] == "pass"
+
+
+@pytest.mark.parametrize("make", [lambda: report(evidence()), broken])
+def test_json_round_trip(tmp_path: Path, make: object) -> None:
+    found = make()  # type: ignore[operator]
+    write(found, tmp_path)
+    assert load(tmp_path / "verify.json") == found
+    data = json.loads((tmp_path / "verify.json").read_text())
+    assert (data["verdict"], data["exit"]) == (found.verdict, found.exit)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "no such report"),
+        ("{", "not a report"),
+        ("{}", "not a report"),
+        ('{"schema": 9}', "schema 9"),
+    ],
+)
+def test_what_is_no_report_is_refused(tmp_path: Path, content: str | None, said: str) -> None:
+    if content is not None:
+        (tmp_path / "verify.json").write_text(content)
+    with pytest.raises(ReportError, match=said):
+        load(tmp_path / "verify.json")
+
+
+def test_junit_counts_and_parses_whatever_a_log_holds() -> None:
+    found = broken()
+    root = ET.fromstring(junit(found))
+    cases = root.findall(".//testcase")
+    assert len(cases) == len(found.findings) == int(root.attrib["tests"])
+    assert len(root.findall(".//failure")) == len(found.of("fail")) == int(root.attrib["failures"])
+    assert len(root.findall(".//skipped")) == len(found.of("not_covered"))
+    assert [suite.attrib["name"] for suite in root] == ["gpu1", "gpu2", "cluster"]
+    failure = next(f for f in root.iter("failure") if "Test FAILED" in f.attrib["message"])
+    assert failure.text is not None
+    assert failure.text.startswith("remedy: ")
+
+
+def test_html_has_every_gpu_every_remedy_and_no_other_file() -> None:
+    found = broken()
+    page = html(found)
+    assert all(page.count(item) >= 1 for item in UUIDS)
+    assert "&lt;b&gt;Test FAILED&lt;/b&gt;" in page
+    assert "<b>Test FAILED" not in page
+    assert page.count("<b>Remedy:</b>") == sum(
+        bool(item.remedy) for item in found.findings if item.status != "pass"
+    )
+    assert "SIMULATED by the gpuboot lab" in page
+    assert "595.91.07" in page
+    assert not re.search(r"(src|href)=|https?://|@import|url\(", page)
+
+
+def test_html_of_a_proof() -> None:
+    page = html(report(evidence()))
+    assert "Every GPU is proven" in page
+    assert "What is wrong" not in page
+
+
+def test_terminal_has_a_row_per_gpu_and_says_what_to_do(tmp_path: Path) -> None:
+    shown = text(broken(), tmp_path)
+    assert all(item in shown for item in UUIDS)
+    row = next(line for line in shown.splitlines() if UUIDS[1] in line)
+    assert (row.count("✓"), row.count("✗")) == (8, 1)
+    assert "FAILED  1 of 6 GPUs proven, 5 failed, 0 not covered" in shown
+    assert shown.count("no dcgm-exporter pod runs on this node") == 1
+    assert "remedy: look at the dcgm-exporter pod" in shown
+    assert "SIMULATED" in shown
+    assert str(tmp_path) in shown
+
+
+def test_terminal_of_a_proof() -> None:
+    shown = text(report(evidence()))
+    assert "PROVEN  6 of 6 GPUs proven" in shown
+    assert "remedy" not in shown
+    real = replace(report(evidence()), simulated=())
+    assert "SIMULATED" not in text(real)
+
+
+def test_folders_have_names_of_their_own_and_latest_leads_to_the_newest(tmp_path: Path) -> None:
+    now = datetime(2026, 11, 21, 14, 0, 5, tzinfo=UTC)
+    first, second = (new_folder(tmp_path / "reports", "lab", now) for _ in range(2))
+    assert first.name == "20261121T140005Z-lab"
+    assert second.name == "20261121T140005Z-lab-2"
+    assert (tmp_path / "reports" / "latest").resolve() == second.resolve()
