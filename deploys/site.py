@@ -4,8 +4,31 @@ Every run brings the cluster to the state that settings and version lock describ
 makes it, later runs change what differs, and an upgrade is a run with a newer lock.
 """
 
-from deploys.context import begin
-from deploys.preflight import preflight
+from pyinfra.context import state
 
-begin()
+from deploys.base import base
+from deploys.context import begin
+from deploys.dcgm_exporter import dcgm_exporter
+from deploys.drivers import drivers
+from deploys.gpu_operator import gpu_operator
+from deploys.helm import helm
+from deploys.kubernetes import kubernetes
+from deploys.monitoring import monitoring
+from deploys.preflight import preflight
+from deploys.run_report import watch
+from deploys.runtime import runtime
+from deploys.verify import verify
+
+settings, _, _ = begin()
+watch(state, settings)
+
 preflight()
+base()
+drivers()
+runtime()
+kubernetes()
+helm()
+monitoring()
+gpu_operator()
+dcgm_exporter()
+verify()
