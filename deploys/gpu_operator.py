@@ -8,10 +8,9 @@ from deploys.context import Context, current
 from deploys.dcgm_exporter import NAMESPACE, RELEASE
 from deploys.helm import deploy_chart
 from deploys.operations import helm, kubectl
-from gpuboot.charts import expected_gpus, operator_values
+from gpuboot.charts import expected_gpus, operands, operator_values
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
-_OPERANDS = ("nvidia-device-plugin-daemonset", "gpu-feature-discovery", "nvidia-operator-validator")
 
 
 @deploy("GPU Operator")
@@ -32,14 +31,11 @@ def gpu_operator() -> None:
 def _wait(context: Context) -> None:
     settings = context.settings
     nodes = sum(bool(node.gpus) for node in context.nodes)
-    names = list(_OPERANDS)
-    if settings.exporter.kind == "operator":
-        names.append("nvidia-dcgm-exporter")
     kubectl.gpus_ready(
         name=f"Wait until {nodes} GPU nodes offer their GPUs",
         namespace=settings.gpu_operator.namespace,
-        operands=dict.fromkeys(["gpu-operator"] + (names if nodes else []), 0)
-        | dict.fromkeys(names if nodes else [], nodes),
+        operands=operands(settings, context.lock, nodes),
         gpus=expected_gpus(context.nodes, settings),
+        policy=bool(nodes),
         timeout_s=settings.gpu_operator.timeout_s,
     )

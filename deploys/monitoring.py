@@ -7,7 +7,7 @@ from pyinfra.api.deploy import deploy
 from deploys.context import current
 from deploys.helm import deploy_chart
 from deploys.operations import kubectl
-from gpuboot.charts import GRAFANA_SECRET, fullname, monitoring_values
+from gpuboot.charts import GRAFANA_SECRET, monitoring_values, monitoring_workloads
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # node-exporter: host network
 
@@ -34,10 +34,9 @@ def monitoring() -> None:
         settings.namespace,
         monitoring_values(context.settings),
     )
-    full = fullname(settings.release)
     kubectl.workloads_ready(
         name="Wait until it runs",
         namespace=settings.namespace,
-        required=[f"{full}-operator", f"prometheus-{full}-prometheus"],
+        required=monitoring_workloads(context.settings),
         timeout_s=settings.timeout_s,
     )

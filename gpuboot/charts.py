@@ -6,19 +6,16 @@ dcgm-exporter 4.8.4; tests check every key against the charts' own lists.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from gpuboot.nodes import Node
 from gpuboot.settings import Exporter, Settings
 from gpuboot.telemetry import collectors_csv
+from gpuboot.values import Values, merge
 from gpuboot.versions import Lock
-
-Values = dict[str, Any]
 
 GRAFANA_SECRET = "gpuboot-grafana-admin"
 COLLECTORS_MAP = "gpuboot-dcgm-metrics"
@@ -260,34 +257,32 @@ def expected_gpus(nodes: tuple[Node, ...], settings: Settings) -> dict[str, int]
     return {node.name: node.gpus * slices for node in nodes if node.gpus}
 
 
-def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
-    """`over` laid on `base`, maps key by key; a list or a scalar replaces what was there."""
-    merged = dict(base)
-    for key, value in over.items():
-        old = merged.get(key)
-        both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
-    return merged
-
-
-def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Dotted paths whose values differ, sorted; paths only, since values may be secret."""
-    found = []
-    for key in sorted({*old, *new}):
-        path = f"{prefix}{key}"
-        before, after = old.get(key), new.get(key)
-        if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += changed_keys(before, after, f"{path}.")
-        elif key not in old or key not in new or _json(before) != _json(after):
-            found.append(path)
-    return found
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, sort_keys=True)
-
-
 def fullname(release: str) -> str:
     """How kube-prometheus-stack names its objects (its template `fullname`)."""
     chart = "kube-prometheus-stack"
     return (release if chart in release else f"{release}-{chart}")[:26].rstrip("-")
+
+
+def monitoring_workloads(settings: Settings) -> list[str]:
+    """What the Prometheus operator makes or is, and must be there before monitoring runs."""
+    full = fullname(settings.monitoring.release)
+    names = [f"{full}-operator", f"prometheus-{full}-prometheus"]
+    if monitoring_values(settings).get("alertmanager", {}).get("enabled", True):
+        names.append(f"alertmanager-{full}-alertmanager")
+    return names
+
+
+def operands(settings: Settings, lock: Lock, nodes: int) -> dict[str, int]:
+    """The GPU Operator's own Deployment and the DaemonSets it makes, with their numbers of nodes.
+
+    + nodes: how many nodes have GPUs
+    """
+    values = operator_values(settings, lock)
+    made = {
+        "nvidia-operator-validator": True,
+        "nvidia-device-plugin-daemonset": values.get("devicePlugin", {}).get("enabled", True),
+        "gpu-feature-discovery": values.get("gfd", {}).get("enabled", True),
+        "nvidia-dcgm-exporter": values["dcgmExporter"]["enabled"],
+    }
+    wanted = [name for name, enabled in made.items() if enabled and nodes]
+    return {"gpu-operator": 1} | dict.fromkeys(wanted, nodes)

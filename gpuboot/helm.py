@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpuboot.charts import changed_keys
 from gpuboot.kubernetes import decode
+from gpuboot.values import changed_keys
 
 Action = Literal["none", "install", "upgrade", "unlock"]
 

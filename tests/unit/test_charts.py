@@ -10,6 +10,7 @@ from gpuboot import charts
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings, load
 from gpuboot.telemetry import parse_collectors
+from gpuboot.values import changed_keys
 from gpuboot.versions import lock
 from lab.charts.schema import json_schema
 
@@ -154,8 +155,8 @@ def test_repositories() -> None:
 def test_changed_keys_name_paths_without_values() -> None:
     old = {"a": {"b": 1, "c": [1]}, "gone": "secret"}
     new = {"a": {"b": 2, "c": [1]}, "new": {"x": 1}}
-    assert charts.changed_keys(old, new) == ["a.b", "gone", "new"]
-    assert charts.changed_keys(new, dict(new)) == []
+    assert changed_keys(old, new) == ["a.b", "gone", "new"]
+    assert changed_keys(new, dict(new)) == []
 
 
 @pytest.mark.parametrize(
@@ -167,3 +168,21 @@ def test_changed_keys_name_paths_without_values() -> None:
 )
 def test_names_of_the_stacks_objects(release: str, name: str) -> None:
     assert charts.fullname(release) == name
+
+
+def test_what_must_run_follows_the_values() -> None:
+    settings = load(
+        {"exporter": {"kind": "chart"}, "gpu_operator": {"values": {"gfd": {"enabled": False}}}}
+    )
+    assert charts.operands(settings, lock(settings), 2) == {
+        "gpu-operator": 1,
+        "nvidia-operator-validator": 2,
+        "nvidia-device-plugin-daemonset": 2,
+    }
+    assert charts.operands(settings, lock(settings), 0) == {"gpu-operator": 1}
+    assert len(charts.monitoring_workloads(Settings())) == 3
+    quiet = load({"monitoring": {"values": {"alertmanager": {"enabled": False}}}})
+    assert charts.monitoring_workloads(quiet) == [
+        "kube-prometheus-stack-operator",
+        "prometheus-kube-prometheus-stack-prometheus",
+    ]

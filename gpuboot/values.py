@@ -1,0 +1,36 @@
+"""Chart values as nested maps: laying one over another, and telling where two differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+Values = dict[str, Any]
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
+    """`over` laid on `base`, maps key by key; a list or a scalar replaces what was there."""
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        both = isinstance(old, Mapping) and isinstance(value, Mapping)
+        merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
+    return merged
+
+
+def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Dotted paths whose values differ, sorted; paths only, since values may be secret."""
+    found = []
+    for key in sorted({*old, *new}):
+        path = f"{prefix}{key}"
+        before, after = old.get(key), new.get(key)
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            found += changed_keys(before, after, f"{path}.")
+        elif key not in old or key not in new or _json(before) != _json(after):
+            found.append(path)
+    return found
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
