@@ -42,7 +42,8 @@ class NodeState:
 
     + default_address: source address of the default route, else the first address
     + container: what container the machine is ("" for a real or virtual machine)
-    + headers: kernel headers of the running kernel: installed, available (from apt) or missing
+    + headers: kernel headers of the running kernel: installed, available (from apt), missing, or
+      unknown while apt has read no index
     + abilities: kernel features that are built in, loaded or there as a module
     + driver_loaded: version of the NVIDIA driver in the kernel; "" for none
     + driver_open: the loaded driver is made of the open kernel modules

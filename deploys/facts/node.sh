@@ -29,6 +29,8 @@ if [ -e "/lib/modules/$kernel/build/Makefile" ]; then
 elif dpkg-query -W -f '${db:Status-Status}' "linux-headers-$kernel" 2>/dev/null | grep -qx installed
 then
   put headers installed
+elif ! ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1; then
+  put headers unknown # apt has read no index yet
 elif has apt-cache && apt-cache show "linux-headers-$kernel" 2>/dev/null | grep -q '^Package:'; then
   put headers available
 fi
