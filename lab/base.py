@@ -11,14 +11,13 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from lab.debs import write_atomically
+from lab.progress import Progress
 from lab.state import LabError, cache_dir
 from lab.store import digest, stored
-
-Progress = Callable[[str], None]
 
 SUITE = "bookworm"
 ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
@@ -61,23 +60,14 @@ def _bootstrap(root: Path, progress: Progress) -> None:
 def _debootstrap(root: Path, progress: Progress) -> None:
     started = time.monotonic()
     progress(f"base system: debootstrap {SUITE} (1-3 minutes)")
-    command = ["debootstrap", "--variant=minbase", f"--include={INCLUDE}"]
-    command += [f"--keyring={ARCHIVE_KEYRING}", SUITE, str(root), debian_mirrors()[0]]
-    try:
-        run(command, log=cache_dir() / "debootstrap.log")
-    finally:
-        _unmount_below(root)
+    # What it mounts in the target goes with its mount namespace, even when it is killed.
+    command = ["unshare", "--mount", "--propagation", "private", "debootstrap"]
+    command += ["--variant=minbase", f"--include={INCLUDE}", f"--keyring={ARCHIVE_KEYRING}"]
+    run([*command, SUITE, str(root), debian_mirrors()[0]], log=cache_dir() / "debootstrap.log")
     for name in ("var/cache/apt/archives", "var/lib/apt/lists"):
         shutil.rmtree(root / name)
         (root / name / "partial").mkdir(parents=True)
     progress(f"base system: made in {time.monotonic() - started:.0f} s")
-
-
-def _unmount_below(root: Path) -> None:
-    # debootstrap leaves /proc mounted in the target when it is interrupted
-    mounts = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines()]
-    for mount in reversed([m for m in mounts if m.startswith(f"{root}/")]):
-        run(["umount", mount])
 
 
 def _customise(root: Path) -> None:
@@ -118,18 +108,6 @@ def mirrored_debs(base: Path, names: Iterable[str], progress: Progress) -> list[
     key = digest(SUITE, " ".join(wanted), status)
     folder = stored(f"debian-{key}", lambda part: _download(part, base, wanted, progress))
     return sorted(folder.glob("*.deb"))
-
-
-def fetch_deb(name: str, progress: Progress) -> Path:
-    """The newest archive of one Debian package, without what it depends on."""
-
-    def make(part: Path) -> None:
-        options = apt_options(part / "apt", part / "status", progress)
-        run(["apt-get", *options, "download", name], cwd=part)
-        shutil.rmtree(part / "apt")
-
-    folder = stored(f"debian-{name}-{digest(SUITE, name)}", make)
-    return next(folder.glob("*.deb"))
 
 
 def _download(part: Path, base: Path, names: list[str], progress: Progress) -> None:

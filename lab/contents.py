@@ -13,14 +13,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab import packages
-from lab.base import MIRRORED, SUITE, Progress, digest, fetch_deb, mirrored_debs, run, stored
+from lab.base import MIRRORED, SUITE, mirrored_debs, run
+from lab.charts import assemble
 from lab.debs import Deb, build_deb, build_repo
+from lab.golang import module_dir
+from lab.gpusim import builds as gpusim
 from lab.gpusim.packages import cuda_keyring, driver_debs
 from lab.keys import SigningKey
+from lab.progress import Progress
 from lab.state import MIRROR_URL, cache_dir
+from lab.store import digest, stored
 
 HERE = Path(__file__).parent
 Builds = Mapping[str, Path]
+TOOLKIT_MODULE = "github.com/NVIDIA/nvidia-container-toolkit"
 
 
 @dataclass(frozen=True)
@@ -91,37 +97,21 @@ def parts(base: Path, builds: Builds, progress: Progress) -> list[Part]:
     """Everything the mirror serves; made as needed. `base`: the machines' base system."""
     debian = [*mirrored_debs(base, MIRRORED, progress), *_built(packages.kernel_headers())]
     found = [_apt("debian", debian, progress)]
-    for name, debs in _vendor_debs(builds, progress).items():
+    for name, debs in _vendor_debs(builds).items():
         found.append(_apt(name, _built(debs), progress))
     found += [_helm(builds), *_charts(progress), _images(builds, progress)]
     return found
 
 
-def source_key(*names: str) -> bytes:
-    """A digest of source files or folders of the lab."""
-    value = hashlib.sha256()
-    for name in names:
-        path = HERE / name
-        files = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
-        for file in (file for file in files if "__pycache__" not in file.parts):
-            value.update(file.relative_to(HERE).as_posix().encode() + b"\0" + file.read_bytes())
-    return value.digest()
-
-
-def _vendor_debs(builds: Builds, progress: Progress) -> dict[str, list[Deb]]:
-    from lab.charts.assemble import module_dir
-    from lab.gpusim.builds import DRIVER_VERSIONS
-
-    runc_deb = fetch_deb("runc", progress)
-    unpacked = stored(f"runc-{digest(runc_deb.name)}", lambda part: packages.unpack(runc_deb, part))
-    module = module_dir(
-        f"github.com/NVIDIA/nvidia-container-toolkit@v{packages.TOOLKIT.split('-')[0]}"
-    )
+def _vendor_debs(builds: Builds) -> dict[str, list[Deb]]:
+    module = module_dir(TOOLKIT_MODULE, f"v{packages.TOOLKIT.split('-')[0]}")
     cuda = REPOSITORIES["cuda"]
     keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}")
-    drivers = [deb for version in DRIVER_VERSIONS for deb in driver_debs(version, builds)]
+    made = stored(f"gpusim-{digest(HERE / 'gpusim')}", gpusim.build)
+    bins = {path.name: path for path in made.iterdir()}
+    drivers = [deb for version in gpusim.DRIVER_VERSIONS for deb in driver_debs(version, bins)]
     return {
-        "docker": [packages.containerd(builds, unpacked / "usr/sbin/runc")],
+        "docker": [packages.containerd(builds)],
         "kubernetes": packages.kubernetes(builds),
         "toolkit": packages.toolkit(builds, module),
         "cuda": [keyring, *drivers],
@@ -140,7 +130,7 @@ def _built_one(deb: Deb) -> Path:
     ]
     about = repr((deb.filename, deb.version, sorted(deb.scripts.items()), deb.modes, deb.depends))
     more = repr((deb.description, deb.provides, deb.conflicts, deb.recommends, deb.conffiles))
-    key = digest(about, more, "\n".join(contents), source_key("debs.py"))
+    key = digest(about, more, "\n".join(contents), HERE / "debs.py")
     folder = stored(f"deb-{deb.name}-{key}", lambda part: _build_into(deb, part))
     return folder / deb.filename
 
@@ -174,7 +164,7 @@ def _apt(name: str, debs: list[Path], progress: Progress) -> Part:
             origin=repository.origin,
         )
 
-    stamp = digest(repr(repository), made_from, public, source_key("debs.py"))
+    stamp = digest(repr(repository), made_from, public, HERE / "debs.py")
     return Part(stored(f"apt-{name}-{stamp}", make), repository.path)
 
 
@@ -195,7 +185,7 @@ def _helm(builds: Builds) -> Part:
         for suffix, text in ((".sha256", checksum), (".sha256sum", f"{checksum}  {tarball.name}")):
             (part / f"{tarball.name}{suffix}").write_text(f"{text}\n")
 
-    return Part(stored(f"helm-{digest(str(helm), source_key('contents.py'))}", make), "helm")
+    return Part(stored(f"helm-{digest(str(helm), Path(__file__))}", make), "helm")
 
 
 def helm_version(helm: Path) -> str:
@@ -204,9 +194,7 @@ def helm_version(helm: Path) -> str:
 
 
 def _charts(progress: Progress) -> Iterator[Part]:
-    from lab.charts import assemble
-
-    source = source_key("charts")
+    key = digest(HERE / "charts")
     for chart, repository in CHARTS.items():
 
         def make(part: Path, chart: str = chart) -> None:
@@ -214,7 +202,8 @@ def _charts(progress: Progress) -> Iterator[Part]:
             archive = assemble.package(chart, part)
             _index(part, chart, archive)
 
-        yield Part(stored(f"chart-{chart}-{digest(source)}", make), f"charts/{repository}")
+        folder = stored(f"chart-{chart}-{key}", make)
+        yield Part(folder, f"charts/{repository}")
 
 
 def _index(folder: Path, chart: str, archive: Path) -> None:

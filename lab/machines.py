@@ -19,8 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lab import processes
-from lab.base import NSPAWN_DIR, SUITE, USERS, Progress, run
+from lab.base import NSPAWN_DIR, SUITE, USERS, run
 from lab.gpusim.silicon import install_silicon
+from lab.progress import Progress
 from lab.state import MIRROR_NAME, MIRROR_URL, Lab, LabError, Machine
 
 SSH_WAIT_S = 90
@@ -225,7 +226,7 @@ def wait_for_ssh(lab: Lab, machine: Machine, progress: Progress) -> None:
     while time.monotonic() - started < SSH_WAIT_S:
         if not is_running(lab, machine):
             break
-        if _answers(machine.address):
+        if answers(machine.address):
             progress(f"{machine.name}: answers after {time.monotonic() - started:.1f} s")
             return
         time.sleep(0.2)
@@ -234,7 +235,8 @@ def wait_for_ssh(lab: Lab, machine: Machine, progress: Progress) -> None:
     raise LabError(f"{machine.name} does not answer on SSH; end of {console}:\n{tail}")
 
 
-def _answers(address: str) -> bool:
+def answers(address: str) -> bool:
+    """Whether an SSH server answers at the address."""
     try:
         with socket.create_connection((address, 22), timeout=2) as connection:
             return connection.recv(4) == b"SSH-"

@@ -10,19 +10,20 @@ from pathlib import Path
 
 from lab import packages, processes
 from lab.base import run
-from lab.contents import CHARTS, REPOSITORIES, Part, source_key
-from lab.debs import write_atomically
-from lab.keys import Authority
-from lab.state import MIRROR_NAME, Lab, cache_dir
+from lab.contents import CHARTS, REPOSITORIES, Part
+from lab.debs import sign_release, write_atomically
+from lab.keys import Authority, SigningKey
+from lab.state import MIRROR_NAME, Lab, LabError, cache_dir
+from lab.store import digest
 
 WEBSERVER = Path(__file__).parent / "webserver.py"
 
 
 def install(lab: Lab, found: list[Part]) -> None:
     """Lay the parts out as the lab's docroot, unless it has just these."""
-    stamp = lab.folder / "mirror.parts"
-    wanted = "\n".join(f"{part.source} {part.target}" for part in found)
-    wanted += f"\n{source_key('mirror.py').hex()}\n"
+    stamp = _stamp(lab)
+    laid_out = digest(Path(__file__))
+    wanted = json.dumps([laid_out, *((str(part.source), part.target) for part in found)])
     if lab.docroot.exists() and stamp.exists() and stamp.read_text() == wanted:
         return
     stamp.unlink(missing_ok=True)
@@ -45,6 +46,52 @@ def install(lab: Lab, found: list[Part]) -> None:
     else:
         fresh.rename(lab.docroot)
     stamp.write_text(wanted)
+
+
+def restore(lab: Lab) -> None:
+    """Lay the docroot out anew from the parts it was made of: whatever was broken is whole again.
+
+    Raises `LabError` when the lab has no docroot yet.
+    """
+    try:
+        listed = json.loads(_stamp(lab).read_text())
+    except FileNotFoundError:
+        raise LabError(f"lab {lab.name} has no mirror yet; scripts/lab makes it") from None
+    found = [Part(Path(source), target) for source, target in listed[1:]]
+    shutil.rmtree(lab.docroot, ignore_errors=True)
+    install(lab, found)
+
+
+def corrupt(lab: Lab, what: str) -> Path:
+    """Flip one byte of a served file, and return its path.
+
+    `what` is a path below the docroot; of a folder, its largest file is meant.
+    """
+    path = lab.docroot / what.strip("/")
+    if path.is_dir():
+        files = [file for file in path.rglob("*") if file.is_file()]
+        path = max(files, key=lambda file: file.stat().st_size, default=path)
+    if not path.is_file():
+        raise LabError(f"the mirror has no {what!r}")
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    write_atomically(path, bytes(content))  # replaces the hard link, not what the store holds
+    return path
+
+
+def missign(lab: Lab, name: str) -> None:
+    """Sign the apt repository `name` with a key that nobody trusts."""
+    if name not in REPOSITORIES:
+        raise LabError(f"there is no repository {name!r}; there are: {', '.join(REPOSITORIES)}")
+    repository = REPOSITORIES[name]
+    intruder = SigningKey.ensure(cache_dir() / "keys" / "intruder", "intruder <no@gpuboot.invalid>")
+    folder = lab.docroot / repository.path
+    folder = folder if repository.flat else folder / "dists" / repository.suite
+    sign_release(folder, (folder / "Release").read_text(), intruder)
+
+
+def _stamp(lab: Lab) -> Path:
+    return lab.folder / "mirror.parts"
 
 
 def _link_tree(source: Path, target: Path) -> None:

@@ -8,7 +8,6 @@ NVIDIA/nvidia-container-toolkit (packaging/debian, deployments).
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,12 +50,11 @@ fi
     }
 
 
-def containerd(builds: Mapping[str, Path], runc: Path) -> Deb:
-    """containerd.io as in Docker's repository; `runc` is the runtime's program."""
-    programs = ("containerd", "containerd-shim-runc-v2", "ctr")
+def containerd(builds: Mapping[str, Path]) -> Deb:
+    """containerd.io as in Docker's repository, which brings runc along."""
+    programs = ("containerd", "containerd-shim-runc-v2", "ctr", "runc")
     files: Files = {f"/usr/bin/{name}": builds[name] for name in programs}
     files |= {
-        "/usr/bin/runc": runc,
         "/etc/containerd/config.toml": PACKAGING / "containerd.toml",
         f"{UNITS}/containerd.service": PACKAGING / "containerd.service",
     }
@@ -66,7 +64,7 @@ def containerd(builds: Mapping[str, Path], runc: Path) -> Deb:
         depends="libc6 (>= 2.34), libseccomp2 (>= 2.5.0)",
         description="An open and reliable container runtime",
         files=files,
-        modes={f"/usr/bin/{name}": 0o755 for name in (*programs, "runc")},
+        modes={f"/usr/bin/{name}": 0o755 for name in programs},
         scripts=_unit_scripts("containerd.service"),
         conffiles=("/etc/containerd/config.toml",),
         provides="containerd, runc",
@@ -233,8 +231,3 @@ def kernel_headers() -> list[Deb]:
         section="kernel",
     )
     return [exact, meta]
-
-
-def unpack(deb: Path, out: Path) -> None:
-    """Unpack a Debian archive's files into the folder `out`."""
-    subprocess.run(["dpkg-deb", "-x", str(deb), str(out)], check=True)

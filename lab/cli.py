@@ -1,0 +1,242 @@
+"""The `scripts/lab` command."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lab import machines, mirror, preflight, state
+from lab.progress import Progress
+from lab.state import Lab, LabError
+
+ROOT = Path(__file__).parents[1]
+_PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+_ADMIN = "/etc/kubernetes/admin.conf"
+
+app = typer.Typer(
+    add_completion=False,
+    help="A small data centre on this host, for gpuboot. Without a command: up.",
+)
+breakage = typer.Typer(help="Break and mend the lab's mirror.")
+app.add_typer(breakage, name="mirror")
+
+Name = Annotated[str, typer.Option("--name", envvar="GPUBOOT_LAB", help="The lab's name.")]
+
+
+def _progress() -> Progress:
+    started = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"[{time.monotonic() - started:6.1f} s] {line}", file=sys.stderr, flush=True)
+
+    return say
+
+
+@app.command()
+def up(
+    name: Annotated[
+        str, typer.Option("--name", help="The lab's name; default: lab, or single.")
+    ] = "",
+    gpus: Annotated[
+        str, typer.Option(help="Simulated GPUs of each worker; default: 2,4 (--single: 2).")
+    ] = "",
+    single: Annotated[
+        bool, typer.Option("--single", help="One machine that is control plane and worker.")
+    ] = False,
+    deploy: Annotated[bool, typer.Option(help="Deploy gpuboot to the machines.")] = True,
+) -> None:
+    """Bring the lab up and deploy gpuboot to it; the exit code is the deployment's."""
+    from lab.up import up as bring_up
+
+    say = _progress()
+    counts = _counts(gpus or ("2" if single else "2,4"))
+    try:
+        lab = bring_up(name or ("single" if single else "lab"), counts, single, say)
+    except KeyboardInterrupt:
+        print("lab: interrupted; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(130) from None
+    again = "" if lab.name == "lab" else f"GPUBOOT_LAB={lab.name} "
+    command = ["pyinfra", "inventories/lab.py", "deploys/site.py", "-y"]
+    say(f"deploy: {again}{' '.join(command)}")
+    if not deploy:
+        return
+    pyinfra = Path(sys.executable).with_name("pyinfra")
+    environment = {**os.environ, "GPUBOOT_LAB": lab.name}
+    done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
+    say(f"deploy: exit code {done.returncode}")
+    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise LabError(f"--gpus wants numbers with commas between them, not {text!r}") from None
+
+
+@app.command()
+def check() -> None:
+    """Say whether a lab can run on this host; change nothing."""
+    preflight.require()
+    print("a lab can run on this host")
+
+
+@app.command("list")
+def list_labs() -> None:
+    """The labs on this host."""
+    for lab in state.labs():
+        names = ", ".join(f"{m.name} ({m.gpus} GPUs)" for m in lab.machines)
+        print(f"{lab.name:12} {lab.subnet:16} {names}")
+
+
+@app.command()
+def status(name: Name = "lab") -> None:
+    """Machines of the lab, and whether they answer; exit code 1 when one does not."""
+    from lab.up import condition
+
+    lab = state.load(name)
+    found = {machine: condition(lab, machine) for machine in lab.machines}
+    for machine, is_now in found.items():
+        about = f"{machine.role}, {machine.gpus} simulated GPUs"
+        print(f"{machine.name:8} {machine.address:14} {is_now:8} {about}")
+    serving = mirror.is_running(lab)
+    print(f"{'mirror':8} {lab.host_address:14} {'up' if serving else 'off':8} {state.MIRROR_URL}")
+    if "stale" in found.values():
+        print(f"machines of a boot that is over: scripts/lab --name {lab.name} starts them again")
+    if not serving or set(found.values()) != {"up"}:
+        raise typer.Exit(1)
+
+
+@app.command(context_settings=_PASS_ON)
+def ssh(
+    context: typer.Context,
+    machine: str,
+    name: Name = "lab",
+    user: Annotated[str, typer.Option(help="Log in as root, admin or nosudo.")] = "root",
+) -> None:
+    """Log in to a machine, or run a command there."""
+    lab = state.load(name)
+    command = machines.ssh_command(lab, lab.get(machine), user)
+    _become([*command, *context.args])
+
+
+@app.command(context_settings=_PASS_ON)
+def kubectl(context: typer.Context, name: Name = "lab") -> None:
+    """Run kubectl on the lab's first control-plane machine."""
+    lab = state.load(name)
+    remote = shlex.join(["env", f"KUBECONFIG={_ADMIN}", "kubectl", *context.args])
+    _become([*machines.ssh_command(lab, lab.leader), remote])
+
+
+@app.command(context_settings=_PASS_ON)
+def fault(context: typer.Context, machine: str, name: Name = "lab") -> None:
+    """Change what a simulated GPU says: set GPU KEY VALUE, clear, or show."""
+    lab = state.load(name)
+    remote = shlex.join(["gpu-sim", *context.args])
+    _become([*machines.ssh_command(lab, lab.get(machine)), remote])
+
+
+def _become(command: list[str]) -> None:
+    sys.stdout.flush()
+    os.execvp(command[0], command)
+
+
+@app.command()
+def power(
+    machine: str,
+    switch: Annotated[str, typer.Argument(metavar="on|off", help="off cuts the power.")],
+    name: Name = "lab",
+) -> None:
+    """Switch a machine off, as a power cut would, or on again."""
+    lab = state.load(name)
+    if switch == "off":
+        machines.power_off(lab, lab.get(machine))
+    elif switch == "on":
+        machines.power_on(lab, lab.get(machine))
+        machines.wait_for_ssh(lab, lab.get(machine), _progress())
+    else:
+        raise LabError(f"power is on or off, not {switch!r}")
+
+
+@app.command()
+def down(
+    name: Annotated[str, typer.Option("--name", envvar="GPUBOOT_LAB")] = "lab",
+) -> None:
+    """Remove the lab: machines, network, mirror. What was built stays in the cache."""
+    from lab.up import down as take_down
+
+    if name not in {lab.name for lab in state.labs()}:
+        print(f"there is no lab {name!r}: nothing to remove", file=sys.stderr)
+        return
+    take_down(state.load(name), _progress())
+
+
+@app.command()
+def clean() -> None:
+    """Remove every lab, and all that was built and downloaded."""
+    from lab.up import clean as remove_all
+
+    remove_all(_progress())
+
+
+def _made(name: str) -> Lab:
+    lab = state.load(name)
+    if not lab.docroot.exists():
+        raise LabError(f"lab {name} has no mirror yet: scripts/lab --name {name} makes it")
+    return lab
+
+
+@breakage.callback(invoke_without_command=True)
+def of_lab(context: typer.Context, name: Name = "lab") -> None:
+    context.obj = name
+    if context.invoked_subcommand is None:
+        print(_made(name).docroot)
+
+
+@breakage.command("start")
+def start(context: typer.Context) -> None:
+    """Start the web server."""
+    mirror.start(_made(context.obj))
+
+
+@breakage.command("stop")
+def stop(context: typer.Context) -> None:
+    """Stop the web server."""
+    mirror.stop(_made(context.obj))
+
+
+@breakage.command("corrupt")
+def corrupt(context: typer.Context, path: str) -> None:
+    """Flip one byte of a served file (PATH below the docroot; of a folder, its largest file)."""
+    print(f"corrupted {mirror.corrupt(_made(context.obj), path)}")
+
+
+@breakage.command("missign")
+def missign(context: typer.Context, repository: str) -> None:
+    """Sign an apt repository (cuda, docker, kubernetes, toolkit, debian) with a wrong key."""
+    mirror.missign(_made(context.obj), repository)
+
+
+@breakage.command("restore")
+def restore(context: typer.Context) -> None:
+    """Undo corrupt and missign."""
+    mirror.restore(_made(context.obj))
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command; what goes wrong is one message on stderr, exit code 1."""
+    if not arguments or (arguments[0].startswith("-") and arguments[0] != "--help"):
+        arguments = ["up", *arguments]
+    try:
+        app(arguments, prog_name="scripts/lab")
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    return 0

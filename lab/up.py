@@ -1,0 +1,92 @@
+"""Brings a lab up and down, in the order that leaves a re-run the least to do."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from lab import contents, machines, mirror, network, preflight, processes, state
+from lab.base import base_root
+from lab.builds import build_all
+from lab.progress import Progress, duration
+from lab.state import Lab, Machine
+
+
+def up(name: str, gpus: tuple[int, ...], single: bool, progress: Progress) -> Lab:
+    """Make everything the lab `name` consists of, as far as it is not there, and start it.
+
+    Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
+    """
+    started = time.monotonic()
+    preflight.require()
+    lab = state.ensure(name, gpus, single)
+    with state.lock(f"lab-{name}", wait=False):
+        mirror.trust(lab)
+        machines.ensure_ssh_key(lab)
+        base = base_root(progress)
+        with ThreadPoolExecutor(max_workers=1) as pool:
+            booted = pool.submit(_machines, lab, base, progress)
+            # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
+            builds = build_all(progress)
+            booted.result()
+        mirror.install(lab, contents.parts(base, builds, progress))
+        preflight.note_complete()
+        mirror.start(lab)
+    progress(f"lab {name} is up after {duration(time.monotonic() - started)}")
+    return lab
+
+
+def _machines(lab: Lab, base: Path, progress: Progress) -> None:
+    key = contents.REPOSITORIES["debian"].key().public()
+    if not network.is_up(lab):
+        # After a reboot of the host, or when the bridge was taken away: none has a network.
+        for machine in lab.machines:
+            machines.power_off(lab, machine)
+    network.up(lab)
+
+    def bring(machine: Machine) -> None:
+        if not lab.root(machine).exists():
+            progress(f"{machine.name}: making it ({machine.gpus} simulated GPUs)")
+        machines.create(lab, machine, base, key)
+        if not machines.is_running(lab, machine):
+            progress(f"{machine.name}: booting")
+            machines.power_on(lab, machine)
+
+    machines.for_each(lab, bring)
+    machines.write_known_hosts(lab)
+    machines.for_each(lab, lambda machine: machines.wait_for_ssh(lab, machine, progress))
+
+
+def down(lab: Lab, progress: Progress) -> None:
+    """Stop the lab and remove all of it: machines, network, mirror, state."""
+    with state.lock(f"lab-{lab.name}", wait=False):
+        for machine in lab.machines:
+            progress(f"{machine.name}: off")
+            machines.power_off(lab, machine)
+        mirror.stop(lab)
+        network.down(lab)
+        state.forget(lab)
+    progress(f"lab {lab.name} is gone")
+
+
+def clean(progress: Progress) -> None:
+    """Take every lab down, and remove all that was built, downloaded or remembered."""
+    for lab in state.labs():
+        down(lab, progress)
+    network.restore_sysctls()
+    for folder in (state.state_dir(), state.cache_dir()):
+        if folder.exists():
+            progress(f"removing {folder}")
+            shutil.rmtree(folder)
+
+
+def condition(lab: Lab, machine: Machine) -> str:
+    """`up`, `booting`, `off`, or `stale`: it was up, but not since the host's last boot."""
+    folder, unit = lab.machine_dir(machine), lab.unit(machine.name)
+    if processes.is_running(unit, folder):
+        return "up" if machines.answers(machine.address) else "booting"
+    if (folder / "supervisor.pid").exists() or not network.is_up(lab):
+        return "stale"
+    return "off"
