@@ -76,9 +76,9 @@ def workload(host: Host, seen: Evidence, slices: int) -> list[Finding]:
     owners = Counter(trial.uuids[0] for trial in good)
     for trial in good:
         findings.append(_judge_trial(trial, host, owners, slices, scribe))
-    covered = set(owners)
+    told = {uuid for trial in trials for uuid in trial.uuids}
     return findings + [
-        _not_run(host, seen, slices, scribe, uuid) for uuid in sorted(host.uuids - covered)
+        _not_run(host, seen, slices, scribe, uuid) for uuid in sorted(host.uuids - told)
     ]
 
 

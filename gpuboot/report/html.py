@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+import re
 
-from gpuboot.checks.model import CLUSTER_LINKS, GPU_LINKS
-from gpuboot.report.model import Report
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from gpuboot.checks.model import CLUSTER_LINKS, GPU_LINKS, Status
+from gpuboot.report.model import Report, group
 from gpuboot.templates import TEMPLATES
 
 MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
+TROUBLES: tuple[Status, ...] = ("fail", "unknown", "not_covered")
 WORDS = {"pass": "pass", "fail": "fail", "not_covered": "not covered", "unknown": "unknown"}
 HEADLINES = {
     "proven": "Every GPU is proven",
@@ -25,13 +29,22 @@ _environment = Environment(
 )
 
 
+def _code(text: str) -> Markup:
+    """Commands that stand in backquotes, as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+
+
+_environment.filters["code"] = _code
+
+
 def html(report: Report) -> str:
     """The page: summary, chain, GPU matrix, failures with remedies, versions and durations."""
-    found = {status: report.of(status) for status in ("fail", "unknown", "not_covered", "pass")}
+    troubles = [item for status in TROUBLES for item in group(report.of(status))]
     links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
     return _environment.get_template("verify.html.j2").render(
         report=report,
-        found=found,
+        troubles=troubles,
+        passed=report.of("pass"),
         links=links,
         chain=[(link, GPU_LINKS[link], _counts(report, link)) for link in links],
         cluster_links=[

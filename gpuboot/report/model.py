@@ -52,6 +52,34 @@ class GpuRow:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Findings that say the same of one node, for several GPUs or links: told once."""
+
+    node: str
+    status: Status
+    detail: str
+    remedy: str
+    links: tuple[str, ...]
+    uuids: tuple[str, ...]
+
+
+def group(findings: Sequence[Finding]) -> list[Group]:
+    """The findings, those that say the same put together, in the order of their first."""
+    alike: dict[tuple[str, Status, str, str], list[Finding]] = {}
+    for item in findings:
+        key = (item.node, item.status, item.detail, item.remedy)
+        alike.setdefault(key, []).append(item)
+    return [
+        Group(
+            *key,
+            tuple(dict.fromkeys(item.link for item in items)),
+            tuple(dict.fromkeys(item.gpu_uuid for item in items if item.gpu_uuid)),
+        )
+        for key, items in alike.items()
+    ]
+
+
+@dataclass(frozen=True)
 class Report:
     """One verification.
 

@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpuboot.checks.model import CLUSTER_LINKS, GPU_LINKS, Finding, Status
-from gpuboot.report.model import Report
+from gpuboot.checks.model import GPU_LINKS, Status
+from gpuboot.report.model import Group, Report, group
 
 MARKS: dict[Status, tuple[str, str]] = {
     "pass": ("✓", "green"),
@@ -23,7 +23,6 @@ WORDS = {
     "failed": ("FAILED", "bold red"),
     "not_covered": ("NOT COVERED", "bold yellow"),
 }
-_SHORT = {"nvidia-smi": "smi", "allocatable": "offered", "attribution": "pod label"}
 
 
 def show(report: Report, folder: Path | None = None, console: Console | None = None) -> None:
@@ -38,20 +37,29 @@ def show(report: Report, folder: Path | None = None, console: Console | None = N
     if links := report.cluster_links:
         line = Text("cluster  ")
         for link, status in links.items():
-            line.append_text(_mark(status)).append(f" {CLUSTER_LINKS[link]}   ")
+            line.append_text(_mark(status)).append(f" {link}   ")
         out.print(line)
     for status in ("fail", "unknown", "not_covered"):
-        _explain(out, _alike(report.of(status)))
+        _explain(out, group(report.of(status)))
     _sum_up(out, report, folder)
 
 
 def _matrix(report: Report) -> Table:
-    table = Table(title=f"{report.cluster}: proof chain", title_justify="left", pad_edge=False)
-    table.add_column("node")
-    table.add_column("GPU", no_wrap=True)
+    """Narrow enough for 80 columns: links are numbered, and the caption says which is which."""
     links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
-    for link in links:
-        table.add_column(_SHORT.get(link, link), justify="center")
+    caption = "  ".join(f"{number} {link}" for number, link in enumerate(links, start=1))
+    table = Table(
+        title=f"Proof chain of {report.cluster}",
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        box=None,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("node")
+    table.add_column("GPU", no_wrap=True, min_width=40)
+    for number, _ in enumerate(links, start=1):
+        table.add_column(str(number), justify="center", no_wrap=True)
     for row in report.gpus:
         marks = [_mark(row.links[link]) if link in row.links else Text(" ") for link in links]
         table.add_row(row.node, row.uuid or f"? at {row.pci}", *marks)
@@ -63,21 +71,12 @@ def _mark(status: Status) -> Text:
     return Text(mark, style=style)
 
 
-def _alike(found: Iterable[Finding]) -> list[tuple[Finding, list[str]]]:
-    """Findings that differ only in the GPU, said once with all their GPUs."""
-    groups: dict[tuple[str, ...], tuple[Finding, list[str]]] = {}
-    for item in found:
-        key = (item.link, item.node, item.status, item.detail)
-        groups.setdefault(key, (item, []))[1].extend([item.gpu_uuid] if item.gpu_uuid else [])
-    return list(groups.values())
-
-
-def _explain(out: Console, groups: Iterable[tuple[Finding, list[str]]]) -> None:
-    for item, uuids in groups:
+def _explain(out: Console, groups: Iterable[Group]) -> None:
+    for item in groups:
         line = Text().append_text(_mark(item.status)).append(f" {item.node or 'cluster'}", "bold")
-        line.append(f"  {item.link}: {item.detail}")
+        line.append(f"  {', '.join(item.links)}: {item.detail}")
         out.print(line, soft_wrap=True)
-        for uuid in uuids:
+        for uuid in item.uuids:
             out.print(Text(f"    {uuid}"), soft_wrap=True)
         if item.remedy:
             out.print(Text(f"    remedy: {item.remedy}", style="cyan"), soft_wrap=True)
