@@ -1,0 +1,159 @@
+"""Recipes for Go programs, all built in one module (lab/recipes) with one set of flags.
+
+The Go build cache works by content: one module, one set of build tags and `-trimpath` everywhere
+make every package that programs share one compilation, whoever asks for it first.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from lab.recipe import Recipe, Workshop
+from lab.state import LabError
+from lab.toolchain import RECIPES, environment, go
+
+# Tags only choose files, so they may be the same for all. netgo, osusergo: no C library for names
+# and users. *_sd: Prometheus finds its targets through Kubernetes alone. no_*: containerd without
+# snapshotters for file systems that the lab's machines do not have.
+TAGS = "netgo,osusergo,remove_all_sd,enable_kubernetes_sd,no_btrfs,no_zfs,no_devmapper,no_aufs"
+
+Prepare = Callable[[Workshop], None]
+
+COMMON = (RECIPES / "go.mod", RECIPES / "go.sum", Path(__file__))
+
+
+def go_recipe(
+    name: str,
+    packages: Mapping[str, str],
+    *,
+    seconds: float,
+    module: Path = RECIPES,
+    variables: Mapping[str, str] | None = None,
+    replace: Mapping[str, str] | None = None,
+    cgo: bool = False,
+    prepare: Prepare | None = None,
+    needs: tuple[str, ...] = (),
+) -> Recipe:
+    """A recipe for Go programs.
+
+    `packages`: program name -> import path, or `./folder` of the module. `module`: a folder of
+    this repository with Go sources and a go.mod; its packages keep their import paths, but every
+    dependency comes at the version of lab/recipes/go.mod, which has to name it. `variables`:
+    string variables set at link time (versions). `replace`: modules to be used at another version
+    than that, for this recipe alone. `cgo`: link with the C library; without it programs are
+    static. `prepare` may change the module in `Workshop.work` before the build.
+    """
+    variables, replace = variables or {}, replace or {}
+
+    def make(shop: Workshop) -> None:
+        lay_out(shop, module)
+        for path, version in replace.items():
+            run_go(shop, "mod", "edit", f"-replace={path}={path}@{version}")
+        if prepare is not None:
+            prepare(shop)
+        _build(shop, packages, variables, cgo)
+
+    parts = {f"program {key}": value for key, value in packages.items()}
+    parts |= {f"variable {key}": value for key, value in variables.items()}
+    parts |= {f"replace {key}": value for key, value in replace.items()}
+    own = _sources(packages) if module == RECIPES else [module]
+    settings = [f"{key}={value}" for key, value in sorted(parts.items())]
+    return Recipe(
+        name=name,
+        outputs={program: f"bin/{program}" for program in packages},
+        inputs=(*COMMON, *settings, TAGS, f"cgo={cgo}", *own),
+        make=make,
+        needs=needs,
+        seconds=seconds,
+    )
+
+
+def _sources(packages: Mapping[str, str]) -> list[Path]:
+    folders = (RECIPES / p.removeprefix("./") for p in packages.values() if p.startswith("./"))
+    return [folder for folder in folders if folder.exists()]  # others are made by `prepare`
+
+
+def lay_out(shop: Workshop, module: Path = RECIPES) -> None:
+    """Put `module` into the workshop, with the requirements of lab/recipes/go.mod."""
+    shutil.copytree(RECIPES, shop.work, dirs_exist_ok=True)
+    if module != RECIPES:
+        ignored = shutil.ignore_patterns("go.mod", "go.sum")
+        shutil.copytree(module, shop.work, dirs_exist_ok=True, ignore=ignored)
+        run_go(shop, "mod", "edit", f"-module={_module_path(module)}")
+
+
+def _module_path(module: Path) -> str:
+    found = re.search(r"^module (\S+)", (module / "go.mod").read_text(), re.MULTILINE)
+    if found is None:
+        raise LabError(f"{module}/go.mod names no module")
+    return found.group(1)
+
+
+def run_go(shop: Workshop, *arguments: str, cgo: bool = False) -> None:
+    """Run a go command in the workshop's module."""
+    shop.run([str(go()), *arguments], env=environment(cgo))
+
+
+def _build(
+    shop: Workshop, packages: Mapping[str, str], variables: Mapping[str, str], cgo: bool
+) -> None:
+    link = ["-s", "-w", *(f"-X {name}={value}" for name, value in variables.items())]
+    made = shop.work / ".made"
+    made.mkdir()
+    output = [f"-ldflags={' '.join(link)}", f"-o={made}/"]
+    run_go(shop, *build_arguments(), *output, *packages.values(), cgo=cgo)
+    (shop.out / "bin").mkdir()
+    for program, package in packages.items():
+        shutil.move(made / program_name(package), shop.out / "bin" / program)
+
+
+def build_arguments() -> list[str]:
+    """`go build` with the flags that all builds have in common."""
+    return [
+        "build",
+        "-trimpath",
+        "-buildvcs=false",
+        "-modcacherw",
+        "-mod=readonly",
+        f"-tags={TAGS}",
+    ]
+
+
+def program_name(package: str) -> str:
+    """The name `go build` gives the program of `package`: its last part that is no version."""
+    parts = package.split("/")
+    return parts[-2] if re.fullmatch(r"v[2-9]\d*", parts[-1]) else parts[-1]
+
+
+def module_version(module: str) -> str:
+    """The version of `module` that lab/recipes/go.mod asks for, as in `v1.36.3`.
+
+    Replacements with another version count. Raises `LabError` when it asks for none.
+    """
+    text = (RECIPES / "go.mod").read_text()
+    path = re.escape(module)
+    replaced = re.search(rf"^\t{path} => {path} (v\S+)", text, re.MULTILINE)
+    required = re.search(rf"^\t{path} (v\S+)", text, re.MULTILINE)
+    found = replaced or required
+    if found is None:
+        raise LabError(f"lab/recipes/go.mod does not ask for {module}")
+    return found.group(1)
+
+
+def module_dir(module: str, version: str = "") -> Path:
+    """The unpacked, read-only folder of a module at the version of lab/recipes/go.mod.
+
+    Fetched from the module proxy the first time. Raises `LabError` when it cannot be had.
+    """
+    wanted = f"{module}@{version or module_version(module)}"
+    command = [str(go()), "mod", "download", "-json", wanted]
+    done = subprocess.run(command, cwd=RECIPES, env=environment(), capture_output=True, text=True)
+    answer = json.loads(done.stdout or "{}")
+    if "Dir" not in answer:
+        raise LabError(f"{wanted} cannot be had: {answer.get('Error') or done.stderr.strip()}")
+    return Path(answer["Dir"])

@@ -1,0 +1,33 @@
+/* pause: keeps a pod's namespaces alive and reaps orphans, as Kubernetes' own pause does.
+ * Written for the lab; upstream's is not in any Go module. */
+#include <signal.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void leave(int signal_number)
+{
+	(void)signal_number;
+	_exit(0);
+}
+
+static void reap(int signal_number)
+{
+	(void)signal_number;
+	while (waitpid(-1, NULL, WNOHANG) > 0)
+		;
+}
+
+int main(void)
+{
+	struct sigaction end = {.sa_handler = leave};
+	struct sigaction child = {.sa_handler = reap, .sa_flags = SA_NOCLDSTOP};
+
+	if (sigaction(SIGINT, &end, NULL) < 0 || sigaction(SIGTERM, &end, NULL) < 0 ||
+	    sigaction(SIGCHLD, &child, NULL) < 0)
+		return EXIT_FAILURE;
+	for (;;)
+		pause();
+}

@@ -1,0 +1,285 @@
+"""The real software that the lab runs, as recipes: what is built, from which module, and how.
+
+Versions stand in lab/recipes/go.mod. Everything is upstream's source; what was left out or
+exchanged to build it is said here, at its recipe.
+"""
+
+from __future__ import annotations
+
+import shutil
+
+from lab.golang import (
+    COMMON,
+    build_arguments,
+    go_recipe,
+    lay_out,
+    module_dir,
+    module_version,
+    run_go,
+)
+from lab.recipe import Recipe, Workshop
+from lab.toolchain import RECIPES
+
+KUBERNETES = "k8s.io/kubernetes"
+CONTAINERD = "github.com/containerd/containerd/v2"
+CNI = "github.com/containernetworking/plugins"
+CRI_TOOLS = "sigs.k8s.io/cri-tools"
+ETCD = "go.etcd.io/etcd"
+FLANNEL = "github.com/flannel-io/flannel"
+HELM = "helm.sh/helm/v4"
+NFD = "sigs.k8s.io/node-feature-discovery"
+NVIDIA = "github.com/NVIDIA"
+OPERATOR = "github.com/prometheus-operator/prometheus-operator"
+PROMETHEUS = "github.com/prometheus/prometheus"
+
+PROMETHEUS_VERSION = "3.14.0"  # its module v0.314.0: Go's rules forbid "v3" without a path /v3
+
+
+def recipes() -> list[Recipe]:
+    """All recipes of this file, in the order they are best built in: the longest first."""
+    return [
+        _kubernetes(),
+        *_containers(),
+        *_cluster_parts(),
+        *_nvidia(),
+        *_monitoring(),
+        _helm(),
+        _pause(),
+    ]
+
+
+def _kubernetes() -> Recipe:
+    version = module_version(KUBERNETES)
+    major, minor, _ = version.removeprefix("v").split(".")
+    stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    programs = {name: f"{KUBERNETES}/cmd/{name}" for name in ("kubeadm", "kubelet", "kubectl")}
+    return go_recipe(
+        "kubernetes",
+        {"kube": "./kube", **programs},
+        variables={f"k8s.io/component-base/version.{key}": text for key, text in stamp.items()},
+        seconds=330,
+    )
+
+
+def _containers() -> list[Recipe]:
+    containerd = module_version(CONTAINERD)
+    names = ("containerd", "containerd-shim-runc-v2", "ctr")
+    version = {f"{CONTAINERD}/version.Version": containerd}
+    plugins = {
+        "main": ("bridge", "loopback", "ptp"),
+        "ipam": ("host-local",),
+        "meta": ("bandwidth", "firewall", "portmap", "tuning"),
+    }
+    build = f"{CNI}/pkg/utils/buildversion.BuildVersion"
+    cri_version = {f"{CRI_TOOLS}/pkg/version.Version": module_version(CRI_TOOLS)}
+    return [
+        # it wants a newer CRI than Kubernetes 1.36: the same protocol with names for signals
+        go_recipe(
+            "containerd",
+            {name: f"{CONTAINERD}/cmd/{name}" for name in names},
+            variables=version,
+            replace={"k8s.io/cri-api": "v0.37.0"},
+            seconds=60,
+        ),
+        go_recipe(
+            "cni-plugins",
+            {name: f"{CNI}/plugins/{kind}/{name}" for kind in plugins for name in plugins[kind]},
+            variables={build: module_version(CNI)},
+            seconds=15,
+        ),
+        go_recipe(
+            "crictl",
+            {"crictl": f"{CRI_TOOLS}/cmd/crictl"},
+            variables=cri_version,
+            seconds=15,
+        ),
+    ]
+
+
+def _cluster_parts() -> list[Recipe]:
+    return [
+        go_recipe(
+            "etcd",
+            {"etcd": f"{ETCD}/server/v3", "etcdctl": f"{ETCD}/etcdctl/v3"},
+            replace={"github.com/olekukonko/tablewriter": "v0.0.5"},  # 1.x has another interface
+            seconds=20,
+        ),
+        go_recipe("coredns", {"coredns": "./coredns"}, seconds=30),
+        go_recipe(
+            "flannel",
+            {
+                "flanneld": "./flanneld",
+                "install-conf": f"{FLANNEL}/cmd/install_conf",
+                "flannel-cni": "./flannel-cni",
+            },
+            variables={f"{FLANNEL}/pkg/version.Version": module_version(FLANNEL)},
+            prepare=_flanneld,
+            seconds=25,
+        ),
+        go_recipe(
+            "node-feature-discovery",
+            {name: f"{NFD}/cmd/{name}" for name in ("nfd-master", "nfd-worker", "nfd-gc")},
+            variables={f"{NFD}/pkg/version.version": module_version(NFD)},
+            seconds=20,
+        ),
+    ]
+
+
+# Backends that are left out of flanneld: one imports an SDK that no module proxy has, the other
+# is C. The lab uses vxlan.
+_NO_BACKENDS = ("tencentvpc", "udp")
+
+
+def _flanneld(shop: Workshop) -> None:
+    """flanneld's own main, without the imports of two backends; all else comes from its module."""
+    lines = (module_dir(FLANNEL) / "main.go").read_text().splitlines(keepends=True)
+    dropped = tuple(f'backend/{name}"\n' for name in _NO_BACKENDS)
+    (shop.work / "flanneld").mkdir()
+    kept = "".join(line for line in lines if not line.endswith(dropped))
+    (shop.work / "flanneld/main.go").write_text(kept)
+
+
+def _nvidia() -> list[Recipe]:
+    toolkit = f"{NVIDIA}/nvidia-container-toolkit"
+    plugin = f"{NVIDIA}/k8s-device-plugin"
+    names = (
+        *("nvidia-ctk", "nvidia-cdi-hook", "nvidia-container-runtime"),
+        *("nvidia-container-runtime-hook", "nvidia-container-runtime.cdi"),
+        "nvidia-container-runtime.legacy",
+    )
+    version = module_version(toolkit).removeprefix("v")
+    return [
+        go_recipe(
+            "nvidia-container-toolkit",
+            {name: f"{toolkit}/cmd/{name}" for name in names},
+            variables={f"{toolkit}/internal/info.version": version},
+            cgo=True,  # go-nvml
+            seconds=45,
+        ),
+        # the versions that its own go.mod asks for: it does not compile with newer ones
+        go_recipe(
+            "nvidia-device-plugin",
+            {
+                name: f"{plugin}/cmd/{name}"
+                for name in ("nvidia-device-plugin", "gpu-feature-discovery")
+            },
+            variables={f"{plugin}/internal/info.version": module_version(plugin)},
+            replace={
+                f"{NVIDIA}/go-nvml": "v0.13.0-1.0.20260212130905-92cf8c963449",
+                f"{NVIDIA}/go-nvlib": "v0.9.1-0.20251202135446-d0f42ba016dd",
+                toolkit: "v1.19.0",
+            },
+            cgo=True,
+            seconds=40,
+        ),
+    ]
+
+
+def _monitoring() -> list[Recipe]:
+    stamp = "github.com/prometheus/common/version.Version"
+    return [
+        _operator_client(),
+        go_recipe(
+            "prometheus-operator",
+            {
+                "prometheus-operator": f"{OPERATOR}/cmd/operator",
+                "prometheus-config-reloader": f"{OPERATOR}/cmd/prometheus-config-reloader",
+            },
+            variables={stamp: module_version(OPERATOR).removeprefix("v")},
+            prepare=_use_operator_client,
+            needs=("operator-client",),
+            seconds=60,
+        ),
+        # targets by Kubernetes only, and no pages for browsers: they are no part of the module
+        go_recipe(
+            "prometheus",
+            {"prometheus": f"{PROMETHEUS}/cmd/prometheus"},
+            variables={stamp: PROMETHEUS_VERSION},
+            replace={"github.com/KimMachineGun/automemlimit": "v0.7.5"},  # 1.x: another interface
+            seconds=40,
+        ),
+    ]
+
+
+def _operator_client() -> Recipe:
+    """prometheus-operator's sub-module of generated code, generated: no module proxy has it."""
+    return Recipe(
+        name="operator-client",
+        outputs={"operator-client": "client"},
+        inputs=(*COMMON, GENERATORS, str(_generator_commands())),
+        make=_generate_client,
+        seconds=30,
+    )
+
+
+GENERATORS = "k8s.io/code-generator/cmd"
+_APIS = f"{OPERATOR}/pkg/apis/monitoring"
+_TYPES = [f"{_APIS}/{version}" for version in ("v1", "v1alpha1", "v1beta1")]
+_CLIENT = f"{OPERATOR}/pkg/client"
+
+
+def _generator_commands() -> list[list[str]]:
+    """The generators with the arguments of the target k8s-client-gen in upstream's Makefile."""
+    applies, listers = f"{_CLIENT}/applyconfiguration", f"{_CLIENT}/listers"
+    inputs = [f"--input=monitoring/{version}" for version in ("v1", "v1beta1", "v1alpha1")]
+    client = [f"--apply-configuration-package={applies}", f"--input-base={OPERATOR}/pkg/apis"]
+    informers = [f"--versioned-clientset-package={_CLIENT}/versioned"]
+    return [
+        ["applyconfiguration-gen", *_output("applyconfiguration"), *_TYPES],
+        ["client-gen", *client, "--clientset-name=versioned", *_output(""), *inputs],
+        ["lister-gen", *_output("listers"), *_TYPES],
+        [
+            "informer-gen",
+            *informers,
+            f"--listers-package={listers}",
+            *_output("informers"),
+            *_TYPES,
+        ],
+    ]
+
+
+def _output(part: str) -> list[str]:
+    package, folder = f"{_CLIENT}/{part}".rstrip("/"), f"client/{part}".rstrip("/")
+    return [f"--output-pkg={package}", f"--output-dir={folder}", "--go-header-file=header"]
+
+
+def _generate_client(shop: Workshop) -> None:
+    from lab.toolchain import environment, go
+
+    lay_out(shop)
+    commands = _generator_commands()
+    names = [f"{GENERATORS}/{command[0]}" for command in commands]
+    run_go(shop, *build_arguments(), f"-o={shop.work}/bin/", *names)
+    (shop.work / "header").write_text("")
+    shutil.copytree(RECIPES / "operator-client", shop.work / "client")
+    # the generators load the API types through `go list`, which must be the same go
+    own = environment()
+    path = f"{go().parent}:{own['PATH']}"
+    for command in commands:
+        program = shop.work / "bin" / command[0]
+        shop.run([str(program), *command[1:]], env={**own, "PATH": path})
+    shutil.copytree(shop.work / "client", shop.out / "client")
+
+
+def _use_operator_client(shop: Workshop) -> None:
+    generated = shop.needed["operator-client"] / "client"
+    shutil.copytree(generated, shop.work / "operator-client", dirs_exist_ok=True)
+
+
+def _helm() -> Recipe:
+    return go_recipe(
+        "helm",
+        {"helm": f"{HELM}/cmd/helm"},
+        variables={f"{HELM}/internal/version.version": module_version(HELM)},
+        seconds=30,
+    )
+
+
+def _pause() -> Recipe:
+    source = RECIPES / "pause" / "pause.c"
+    command = ["gcc", "-Os", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o"]
+
+    def make(shop: Workshop) -> None:
+        shop.run([*command, str(shop.out / "pause"), str(source)])
+
+    return Recipe("pause", {"pause": "pause"}, (source, *command), make, seconds=1)
