@@ -5,8 +5,9 @@ import runpy
 _lab = runpy.run_path("inventories/lab.py")
 
 
-def _as_nosudo(hosts):
-    return [(name, {**data, "ssh_user": "nosudo", "_sudo": True}) for name, data in hosts]
+def _as_nosudo(group):
+    hosts, data = group
+    return [(name, {**host, "ssh_user": "nosudo", "_sudo": True}) for name, host in hosts], data
 
 
 control_plane = _as_nosudo(_lab["control_plane"])

@@ -3,5 +3,7 @@
 import runpy
 
 _lab = runpy.run_path("inventories/lab.py")
+_hosts, _data = _lab["workers"]
+
 control_plane = _lab["control_plane"]
-workers = [(name, {**data, "gpus": data["gpus"] + 1}) for name, data in _lab["workers"]]
+workers = ([(name, {**host, "gpus": host["gpus"] + 1}) for name, host in _hosts], _data)

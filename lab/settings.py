@@ -1,0 +1,95 @@
+"""The lab as a site: its settings, and its hosts for pyinfra.
+
+A site without internet whose downloads come from one mirror. Only what differs from a real site
+stands here: where things come from, the versions the mirror serves, and what a machine inside
+systemd-nspawn cannot do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from lab.state import state_dir
+
+CA_ON_MACHINES = "/usr/local/share/ca-certificates/gpuboot-lab.crt"
+REPOSITORIES = {
+    "docker": "docker/linux",
+    "kubernetes": "kubernetes",
+    "cuda": "cuda",
+    "toolkit": "libnvidia-container",
+}
+CHARTS = ("nvidia", "prometheus-community", "dcgm-exporter")
+
+Hosts = list[tuple[str, dict[str, Any]]]
+
+
+def home(name: str) -> Path:
+    """The folder of the lab called `name`."""
+    return state_dir() / "labs" / name
+
+
+def hosts(name: str, role: str) -> Hosts:
+    """The lab's machines of one role (`control_plane` or `worker`), as pyinfra wants hosts."""
+    lab = json.loads((home(name) / "lab.json").read_text())
+    return [
+        (
+            machine["name"],
+            {
+                "ssh_hostname": machine["address"],
+                "ssh_user": "root",
+                "ssh_key": lab["ssh_key"],
+                "ssh_known_hosts_file": str(home(name) / "ssh" / "known_hosts"),
+                "address": machine["address"],
+                "gpus": machine["gpus"],
+                "_sudo": False,  # the lab's machines are reached as root
+            },
+        )
+        for machine in lab["machines"]
+        if machine["role"] == role
+    ]
+
+
+def settings(name: str) -> dict[str, Any]:
+    """gpuboot's settings for the lab called `name`.
+
+    $GPUBOOT_LAB_SETTINGS, a JSON object of sections, is laid over them: tests change one setting
+    at a time this way.
+    """
+    url = json.loads((home(name) / "lab.json").read_text())["mirror"]["url"]
+    lock = json.loads((home(name) / "mirror" / "lab.lock.json").read_text())
+    cgroup_v1 = not Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    chosen: dict[str, Any] = {
+        "cluster": {
+            "name": f"gpuboot-{name}",
+            "fail_cgroup_v1": not cgroup_v1,
+            "fail_swap_on": False,  # the host's swap is not the machine's to turn off
+            "conntrack_max_per_core": 0,
+            "ignore_preflight_errors": ["SystemVerification"] if cgroup_v1 else [],
+        },
+        "runtime": {"restrict_oom_score_adj": True},
+        "monitoring": {"scrape_interval": "10s", "grafana": False},
+        "exporter": {"interval_ms": 2000, "scrape_interval": "5s", "scrape_timeout": "4s"},
+        "verify": {"max_sample_age_s": 60},
+        "preflight": {"min_disk_mib": 5000},
+        "versions": lock["versions"],
+        "mirrors": _mirrors(url, lock),
+    }
+    for section, values in json.loads(os.environ.get("GPUBOOT_LAB_SETTINGS", "{}")).items():
+        chosen[section] = {**chosen.get(section, {}), **values}
+    return chosen
+
+
+def _mirrors(url: str, lock: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "apt": {
+            name: {"url": f"{url}/apt/{path}", "key_sha256": lock["keys"][name]}
+            for name, path in REPOSITORIES.items()
+        },
+        "images": {registry: f"{url}/v2/{registry}" for registry in lock["registries"]},
+        "charts": {repository: f"{url}/charts/{repository}" for repository in CHARTS},
+        "helm": f"{url}/helm",
+        "ca_bundle": CA_ON_MACHINES,
+    }
