@@ -29,6 +29,7 @@ control_plane = [
         {
             "node_name": socket.gethostname().split(".")[0].lower(),
             "gpus": int(os.environ.get("GPUBOOT_GPUS", _gpus_on_pci())),
+            "_sudo": os.geteuid() != 0,  # a minimal system has no sudo, and root needs none
         },
     )
 ]
