@@ -6,11 +6,18 @@ from pyinfra.api.deploy import deploy
 from pyinfra.api.exceptions import DeployError
 
 from deploys.context import Context, current
-from deploys.operations import apt, files, kubeadm, kubectl
+from deploys.operations import apt, files, kubeadm, kubeadm_changes, kubectl
 from gpuboot import platforms
 from gpuboot.apt import source
 from gpuboot.charts import GPUS_LABEL
-from gpuboot.kubernetes import flannel, init_config, packages, untainted, worker_images
+from gpuboot.kubernetes import (
+    Configuration,
+    configuration,
+    flannel,
+    packages,
+    untainted,
+    worker_images,
+)
 from gpuboot.nodes import Node
 
 
@@ -19,11 +26,12 @@ def kubernetes() -> None:
     """Make the cluster on the leader, join everybody else, and wait until all nodes are Ready."""
     context = current()
     node, lock = context.node, context.lock
+    config = configuration(context.settings, lock, context.nodes)
     _packages(context)
     if node.leader:
         files.present(
             name="Write kubeadm's configuration",
-            contents={kubeadm.CONFIG: init_config(context.settings, lock, context.nodes)},
+            contents={kubeadm.CONFIG: config.text},
             mode="600",
         )
     kubeadm.images_pulled(
@@ -32,7 +40,7 @@ def kubernetes() -> None:
         config=kubeadm.CONFIG if node.leader else "",
     )
     if node.leader:
-        kubeadm.initialised(name="Make the cluster")
+        kubeadm.initialised(name="Make the cluster", digest=config.digest, kubelet=config.kubelet)
         kubeadm.kubeconfig(name="Give root a kubeconfig")
         kubectl.applied(
             name="Apply the pod network (flannel)",
@@ -40,12 +48,15 @@ def kubernetes() -> None:
             witness="kube-flannel-ds",
         )
     _upgrade(context)
+    own = _reconfigure(context, config)
     leader = context.leader.host
     if node.role == "control_plane" and not node.leader:
-        kubeadm.joined(name="Join the control plane", node=node.name, leader=leader, _serial=True)
+        kubeadm.joined(
+            name="Join the control plane", node=node.name, leader=leader, kubelet=own, _serial=True
+        )
         kubeadm.kubeconfig(name="Give root a kubeconfig on the other control-plane nodes")
     if node.role == "worker":
-        kubeadm.joined(name="Join the workers", node=node.name, leader=leader)
+        kubeadm.joined(name="Join the workers", node=node.name, leader=leader, kubelet=own)
     if node.leader:
         kubectl.node_marks(
             name="Set roles, labels and taints",
@@ -90,7 +101,7 @@ def _upgrade(context: Context) -> None:
     node, leader, lock = context.node, context.leader.host, context.lock
     version, wanted = lock.kubernetes.version, packages(lock)
     if node.leader:
-        kubeadm.upgraded(
+        kubeadm_changes.upgraded(
             name=f"Upgrade the leader to {version}",
             node=node.name,
             leader=leader,
@@ -98,7 +109,7 @@ def _upgrade(context: Context) -> None:
             packages=wanted,
         )
     else:
-        kubeadm.upgraded(
+        kubeadm_changes.upgraded(
             name=f"Upgrade the other nodes to {version}",
             node=node.name,
             leader=leader,
@@ -107,3 +118,25 @@ def _upgrade(context: Context) -> None:
             leads=False,
             _serial=True,
         )
+
+
+def _reconfigure(context: Context, config: Configuration) -> str:
+    """Settings that changed since the cluster was made; returns the digest of this host's part."""
+    node = context.node
+    if node.leader:
+        kubeadm_changes.reconfigured(
+            name="Put changed settings of the control plane in force",
+            digest=config.digest,
+            fixed=config.fixed,
+        )
+    follows = node.role == "control_plane" and not node.leader
+    own = config.digest if follows else config.kubelet
+    kubeadm_changes.kubelet_configured(
+        name="Put changed settings of the nodes in force",
+        node=node.name,
+        leader=context.leader.host,
+        digest=own,
+        control_plane=follows,
+        _serial=True,
+    )
+    return own

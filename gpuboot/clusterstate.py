@@ -8,7 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpuboot.kubernetes import ca_hash, decode
+import yaml
+
+from gpuboot.kubernetes import ca_hash, decode, fixed
 from gpuboot.versions import parse
 
 Step = Literal["init", "join"]
@@ -29,6 +31,7 @@ class KubeadmState:
     + ca: `sha256:` pin of the cluster's certificate authority; "" for none
     + enabled: the kubelet starts at boot
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
+    + kubelet_config: digest of the kubelet's configuration that gpuboot put in force; "" for none
     + images: names of the images in containerd's k8s.io namespace
     """
 
@@ -38,6 +41,7 @@ class KubeadmState:
     ca: str = ""
     enabled: bool = False
     kubeconfig: str = "absent"
+    kubelet_config: str = ""
     images: tuple[str, ...] = ()
 
 
@@ -77,12 +81,16 @@ class ClusterState:
 
     + error: why there is no answer; "" when there is one
     + server: version of the API server, without its v
+    + config: digest of the configuration that gpuboot put in force; "" for none
+    + fixed: as `gpuboot.kubernetes.fixed` reads it from kubeadm's own record
     + namespaces: their labels, by name
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
     """
 
     error: str = ""
     server: str = ""
+    config: str = ""
+    fixed: Mapping[str, str] = field(default_factory=dict)
     nodes: tuple[NodeStatus, ...] = ()
     workloads: tuple[Workload, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -100,6 +108,7 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
         ca=ca_hash(certificate) if certificate else "",
         enabled=_first(values, "kubelet") == "enabled",
         kubeconfig=_first(values, "kubeconfig"),
+        kubelet_config=_first(values, "kubelet_config"),
         images=tuple(item[0] for item in values.get("image", [])),
     )
 
@@ -110,6 +119,8 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     return ClusterState(
         error=_first(values, "error"),
         server=_first(values, "server").removeprefix("v"),
+        config=_first(values, "config"),
+        fixed=fixed(yaml.safe_load(decode(_first(values, "record"))) or {}),
         nodes=tuple(_node(item) for item in values.get("node", [])),
         workloads=tuple(_workload(item) for item in values.get("workload", [])),
         namespaces={name: _json(text, {}) for name, text in values.get("namespace", [])},
@@ -130,6 +141,15 @@ def _collect(lines: Iterable[str]) -> dict[str, list[list[str]]]:
 
 def _first(values: Mapping[str, list[list[str]]], key: str) -> str:
     return values[key][0][0] if key in values else ""
+
+
+def moved(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+    """What the settings want otherwise than the living cluster has it for good."""
+    return [
+        f"{key} is {found[key] or 'not set'}, the settings ask for {value or 'none'}"
+        for key, value in wanted.items()
+        if found.get(key, value) != value
+    ]
 
 
 def _node(item: Sequence[str]) -> NodeStatus:

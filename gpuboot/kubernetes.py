@@ -8,7 +8,7 @@ import ipaddress
 import json
 import secrets
 import string
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -103,6 +103,56 @@ def _certificate_names(cluster: Cluster, nodes: Sequence[Node]) -> list[str]:
     if cluster.endpoint:
         names.append(cluster.endpoint.rpartition(":")[0].strip("[]"))
     return list(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """kubeadm's configuration of a cluster, and what tells whether it is the one in force.
+
+    + text: what `init_config` gives
+    + digest: of everything that can be changed in a living cluster
+    + kubelet: digest of the kubelets' part
+    + fixed: what no re-run can change, by its name in the settings
+    """
+
+    text: str
+    digest: str
+    kubelet: str
+    fixed: dict[str, str]
+
+
+def configuration(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Configuration:
+    """The cluster's configuration with its digests."""
+    text = init_config(settings, lock, nodes)
+    parts = {item["kind"]: item for item in yaml.safe_load_all(text)}
+    cluster = parts["ClusterConfiguration"]
+    changeable = {
+        "parts": [cluster[name] for name in ("controllerManager", "scheduler", "etcd")],
+        "proxy": parts["KubeProxyConfiguration"],
+        "kubelet": parts["KubeletConfiguration"],
+    }
+    return Configuration(
+        text, _digest(changeable), _digest(parts["KubeletConfiguration"]), fixed(cluster)
+    )
+
+
+def fixed(cluster: Mapping[str, Any]) -> dict[str, str]:
+    """What a ClusterConfiguration fixes for good, by its name in the settings.
+
+    + cluster: the document as a map, ours or the one that kubeadm keeps in the cluster
+    """
+    networking = cluster.get("networking", {})
+    found = {
+        "cluster.pod_cidr": networking.get("podSubnet", ""),
+        "cluster.service_cidr": networking.get("serviceSubnet", ""),
+        "cluster.dns_domain": networking.get("dnsDomain", ""),
+        "cluster.endpoint": cluster.get("controlPlaneEndpoint", ""),
+    }
+    return {key: str(value) for key, value in found.items()}
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def join_config(
@@ -213,7 +263,7 @@ def stamp(manifest: str) -> tuple[str, str]:
     Returns the manifest and the digest.
     """
     objects = [item for item in yaml.safe_load_all(manifest) if item]
-    digest = hashlib.sha256(json.dumps(objects, sort_keys=True).encode()).hexdigest()
+    digest = _digest(objects)
     for item in objects:
         _annotate(item["metadata"], digest)
         template = item.get("spec", {}).get("template")

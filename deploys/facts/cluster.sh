@@ -9,6 +9,9 @@ if ! answer=$(kubectl get --raw /readyz --request-timeout=5s 2>&1); then
   put error "$(printf '%s' "$answer" | tr '\n\t' '  ' | cut -c 1-300)"; put end ok; exit 0
 fi
 put server "$(kubectl get --raw /version | sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p')"
+record() { kubectl -n kube-system get configmap kubeadm-config -o "jsonpath=$1"; }
+put config "$(record '{.metadata.annotations.gpuboot\.io/sha256}')"
+put record "$(record '{.data.ClusterConfiguration}' | base64 -w 0)"
 tab='{"\t"}'
 kubectl get nodes -o jsonpath="{range .items[*]}node$tab{.metadata.name}$tab\
 {.status.nodeInfo.kubeletVersion}$tab{.status.conditions[?(@.type==\"Ready\")].status}$tab\

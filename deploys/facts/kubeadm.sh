@@ -14,6 +14,9 @@ done
 for step in init join; do
   if [ -e "/etc/gpuboot/kubeadm-$step.started" ]; then put started "$step"; fi
 done
+if [ -r /etc/gpuboot/kubelet-config.sha256 ]; then
+  put kubelet_config "$(cat /etc/gpuboot/kubelet-config.sha256)"
+fi
 if [ -r /etc/kubernetes/pki/ca.crt ]; then put ca "$(base64 -w 0 /etc/kubernetes/pki/ca.crt)"; fi
 authority() { sed -n 's/^ *certificate-authority-data: *//p' "$1" | head -n 1; }
 if [ ! -e /root/.kube/config ]; then put kubeconfig absent

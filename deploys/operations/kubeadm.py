@@ -9,26 +9,24 @@ from __future__ import annotations
 import secrets
 import shlex
 from collections.abc import Generator, Sequence
-from fnmatch import fnmatchcase
 
 from pyinfra import logger
 from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from deploys.facts.kubeadm import Cluster, Kubeadm
+from deploys.facts.kubeadm import Kubeadm
 from deploys.lib import leader as remote
-from deploys.lib.leader import ADMIN
-from deploys.lib.waiting import describe, executing, fail, watch
+from deploys.lib.waiting import executing, fail
 from deploys.operations import apt
-from gpuboot.clusterstate import Step, belongs_elsewhere, stage, upgrade_step
-from gpuboot.kubernetes import CRI_SOCKET
-from gpuboot.progress import kubelet_is
+from gpuboot.clusterstate import Step, belongs_elsewhere, stage
+from gpuboot.kubernetes import CRI_SOCKET, STAMP
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
 SOCKET = CRI_SOCKET.removeprefix("unix://")
 CONFIG = "/etc/gpuboot/kubeadm.yaml"
+_KUBELET_NOTE = "/etc/gpuboot/kubelet-config.sha256"
 # What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
 # configuration is not, and would keep the next cluster's pods on the old network.
 RESET = f"kubeadm reset --force --cri-socket {CRI_SOCKET} && rm -rf /etc/cni/net.d/*"
@@ -42,7 +40,7 @@ if command -v nft >/dev/null; then
   nft list tables | awk '$3 ~ /^(kube-proxy|flannel-ipv[46])$/ { print $2, $3 }' |
     while read -r family table; do nft delete table "$family" "$table"; done
 fi
-rm -rf /run/flannel /etc/gpuboot/kubeadm* /etc/gpuboot/helm
+rm -rf /run/flannel /etc/gpuboot/kube* /etc/gpuboot/helm
 """
 
 
@@ -81,9 +79,10 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
 
 
 @operation()
-def initialised(config: str = CONFIG) -> Commands:
+def initialised(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
     """Ensure that `kubeadm init` has made a cluster on this host.
 
+    + digest, kubelet: of the configuration, as `reconfigured` and `kubelet_configured` compare them
     + config: path of kubeadm's configuration on the host
     """
     state = host.get_fact(Kubeadm, socket=SOCKET)
@@ -105,8 +104,21 @@ def initialised(config: str = CONFIG) -> Commands:
         f"mkdir -p /etc/gpuboot && touch {_marker('init')} &&",
         "kubeadm init --skip-token-print --config",
         QuoteString(config),
-        f"&& rm {_marker('init')}",
+        f"&& {note(digest)} && {note_kubelet(kubelet)} && rm {_marker('init')}",
     )
+
+
+def note(digest: str) -> str:
+    """The command that records which configuration is in force in the cluster."""
+    return (
+        f"{remote.KUBECTL} -n kube-system annotate --overwrite configmap kubeadm-config"
+        f" {STAMP}={digest}"
+    )
+
+
+def note_kubelet(digest: str) -> str:
+    """The command that records which configuration is in force on this host."""
+    return f"echo {digest} >{_KUBELET_NOTE}"
 
 
 @operation()
@@ -125,13 +137,14 @@ def kubeconfig() -> Commands:
 
 
 @operation()
-def joined(node: str, leader: str) -> Commands:
+def joined(node: str, leader: str, kubelet: str) -> Commands:
     """Ensure that this host is a node of the leader's cluster.
 
     Its credential is made for this join alone, travels by standard input and ends with it.
 
     + node: its Kubernetes name
     + leader: inventory name of the leader
+    + kubelet: digest of the kubelet's configuration
     """
     state = host.get_fact(Kubeadm, socket=SOCKET)
     found = stage(state, "join")
@@ -152,7 +165,7 @@ def joined(node: str, leader: str) -> Commands:
         yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist
         return
     try:
-        yield from _join(node, leader)
+        yield from _join(node, leader, kubelet)
     except remote.RemoteError as error:
         yield fail(f"the leader cannot prepare the join: {error}\n    remedy: run again")
 
@@ -170,7 +183,7 @@ def _same_cluster(leader: str) -> Commands:
     host.noop("this host is a node of the cluster")
 
 
-def _join(node: str, leader_name: str) -> Commands:
+def _join(node: str, leader_name: str, kubelet: str) -> Commands:
     # here, because context reads the inventory when it is imported by a run, not by a test
     from deploys.context import current
     from gpuboot.kubernetes import init_config, join_config
@@ -180,7 +193,8 @@ def _join(node: str, leader_name: str) -> Commands:
     authority = remote.read(leader, Kubeadm, socket=SOCKET).ca
     command = (
         f"mkdir -p /etc/gpuboot && touch {_marker('join')} &&"
-        f" cat | kubeadm join --config /dev/stdin && rm {_marker('join')}"
+        f" cat | kubeadm join --config /dev/stdin && {note_kubelet(kubelet)} && rm"
+        f" {_marker('join')}"
     )
 
     def text(token: str, key: str = "") -> str:
@@ -214,54 +228,6 @@ def installed(packages: dict[str, str]) -> Commands:
     yield from apt.packages._inner(wanted, hold=True)
     if not state.enabled:
         yield StringCommand("systemctl enable kubelet")
-
-
-def _right(version: str | None, pattern: str) -> bool:
-    return version is not None and fnmatchcase(version, pattern)
-
-
-@operation()
-def upgraded(
-    node: str, leader: str, version: str, packages: dict[str, str], leads: bool = True
-) -> Commands:
-    """Ensure that this host runs this patch release; call it with `_serial=True`, leader first.
-
-    The kubelet's restart does not touch running pods, so nothing is drained.
-
-    + node: its Kubernetes name
-    + leader: inventory name of the leader
-    + leads: whether this host is the leader
-    + version: Kubernetes version without its v
-    + packages: as `gpuboot.kubernetes.packages` gives them
-    """
-    state = host.get_fact(Kubeadm, socket=SOCKET)
-    old = [name for name in packages if not _right(state.packages.get(name), packages[name])]
-    server = host.get_fact(Cluster, kubeconfig=ADMIN).server if leads else ""
-    step = upgrade_step(server, version) if server else "none"
-    if step == "refuse":
-        yield fail(
-            f"the cluster runs Kubernetes {server}, the version lock asks for {version}\n"
-            "    remedy: gpuboot moves a cluster between patch releases; for a newer minor release"
-            " follow kubernetes.io's kubeadm upgrade guide, then run again"
-        )
-        return
-    if not old and step == "none":
-        host.noop(f"Kubernetes {version}")
-        return
-    yield from apt.packages._inner(packages, hold=True, update=True)
-    yield StringCommand(
-        f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
-    )
-    yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
-    if executing(host):
-        target = host.state.inventory.get_host(leader)
-        end = watch(
-            host,
-            lambda: kubelet_is(remote.read(target, Cluster, kubeconfig=ADMIN), node, version),
-            300,
-        )
-        if not end.done:
-            yield fail(describe(end, 300, "look at `journalctl -u kubelet` on the node"))
 
 
 @operation()

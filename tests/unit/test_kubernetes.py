@@ -127,3 +127,20 @@ def test_packages_take_any_build() -> None:
     found = kubernetes.packages(lock(Settings()))
     assert set(found) == {"kubelet", "kubeadm", "kubectl", "kubernetes-cni", "cri-tools"}
     assert all(version.endswith("-*") for version in found.values())
+
+
+def test_the_digest_follows_what_a_living_cluster_can_change() -> None:
+    def configuration(data: dict) -> kubernetes.Configuration:
+        settings = load(data)
+        return kubernetes.configuration(settings, lock(settings), (CP, GPU))
+
+    base = configuration({})
+    proxy = configuration({"cluster": {"proxy_mode": "iptables"}})
+    kubelet = configuration({"cluster": {"fail_swap_on": False}})
+    newer = configuration({"versions": {"kubernetes": {"version": "1.36.9"}}})
+    assert proxy.digest != base.digest
+    assert proxy.kubelet == base.kubelet
+    assert kubelet.kubelet != base.kubelet
+    assert newer.digest == base.digest  # the upgrade's affair
+    assert base.fixed["cluster.pod_cidr"] == "10.244.0.0/16"
+    assert configuration({"cluster": {"pod_cidr": "10.9.0.0/16"}}).fixed != base.fixed

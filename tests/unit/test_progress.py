@@ -12,6 +12,7 @@ from gpuboot.clusterstate import (
     UnfinishedAnswer,
     Workload,
     belongs_elsewhere,
+    moved,
     parse_cluster,
     parse_kubeadm,
     stage,
@@ -131,3 +132,12 @@ def test_answers_that_end_early_are_errors() -> None:
         parse_kubeadm(["kubeconfig\tabsent"])
     with pytest.raises(UnfinishedAnswer):
         parse_cluster([])
+
+
+def test_what_cannot_be_changed_any_more() -> None:
+    found = {"cluster.pod_cidr": "10.244.0.0/16", "cluster.endpoint": ""}
+    assert moved(found, dict(found)) == []
+    assert moved({}, found) == []
+    assert moved(found, {**found, "cluster.endpoint": "api:6443"}) == [
+        "cluster.endpoint is not set, the settings ask for api:6443"
+    ]

@@ -1,0 +1,119 @@
+"""Changing a living cluster: newer patch releases and other settings, one host at a time."""
+
+from __future__ import annotations
+
+import shlex
+from fnmatch import fnmatchcase
+
+from pyinfra.api.command import StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.kubeadm import Cluster, Kubeadm
+from deploys.lib import leader as remote
+from deploys.lib.leader import ADMIN
+from deploys.lib.waiting import describe, executing, fail, watch
+from deploys.operations import apt
+from deploys.operations.kubeadm import CONFIG, SOCKET, Commands, note, note_kubelet
+from gpuboot.clusterstate import moved, upgrade_step
+from gpuboot.progress import Progress, kubelet_is, nodes_ready
+
+
+@operation()
+def reconfigured(digest: str, fixed: dict[str, str], config: str = CONFIG) -> Commands:
+    """Ensure that the control plane and kube-proxy run as the configuration says. On the leader.
+
+    + digest, fixed: of the configuration, see `gpuboot.kubernetes.Configuration`
+    """
+    state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    if state.error and not executing(host):
+        host.noop("there is no cluster yet")
+        return
+    if problems := moved(state.fixed, fixed):
+        yield fail(
+            f"a living cluster cannot change this: {'; '.join(problems)}\n    remedy: put the"
+            " settings back, or take the cluster apart (deploys/reset.py) and make it anew"
+        )
+        return
+    if state.config == digest:
+        host.noop("the cluster's configuration is in force")
+        return
+    path = shlex.quote(config)
+    for phase in ("upload-config all", "etcd local", "control-plane all", "addon kube-proxy"):
+        yield StringCommand(f"kubeadm init phase {phase} --config {path}")
+    yield StringCommand(f"{remote.KUBECTL} -n kube-system rollout restart daemonset kube-proxy")
+    yield StringCommand(note(digest))
+
+
+@operation()
+def kubelet_configured(
+    node: str, leader: str, digest: str, control_plane: bool = False
+) -> Commands:
+    """Ensure that this host runs as the cluster's configuration says; call it with `_serial=True`.
+
+    + digest: of the part of the configuration that concerns this host
+    + control_plane: its control plane as well as its kubelet, which on the leader is done before
+    """
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    if "kubelet.conf" not in state.files or state.started or state.kubelet_config == digest:
+        host.noop("the kubelet's configuration is in force")
+        return
+    part = "kubeadm upgrade node" if control_plane else "kubeadm upgrade node phase kubelet-config"
+    yield StringCommand(f"{part} && systemctl restart kubelet")
+    yield from _settled(node, leader, "")
+    yield StringCommand(note_kubelet(digest))
+
+
+def _settled(node: str, leader: str, version: str) -> Commands:
+    """Wait until the node is Ready again, with this version of the kubelet where it is given."""
+    if not executing(host):
+        return
+    target = host.state.inventory.get_host(leader)
+
+    def look() -> Progress:
+        state = remote.read(target, Cluster, kubeconfig=ADMIN)
+        return kubelet_is(state, node, version) if version else nodes_ready(state, [node])
+
+    end = watch(host, look, 300)
+    if not end.done:
+        yield fail(describe(end, 300, "look at `journalctl -u kubelet` on the node"))
+
+
+@operation()
+def upgraded(
+    node: str, leader: str, version: str, packages: dict[str, str], leads: bool = True
+) -> Commands:
+    """Ensure that this host runs this patch release; call it with `_serial=True`, leader first.
+
+    The kubelet's restart does not touch running pods, so nothing is drained.
+
+    + node: its Kubernetes name
+    + leader: inventory name of the leader
+    + leads: whether this host is the leader
+    + version: Kubernetes version without its v
+    + packages: as `gpuboot.kubernetes.packages` gives them
+    """
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    old = [name for name in packages if not right(state.packages.get(name), packages[name])]
+    server = host.get_fact(Cluster, kubeconfig=ADMIN).server if leads else ""
+    step = upgrade_step(server, version) if server else "none"
+    if step == "refuse":
+        yield fail(
+            f"the cluster runs Kubernetes {server}, the version lock asks for {version}\n"
+            "    remedy: gpuboot moves a cluster between patch releases; for a newer minor release"
+            " follow kubernetes.io's kubeadm upgrade guide, then run again"
+        )
+        return
+    if not old and step == "none":
+        host.noop(f"Kubernetes {version}")
+        return
+    yield from apt.packages._inner(packages, hold=True, update=True)
+    yield StringCommand(
+        f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
+    )
+    yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
+    yield from _settled(node, leader, version)
+
+
+def right(version: str | None, pattern: str) -> bool:
+    return version is not None and fnmatchcase(version, pattern)
