@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gevent.pool import Pool
+from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.api.host import Host
@@ -16,6 +17,7 @@ from pyinfra.context import ctx_host
 from pyinfra.context import state as run_state
 
 from deploys.facts.node import NodeFact
+from deploys.lib import privilege
 from gpuboot.nodestate import NodeState
 from gpuboot.problems import Problem
 
@@ -75,6 +77,8 @@ def _read(host: Host) -> NodeState | Problem:
     # The host's own context: facts and sudo look at it, not at the host whose greenlet this is.
     with ctx_host.use(host):
         try:
+            if denied := _denied(host):
+                return denied
             before = time.time()
             state = get_fact(run_state, host, NodeFact, apply_failed_hosts=False)
             after = time.time()
@@ -88,9 +92,27 @@ def _read(host: Host) -> NodeState | Problem:
         return Problem(
             host.name,
             "its state could not be read (the command's own message stands above)",
-            "let the SSH user run sudo without a password, or pass its password by _sudo_password",
+            "check that its user may become root (a wrong sudo password?)",
         )
     return replace(state, clock_skew_s=skew(state.clock, before, after))
+
+
+def _denied(host: Host) -> Problem | None:
+    """A problem when sudo wants a password that nobody gave: pyinfra would ask, in mid-run."""
+    arguments = privilege.arguments(host)
+    if not arguments.get("_sudo") or arguments.get("_sudo_password"):
+        return None
+    if not host.connected:
+        host.connect(reason="to read its state", raise_exceptions=True)
+    # its message is kept back: pyinfra would take it for a question and ask for a password
+    allowed, _ = host.run_shell_command(StringCommand("sudo -n true 2>/dev/null"))
+    if allowed:
+        return None
+    return Problem(
+        host.name,
+        "its user may not become root without a password",
+        "allow it (NOPASSWD in sudoers), or run with --same-sudo-password",
+    )
 
 
 def skew(clock: float, before: float, after: float) -> float:

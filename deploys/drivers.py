@@ -65,11 +65,12 @@ def _install(context: Context, version: str) -> None:
     files.present(
         name="Keep nouveau away", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
     )
+    names = platforms.driver_packages(version, flavour(context), _has_fabric_manager(context))
     apt.packages(
         name=f"Pin the driver to {version}",
         wanted={platforms.pinning_package(version): ""},
+        offers=names,
     )
-    names = platforms.driver_packages(version, flavour(context), _has_fabric_manager(context))
     apt.packages(
         name=f"Install driver {version} ({flavour(context)} kernel modules)",
         wanted={

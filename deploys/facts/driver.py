@@ -46,9 +46,11 @@ class Driver(FactBase[DriverState]):
             "grep -qs nvidia-uvm /proc/devices && echo uvm; "
             "test -e /dev/nvidia-uvm && echo uvm; "
             "if command -v nvidia-smi >/dev/null; then "
-            f"if list=$(timeout {timeout_s} nvidia-smi -L 2>&1); then "
+            f"list=$(timeout {timeout_s} nvidia-smi -L 2>&1); failed=$?; "
+            # a lost GPU makes it fail after it has listed the others
             "echo \"$list\" | sed -n 's/.*(UUID: \\(GPU-[^)]*\\)).*/gpu \\1/p'; "
-            "else echo \"$list\" | head -n 3 | sed 's/^/smi /'; fi; fi; true"
+            "test $failed = 0 || "
+            "echo \"$list\" | grep -v UUID: | head -n 3 | sed 's/^/smi /'; fi; true"
         )
 
     @override

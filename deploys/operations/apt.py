@@ -5,7 +5,7 @@ pyinfra's own `apt` operations take a key for right when its file exists, and kn
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from pyinfra.api.command import QuoteString, StringCommand
@@ -109,12 +109,17 @@ def _fail(message: str) -> StringCommand:
 
 @operation()
 def packages(
-    wanted: Mapping[str, str], hold: bool = False, update: bool = False
+    wanted: Mapping[str, str],
+    hold: bool = False,
+    update: bool = False,
+    offers: Sequence[str] = (),
 ) -> Generator[StringCommand, None, None]:
     """Ensure packages are installed at exactly these versions.
 
     + wanted: package name -> version, a pattern like `2.3.7-*`, or "" for any version
     + hold: keep apt from changing them in any other way (`apt-mark hold`)
+    + offers: packages whose available versions to show when this fails; default: those of
+      `wanted` that have a version
     + update: read all package indices first, if anything is to be installed
     """
     if not wanted:
@@ -134,15 +139,15 @@ def packages(
     if missing and update:
         yield StringCommand(f"apt-get {_LOCK} update -q")
     if missing:
-        yield _install({name: wanted[name] for name in missing})
+        yield _install({name: wanted[name] for name in missing}, offers)
     if unheld:
         yield StringCommand("apt-mark hold", *[QuoteString(name) for name in unheld])
 
 
-def _install(wanted: Mapping[str, str]) -> StringCommand:
+def _install(wanted: Mapping[str, str], offers: Sequence[str]) -> StringCommand:
     words = [f"{name}={version}" if version else name for name, version in wanted.items()]
-    pinned = [name for name, version in wanted.items() if version]
-    if not pinned:
+    shown = list(offers) or [name for name, version in wanted.items() if version]
+    if not shown:
         return StringCommand(_INSTALL, *[QuoteString(word) for word in words])
     message = (
         f"gpuboot: apt cannot install {' '.join(words)}; remedy: ask for a version that exists, "
@@ -151,8 +156,5 @@ def _install(wanted: Mapping[str, str]) -> StringCommand:
     return StringCommand(
         _INSTALL, *[QuoteString(word) for word in words],
         "|| { echo", QuoteString(message), ">&2; apt-cache madison",
-        *[QuoteString(name) for name in pinned], ">&2; exit 1; }",
+        *[QuoteString(name) for name in shown], ">&2; exit 1; }",
     )  # fmt: skip
-
-
-__all__ = ["packages", "repository"]

@@ -55,7 +55,7 @@ def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
 def _reboot(state: State, host: Host, reason: str, timeout_s: int) -> bool:
     """A FunctionCommand's body; pyinfra passes the first two by these names. False: it failed."""
     try:
-        reboot(host, reason, timeout_s, sudo=bool(host.data.get("_sudo")))
+        reboot(host, reason, timeout_s)
     except RebootError as error:
         host.log_styled(f"gpuboot: {error}", fg="red", log_func=logger.error)
         return False

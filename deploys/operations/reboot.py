@@ -14,6 +14,8 @@ from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.host import Host
 
+from deploys.lib import privilege
+
 POLL_S = 3.0
 _COMMAND_TIMEOUT_S = 20
 _BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
@@ -24,24 +26,23 @@ class RebootError(Exception):
     """The machine did not come back in time."""
 
 
-def reboot(host: Host, reason: str, timeout_s: int, sudo: bool) -> None:
+def reboot(host: Host, reason: str, timeout_s: int) -> None:
     """Reboot a host and wait until it answers as a new boot and has started its units.
 
     For a `FunctionCommand`; give the operation `_serial=True` so that one host at a time is away.
 
     + reason: said on the terminal
     + timeout_s: how long the host may take, from the reboot command to its answer
-    + sudo: whether commands need sudo
 
     Raises `RebootError` when it does not come back.
     """
-    before = _boot_id(host, sudo)
+    before = _boot_id(host)
     if not before:
         raise RebootError(f"{host.name} does not tell its boot id, so a reboot could not be seen")
     _say(host, f"rebooting: {reason}")
     started = time.monotonic()
     # in the background, so that the command can answer before sshd is stopped
-    _run(host, "nohup sh -c 'sleep 1; systemctl reboot || reboot' >/dev/null 2>&1 &", sudo)
+    _run(host, "nohup sh -c 'sleep 1; systemctl reboot || reboot' >/dev/null 2>&1 &")
     told = started
     while time.monotonic() - started < timeout_s:
         time.sleep(POLL_S)
@@ -49,9 +50,9 @@ def reboot(host: Host, reason: str, timeout_s: int, sudo: bool) -> None:
             told = time.monotonic()
             _say(host, f"waiting for it to come back ({told - started:.0f} of {timeout_s} s)")
         _reconnect(host)
-        now = _boot_id(host, sudo)
+        now = _boot_id(host)
         if now and now != before:
-            _settle(host, sudo, timeout_s - (time.monotonic() - started))
+            _settle(host, timeout_s - (time.monotonic() - started))
             _say(host, f"is back after {time.monotonic() - started:.0f} s")
             return
     raise RebootError(
@@ -60,10 +61,10 @@ def reboot(host: Host, reason: str, timeout_s: int, sudo: bool) -> None:
     )
 
 
-def _settle(host: Host, sudo: bool, left_s: float) -> None:
+def _settle(host: Host, left_s: float) -> None:
     """Wait for the boot to end: units that phases look at may still be starting."""
     wait = max(int(left_s), 10)
-    _run(host, f"timeout {wait} systemctl is-system-running --wait", sudo, timeout_s=wait + 10)
+    _run(host, f"timeout {wait} systemctl is-system-running --wait", timeout_s=wait + 10)
 
 
 def _reconnect(host: Host) -> None:
@@ -77,15 +78,15 @@ def _reconnect(host: Host) -> None:
         host.connected = False
 
 
-def _boot_id(host: Host, sudo: bool) -> str:
-    return _run(host, _BOOT_ID, sudo) if host.connected else ""
+def _boot_id(host: Host) -> str:
+    return _run(host, _BOOT_ID) if host.connected else ""
 
 
-def _run(host: Host, command: str, sudo: bool, timeout_s: int = _COMMAND_TIMEOUT_S) -> str:
+def _run(host: Host, command: str, timeout_s: int = _COMMAND_TIMEOUT_S) -> str:
     """The command's output; "" when it failed or the connection went away."""
     try:
         success, output = host.run_shell_command(
-            StringCommand(command), _sudo=sudo, _timeout=timeout_s
+            StringCommand(command), _timeout=timeout_s, **privilege.arguments(host)
         )
     except _GONE:
         host.connected = False
