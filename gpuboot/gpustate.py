@@ -107,7 +107,7 @@ def host(node: Node, state: NodeState, gpus: GpuState, asked: str | None) -> Hos
         for address in on_bus
         if address not in answering
     ]
-    error = "; ".join(dict.fromkeys(gpus.silent.values())) or gpus.error
+    error = gpus.error or "; ".join(dict.fromkeys(gpus.silent.values()))
     return Host(
         node.name,
         node.gpus,

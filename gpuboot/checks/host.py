@@ -107,6 +107,8 @@ def runtime(host: Host, mode: str) -> list[Finding]:
     scribe = Scribe("runtime", "containerd runtime and CDI", host.node)
     rerun = "run deploys/site.py, which writes containerd's configuration anew"
     if mode != "cdi":
+        if not host.handlers:
+            return [scribe.unknown("containerd did not tell its runtimes", "see `crictl info`")]
         if "nvidia" not in host.handlers:
             return [scribe.failed("containerd has no runtime handler `nvidia`", rerun)]
         if mode == "default" and host.default_runtime != "nvidia":

@@ -85,7 +85,7 @@ def test_two_gpus_with_one_uuid_fail() -> None:
     [
         ("default", {"handlers": ("runc",)}, "no runtime handler"),
         ("default", {"default_runtime": "runc"}, "default runtime is runc"),
-        ("runtimeclass", {"handlers": ()}, "no runtime handler"),
+        ("runtimeclass", {"handlers": ("runc",)}, "no runtime handler"),
     ],
 )
 def test_containerd_without_what_the_mode_needs(
@@ -113,6 +113,10 @@ def test_a_gpu_without_its_cdi_device_fails_in_mode_cdi_alone() -> None:
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert "nvidia-cdi-refresh" in failed.remedy
     assert {f.status for f in checks.runtime(stale, "default")} == {"pass"}
+
+
+def test_containerd_without_an_answer_is_unknown() -> None:
+    assert "crictl info" in only(checks.runtime(host(handlers=()), "default"), "unknown").remedy
 
 
 def test_cdi_without_an_answer_is_unknown() -> None:
