@@ -145,6 +145,7 @@ class Server(http.server.ThreadingHTTPServer):
         # HTTPServer would look the address up in the DNS here
         self.socket.setsockopt(*_REUSE)
         self.socket.bind(self.server_address)
+        self.server_address = self.socket.getsockname()
         self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
 
 

@@ -1,0 +1,178 @@
+"""The mirror's web server over real TLS, and that what breaks it is undone."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import ssl
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lab import contents, mirror, state
+from lab.contents import Part
+from lab.debs import Deb, build_deb, build_repo
+from lab.keys import Authority
+from lab.state import LabError
+from lab.webserver import locate, make_server
+
+MANIFEST = json.dumps({"schemaVersion": 2, "layers": []}).encode()
+INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
+
+
+@pytest.fixture
+def docroot(tmp_path: Path) -> Path:
+    root = tmp_path / "docroot"
+    manifests = root / "v2/registry.k8s.io/pause/manifests"
+    manifests.mkdir(parents=True)
+    (manifests / "3.10.2").write_bytes(MANIFEST)
+    (manifests / "list").write_text(json.dumps({"mediaType": INDEX_TYPE, "manifests": []}))
+    deb = root / "apt/kubernetes/core:/stable:/v1.36/deb"
+    deb.mkdir(parents=True)
+    (deb / "Packages").write_text("Package: demo\n")
+    (tmp_path / "secret").write_text("secret")
+    return root
+
+
+@pytest.fixture
+def connection(docroot: Path, tmp_path: Path) -> Iterator[http.client.HTTPSConnection]:
+    authority = Authority.ensure(tmp_path / "ca")
+    crt, key = tmp_path / "mirror.crt", tmp_path / "mirror.key"
+    authority.issue("localhost", "127.0.0.1", crt, key)
+    server = make_server(docroot, "127.0.0.1", 0, crt, key)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    context = ssl.create_default_context(cafile=str(authority.certificate))
+    client = http.client.HTTPSConnection("127.0.0.1", server.server_port, context=context)
+    yield client
+    client.close()
+    server.shutdown()
+    server.server_close()
+
+
+def ask(
+    connection: http.client.HTTPSConnection, path: str, method: str = "GET", **headers: str
+) -> tuple[http.client.HTTPResponse, bytes]:
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request(method, path, headers=names)
+    response = connection.getresponse()
+    return response, response.read()
+
+
+def test_a_file_is_served_and_the_connection_kept(
+    connection: http.client.HTTPSConnection,
+) -> None:
+    path = "/apt/kubernetes/core%3A/stable:/v1.36/deb/Packages"
+    for _ in range(2):
+        response, body = ask(connection, path)
+        assert (response.status, body) == (200, b"Package: demo\n")
+    head, body = ask(connection, path, "HEAD")
+    assert (head.status, head.headers["Content-Length"], body) == (200, "14", b"")
+    modified = response.headers["Last-Modified"]
+    again, body = ask(connection, path, If_Modified_Since=modified)
+    assert (again.status, body) == (304, b"")
+
+
+def test_a_manifest_has_its_type_and_digest(connection: http.client.HTTPSConnection) -> None:
+    base = "/v2/registry.k8s.io/pause/manifests"
+    response, body = ask(connection, f"{base}/3.10.2?ns=registry.k8s.io")
+    assert body == MANIFEST
+    assert response.headers["Content-Type"] == "application/vnd.oci.image.manifest.v1+json"
+    digest = hashlib.sha256(MANIFEST).hexdigest()
+    assert response.headers["Docker-Content-Digest"] == f"sha256:{digest}"
+    listed, _ = ask(connection, f"{base}/list")
+    assert listed.headers["Content-Type"] == INDEX_TYPE
+
+
+def test_the_registry_says_that_it_is_one(connection: http.client.HTTPSConnection) -> None:
+    assert ask(connection, "/v2/")[0].status == 200
+
+
+@pytest.mark.parametrize(
+    "path", ["/absent", "/", "/apt", "/../secret", "/%2e%2e/secret", "/apt/../../secret"]
+)
+def test_nothing_else_is_served(connection: http.client.HTTPSConnection, path: str) -> None:
+    response, body = ask(connection, path)
+    assert response.status == 404
+    assert b"secret" not in body
+
+
+def test_a_client_that_does_not_trust_the_authority_gets_nothing(
+    connection: http.client.HTTPSConnection,
+) -> None:
+    stranger = http.client.HTTPSConnection("127.0.0.1", connection.port)
+    with pytest.raises(ssl.SSLCertVerificationError):
+        stranger.request("GET", "/v2/")
+    assert ask(connection, "/v2/")[0].status == 200
+
+
+def test_a_path_is_never_outside(docroot: Path) -> None:
+    assert locate(docroot, "/../secret") is None
+    assert locate(docroot, "/v2/registry.k8s.io/pause/manifests/3.10.2?ns=x") is not None
+
+
+@pytest.fixture
+def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Lab:
+    """A lab whose mirror has one apt repository and a Helm tarball."""
+    monkeypatch.setenv("GPUBOOT_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("GPUBOOT_CACHE", str(tmp_path / "cache"))
+    only = {"cuda": contents.REPOSITORIES["cuda"]}
+    monkeypatch.setattr(mirror, "REPOSITORIES", only)
+    monkeypatch.setattr(mirror, "CHARTS", {})
+    deb = build_deb(Deb("demo", "1.0", files={"/x": "x"}), tmp_path / "debs")
+    repository = tmp_path / "store/cuda"
+    build_repo(repository, [deb], only["cuda"].key(), flat=True)
+    helm = tmp_path / "store/helm"
+    helm.mkdir()
+    (helm / "helm-v4.3.0-linux-amd64.tar.gz").write_bytes(b"tarball" * 20)
+    (helm / "helm-v4.3.0-linux-amd64.tar.gz.sha256").write_text("0" * 64)
+    (tmp_path / "store/v2/quay.io").mkdir(parents=True)
+    made = state.ensure("lab", (1,), False)
+    found = [
+        Part(repository, only["cuda"].path),
+        Part(helm, "helm"),
+        Part(tmp_path / "store/v2", "v2"),
+    ]
+    mirror.install(made, found)
+    return made
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def test_the_lock_names_versions_and_digests(lab: state.Lab) -> None:
+    lock = json.loads((lab.docroot / "lab.lock.json").read_text())
+    digest = hashlib.sha256(b"tarball" * 20).hexdigest()
+    assert lock["versions"]["helm"] == {"version": "v4.3.0", "sha256": {"amd64": digest}}
+    assert lock["versions"]["kubernetes"]["minor"] == "1.36"
+    assert lock["registries"] == ["quay.io"]
+    key = (lab.docroot / contents.REPOSITORIES["cuda"].key_path).read_bytes()
+    assert lock["keys"] == {"cuda": hashlib.sha256(key).hexdigest()}
+
+
+def test_what_is_broken_is_mended_and_the_store_never_touched(
+    lab: state.Lab, tmp_path: Path
+) -> None:
+    whole, stored = snapshot(lab.docroot), snapshot(tmp_path / "store")
+    broken = mirror.corrupt(lab, "helm")
+    assert broken.name == "helm-v4.3.0-linux-amd64.tar.gz"
+    mirror.missign(lab, "cuda")
+    now = snapshot(lab.docroot)
+    changed = {name for name in whole if now[name] != whole[name]}
+    assert broken.relative_to(lab.docroot).as_posix() in changed
+    assert f"{contents.REPOSITORIES['cuda'].path}/InRelease" in changed
+    assert snapshot(tmp_path / "store") == stored
+    mirror.restore(lab)
+    assert snapshot(lab.docroot) == whole
+
+
+def test_what_is_not_there_cannot_be_broken(lab: state.Lab) -> None:
+    with pytest.raises(LabError, match="'absent'"):
+        mirror.corrupt(lab, "absent")
+    with pytest.raises(LabError, match="there are: cuda"):
+        mirror.missign(lab, "yum")

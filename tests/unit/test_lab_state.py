@@ -1,0 +1,128 @@
+"""Names, addresses and indices of labs; and that nothing dead is taken for running."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lab import state
+from lab.state import LabError
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUBOOT_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("GPUBOOT_CACHE", str(tmp_path / "cache"))
+
+
+def test_the_default_lab() -> None:
+    lab = state.plan("lab", 0, (2, 4), single=False)
+    assert [(m.name, m.address, m.gpus, m.role) for m in lab.machines] == [
+        ("cp1", "10.77.0.11", 0, "control_plane"),
+        ("gpu1", "10.77.0.21", 2, "worker"),
+        ("gpu2", "10.77.0.22", 4, "worker"),
+    ]
+    assert (lab.bridge, lab.host_address, lab.leader.name) == ("gblab0", "10.77.0.1", "cp1")
+
+
+def test_a_single_machine_is_control_plane_and_has_the_gpus() -> None:
+    lab = state.plan("single", 3, (2,), single=True)
+    assert [(m.name, m.address, m.gpus, m.role) for m in lab.machines] == [
+        ("node1", "10.77.3.11", 2, "control_plane")
+    ]
+
+
+def test_no_two_machines_share_gpu_seeds_or_names_on_the_host() -> None:
+    labs = [state.plan(f"l{i}", i, (2, 4), single=False) for i in range(3)]
+    seeds = [lab.seed(machine) for lab in labs for machine in lab.machines]
+    units = [lab.unit(machine.name) for lab in labs for machine in lab.machines]
+    assert len(set(seeds)) == len(set(units)) == 9
+    # the kernel's limit for network devices, which are named after units
+    assert max(len(f"vb-{unit}") for unit in units) < 16
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "single", "said"),
+    [
+        ("Lab", (2,), False, "no name for a lab"),
+        ("../x", (2,), False, "no name for a lab"),
+        ("lab", (), False, "1 to 20 machines"),
+        ("lab", (17,), False, "0 to 16 GPUs"),
+        ("lab", (2, 4), True, "one number"),
+    ],
+)
+def test_wrong_plans_are_refused(name: str, gpus: tuple[int, ...], single: bool, said: str) -> None:
+    with pytest.raises(LabError, match=said):
+        state.plan(name, 0, gpus, single)
+
+
+def test_labs_get_the_lowest_free_index() -> None:
+    first = state.ensure("first", (1,), False)
+    second = state.ensure("second", (1,), False)
+    assert (first.index, second.index) == (0, 1)
+    state.forget(first)
+    assert state.ensure("third", (1,), False).index == 0
+    assert [lab.name for lab in state.labs()] == ["third", "second"]
+
+
+def test_the_same_lab_is_found_again() -> None:
+    made = state.ensure("lab", (2, 4), False)
+    assert state.ensure("lab", (2, 4), False) == made == state.load("lab")
+
+
+def test_another_shape_needs_another_name() -> None:
+    state.ensure("lab", (2, 4), False)
+    with pytest.raises(LabError, match=r"gpu2 \(4 GPUs\).*down --name lab"):
+        state.ensure("lab", (2,), False)
+
+
+def test_an_unknown_lab_names_those_there_are() -> None:
+    state.ensure("real", (1,), False)
+    with pytest.raises(LabError, match="'unreal'; there are: real"):
+        state.load("unreal")
+
+
+def test_a_damaged_state_is_named() -> None:
+    lab = state.ensure("lab", (1,), False)
+    (lab.folder / "lab.json").write_text("{")
+    with pytest.raises(LabError, match="damaged"):
+        state.load("lab")
+
+
+def test_forget_removes_the_lab_and_follows_no_links(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "file").touch()
+    lab = state.ensure("lab", (1,), False)
+    (lab.folder / "link").symlink_to(kept)
+    state.forget(lab)
+    assert not lab.folder.exists()
+    assert (kept / "file").exists()
+
+
+def test_a_process_id_alone_proves_nothing(tmp_path: Path) -> None:
+    pidfile = tmp_path / "supervisor.pid"
+    assert state.running_pid(pidfile, "gb0-cp1") is None
+    pidfile.write_text(f"{os.getpid()}\n")
+    assert state.running_pid(pidfile, "gb0-cp1") is None
+    script = "import sys; sys.stdin.read()"
+    process = subprocess.Popen([sys.executable, "-c", script, "gb0-cp1"], stdin=subprocess.PIPE)
+    try:
+        pidfile.write_text(f"{process.pid}\n")
+        assert state.running_pid(pidfile, "gb0-cp1") == process.pid
+        assert state.running_pid(pidfile, "gb0-cp10") is None
+    finally:
+        process.communicate(b"")
+    assert state.running_pid(pidfile, "gb0-cp1") is None
+
+
+def test_a_lab_is_worked_on_by_one_command_at_a_time() -> None:
+    with state.lock("lab-x"):
+        with pytest.raises(LabError, match="another command"), state.lock("lab-x", wait=False):
+            pass
+        with state.lock("lab-y", wait=False):
+            pass
