@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from gevent.lock import BoundedSemaphore
-from pyinfra.api.arguments import CONNECTOR_ARGUMENT_KEYS, pop_global_arguments
 from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import FactBase
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
+from deploys.lib import privilege
 from gpuboot.kubernetes import BootstrapToken, new_token, token_manifest
 
 ADMIN = "/etc/kubernetes/admin.conf"
@@ -39,12 +39,7 @@ def run(target: Host, command: str, stdin: str = "") -> str:
     Raises `RemoteError` when it exits with anything but 0.
     """
     with _sessions, ctx_host.use(target):
-        found, _ = pop_global_arguments(target.state, target, {})
-        arguments: dict[str, Any] = {
-            key: found[key]  # type: ignore[literal-required]
-            for key in CONNECTOR_ARGUMENT_KEYS
-            if key in found
-        }
+        arguments = privilege.arguments(target)
         if stdin:
             arguments["_stdin"] = stdin
         ok, output = target.run_shell_command(
