@@ -22,6 +22,7 @@ Say = Callable[[str], None]
 _SCRIPT = "nvidia-smi -L && /cuda-samples/vectorAdd && exec sleep {hold}"
 _SPARE_S = 120  # a pod that nobody deletes ends itself this long after the time-out
 _POLL_S = 1.0
+_TELL_EVERY_S = 10.0
 _UNSCHEDULED_S = 15.0  # free GPUs are counted before asking, so a pod that waits longer lost a race
 
 
@@ -150,7 +151,7 @@ class Workload:
         started = time.monotonic()
         deadline = started + self._settings.verify.timeout_s
         done: dict[str, Trial] = {}
-        told = -1
+        told, told_at = -1, started
         while len(done) < len(trials):
             pods = {pod["metadata"]["name"]: pod for pod in self._pods()}
             spent = time.monotonic() - started
@@ -161,9 +162,10 @@ class Workload:
                     if answer is not None:
                         done[trial.pod] = answer
             passed = sum(trial.passed for trial in done.values())
-            if passed != told:
-                self._say(f"vectorAdd: {passed} of {len(trials)} pods passed, {spent:.0f} s")
-                told = passed
+            if passed != told or time.monotonic() - told_at >= _TELL_EVERY_S:
+                why = _waits_for(pods, done)
+                self._say(f"vectorAdd: {passed} of {len(trials)} pods passed, {spent:.0f} s{why}")
+                told, told_at = passed, time.monotonic()
             if len(done) < len(trials):
                 time.sleep(_POLL_S)
         return [done[trial.pod] for trial in trials]
@@ -249,6 +251,13 @@ class Workload:
             raise ClusterError(f"{method.__name__}: {_message(error)}", error.status) from None
         except HTTPError as error:
             raise ClusterError(f"{method.__name__}: {error}") from None
+
+
+def _waits_for(pods: Mapping[str, objects.Json], done: Mapping[str, Trial]) -> str:
+    """What the first pod that says why it waits says."""
+    waiting = (objects.pod_trouble(pod)[0] for name, pod in pods.items() if name not in done)
+    why = next(filter(None, waiting), "")
+    return f"; waiting: {why}" if why else ""
 
 
 def _message(error: Any) -> str:

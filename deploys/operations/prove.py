@@ -90,7 +90,8 @@ def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> Proof:
         None,
         "fail",
         str(error),
-        "see kubelet and the kube-apiserver container on the leader: `crictl ps -a`",
+        "run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on the "
+        "leader (`crictl ps -a`)",
     )
     below = [item for host_ in hosts for item in host_checks.judge(host_, mode)]
     return Proof(Evidence(tuple(hosts), {}), (*below, finding))

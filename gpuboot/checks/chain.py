@@ -56,9 +56,14 @@ def limits(settings: Settings) -> Limits:
 
 def _node(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
     found = host_checks.judge(host, settings.runtime.mode)
-    if host.error:
-        return found
     bounds = limits(settings)
+    if host.error:
+        # what Kubernetes knows of it may be worse than that nobody could look
+        return found + [
+            item
+            for item in kubernetes.allocatable(host, seen, bounds.slices)
+            if item.status == "fail"
+        ]
     found += kubernetes.judge(host, seen, bounds.slices)
     return found + metrics.judge(host, seen, bounds)
 

@@ -65,6 +65,16 @@ def test_a_busy_gpu_keeps_the_cluster_from_being_proven() -> None:
     assert verdict(found) == "not_covered"
 
 
+def test_a_host_that_nobody_could_read_is_unknown_and_failed_once_it_is_down() -> None:
+    sound = evidence()
+    dark = replace(host("gpu1", 2, gpus=()), error="cannot be reached")
+    seen = replace(sound, hosts=(dark, sound.hosts[1]))
+    assert verdict(chain.judge(seen, SETTINGS)) == "not_covered"
+    down = {**seen.nodes, "gpu1": replace(seen.nodes["gpu1"], ready=False)}
+    failed = of(chain.judge(replace(seen, nodes=down), SETTINGS), "fail")
+    assert [(f.node, f.detail) for f in failed] == [("gpu1", "gpu1 is not Ready")]
+
+
 def test_an_inventory_without_gpus_proves_nothing() -> None:
     found = chain.judge(Evidence((), {}, metrics=metrics()), SETTINGS)
     assert verdict(found) == "not_covered"
