@@ -1,0 +1,186 @@
+package exporter
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+const mib = 1 << 20
+
+// A reader gets one DCGM field of a GPU out of NVML, formatted as DCGM formats it: whole numbers
+// for integer fields, six decimals for the others. It answers false where the GPU has no value,
+// and then no sample is printed, as the real exporter drops DCGM's blanks.
+type reader func(lib nvml.Interface, device nvml.Device) (string, bool)
+
+// By field id, so that the names of DCGM before and after 4.6 both work.
+var readers = map[dcgm.Short]reader{
+	1:  func(lib nvml.Interface, _ nvml.Device) (string, bool) { return text(lib.SystemGetDriverVersion()) },
+	2:  func(lib nvml.Interface, _ nvml.Device) (string, bool) { return text(lib.SystemGetNVMLVersion()) },
+	50: ofDevice(func(d nvml.Device) (string, bool) { return text(d.GetName()) }),
+	53: ofDevice(func(d nvml.Device) (string, bool) { return text(d.GetSerial()) }),
+	54: ofDevice(func(d nvml.Device) (string, bool) { return text(d.GetUUID()) }),
+	85: ofDevice(func(d nvml.Device) (string, bool) { return text(d.GetVbiosVersion()) }),
+
+	100: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetClockInfo(nvml.CLOCK_SM)) }),
+	101: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetClockInfo(nvml.CLOCK_MEM)) }),
+	112: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetCurrentClocksEventReasons()) }),
+	113: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetMaxClockInfo(nvml.CLOCK_SM)) }),
+	114: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetMaxClockInfo(nvml.CLOCK_MEM)) }),
+	140: field(nvml.FI_DEV_MEMORY_TEMP),
+	150: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetTemperature(nvml.TEMPERATURE_GPU)) }),
+	151: threshold(nvml.TEMPERATURE_THRESHOLD_MEM_MAX),
+	152: threshold(nvml.TEMPERATURE_THRESHOLD_GPU_MAX),
+	153: ofDevice(temperatureMargin),
+	155: ofDevice(func(d nvml.Device) (string, bool) { return watts(d.GetPowerUsage()) }),
+	156: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetTotalEnergyConsumption()) }),
+	158: threshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN),
+	159: threshold(nvml.TEMPERATURE_THRESHOLD_SHUTDOWN),
+	160: ofDevice(func(d nvml.Device) (string, bool) { return watts(d.GetPowerManagementLimit()) }),
+	164: ofDevice(func(d nvml.Device) (string, bool) { return watts(d.GetEnforcedPowerLimit()) }),
+	170: constant("0"), // fabric manager: none on a GPU without NVLink
+	202: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetPcieReplayCounter()) }),
+	203: ofDevice(func(d nvml.Device) (string, bool) { u, r := d.GetUtilizationRates(); return whole(u.Gpu, r) }),
+	204: ofDevice(func(d nvml.Device) (string, bool) { u, r := d.GetUtilizationRates(); return whole(u.Memory, r) }),
+	206: ofDevice(func(d nvml.Device) (string, bool) { u, _, r := d.GetEncoderUtilization(); return whole(u, r) }),
+	207: ofDevice(func(d nvml.Device) (string, bool) { u, _, r := d.GetDecoderUtilization(); return whole(u, r) }),
+	235: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetMaxPcieLinkGeneration()) }),
+	236: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetMaxPcieLinkWidth()) }),
+	237: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetCurrPcieLinkGeneration()) }),
+	238: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetCurrPcieLinkWidth()) }),
+	240: violation(nvml.PERF_POLICY_POWER),
+	241: violation(nvml.PERF_POLICY_THERMAL),
+	242: violation(nvml.PERF_POLICY_SYNC_BOOST),
+	243: violation(nvml.PERF_POLICY_BOARD_LIMIT),
+	244: violation(nvml.PERF_POLICY_LOW_UTILIZATION),
+	245: violation(nvml.PERF_POLICY_RELIABILITY),
+	250: ofDevice(func(d nvml.Device) (string, bool) { m, r := d.GetMemoryInfo_v2(); return whole(m.Total/mib, r) }),
+	251: ofDevice(func(d nvml.Device) (string, bool) { m, r := d.GetMemoryInfo_v2(); return whole(m.Free/mib, r) }),
+	252: ofDevice(func(d nvml.Device) (string, bool) { m, r := d.GetMemoryInfo_v2(); return whole(m.Used/mib, r) }),
+	253: ofDevice(func(d nvml.Device) (string, bool) { m, r := d.GetMemoryInfo_v2(); return whole(m.Reserved/mib, r) }),
+	254: ofDevice(memoryUsedShare),
+	310: ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.VOLATILE_ECC),
+	311: ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC),
+	312: ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.AGGREGATE_ECC),
+	313: ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC),
+	346: constant("0"), // SRAM error threshold
+	389: constant("0"), // banks without spare rows
+	393: ofDevice(func(d nvml.Device) (string, bool) { _, v, _, _, r := d.GetRemappedRows(); return whole(v, r) }),
+	394: ofDevice(func(d nvml.Device) (string, bool) { v, _, _, _, r := d.GetRemappedRows(); return whole(v, r) }),
+	395: ofDevice(func(d nvml.Device) (string, bool) { _, _, _, v, r := d.GetRemappedRows(); return zeroOrOne(v, r) }),
+	396: ofDevice(func(d nvml.Device) (string, bool) { _, _, v, _, r := d.GetRemappedRows(); return zeroOrOne(v, r) }),
+	526: constant("0"), // no vGPU licence
+
+	// Profiling fields, made up from the load: a kernel that keeps most of the GPU busy.
+	1001: loadTimes(1.00),
+	1002: loadTimes(0.90),
+	1003: loadTimes(0.50),
+	1004: loadTimes(0.35),
+	1005: loadTimes(0.45),
+	1006: loadTimes(0.00),
+	1007: loadTimes(0.20),
+	1008: loadTimes(0.10),
+	1009: pcieBytes(nvml.PCIE_UTIL_TX_BYTES),
+	1010: pcieBytes(nvml.PCIE_UTIL_RX_BYTES),
+
+	1420: violation(nvml.PERF_POLICY_POWER),
+	1421: violation(nvml.PERF_POLICY_SYNC_BOOST),
+	1422: constant("0"),
+	1423: violation(nvml.PERF_POLICY_THERMAL),
+	1424: constant("0"),
+	1507: constant("0"), // memory that cannot be repaired
+	1523: field(nvml.FI_DEV_GET_GPU_RECOVERY_ACTION),
+}
+
+func ofDevice(read func(nvml.Device) (string, bool)) reader {
+	return func(_ nvml.Interface, device nvml.Device) (string, bool) { return read(device) }
+}
+
+func constant(value string) reader {
+	return func(nvml.Interface, nvml.Device) (string, bool) { return value, true }
+}
+
+func text(value string, result nvml.Return) (string, bool) {
+	return value, result == nvml.SUCCESS
+}
+
+func whole[T int | uint32 | uint64](value T, result nvml.Return) (string, bool) {
+	return fmt.Sprintf("%d", value), result == nvml.SUCCESS
+}
+
+func zeroOrOne(value bool, result nvml.Return) (string, bool) {
+	if value {
+		return "1", result == nvml.SUCCESS
+	}
+	return "0", result == nvml.SUCCESS
+}
+
+func ratio(value float64) string {
+	return fmt.Sprintf("%f", value)
+}
+
+func watts(milliwatt uint32, result nvml.Return) (string, bool) {
+	return ratio(float64(milliwatt) / 1000), result == nvml.SUCCESS
+}
+
+func threshold(which nvml.TemperatureThresholds) reader {
+	return ofDevice(func(d nvml.Device) (string, bool) {
+		return whole(d.GetTemperatureThreshold(which))
+	})
+}
+
+// Degrees left until the GPU slows itself down.
+func temperatureMargin(device nvml.Device) (string, bool) {
+	limit, result := device.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN)
+	now, other := device.GetTemperature(nvml.TEMPERATURE_GPU)
+	return fmt.Sprintf("%d", int(limit)-int(now)), result == nvml.SUCCESS && other == nvml.SUCCESS
+}
+
+func memoryUsedShare(device nvml.Device) (string, bool) {
+	memory, result := device.GetMemoryInfo_v2()
+	if result != nvml.SUCCESS || memory.Total <= memory.Reserved {
+		return "", false
+	}
+	return ratio(float64(memory.Used) / float64(memory.Total-memory.Reserved)), true
+}
+
+func violation(policy nvml.PerfPolicyType) reader {
+	return ofDevice(func(d nvml.Device) (string, bool) {
+		status, result := d.GetViolationStatus(policy)
+		return whole(status.ViolationTime, result)
+	})
+}
+
+func ecc(kind nvml.MemoryErrorType, since nvml.EccCounterType) reader {
+	return ofDevice(func(d nvml.Device) (string, bool) {
+		return whole(d.GetTotalEccErrors(kind, since))
+	})
+}
+
+func field(id uint32) reader {
+	return ofDevice(func(d nvml.Device) (string, bool) {
+		values := []nvml.FieldValue{{FieldId: id}}
+		result := d.GetFieldValues(values)
+		if result != nvml.SUCCESS || nvml.Return(values[0].NvmlReturn) != nvml.SUCCESS {
+			return "", false
+		}
+		return whole(binary.LittleEndian.Uint32(values[0].Value[:4]), nvml.SUCCESS)
+	})
+}
+
+func loadTimes(share float64) reader {
+	return ofDevice(func(d nvml.Device) (string, bool) {
+		rates, result := d.GetUtilizationRates()
+		return ratio(float64(rates.Gpu) / 100 * share), result == nvml.SUCCESS
+	})
+}
+
+// NVML answers in KiB/s, DCGM in bytes per second.
+func pcieBytes(direction nvml.PcieUtilCounter) reader {
+	return ofDevice(func(d nvml.Device) (string, bool) {
+		rate, result := d.GetPcieThroughput(direction)
+		return whole(uint64(rate)*1024, result)
+	})
+}
