@@ -1,0 +1,68 @@
+"""Three bare Ubuntu servers that do not exist: one control plane, one of 8 GPUs, one without.
+
+$PLAN_BREAKAGE, a JSON object of inventory name -> lines of the compound fact, spoils hosts.
+Each of the other facts answers as on a bare host.
+"""
+
+import json
+import os
+
+_FACT = "Reads everything gpuboot wants to know about a host"
+_OTHERS = {
+    "How far kubeadm got on this host": ["kubelet\t", "kubeconfig\tabsent", "end\tok"],
+    "The cluster as its leader sees it": ["error\tthere is no cluster yet", "end\tok"],
+    'A Helm release as "key<TAB>value" lines': ["end\tok"],
+    "uname -s": "Linux",
+}
+_BREAKAGE = json.loads(os.environ.get("PLAN_BREAKAGE", "{}"))
+_SETTINGS = json.loads(os.environ.get("PLAN_SETTINGS", "{}"))
+
+_BARE = """\
+uid 0
+arch x86_64
+kernel 6.8.0-90-generic
+os_id ubuntu
+os_version 24.04
+os_codename noble
+os_name Ubuntu 24.04.3 LTS
+headers available
+ability overlay
+ability br_netfilter
+cgroup 2
+memory_kib 65536000
+cpus 32
+disk_kib 512000000
+ntp yes
+port 22 sshd""".splitlines()
+
+
+def _host(number, name, gpus):
+    address = f"192.0.2.{number}"
+    breakage = _BREAKAGE.get(name, [])
+    broken = {line.split()[0] for line in breakage}
+    lines = [
+        *(line for line in _BARE if line.split()[0] not in broken),
+        f"hostname {name}",
+        f"machine_id machine-{number}",
+        f"boot_id boot-{number}",
+        f"address eth0 {address}/24",
+        f"default_source {address}",
+        "route 192.0.2.0/24 eth0",
+        *(f"pci 0000:{slot:02x}:00.0 0x2330 0x030200" for slot in range(16, 16 + gpus)),
+        *breakage,
+    ]
+    answer = [line.replace(" ", "\t", 1) for line in lines]
+    return f"@fake/{name}", {
+        "node_name": name,
+        "address": address,
+        "gpus": gpus,
+        "fake_delay": 0,
+        "fake_delay_jitter": 0,
+        "fake_responses": {_FACT: [*answer, "clock\t0"], **_OTHERS},
+    }
+
+
+_data = {"gpuboot": {"preflight": {"max_clock_skew_s": 1e12}, **_SETTINGS}}
+
+control_plane = ([_host(11, "cp1", 0)], _data)
+workers = ([_host(21, "gpu1", 8), _host(31, "cpu1", 0)], _data)

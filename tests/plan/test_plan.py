@@ -1,0 +1,124 @@
+"""The plan through the real command line, on hosts that do not exist: what would run, and where."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PHASES = [
+    "Base",
+    "Drivers",
+    "Runtime",
+    "Kubernetes",
+    "Helm",
+    "Monitoring",
+    "GPU Operator",
+    "DCGM exporter",
+    "Verify",
+]
+
+
+def plan(
+    breakage: dict[str, list[str]] | None = None, settings: dict[str, Any] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """`pyinfra … deploys/site.py --dry --json` for the site of three fake servers."""
+    return subprocess.run(
+        [
+            str(Path(sys.executable).with_name("pyinfra")),
+            "tests/plan/inventories/site.py",
+            "deploys/site.py",
+            "--dry",
+            "--json",
+        ],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PLAN_BREAKAGE": json.dumps(breakage or {}),
+            "PLAN_SETTINGS": json.dumps(settings or {}),
+        },
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture(scope="module")
+def steps() -> list[dict[str, Any]]:
+    done = plan()
+    assert done.returncode == 0, done.stderr
+    operations: list[dict[str, Any]] = json.loads(done.stdout)["plan"]
+    return operations
+
+
+def phase(step: dict[str, Any]) -> str:
+    return str(step["name"]).split(" | ")[0]
+
+
+def hosts(step: dict[str, Any]) -> set[str]:
+    """The hosts that a step would change."""
+    changing = [*step["hosts_with_change"], *step["hosts_with_conditional_change"]]
+    return {str(host).removeprefix("@fake/") for host in changing}
+
+
+def test_the_phases_come_in_order(steps: list[dict[str, Any]]) -> None:
+    order = list(dict.fromkeys(phase(step) for step in steps))
+    assert order == [name for name in PHASES if name in order]
+    assert {"Base", "Drivers", "Runtime", "Kubernetes", "Verify"} <= set(order)
+
+
+def test_a_node_without_gpus_gets_no_driver_and_no_toolkit(steps: list[dict[str, Any]]) -> None:
+    assert set().union(*(hosts(step) for step in steps if phase(step) == "Drivers")) == {"gpu1"}
+    toolkit = [step for step in steps if "toolkit" in step["name"].lower()]
+    assert toolkit
+    assert set().union(*(hosts(step) for step in toolkit)) == {"gpu1"}
+
+
+def test_cluster_work_is_done_by_the_leader_alone(steps: list[dict[str, Any]]) -> None:
+    cluster = {"Helm", "Monitoring", "GPU Operator", "DCGM exporter", "Verify"}
+    assert {host for step in steps if phase(step) in cluster for host in hosts(step)} == {"cp1"}
+
+
+def test_the_leader_is_upgraded_before_the_others(steps: list[dict[str, Any]]) -> None:
+    upgrades = [step["name"] for step in steps if "Upgrade the" in step["name"]]
+    assert ["leader" in name for name in upgrades] == [True, False]
+
+
+def test_every_operation_says_what_it_is(steps: list[dict[str, Any]]) -> None:
+    assert all(" | " in step["name"] for step in steps)
+
+
+def test_all_problems_of_all_hosts_are_told_together() -> None:
+    done = plan(
+        {
+            "gpu1": ["swap /swapfile", "cgroup 1"],
+            "cpu1": ["os_version 20.04", "os_name Ubuntu 20.04"],
+        }
+    )
+    assert done.returncode == 1
+    told = done.stdout + done.stderr
+    assert "nothing was changed" in told
+    for part in ("[@fake/gpu1]", "cgroup v1", "[@fake/cpu1]", "20.04", "remedy"):
+        assert part in told, told
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"clutser": {}}, "unknown setting clutser"),
+        ({"cluster": {"service_cidr": "192.0.2.0/25"}}, "192.0.2"),
+        ({"versions": {"kubernetes": {"version": "1.37.2", "minor": "1.37"}}}, "gpu-operator"),
+    ],
+)
+def test_wrong_settings_stop_before_anything(settings: dict[str, Any], said: str) -> None:
+    done = plan(settings=settings)
+    assert done.returncode == 1
+    assert said in done.stdout + done.stderr
+    assert "remedy" in done.stdout + done.stderr
