@@ -28,17 +28,19 @@ UNITS = "/usr/lib/systemd/system"
 PACKAGING = Path(__file__).parent / "packaging"
 
 
-def _unit_scripts(*units: str, start: bool = True) -> dict[str, str]:
-    """Maintainer scripts that enable and start units, as debhelper's do; nothing in a chroot."""
+def _unit_scripts(*units: str) -> dict[str, str]:
+    """Maintainer scripts that enable and start units, as debhelper's do; nothing in a chroot.
+
+    A unit that does not start fails no installation there either.
+    """
     names = " ".join(units)
-    action = f"systemctl restart {names}" if start else ":"
     return {
         "postinst": f"""#!/bin/sh
 set -e
 if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
     systemctl daemon-reload
     systemctl enable --quiet {names}
-    {action}
+    systemctl restart {names} || echo "not started: {names}" >&2
 fi
 """,
         "prerm": f"""#!/bin/sh
@@ -166,7 +168,7 @@ def toolkit(builds: Mapping[str, Path], module: Path) -> list[Deb]:
     extra = ("nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy")
     for name in (*programs, *(name for name in extra if name in builds)):
         base[f"/usr/bin/{name}"] = builds[name]
-    scripts = _unit_scripts("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service", start=False)
+    scripts = _unit_scripts("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service")
     configure = (
         "/usr/bin/nvidia-ctk --quiet config "
         "--config-file=/etc/nvidia-container-runtime/config.toml --in-place\n"
