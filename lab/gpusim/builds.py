@@ -1,14 +1,49 @@
-"""Compiles the simulated driver: libraries and tools per driver version, and vectorAdd."""
+"""Compiles everything simulated: driver libraries and tools in C, the stand-ins in Go."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
+from lab.golang import build_arguments, run_go
+from lab.recipe import Recipe, Workshop
+
 SOURCES = Path(__file__).parent
+GO_MODULE = SOURCES / "go"
 DRIVER_VERSIONS = ("595.91.07", "595.71.05")
+STAND_INS = ("sim-dcgm-exporter", "sim-gpu-operator")
 CFLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11")
 LIBRARY_FLAGS = ("-fPIC", "-shared", "-fvisibility=hidden")
+C_FOLDERS = ("common", "nvml", "cuda", "smi", "vectoradd", "driver")
+
+# Where dcgm-exporter's image holds its lists of metrics. The operator's default and the chart's
+# default are two files with the same active lines, as in release 4.8.
+EXPORTER_FILES = {
+    "/etc/dcgm-exporter/default-counters.csv": GO_MODULE / "default-counters.csv",
+    "/etc/dcgm-exporter/dcp-metrics-included.csv": GO_MODULE / "default-counters.csv",
+}
+
+
+def recipes() -> list[Recipe]:
+    """The recipes of everything simulated; outputs are named as `commands` and STAND_INS say."""
+    names = commands(Path())
+    return [
+        Recipe(
+            name="gpusim-driver",
+            outputs={name: f"bin/{name}" for name in names},
+            inputs=(repr(names), *(SOURCES / folder for folder in C_FOLDERS)),
+            make=_make_driver,
+            seconds=5,
+        ),
+        Recipe(
+            name="gpusim-stand-ins",
+            outputs={name: f"bin/{name}" for name in STAND_INS},
+            inputs=(GO_MODULE, repr(build_arguments())),
+            make=_make_stand_ins,
+            seconds=60,
+        ),
+    ]
 
 
 def commands(out: Path, versions: tuple[str, ...] = DRIVER_VERSIONS) -> dict[str, list[str]]:
@@ -39,7 +74,7 @@ def commands(out: Path, versions: tuple[str, ...] = DRIVER_VERSIONS) -> dict[str
 
 
 def build(out: Path, versions: tuple[str, ...] = DRIVER_VERSIONS) -> dict[str, Path]:
-    """Compile everything into the folder `out` (about 3 s); return the outputs by name.
+    """Compile the C part into the folder `out` (about 3 s); return the outputs by name.
 
     Raises `subprocess.CalledProcessError` when the compiler finds anything to say.
     """
@@ -47,6 +82,23 @@ def build(out: Path, versions: tuple[str, ...] = DRIVER_VERSIONS) -> dict[str, P
     for command in commands(out.absolute(), versions).values():
         subprocess.run(command, cwd=SOURCES, check=True)
     return {name: out / name for name in commands(out, versions)}
+
+
+def _make_driver(shop: Workshop) -> None:
+    out = shop.out / "bin"
+    out.mkdir()
+    for command in commands(out).values():
+        shop.run(command, cwd=SOURCES)
+
+
+def _make_stand_ins(shop: Workshop) -> None:
+    # A module of its own: its one dependency more, DCGM's table of field names, would make every
+    # other program of the lab be built anew. Versions that both have are the same, and so cached.
+    shutil.copytree(GO_MODULE, shop.work, dirs_exist_ok=True)
+    out = shop.out / "bin"
+    out.mkdir()
+    packages = [f"./cmd/{name}" for name in STAND_INS]
+    run_go(shop, *build_arguments(), "-ldflags=-s -w", f"-o={out}/", *packages, cgo=True)
 
 
 def _gcc(*arguments: str) -> list[str]:
