@@ -97,27 +97,32 @@ def _packages(context: Context) -> None:
 
 
 def _upgrade(context: Context) -> None:
-    """Newer patch releases, one host at a time, the leader's control plane first."""
-    node, leader, lock = context.node, context.leader.host, context.lock
+    """Newer patch releases, one host at a time, the leader's control plane first.
+
+    All hosts take part in both operations: pyinfra orders operations of different hosts only by
+    those they share.
+    """
+    lock = context.lock
     version, wanted = lock.kubernetes.version, packages(lock)
-    if node.leader:
-        kubeadm_changes.upgraded(
-            name=f"Upgrade the leader to {version}",
-            node=node.name,
-            leader=leader,
-            version=version,
-            packages=wanted,
-        )
-    else:
-        kubeadm_changes.upgraded(
-            name=f"Upgrade the other nodes to {version}",
-            node=node.name,
-            leader=leader,
-            version=version,
-            packages=wanted,
-            leads=False,
-            _serial=True,
-        )
+    kubeadm_changes.upgraded(
+        name=f"Upgrade the leader to {version}",
+        node=context.node.name,
+        leader=context.leader.host,
+        version=version,
+        packages=wanted,
+        leads=True,
+        turn=context.node.leader,
+    )
+    kubeadm_changes.upgraded(
+        name=f"Upgrade the other nodes to {version}",
+        node=context.node.name,
+        leader=context.leader.host,
+        version=version,
+        packages=wanted,
+        leads=False,
+        turn=not context.node.leader,
+        _serial=True,
+    )
 
 
 def _reconfigure(context: Context, config: Configuration) -> str:

@@ -19,8 +19,7 @@ from deploys.run_report import watch
 from deploys.runtime import runtime
 from deploys.verify import verify
 
-settings, _, _ = begin()
-watch(state, settings)
+watch(state, begin()[0])
 
 preflight()
 base()

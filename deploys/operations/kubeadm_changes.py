@@ -81,18 +81,32 @@ def _settled(node: str, leader: str, version: str) -> Commands:
 
 @operation()
 def upgraded(
-    node: str, leader: str, version: str, packages: dict[str, str], leads: bool = True
+    node: str,
+    leader: str,
+    version: str,
+    packages: dict[str, str],
+    leads: bool = True,
+    turn: bool = True,
 ) -> Commands:
-    """Ensure that this host runs this patch release; call it with `_serial=True`, leader first.
+    """Ensure that this host runs this patch release; call it with `_serial=True`.
 
-    The kubelet's restart does not touch running pods, so nothing is drained.
+    On all hosts, twice, first for the leader's turn: a step that all hosts share is what makes the others wait for the
+    leader, whose control plane must never be older than a kubelet. The kubelet's restart does not
+    touch running pods, so nothing is drained.
 
     + node: its Kubernetes name
     + leader: inventory name of the leader
     + leads: whether this host is the leader
+    + turn: whether it is this host's turn; nothing is done otherwise
     + version: Kubernetes version without its v
     + packages: as `gpuboot.kubernetes.packages` gives them
     """
+    if not turn:
+        host.noop("another host's turn")
+        return
+    if not turn:
+        host.noop("another host's turn")
+        return
     state = host.get_fact(Kubeadm, socket=SOCKET)
     old = [name for name in packages if not right(state.packages.get(name), packages[name])]
     server = host.get_fact(Cluster, kubeconfig=ADMIN).server if leads else ""
