@@ -88,9 +88,9 @@ def upgraded(
     leads: bool = True,
     turn: bool = True,
 ) -> Commands:
-    """Ensure that this host runs this patch release; call it with `_serial=True`.
+    """Ensure that this host runs this patch release; call it with `_serial=True` on all hosts.
 
-    On all hosts, twice, first for the leader's turn: a step that all hosts share is what makes the others wait for the
+    Twice, first with `leads`: a step that all hosts share is what makes the others wait for the
     leader, whose control plane must never be older than a kubelet. The kubelet's restart does not
     touch running pods, so nothing is drained.
 
