@@ -6,6 +6,7 @@ What is there already is not built again; with everything there this takes well 
 from __future__ import annotations
 
 import importlib.util
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,7 @@ from lab import debian, software
 from lab.progress import Progress, Row, Times, duration
 from lab.recipe import Recipe, is_made, make
 from lab.state import LabError, cache_dir, lock
+from lab.store import digest
 from lab.toolchain import go
 
 
@@ -35,7 +37,7 @@ def build_all(progress: Progress, names: Sequence[str] = ()) -> dict[str, Path]:
     `LabError` with the end of the log when a build fails. Nothing half-made stays in the store.
     """
     chosen = choose(recipes(), names)
-    with lock("builds"):
+    with lock(f"builds-{digest(str(cache_dir()))}"):  # the machine's cores serve one at a time
         folders, missing = _in_store(chosen)
         if missing:
             _build(missing, folders, progress)
@@ -83,6 +85,8 @@ def _in_store(chosen: Sequence[Recipe]) -> tuple[dict[str, Path], list[Recipe]]:
 def _build(missing: Sequence[Recipe], folders: dict[str, Path], progress: Progress) -> None:
     go()  # says at once when there is none, not after the first download
     times = Times(cache_dir() / "times.json")
+    if not (cache_dir() / "go" / "build").exists():
+        times.seconds.clear()  # they were taken with everything compiled: far too short
     row = Row({recipe.name: recipe.seconds for recipe in missing}, progress, times)
     for recipe in missing:
         with row.step(recipe.name):
@@ -93,6 +97,7 @@ def _build(missing: Sequence[Recipe], folders: dict[str, Path], progress: Progre
 def main(arguments: Sequence[str]) -> int:
     """`python -m lab.builds [NAME…]`: build, and list the programs."""
     started = time.monotonic()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing half-made stays
     try:
         programs = build_all(lambda line: print(line, file=sys.stderr, flush=True), arguments)
     except LabError as error:

@@ -10,7 +10,7 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lab.recipe import Recipe, Workshop
@@ -24,7 +24,12 @@ TAGS = "netgo,osusergo,remove_all_sd,enable_kubernetes_sd,no_btrfs,no_zfs,no_dev
 
 Prepare = Callable[[Workshop], None]
 
-COMMON = (RECIPES / "go.mod", RECIPES / "go.sum", Path(__file__))
+LINK = ("-s", "-w")  # no symbol table, no debugging information: half the size
+
+
+def common_inputs() -> tuple[str | Path, ...]:
+    """What every build in the module of lab/recipes hangs on."""
+    return RECIPES / "go.mod", RECIPES / "go.sum", repr((build_arguments(), LINK))
 
 
 def go_recipe(
@@ -32,26 +37,25 @@ def go_recipe(
     packages: Mapping[str, str],
     *,
     seconds: float,
-    module: Path = RECIPES,
     variables: Mapping[str, str] | None = None,
     replace: Mapping[str, str] | None = None,
     cgo: bool = False,
     prepare: Prepare | None = None,
+    inputs: Sequence[str | Path] = (),
     needs: tuple[str, ...] = (),
 ) -> Recipe:
     """A recipe for Go programs.
 
-    `packages`: program name -> import path, or `./folder` of the module. `module`: a folder of
-    this repository with Go sources and a go.mod; its packages keep their import paths, but every
-    dependency comes at the version of lab/recipes/go.mod, which has to name it. `variables`:
-    string variables set at link time (versions). `replace`: modules to be used at another version
-    than that, for this recipe alone. `cgo`: link with the C library; without it programs are
-    static. `prepare` may change the module in `Workshop.work` before the build.
+    `packages`: program name -> import path, or `./folder` of the module in lab/recipes.
+    `variables`: string variables set at link time (versions). `replace`: modules to be used at
+    another version than the common go.mod says, for this recipe alone. `cgo`: link with the C
+    library; without it programs are static. `prepare` may change the module in `Workshop.work`
+    before the build; `inputs` are what it does that by.
     """
     variables, replace = variables or {}, replace or {}
 
     def make(shop: Workshop) -> None:
-        lay_out(shop, module)
+        lay_out(shop)
         for path, version in replace.items():
             run_go(shop, "mod", "edit", f"-replace={path}={path}@{version}")
         if prepare is not None:
@@ -61,12 +65,11 @@ def go_recipe(
     parts = {f"program {key}": value for key, value in packages.items()}
     parts |= {f"variable {key}": value for key, value in variables.items()}
     parts |= {f"replace {key}": value for key, value in replace.items()}
-    own = _sources(packages) if module == RECIPES else [module]
     settings = [f"{key}={value}" for key, value in sorted(parts.items())]
     return Recipe(
         name=name,
         outputs={program: f"bin/{program}" for program in packages},
-        inputs=(*COMMON, *settings, TAGS, f"cgo={cgo}", *own),
+        inputs=(*common_inputs(), *settings, f"cgo={cgo}", *inputs, *_sources(packages)),
         make=make,
         needs=needs,
         seconds=seconds,
@@ -78,20 +81,9 @@ def _sources(packages: Mapping[str, str]) -> list[Path]:
     return [folder for folder in folders if folder.exists()]  # others are made by `prepare`
 
 
-def lay_out(shop: Workshop, module: Path = RECIPES) -> None:
-    """Put `module` into the workshop, with the requirements of lab/recipes/go.mod."""
+def lay_out(shop: Workshop) -> None:
+    """Put the module of lab/recipes into the workshop."""
     shutil.copytree(RECIPES, shop.work, dirs_exist_ok=True)
-    if module != RECIPES:
-        ignored = shutil.ignore_patterns("go.mod", "go.sum")
-        shutil.copytree(module, shop.work, dirs_exist_ok=True, ignore=ignored)
-        run_go(shop, "mod", "edit", f"-module={_module_path(module)}")
-
-
-def _module_path(module: Path) -> str:
-    found = re.search(r"^module (\S+)", (module / "go.mod").read_text(), re.MULTILINE)
-    if found is None:
-        raise LabError(f"{module}/go.mod names no module")
-    return found.group(1)
 
 
 def run_go(shop: Workshop, *arguments: str, cgo: bool = False) -> None:
@@ -102,7 +94,7 @@ def run_go(shop: Workshop, *arguments: str, cgo: bool = False) -> None:
 def _build(
     shop: Workshop, packages: Mapping[str, str], variables: Mapping[str, str], cgo: bool
 ) -> None:
-    link = ["-s", "-w", *(f"-X {name}={value}" for name, value in variables.items())]
+    link = [*LINK, *(f"-X {name}={value}" for name, value in variables.items())]
     made = shop.work / ".made"
     made.mkdir()
     output = [f"-ldflags={' '.join(link)}", f"-o={made}/"]

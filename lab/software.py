@@ -9,8 +9,8 @@ from __future__ import annotations
 import shutil
 
 from lab.golang import (
-    COMMON,
     build_arguments,
+    common_inputs,
     go_recipe,
     lay_out,
     module_dir,
@@ -114,12 +114,17 @@ def _cluster_parts() -> list[Recipe]:
             },
             variables={f"{FLANNEL}/pkg/version.Version": module_version(FLANNEL)},
             prepare=_flanneld,
+            inputs=_NO_BACKENDS,
             seconds=25,
         ),
         go_recipe(
             "node-feature-discovery",
             {name: f"{NFD}/cmd/{name}" for name in ("nfd-master", "nfd-worker", "nfd-gc")},
-            variables={f"{NFD}/pkg/version.version": module_version(NFD)},
+            variables={
+                f"{NFD}/pkg/version.version": module_version(NFD),
+                # where its containers see the host's /sys and the like, as in upstream's image
+                f"{NFD}/pkg/utils/hostpath.pathPrefix": "/host-",
+            },
             seconds=20,
         ),
     ]
@@ -161,7 +166,7 @@ def _nvidia() -> list[Recipe]:
             "nvidia-device-plugin",
             {
                 name: f"{plugin}/cmd/{name}"
-                for name in ("nvidia-device-plugin", "gpu-feature-discovery")
+                for name in ("nvidia-device-plugin", "gpu-feature-discovery", "config-manager")
             },
             variables={f"{plugin}/internal/info.version": module_version(plugin)},
             replace={
@@ -206,7 +211,7 @@ def _operator_client() -> Recipe:
     return Recipe(
         name="operator-client",
         outputs={"operator-client": "client"},
-        inputs=(*COMMON, GENERATORS, str(_generator_commands())),
+        inputs=(*common_inputs(), GENERATORS, str(_generator_commands())),
         make=_generate_client,
         seconds=30,
     )

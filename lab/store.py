@@ -69,9 +69,9 @@ def stored(name: str, make: Callable[[Path], None]) -> Path:
         if target.exists():
             return target
         target.parent.mkdir(parents=True, exist_ok=True)
+        for abandoned in target.parent.glob(f".tmp-{name}-*"):  # its maker was killed
+            shutil.rmtree(abandoned)
         part = target.parent / f".tmp-{name}-{os.getpid()}"
-        if part.exists():
-            shutil.rmtree(part)
         part.mkdir()
         try:
             make(part)
