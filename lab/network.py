@@ -11,6 +11,7 @@ from lab.base import run
 from lab.debs import write_atomically
 from lab.state import Lab, labs, state_dir
 
+_SUBTREE_CONTROL = Path("/sys/fs/cgroup/cgroup.subtree_control")
 # Settings that are not per namespace and that the kubelet, systemd-sysctl or the product change
 # inside a machine. Their values are kept before the first lab and put back after the last.
 _SYSCTLS = (
@@ -47,7 +48,7 @@ _SYSCTLS = (
 
 def up(lab: Lab) -> None:
     """Make the lab's bridge and firewall table, and keep the host's kernel settings."""
-    _keep_sysctls()
+    _keep_settings()
     if not is_up(lab):
         run(["ip", "link", "add", lab.bridge, "type", "bridge"])
     addresses = run(["ip", "-4", "-o", "address", "show", "dev", lab.bridge])
@@ -73,7 +74,7 @@ def down(lab: Lab) -> None:
     if is_up(lab):
         run(["ip", "link", "delete", lab.bridge])
     if not any(other != lab and is_up(other) for other in labs()):
-        restore_sysctls()
+        restore_settings()
 
 
 def _name(lab: Lab) -> str:
@@ -124,10 +125,10 @@ def _docker_user(action: str, lab: Lab) -> int | None:
 
 
 def _kept() -> Path:
-    return state_dir() / "host-sysctl.json"
+    return state_dir() / "host-settings.json"
 
 
-def _keep_sysctls() -> None:
+def _keep_settings() -> None:
     if _kept().exists():
         return
     values = {}
@@ -137,11 +138,11 @@ def _keep_sysctls() -> None:
             values[key] = path.read_text().strip()
     _kept().parent.mkdir(parents=True, exist_ok=True)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    kept = {"boot_id": boot, "values": values}
+    kept = {"boot_id": boot, "values": values, "controllers": _controllers()}
     write_atomically(_kept(), (json.dumps(kept, indent=2) + "\n").encode())
 
 
-def restore_sysctls() -> None:
+def restore_settings() -> None:
     """Put back the kernel settings that machines changed, and forget them."""
     if not _kept().exists():
         return
@@ -152,4 +153,12 @@ def restore_sysctls() -> None:
             path = Path("/proc/sys") / key
             if path.read_text().strip() != value:
                 path.write_text(value)
+        # lab/nspawn/supervise.sh passes controllers on to the labs' cgroups
+        for controller in set(_controllers()) - set(kept["controllers"]):
+            _SUBTREE_CONTROL.write_text(f"-{controller}")
     _kept().unlink()
+
+
+def _controllers() -> list[str]:
+    """Controllers that the root of a cgroup v2 hierarchy passes on."""
+    return _SUBTREE_CONTROL.read_text().split() if _SUBTREE_CONTROL.exists() else []

@@ -75,7 +75,7 @@ def clean(progress: Progress) -> None:
     """Take every lab down, and remove all that was built, downloaded or remembered."""
     for lab in state.labs():
         down(lab, progress)
-    network.restore_sysctls()
+    network.restore_settings()
     for folder in (state.state_dir(), state.cache_dir()):
         if folder.exists():
             progress(f"removing {folder}")
