@@ -12,7 +12,7 @@ from pyinfra.context import host
 from deploys.context import begin
 from deploys.operations import kubeadm
 
-_, _, nodes = begin()
+nodes = begin()[2]
 if str(host.data.get("gpuboot_reset")).lower() not in ("yes", "true"):
     raise DeployError(
         "this takes the whole cluster apart, with everything that runs in it\n"
