@@ -218,4 +218,17 @@ def _fabric_manager(version: str) -> Deb:
         description=f"NVIDIA fabric manager for NVSwitch machines ({SIMULATED})",
         files={"/usr/bin/nv-fabricmanager": program, f"{UNITS}/{unit}": DRIVER_DIR / unit},
         modes={"/usr/bin/nv-fabricmanager": 0o755},
+        scripts={
+            "postinst": f"""#!/bin/sh
+set -e
+if [ "$1" = configure ] && [ -d /run/systemd/system ]; then
+    systemctl daemon-reload
+    systemctl try-restart {unit}
+fi
+""",
+            "prerm": f"""#!/bin/sh
+set -e
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl stop {unit}; fi
+""",
+        },
     )
