@@ -42,7 +42,12 @@ class Forwarding(paramiko.ServerInterface):
         return paramiko.OPEN_SUCCEEDED
 
     def _serve(self, port: int) -> None:
-        channel = self._transport.accept(10)
+        channel = None
+        # two threads that wait for channels can wake for one: accept() then gives None at once
+        while channel is None and self._transport.is_active():
+            channel = self._transport.accept(1)
+        if channel is None:
+            return
         with socket.create_connection(("127.0.0.1", port)) as target:
             back = threading.Thread(target=_copy, args=(target, channel), daemon=True)
             back.start()
@@ -109,7 +114,10 @@ def api_server(folder: Path) -> Iterator[str]:
     context.verify_mode = ssl.CERT_REQUIRED
     context.load_cert_chain(folder / "server.pem")
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Api)
-    httpd.socket = context.wrap_socket(httpd.socket, server_side=True)
+    # the handshake belongs to the connection's own thread, not to the one that accepts
+    httpd.socket = context.wrap_socket(
+        httpd.socket, server_side=True, do_handshake_on_connect=False
+    )
     threading.Thread(target=httpd.serve_forever, daemon=True).start()
     encode = base64.b64encode
     try:
