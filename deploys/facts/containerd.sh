@@ -43,11 +43,13 @@ wanted config "$stage/config.toml" /etc/containerd/config.toml
 wanted nvidia "$stage/conf.d/99-nvidia.toml" /etc/containerd/conf.d/99-nvidia.toml
 wanted proxy "$stage/proxy.conf" "$dropin"
 
-# settings somebody else wrote into the root file: neither the package's file nor our last one
+# settings somebody else wrote into the root file: in neither the package's file nor ours
 ours=/var/lib/gpuboot/containerd/config.toml
 if [ -f /etc/containerd/config.toml ] && ! cmp -s "$ours" /etc/containerd/config.toml; then
+  [ ! -f "$ours" ] || cat "$ours" >"$stage/known"
+  cat "$stage/config.toml" >>"$stage/known"
   grep -vE '^[[:space:]]*(#|$)|^disabled_plugins *= *\["cri"\]' /etc/containerd/config.toml |
-    sed 's/^/edited /'
+    grep -vxFf "$stage/known" | sed 's/^/edited /'
 fi
 
 # does the running containerd know the installed files?

@@ -82,7 +82,9 @@ def _restart(saved: str) -> StringCommand:
     )
     return StringCommand(
         f"{_restarted(_CRI_READY)} || {{ journalctl -n 15 --no-pager -u containerd.service >&2; "
-        f"rm -f {saved}; cp -a {_PREVIOUS}/. / && {_restarted(_ANSWERS)} || "
+        # file by file: copying the folder would give / the folder's own permissions
+        f"for f in {saved}; do rm -f $f; test ! -f {_PREVIOUS}$f || cp -a {_PREVIOUS}$f $f; done; "
+        f"{_restarted(_ANSWERS)} || "
         "echo 'gpuboot: containerd does not start with the old files either' >&2;",
         "echo", QuoteString(message), ">&2; exit 1; }",
     )  # fmt: skip
