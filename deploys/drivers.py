@@ -36,6 +36,8 @@ def drivers() -> None:
             version=version,
             may_reboot=settings.reboot == "when-needed",
             timeout_s=settings.reboot_timeout_s,
+            node=context.node.name,
+            leader=context.leader.host,
             _serial=True,
         )
         if wanted := services(context):

@@ -12,6 +12,8 @@ from pyinfra.api.state import State
 from pyinfra.context import host, state
 
 from deploys.facts.driver import Driver, DriverState
+from deploys.lib.cordon import cordoned
+from deploys.lib.leader import RemoteError
 from deploys.operations.reboot import RebootError, reboot
 
 # without the persistence daemon the first call initialises every GPU
@@ -21,7 +23,9 @@ Commands = Generator[StringCommand | FunctionCommand, None, None]
 
 
 @operation()
-def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
+def loaded(
+    version: str, may_reboot: bool, timeout_s: int, node: str = "", leader: str = ""
+) -> Commands:
     """Ensure the kernel runs the installed driver; reboots only when another one is loaded.
 
     Run it with `_serial=True`: machines go away one after the other.
@@ -29,6 +33,8 @@ def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
     + version: the driver that was asked for and is installed
     + may_reboot: `settings.driver.reboot` allows it
     + timeout_s: how long the machine may take to come back
+    + node: its name in Kubernetes
+    + leader: inventory name of the host that cordons it for the reboot; "" for none
     """
     found = host.get_fact(Driver, timeout_s=_SMI_S)
     if found.loaded == version and found.uvm:
@@ -40,7 +46,7 @@ def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
         if not may_reboot:
             yield _problem(reason, 'reboot the machine, or set driver.reboot = "when-needed"')
             return
-        yield FunctionCommand(_reboot, (reason, timeout_s), {})
+        yield FunctionCommand(_reboot, (reason, timeout_s, node, leader), {})
     # after a boot udev may have loaded it; loading it again does nothing
     yield StringCommand(
         "modprobe nvidia && modprobe nvidia-uvm || { dmesg 2>/dev/null | grep -iE "
@@ -52,11 +58,15 @@ def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
     )  # fmt: skip
 
 
-def _reboot(state: State, host: Host, reason: str, timeout_s: int) -> bool:
+def _reboot(state: State, host: Host, reason: str, timeout_s: int, node: str, leader: str) -> bool:
     """A FunctionCommand's body; pyinfra passes the first two by these names. False: it failed."""
     try:
-        reboot(host, reason, timeout_s)
-    except RebootError as error:
+        if leader and leader != host.name:
+            with cordoned(state.inventory.get_host(leader), node):
+                reboot(host, reason, timeout_s)
+        else:
+            reboot(host, reason, timeout_s)
+    except (RebootError, RemoteError) as error:
         host.log_styled(f"gpuboot: {error}", fg="red", log_func=logger.error)
         return False
     return True
