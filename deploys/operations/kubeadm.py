@@ -26,6 +26,7 @@ Commands = Generator[str | PyinfraCommand, None, None]
 
 SOCKET = CRI_SOCKET.removeprefix("unix://")
 CONFIG = "/etc/gpuboot/kubeadm.yaml"
+_CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
 _KUBELET_NOTE = "/etc/gpuboot/kubelet-config.sha256"
 # What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
 # configuration is not, and would keep the next cluster's pods on the old network.
@@ -67,9 +68,14 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
         host.noop("this host has the images it starts with")
         return
     if config:
-        yield StringCommand("kubeadm config images pull --config", QuoteString(config))
+        # Not `kubeadm config images pull`: it asks the registry even for images that are there.
+        fetch = f"{_CRICTL} inspecti -q {{}} >/dev/null 2>&1 || {_CRICTL} pull {{}}"
+        yield StringCommand(
+            "kubeadm config images list --config", QuoteString(config),
+            "| xargs -P 4 -I {} sh -c", QuoteString(fetch),
+        )  # fmt: skip
         return
-    pull = "; ".join(f"crictl --runtime-endpoint {CRI_SOCKET} pull {image}" for image in missing)
+    pull = "; ".join(f"{_CRICTL} pull {image}" for image in missing)
     # A pull that still runs from an earlier try is as good as a new one.
     yield StringCommand(
         "systemctl is-active --quiet gpuboot-pull || systemd-run --quiet --collect --no-block"
