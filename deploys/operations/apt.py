@@ -58,7 +58,11 @@ def repository(
     yield StringCommand("printf", "%s", QuoteString(text), ">", QuoteString(trial))
     yield StringCommand(
         f"apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={trial} -o Dir::Etc::sourceparts=- "
-        "-o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any"
+        "-o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any ||",
+        _fail(
+            f"gpuboot: the {source.name} repository {source.url} cannot be read, or is not signed "
+            "with its key; nothing was installed; remedy: check the address and who runs the mirror"
+        ),
     )
     for path in state.conflicts:
         if path == "/etc/apt/sources.list":
