@@ -17,8 +17,9 @@ from lab.base import MIRRORED, SUITE, mirrored_debs, run
 from lab.charts import assemble
 from lab.debs import Deb, build_deb, build_repo
 from lab.golang import module_dir
-from lab.gpusim import builds as gpusim
+from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.gpusim.packages import cuda_keyring, driver_debs
+from lab.imagetable import images_dir
 from lab.keys import SigningKey
 from lab.progress import Progress
 from lab.state import MIRROR_URL, cache_dir
@@ -99,7 +100,7 @@ def parts(base: Path, builds: Builds, progress: Progress) -> list[Part]:
     found = [_apt("debian", debian, progress)]
     for name, debs in _vendor_debs(builds).items():
         found.append(_apt(name, _built(debs), progress))
-    found += [_helm(builds), *_charts(progress), _images(builds, progress)]
+    found += [_helm(builds), *_charts(progress), Part(images_dir(builds, progress), "v2")]
     return found
 
 
@@ -107,9 +108,7 @@ def _vendor_debs(builds: Builds) -> dict[str, list[Deb]]:
     module = module_dir(TOOLKIT_MODULE, f"v{packages.TOOLKIT.split('-')[0]}")
     cuda = REPOSITORIES["cuda"]
     keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}")
-    made = stored(f"gpusim-{digest(HERE / 'gpusim')}", gpusim.build)
-    bins = {path.name: path for path in made.iterdir()}
-    drivers = [deb for version in gpusim.DRIVER_VERSIONS for deb in driver_debs(version, bins)]
+    drivers = [deb for version in DRIVER_VERSIONS for deb in driver_debs(version, builds)]
     return {
         "docker": [packages.containerd(builds)],
         "kubernetes": packages.kubernetes(builds),
@@ -223,7 +222,3 @@ def _index(folder: Path, chart: str, archive: Path) -> None:
         "generated": "2026-01-01T00:00:00Z",
     }
     (folder / "index.yaml").write_text(json.dumps(index, indent=2) + "\n")
-
-
-def _images(builds: Builds, progress: Progress) -> Part:
-    raise NotImplementedError

@@ -212,8 +212,13 @@ def power_off(lab: Lab, machine: Machine) -> None:
     """Cut the machine's power, and remove what it left on the host."""
     unit = lab.unit(machine.name)
     processes.kill(unit, lab.machine_dir(machine))
-    if Path(f"/sys/class/net/vb-{unit}").exists():
-        run(["ip", "link", "delete", f"vb-{unit}"])
+    # The kernel takes the network device away soon after the last process, but not at once.
+    device = Path(f"/sys/class/net/vb-{unit}")
+    for _ in range(50):
+        if not device.exists():
+            return
+        time.sleep(0.1)
+    run(["ip", "link", "delete", device.name])
 
 
 def is_running(lab: Lab, machine: Machine) -> bool:
