@@ -175,9 +175,13 @@ class Monitoring(Model):
 
 
 class AptMirror(Model):
-    """One apt repository somewhere else than upstream."""
+    """One apt repository somewhere else than upstream, with the same paths below its URL."""
 
-    url: Url
+    url: Url = Field(
+        description="Takes the place of `https://download.docker.com/linux`, "
+        "`https://pkgs.k8s.io`, `https://developer.download.nvidia.com/compute/cuda/repos` or "
+        "`https://nvidia.github.io/libnvidia-container`."
+    )
     key_sha256: str | None = Field(
         None,
         pattern=r"^[0-9a-f]{64}$",

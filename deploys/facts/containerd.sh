@@ -1,3 +1,4 @@
+#!/bin/sh
 # What containerd's configuration ought to be on this host, beside what it is. Changes nothing:
 # the wanted files are made in a temporary folder that takes the place of /etc/containerd in a
 # mount namespace of its own, so nvidia-ctk and containerd see the very paths they will have.

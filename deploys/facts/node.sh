@@ -1,3 +1,4 @@
+#!/bin/sh
 # Reads everything gpuboot wants to know about a host, as "key<TAB>value" lines; keys may repeat.
 # POSIX sh, changes nothing, needs no Python and no lspci. Parsed by gpuboot/nodestate.py.
 export LC_ALL=C
