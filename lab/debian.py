@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from lab.base import SUITE, apt_options, run
@@ -51,7 +52,7 @@ def _make(shop: Workshop) -> None:
     (shop.out / "versions").write_text("".join(lines))
 
 
-def versions(programs: dict[str, Path]) -> dict[str, str]:
+def versions(programs: Mapping[str, Path]) -> dict[str, str]:
     """Upstream's version of each package in the folder, as in `0.25.0`; `programs`: build_all's."""
     lines = programs["debian-versions"].read_text().splitlines()
     return {name: upstream(version) for name, version in (line.split() for line in lines)}

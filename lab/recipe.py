@@ -55,7 +55,7 @@ class Workshop:
     ) -> int:
         # A session of its own: Ctrl-C reaches this process alone, which then ends all of them.
         process = subprocess.Popen(
-            ["nice", "-n", "10", *command],
+            ["nice", "-n", "5", *command],
             cwd=cwd,
             env=None if env is None else dict(env),
             stdin=subprocess.DEVNULL,

@@ -1,0 +1,297 @@
+"""Container images written as files: a static tree that any web server can serve as a registry.
+
+`<v2root>/<registry host>/<repository>/{manifests,blobs}/…` follows the OCI distribution
+specification's paths. Layers are plain tar files: they go over a local bridge, where compressing
+costs more than it saves. Times, owners and order are fixed, so equal inputs give equal digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import posixpath
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lab.state import LabError
+
+SYMLINK = "-> "
+LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
+CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+LOADER = "/usr/lib64/ld-linux-x86-64.so.2"
+# What the libraries need that the container runtime mounts into a GPU container.
+GLIBC = ("libc.so.6", "libdl.so.2", "libm.so.6", "libpthread.so.0", "librt.so.1")
+
+_EPOCH = 1767225600  # 2026-01-01T00:00:00Z: one fixed time in every layer
+_MERGED = ("bin", "sbin", "lib", "lib64")  # links into /usr, as on every current distribution
+_PASSWD = "root:x:0:0:root:/root:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n"
+_BASE: Mapping[str, Path | bytes | str] = {
+    **{f"/{name}": f"{SYMLINK}usr/{name}" for name in _MERGED},
+    "/etc/passwd": _PASSWD,
+    "/etc/group": "root:x:0:\nnogroup:x:65534:\n",
+    "/etc/nsswitch.conf": "hosts: files dns\n",
+    "/tmp/": "",
+}
+
+Source = Path | bytes | str
+
+
+@dataclass(frozen=True)
+class Image:
+    """One image of one layer, described by value.
+
+    `name` is what nodes pull: `<registry host>/<repository>:<tag>`. `files` maps an absolute path
+    to a source file (`Path`), literal content, a symbolic link (`"-> target"`), or, where the path
+    ends in "/", an empty folder. `libs`: add the C library and whatever else the programs are
+    linked with. `origin` is told in the image's labels: where the content comes from, and whether
+    it is a stand-in or simulated.
+    """
+
+    name: str
+    files: Mapping[str, Source]
+    entrypoint: tuple[str, ...]
+    origin: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    user: str = ""
+    workdir: str = ""
+    libs: bool = False
+
+    @property
+    def registry(self) -> str:
+        """The registry's host, as in `registry.k8s.io`."""
+        return self.name.partition("/")[0]
+
+    @property
+    def repository(self) -> str:
+        """The path in the registry, as in `coredns/coredns`."""
+        return self.name.partition("/")[2].rpartition(":")[0]
+
+    @property
+    def tag(self) -> str:
+        """The tag, as in `v1.14.2`."""
+        return self.name.rpartition(":")[2]
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A blob that has been written: its file, digest (`sha256:…`) and size in bytes."""
+
+    path: Path
+    digest: str
+    size: int
+
+    def describe(self, media_type: str) -> dict[str, str | int]:
+        """The OCI descriptor that points to it."""
+        return {"mediaType": media_type, "digest": self.digest, "size": self.size}
+
+
+def write_images(images: Iterable[Image], v2root: Path) -> dict[str, str]:
+    """Write all `images` below `v2root`; image name -> manifest digest.
+
+    A layer that several images have in common is written once and linked.
+    """
+    layers: dict[tuple[tuple[str, Source], ...], Blob] = {}
+    return {image.name: write_image(image, v2root, layers) for image in images}
+
+
+def write_image(
+    image: Image,
+    v2root: Path,
+    layers: dict[tuple[tuple[str, Source], ...], Blob] | None = None,
+) -> str:
+    """Write one image below `v2root` and return its manifest's digest.
+
+    `layers` are the layers written so far, by content; the image's own is added. Raises `LabError`
+    when a source file is missing or its libraries cannot be found.
+    """
+    layers = {} if layers is None else layers
+    folder = v2root / image.registry / image.repository
+    blobs = folder / "blobs"
+    blobs.mkdir(parents=True, exist_ok=True)
+    content = layer_content(image)
+    known = tuple(sorted(content.items()))
+    if known in layers:
+        layer = _link(layers[known], blobs)
+    else:
+        layer = layers[known] = _write_layer(content, blobs)
+    config = _write_json(config_of(image, layer.digest), blobs)
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST_TYPE,
+        "config": config.describe(CONFIG_TYPE),
+        "layers": [layer.describe(LAYER_TYPE)],
+    }
+    written = _write_json(manifest, folder / "manifests")
+    shutil.copyfile(written.path, folder / "manifests" / image.tag)
+    return written.digest
+
+
+def config_of(image: Image, diff_id: str) -> dict[str, object]:
+    """The image's configuration (OCI image specification) for a layer with digest `diff_id`."""
+    env = {"PATH": PATH, **image.env}
+    run: dict[str, object] = {
+        "Env": [f"{name}={value}" for name, value in env.items()],
+        "Entrypoint": list(image.entrypoint),
+        "WorkingDir": image.workdir or "/",
+        "Labels": {
+            "org.opencontainers.image.title": image.name,
+            "org.opencontainers.image.description": f"gpuboot lab: {image.origin}",
+        },
+    }
+    if image.user:
+        run["User"] = image.user
+    return {
+        "created": "2026-01-01T00:00:00Z",
+        "architecture": "amd64",
+        "os": "linux",
+        "config": run,
+        "rootfs": {"type": "layers", "diff_ids": [diff_id]},
+    }
+
+
+def layer_content(image: Image) -> dict[str, Source]:
+    """All paths of the image's layer, with /bin, /sbin and /lib under /usr, and libraries."""
+    files = {normal(path): source for path, source in (*_BASE.items(), *image.files.items())}
+    if image.libs:
+        files = {**libraries(files.values()), **files}
+    return files
+
+
+def normal(path: str) -> str:
+    """`/bin/x` as `/usr/bin/x`: the first is a link to the second in all images here."""
+    top, _, rest = path.lstrip("/").partition("/")
+    return f"/usr/{top}/{rest}" if top in _MERGED and rest else path
+
+
+def libraries(sources: Iterable[Source]) -> dict[str, Path]:
+    """The shared libraries that the programs among `sources` need, by their path in an image.
+
+    A program below an unpacked root file system gets the libraries of that root, others get the
+    host's. Raises `LabError` when one is missing, or two roots would be mixed.
+    """
+    programs = [source for source in sources if isinstance(source, Path) and is_dynamic(source)]
+    roots = {root_of(program) for program in programs}
+    if len(roots) > 1:
+        raise LabError(f"one image cannot have libraries of {len(roots)} systems: {roots}")
+    found: dict[str, Path] = {}
+    for root in roots:
+        folders = library_folders(root)
+        for name in GLIBC:
+            found[f"{LIBRARIES}/{name}"] = _first(folders, name)
+        found[LOADER] = _first(folders, "ld-linux-x86-64.so.2")
+        for program in programs:
+            for library in linked_with(program, root):
+                found[f"{LIBRARIES}/{library.name}"] = library
+    return found
+
+
+def is_dynamic(path: Path) -> bool:
+    """Whether a file is an ELF program or library that asks for a dynamic loader or libraries."""
+    with path.open("rb") as stream:
+        if stream.read(4) != b"\x7fELF":
+            return False
+    done = subprocess.run(["readelf", "--dynamic", "--wide", str(path)], capture_output=True)
+    return b"(NEEDED)" in done.stdout
+
+
+def root_of(program: Path) -> Path:
+    """The root file system that a program lies in: the nearest folder above with a C library."""
+    for folder in program.parents:
+        if (folder / "lib/x86_64-linux-gnu/libc.so.6").exists():
+            return folder
+    raise LabError(f"no C library for {program}: the lab's host has to be Debian-like, on amd64")
+
+
+def library_folders(root: Path) -> list[Path]:
+    """Where a Debian root file system keeps its libraries."""
+    return [root / "lib/x86_64-linux-gnu", root / "usr/lib/x86_64-linux-gnu"]
+
+
+def linked_with(program: Path, root: Path) -> list[Path]:
+    """The libraries that the loader of `root` would load for a program."""
+    loader, *_ = [_first(library_folders(root), "ld-linux-x86-64.so.2")]
+    search = ":".join(str(folder) for folder in library_folders(root))
+    command = [str(loader), "--library-path", search, "--list", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0 or "not found" in done.stdout:
+        raise LabError(f"{program} lacks libraries:\n{done.stdout}{done.stderr}")
+    paths = re.findall(r"=> (/\S+) \(", done.stdout)
+    return [Path(path) for path in paths]
+
+
+def _first(folders: Iterable[Path], name: str) -> Path:
+    for folder in folders:
+        if (folder / name).exists():
+            return folder / name
+    raise LabError(f"there is no library {name}")
+
+
+def _write_layer(content: Mapping[str, Source], blobs: Path) -> Blob:
+    part = blobs / f".part-{os.getpid()}"
+    with part.open("wb") as stream, tarfile.open(fileobj=stream, mode="w") as archive:
+        for path in sorted({*_folders(content), *content}):
+            _add(archive, path, content.get(path, ""))
+    with part.open("rb") as stream:
+        digest = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+    size = part.stat().st_size
+    part.rename(blobs / digest)
+    return Blob(blobs / digest, digest, size)
+
+
+def _folders(content: Mapping[str, Source]) -> set[str]:
+    """The folders above all paths, each with "/" at its end."""
+    found: set[str] = set()
+    for path in content:
+        parent = posixpath.dirname(path.rstrip("/"))
+        while parent != "/":
+            found.add(f"{parent}/")
+            parent = posixpath.dirname(parent)
+    return found
+
+
+def _add(archive: tarfile.TarFile, path: str, source: Source) -> None:
+    entry = tarfile.TarInfo(path.strip("/"))
+    entry.mtime = _EPOCH
+    if path.endswith("/"):
+        entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if path == "/tmp/" else 0o755
+        archive.addfile(entry)
+    elif isinstance(source, str) and source.startswith(SYMLINK):
+        entry.type, entry.linkname = tarfile.SYMTYPE, source.removeprefix(SYMLINK)
+        entry.mode = 0o777
+        archive.addfile(entry)
+    elif isinstance(source, Path):
+        if not source.is_file():
+            raise LabError(f"{source}, which is to be {path} in an image, is no file")
+        with source.open("rb") as stream:
+            entry.size = os.fstat(stream.fileno()).st_size
+            entry.mode = 0o755 if os.access(source, os.X_OK) or "/lib" in path else 0o644
+            archive.addfile(entry, stream)
+    else:
+        data = source.encode() if isinstance(source, str) else source
+        entry.size, entry.mode = len(data), 0o644
+        archive.addfile(entry, io.BytesIO(data))
+
+
+def _write_json(value: object, folder: Path) -> Blob:
+    data = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    digest = f"sha256:{hashlib.sha256(data).hexdigest()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / digest).write_bytes(data)
+    return Blob(folder / digest, digest, len(data))
+
+
+def _link(blob: Blob, folder: Path) -> Blob:
+    target = folder / blob.path.name
+    if not target.exists():
+        os.link(blob.path, target)
+    return Blob(target, blob.digest, blob.size)

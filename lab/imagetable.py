@@ -1,0 +1,252 @@
+"""The images the lab offers, under upstream's names, and which files are in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab import debian, software
+from lab.golang import module_version
+from lab.gpusim.builds import GO_MODULE
+from lab.images import SYMLINK, Image, Source, write_images
+from lab.progress import Progress
+from lab.store import digest, folder, stored
+
+Programs = Mapping[str, Path]
+
+PAUSE = "3.10.2"
+ETCD_REVISION = "-0"  # of upstream's image, after etcd's version
+FLANNEL_CNI = "v1.9.1-flannel3"
+DCGM_EXPORTER = "4.6.1-4.8.4-distroless"
+CUDA_SAMPLE = "vectoradd-cuda12.5.0"
+GPU_OPERATOR = "v26.7.0"
+
+NOBODY = "65534"
+CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
+SHELL = ("sh", "cp", "sleep", "cat", "ls", "mkdir", "echo", "test", "true", "false", "env", "grep")
+IPTABLES = tuple(
+    f"{family}tables{variant}{action}"
+    for family in ("ip", "ip6")
+    for variant in ("", "-nft")
+    for action in ("", "-save", "-restore")
+)
+
+
+def table(programs: Programs) -> list[Image]:
+    """Every image; `programs` is what `lab.builds.build_all` returned."""
+    return [
+        *_kubernetes(programs),
+        *_network(programs),
+        *_gpu(programs),
+        *_simulated(programs),
+        *_monitoring(programs),
+    ]
+
+
+def images_dir(programs: Programs, progress: Progress) -> Path:
+    """The folder of the store with all images, laid out as the mirror's `/v2`; made if missing.
+
+    Linking or copying it to the mirror's document root is all that a registry needs.
+    """
+    images = table(programs)
+    key = digest(*(part for image in images for part in _identity(image)), SOURCE)
+
+    def make(out: Path) -> None:
+        progress(f"images: writing {len(images)}")
+        write_images(images, out)
+
+    return stored(f"images-{key}", make)
+
+
+SOURCE = Path(__file__).parent / "images.py"
+
+
+def _identity(image: Image) -> list[str | bytes | Path]:
+    """What an image is made of, for a key. A file in the store is known by its name there."""
+    store = folder("")
+    files: list[str | bytes | Path] = []
+    for path, source in sorted(image.files.items()):
+        in_store = isinstance(source, Path) and source.is_relative_to(store)
+        files += [path, str(source) if in_store else source]
+    rest = (image.name, image.entrypoint, image.origin, image.env, image.user, image.workdir)
+    return [repr((*rest, image.libs)), *files]
+
+
+def _real(module: str) -> str:
+    return f"real, built from the Go module {module}@{module_version(module)}"
+
+
+def _kubernetes(programs: Programs) -> list[Image]:
+    # one content, so one layer, for four images: kube-proxy's nft and iptables cost them little
+    files: dict[str, Source] = {"/usr/local/bin/kube": programs["kube"]}
+    files |= {f"/usr/local/bin/{name}": f"{SYMLINK}kube" for name in CONTROL_PLANE}
+    files |= _netfilter(programs)
+    version = module_version(software.KUBERNETES)
+    origin = _real(software.KUBERNETES)
+    etcd_module = f"{software.ETCD}/server/v3"
+    etcd = module_version(etcd_module).removeprefix("v") + ETCD_REVISION
+    coredns = module_version("github.com/coredns/coredns")
+    registry = "registry.k8s.io"
+    found = [
+        Image(f"{registry}/{name}:{version}", files, (name,), origin, libs=True)
+        for name in CONTROL_PLANE
+    ]
+    etcd_files = {f"/usr/local/bin/{name}": programs[name] for name in ("etcd", "etcdctl")}
+    found.append(Image(f"{registry}/etcd:{etcd}", etcd_files, ("etcd",), _real(etcd_module)))
+    found.append(
+        Image(
+            f"{registry}/coredns/coredns:{coredns}",
+            {"/coredns": programs["coredns"]},
+            ("/coredns",),
+            _real("github.com/coredns/coredns") + ", with a short list of plugins",
+        )
+    )
+    pause = "STAND-IN: the lab's own program; upstream's is in no Go module"
+    files = {"/pause": programs["pause"]}
+    found.append(Image(f"{registry}/pause:{PAUSE}", files, ("/pause",), pause, user="65535:65535"))
+    return found
+
+
+def _netfilter(programs: Programs) -> dict[str, Source]:
+    """Debian's nft, iptables (on nftables) with its extensions, and conntrack."""
+    root = programs["debian-root"]
+    extensions = sorted((root / "usr/lib/x86_64-linux-gnu/xtables").glob("*.so"))
+    files: dict[str, Source] = {
+        f"/usr/lib/x86_64-linux-gnu/xtables/{path.name}": path for path in extensions
+    }
+    for name in ("nft", "conntrack", "xtables-nft-multi"):
+        files[f"/usr/sbin/{name}"] = programs[name]
+    return files | {f"/usr/sbin/{name}": f"{SYMLINK}xtables-nft-multi" for name in IPTABLES}
+
+
+def _shell(programs: Programs) -> dict[str, Source]:
+    links = {f"/usr/bin/{name}": f"{SYMLINK}busybox" for name in SHELL}
+    return {"/usr/bin/busybox": programs["busybox"], **links}
+
+
+def _network(programs: Programs) -> list[Image]:
+    version = module_version(software.FLANNEL)
+    daemon: dict[str, Source] = {
+        **_shell(programs),
+        **_netfilter(programs),
+        "/opt/bin/flanneld": programs["flanneld"],
+        "/opt/bin/install-conf": programs["install-conf"],
+    }
+    plugin = {**_shell(programs), "/flannel": programs["flannel-cni"]}
+    return [
+        Image(
+            f"ghcr.io/flannel-io/flannel:{version}",
+            daemon,
+            ("/opt/bin/flanneld",),
+            _real(software.FLANNEL) + ", without its backends for Tencent's VPC and UDP",
+            libs=True,
+        ),
+        Image(
+            f"ghcr.io/flannel-io/flannel-cni-plugin:{FLANNEL_CNI}",
+            plugin,
+            ("/flannel",),
+            "STAND-IN: the lab's own program; upstream's module is not to be had",
+        ),
+    ]
+
+
+def _gpu(programs: Programs) -> list[Image]:
+    plugin = f"{software.NVIDIA}/k8s-device-plugin"
+    names = ("nvidia-device-plugin", "gpu-feature-discovery", "config-manager")
+    nfd = ("nfd-master", "nfd-worker", "nfd-gc")
+    return [
+        Image(
+            f"nvcr.io/nvidia/k8s-device-plugin:{module_version(plugin)}",
+            {f"/usr/bin/{name}": programs[name] for name in names},
+            ("nvidia-device-plugin",),
+            _real(plugin),
+            env=_gpu_env("compute,utility"),
+            libs=True,
+        ),
+        Image(
+            f"registry.k8s.io/nfd/node-feature-discovery:{module_version(software.NFD)}",
+            {f"/usr/bin/{name}": programs[name] for name in nfd},
+            (),
+            _real(software.NFD),
+            env={"GRPC_GO_LOG_SEVERITY_LEVEL": "INFO"},
+            user=f"{NOBODY}:{NOBODY}",
+        ),
+    ]
+
+
+def _gpu_env(capabilities: str) -> dict[str, str]:
+    """What NVIDIA's images set so that its runtime gives a container the driver."""
+    return {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": capabilities}
+
+
+def _simulated(programs: Programs) -> list[Image]:
+    counters = GO_MODULE / "default-counters.csv"
+    exporter: dict[str, Source] = {
+        "/usr/bin/sim-dcgm-exporter": programs["sim-dcgm-exporter"],
+        "/usr/bin/dcgm-exporter": f"{SYMLINK}sim-dcgm-exporter",
+        "/etc/dcgm-exporter/default-counters.csv": counters,
+        "/etc/dcgm-exporter/dcp-metrics-included.csv": counters,
+    }
+    operator = {**_shell(programs), "/usr/bin/sim-gpu-operator": programs["sim-gpu-operator"]}
+    sample = {**_shell(programs), "/cuda-samples/vectorAdd": programs["vectorAdd"]}
+    return [
+        Image(
+            f"nvcr.io/nvidia/k8s/dcgm-exporter:{DCGM_EXPORTER}",
+            exporter,
+            ("/usr/bin/dcgm-exporter",),
+            "SIMULATED: the lab's own exporter with upstream's metrics, options and labels",
+            env=_gpu_env("compute,utility"),
+            libs=True,
+        ),
+        Image(
+            f"nvcr.io/nvidia/gpu-operator:{GPU_OPERATOR}",
+            operator,
+            ("/usr/bin/sim-gpu-operator",),
+            "STAND-IN: the lab's own small controller",
+            libs=True,
+        ),
+        Image(
+            f"nvcr.io/nvidia/k8s/cuda-sample:{CUDA_SAMPLE}",
+            sample,
+            ("/cuda-samples/vectorAdd",),
+            "SIMULATED: the lab's own vectorAdd, for the simulated CUDA library",
+            env=_gpu_env("compute,utility"),
+            workdir="/cuda-samples",
+            libs=True,
+        ),
+    ]
+
+
+def _monitoring(programs: Programs) -> list[Image]:
+    versions = debian.versions(programs)
+    operator, server = _real(software.OPERATOR), _real(software.PROMETHEUS)
+    release = module_version(software.OPERATOR)
+    registry = "quay.io/prometheus"
+    rows = [  # image, its one program, origin
+        (f"{registry}-operator/prometheus-operator:{release}", "operator", operator),
+        (f"{registry}-operator/{_RELOADER}:{release}", _RELOADER, operator),
+        (
+            f"{registry}/prometheus:v{software.PROMETHEUS_VERSION}",
+            "prometheus",
+            f"{server}, which finds its targets through Kubernetes only",
+        ),
+    ]
+    for program in ("alertmanager", "node_exporter"):
+        name = program.replace("_", "-")
+        version = versions[f"prometheus-{name}"]
+        rows.append((f"{registry}/{name}:v{version}", program, "real, Debian's package"))
+    return [
+        Image(
+            name,
+            {f"/bin/{program}": programs[_BUILT_AS.get(program, program)]},
+            (f"/bin/{program}",),
+            origin,
+            user=NOBODY,
+            libs=True,
+        )
+        for name, program, origin in rows
+    ]
+
+
+_RELOADER = "prometheus-config-reloader"
+_BUILT_AS = {"operator": "prometheus-operator"}  # upstream's image calls it differently
