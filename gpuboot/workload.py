@@ -87,7 +87,7 @@ def manifest(name: str, node: KubeNode, settings: Settings) -> dict[str, Any]:
                 "image": settings.verify.image,
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["sh", "-c", _SCRIPT.format(hold=hold)],
-                "resources": {"limits": {"nvidia.com/gpu": 1}},
+                "resources": {"limits": {"nvidia.com/gpu": "1"}},
                 "securityContext": {
                     "allowPrivilegeEscalation": False,
                     "capabilities": {"drop": ["ALL"]},
@@ -180,7 +180,8 @@ class Workload:
         if objects.unschedulable(pod):
             if spent < _UNSCHEDULED_S and not last:
                 return None
-            return replace(trial, trouble=trouble, unschedulable=True, seconds=spent)
+            why = trouble or "the scheduler has not looked at it"
+            return replace(trial, trouble=why, unschedulable=True, seconds=spent)
         log = "" if trouble and not hopeless else self._log(trial.pod)
         uuids, passed = objects.log_answer(log)
         if passed and not hopeless:

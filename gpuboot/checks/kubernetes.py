@@ -128,7 +128,7 @@ def _not_run(host: Host, seen: Evidence, slices: int, scribe: Scribe, uuid: str)
     if slices > 1:
         reason = "time-slicing: the scheduler does not say which GPU a pod gets"
         return scribe.not_covered(reason, "verify with time_slices = 1", uuid)
-    if any(_trouble(trial) and len(trial.uuids) != 1 for trial in _trials(host, seen)):
+    if any(not trial.uuids for trial in _trials(host, seen)):
         return scribe.unknown("a pod failed before it told its GPU", "see the failed pod", uuid)
     return scribe.not_covered("the node did not offer it to a pod", PLUGIN_REMEDY, uuid)
 

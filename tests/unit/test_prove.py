@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
+from kubernetes.client import V1Pod
 
 from gpuboot import prove as prover
 from gpuboot import workload
@@ -124,11 +125,12 @@ def test_the_pod_takes_one_gpu_and_no_privilege_and_ends_by_itself() -> None:
     settings = load({"runtime": {"mode": "runtimeclass"}, "verify": {"timeout_s": 300}})
     pod = workload.manifest("p", node("gpu1", 2), settings)["spec"]
     container = pod["containers"][0]
-    assert container["resources"] == {"limits": {"nvidia.com/gpu": 1}}
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert "nvidia-smi -L && /cuda-samples/vectorAdd" in container["command"][2]
     assert pod["runtimeClassName"] == "nvidia"
     assert pod["activeDeadlineSeconds"] == 420
+    V1Pod.model_validate(workload.manifest("p", node("gpu1", 2), settings))  # the client is strict
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": "gpu1"}
     assert "runtimeClassName" not in workload.manifest("p", node("gpu1", 2), SETTINGS)["spec"]
 
