@@ -105,4 +105,6 @@ def proxy_unit(context: Context) -> str:
         ".svc", f".{settings.cluster.dns_domain}", *(node.address for node in context.nodes),
         *sorted(name for name in hosts if name), *settings.proxy.no_proxy,
     ]  # fmt: skip
-    return render("containerd/proxy.conf.j2", proxy=settings.proxy, no_proxy=direct)
+    return render(
+        "containerd/proxy.conf.j2", proxy=settings.proxy, no_proxy=list(dict.fromkeys(direct))
+    )

@@ -59,10 +59,9 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
         host.noop("containerd runs with its configuration")
         return
     _report_foreign(state)
-    saved = " ".join(PATHS.values())
     yield StringCommand(
-        f"rm -rf {_PREVIOUS} && mkdir -p -m 0700 {_PREVIOUS} && for f in {saved}; do "
-        f'test ! -f "$f" || cp -a --parents "$f" {_PREVIOUS}; done'
+        f"set -e; rm -rf {_PREVIOUS}; mkdir -p -m 0700 {_PREVIOUS};",
+        *[f"test ! -f {path} || cp -a {path} {_PREVIOUS}/{name};" for name, path in PATHS.items()],
     )
     if state.edited and "config" in state.differs:
         yield StringCommand(f"cp -a {ROOT} {ROOT}.before-gpuboot")
@@ -71,20 +70,22 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
             yield write(PATHS[name], state.wanted[name])
         else:
             yield StringCommand("rm -f", PATHS[name])
-    yield _restart(saved)
+    yield _restart()
     yield StringCommand(f"cp {ROOT} {_OURS}/config.toml")
 
 
-def _restart(saved: str) -> StringCommand:
+def _restart() -> StringCommand:
     message = (
         "gpuboot: containerd did not start with its new configuration; the files from before are "
         "back and it was started with them; remedy: see its messages above, correct the settings"
     )
+    back = " ".join(
+        f"rm -f {path}; test ! -f {_PREVIOUS}/{name} || cp -a {_PREVIOUS}/{name} {path};"
+        for name, path in PATHS.items()
+    )
     return StringCommand(
         f"{_restarted(_CRI_READY)} || {{ journalctl -n 15 --no-pager -u containerd.service >&2; "
-        # file by file: copying the folder would give / the folder's own permissions
-        f"for f in {saved}; do rm -f $f; test ! -f {_PREVIOUS}$f || cp -a {_PREVIOUS}$f $f; done; "
-        f"{_restarted(_ANSWERS)} || "
+        f"{back} {_restarted(_ANSWERS)} || "
         "echo 'gpuboot: containerd does not start with the old files either' >&2;",
         "echo", QuoteString(message), ">&2; exit 1; }",
     )  # fmt: skip
