@@ -77,6 +77,11 @@ class Cluster(Model):
     conntrack_max_per_core: int | None = Field(
         None, ge=0, description="kube-proxy's `conntrack.maxPerCore`; 0 leaves the kernel's limit."
     )
+    kubelet: dict[str, Any] = Field(
+        {},
+        description="More fields of KubeletConfiguration, named as upstream, e.g. `maxPods` or "
+        "`evictionHard`.",
+    )
     init_timeout_s: int = Field(
         240, ge=10, description="How long the first control-plane node may take to come up."
     )
@@ -255,6 +260,12 @@ class Settings(Model):
 
     @model_validator(mode="after")
     def _go_together(self) -> Self:
+        ours = {"cgroupDriver", "failCgroupV1", "failSwapOn"} & set(self.cluster.kubelet)
+        if ours:
+            raise ValueError(
+                f"cluster.kubelet may not set {', '.join(sorted(ours))}: gpuboot does, from other "
+                "settings"
+            )
         pods = ipaddress.ip_network(self.cluster.pod_cidr)
         services = ipaddress.ip_network(self.cluster.service_cidr)
         if pods.version == services.version and pods.overlaps(services):

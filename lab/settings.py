@@ -67,6 +67,16 @@ def settings(name: str) -> dict[str, Any]:
             "fail_cgroup_v1": not cgroup_v1,
             "fail_swap_on": False,  # the host's swap is not the machine's to turn off
             "conntrack_max_per_core": 0,
+            # Percentages, the kubelet's default, are of the host's disk, which is not the lab's.
+            "kubelet": {
+                "evictionHard": {
+                    "memory.available": "100Mi",
+                    "nodefs.available": "1Gi",
+                    "imagefs.available": "1Gi",
+                },
+                "imageGCHighThresholdPercent": 100,
+                "imageGCLowThresholdPercent": 99,
+            },
             "ignore_preflight_errors": ["SystemVerification"] if cgroup_v1 else [],
         },
         "runtime": {"restrict_oom_score_adj": True},
