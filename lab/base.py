@@ -23,10 +23,6 @@ SUITE = "bookworm"
 ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 USERS = ("admin", "nosudo")  # admin may use sudo without a password, nosudo may not at all
 NSPAWN_DIR = Path(__file__).parent / "nspawn"
-_LAB_FILES = {
-    "kubelet.conf": "etc/systemd/system/kubelet.service.d/20-gpuboot-lab.conf",
-    "kubelet.env": "etc/gpuboot-lab/kubelet.env",
-}
 
 # What the base holds beyond debootstrap's minbase. Left out on purpose, so that the product has
 # to install them: pciutils, conntrack, socat, ethtool, iptables, chrony.
@@ -88,9 +84,6 @@ def _customise(root: Path) -> None:
     system_conf.parent.mkdir(parents=True, exist_ok=True)
     # container scopes ignore TERM: without this each reboot of a machine with pods takes 90 s
     system_conf.write_text("[Manager]\nDefaultTimeoutStopSec=10s\n")
-    for name, target in _LAB_FILES.items():
-        (root / target).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(NSPAWN_DIR / name, root / target)
     units = ["systemd-networkd.service", "ssh.service"]
     for unit in NSPAWN_DIR.glob("*.service"):
         shutil.copyfile(unit, root / "etc/systemd/system" / unit.name)
