@@ -238,7 +238,10 @@ def _monitoring(programs: Programs) -> list[Image]:
     return [
         Image(
             name,
-            {f"/bin/{program}": programs[_BUILT_AS.get(program, program)]},
+            {
+                f"/bin/{program}": programs[_BUILT_AS.get(program, program)],
+                **{path: programs["debian-root"] / path[1:] for path in _DATA.get(program, ())},
+            },
             (f"/bin/{program}",),
             origin,
             user=NOBODY,
@@ -248,5 +251,11 @@ def _monitoring(programs: Programs) -> list[Image]:
     ]
 
 
+# Debian's Alertmanager reads at start what upstream's has compiled in.
+_DATA = {
+    "alertmanager": [
+        f"/usr/share/prometheus/alertmanager/{name}.tmpl" for name in ("default", "email")
+    ]
+}
 _RELOADER = "prometheus-config-reloader"
 _BUILT_AS = {"operator": "prometheus-operator"}  # upstream's image calls it differently
