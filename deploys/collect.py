@@ -105,14 +105,25 @@ def _denied(host: Host) -> Problem | None:
     if not host.connected:
         host.connect(reason="to read its state", raise_exceptions=True)
     # its message is kept back: pyinfra would take it for a question and ask for a password
-    allowed, _ = host.run_shell_command(StringCommand("sudo -n true 2>/dev/null"))
-    if allowed:
-        return None
-    return Problem(
-        host.name,
-        "its user may not become root without a password",
-        "allow it (NOPASSWD in sudoers), or run with --same-sudo-password",
+    _, output = host.run_shell_command(
+        StringCommand(
+            "if ! command -v sudo >/dev/null; then echo none; "
+            "elif ! sudo -n true 2>/dev/null; then echo denied; fi"
+        )
     )
+    if output.stdout == "none":
+        return Problem(
+            host.name,
+            "commands are to run by sudo, which is not installed there",
+            "install sudo, or set _sudo = False in the host's data when its user is root",
+        )
+    if output.stdout == "denied":
+        return Problem(
+            host.name,
+            "its user may not become root without a password",
+            "allow it (NOPASSWD in sudoers), or run with --same-sudo-password",
+        )
+    return None
 
 
 def skew(clock: float, before: float, after: float) -> float:
