@@ -6,6 +6,8 @@ What is there already is not built again; with everything there this takes well 
 from __future__ import annotations
 
 import importlib.util
+import re
+import shutil
 import signal
 import sys
 import time
@@ -16,7 +18,7 @@ from lab import debian, software
 from lab.progress import Progress, Row, Times, duration
 from lab.recipe import Recipe, is_made, make
 from lab.state import LabError, cache_dir, lock
-from lab.store import digest
+from lab.store import digest, folder
 from lab.toolchain import go
 
 
@@ -94,8 +96,24 @@ def _build(missing: Sequence[Recipe], folders: dict[str, Path], progress: Progre
     progress(row.table())
 
 
+def prune() -> list[Path]:
+    """Remove what earlier versions of the recipes left in the store; returns what was removed."""
+    known = recipes()
+    with lock(f"builds-{digest(str(cache_dir()))}"):
+        current, _ = _in_store(known)
+        pattern = re.compile(rf"({'|'.join(recipe.name for recipe in known)})-[0-9a-f]{{12}}")
+        there = [path for path in folder("").iterdir() if pattern.fullmatch(path.name)]
+        old = sorted(set(there) - set(current.values()))
+        for path in old:
+            shutil.rmtree(path)
+    return old
+
+
 def main(arguments: Sequence[str]) -> int:
-    """`python -m lab.builds [NAME…]`: build, and list the programs."""
+    """`python -m lab.builds [NAME…]`: build, and list the programs. `--prune`: remove old ones."""
+    if list(arguments) == ["--prune"]:
+        print(*prune(), sep="\n")
+        return 0
     started = time.monotonic()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing half-made stays
     try:

@@ -201,7 +201,7 @@ def _monitoring() -> list[Recipe]:
             {"prometheus": f"{PROMETHEUS}/cmd/prometheus"},
             variables={stamp: PROMETHEUS_VERSION},
             replace={"github.com/KimMachineGun/automemlimit": "v0.7.5"},  # 1.x: another interface
-            seconds=40,
+            seconds=60,
         ),
     ]
 
@@ -213,7 +213,7 @@ def _operator_client() -> Recipe:
         outputs={"operator-client": "client"},
         inputs=(*common_inputs(), GENERATORS, str(_generator_commands())),
         make=_generate_client,
-        seconds=30,
+        seconds=15,
     )
 
 

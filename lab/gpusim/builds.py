@@ -41,7 +41,7 @@ def recipes() -> list[Recipe]:
             outputs={name: f"bin/{name}" for name in STAND_INS},
             inputs=(GO_MODULE, repr(build_arguments())),
             make=_make_stand_ins,
-            seconds=60,
+            seconds=30,
         ),
     ]
 
