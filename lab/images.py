@@ -241,8 +241,8 @@ def _write_layer(content: Mapping[str, Source], blobs: Path) -> Blob:
     with part.open("wb") as stream, tarfile.open(fileobj=stream, mode="w") as archive:
         for path in sorted({*_folders(content), *content}):
             _add(archive, path, content.get(path, ""))
-    with part.open("rb") as stream:
-        digest = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+    with part.open("rb") as written:
+        digest = f"sha256:{hashlib.file_digest(written, 'sha256').hexdigest()}"
     size = part.stat().st_size
     part.rename(blobs / digest)
     return Blob(blobs / digest, digest, size)
