@@ -177,10 +177,11 @@ def libraries(sources: Iterable[Source]) -> dict[str, Path]:
     """The shared libraries that the programs among `sources` need, by their path in an image.
 
     A program below an unpacked root file system gets the libraries of that root, others get the
-    host's. Raises `LabError` when one is missing, or two roots would be mixed.
+    host's. The C library always comes along: programs that the container runtime brings into a
+    container, such as nvidia-smi, are linked with it. Raises `LabError` when one is missing, or two roots would be mixed.
     """
     programs = [source for source in sources if isinstance(source, Path) and is_dynamic(source)]
-    roots = {root_of(program) for program in programs}
+    roots = {root_of(program) for program in programs} or {Path("/")}
     if len(roots) > 1:
         raise LabError(f"one image cannot have libraries of {len(roots)} systems: {roots}")
     found: dict[str, Path] = {}
