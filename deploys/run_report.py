@@ -1,7 +1,8 @@
 """`run.json`: what a run changed, how long each phase took, and how it ended.
 
-A pyinfra callback handler notes operations as they run; the file is written when the process
-ends, so also for a run that fails half-way. A run that executed nothing writes none.
+A pyinfra callback handler notes operations as they run. The file is written after each of them
+and once more when the process ends, so a run that is killed has left one too: it says how far the
+run came, with exit 1. A run that executed nothing writes none.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def watch(state: State, settings: Settings) -> None:
     _watched = state
     recorder = Recorder(state, settings)
     state.add_callback_handler(recorder)  # type: ignore[no-untyped-call]
-    atexit.register(recorder.finish)
+    atexit.register(recorder.write)
 
 
 @dataclass
@@ -73,8 +74,12 @@ class Recorder(BaseStateCallback):
     failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     retried: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     unreachable: set[str] = field(default_factory=set)
+    versions: dict[str, Any] = field(init=False)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     begun: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.versions = versions.lock(self.settings).model_dump(mode="json")
 
     def host_connect_error(self, state: State, host: Host, error: Any) -> None:  # type: ignore[override]
         self.unreachable.add(host.name)
@@ -87,6 +92,7 @@ class Recorder(BaseStateCallback):
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         if op_hash in self.operations:
             self.operations[op_hash].ended = time.monotonic()
+        self.write()
 
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
@@ -110,7 +116,7 @@ class Recorder(BaseStateCallback):
     ) -> None:
         self.retried[host.name] += 1
 
-    def finish(self) -> None:
+    def write(self) -> None:
         """Write run.json, unless nothing was executed."""
         if self.operations:
             write_json(folder(self.settings) / "run.json", self.to_json())
@@ -135,7 +141,7 @@ class Recorder(BaseStateCallback):
                 }
                 for host in self.state.inventory
             },
-            "versions": versions.lock(self.settings).model_dump(mode="json"),
+            "versions": self.versions,
         }
 
     def _done(self) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = """
+import os
 from pyinfra.context import state
 from pyinfra.api.deploy import deploy
 from pyinfra.operations import files, server
@@ -28,7 +29,7 @@ def base():
 
 @deploy("Drivers")
 def drivers():
-    server.shell(name="Do what LAST says", commands=["LAST"])
+    server.shell(name="Do what LAST says", commands=["LAST".replace("PID", str(os.getpid()))])
     server.shell(name="Come after it", commands=["true"])
 
 base()
@@ -77,6 +78,13 @@ def test_a_run_that_fails_half_way_is_noted_too(tmp_path: Path) -> None:
     assert noted is not None
     assert (code, noted["exit"]) == (1, 1)
     assert noted["hosts"]["@local"]["failed"] == ["Drivers | Do what false says"]
+    assert noted["hosts"]["@local"]["changed"] == ["Base | Change something"]
+
+
+def test_a_run_that_is_killed_has_left_its_notes(tmp_path: Path) -> None:
+    code, noted = run(tmp_path, "kill -9 PID", "-y")
+    assert noted is not None
+    assert (code, noted["exit"]) == (-9, 1)
     assert noted["hosts"]["@local"]["changed"] == ["Base | Change something"]
 
 
