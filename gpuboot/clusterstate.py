@@ -14,6 +14,7 @@ from gpuboot.kubernetes import ca_hash, decode, fixed
 from gpuboot.versions import parse
 
 Step = Literal["init", "join"]
+_NORMAL = ("", "ContainerCreating", "PodInitializing")
 Stage = Literal["none", "begun", "done", "foreign"]
 
 
@@ -76,6 +77,16 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class Trouble:
+    """A pod that cannot start, on which node ("" when none takes it), and why."""
+
+    namespace: str
+    pod: str
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class ClusterState:
     """The cluster at one moment, read on the leader.
 
@@ -84,6 +95,7 @@ class ClusterState:
     + config: digest of the configuration that gpuboot put in force; "" for none
     + fixed: as `gpuboot.kubernetes.fixed` reads it from kubeadm's own record
     + namespaces: their labels, by name
+    + trouble: pods that do not start by waiting alone
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
     """
 
@@ -94,6 +106,7 @@ class ClusterState:
     nodes: tuple[NodeStatus, ...] = ()
     workloads: tuple[Workload, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    trouble: tuple[Trouble, ...] = ()
     policy: str = ""
 
 
@@ -124,6 +137,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         nodes=tuple(_node(item) for item in values.get("node", [])),
         workloads=tuple(_workload(item) for item in values.get("workload", [])),
         namespaces={name: _json(text, {}) for name, text in values.get("namespace", [])},
+        trouble=tuple(filter(None, map(_trouble, values.get("trouble", [])))),
         policy=_first(values, "policy"),
     )
 
@@ -177,6 +191,15 @@ def _workload(item: Sequence[str]) -> Workload:
         wanted = int(replicas or 1)
         ready = min(status.get("updatedReplicas", 0), status.get("readyReplicas", 0))
     return Workload(kind, namespace, name, wanted, ready, settled, stamp)
+
+
+def _trouble(item: Sequence[str]) -> Trouble | None:
+    namespace, pod, node, containers, unscheduled = item
+    waiting = [entry.partition("=") for entry in containers.split()]
+    reasons = [f"{reason} in {name}" for name, _, reason in waiting if reason not in _NORMAL]
+    if unscheduled:
+        reasons.append(unscheduled)
+    return Trouble(namespace, pod, node, ", ".join(reasons)) if reasons else None
 
 
 def _json(text: str, default: Any) -> Any:

@@ -57,9 +57,14 @@ def workloads_ready(
     total = len(found) + len(absent)
     text = f"{total - len(absent) - len(unready)} of {total} workloads in {namespace} ready"
     missing = absent + unready
-    return Progress(
-        bool(total) and not missing, f"{text}; not yet: {', '.join(missing)}" if missing else text
-    )
+    if not missing:
+        return Progress(bool(total), text)
+    trouble = [
+        f"; {item.pod} on {item.node or 'no node'}: {item.reason}"
+        for item in state.trouble
+        if item.namespace == namespace
+    ]
+    return Progress(False, f"{text}; not yet: {', '.join(missing)}{''.join(trouble)}")
 
 
 def _ready(item: Workload, least: int) -> bool:

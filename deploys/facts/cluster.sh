@@ -2,27 +2,49 @@
 # POSIX sh, changes nothing; a cluster that does not answer is an answer, not an error.
 export LC_ALL=C KUBECONFIG
 put() { printf '%s\t%s\n' "$1" "$2"; }
+flat() { tr '\n\t' '  ' | cut -c 1-300; }
 if [ ! -r "$KUBECONFIG" ] || ! command -v kubectl >/dev/null 2>&1; then
   put error "there is no cluster yet"; put end ok; exit 0
 fi
 if ! answer=$(kubectl get --raw /readyz --request-timeout=5s 2>&1); then
-  put error "$(printf '%s' "$answer" | tr '\n\t' '  ' | cut -c 1-300)"; put end ok; exit 0
+  put error "$(printf '%s' "$answer" | flat)"; put end ok; exit 0
 fi
-put server "$(kubectl get --raw /version | sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p')"
-record() { kubectl -n kube-system get configmap kubeadm-config -o "jsonpath=$1"; }
-put config "$(record '{.metadata.annotations.gpuboot\.io/sha256}')"
-put record "$(record '{.data.ClusterConfiguration}' | base64 -w 0)"
-tab='{"\t"}'
-kubectl get nodes -o jsonpath="{range .items[*]}node$tab{.metadata.name}$tab\
-{.status.nodeInfo.kubeletVersion}$tab{.status.conditions[?(@.type==\"Ready\")].status}$tab\
-{.status.conditions[?(@.type==\"Ready\")].message}$tab{.status.allocatable}$tab\
-{.metadata.labels}$tab{.spec.taints}{\"\\n\"}{end}"
-kubectl get namespaces -o jsonpath="{range .items[*]}namespace$tab{.metadata.name}$tab\
-{.metadata.labels}{\"\\n\"}{end}"
-workloads="{range .items[*]}workload$tab{.kind}$tab{.metadata.namespace}$tab{.metadata.name}$tab\
-{.status}$tab{.spec.replicas}$tab{.metadata.generation}$tab\
-{.metadata.annotations.gpuboot\\.io/sha256}{\"\\n\"}{end}"
-kubectl get daemonsets,deployments,statefulsets -A -o jsonpath="$workloads"
-if policy=$(kubectl get clusterpolicies.nvidia.com -o jsonpath='{.items[*].status.state}' 2>&1)
-then put policy "$policy"; fi
+
+# All questions at once: each costs little but the start of a program.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ask() {
+  answer="$work/$1"; shift
+  { kubectl "$@" --request-timeout=20s >"$answer" 2>"$answer.err" || mv "$answer.err" "$work/failed"; } &
+}
+tab='{"\t"}' end='{"\n"}{end}'
+ask version get --raw /version
+ask kubeadm -n kube-system get configmap kubeadm-config \
+  -o "jsonpath={.metadata.annotations.gpuboot\\.io/sha256}$tab{.data.ClusterConfiguration}"
+ready='.status.conditions[?(@.type=="Ready")]'
+ask nodes get nodes -o "jsonpath={range .items[*]}node$tab{.metadata.name}$tab\
+{.status.nodeInfo.kubeletVersion}$tab{$ready.status}$tab{$ready.message}$tab\
+{.status.allocatable}$tab{.metadata.labels}$tab{.spec.taints}$end"
+ask namespaces get namespaces \
+  -o "jsonpath={range .items[*]}namespace$tab{.metadata.name}$tab{.metadata.labels}$end"
+ask workloads get daemonsets,deployments,statefulsets -A -o "jsonpath={range .items[*]}workload$tab\
+{.kind}$tab{.metadata.namespace}$tab{.metadata.name}$tab{.status}$tab{.spec.replicas}$tab\
+{.metadata.generation}$tab{.metadata.annotations.gpuboot\\.io/sha256}$end"
+waiting='{.name}={.state.waiting.reason} {end}'
+ask pods get pods -A --field-selector status.phase!=Succeeded -o "jsonpath={range .items[*]}trouble$tab\
+{.metadata.namespace}$tab{.metadata.name}$tab{.spec.nodeName}$tab\
+{range .status.initContainerStatuses[*]}$waiting{range .status.containerStatuses[*]}$waiting$tab\
+{.status.conditions[?(@.type==\"PodScheduled\")].message}$end"
+kubectl get clusterpolicies.nvidia.com -o 'jsonpath={.items[*].status.state}' \
+  >"$work/policy" 2>/dev/null # there is no such kind before the GPU Operator is installed
+wait
+if [ -e "$work/failed" ]; then
+  put error "$(flat <"$work/failed")"; put end ok; exit 0
+fi
+put server "$(sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p' "$work/version")"
+put config "$(head -n 1 "$work/kubeadm" | cut -f 1)"
+put record "$(sed '1s/^[^\t]*\t//' "$work/kubeadm" | base64 -w 0)"
+cat "$work/nodes" "$work/namespaces" "$work/workloads"
+awk -F '\t' '$5 ~ /=[A-Z]/ || $6 != ""' "$work/pods"
+put policy "$(cat "$work/policy")"
 put end ok

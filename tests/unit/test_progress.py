@@ -9,6 +9,7 @@ from gpuboot.clusterstate import (
     ClusterState,
     KubeadmState,
     NodeStatus,
+    Trouble,
     UnfinishedAnswer,
     Workload,
     belongs_elsewhere,
@@ -141,3 +142,13 @@ def test_what_cannot_be_changed_any_more() -> None:
     assert moved(found, {**found, "cluster.endpoint": "api:6443"}) == [
         "cluster.endpoint is not set, the settings ask for api:6443"
     ]
+
+
+def test_why_a_workload_is_not_ready() -> None:
+    trouble = (
+        Trouble("gpu-operator", "plugin-x", "gpu1", "ImagePullBackOff in plugin"),
+        Trouble("elsewhere", "other", "gpu1", "CrashLoopBackOff in other"),
+    )
+    state = ClusterState(workloads=(replace(PLUGIN, ready=0),), trouble=trouble)
+    look = progress.workloads_ready(state, "gpu-operator")
+    assert look.text.endswith("(0 of 2 nodes); plugin-x on gpu1: ImagePullBackOff in plugin")
