@@ -179,6 +179,14 @@ def down(
 
 
 @app.command()
+def prune() -> None:
+    """Remove from the cache what older versions of this checkout were built from."""
+    from lab.up import prune as remove_unused
+
+    remove_unused(_progress())
+
+
+@app.command()
 def clean() -> None:
     """Remove every lab, and all that was built and downloaded."""
     from lab.up import clean as remove_all

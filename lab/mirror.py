@@ -53,13 +53,20 @@ def restore(lab: Lab) -> None:
 
     Raises `LabError` when the lab has no docroot yet.
     """
-    try:
-        listed = json.loads(_stamp(lab).read_text())
-    except FileNotFoundError:
-        raise LabError(f"lab {lab.name} has no mirror yet; scripts/lab makes it") from None
-    found = [Part(Path(source), target) for source, target in listed[1:]]
+    found = parts_of(lab)
+    if not found:
+        raise LabError(f"lab {lab.name} has no mirror yet; scripts/lab makes it")
     shutil.rmtree(lab.docroot, ignore_errors=True)
     install(lab, found)
+
+
+def parts_of(lab: Lab) -> list[Part]:
+    """The parts that the lab's docroot was laid out from; none when it has none yet."""
+    if not _stamp(lab).exists():
+        return []
+    return [
+        Part(Path(source), target) for source, target in json.loads(_stamp(lab).read_text())[1:]
+    ]
 
 
 def corrupt(lab: Lab, what: str) -> Path:

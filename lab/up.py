@@ -12,6 +12,7 @@ from lab.base import base_root
 from lab.builds import build_all
 from lab.progress import Progress, duration
 from lab.state import Lab, Machine
+from lab.store import unused_since
 
 
 def up(name: str, gpus: tuple[int, ...], single: bool, progress: Progress) -> Lab:
@@ -69,6 +70,21 @@ def down(lab: Lab, progress: Progress) -> None:
         network.down(lab)
         state.forget(lab)
     progress(f"lab {lab.name} is gone")
+
+
+def prune(progress: Progress) -> None:
+    """Remove from the store what neither this checkout nor a lab on this host is made from.
+
+    What this checkout lacks is made first: only then is it known what is used.
+    """
+    started = time.time()
+    base = base_root(progress)
+    contents.parts(base, build_all(progress), progress)
+    kept = {part.source for lab in state.labs() for part in mirror.parts_of(lab)}
+    for folder in unused_since(started):
+        if folder not in kept:
+            progress(f"removing {folder.name}")
+            shutil.rmtree(folder)
 
 
 def clean(progress: Progress) -> None:

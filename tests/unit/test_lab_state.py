@@ -109,8 +109,12 @@ def test_a_process_id_alone_proves_nothing(tmp_path: Path) -> None:
     assert state.running_pid(pidfile, "gb0-cp1") is None
     pidfile.write_text(f"{os.getpid()}\n")
     assert state.running_pid(pidfile, "gb0-cp1") is None
-    script = "import sys; sys.stdin.read()"
-    process = subprocess.Popen([sys.executable, "-c", script, "gb0-cp1"], stdin=subprocess.PIPE)
+    script = "import sys; print(flush=True); sys.stdin.read()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "gb0-cp1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    process.stdout.readline()  # its arguments show a moment after it is started
     try:
         pidfile.write_text(f"{process.pid}\n")
         assert state.running_pid(pidfile, "gb0-cp1") == process.pid
