@@ -14,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_TIMEOUT_S = 1500
+REPORTS = ROOT / "reports/tests"  # apart from what people's own runs leave
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,21 @@ class Lab:
     name: str
     env: Mapping[str, str] = field(default_factory=dict)
 
-    def command(self, argv: Sequence[str], timeout: int = RUN_TIMEOUT_S, **env: str) -> Run:
+    def command(
+        self,
+        argv: Sequence[str],
+        timeout: int = RUN_TIMEOUT_S,
+        settings: Mapping[str, Any] | None = None,
+    ) -> Run:
+        laid_over = {"verify": {"reports": str(REPORTS)}, **(settings or {})}
         done = subprocess.run(
             argv,
             cwd=ROOT,
-            env={**os.environ, "GPUBOOT_LAB": self.name, **env},
+            env={
+                **os.environ,
+                "GPUBOOT_LAB": self.name,
+                "GPUBOOT_LAB_SETTINGS": json.dumps(laid_over),
+            },
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -69,14 +80,13 @@ class Lab:
     ) -> Run:
         """`pyinfra INVENTORY deploys/site.py -y`, with settings laid over the lab's."""
         return self.command(
-            ["pyinfra", inventory, "deploys/site.py", "-y", *arguments],
-            GPUBOOT_LAB_SETTINGS=json.dumps(settings or {}),
+            ["pyinfra", inventory, "deploys/site.py", "-y", *arguments], settings=settings
         )
 
     def verify(self) -> tuple[Run, dict[str, Any]]:
         """`gpuboot verify`, and the report it wrote."""
         done = self.command(["gpuboot", "verify", "inventories/lab.py"])
-        return done, json.loads((ROOT / "reports/latest/verify.json").read_text())
+        return done, json.loads((REPORTS / "latest/verify.json").read_text())
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:
         service = "kube-prometheus-stack-prometheus:9090"
