@@ -112,6 +112,7 @@ def _upgrade(context: Context) -> None:
         packages=wanted,
         leads=True,
         turn=context.node.leader,
+        ignore=context.settings.cluster.ignore_preflight_errors,
     )
     kubeadm_changes.upgraded(
         name=f"Upgrade the other nodes to {version}",
@@ -121,6 +122,7 @@ def _upgrade(context: Context) -> None:
         packages=wanted,
         leads=False,
         turn=not context.node.leader,
+        ignore=context.settings.cluster.ignore_preflight_errors,
         _serial=True,
     )
 
@@ -142,6 +144,7 @@ def _reconfigure(context: Context, config: Configuration) -> str:
         leader=context.leader.host,
         digest=own,
         control_plane=follows,
+        ignore=context.settings.cluster.ignore_preflight_errors,
         _serial=True,
     )
     return own

@@ -138,7 +138,8 @@ def release(
 def _explain(release: str, change: Change) -> None:
     shown = ", ".join(change.reasons[:12])
     more = f" and {len(change.reasons) - 12} more" if len(change.reasons) > 12 else ""
-    _tell(f"{release}: {change.action}: {shown}{more}")
+    words = {"unlock": "finishing what a killed Helm left"}.get(change.action, change.action)
+    _tell(f"{release}: {words}: {shown}{more}")
 
 
 def _unlock(release: str, namespace: str, revision: int) -> StringCommand:

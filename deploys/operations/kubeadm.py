@@ -49,6 +49,14 @@ def _marker(step: str) -> str:
     return f"/etc/gpuboot/kubeadm-{step}.started"
 
 
+def _failed(step: str) -> str:
+    message = (
+        f"gpuboot: kubeadm {step} did not end; its own words stand above; remedy: mend what they"
+        " name and run again, which takes the half apart and begins anew"
+    )
+    return f"{{ echo {shlex.quote(message)} >&2; exit 1; }}"
+
+
 def _tell(message: str) -> None:
     if executing(host):
         logger.warning(f"{host.print_prefix}{message}")
@@ -108,8 +116,9 @@ def initialised(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
         yield StringCommand(RESET)
     yield StringCommand(
         f"mkdir -p /etc/gpuboot && touch {_marker('init')} &&",
-        "kubeadm init --skip-token-print --config",
+        "{ kubeadm init --skip-token-print --config",
         QuoteString(config),
+        f"|| {_failed('init')}; }}",
         f"&& {note(digest)} && {note_kubelet(kubelet)} && rm {_marker('init')}",
     )
 
@@ -199,8 +208,8 @@ def _join(node: str, leader_name: str, kubelet: str) -> Commands:
     authority = remote.read(leader, Kubeadm, socket=SOCKET).ca
     command = (
         f"mkdir -p /etc/gpuboot && touch {_marker('join')} &&"
-        f" cat | kubeadm join --config /dev/stdin && {note_kubelet(kubelet)} && rm"
-        f" {_marker('join')}"
+        f" {{ cat | kubeadm join --config /dev/stdin || {_failed('join')}; }} &&"
+        f" {note_kubelet(kubelet)} && rm {_marker('join')}"
     )
 
     def text(token: str, key: str = "") -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from pyinfra.api.command import StringCommand
+from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
@@ -47,19 +48,27 @@ def reconfigured(digest: str, fixed: dict[str, str], config: str = CONFIG) -> Co
 
 @operation()
 def kubelet_configured(
-    node: str, leader: str, digest: str, control_plane: bool = False
+    node: str,
+    leader: str,
+    digest: str,
+    control_plane: bool = False,
+    ignore: Sequence[str] = (),
 ) -> Commands:
     """Ensure that this host runs as the cluster's configuration says; call it with `_serial=True`.
 
     + digest: of the part of the configuration that concerns this host
+    + ignore: kubeadm's checks to pass over
     + control_plane: its control plane as well as its kubelet, which on the leader is done before
     """
     state = host.get_fact(Kubeadm, socket=SOCKET)
     if "kubelet.conf" not in state.files or state.started or state.kubelet_config == digest:
         host.noop("the kubelet's configuration is in force")
         return
-    part = "kubeadm upgrade node" if control_plane else "kubeadm upgrade node phase kubelet-config"
-    yield StringCommand(f"{part} && systemctl restart kubelet")
+    if control_plane:
+        yield StringCommand("kubeadm upgrade node", *_ignored(ignore))
+    else:
+        yield StringCommand("kubeadm upgrade node phase kubelet-config")
+    yield StringCommand("systemctl restart kubelet")
     yield from _settled(node, leader, "")
     yield StringCommand(note_kubelet(digest))
 
@@ -87,6 +96,7 @@ def upgraded(
     packages: dict[str, str],
     leads: bool = True,
     turn: bool = True,
+    ignore: Sequence[str] = (),
 ) -> Commands:
     """Ensure that this host runs this patch release; call it with `_serial=True` on all hosts.
 
@@ -108,7 +118,7 @@ def upgraded(
         host.noop("another host's turn")
         return
     state = host.get_fact(Kubeadm, socket=SOCKET)
-    old = [name for name in packages if not right(state.packages.get(name), packages[name])]
+    old = [name for name in packages if not _right(state.packages.get(name), packages[name])]
     server = host.get_fact(Cluster, kubeconfig=ADMIN).server if leads else ""
     step = upgrade_step(server, version) if server else "none"
     if step == "refuse":
@@ -122,12 +132,15 @@ def upgraded(
         host.noop(f"Kubernetes {version}")
         return
     yield from apt.packages._inner(packages, hold=True, update=True)
-    yield StringCommand(
-        f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
-    )
+    step_command = f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
+    yield StringCommand(step_command, *_ignored(ignore))
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
     yield from _settled(node, leader, version)
 
 
-def right(version: str | None, pattern: str) -> bool:
+def _ignored(checks: Sequence[str]) -> list[QuoteString]:
+    return [QuoteString(f"--ignore-preflight-errors={','.join(checks)}")] if checks else []
+
+
+def _right(version: str | None, pattern: str) -> bool:
     return version is not None and fnmatchcase(version, pattern)
