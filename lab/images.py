@@ -178,7 +178,8 @@ def libraries(sources: Iterable[Source]) -> dict[str, Path]:
 
     A program below an unpacked root file system gets the libraries of that root, others get the
     host's. The C library always comes along: programs that the container runtime brings into a
-    container, such as nvidia-smi, are linked with it. Raises `LabError` when one is missing, or two roots would be mixed.
+    container, such as nvidia-smi, are linked with it. Raises `LabError` when one is missing, or two
+    roots would be mixed.
     """
     programs = [source for source in sources if isinstance(source, Path) and is_dynamic(source)]
     roots = {root_of(program) for program in programs} or {Path("/")}
