@@ -61,7 +61,7 @@ class Swap(FactBase[SwapState]):
         return (
             "awk 'NR > 1 { print \"active \" $1 }' /proc/swaps; "
             f"test ! -e {path} || "
-            f"awk '$1 !~ /^#/ && $3 == \"swap\" {{ print \"fstab \" $1 }}' {path}"
+            f'awk \'$1 !~ /^#/ && $3 == "swap" {{ print "fstab " $1 }}\' {path}'
         )
 
     @override
