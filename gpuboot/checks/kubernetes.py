@@ -93,6 +93,8 @@ def _trouble(trial: Trial) -> str:
 def _broken(trial: Trial, scribe: Scribe) -> Finding:
     uuid = trial.uuids[0] if len(trial.uuids) == 1 else None
     many = len(trial.uuids) > 1
+    if "Allocate failed" in trial.trouble:
+        return scribe.failed(f"{trial.pod}: {trial.trouble}", PLUGIN_REMEDY, uuid)
     remedy = (
         "containers see GPUs they were not given: check runtime.mode and that "
         "accept-nvidia-visible-devices-envvar-when-unprivileged is off in the toolkit's config"

@@ -13,6 +13,7 @@ from gpuboot.checks.evidence import Host
 from gpuboot.checks.model import (
     CLUSTER_LINKS,
     GPU_LINKS,
+    LINKS,
     Finding,
     Status,
     Verdict,
@@ -127,8 +128,10 @@ class Report:
         }
 
     def of(self, status: Status) -> list[Finding]:
-        """All findings of one status, in the chain's order."""
-        return [item for item in self.findings if item.status == status]
+        """All findings of one status, the lowest links first: they are the causes of others."""
+        order = list(LINKS)
+        found = [item for item in self.findings if item.status == status]
+        return sorted(found, key=lambda item: order.index(item.link))
 
     def to_json(self) -> dict[str, Any]:
         """The content of verify.json."""
