@@ -119,7 +119,8 @@ def upgraded(
         return
     state = host.get_fact(Kubeadm, socket=SOCKET)
     old = [name for name in packages if not _right(state.packages.get(name), packages[name])]
-    server = host.get_fact(Cluster, kubeconfig=ADMIN).server if leads else ""
+    cluster = host.get_fact(Cluster, kubeconfig=ADMIN) if leads else None
+    server = cluster.server if cluster else ""
     step = upgrade_step(server, version) if server else "none"
     if step == "refuse":
         yield fail(
@@ -134,6 +135,8 @@ def upgraded(
     yield from apt.packages._inner(packages, hold=True, update=True)
     step_command = f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
     yield StringCommand(step_command, *_ignored(ignore))
+    if cluster and cluster.config:
+        yield StringCommand(note(cluster.config))  # kubeadm writes its record anew, without notes
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
     yield from _settled(node, leader, version)
 
