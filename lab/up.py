@@ -82,7 +82,8 @@ def prune(progress: Progress) -> None:
     contents.parts(base, build_all(progress), progress)
     kept = {part.source for lab in state.labs() for part in mirror.parts_of(lab)}
     for folder in unused_since(started):
-        if folder not in kept:
+        # debootstrap's result is needed again whenever the base system changes, and takes minutes
+        if folder not in kept and not folder.name.startswith("debootstrap-"):
             progress(f"removing {folder.name}")
             shutil.rmtree(folder)
 
