@@ -53,25 +53,31 @@ def up(
     deploy: Annotated[bool, typer.Option(help="Deploy gpuboot to the machines.")] = True,
 ) -> None:
     """Bring the lab up and deploy gpuboot to it; the exit code is the deployment's."""
+    counts = _counts(gpus or ("2" if single else "2,4"))
+    try:
+        code = _up(name or ("single" if single else "lab"), counts, single, deploy)
+    except KeyboardInterrupt:
+        print("lab: interrupted; the same command goes on from here", file=sys.stderr)
+        code = 130
+    raise typer.Exit(code)
+
+
+def _up(name: str, gpus: tuple[int, ...], single: bool, deploy: bool) -> int:
     from lab.up import up as bring_up
 
     say = _progress()
-    counts = _counts(gpus or ("2" if single else "2,4"))
-    try:
-        lab = bring_up(name or ("single" if single else "lab"), counts, single, say)
-    except KeyboardInterrupt:
-        print("lab: interrupted; the same command goes on from here", file=sys.stderr)
-        raise typer.Exit(130) from None
+    lab = bring_up(name, gpus, single, say)
     again = "" if lab.name == "lab" else f"GPUBOOT_LAB={lab.name} "
     command = ["pyinfra", "inventories/lab.py", "deploys/site.py", "-y"]
-    say(f"deploy: {again}{' '.join(command)}")
     if not deploy:
-        return
+        say(f"to deploy: {again}{' '.join(command)}")
+        return 0
+    say(f"deploy: {again}{' '.join(command)}")
     pyinfra = Path(sys.executable).with_name("pyinfra")
     environment = {**os.environ, "GPUBOOT_LAB": lab.name}
     done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
     say(f"deploy: exit code {done.returncode}")
-    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
 
 
 def _counts(text: str) -> tuple[int, ...]:
