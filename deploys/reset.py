@@ -18,8 +18,13 @@ if str(host.data.get("gpuboot_reset")).lower() not in ("yes", "true"):
         "this takes the whole cluster apart, with everything that runs in it\n"
         "    remedy: if that is what you want, add --data gpuboot_reset=yes"
     )
-roles = {node.host: node.role for node in nodes}
-if roles[host.name] == "worker":
-    kubeadm.absent(name="Reset | Take the workers apart")
+own = next(node for node in nodes if node.host == host.name)
+leader = next(node for node in nodes if node.leader)
+if own.role == "worker":
+    kubeadm.absent(name="Reset | Take the workers apart", node=own.name, leader=leader.host)
+elif not own.leader:
+    kubeadm.absent(
+        name="Reset | Take the other control-plane nodes apart", node=own.name, leader=leader.host
+    )
 else:
-    kubeadm.absent(name="Reset | Take the control plane apart")
+    kubeadm.absent(name="Reset | Take the leader apart", node=own.name, leader=leader.host)

@@ -51,6 +51,7 @@ class NodeStatus:
     """A node as the API server knows it; `message` says why it is not Ready."""
 
     name: str
+    address: str
     kubelet: str
     ready: bool
     message: str
@@ -167,9 +168,10 @@ def moved(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
 
 
 def _node(item: Sequence[str]) -> NodeStatus:
-    name, kubelet, ready, message, allocatable, labels, taints = item
+    name, address, kubelet, ready, message, allocatable, labels, taints = item
     return NodeStatus(
         name=name,
+        address=address,
         kubelet=kubelet.removeprefix("v"),
         ready=ready == "True",
         message=message,

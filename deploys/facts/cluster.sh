@@ -23,7 +23,7 @@ ask kubeadm -n kube-system get configmap kubeadm-config \
   -o "jsonpath={.metadata.annotations.gpuboot\\.io/sha256}$tab{.data.ClusterConfiguration}"
 ready='.status.conditions[?(@.type=="Ready")]'
 ask nodes get nodes -o "jsonpath={range .items[*]}node$tab{.metadata.name}$tab\
-{.status.nodeInfo.kubeletVersion}$tab{$ready.status}$tab{$ready.message}$tab\
+{.status.addresses[?(@.type==\"InternalIP\")].address}$tab{.status.nodeInfo.kubeletVersion}$tab{$ready.status}$tab{$ready.message}$tab\
 {.status.allocatable}$tab{.metadata.labels}$tab{.spec.taints}$end"
 ask namespaces get namespaces \
   -o "jsonpath={range .items[*]}namespace$tab{.metadata.name}$tab{.metadata.labels}$end"

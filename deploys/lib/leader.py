@@ -89,4 +89,10 @@ def uploaded_certificates(leader: Host, config: str) -> Iterator[None]:
     try:
         yield
     finally:
-        run(leader, f"{KUBECTL} -n kube-system delete secret kubeadm-certs --ignore-not-found")
+        # kubeadm ties them to a token of two hours; that goes as well.
+        owner = "-o 'jsonpath={.metadata.ownerReferences[*].name}'"
+        run(
+            leader,
+            f"owner=$({KUBECTL} -n kube-system get secret kubeadm-certs {owner}) &&"
+            f" {KUBECTL} -n kube-system delete secret kubeadm-certs $owner",
+        )

@@ -12,11 +12,14 @@ from collections.abc import Generator, Sequence
 
 from pyinfra import logger
 from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from deploys.facts.kubeadm import Kubeadm
+from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import leader as remote
+from deploys.lib.leader import ADMIN
 from deploys.lib.waiting import executing, fail
 from deploys.operations import apt
 from gpuboot.clusterstate import Step, belongs_elsewhere, stage
@@ -198,6 +201,24 @@ def _same_cluster(leader: str) -> Commands:
     host.noop("this host is a node of the cluster")
 
 
+def _forget(leader: Host, node: str, address: str) -> str:
+    """Remove what the cluster still knows of this host's earlier membership.
+
+    Returns what is wrong when the name is another machine's, which kubeadm refuses as well.
+    """
+    known = remote.read(leader, Cluster, kubeconfig=ADMIN).nodes
+    old = next((item for item in known if item.name == node), None)
+    if old is None:
+        return ""
+    if address not in old.address.split():
+        return (
+            f"the cluster has a node {node} already, at {old.address}\n    remedy: give this host"
+            " another node_name, or, if that machine is gone: kubectl delete node " + node
+        )
+    remote.run(leader, f"{remote.KUBECTL} delete node {shlex.quote(node)}")
+    return ""
+
+
 def _join(node: str, leader_name: str, kubelet: str) -> Commands:
     # here, because context reads the inventory when it is imported by a run, not by a test
     from deploys.context import current
@@ -205,6 +226,9 @@ def _join(node: str, leader_name: str, kubelet: str) -> Commands:
 
     context = current()
     leader = host.state.inventory.get_host(leader_name)
+    if taken := _forget(leader, node, context.node.address):
+        yield fail(taken)
+        return
     authority = remote.read(leader, Kubeadm, socket=SOCKET).ca
     command = (
         f"mkdir -p /etc/gpuboot && touch {_marker('join')} &&"
@@ -246,10 +270,13 @@ def installed(packages: dict[str, str]) -> Commands:
 
 
 @operation()
-def absent() -> Commands:
+def absent(node: str, leader: str) -> Commands:
     """Take this host out of any cluster: what kubeadm and the pod network made goes.
 
     The cluster's data (etcd) goes as well. Packages, containerd and the driver stay.
+
+    + node: its Kubernetes name, which a cluster that goes on forgets
+    + leader: inventory name of the leader
     """
     state = host.get_fact(Kubeadm, socket=SOCKET)
     if not state.files and not state.started:
@@ -259,3 +286,9 @@ def absent() -> Commands:
         yield StringCommand("rm -f /root/.kube/config")
     yield StringCommand(RESET)
     yield StringCommand(f"sh -ec {shlex.quote(_CLEAN)}")
+    if executing(host) and host.name != leader:
+        try:
+            forget = f"{remote.KUBECTL} delete node {shlex.quote(node)} --ignore-not-found"
+            remote.run(host.state.inventory.get_host(leader), forget)
+        except PyinfraError as error:
+            _tell(f"the leader still knows node {node}: {error}")

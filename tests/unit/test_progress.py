@@ -20,8 +20,8 @@ from gpuboot.clusterstate import (
     upgrade_step,
 )
 
-READY = NodeStatus("cp1", "1.36.3", True, "", {}, {}, ())
-GPU = NodeStatus("gpu1", "1.36.3", True, "", {"nvidia.com/gpu": "2"}, {}, ())
+READY = NodeStatus("cp1", "10.0.0.1", "1.36.3", True, "", {}, {}, ())
+GPU = NodeStatus("gpu1", "10.0.0.2", "1.36.3", True, "", {"nvidia.com/gpu": "2"}, {}, ())
 PLUGIN = Workload("DaemonSet", "gpu-operator", "plugin", 2, 2, True, "")
 DOWN = ClusterState(error="connection refused")
 
