@@ -21,7 +21,7 @@ GRAFANA_SECRET = "gpuboot-grafana-admin"
 COLLECTORS_MAP = "gpuboot-dcgm-metrics"
 PLUGIN_MAP = "gpuboot-device-plugin"
 GPUS_LABEL = "gpuboot.io/gpus"
-_PUBLISHERS = {
+PUBLISHERS = {
     "nvidia": "https://helm.ngc.nvidia.com/nvidia",
     "prometheus-community": "https://prometheus-community.github.io/helm-charts",
     "dcgm-exporter": "https://nvidia.github.io/dcgm-exporter/helm-charts",
@@ -57,9 +57,9 @@ def repository(name: str, settings: Settings) -> str:
     """
     mirrors: Mapping[str, str] = {str(key): url for key, url in settings.mirrors.charts.items()}
     try:
-        return mirrors.get(name) or _PUBLISHERS[name]
+        return mirrors.get(name) or PUBLISHERS[name]
     except KeyError:
-        known = ", ".join(sorted(_PUBLISHERS))
+        known = ", ".join(sorted(PUBLISHERS))
         raise ValueError(f"unknown chart repository {name}; known are {known}") from None
 
 

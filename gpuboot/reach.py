@@ -1,0 +1,69 @@
+"""Where a host downloads from, and whether anybody answers there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from gpuboot import apt, charts, downloads
+from gpuboot.nodes import Node
+from gpuboot.problems import Problem
+from gpuboot.settings import Settings
+
+REGISTRIES = ("registry.k8s.io", "ghcr.io", "quay.io", "nvcr.io")
+_PORTS = {"http": 80, "https": 443}
+
+
+def endpoints(settings: Settings, node: Node) -> dict[str, list[str]]:
+    """What a host has to reach: `host:port` -> what it gets from there.
+
+    Behind a proxy that is the proxy alone: the host need not even resolve the others' names.
+    """
+    proxies = [url for url in (settings.proxy.http, settings.proxy.https) if url]
+    if proxies:
+        return {_address(url): ["everything, by the HTTP proxy"] for url in proxies}
+    found: dict[str, list[str]] = {}
+    for what, url in _downloads(settings, node):
+        found.setdefault(_address(url), []).append(what)
+    return found
+
+
+def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
+    mirrors = settings.mirrors
+    gpu_only = {"cuda", "toolkit"}
+    for name, url in apt.UPSTREAM.items():
+        if node.gpus or name not in gpu_only:
+            mirror = mirrors.apt.get(name)  # type: ignore[call-overload]
+            yield f"apt repository {name}", mirror.url if mirror else url
+    for registry in REGISTRIES:
+        mirrored = mirrors.images.get(registry) or mirrors.images.get("*")
+        yield f"images of {registry}", mirrored or f"https://{registry}"
+    if node.leader:
+        yield "Helm", mirrors.helm or downloads.HELM_PUBLISHER
+        for name, url in charts.PUBLISHERS.items():
+            chart = mirrors.charts.get(name)  # type: ignore[call-overload]
+            yield f"charts of {name}", chart or url
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
+
+
+def problems(
+    settings: Settings, nodes: Iterable[Node], silent: Mapping[str, Iterable[str]]
+) -> list[Problem]:
+    """A problem for each place that a host cannot reach.
+
+    + silent: inventory name -> the `host:port` of `endpoints` that did not answer
+    """
+    return [
+        Problem(
+            node.host,
+            f"{address} does not answer ({', '.join(endpoints(settings, node)[address])})",
+            "check name resolution, routes and firewalls between the two; a site without internet "
+            "names its mirror in mirrors.*, one with a proxy in proxy.*",
+        )
+        for node in nodes
+        for address in silent.get(node.host, ())
+    ]
