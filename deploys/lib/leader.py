@@ -39,6 +39,8 @@ def run(target: Host, command: str, stdin: str = "") -> str:
     Raises `RemoteError` when it exits with anything but 0.
     """
     with _sessions, ctx_host.use(target):
+        if not target.connected:  # outside `--limit`
+            target.connect(raise_exceptions=True)
         arguments = privilege.arguments(target)
         if stdin:
             arguments["_stdin"] = stdin
