@@ -14,7 +14,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_TIMEOUT_S = 1500
-REPORTS = ROOT / "reports/tests"  # apart from what people's own runs leave
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,18 @@ class Lab:
     name: str
     env: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def reports(self) -> Path:
+        """Where its runs leave their reports: apart from those of people's own runs."""
+        return ROOT / "reports" / f"tests-{self.name}"
+
     def command(
         self,
         argv: Sequence[str],
         timeout: int = RUN_TIMEOUT_S,
         settings: Mapping[str, Any] | None = None,
     ) -> Run:
-        laid_over = {"verify": {"reports": str(REPORTS)}, **(settings or {})}
+        laid_over = {"verify": {"reports": str(self.reports)}, **(settings or {})}
         done = subprocess.run(
             argv,
             cwd=ROOT,
@@ -86,7 +90,7 @@ class Lab:
     def verify(self) -> tuple[Run, dict[str, Any]]:
         """`gpuboot verify`, and the report it wrote."""
         done = self.command(["gpuboot", "verify", "inventories/lab.py"])
-        return done, json.loads((REPORTS / "latest/verify.json").read_text())
+        return done, json.loads((self.reports / "latest/verify.json").read_text())
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:
         service = "kube-prometheus-stack-prometheus:9090"

@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from tests.e2e.conftest import REPORTS, Lab
+from tests.e2e.conftest import Lab
 
 pytestmark = pytest.mark.lab
 
@@ -28,7 +28,7 @@ spec:
 
 
 def test_every_gpu_is_proven_at_every_link(lab: Lab) -> None:
-    report = json.loads((REPORTS / "latest/verify.json").read_text())
+    report = json.loads((lab.reports / "latest/verify.json").read_text())
     assert report["verdict"] == "proven", report
     proven = {(item["node"], item["gpu_uuid"]) for item in report["findings"] if item["gpu_uuid"]}
     assert Counter(node for node, _ in proven) == {"gpu1": 2, "gpu2": 4}
@@ -36,7 +36,7 @@ def test_every_gpu_is_proven_at_every_link(lab: Lab) -> None:
 
 
 def test_all_reports_are_there(lab: Lab) -> None:
-    latest = REPORTS / "latest"
+    latest = lab.reports / "latest"
     assert {path.name for path in latest.iterdir()} >= {
         "run.json",
         "verify.json",
