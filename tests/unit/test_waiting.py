@@ -1,7 +1,6 @@
 """Waiting ends when it is done, hopeless or late, and tells what changed on the way."""
 
 import logging
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,11 +13,10 @@ HOST: Any = SimpleNamespace(print_prefix="[cp1] ")
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waiting, "POLL_S", 0.0)
     # what pyinfra's command line does to its logger must not hide the records from caplog
     monkeypatch.setattr(logging.getLogger("pyinfra"), "propagate", True)
-    yield
 
 
 def test_it_ends_when_done_and_tells_each_step_once(caplog: pytest.LogCaptureFixture) -> None:
