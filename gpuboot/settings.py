@@ -116,7 +116,8 @@ class Runtime(Model):
     mode: Literal["default", "runtimeclass", "cdi"] = Field(
         "default",
         description="`default`: nvidia is containerd's default runtime; `runtimeclass`: only pods "
-        "with runtimeClassName nvidia; `cdi`: no nvidia runtime, devices by CDI alone.",
+        "with runtimeClassName nvidia; `cdi`: no nvidia runtime, devices by CDI alone, for "
+        "clusters without the GPU Operator.",
     )
     restrict_oom_score_adj: bool = Field(
         False, description="containerd option for hosts without CAP_SYS_RESOURCE."
@@ -270,8 +271,11 @@ class Settings(Model):
         services = ipaddress.ip_network(self.cluster.service_cidr)
         if pods.version == services.version and pods.overlaps(services):
             raise ValueError(f"cluster.pod_cidr {pods} overlaps cluster.service_cidr {services}")
-        if self.runtime.mode != "cdi" and not self.gpu_operator.enabled and not self.driver.enabled:
-            return self
+        if self.runtime.mode == "cdi" and self.gpu_operator.enabled:
+            raise ValueError(
+                'runtime.mode "cdi" leaves out the containerd handler nvidia, which the GPU '
+                'Operator\'s own pods run with; use "default" or "runtimeclass"'
+            )
         if self.exporter.kind == "operator" and not self.gpu_operator.enabled:
             raise ValueError(
                 'exporter.kind "operator" needs gpu_operator.enabled; use exporter.kind "chart"'

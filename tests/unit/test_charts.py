@@ -23,7 +23,7 @@ EVERYTHING = {
     },
     "gpu_operator": {"time_slices": 4},
     "monitoring": {"prometheus_node_port": 30090, "grafana_node_port": 32322},
-    "runtime": {"mode": "cdi"},
+    "runtime": {"mode": "runtimeclass"},
 }
 SOME = [{}, EVERYTHING, {"monitoring": {"control_plane_targets": False, "grafana": False}}]
 
