@@ -92,13 +92,21 @@ def _customise(root: Path) -> None:
 
 
 def debian_mirrors() -> list[str]:
-    """URIs of the Debian archive, from the host's own apt sources where it is a Debian."""
-    found: list[str] = []
+    """URIs of the Debian archive: $GPUBOOT_DEBIAN_MIRROR, then the host's own apt sources.
+
+    Raises `LabError` when there is none, as on an Ubuntu host.
+    """
+    found = [url for url in [os.environ.get("GPUBOOT_DEBIAN_MIRROR")] if url]
     sources = Path("/etc/apt")
     files = [sources / "sources.list", *sorted((sources / "sources.list.d").glob("*"))]
     for path in (file for file in files if file.is_file()):
         found += re.findall(r"(https?://\S+/debian)/?(?=\s|$)", path.read_text())
-    return list(dict.fromkeys(found))
+    if not found:
+        raise LabError(
+            "this host's apt sources name no Debian archive: set GPUBOOT_DEBIAN_MIRROR to the URL "
+            "of one, ending in /debian"
+        )
+    return found
 
 
 def mirrored_debs(base: Path, names: Iterable[str], progress: Progress) -> list[Path]:
