@@ -129,7 +129,10 @@ def test_a_kubeadm_init_that_fails_halfway_is_finished_by_a_re_run() -> None:
     lab, done = bring_up("test-single", "--single", "--no-deploy")
     try:
         assert done.code == 0, done.text[-4000:]
-        # An etcd port that is taken lets kubeadm write its certificates and manifests, and fails.
+        plan = lab.command(["pyinfra", "inventories/lab.py", "deploys/site.py", "--dry"])
+        assert plan.code == 0, plan.text[-4000:]
+        assert lab.ssh("node1", "ls -d /etc/containerd /etc/kubernetes 2>/dev/null; true") == ""
+        # An etcd that that is taken lets kubeadm write its certificates and manifests, and fails.
         lab.ssh(
             "node1",
             "systemd-run --unit=squatter --collect sh -c "

@@ -122,3 +122,21 @@ def test_wrong_settings_stop_before_anything(settings: dict[str, Any], said: str
     assert done.returncode == 1
     assert said in done.stdout + done.stderr
     assert "remedy" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("inventory", ["example", "quickstart", "vagrant"])
+def test_the_inventories_a_person_starts_from_load(inventory: str) -> None:
+    done = subprocess.run(
+        [
+            str(Path(sys.executable).with_name("pyinfra")),
+            f"inventories/{inventory}.py",
+            "debug-inventory",
+        ],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "gpus" in done.stdout + done.stderr
