@@ -132,7 +132,7 @@ def test_a_kubeadm_init_that_fails_halfway_is_finished_by_a_re_run() -> None:
         plan = lab.command(["pyinfra", "inventories/lab.py", "deploys/site.py", "--dry"])
         assert plan.code == 0, plan.text[-4000:]
         assert lab.ssh("node1", "ls -d /etc/containerd /etc/kubernetes 2>/dev/null; true") == ""
-        # An etcd that that is taken lets kubeadm write its certificates and manifests, and fails.
+        # Without etcd, kubeadm writes its certificates and manifests, waits, and fails.
         lab.ssh(
             "node1",
             "systemd-run --unit=squatter --collect sh -c "
