@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -234,14 +235,22 @@ def forget(lab: Lab) -> None:
 
 @contextlib.contextmanager
 def lock(name: str, wait: bool = True) -> Iterator[None]:
-    """Hold a lock of this host. Raises `LabError` when it is held and `wait` is false."""
+    """Hold a lock of this host, saying so when that takes waiting.
+
+    Raises `LabError` when it is held and `wait` is false.
+    """
     folder = state_dir() / "locks"
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / name).open("w") as stream:
         try:
-            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise LabError(f"another command is working on {name}: wait for it to end") from None
+            if not wait:
+                raise LabError(
+                    f"another command is working on {name}: wait for it to end"
+                ) from None
+            print(f"lab: waiting for another command that works on {name}", file=sys.stderr)
+            fcntl.flock(stream, fcntl.LOCK_EX)
         yield
 
 
