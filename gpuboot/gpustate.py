@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from gpuboot.answers import fields
 from gpuboot.checks.evidence import Gpu, Host
 from gpuboot.nodes import Node
 from gpuboot.nodestate import NodeState
@@ -45,11 +45,7 @@ class GpuState:
 
 def parse(lines: Iterable[str]) -> GpuState:
     """The state that the script printed. Raises `UnfinishedAnswer`."""
-    values: dict[str, list[str]] = defaultdict(list)
-    for line in lines:
-        key, tab, value = line.partition("\t")
-        if tab:
-            values[key].append(value.strip())
+    values = fields(lines)
     if "end" not in values:
         raise UnfinishedAnswer("the host's answer about its GPUs ends early")
     handlers, default = _cri(values["cri"][0] if values["cri"] else "")

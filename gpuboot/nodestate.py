@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+from gpuboot.answers import fields
 
 NVIDIA = "0x10de"
 _GPU_CLASSES = ("0x0300", "0x0302")  # VGA controller, 3D controller
@@ -136,11 +137,7 @@ def upstream_version(version: str) -> str:
 
 def parse(lines: Iterable[str]) -> NodeState:
     """The state that the fact's script printed. Raises `ParseError` when it did not finish."""
-    values: dict[str, list[str]] = defaultdict(list)
-    for line in lines:
-        key, tab, value = line.partition("\t")
-        if tab:
-            values[key].append(value.strip())
+    values = fields(lines)
     if "clock" not in values:
         raise ParseError("the host's answer ends early: its last line, the clock, is missing")
     try:
