@@ -9,27 +9,19 @@ from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.text import OneLine
 from gpuboot.helm import Release, parse_release
 
 SCRIPT = resources.files("deploys.facts").joinpath("helm.sh").read_text()
 
 
-class HelmVersion(FactBase[str]):
+class HelmVersion(OneLine):
     """Version of the Helm binary at a path, with its v; "" for none."""
 
     @override
     def command(self, path: str) -> str:
         binary = shlex.quote(path)
         return f"! test -x {binary} || {binary} version --template '{{{{.Version}}}}'"
-
-    @staticmethod
-    @override
-    def default() -> str:
-        return ""
-
-    @override
-    def process(self, output: list[str]) -> str:
-        return output[0].strip()
 
 
 class HelmRelease(FactBase[Release]):
@@ -57,18 +49,9 @@ class HelmRelease(FactBase[Release]):
             raise FactProcessError(str(error)) from error
 
 
-class FileDigest(FactBase[str]):
+class FileDigest(OneLine):
     """SHA-256 of a file; "" when there is none."""
 
     @override
     def command(self, path: str) -> str:
         return f"! test -e {shlex.quote(path)} || sha256sum {shlex.quote(path)} | cut -c 1-64"
-
-    @staticmethod
-    @override
-    def default() -> str:
-        return ""
-
-    @override
-    def process(self, output: list[str]) -> str:
-        return output[0].strip()

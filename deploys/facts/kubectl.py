@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shlex
 
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.text import OneLine
 
-class AdminSecret(FactBase[str]):
+
+class AdminSecret(OneLine):
     """SHA-256 of `admin-password` in a Secret; "" when there is no such Secret or cluster."""
 
     @override
@@ -23,12 +24,3 @@ class AdminSecret(FactBase[str]):
             f' then value=$({get}); if [ -n "$value" ];'
             ' then printf %s "$value" | base64 -d | sha256sum | cut -c 1-64; fi; fi'
         )
-
-    @staticmethod
-    @override
-    def default() -> str:
-        return ""
-
-    @override
-    def process(self, output: list[str]) -> str:
-        return output[0].strip()
