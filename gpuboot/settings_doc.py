@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -11,11 +12,12 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from gpuboot.settings import Settings
+from gpuboot.settings.monitoring import Secret
 from gpuboot.telemetry import FIELDS, Field
 
 _INTRO = """# Settings
 
-Every setting, made by `gpuboot settings` from the model in `gpuboot/settings.py`.
+Every setting, made by `gpuboot settings` from the model in `gpuboot/settings/`.
 
 Settings stand in the inventory's group data, as a dict named `gpuboot`: for
 `inventories/prod.py` in `group_data/prod.py`. Leave out what you do not want to change.
@@ -34,7 +36,7 @@ inventory itself.
 _METRICS = """# GPU metrics
 
 Every metric gpuboot collects or can collect, made by `gpuboot metrics` from the table in
-`gpuboot/telemetry.py`. The exporter's collectors file is made from the same table.
+`gpuboot/telemetry/`. The exporter's collectors file is made from the same table.
 
 Names are those that dcgm-exporter prints, which are the names in its collectors file. DCGM 4.6
 renamed most fields and kept these as aliases of the same id. Every series carries `node`, `gpu`,
@@ -57,20 +59,28 @@ def settings_markdown() -> str:
         if inner is None:
             loose.append((name, info))
             continue
-        parts.append(f"\n## `{name}`\n\n{(inner.__doc__ or '').strip()}\n")
+        parts.append(f"\n## `{name}`\n\n{_meaning(inner)}\n")
         parts.append(_table((f"{name}.{key}", field) for key, field in inner.model_fields.items()))
         parts += _nested(name, inner)
     parts.append("\n## Others\n")
     parts.append(_table(iter(loose)))
+    parts.append(f"\n## Every `dict (Secret)`\n\n{_meaning(Secret)}\n")
+    parts.append(_table(iter(Secret.model_fields.items())))
     return "\n".join(parts).rstrip() + "\n"
 
 
 def _nested(prefix: str, model: type[BaseModel]) -> Iterator[str]:
-    """Models that stand inside a field's type, such as the values of a dict."""
+    """Models that stand inside a field's type, each after the one that holds it."""
     for key, field in model.model_fields.items():
         for found in _models(field.annotation):
-            yield f"\n### Each value of `{prefix}.{key}`\n\n{(found.__doc__ or '').strip()}\n"
-            yield _table((name, item) for name, item in found.model_fields.items())
+            if found is Secret:
+                continue
+            path = f"{prefix}.{key}"
+            single = get_origin(field.annotation) not in (tuple, dict)
+            title, start = (f"`{path}`", f"{path}.") if single else (f"Each value of `{path}`", "")
+            yield f"\n### {title}\n\n{_meaning(found)}\n"
+            yield _table((f"{start}{name}", item) for name, item in found.model_fields.items())
+            yield from _nested(path, found)
 
 
 def _table(rows: Iterator[tuple[str, FieldInfo]]) -> str:
@@ -81,12 +91,18 @@ def _table(rows: Iterator[tuple[str, FieldInfo]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _meaning(model: type[BaseModel]) -> str:
+    return inspect.getdoc(model) or ""
+
+
 def _default(info: FieldInfo) -> str:
     if info.is_required():
         return "required"
     value = info.get_default(call_default_factory=True)
     if value is None:
         return "–"
+    if isinstance(value, BaseModel):
+        return "see below"
     if isinstance(value, tuple):
         value = list(value)
     return f"`{value!r}`".replace("'", '"')

@@ -80,7 +80,11 @@ def settings(name: str) -> dict[str, Any]:
             "ignore_preflight_errors": ["SystemVerification"] if cgroup_v1 else [],
         },
         "runtime": {"restrict_oom_score_adj": True},
-        "monitoring": {"scrape_interval": "10s", "grafana": False},
+        "monitoring": {
+            "scrape_interval": "10s",
+            "grafana": False,
+            "storage": {"persistent": False, "provisioner": "none"},
+        },
         "exporter": {"interval_ms": 2000, "scrape_interval": "5s", "scrape_timeout": "4s"},
         "verify": {"max_sample_age_s": 60},
         "preflight": {"min_disk_mib": 5000},

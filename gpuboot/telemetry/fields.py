@@ -8,8 +8,6 @@ same id. Ids: dcgm_fields.h of DCGM 4.6.0. Types: dcgm-exporter 4.8.3 and its de
 # ruff: noqa: E501  # a table: one field is one line
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -148,62 +146,3 @@ OPT_IN = _table(
 
 FIELDS: tuple[Field, ...] = UPSTREAM + OURS + OPT_IN
 BY_NAME = {field.name: field for field in FIELDS}
-
-
-def choose(extra: Iterable[str]) -> list[Field]:
-    """The default fields and the named ones, in the table's order and each once.
-
-    + extra: names of opt-in fields (`settings.exporter.counters`)
-
-    Raises `UnknownField` that names every unknown one and the nearest known name.
-    """
-    wanted = set(extra)
-    unknown = sorted(wanted - BY_NAME.keys())
-    if unknown:
-        raise UnknownField("; ".join(map(_explain, unknown)))
-    return [field for field in FIELDS if field.default or field.name in wanted]
-
-
-def _explain(name: str) -> str:
-    near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "see docs/metrics.md"
-    return f"unknown DCGM field {name}: {hint}"
-
-
-def collectors_csv(extra: Sequence[str] = ()) -> str:
-    """The exporter's collectors file: the default fields and `extra`.
-
-    + extra: names of opt-in fields, as for `choose`, which tells what is raised
-    """
-    lines = ["# DCGM field, Prometheus type, help (made by gpuboot; see docs/metrics.md)"]
-    for field in choose(extra):
-        unit = f" ({field.unit})" if field.unit else ""
-        lines.append(f"{field.name}, {field.kind}, {field.help}{unit}")
-    return "\n".join(lines) + "\n"
-
-
-def parse_collectors(text: str) -> dict[str, str]:
-    """Read a collectors file as dcgm-exporter does: name -> Prometheus type.
-
-    + text: the file's contents
-
-    Raises ValueError, with the line's number, for what makes the exporter exit at its start:
-    a line without exactly three columns, a repeated or unnamed field, an unknown type
-    (counter_config.go of dcgm-exporter).
-    """
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        columns = [column.strip() for column in line.split(",")]
-        if len(columns) != 3:
-            raise ValueError(f"line {number}: {len(columns)} columns instead of 3: {line!r}")
-        name, kind, _ = columns
-        if '"' in line:
-            raise ValueError(f"line {number}: a quote character: {line!r}")
-        if not name.startswith("DCGM_") or name in found:
-            raise ValueError(f"line {number}: {name!r} is no field name, or is there twice")
-        if kind not in {"gauge", "counter", "untyped", "label"}:
-            raise ValueError(f"line {number}: unknown type {kind!r}")
-        found[name] = kind
-    return found

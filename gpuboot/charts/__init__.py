@@ -1,0 +1,38 @@
+"""The values of the three Helm charts, as plain dicts made from settings and version lock.
+
+Sources of the keys: values.yaml of gpu-operator v26.7.0, kube-prometheus-stack 88.5.3 and
+dcgm-exporter 4.8.4; tests check every key against the charts' own lists.
+"""
+
+from gpuboot.charts.exporter import GPUS_LABEL, collectors, exporter_values
+from gpuboot.charts.monitoring import (
+    GRAFANA_SECRET,
+    fullname,
+    monitoring_values,
+    monitoring_workloads,
+)
+from gpuboot.charts.operator import (
+    COLLECTORS_MAP,
+    PLUGIN_MAP,
+    expected_gpus,
+    operands,
+    operator_values,
+)
+from gpuboot.charts.sources import PUBLISHERS, repository
+
+__all__ = [
+    "COLLECTORS_MAP",
+    "GPUS_LABEL",
+    "GRAFANA_SECRET",
+    "PLUGIN_MAP",
+    "PUBLISHERS",
+    "collectors",
+    "expected_gpus",
+    "exporter_values",
+    "fullname",
+    "monitoring_values",
+    "monitoring_workloads",
+    "operands",
+    "operator_values",
+    "repository",
+]

@@ -1,0 +1,87 @@
+"""Values of gpu-operator, and what it brings into being."""
+
+from __future__ import annotations
+
+import yaml
+
+from gpuboot.charts.exporter import TOLERATIONS, collectors, environment, service_monitor
+from gpuboot.nodes import Node
+from gpuboot.settings import Settings
+from gpuboot.values import Values, merge
+from gpuboot.versions import Lock
+
+COLLECTORS_MAP = "gpuboot-dcgm-metrics"
+PLUGIN_MAP = "gpuboot-device-plugin"
+
+
+def operator_values(settings: Settings, lock: Lock) -> Values:
+    """Values of gpu-operator for driver and toolkit that stand on the host already."""
+    operated = settings.exporter.kind == "operator"
+    values: Values = {
+        "driver": {"enabled": False},
+        "toolkit": {"enabled": False},
+        "nfd": {"enabled": True},
+        "cdi": {"enabled": True},
+        "mig": {"strategy": settings.gpu_operator.mig_strategy},
+        "daemonsets": {"tolerations": TOLERATIONS},
+        "dcgmExporter": _operated_exporter(settings, lock) if operated else _no_exporter(),
+    }
+    if settings.gpu_operator.time_slices > 1:
+        values["devicePlugin"] = {"config": _time_slicing(settings)}
+    return merge(values, settings.gpu_operator.values)
+
+
+def _no_exporter() -> Values:
+    return {"enabled": False, "serviceMonitor": {"enabled": False}}
+
+
+def _operated_exporter(settings: Settings, lock: Lock) -> Values:
+    exporter = settings.exporter
+    values: Values = {
+        "enabled": True,
+        "version": lock.images.dcgm_exporter,
+        "env": environment(settings),
+        "config": {"name": COLLECTORS_MAP, "create": True, "data": collectors(exporter)},
+        "serviceMonitor": service_monitor(settings),
+    }
+    if exporter.arguments:
+        values["args"] = list(exporter.arguments)
+    return values
+
+
+def _time_slicing(settings: Settings) -> Values:
+    operator = settings.gpu_operator
+    shared = {"name": "nvidia.com/gpu", "replicas": operator.time_slices}
+    config = {
+        "version": "v1",
+        "flags": {"migStrategy": operator.mig_strategy},
+        "sharing": {"timeSlicing": {"renameByDefault": False, "resources": [shared]}},
+    }
+    data = {"default": yaml.safe_dump(config, sort_keys=False)}
+    return {"name": PLUGIN_MAP, "create": True, "default": "default", "data": data}
+
+
+def expected_gpus(nodes: tuple[Node, ...], settings: Settings) -> dict[str, int]:
+    """Allocatable `nvidia.com/gpu` that each GPU node must show, by Kubernetes node name.
+
+    MIG slices have other resource names under the `mixed` strategy and other counts under
+    `single`, so this holds for whole GPUs.
+    """
+    slices = settings.gpu_operator.time_slices
+    return {node.name: node.gpus * slices for node in nodes if node.gpus}
+
+
+def operands(settings: Settings, lock: Lock, nodes: int) -> dict[str, int]:
+    """The GPU Operator's own Deployment and the DaemonSets it makes, with their numbers of nodes.
+
+    + nodes: how many nodes have GPUs
+    """
+    values = operator_values(settings, lock)
+    made = {
+        "nvidia-operator-validator": True,
+        "nvidia-device-plugin-daemonset": values.get("devicePlugin", {}).get("enabled", True),
+        "gpu-feature-discovery": values.get("gfd", {}).get("enabled", True),
+        "nvidia-dcgm-exporter": values["dcgmExporter"]["enabled"],
+    }
+    wanted = [name for name, enabled in made.items() if enabled and nodes]
+    return {"gpu-operator": 1} | dict.fromkeys(wanted, nodes)

@@ -1,0 +1,28 @@
+"""Where charts are published, and where a site takes them from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuboot.settings import Settings
+
+PUBLISHERS = {
+    "nvidia": "https://helm.ngc.nvidia.com/nvidia",
+    "prometheus-community": "https://prometheus-community.github.io/helm-charts",
+    "dcgm-exporter": "https://nvidia.github.io/dcgm-exporter/helm-charts",
+}
+
+
+def repository(name: str, settings: Settings) -> str:
+    """Base URL of a chart repository: the site's mirror, or its publisher.
+
+    + name: `repository` of a chart in the version lock
+
+    Raises ValueError for a repository nobody publishes.
+    """
+    mirrors: Mapping[str, str] = {str(key): url for key, url in settings.mirrors.charts.items()}
+    try:
+        return mirrors.get(name) or PUBLISHERS[name]
+    except KeyError:
+        known = ", ".join(sorted(PUBLISHERS))
+        raise ValueError(f"unknown chart repository {name}; known are {known}") from None
