@@ -1,0 +1,276 @@
+"""Recording rules: what dashboards, alerts and autoscalers ask for again and again, by name.
+
+Names say `level:what:how`. Each is made to survive what happens in a cluster: GPUs without
+profiling fields, no kube-state-metrics, MIG (a GPU is one UUID, whatever it is cut into), pods
+that share a GPU, exporters that restart or stand there twice during a rollout, completed pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpuboot.nodes import Node
+from gpuboot.rules.promql import (
+    DEVICE,
+    ENGINE,
+    GPU,
+    HOLDER,
+    RESOURCES,
+    UTIL,
+    engine,
+    now_and,
+    quoted,
+    seconds,
+)
+from gpuboot.settings import Cost, Settings
+
+IDLE_SHARE = 0.8  # of an hour's samples; fewer (a profiling pause, a new pod) tell nothing
+
+
+@dataclass(frozen=True)
+class Record:
+    """One recording rule.
+
+    + name: the series it makes
+    + expr: PromQL
+    + labels: added to each series
+    + help: what its value means, with its unit
+    """
+
+    name: str
+    expr: str
+    help: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+# reason -> counter of nanoseconds in which clocks were held down for it (DCGM >= 4.2)
+THROTTLE = {
+    "sw_power_cap": "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS",
+    "sync_boost": "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST_NS",
+    "sw_thermal": "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN_NS",
+    "hw_thermal": "DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS",
+    "power_brake": "DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN_NS",
+}
+
+
+def expected(nodes: Sequence[Node]) -> list[Record]:
+    """The inventory's promise, as series. Others must guess it from what was seen before."""
+    return [
+        Record(
+            "node:gpu_expected:count",
+            f"vector({node.gpus})",
+            "GPUs that the inventory promises on this node.",
+            {"node": node.name},
+        )
+        for node in nodes
+        if node.gpus
+    ]
+
+
+def prices(cost: Cost) -> list[Record]:
+    """What an hour of a GPU costs, per model that has a price or is seen and covered by `*`."""
+    help_ = f"Price of one GPU for one hour, in {cost.currency}."
+    named = {model: price for model, price in cost.gpu_hour.items() if model != "*"}
+    found = [
+        Record("gpu:price_per_hour", f"vector({price})", help_, {"modelName": model})
+        for model, price in named.items()
+    ]
+    if "*" in cost.gpu_hour:
+        others = ", ".join(f"modelName!={quoted(model)}" for model in named)
+        series = f"DCGM_FI_DEV_GPU_TEMP{{{others}}}" if others else "DCGM_FI_DEV_GPU_TEMP"
+        expr = f"group by (modelName) ({series}) * {cost.gpu_hour['*']}"
+        found.append(Record("gpu:price_per_hour", expr, help_))
+    return found
+
+
+def gpus(settings: Settings) -> list[Record]:
+    """Per GPU: how busy, how full, how held down."""
+    return [
+        Record(
+            "node:gpu_visible:count",
+            "count by (node) (count by (node, UUID) (DCGM_FI_DEV_GPU_TEMP))",
+            "GPUs (distinct UUIDs) that the exporter shows.",
+        ),
+        Record(
+            "gpu:engine_active:avg5m",
+            engine("avg_over_time", "5m"),
+            "Share of the last 5 minutes in which the GPU's engine was active, 0 to 1; GPUs "
+            "without profiling fields: in which any kernel ran.",
+        ),
+        *(
+            Record(
+                f"gpu:{name}:avg5m",
+                f"max by ({HOLDER}) ({now_and('avg_over_time', metric, '', '5m')})",
+                f"{meaning}, mean of 5 minutes, 0 to 1; absent without profiling fields.",
+            )
+            for name, metric, meaning in (
+                ("sm_active", "DCGM_FI_PROF_SM_ACTIVE", "Share of cycles with a warp on an SM"),
+                ("dram_active", "DCGM_FI_PROF_DRAM_ACTIVE", "Share of cycles that moved memory"),
+                (
+                    "tensor_active",
+                    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+                    "Share of cycles in which tensor cores worked",
+                ),
+            )
+        ),
+        Record("gpu:engine_active:max1h", _busiest(settings), _BUSIEST),
+        Record(
+            "gpu:memory_used:ratio",
+            f"max by ({HOLDER}) (DCGM_FI_DEV_FB_USED"
+            " / ((DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0))",
+            "Used device memory as a share of what workloads can have, 0 to 1.",
+        ),
+        *(
+            Record(
+                "gpu:throttle:ratio5m",
+                f"clamp_max(max by ({GPU}) (rate({metric}[5m])) / 1e9, 1)",
+                "Share of the last 5 minutes in which clocks were held down for this reason.",
+                {"reason": reason},
+            )
+            for reason, metric in THROTTLE.items()
+        ),
+    ]
+
+
+_BUSIEST = (
+    "Highest engine activity of any sample of the last hour, for GPUs that a pod holds; only where "
+    f"at least {IDLE_SHARE:.0%} of the hour's samples are there."
+)
+
+
+def _busiest(settings: Settings) -> str:
+    needed = int(3600 / seconds(settings.exporter.scrape_interval) * IDLE_SHARE)
+
+    def enough(metric: str) -> str:
+        held = f'{metric}{{pod!=""}}'
+        return f"(max_over_time({held}[1h]) and count_over_time({held}[1h]) >= {needed} and {held})"
+
+    return (
+        f"max by ({HOLDER}) {enough(ENGINE)}\n"
+        f"or max by ({HOLDER}) ({enough(UTIL)} / 100\n"
+        f"  unless on (node, UUID) max_over_time({ENGINE}[1h]))"
+    )
+
+
+def activity() -> list[Record]:
+    """How busy nodes, namespaces and pods are. A GPU counts once, however it is cut or shared."""
+    device = f"max by ({DEVICE}) (gpu:engine_active:avg5m)"
+    each_gpu = f"avg by (node, UUID) ({device})"
+    held = f'max by (namespace, {DEVICE}) (gpu:engine_active:avg5m{{namespace!=""}})'
+    idle = "gpu:engine_active:max1h < 0.01"
+    per_namespace = f"count by (namespace) (max by (namespace, pod, {DEVICE})"
+    return [
+        Record(
+            "node:engine_active:avg",
+            f"avg by (node) ({each_gpu})",
+            "Mean activity of the node's GPUs, 0 to 1; MIG instances of a GPU count alike.",
+        ),
+        Record(
+            "cluster:engine_active:avg", f"avg({each_gpu})", "Mean activity of all GPUs, 0 to 1."
+        ),
+        Record(
+            "namespace:engine_active:avg",
+            f"avg by (namespace) ({held})",
+            "Mean activity of the GPUs and MIG instances that the namespace's pods hold.",
+        ),
+        Record(
+            "namespace_pod:engine_active:avg2m",
+            f"avg by (namespace, pod) ({engine('avg_over_time', '2m', _HELD)})",
+            "Mean engine activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
+        ),
+        Record(
+            "namespace_pod:sm_active:avg2m",
+            f"avg by (namespace, pod) (max by ({HOLDER}) "
+            f"({now_and('avg_over_time', 'DCGM_FI_PROF_SM_ACTIVE', _HELD, '2m')}))",
+            "Mean SM activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
+        ),
+        Record(
+            "namespace:gpu_idle_held:count",
+            f"{per_namespace} ({idle}))\nor 0 * {per_namespace} (gpu:engine_active:max1h))",
+            "GPUs and MIG instances that pods held but kept below 1 % busy for an hour.",
+        ),
+    ]
+
+
+_HELD = 'pod!=""'
+
+
+def power() -> list[Record]:
+    """Watts. What pods share (MIG, time-slicing) is divided evenly among all that share it."""
+    watts = "DCGM_FI_DEV_POWER_USAGE"
+    shares = f"max by (namespace, pod, {DEVICE}) ({watts})"
+    return [
+        Record(
+            "node:gpu_power:sum",
+            f"sum by (node) (max by (node, UUID) ({watts}))",
+            "Power draw of the node's GPUs, in W.",
+        ),
+        Record("cluster:gpu_power:sum", "sum(node:gpu_power:sum)", "Of all GPUs, in W."),
+        Record(
+            "namespace:gpu_power:sum",
+            f'sum by (namespace) (max by (namespace, pod, {DEVICE}) ({watts}{{namespace!=""}})\n'
+            f"  / on (node, UUID) group_left count by (node, UUID) ({shares}))",
+            "Power draw of the GPUs that the namespace's pods hold, in W.",
+        ),
+    ]
+
+
+def allocation() -> list[Record]:
+    """What the scheduler has, offers and has given away, from kube-state-metrics."""
+    requests = f'kube_pod_container_resource_requests{{{RESOURCES}, node!=""}}'
+    alive = 'kube_pod_status_phase{phase=~"Pending|Running"} == 1'
+    return [
+        *(
+            Record(
+                f"node:gpu_{what}:sum",
+                f"sum by (node) (max by (node, resource) (kube_node_status_{what}{{{RESOURCES}}}))",
+                meaning,
+            )
+            for what, meaning in (
+                ("capacity", "GPUs and MIG instances of the node, by the kubelet."),
+                ("allocatable", "Of these, what is healthy and may be given to pods."),
+            )
+        ),
+        Record(
+            "namespace_pod:gpu_requested:sum",
+            "sum by (namespace, pod, node, resource) (\n"
+            f"  max by (namespace, pod, container, node, resource) ({requests})\n"
+            f"  * on (namespace, pod) group_left () max by (namespace, pod) ({alive})\n)",
+            "GPUs that a pod on a node holds. Completed pods hold none. GPU hours of a day: "
+            "sum_over_time(…[1d:1m]) / 60.",
+        ),
+        Record(
+            "node:gpu_requested:sum",
+            "sum by (node) (namespace_pod:gpu_requested:sum) or 0 * node:gpu_capacity:sum",
+            "GPUs and MIG instances that pods of the node hold.",
+        ),
+        Record(
+            "namespace:gpu_requested:sum",
+            "sum by (namespace) (namespace_pod:gpu_requested:sum)",
+            "GPUs and MIG instances that the namespace's pods hold.",
+        ),
+        *(
+            Record(f"cluster:gpu_{what}:sum", f"sum(node:gpu_{what}:sum)", f"Of all nodes: {what}.")
+            for what in ("capacity", "allocatable", "requested")
+        ),
+        Record(
+            "cluster:gpu_allocation:ratio",
+            "cluster:gpu_requested:sum / (cluster:gpu_allocatable:sum > 0)",
+            "GPUs that pods hold as a share of those that may be given to pods.",
+        ),
+    ]
+
+
+def recordings(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Record]]:
+    """Every recording rule, by the group it is evaluated in, in order.
+
+    Rules of a group see what the ones before them have just made.
+
+    + nodes: the inventory's nodes
+    """
+    return {
+        "static": [*expected(nodes), *prices(settings.cost)],
+        "gpus": [*gpus(settings), *activity(), *power()],
+        "allocation": allocation(),
+    }
