@@ -4,7 +4,7 @@ Sources of the keys: values.yaml of gpu-operator v26.7.0, kube-prometheus-stack 
 dcgm-exporter 4.8.4; tests check every key against the charts' own lists.
 """
 
-from gpuboot.charts.exporter import GPUS_LABEL, collectors, exporter_values
+from gpuboot.charts.exporter import GPUS_LABEL, exporter_values
 from gpuboot.charts.monitoring import (
     GRAFANA_SECRET,
     fullname,
@@ -26,7 +26,6 @@ __all__ = [
     "GRAFANA_SECRET",
     "PLUGIN_MAP",
     "PUBLISHERS",
-    "collectors",
     "expected_gpus",
     "exporter_values",
     "fullname",

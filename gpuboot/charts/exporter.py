@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from gpuboot.settings import Exporter, Settings
-from gpuboot.telemetry import collectors_csv
+from gpuboot.settings import Settings
+from gpuboot.telemetry import collectors
 from gpuboot.values import Values
 from gpuboot.versions import Lock
 
@@ -30,16 +28,6 @@ _RELABELINGS: list[Values] = [
     }
     for target in ("node", "instance")
 ] + [{"action": "labeldrop", "regex": "pod|namespace|container|service|endpoint"}]
-
-
-def collectors(exporter: Exporter) -> str:
-    """The exporter's collectors CSV: the site's own file where it names one, else ours.
-
-    Raises OSError when the named file cannot be read, `telemetry.UnknownField` for a bad name.
-    """
-    if exporter.collectors_file:
-        return Path(exporter.collectors_file).expanduser().read_text()
-    return collectors_csv(exporter.counters)
 
 
 def exporter_values(settings: Settings, lock: Lock) -> Values:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import yaml
 
-from gpuboot.charts.exporter import TOLERATIONS, collectors, environment, service_monitor
+from gpuboot.charts.exporter import TOLERATIONS, environment, service_monitor
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
+from gpuboot.telemetry import collectors
 from gpuboot.values import Values, merge
 from gpuboot.versions import Lock
 

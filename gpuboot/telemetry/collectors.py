@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuboot.telemetry.fields import BY_NAME, FIELDS, Field, UnknownField
+
+if TYPE_CHECKING:
+    from gpuboot.settings import Exporter, Settings
 
 
 def choose(extra: Iterable[str]) -> list[Field]:
@@ -65,3 +70,25 @@ def parse_collectors(text: str) -> dict[str, str]:
             raise ValueError(f"line {number}: unknown type {kind!r}")
         found[name] = kind
     return found
+
+
+def collectors(exporter: Exporter) -> str:
+    """The exporter's collectors CSV: the site's own file where it names one, else ours.
+
+    Raises OSError when the named file cannot be read, `UnknownField` for a bad name.
+    """
+    if exporter.collectors_file:
+        return Path(exporter.collectors_file).expanduser().read_text()
+    return collectors_csv(exporter.counters)
+
+
+def collected(settings: Settings) -> set[str]:
+    """Names of the metrics that the exporter has when it runs by these settings.
+
+    + settings: the site's settings
+
+    Fields of type `label` are left out, since they make labels and no series. What is raised: see
+    `collectors` and `parse_collectors`.
+    """
+    parsed = parse_collectors(collectors(settings.exporter))
+    return {name for name, kind in parsed.items() if kind != "label"}

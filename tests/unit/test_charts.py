@@ -137,13 +137,6 @@ def test_the_sites_values_win() -> None:
     assert spec["retention"] == "15d"
 
 
-def test_own_collectors_file(tmp_path: Any) -> None:
-    own = tmp_path / "own.csv"
-    own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, temperature\n")
-    settings = load({"exporter": {"collectors_file": str(own)}})
-    assert charts.collectors(settings.exporter) == own.read_text()
-
-
 def test_repositories() -> None:
     assert charts.repository("nvidia", Settings()) == "https://helm.ngc.nvidia.com/nvidia"
     mirrored = load({"mirrors": {"charts": {"nvidia": "https://mirror.example/n"}}})

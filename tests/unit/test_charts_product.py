@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpuboot import charts as values
-from gpuboot import settings, versions
+from gpuboot import settings, telemetry, versions
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, names, render
 
@@ -60,7 +60,7 @@ def test_lock_and_stand_ins_agree(folders: dict[str, Path]) -> None:
 def test_operated_exporter_reads_our_counters(folders: dict[str, Path]) -> None:
     objects = site(folders, "gpu-operator", {})
     counters = find(objects, "ConfigMap", values.COLLECTORS_MAP)["data"]["dcgm-metrics.csv"]
-    assert counters.rstrip() == values.collectors(settings.load({}).exporter).rstrip()
+    assert counters.rstrip() == telemetry.collectors(settings.load({}).exporter).rstrip()
     monitor = find(objects, "ServiceMonitor", "nvidia-dcgm-exporter")
     targets = [r.get("targetLabel") for r in monitor["spec"]["endpoints"][0]["relabelings"]]
     assert targets == ["node", "instance", None]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gpuboot import telemetry
+from gpuboot.settings import load
 from gpuboot.telemetry import BY_NAME, FIELDS, UnknownField, collectors_csv, parse_collectors
 
 # dcgm-exporter's etc/default-counters.csv at 4.6.0-4.8.3: what is on without a file of ours
@@ -76,3 +79,19 @@ def test_unknown_field_names_the_nearest() -> None:
 def test_what_stops_the_exporter_is_refused(line: str, cause: str) -> None:
     with pytest.raises(ValueError, match=cause):
         parse_collectors(line)
+
+
+def test_a_site_s_own_file_replaces_the_table(tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\nDCGM_FI_DRIVER_VERSION, label, version\n")
+    settings = load({"exporter": {"collectors_file": str(own)}})
+    assert telemetry.collectors(settings.exporter) == own.read_text()
+    assert telemetry.collected(settings) == {"DCGM_FI_DEV_GPU_TEMP"}
+
+
+def test_what_is_collected_follows_the_settings() -> None:
+    default = telemetry.collected(load({}))
+    assert "DCGM_FI_DEV_GPU_TEMP" in default
+    assert "DCGM_FI_DRIVER_VERSION" not in default, "a label makes no series"
+    more = telemetry.collected(load({"exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]}}))
+    assert more - default == {"DCGM_FI_DEV_FAN_SPEED"}
