@@ -7,14 +7,16 @@ from pyinfra.api.deploy import deploy
 from deploys.context import current
 from deploys.helm import deploy_chart
 from deploys.operations import kubectl
-from gpuboot.charts import GRAFANA_SECRET, monitoring_values, monitoring_workloads
+from deploys.operations import objects as own
+from gpuboot import monitoring as wanted
+from gpuboot.charts import GRAFANA_SECRET, fullname, monitoring_values, monitoring_workloads
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # node-exporter: host network
 
 
 @deploy("Monitoring")
 def monitoring() -> None:
-    """Install kube-prometheus-stack and wait until it runs."""
+    """Install kube-prometheus-stack with our rules and dashboards, and wait until it runs."""
     context = current()
     settings = context.settings.monitoring
     if not (context.node.leader and settings.enabled):
@@ -33,6 +35,13 @@ def monitoring() -> None:
         settings.release,
         settings.namespace,
         monitoring_values(context.settings),
+    )
+    own.exactly(
+        name="Apply rules and dashboards",
+        objects=wanted.objects(context.settings, context.nodes),
+        namespaces=wanted.namespaces(context.settings),
+        after=f"{settings.namespace}/{fullname(settings.release)}-operator",
+        timeout_s=settings.timeout_s,
     )
     kubectl.workloads_ready(
         name="Wait until it runs",

@@ -11,6 +11,7 @@ _FACT = "Reads everything gpuboot wants to know about a host"
 _OTHERS = {
     "How far kubeadm got on this host": ["kubelet\t", "kubeconfig\tabsent", "end\tok"],
     "The cluster as its leader sees it": ["error\tthere is no cluster yet", "end\tok"],
+    "The objects that gpuboot keeps in the cluster": ["error\tthere is no cluster yet", "end\tok"],
     'A Helm release as "key<TAB>value" lines': ["end\tok"],
     "uname -s": "Linux",
 }

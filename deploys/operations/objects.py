@@ -1,0 +1,91 @@
+"""Sets of objects in the cluster that gpuboot alone decides about. All of it runs on the leader."""
+
+from __future__ import annotations
+
+import shlex
+from collections import defaultdict
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from pyinfra import logger
+from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.objects import Owned
+from deploys.lib.leader import ADMIN, KUBECTL
+from deploys.lib.waiting import executing, fail
+from gpuboot import manifests
+
+Commands = Generator[str | PyinfraCommand, None, None]
+
+# The Prometheus operator checks rules by a webhook, which refuses for a moment after its start.
+_APPLY = f"""\
+file=$(mktemp); trap 'rm -f "$file"' EXIT; cat >"$file"
+{{wait}}for left in 9 8 7 6 5 4 3 2 1 0; do
+  if said=$({KUBECTL} apply --server-side --force-conflicts --field-manager gpuboot -f "$file" 2>&1)
+  then exit 0; fi
+  case $said in *"failed calling webhook"*) sleep 3 ;; *) break ;; esac
+done
+printf '%s\\n' "$said" >&2; exit 1"""
+
+
+@operation()
+def exactly(
+    objects: Sequence[Mapping[str, Any]],
+    namespaces: Sequence[str],
+    after: str = "",
+    timeout_s: int = 300,
+) -> Commands:
+    """Ensure that these objects are there as they are given, and no others of ours.
+
+    + objects: ConfigMaps, NetworkPolicies, PrometheusRules and ServiceMonitors, each with its
+      namespace
+    + namespaces: where objects of these kinds that gpuboot made and that are not given are removed
+    + after: `namespace/deployment` that must run before anything can be applied; "": none
+    + timeout_s: how long to wait for it
+
+    What is there is compared by the digest that each object carries: one fact tells them all.
+    """
+    found = host.get_fact(Owned, kubeconfig=ADMIN)
+    if found.error and executing(host):
+        yield fail(f"the cluster's objects cannot be read: {found.error}\n    remedy: run again")
+        return
+    change = manifests.difference(objects, found.objects, namespaces)
+    if change.nothing:
+        host.noop(f"{len(objects)} objects are as they should be")
+        return
+    if executing(host):
+        logger.info(f"{host.print_prefix}{describe(change)}")
+    if change.apply:
+        script = _APPLY.format(wait=_rollout(after, timeout_s))
+        yield StringCommand("sh -ec", QuoteString(script), _stdin=manifests.manifest(change.apply))
+    gone = defaultdict(list)
+    for item in change.delete:
+        gone[item.namespace, manifests.KINDS[item.kind]].append(item.name)
+    for (namespace, kind), names in gone.items():
+        yield StringCommand(
+            KUBECTL, "-n", QuoteString(namespace), "delete --ignore-not-found", kind,
+            *map(QuoteString, names),
+        )  # fmt: skip
+
+
+def _rollout(after: str, timeout_s: int) -> str:
+    if not after:
+        return ""
+    namespace, _, name = after.partition("/")
+    return (
+        f"{KUBECTL} -n {shlex.quote(namespace)} rollout status deployment/{shlex.quote(name)}"
+        f" --timeout={timeout_s}s >&2\n"
+    )
+
+
+def describe(change: manifests.Difference) -> str:
+    """One line for the person who watches the run."""
+    words = []
+    if change.apply:
+        keys = map(manifests.key, change.apply)
+        words.append("applying " + ", ".join(f"{kind} {name}" for kind, _, name in keys))
+    if change.delete:
+        words.append("removing " + ", ".join(f"{item.kind} {item.name}" for item in change.delete))
+    return "; ".join(words)
