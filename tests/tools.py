@@ -1,0 +1,73 @@
+"""Prometheus' and Alertmanager's own checkers, as Debian packages them, without installing them.
+
+Installing the packages would start both services on this machine. Their programs alone are taken
+out of the packages into the cache folder; nothing else of the machine changes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+CACHE = Path(os.environ.get("GPUBOOT_CACHE", "/var/cache/gpuboot"))
+
+
+class ToolError(RuntimeError):
+    """A checker is not here and cannot be had. The message says what to do."""
+
+
+def promtool() -> Path:
+    """promtool, for rules and expressions. Raises `ToolError` when it cannot be had."""
+    return _tool("promtool", "prometheus")
+
+
+def amtool() -> Path:
+    """amtool, for Alertmanager's configuration. Raises `ToolError` when it cannot be had."""
+    return _tool("amtool", "prometheus-alertmanager")
+
+
+@cache
+def _tool(name: str, package: str) -> Path:
+    on_path = shutil.which(name)
+    if on_path:
+        return Path(on_path)
+    kept = _folder() / "checkers" / package / "usr/bin" / name
+    if not kept.exists():
+        _unpack(package, kept.parents[2])
+    return kept
+
+
+def _folder() -> Path:
+    """The lab's cache; a user who may not write there has one of their own."""
+    folder = CACHE
+    while not folder.exists():
+        folder = folder.parent
+    return CACHE if os.access(folder, os.W_OK) else Path.home() / ".cache/gpuboot"
+
+
+def _unpack(package: str, target: Path) -> None:
+    """Download a package as apt would install it, and unpack it beside its place, then into it."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f".{package}-", dir=target.parent) as work:
+        # apt's own downloader has no access to this folder; it then downloads as us, and says so
+        _run(package, ["apt-get", "-q", "download", package], work)
+        (archive,) = Path(work).glob("*.deb")
+        unpacked = Path(work) / "unpacked"
+        _run(package, ["dpkg", "-x", str(archive), str(unpacked)], work)
+        if not target.exists():
+            unpacked.rename(target)
+
+
+def _run(package: str, command: list[str], folder: str) -> None:
+    try:
+        subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or error
+        raise ToolError(
+            f"{' '.join(command)}: {said}\n    remedy: `apt-get update`, or install promtool and"
+            f" amtool anywhere on PATH (Debian's package {package} has one of them)"
+        ) from error
