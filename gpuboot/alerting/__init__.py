@@ -1,11 +1,99 @@
-"""Alertmanager: receivers, routes and inhibitions from settings."""
+"""Alertmanager: who is told what, by which way and in which words, made from the settings.
+
+critical goes to PagerDuty, warning to Slack, info by e-mail; a severity without its receiver goes
+to the next one below that is set. Read docs/alerting.md for what people do with it.
+"""
 
 from __future__ import annotations
 
-from gpuboot.settings import Settings
+from typing import Any
+
+from gpuboot.alerting import inhibitions
+from gpuboot.alerting.receivers import NONE, receiver_of, receivers
+from gpuboot.alerting.routes import route
+from gpuboot.alerting.secrets import (
+    CA,
+    SECRET,
+    existing,
+    files,
+    secrets,
+    wanted,
+    without_cluster,
+)
+from gpuboot.settings import Settings, SettingsError
+from gpuboot.templates import TEMPLATES
 from gpuboot.values import Values
+
+__all__ = [
+    "NONE",
+    "SECRET",
+    "alertmanager_values",
+    "config",
+    "existing",
+    "files",
+    "receiver_of",
+    "secrets",
+    "templates",
+]
+
+_MOUNTS = "/etc/alertmanager/secrets"  # where prometheus-operator mounts alertmanagerSpec.secrets
+
+
+def config(settings: Settings, folder: str) -> dict[str, Any]:
+    """alertmanager.yml for an Alertmanager without Kubernetes.
+
+    `templates()` are to stand beside it.
+
+    + folder: where Alertmanager sees the files of `secrets`, each under its key
+
+    Raises `SettingsError` when a secret is to come from a Kubernetes Secret.
+    """
+    problems = without_cluster(wanted(settings.alertmanager))
+    if problems:
+        raise SettingsError(problems)
+    return _config(settings, folder, "*.tmpl")
 
 
 def alertmanager_values(settings: Settings) -> Values:
-    """The chart's values below `alertmanager`: its configuration and the Secrets it mounts."""
-    return {}
+    """The chart's values below `alertmanager`: its configuration and the Secrets it mounts.
+
+    Lists replace the chart's own, so they are complete. There is nothing secret in it: secrets are
+    files of Secrets that are mounted.
+    """
+    ours = [SECRET] if files(settings) else []
+    mounted = [*ours, *existing(settings)]
+    made = _config(settings, f"{_MOUNTS}/{SECRET}", "/etc/alertmanager/config/*.tmpl")
+    return {
+        "config": made,
+        "templateFiles": templates(),
+        **({"alertmanagerSpec": {"secrets": mounted}} if mounted else {}),
+    }
+
+
+def templates() -> dict[str, str]:
+    """The files that the messages' texts come from: name -> Go template."""
+    return {path.name: path.read_text() for path in sorted(_TEMPLATES.glob("*.tmpl"))}
+
+
+_TEMPLATES = TEMPLATES / "alertmanager"
+
+
+def _config(settings: Settings, folder: str, texts: str) -> dict[str, Any]:
+    alertmanager = settings.alertmanager
+    return {
+        "global": _global(settings, folder),
+        "route": route(alertmanager),
+        "receivers": receivers(alertmanager, folder),
+        "inhibit_rules": inhibitions.rules(),
+        "templates": [texts],
+    }
+
+
+def _global(settings: Settings, folder: str) -> dict[str, Any]:
+    """What all receivers share. A proxy can be added to `http_config` by `monitoring.values`."""
+    made: dict[str, Any] = {"resolve_timeout": "5m"}
+    if settings.alertmanager.pagerduty:
+        made["pagerduty_url"] = settings.alertmanager.pagerduty.url
+    if settings.alertmanager.ca_file:
+        made["http_config"] = {"tls_config": {"ca_file": f"{folder}/{CA}"}}
+    return made

@@ -162,6 +162,12 @@ class Email(Model):
     password: Secret | None = None
     require_tls: bool = True
 
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("give username and password, or neither")
+        return self
+
 
 class Watchdog(Model):
     """A dead-man's switch outside the cluster: it alarms when our heartbeat stops."""

@@ -1,0 +1,100 @@
+"""Which alerts keep quiet while another one, that explains them, fires.
+
+An inhibition whose `equal` names a label that neither alert has takes them for equal: so each rule
+asks by its matchers for the labels it compares. (`cluster` may be missing: then there is only one.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Rule = dict[str, Any]
+
+# every alert of ours carries `gpu_action`, and nobody else's does
+_OURS = 'gpu_action != ""'
+_OTHERS = 'gpu_action = ""'
+_NOT_CRITICAL = 'severity =~ "warning|info"'
+_PLACE = ["cluster", "node"]
+_THING = ["cluster", "alertname", "node", "UUID", "namespace", "pod"]
+_UPSTREAM = ["namespace", "alertname"]
+
+UNDER_REPAIR = "GPUNodeUnderRepair"
+NOT_READY = "GPUNodeNotReady"
+
+
+def _rule(source: list[str], target: list[str], equal: list[str]) -> Rule:
+    return {"source_matchers": source, "target_matchers": target, "equal": equal}
+
+
+def _name(*alerts: str) -> str:
+    one = len(alerts) == 1
+    return f'alertname {"=" if one else "=~"} "{"|".join(alerts)}"'
+
+
+def rules() -> list[Rule]:
+    """All inhibitions: by what is broken, then by severity."""
+    return [*_causes(), *_severities()]
+
+
+def _causes() -> list[Rule]:
+    node, gpu = 'node != ""', 'UUID != ""'
+    return [
+        # somebody works on the node: only what is critical may still disturb
+        _rule(
+            [_name(UNDER_REPAIR), node],
+            [_OURS, node, _NOT_CRITICAL, f'alertname != "{UNDER_REPAIR}"'],
+            _PLACE,
+        ),
+        # a node that is gone says nothing true about its GPUs, and its exporter is gone as well
+        _rule(
+            [_name(NOT_READY), node],
+            [_OURS, node, f'alertname !~ "{NOT_READY}|{UNDER_REPAIR}"'],
+            _PLACE,
+        ),
+        _rule([_name(NOT_READY), node], [_name("KubeNodeNotReady", "KubeNodeUnreachable")], _PLACE),
+        # without its exporter a node shows no GPU and no metric
+        _rule(
+            [_name("GPUExporterDown"), node],
+            [_name("GPUMetricsMissing", "GPULost", "GPUExporterMissingCounters"), node],
+            _PLACE,
+        ),
+        # no exporter anywhere: what each node lacks is a consequence
+        _rule(
+            [_name("GPUExporterAbsent")],
+            [_name("GPUNodeNotMonitored", "GPULost"), node],
+            ["cluster"],
+        ),
+        # the XID is the cause; what else that GPU says, short of critical, follows from it
+        _rule(
+            [_name("GPUXidFatal"), gpu],
+            [
+                'alertname =~ "GPUXid.*|GPUHealth.*|GPURecoveryAction"',
+                'alertname != "GPUXidFatal"',
+                gpu,
+                _NOT_CRITICAL,
+            ],
+            ["cluster", "UUID"],
+        ),
+        # a GPU that fell off the bus takes its last readings with it
+        _rule([_name("GPULost"), node], [_OURS, node, gpu, _NOT_CRITICAL], _PLACE),
+    ]
+
+
+def _severities() -> list[Rule]:
+    return [
+        # kube-prometheus-stack's own, kept as they are for its own alerts. Ours rarely have a
+        # namespace: by these a critical alert on one node would silence the warning on another.
+        _rule(['severity = "critical"', _OTHERS], [_NOT_CRITICAL, _OTHERS], _UPSTREAM),
+        _rule(['severity = "warning"', _OTHERS], ['severity = "info"', _OTHERS], _UPSTREAM),
+        # InfoInhibitor fires for info alerts of a namespace without worse ones, and mutes them:
+        # it would silence every info alert of ours, which somebody asked to have by e-mail
+        _rule(
+            [_name("InfoInhibitor"), 'namespace != ""'],
+            ['severity = "info"', _OTHERS, 'namespace != ""'],
+            ["cluster", "namespace"],
+        ),
+        {"target_matchers": [_name("InfoInhibitor")]},
+        # the same alert of the same thing, only worse
+        _rule(['severity = "critical"', _OURS], [_NOT_CRITICAL, _OURS], _THING),
+        _rule(['severity = "warning"', _OURS], ['severity = "info"', _OURS], _THING),
+    ]
