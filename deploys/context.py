@@ -18,6 +18,7 @@ from gpuboot.nodes import Node, plan
 from gpuboot.nodestate import NodeState
 from gpuboot.problems import Problem, render
 from gpuboot.settings import Settings, SettingsError
+from gpuboot.standalone import nodes as docker_hosts
 from gpuboot.versions import Lock
 
 
@@ -42,7 +43,7 @@ class Context:
 
     @property
     def leader(self) -> Node:
-        """The node that makes the cluster."""
+        """The node that makes the cluster, or the Docker host that runs Prometheus."""
         return next(node for node in self.nodes if node.leader)
 
 
@@ -54,6 +55,7 @@ class Run:
     settings: Settings
     lock: Lock
     nodes: tuple[Node, ...]
+    standalone: bool = False  # Docker hosts instead of a cluster
     states: dict[str, NodeState] = field(default_factory=dict)
     unread: list[Problem] = field(default_factory=list)
     collected: bool = False
@@ -128,8 +130,11 @@ def _checked(source: Inventory) -> Run:
         lock = versions.lock(settings)
     except SettingsError as error:
         problems += error.problems
-    nodes, plan_problems = plan(topology.read(source), settings.cluster.endpoint)
+    entries, standalone = topology.read(source), topology.standalone(source)
+    nodes, plan_problems = (
+        docker_hosts.plan(entries) if standalone else plan(entries, settings.cluster.endpoint)
+    )
     problems += plan_problems
     if problems or lock is None:
         raise DeployError(render(problems))
-    return Run(source, settings, lock, nodes)
+    return Run(source, settings, lock, nodes, standalone)

@@ -14,22 +14,38 @@ from deploys.facts.reach import Silent
 from gpuboot import reach
 from gpuboot.checks.preflight import judge
 from gpuboot.problems import Problem, render
+from gpuboot.standalone.preflight import checks as docker_checks
 
 _once = RLock()
+_WRONG_DEPLOY = {
+    False: Problem(
+        "", "this inventory is one of Docker hosts (gpu_hosts, monitor)",
+        "run deploys/standalone.py, or name control_plane and workers",
+    ),
+    True: Problem(
+        "", "this inventory is one of a cluster (control_plane, workers)",
+        "run deploys/site.py, or name gpu_hosts and monitor",
+    ),
+}  # fmt: skip
 
 
 @deploy("Preflight")
-def preflight() -> None:
+def preflight(standalone: bool = False) -> None:
     """Judge all hosts, once per run, while pyinfra prepares; so `--dry` shows it as well.
+
+    + standalone: the deploy makes Docker hosts, not a cluster
 
     Raises `DeployError` with every problem of every host, also of those that did not connect.
     """
     with _once:
         run = context.read()
-        if run.verdict is None:
+        if run.verdict is None and run.standalone != standalone:
+            run.verdict = render([_WRONG_DEPLOY[standalone]])
+        elif run.verdict is None:
+            checks = docker_checks(run.settings) if standalone else None
             problems = [
                 *run.unread,
-                *judge(run.nodes, run.states, run.settings, run.lock),
+                *judge(run.nodes, run.states, run.settings, run.lock, checks),
                 *_unreachable(run),
             ]
             run.verdict = render(problems) if problems else ""

@@ -1,4 +1,4 @@
-"""Who is who in the cluster: the only place that reads inventory groups."""
+"""Who is who: the only place that reads inventory groups."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pyinfra.context import state
 
 from gpuboot.nodes import Entry, Node
 from gpuboot.problems import Problem
+from gpuboot.standalone.nodes import is_standalone
 
 _DATA = ("node_name", "address", "gpus", "ssh_hostname")
 
@@ -36,6 +37,11 @@ def read(source: Inventory) -> list[Entry]:
         )
         for host in ordered.values()
     ]
+
+
+def standalone(source: Inventory) -> bool:
+    """Whether an inventory is one of Docker hosts, for deploys/standalone.py."""
+    return is_standalone([name for name, hosts in source.groups.items() if hosts])
 
 
 def settings_data(source: Inventory) -> tuple[dict[str, Any], list[Problem]]:

@@ -1,4 +1,4 @@
-"""The machines of a cluster as the inventory describes them, and whether they make a cluster."""
+"""The machines as the inventory describes them, and whether they make a cluster."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import ipaddress
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from gpuboot.problems import Problem
 
-Role = Literal["control_plane", "worker"]
+Role = Literal["control_plane", "worker", "docker"]
 
 ROLES: Mapping[str, Role] = {"control_plane": "control_plane", "workers": "worker"}
 # RFC 1123 subdomain: what Kubernetes takes as a node's name
@@ -20,15 +20,16 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9]
 
 @dataclass(frozen=True)
 class Node:
-    """One machine of the cluster.
+    """One machine: a node of the cluster, or a Docker host (`gpuboot.standalone`).
 
     + host: its name in the inventory
-    + name: its name in Kubernetes
+    + name: its name in Kubernetes, and the label `node` of its series
     + address: its IP address in the cluster; "" until preflight has read the machine, when
       the inventory names none (then it is the source address of the default route)
-    + role: control-plane node or worker
+    + role: control-plane node, worker, or a Docker host that belongs to no cluster
     + gpus: how many GPUs the inventory promises (0: none)
-    + leader: the control-plane node that makes the cluster; exactly one
+    + leader: the control-plane node that makes the cluster, or the Docker host that runs
+      Prometheus; exactly one
     """
 
     host: str
@@ -63,16 +64,22 @@ def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ..
     problems: list[Problem] = []
     for entry in entries:
         role, role_problems = _role(entry)
-        gpus, gpu_problems = _gpus(entry)
-        name, address, name_problems = _names(entry)
-        problems += role_problems + gpu_problems + name_problems
+        node, own_problems = described(entry, role or "worker")
+        problems += role_problems + own_problems
         if role is None:
             continue
         first = role == "control_plane" and not any(node.leader for node in nodes)
-        nodes.append(Node(entry.host, name, address, role, gpus, leader=first))
+        nodes.append(replace(node, leader=first))
     problems += _control_planes(nodes, endpoint)
-    problems += _twice(nodes, "name", "node_name") + _twice(nodes, "address", "address")
+    problems += twice(nodes, "name", "node_name") + twice(nodes, "address", "address")
     return tuple(sorted(nodes, key=lambda node: node.role != "control_plane")), problems
+
+
+def described(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
+    """The node that a host's data describes, leading nothing; and what is wrong with the data."""
+    gpus, gpu_problems = _gpus(entry)
+    name, address, name_problems = _names(entry)
+    return Node(entry.host, name, address, role, gpus, leader=False), gpu_problems + name_problems
 
 
 def _role(entry: Entry) -> tuple[Role | None, list[Problem]]:
@@ -159,7 +166,11 @@ def _control_planes(nodes: Iterable[Node], endpoint: str | None) -> list[Problem
     return problems
 
 
-def _twice(nodes: Iterable[Node], field: str, key: str) -> list[Problem]:
+def twice(nodes: Iterable[Node], field: str, key: str) -> list[Problem]:
+    """A problem for each value of a field that several nodes have.
+
+    + key: what the field is called in the inventory
+    """
     owners: dict[str, list[str]] = defaultdict(list)
     for node in nodes:
         if value := getattr(node, field):

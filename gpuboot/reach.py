@@ -30,19 +30,28 @@ def endpoints(settings: Settings, node: Node) -> dict[str, list[str]]:
 
 def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
     mirrors = settings.mirrors
-    gpu_only = {"cuda", "toolkit"}
+    docker = node.role == "docker"
+    unused = set() if node.gpus else {"cuda", "toolkit"}
     for name, url in apt.UPSTREAM.items():
-        if node.gpus or name not in gpu_only:
+        if name not in unused and not (docker and name == "kubernetes"):
             mirror = mirrors.apt.get(name)  # type: ignore[call-overload]
             yield f"apt repository {name}", mirror.url if mirror else url
-    for registry in REGISTRIES:
+    for registry in _docker_registries(settings, node) if docker else REGISTRIES:
         mirrored = mirrors.images.get(registry) or mirrors.images.get("*")
-        yield f"images of {registry}", mirrored or f"https://{registry}"
-    if node.leader:
+        # Docker Hub's registry has another address than its name
+        own = "registry-1.docker.io" if registry == "docker.io" else registry
+        yield f"images of {registry}", mirrored or f"https://{own}"
+    if node.leader and not docker:
         yield "Helm", mirrors.helm or downloads.HELM_PUBLISHER
         for name, url in charts.PUBLISHERS.items():
             chart = mirrors.charts.get(name)  # type: ignore[call-overload]
             yield f"charts of {name}", chart or url
+
+
+def _docker_registries(settings: Settings, node: Node) -> list[str]:
+    grafana = node.leader and settings.standalone.grafana
+    wanted = {"quay.io": True, "nvcr.io": bool(node.gpus), "docker.io": grafana}
+    return [registry for registry, needed in wanted.items() if needed]
 
 
 def _address(url: str) -> str:

@@ -34,6 +34,11 @@ class PackageLock(Model):
     version: str
 
 
+class DockerLock(Model):
+    version: str
+    compose: str
+
+
 class KubernetesLock(Model):
     version: str
     minor: str
@@ -61,7 +66,13 @@ class ChartLock(Model):
 
 
 class Images(Model):
+    """Tags of images, or `tag@sha256:…`."""
+
     dcgm_exporter: str
+    prometheus: str
+    alertmanager: str
+    node_exporter: str
+    grafana: str
 
 
 class Lock(Model):
@@ -70,6 +81,7 @@ class Lock(Model):
     driver: DriverLock
     toolkit: PackageLock
     containerd: PackageLock
+    docker: DockerLock
     kubernetes: KubernetesLock
     flannel: FlannelLock
     helm: HelmLock

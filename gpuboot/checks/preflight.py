@@ -15,6 +15,7 @@ from gpuboot.settings import Settings
 from gpuboot.versions import Lock
 
 Finding = tuple[str, str]  # cause, remedy
+Check = Callable[["Subject"], Iterator[Finding]]
 
 _KUBERNETES_UNITS = {
     "k3s": "k3s-uninstall.sh",
@@ -37,9 +38,15 @@ class Subject:
 
 
 def judge(
-    nodes: Sequence[Node], states: Mapping[str, NodeState], settings: Settings, lock: Lock
+    nodes: Sequence[Node],
+    states: Mapping[str, NodeState],
+    settings: Settings,
+    lock: Lock,
+    checks: Sequence[Check] | None = None,
 ) -> list[Problem]:
     """All problems of all machines that were read; empty when the run may start.
+
+    + checks: default: those of a cluster's machines, `CHECKS`
 
     A machine that gpuboot has set up before passes: its own kubelet, ports and cluster are right.
     """
@@ -48,7 +55,7 @@ def judge(
         if node.host not in states:
             continue
         subject = Subject(node, states[node.host], settings, lock)
-        for check in CHECKS:
+        for check in CHECKS if checks is None else checks:
             problems += [Problem(node.host, cause, remedy) for cause, remedy in check(subject)]
     return problems + _duplicates(nodes, states) + _other_clusters(nodes, states)
 
@@ -201,16 +208,13 @@ def _driver(it: Subject) -> Iterator[Finding]:
         )
 
 
-CHECKS: tuple[Callable[[Subject], Iterator[Finding]], ...] = (
-    _identity,
-    _size,
+# what any machine has to be, whatever runs on it
+MACHINE: tuple[Check, ...] = (_identity, _size, _clock, _packages, _gpus, _driver)
+CHECKS: tuple[Check, ...] = (
+    *MACHINE,
     _kernel,
-    _clock,
-    _packages,
     _runtimes,
     _kubernetes,
-    _gpus,
-    _driver,
     lambda it: network.address(it.node, it.state),
     lambda it: network.ports(it.node, it.state),
     lambda it: network.overlaps(it.state, it.settings),

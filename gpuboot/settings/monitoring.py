@@ -77,6 +77,14 @@ class RemoteWrite(Model):
         "what our recording rules make.",
     )
 
+    @model_validator(mode="after")
+    def _one_way_in(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("username and password go together")
+        if self.password is not None and self.bearer_token is not None:
+            raise ValueError("give either a password or a bearer_token")
+        return self
+
 
 class Monitoring(Model):
     """kube-prometheus-stack."""
@@ -109,6 +117,13 @@ class Monitoring(Model):
     )
     values: dict[str, Any] = Field({}, description="More chart values, merged over ours.")
     timeout_s: int = Field(900, ge=60)
+
+    @model_validator(mode="after")
+    def _told_apart(self) -> Self:
+        names = [item.name for item in self.remote_write]
+        if len(names) != len(set(names)):
+            raise ValueError("every remote_write needs a name of its own")
+        return self
 
 
 class AlertOverride(Model):
@@ -215,11 +230,12 @@ class Standalone(Model):
     alertmanager_port: Port = 9093
     grafana_port: Port = 3000
     exporter_port: Port = 9400
+    node_exporter_port: Port = 9100
     bind: str = Field(
         "127.0.0.1", description="Address on which the monitoring host shows its web pages."
     )
     targets: dict[str, tuple[str, ...]] = Field(
         {},
         description="More exporters of hosts that gpuboot does not manage: job -> `host:port`s, "
-        "by file-based discovery.",
+        "by file-based discovery. A job of ours (`dcgm-exporter`, `node-exporter`) may be named.",
     )

@@ -1,0 +1,1 @@
+"""GPU monitoring without Kubernetes: Docker hosts with GPUs, and one host that watches them."""
