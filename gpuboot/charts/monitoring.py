@@ -2,42 +2,70 @@
 
 from __future__ import annotations
 
+from gpuboot.alerting import alertmanager_values
+from gpuboot.charts import volumes, ways
+from gpuboot.charts.annotated import scrape_configs
+from gpuboot.charts.remote import remote_write
 from gpuboot.settings import Settings
 from gpuboot.values import Values, merge
 
 GRAFANA_SECRET = "gpuboot-grafana-admin"
+# Labels of objects that kube-state-metrics shows (`kube_node_labels`, …): none but these.
+LABELS = (
+    "nodes=[nvidia.com/gpu.present,nvidia.com/gpu.product,gpuboot.io/gpus]",
+    "namespaces=[team]",
+)
 
 
 def monitoring_values(settings: Settings) -> Values:
-    """Values of kube-prometheus-stack: everything selected, kubeadm's targets reachable or off."""
+    """Values of kube-prometheus-stack: everything selected, kubeadm's targets reachable or off.
+
+    Secrets are named in them, never held: they are kept in Secrets of our own.
+    """
+    values = _prometheus(settings)
+    for more in (
+        {"alertmanager": _alertmanager(settings)},
+        {"grafana": _grafana(settings)},
+        {"kube-state-metrics": {"metricLabelsAllowlist": list(LABELS)}},
+        _control_plane_targets(settings.monitoring.control_plane_targets),
+        settings.monitoring.values,
+    ):
+        values = merge(values, more)
+    return values
+
+
+def _prometheus(settings: Settings) -> Values:
     monitoring = settings.monitoring
     open_selectors = {
         f"{kind}SelectorNilUsesHelmValues": False
         for kind in ("serviceMonitor", "podMonitor", "rule", "probe", "scrapeConfig")
     }
-    values: Values = {
-        "prometheus": {
-            "prometheusSpec": {
-                **open_selectors,
-                "scrapeInterval": monitoring.scrape_interval,
-                "retention": monitoring.retention,
-            },
-            "service": _service(monitoring.prometheus_node_port),
-        },
-        "grafana": _grafana(settings),
-        **_control_plane_targets(monitoring.control_plane_targets),
+    spec: Values = {
+        **open_selectors,
+        "scrapeInterval": monitoring.scrape_interval,
+        # on alerts and in remote stores; the series in this Prometheus do not carry it
+        "externalLabels": {"cluster": settings.cluster.name},
+        **volumes.prometheus(monitoring),
     }
-    return merge(values, monitoring.values)
+    if monitoring.remote_write:
+        spec["remoteWrite"] = remote_write(settings)
+    if found := scrape_configs(settings):
+        spec["additionalScrapeConfigs"] = found
+    return merge(
+        {"prometheus": {"prometheusSpec": spec}}, {"prometheus": ways.prometheus(monitoring)}
+    )
 
 
-def _service(node_port: int | None) -> Values:
-    if node_port is None:
-        return {"type": "ClusterIP"}
-    return {"type": "NodePort", "nodePort": node_port}
+def _alertmanager(settings: Settings) -> Values:
+    """How it is kept and reached; its configuration is worked out elsewhere."""
+    monitoring = settings.monitoring
+    kept = {"alertmanagerSpec": volumes.alertmanager(monitoring)}
+    return merge(merge(kept, ways.alertmanager(monitoring)), alertmanager_values(settings))
 
 
 def _grafana(settings: Settings) -> Values:
-    if not settings.monitoring.grafana:
+    monitoring = settings.monitoring
+    if not monitoring.grafana:
         return {"enabled": False}
     return {
         "enabled": True,
@@ -46,8 +74,9 @@ def _grafana(settings: Settings) -> Values:
             "userKey": "admin-user",
             "passwordKey": "admin-password",
         },
-        "service": _service(settings.monitoring.grafana_node_port),
         "sidecar": {"dashboards": {"enabled": True, "folderAnnotation": "grafana_folder"}},
+        **volumes.grafana(monitoring),
+        **ways.grafana(monitoring),
     }
 
 

@@ -23,6 +23,21 @@ SITES: dict[str, dict[str, Any]] = {
     "time slices": {"gpu_operator": {"time_slices": 4}},
     "own exporter": {"exporter": {"kind": "chart"}, "runtime": {"mode": "runtimeclass"}},
     "no grafana": {"monitoring": {"grafana": False, "prometheus_node_port": 30090}},
+    "kept, shown and sent on": {
+        "monitoring": {
+            "alertmanager_node_port": 30903,
+            "grafana_node_port": 32322,
+            "scrape_annotations": True,
+            "storage": {"class_name": "fast"},
+            "remote_write": [
+                {
+                    "url": "https://mimir.example.org/api/v1/push",
+                    "bearer_token": {"secret": "mimir/token"},
+                    "only": "gpu",
+                }
+            ],
+        }
+    },
     "own control plane": {"monitoring": {"control_plane_targets": False}},
 }
 
