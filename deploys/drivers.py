@@ -100,11 +100,10 @@ def headers(state: NodeState) -> list[str]:
 
 def flavour(context: Context) -> Flavour:
     """Open or proprietary kernel modules, by the GPUs that preflight saw on this host."""
-    version = context.lock.driver.version
     return gpus.flavour(
         [gpu.device for gpu in context.state.gpus],
         context.settings.driver.modules,
-        platforms.branch(version),
+        context.lock.driver,
     )
 
 

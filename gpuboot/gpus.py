@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpuboot.platforms import Flavour
-from gpuboot.versions import LAST_LEGACY_BRANCH
+from gpuboot.platforms import Flavour, branch
+from gpuboot.versions import DriverLock
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ class FlavourError(ValueError):
         self.cause, self.remedy = cause, remedy
 
 
-def flavour(devices: Iterable[int], modules: str, branch: int) -> Flavour:
+def flavour(devices: Iterable[int], modules: str, driver: DriverLock) -> Flavour:
     """Which kernel modules drive these GPUs.
 
     + devices: PCI device ids of a machine's GPUs
     + modules: `settings.driver.modules`
-    + branch: driver branch, e.g. 595
+    + driver: the version to install, and the last one for old GPUs
 
-    Raises `FlavourError` when the GPUs, the wish and the branch do not go together.
+    Raises `FlavourError` when the GPUs, the wish and the driver do not go together.
     """
     found = [generation(device) for device in devices]
     names = ", ".join(sorted({item.name for item in found}))
@@ -81,10 +81,10 @@ def flavour(devices: Iterable[int], modules: str, branch: int) -> Flavour:
             raise FlavourError(
                 f"open kernel modules know no {names}", 'set driver.modules = "auto"'
             )
-        if branch > LAST_LEGACY_BRANCH:
+        if branch(driver.version) > branch(driver.last_legacy):
             raise FlavourError(
-                f"driver branch {branch} has dropped {names}",
-                f"set driver.version to a release of R{LAST_LEGACY_BRANCH}",
+                f"driver branch {branch(driver.version)} has dropped {names}",
+                f'set driver.version = "{driver.last_legacy}", or another of its branch',
             )
         return "proprietary"
     if modules == "proprietary":

@@ -21,8 +21,6 @@ from gpuboot.settings import Model, Settings, SettingsError
 OPERATOR_KUBERNETES = {"26.7": range(33, 37), "26.3": range(32, 37), "25.10": range(30, 35)}
 # Kubernetes minor -> lowest containerd (containerd's RELEASES.md)
 KUBERNETES_CONTAINERD = {33: (1, 7), 34: (1, 7), 35: (2, 1), 36: (2, 2), 37: (2, 2)}
-# Driver branches that still know Maxwell, Pascal and Volta end with R580 (NVIDIA driver guide).
-LAST_LEGACY_BRANCH = 580
 
 
 class DriverLock(Model):

@@ -180,7 +180,7 @@ def _driver(it: Subject) -> Iterator[Finding]:
         return
     version = it.lock.driver.version
     try:
-        gpus.flavour([gpu.device for gpu in state.gpus], driver.modules, platforms.branch(version))
+        gpus.flavour([gpu.device for gpu in state.gpus], driver.modules, it.lock.driver)
     except gpus.FlavourError as error:
         yield error.cause, error.remedy
     if state.remnants:

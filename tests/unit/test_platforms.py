@@ -9,6 +9,7 @@ from gpuboot import gpus, platforms
 from gpuboot.apt import source
 from gpuboot.nodestate import parse
 from gpuboot.settings import load
+from gpuboot.versions import DriverLock
 from tests.unit.test_nodestate import ANSWER
 
 STATE = parse(ANSWER)
@@ -82,11 +83,15 @@ def test_generations(device, name):
     assert gpus.generation(device).name == name
 
 
+def driver(branch):
+    return DriverLock(version=f"{branch}.1.2", last_legacy="580.178.04")
+
+
 def test_flavours():
-    assert gpus.flavour([0x2330], "auto", 595) == "open"
-    assert gpus.flavour([0x2330], "proprietary", 595) == "proprietary"
-    assert gpus.flavour([0x1DB6], "auto", 580) == "proprietary"
-    assert gpus.flavour([], "auto", 595) == "open"
+    assert gpus.flavour([0x2330], "auto", driver(595)) == "open"
+    assert gpus.flavour([0x2330], "proprietary", driver(595)) == "proprietary"
+    assert gpus.flavour([0x1DB6], "auto", driver(580)) == "proprietary"
+    assert gpus.flavour([], "auto", driver(595)) == "open"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +106,7 @@ def test_flavours():
 )
 def test_flavours_that_do_not_exist(devices, modules, branch, cause):
     with pytest.raises(gpus.FlavourError, match=cause):
-        gpus.flavour(devices, modules, branch)
+        gpus.flavour(devices, modules, driver(branch))
 
 
 def where(name, machine="x86_64", settings=None, platform=platforms.PLATFORMS[1]):
