@@ -1,14 +1,58 @@
-"""Grafana dashboards as code."""
+"""Grafana dashboards as code: five, written as tables of panels.
+
+Their queries read the recording rules of `gpuboot.rules`, fields that the exporter collects by
+default, and kube-state-metrics' series; tests hold them to it.
+"""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+from gpuboot.dashboards.build import build
+from gpuboot.dashboards.cluster import CLUSTER
+from gpuboot.dashboards.health import health
+from gpuboot.dashboards.namespace import namespace
+from gpuboot.dashboards.node import NODE
+from gpuboot.dashboards.profile import PROFILE
+from gpuboot.dashboards.spec import Dashboard
 from gpuboot.settings import Settings
 
+__all__ = ["boards", "config_maps", "dashboards"]
+
 Object = dict[str, Any]
+FOLDER = "GPU"
+
+
+def boards(settings: Settings) -> tuple[Dashboard, ...]:
+    """The dashboards as our own tables."""
+    return (
+        CLUSTER,
+        NODE,
+        PROFILE,
+        namespace(settings.cost),
+        health(settings.alerts),
+    )
+
+
+def dashboards(settings: Settings) -> dict[str, Object]:
+    """uid -> dashboard in Grafana's JSON model, e.g. for files that Grafana is provisioned from."""
+    return {board.uid: build(board) for board in boards(settings)}
 
 
 def config_maps(settings: Settings) -> list[Object]:
     """One ConfigMap per dashboard, labelled for the sidecar of kube-prometheus-stack's Grafana."""
-    return []
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {
+                "name": f"gpuboot-dashboard-{uid}",
+                "namespace": settings.monitoring.namespace,
+                "labels": {"grafana_dashboard": "1", "app.kubernetes.io/managed-by": "gpuboot"},
+                "annotations": {"grafana_folder": FOLDER},
+            },
+            "data": {f"{uid}.json": json.dumps(dashboard, indent=1, ensure_ascii=False)},
+        }
+        for uid, dashboard in dashboards(settings).items()
+    ]

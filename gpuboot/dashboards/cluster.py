@@ -1,0 +1,290 @@
+"""The cluster: what there is, what is given away, what is used, and what is wrong."""
+
+from __future__ import annotations
+
+from gpuboot.dashboards.spec import (
+    GREEN_ABOVE_NONE,
+    ORANGE_ABOVE_NONE,
+    RED_ABOVE_NONE,
+    Column,
+    Dashboard,
+    Panel,
+    Query,
+    Row,
+    stat,
+)
+from gpuboot.dashboards.variables import ON_NODE, alerts_expr
+from gpuboot.rules.promql import RESOURCES, UP
+
+NODES = f"{{{ON_NODE}}}"
+# A GPU that does more than idling contexts do; below 5 % of engine time it counts as idle.
+ACTIVE = (
+    "count(max by (node, UUID) "
+    f'(gpu:engine_active:avg5m{{{ON_NODE},modelName=~"$modelName"}}) >= 0.05) or vector(0)'
+)
+GPU_PODS = f"max by (namespace, pod) (kube_pod_container_resource_requests{{{RESOURCES}}} > 0)"
+PENDING = (
+    f'({GPU_PODS} and max by (namespace, pod) (kube_pod_status_phase{{phase="Pending"}} == 1))'
+)
+WAITING = f"(time() - max by (namespace, pod) (kube_pod_created)) and {PENDING}"
+CORDONED = (
+    f"(max by (node) (kube_node_spec_unschedulable{NODES}) == 1"
+    f" and on (node) node:gpu_capacity:sum{NODES} > 0)"
+)
+FREE = f"(node:gpu_allocatable:sum{NODES} - node:gpu_requested:sum{NODES})"
+USABLE = f"({FREE} unless on (node) {CORDONED})"
+ON_ANY_NODE = 'node=~"($node)|"'  # alerts about the cluster as a whole name no node
+ALERTS = alerts_expr(ON_ANY_NODE)
+BY_ALERT = "alertname, severity, node, gpu, namespace, pod"
+
+
+def firing(severity: str) -> str:
+    """How many of our alerts of this severity fire."""
+    matchers = f'{ON_ANY_NODE},severity="{severity}"'
+    return f"count({alerts_expr(matchers)}) or vector(0)"
+
+
+def alerts_table(size: tuple[int, int] = (14, 8)) -> Panel:
+    """What fires now, and for how long."""
+    fires = f"max by ({BY_ALERT}) ((time() - ALERTS_FOR_STATE) and ignoring (alertstate) {ALERTS})"
+    return Panel(
+        "table",
+        "Firing alerts",
+        "Our own alerts that fire now. Active since: how long the condition has held. Empty is "
+        "good. What to do stands in the alert's runbook.",
+        columns=(
+            Column("Alert", label="alertname"),
+            Column("Severity", label="severity"),
+            Column("Node", label="node", link="gpu-node"),
+            Column("GPU", label="gpu", link="gpu-profile"),
+            Column("Namespace", label="namespace"),
+            Column("Pod", label="pod"),
+            Column("Active for", fires, unit="s"),
+        ),
+        size=size,
+        sort="Active for",
+    )
+
+
+CAPACITY = (
+    stat(
+        "Promised",
+        "GPUs that the inventory promises. The yardstick of all other numbers here: it does not "
+        "change when hardware fails.",
+        f"sum(node:gpu_expected:count{NODES})",
+    ),
+    stat(
+        "Missing",
+        "Promised GPUs that no exporter shows: lost from the bus, driver not loaded, node or "
+        "exporter down. 0 is the only good value.",
+        f"sum(node:gpu_expected:count{NODES} - (node:gpu_visible:count{NODES}"
+        f" or 0 * node:gpu_expected:count{NODES}))",
+        steps=RED_ABOVE_NONE,
+    ),
+    stat(
+        "Capacity",
+        "GPUs and MIG instances that kubelets know of (kube-state-metrics).",
+        f"sum(node:gpu_capacity:sum{NODES})",
+    ),
+    stat(
+        "Unhealthy",
+        "Capacity that may not be given to pods, because the device plugin calls it unhealthy.",
+        f"sum(node:gpu_capacity:sum{NODES}) - sum(node:gpu_allocatable:sum{NODES})",
+        steps=RED_ABOVE_NONE,
+    ),
+    stat(
+        "Held by pods",
+        "GPUs and MIG instances that running or starting pods hold, busy or not.",
+        f"sum(node:gpu_requested:sum{NODES})",
+    ),
+    stat(
+        "Active",
+        "GPUs whose engine was active for 5 % or more of the last 5 minutes. Held but not active "
+        "is what the namespace dashboard asks about.",
+        ACTIVE,
+        steps=GREEN_ABOVE_NONE,
+    ),
+    stat(
+        "Largest job",
+        "Most free GPUs on one schedulable node: a pod that wants more waits, however many are "
+        "free in total.",
+        f"clamp_min(max({USABLE} or 0 * node:gpu_capacity:sum{NODES}), 0)",
+    ),
+    stat(
+        "Cordoned nodes",
+        "GPU nodes that take no new pods.",
+        f"count({CORDONED}) or vector(0)",
+        steps=ORANGE_ABOVE_NONE,
+    ),
+    stat(
+        "Waiting GPU pods",
+        "Pods that ask for a GPU and do not run yet, whatever the reason.",
+        f"count({PENDING}) or vector(0)",
+        steps=ORANGE_ABOVE_NONE,
+    ),
+    stat(
+        "Longest wait",
+        "Age of the oldest pod that waits for a GPU. The alert GPUPodPending begins at 15 minutes.",
+        f"max({WAITING}) or vector(0)",
+        "s",
+        ((None, "green"), (900, "orange")),
+    ),
+    stat(
+        "Allocation",
+        "GPUs held by pods as a share of those that may be given to pods. Above 85 % new jobs "
+        "begin to wait for the right size of gap.",
+        "cluster:gpu_allocation:ratio",
+        "percentunit",
+        ((None, "green"), (0.85, "orange")),
+    ),
+    stat(
+        "Engine active",
+        "Mean share of time in which GPU engines were active, idle GPUs included. It says that "
+        "kernels ran, not that they used the GPU well.",
+        "cluster:engine_active:avg",
+        "percentunit",
+    ),
+    stat(
+        "Power", "Power draw of all GPUs, without hosts.", f"sum(node:gpu_power:sum{NODES})", "watt"
+    ),
+    stat(
+        "Exporters up",
+        "Nodes with promised GPUs whose exporter answers, as a share of all such nodes. Below "
+        "100 % every other number here is too low.",
+        f"(count(max by (node) ({UP} == 1) and on (node) node:gpu_expected:count{NODES})"
+        f" or vector(0)) / count(node:gpu_expected:count{NODES})",
+        "percentunit",
+        ((None, "red"), (1, "green")),
+    ),
+    stat(
+        "Critical alerts",
+        "Our own alerts of severity critical that fire now.",
+        firing("critical"),
+        steps=RED_ABOVE_NONE,
+    ),
+    stat(
+        "Warnings",
+        "Our own alerts of severity warning that fire now.",
+        firing("warning"),
+        steps=ORANGE_ABOVE_NONE,
+    ),
+)
+
+USE = (
+    Panel(
+        "timeseries",
+        "GPUs: there, given away, active",
+        "The gap between held and active is reserved but unused; between allocatable and held, "
+        "free; between capacity and allocatable, unhealthy.",
+        (
+            Query(f"sum(node:gpu_capacity:sum{NODES})", "capacity"),
+            Query(f"sum(node:gpu_allocatable:sum{NODES})", "allocatable"),
+            Query(f"sum(node:gpu_requested:sum{NODES})", "held"),
+            Query(ACTIVE, "active"),
+        ),
+        range=(0, None),
+    ),
+    Panel(
+        "heatmap",
+        "Engine active by node",
+        "Mean engine activity of each node's GPUs; one line per node. A dark line among bright "
+        "ones is a node that gets no work, or a job that waits for its slowest member.",
+        (Query(f"node:engine_active:avg{NODES}", "{{node}}"),),
+        unit="percentunit",
+    ),
+    Panel(
+        "timeseries",
+        "Activity",
+        "Engine: some kernel ran. SM: multiprocessors had work, the better measure of use "
+        "(NVIDIA: 0.8 is needed for good use, below 0.5 is likely ineffective). Allocation far "
+        "above both: GPUs are held, not used.",
+        (
+            Query("cluster:gpu_allocation:ratio", "allocation"),
+            Query("cluster:engine_active:avg", "engine active"),
+            Query(f"avg(max by (node, UUID) (gpu:sm_active:avg5m{NODES}))", "SM active"),
+        ),
+        unit="percentunit",
+        range=(0, 1),
+    ),
+    Panel(
+        "timeseries",
+        "Power by node",
+        "Power draw of GPUs, stacked. Idle data centre GPUs take 40 to 100 W each.",
+        (Query(f"node:gpu_power:sum{NODES}", "{{node}}"),),
+        unit="watt",
+        range=(0, None),
+        stacked=True,
+    ),
+)
+
+BY_NODE = "max by (node)"
+NODE_TABLE = Panel(
+    "table",
+    "Nodes",
+    "One line per GPU node; the node's name leads to its dashboard. Shown below promised: GPUs "
+    "are lost. Allocatable below capacity: the device plugin found some unhealthy.",
+    columns=(
+        Column("Node", label="node", link="gpu-node"),
+        Column("Promised", f"{BY_NODE} (node:gpu_expected:count{NODES})"),
+        Column("Shown", f"{BY_NODE} (node:gpu_visible:count{NODES})"),
+        Column("Capacity", f"{BY_NODE} (node:gpu_capacity:sum{NODES})"),
+        Column("Allocatable", f"{BY_NODE} (node:gpu_allocatable:sum{NODES})"),
+        Column("Held", f"{BY_NODE} (node:gpu_requested:sum{NODES})"),
+        Column(
+            "Engine active",
+            f"{BY_NODE} (node:engine_active:avg{NODES})",
+            unit="percentunit",
+            decimals=0,
+            gauge=True,
+        ),
+        Column("Power", f"{BY_NODE} (node:gpu_power:sum{NODES})", unit="watt"),
+        Column("Hottest GPU", f"{BY_NODE} (DCGM_FI_DEV_GPU_TEMP{NODES})", unit="celsius"),
+        Column(
+            "Least margin",
+            f"min by (node) (DCGM_FI_DEV_GPU_TEMP_LIMIT{NODES})",
+            unit="celsius",
+            steps=((None, "red"), (5, "green")),
+        ),
+    ),
+    size=(24, 8),
+)
+
+PROBLEMS = (
+    alerts_table(),
+    Panel(
+        "bargauge",
+        "Free GPUs by node",
+        "GPUs that a new pod could get now, on nodes that take pods. Many ones on many nodes do "
+        "not make one job of eight.",
+        (Query(f"clamp_min({USABLE}, 0)", "{{node}}"),),
+        size=(4, 8),
+        range=(0, None),
+        steps=((None, "orange"), (1, "green")),
+    ),
+    Panel(
+        "table",
+        "Pods that wait for GPUs",
+        "GPU pods that do not run yet, oldest first. `kubectl describe pod` says why.",
+        columns=(
+            Column("Namespace", label="namespace", link="gpu-namespace"),
+            Column("Pod", label="pod"),
+            Column("Waiting for", WAITING, unit="s"),
+        ),
+        size=(6, 8),
+        sort="Waiting for",
+    ),
+)
+
+CLUSTER = Dashboard(
+    "gpu-cluster",
+    "GPU cluster",
+    "What the cluster's GPUs are, who holds them, how busy they are, and what is wrong.",
+    ("node", "modelName"),
+    (
+        Row("Capacity and state", CAPACITY),
+        Row("Use", USE),
+        Row("Nodes", (NODE_TABLE,)),
+        Row("Problems", PROBLEMS),
+    ),
+    alerts=ON_ANY_NODE,
+)

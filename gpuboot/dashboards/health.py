@@ -1,0 +1,293 @@
+"""Health: what is broken, what the driver asks for, and what was done about it."""
+
+from __future__ import annotations
+
+from gpuboot import xid
+from gpuboot.dashboards.cluster import CORDONED, ON_ANY_NODE, alerts_table, firing
+from gpuboot.dashboards.spec import (
+    ORANGE_ABOVE_NONE,
+    RED_ABOVE_NONE,
+    Column,
+    Dashboard,
+    Panel,
+    Query,
+    Row,
+    State,
+    stat,
+)
+from gpuboot.dashboards.variables import ON_GPU, ON_NODE
+from gpuboot.rules.promql import UP
+from gpuboot.settings import Alerts
+
+NODES = f"{{{ON_NODE}}}"
+GPUS = f"{{{ON_GPU}}}"
+NAME = "{{node}} GPU {{gpu}}"
+EACH = "max by (node, gpu)"
+
+# dcgm_structs.h, dcgmHealthWatchResults_t
+VERDICTS = (State(0, "pass", "green"), State(10, "warn", "orange"), State(20, "fail", "red"))
+# dcgm_fields.h, DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION
+ACTIONS = (
+    State(0, "none", "green"),
+    State(1, "reset GPU", "orange"),
+    State(2, "reboot node", "red"),
+    State(3, "drain peers", "semi-dark-orange"),
+    State(4, "drain and reset", "dark-orange"),
+)
+ALERT_STATES = (State(1, "pending", "yellow"), State(2, "firing", "red"))
+IN_SERVICE = (State(0, "in service", "green"), State(1, "cordoned", "orange"))
+
+
+def count(condition: str) -> str:
+    """How many GPUs meet a condition; 0 when none does."""
+    return f"count({EACH} ({condition})) or vector(0)"
+
+
+STATE = (
+    stat("Critical alerts", "Of ours, firing now.", firing("critical"), steps=RED_ABOVE_NONE),
+    stat("Warnings", "Of ours, firing now.", firing("warning"), steps=ORANGE_ABOVE_NONE),
+    stat(
+        "Need an action",
+        "GPUs whose driver asks for a reset, reboot or drain: the best single signal. It takes a "
+        "driver and DCGM that have it (DCGM 4.5).",
+        count(f"DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{GPUS} > 0"),
+        steps=RED_ABOVE_NONE,
+    ),
+    stat(
+        "Health check fails",
+        "GPUs that one of DCGM's health watches fails. The watch ALL stays failed until the "
+        "exporter restarts.",
+        count(f"DCGM_EXP_GPU_HEALTH_STATUS{GPUS} == 20"),
+        steps=RED_ABOVE_NONE,
+    ),
+    stat(
+        "Replace",
+        "GPUs with a row remap failure: NVIDIA's criterion for replacement.",
+        count(f"DCGM_FI_DEV_ROW_REMAP_FAILURE{GPUS} == 1"),
+        steps=RED_ABOVE_NONE,
+    ),
+    stat(
+        "Wait for a reset",
+        "GPUs with a row remap that takes effect with the next reset. They work until then.",
+        count(f"DCGM_FI_DEV_ROW_REMAP_PENDING{GPUS} == 1"),
+        steps=ORANGE_ABOVE_NONE,
+    ),
+    stat(
+        "Exporters down",
+        "Exporters that do not answer. That is no fault of a GPU, but nobody looks at it.",
+        f"count({UP[:-1]},{ON_NODE}}} == 0) or vector(0)",
+        steps=ORANGE_ABOVE_NONE,
+    ),
+    stat("Cordoned nodes", "GPU nodes that take no new pods.", f"count({CORDONED}) or vector(0)"),
+)
+
+ON_DEVICE = '"device", " GPU ", "node", "gpu"'
+MATRIX = Panel(
+    "table",
+    "Health watches",
+    "DCGM's verdict of each part of each GPU. Thermal and power warnings are seldom the GPU's "
+    "fault; PCIe, NVLink and memory are.",
+    columns=(
+        Column(
+            "Value",
+            f"label_join(max by (node, gpu, health_watch) (DCGM_EXP_GPU_HEALTH_STATUS{GPUS}),"
+            f" {ON_DEVICE})",
+        ),
+    ),
+    states=VERDICTS,
+    matrix=("device", "health_watch"),
+    size=(14, 9),
+)
+RECOVERY = Panel(
+    "state-timeline",
+    "What the driver asks for",
+    "Recovery action of each GPU over time.",
+    (Query(f"{EACH} (DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION{GPUS})", NAME),),
+    states=ACTIONS,
+    size=(10, 9),
+)
+
+
+def xids(alerts: Alerts) -> tuple[Panel, ...]:
+    """XID errors, each code with the class that rules act on."""
+    classes = xid.classes(alerts.xid)
+    kinds = {kind: number for number, kind in enumerate(xid.CLASSES)}
+    colours = ("red", "red", "dark-orange", "orange", "blue", "text", "yellow")
+    states = tuple(State(kinds[kind], kind, colours[kinds[kind]]) for kind in xid.CLASSES)
+    by = "node, gpu, xid, namespace, pod"
+    seen = f"max by ({by}) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})"
+    of_class = " or ".join(
+        f'0 * max by ({by}) (DCGM_EXP_XID_ERRORS_TOTAL{{{ON_GPU},xid=~"{codes}"}}) + {kinds[kind]}'
+        for kind in xid.CLASSES
+        if (codes := "|".join(str(code) for code, its in classes.items() if its == kind))
+    )
+    return (
+        Panel(
+            "table",
+            "XID errors by code",
+            "Errors since the exporter started. Class: what the code asks for; application errors "
+            "(13, 31, …) are the program's, not the GPU's. A code without a class is unknown.",
+            columns=(
+                Column("Node", label="node"),
+                Column("GPU", label="gpu", link="gpu-profile"),
+                Column("XID", label="xid"),
+                Column("Namespace", label="namespace"),
+                Column("Pod", label="pod"),
+                Column("Errors", seen),
+                Column("Class", of_class, states=states),
+            ),
+            size=(14, 8),
+            sort="Errors",
+        ),
+        Panel(
+            "timeseries",
+            "XID errors over time",
+            "Errors since the exporter started; a step is an error, a fall a restart of it.",
+            (
+                Query(
+                    f"sum by (node, gpu, xid) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})",
+                    NAME + " XID {{xid}}",
+                ),
+            ),
+            size=(10, 8),
+            range=(0, None),
+        ),
+    )
+
+
+MEMORY = Panel(
+    "table",
+    "Memory and links",
+    "Counters of each GPU. Corrected errors are a trend, not a fault. Remapped rows are spare rows "
+    "in use: growth means that memory wears out. Retired pages are what GPUs before Ampere have "
+    "instead (limit 63). Fewer lanes than possible: a loose or dirty connector.",
+    columns=(
+        Column("Node", label="node"),
+        Column("GPU", label="gpu", link="gpu-profile"),
+        *(
+            Column(title, f"{EACH} ({metric}{GPUS})", steps=steps)
+            for title, metric, steps in (
+                ("Corrected", "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", ()),
+                ("Uncorrected", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", RED_ABOVE_NONE),
+                ("Uncorrected, life", "DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", ORANGE_ABOVE_NONE),
+                ("Rows, corrected", "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", ()),
+                ("Rows, uncorrected", "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", ORANGE_ABOVE_NONE),
+                (
+                    "Banks without spare",
+                    "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE",
+                    ORANGE_ABOVE_NONE,
+                ),
+                ("Remap waits", "DCGM_FI_DEV_ROW_REMAP_PENDING", ORANGE_ABOVE_NONE),
+                ("Remap failed", "DCGM_FI_DEV_ROW_REMAP_FAILURE", RED_ABOVE_NONE),
+                ("Retired, uncorrected", "DCGM_FI_DEV_RETIRED_DBE", ORANGE_ABOVE_NONE),
+            )
+        ),
+        Column(
+            "PCIe lanes missing",
+            f"{EACH} (DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH{GPUS} - DCGM_FI_DEV_PCIE_LINK_WIDTH{GPUS})",
+            steps=ORANGE_ABOVE_NONE,
+        ),
+    ),
+    size=(24, 8),
+)
+NVLINK = {
+    "replay": "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
+    "recovery": "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL",
+    "CRC data": "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
+}
+LINKS = (
+    Panel(
+        "timeseries",
+        "PCIe replays per minute",
+        "DCGM's allowance per minute at 16 lanes: gen 3: 8, gen 4: 16 (line), gen 5: 31, gen 6: "
+        "62. Above it, reseat or swap.",
+        (
+            Query(
+                f"{EACH} (rate(DCGM_FI_DEV_PCIE_REPLAY_COUNTER{GPUS}[$__rate_interval])) * 60", NAME
+            ),
+        ),
+        range=(0, None),
+        steps=((None, "text"), (16, "orange")),
+        limit=True,
+    ),
+    Panel(
+        "timeseries",
+        "NVLink errors per second",
+        "Any replay or recovery is an error to DCGM; CRC errors from 100 per second. Empty: no "
+        "NVLink.",
+        tuple(
+            Query(f"{EACH} (rate({metric}{GPUS}[$__rate_interval]))", f"{NAME} {name}")
+            for name, metric in NVLINK.items()
+        ),
+        range=(0, None),
+    ),
+)
+HISTORY = (
+    alerts_table((12, 8)),
+    Panel(
+        "state-timeline",
+        "Alerts over time",
+        "When each of our alerts was pending and fired. Empty is good.",
+        (
+            Query(
+                "max by (alertname, node, gpu)"
+                f' (2 * ALERTS{{alertstate="firing",component!="",{ON_ANY_NODE}}}'
+                f' or ALERTS{{alertstate="pending",component!="",{ON_ANY_NODE}}})',
+                "{{alertname}} {{node}} {{gpu}}",
+            ),
+        ),
+        states=ALERT_STATES,
+    ),
+    Panel(
+        "state-timeline",
+        "GPU nodes in and out of service",
+        "When a node was cordoned, by a person or by repair.",
+        (
+            Query(
+                f"max by (node) (kube_node_spec_unschedulable{NODES})"
+                f" and on (node) node:gpu_capacity:sum{NODES} > 0",
+                "{{node}}",
+            ),
+        ),
+        states=IN_SERVICE,
+    ),
+    Panel(
+        "table",
+        "Taints of GPU nodes",
+        "Why pods stay away from a node: quarantine, maintenance, pressure.",
+        columns=(
+            Column("Node", label="node", link="gpu-node"),
+            Column("Taint", label="key"),
+            Column("Value", label="value"),
+            Column("Effect", label="effect"),
+            Column(
+                "In force",
+                f"max by (node, key, value, effect) (kube_node_spec_taint{NODES})"
+                f" and on (node) node:gpu_capacity:sum{NODES} > 0",
+                states=(State(1, "yes", "orange"),),
+            ),
+        ),
+    ),
+)
+
+
+def health(alerts: Alerts) -> Dashboard:
+    """The dashboard of faults.
+
+    + alerts: its `xid` overrides classes of XID codes
+    """
+    return Dashboard(
+        "gpu-health",
+        "GPU health",
+        "What is broken, what the driver asks for, and what was done about it.",
+        ("node", "modelName", "gpu"),
+        (
+            Row("Now", STATE),
+            Row("Verdicts", (MATRIX, RECOVERY)),
+            Row("XID errors", xids(alerts)),
+            Row("Memory and links", (MEMORY, *LINKS)),
+            Row("Alerts and repair", HISTORY),
+        ),
+        alerts=ON_ANY_NODE,
+        since="now-24h",
+    )

@@ -1,0 +1,289 @@
+"""Who holds GPUs, what comes of it, and what it costs: by namespace and pod."""
+
+from __future__ import annotations
+
+from gpuboot.dashboards.spec import Column, Dashboard, Panel, Query, Row, stat
+from gpuboot.dashboards.variables import HELD_BY
+from gpuboot.settings import Cost
+
+IN = 'namespace=~"$namespace"'
+NAMESPACES = f"{{{IN}}}"
+
+# What share of a GPU each resource is: the larger of compute slices / 7 and memory slices / 8, as
+# NVIDIA's MIG profiles divide data centre GPUs.
+SHARES = {
+    'resource="nvidia_com_gpu"': "1",
+    'resource=~"nvidia_com_mig_1g_.+"': "1 / 7",
+    'resource=~"nvidia_com_mig_2g_.+"': "2 / 7",
+    'resource=~"nvidia_com_mig_3g_.+"': "1 / 2",
+    'resource=~"nvidia_com_mig_4g_.+"': "4 / 7",
+    'resource=~"nvidia_com_mig_7g_.+"': "1",
+}
+HELD = " or ".join(
+    f"namespace_pod:gpu_requested:sum{{{HELD_BY},{resource}}} * {share}"
+    for resource, share in SHARES.items()
+)
+# One price for each node: its dearest model's. Nodes with several models are rare.
+NODE_PRICE = (
+    "max by (node) (max by (node, modelName) (DCGM_FI_DEV_GPU_TEMP * 0)"
+    " + on (modelName) group_left () gpu:price_per_hour)"
+)
+# A GPU or MIG instance counts once for each pod that shares it.
+USED = (
+    f'max by (namespace, pod, node, UUID, GPU_I_ID) (gpu:engine_active:avg5m{{{HELD_BY},pod!=""}})'
+)
+ENERGY = f'increase(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{{HELD_BY},pod!=""}}[$__range])'
+
+
+def hours(vector: str, by: str = "") -> str:
+    """The integral over the dashboard's time range, in hours: minutes counted one by one.
+
+    Not a mean times the range: a mean knows only the samples that are there, and would bill a
+    pod of one hour for the whole day.
+    """
+    grouped = f"sum by ({by})" if by else "sum"
+    return f"{grouped} (sum_over_time(({vector})[$__range:1m])) / 60"
+
+
+PRICED = f"({HELD}) * on (node) group_left () {NODE_PRICE}"
+IDLE_HOURS = f"({hours(HELD, 'namespace, pod')}) - ({hours(USED, 'namespace, pod')})"
+
+
+def money(cost: Cost) -> str:
+    """Grafana's unit for the currency."""
+    return f"currency{cost.currency}" if cost.currency in _KNOWN else f"currency:{cost.currency}"
+
+
+# Currencies that Grafana has a sign for (its value formats, category Currency), and we need.
+_KNOWN = {"USD", "GBP", "EUR", "JPY", "DKK", "ISK", "NOK", "SEK", "CZK", "CHF", "PLN", "ZAR", "INR"}
+
+TOTALS = (
+    stat(
+        "Held",
+        "GPU hours that pods held in the chosen time, busy or not. A MIG instance counts as its "
+        "share of a GPU: the larger of compute slices / 7 and memory slices / 8.",
+        hours(HELD),
+        "h",
+        decimals=1,
+    ),
+    stat(
+        "Used",
+        "GPU hours in which the engine was active. A GPU that several pods share counts for each "
+        "of them.",
+        hours(USED),
+        "h",
+        decimals=1,
+    ),
+    stat(
+        "Efficiency",
+        "Used as a share of held. What is missing was reserved, and idle.",
+        f"({hours(USED)}) / ({hours(HELD)} > 0)",
+        "percentunit",
+        ((None, "red"), (0.3, "orange"), (0.6, "green")),
+    ),
+    stat(
+        "Held now",
+        "GPUs and MIG instances that pods hold at this moment.",
+        f"sum(namespace:gpu_requested:sum{NAMESPACES})",
+    ),
+    stat(
+        "Idle for an hour",
+        "GPUs that pods hold and that did less than 1 % for a whole hour.",
+        f"sum(namespace:gpu_idle_held:count{NAMESPACES}) or vector(0)",
+        steps=((None, "green"), (1, "orange")),
+    ),
+    stat(
+        "Power now",
+        "Of the GPUs that pods hold.",
+        f"sum(namespace:gpu_power:sum{NAMESPACES})",
+        "watt",
+    ),
+    stat(
+        "Energy",
+        "GPUs' energy while pods held them, in the chosen time; hosts and cooling not included.",
+        f"sum({ENERGY}) / 3.6e9",
+        "kwatth",
+        decimals=2,
+    ),
+)
+
+OVER_TIME = (
+    Panel(
+        "timeseries",
+        "GPUs held, by namespace",
+        "Stacked: the top line is all that is given away.",
+        (Query(f"namespace:gpu_requested:sum{NAMESPACES}", "{{namespace}}"),),
+        range=(0, None),
+        stacked=True,
+    ),
+    Panel(
+        "timeseries",
+        "Engine active, by namespace",
+        "Mean over the GPUs that a namespace's pods hold. A low line high in the panel beside it "
+        "is where GPUs can be had back.",
+        (Query(f"namespace:engine_active:avg{NAMESPACES}", "{{namespace}}"),),
+        unit="percentunit",
+        range=(0, 1),
+    ),
+    Panel(
+        "timeseries",
+        "Pods: engine active",
+        "Mean of 2 minutes over each pod's GPUs: what autoscalers see.",
+        (Query(f"namespace_pod:engine_active:avg2m{{{HELD_BY}}}", "{{namespace}}/{{pod}}"),),
+        unit="percentunit",
+        range=(0, 1),
+    ),
+    Panel(
+        "timeseries",
+        "Pods: SM active",
+        "Better than engine activity, where the GPU has it; below 50 % is likely ineffective "
+        "(NVIDIA).",
+        (Query(f"namespace_pod:sm_active:avg2m{{{HELD_BY}}}", "{{namespace}}/{{pod}}"),),
+        unit="percentunit",
+        range=(0, 1),
+    ),
+    Panel(
+        "timeseries",
+        "Power, by namespace",
+        "Of the GPUs that pods hold, divided evenly among pods that share one.",
+        (Query(f"namespace:gpu_power:sum{NAMESPACES}", "{{namespace}}"),),
+        unit="watt",
+        range=(0, None),
+        stacked=True,
+    ),
+    Panel(
+        "bargauge",
+        "Quota used",
+        "GPUs held as a share of the namespace's ResourceQuota. Empty: no quota on GPUs.",
+        (
+            Query(
+                "max by (namespace, resource) (kube_resourcequota"
+                f'{{{IN},resource=~"requests.nvidia.com/.+",type="used"}}'
+                " / ignoring (type) (kube_resourcequota"
+                f'{{{IN},resource=~"requests.nvidia.com/.+",type="hard"}} > 0))',
+                "{{namespace}} {{resource}}",
+            ),
+        ),
+        unit="percentunit",
+        range=(0, 1),
+        steps=((None, "green"), (0.8, "orange"), (1, "red")),
+    ),
+)
+
+
+def showback(cost: Cost) -> Panel:
+    """What each namespace held, used and wasted, and its price where prices are set."""
+    priced = (
+        Column("Cost", hours(PRICED, "namespace"), unit=money(cost), decimals=2),
+        Column(
+            "Cost of idling",
+            f"({hours(PRICED, 'namespace')}) * (1 - clamp_max(({hours(USED, 'namespace')})"
+            f" / ({hours(HELD, 'namespace')} > 0), 1))",
+            unit=money(cost),
+            decimals=2,
+        ),
+    )
+    return Panel(
+        "table",
+        "By namespace",
+        "Held, used and idle GPU hours in the chosen time. Team: the namespace's label `team`. "
+        "Hours are counted by the minute; GPUs that nobody held belong to no line."
+        + (" Cost: held hours at the price of the node's GPU model." if cost.gpu_hour else ""),
+        columns=(
+            Column("Namespace", label="namespace", link="gpu-namespace"),
+            Column("Team", label="label_team"),
+            Column("Held", hours(HELD, "namespace"), unit="h", decimals=1),
+            Column("Used", hours(USED, "namespace"), unit="h", decimals=1),
+            Column(
+                "Efficiency",
+                f"({hours(USED, 'namespace')}) / ({hours(HELD, 'namespace')} > 0)",
+                unit="percentunit",
+                decimals=0,
+                gauge=True,
+            ),
+            Column(
+                "Energy",
+                f"sum by (namespace) ({ENERGY}) / 3.6e9",
+                unit="kwatth",
+                decimals=2,
+            ),
+            *(priced if cost.gpu_hour else ()),
+            Column(
+                "Has team",
+                f'max by (namespace, label_team) (kube_namespace_labels{{{IN},label_team!=""}})'
+                f" and on (namespace) namespace:gpu_requested:sum{NAMESPACES}",
+                hidden=True,
+            ),
+        ),
+        size=(24, 8),
+        sort="Held",
+    )
+
+
+PODS = Panel(
+    "table",
+    "Idle GPU hours by pod",
+    "Held minus used in the chosen time, most first: whom to talk to. Short pods waste little, "
+    "however idle.",
+    columns=(
+        Column("Namespace", label="namespace"),
+        Column("Pod", label="pod", link="gpu-profile"),
+        Column("Held", f"topk(50, {hours(HELD, 'namespace, pod')})", unit="h", decimals=2),
+        Column("Idle", f"topk(50, {IDLE_HOURS})", unit="h", decimals=2),
+    ),
+    size=(12, 8),
+    sort="Idle",
+)
+IDLE_NOW = Panel(
+    "table",
+    "Held and idle now",
+    "GPUs that a pod holds and that were less than 1 % busy at every moment of the last hour.",
+    columns=(
+        Column("Namespace", label="namespace"),
+        Column("Pod", label="pod"),
+        Column("Node", label="node", link="gpu-node"),
+        Column("GPU", label="gpu", link="gpu-profile"),
+        Column(
+            "Busiest moment",
+            f"max by (namespace, pod, node, gpu) (gpu:engine_active:max1h{{{HELD_BY}}}) < 0.01",
+            unit="percentunit",
+            decimals=1,
+        ),
+    ),
+    size=(12, 8),
+)
+
+
+def costs(cost: Cost) -> tuple[Panel, ...]:
+    """Money; nothing without prices."""
+    if not cost.gpu_hour:
+        return ()
+    return (
+        stat(
+            "Cost",
+            "Held GPU hours at the price of each node's GPU model (settings: cost.gpu_hour).",
+            hours(PRICED),
+            money(cost),
+            decimals=2,
+        ),
+    )
+
+
+def namespace(cost: Cost) -> Dashboard:
+    """The dashboard of namespaces and pods.
+
+    + cost: prices; without them it shows hours only
+    """
+    return Dashboard(
+        "gpu-namespace",
+        "GPU use and cost",
+        "Who holds GPUs, how well they are used, and what that costs.",
+        ("namespace", "pod"),
+        (
+            Row("In the chosen time", (*TOTALS, *costs(cost))),
+            Row("Showback", (showback(cost), PODS, IDLE_NOW)),
+            Row("Over time", OVER_TIME),
+        ),
+        alerts='namespace=~"$namespace"',
+        since="now-24h",
+    )

@@ -1,0 +1,127 @@
+"""Variables (the choices at a dashboard's top), annotations and links that dashboards share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from grafana_foundation_sdk.models import dashboard as model
+
+TAG = "gpuboot"
+DATASOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A choice among a label's values.
+
+    + series: where the values come from; earlier variables may narrow it
+    + label: the label
+    """
+
+    title: str
+    series: str
+    label: str
+
+
+# Namespaces and pods come from both, so that one without the other is enough.
+_HELD = '__name__=~"namespace_pod:gpu_requested:sum|gpu:engine_active:avg5m"'
+VARIABLES = {
+    "node": Variable("Node", "DCGM_FI_DEV_GPU_TEMP", "node"),
+    "modelName": Variable("Model", 'DCGM_FI_DEV_GPU_TEMP{node=~"$node"}', "modelName"),
+    "gpu": Variable("GPU", 'DCGM_FI_DEV_GPU_TEMP{node=~"$node",modelName=~"$modelName"}', "gpu"),
+    "profile": Variable(
+        "MIG profile",
+        'gpu:engine_active:avg5m{node=~"$node",gpu=~"$gpu",GPU_I_PROFILE!=""}',
+        "GPU_I_PROFILE",
+    ),
+    "namespace": Variable("Namespace", f'{{{_HELD},namespace!=""}}', "namespace"),
+    "pod": Variable("Pod", f'{{{_HELD},namespace=~"$namespace",pod!=""}}', "pod"),
+}
+
+# What a selector of GPU series says: all that the GPU's own labels can be narrowed by.
+ON_NODE = 'node=~"$node"'
+ON_GPU = f'{ON_NODE},gpu=~"$gpu",modelName=~"$modelName"'
+HELD_BY = 'namespace=~"$namespace",pod=~"$pod"'
+
+
+def variables(names: tuple[str, ...]) -> list[model.VariableModel]:
+    """Grafana's variables: the data source first, then the named ones, all values chosen."""
+    return [
+        model.VariableModel(
+            model.VariableType.DATASOURCE, "datasource", "Data source", query="prometheus"
+        ),
+        *(_query(name, VARIABLES[name]) for name in names),
+    ]
+
+
+def _query(name: str, variable: Variable) -> model.VariableModel:
+    query = f"label_values({variable.series}, {variable.label})"
+    return model.VariableModel(
+        model.VariableType.QUERY,
+        name,
+        variable.title,
+        query={"query": query, "refId": f"variable-{name}"},
+        datasource=DATASOURCE,
+        current=model.VariableOption(selected=True, text=["All"], value=["$__all"]),
+        multi=True,
+        include_all=True,
+        # matches series without the label too: GPUs that no pod holds, GPUs without MIG
+        all_value=".*",
+        refresh=model.VariableRefresh.ON_TIME_RANGE_CHANGED,
+        sort=model.VariableSort.NATURAL_ASC,
+    )
+
+
+def alerts_expr(matchers: str) -> str:
+    """Our own alerts that fire. Those of kube-prometheus-stack carry no `component`."""
+    narrowed = f",{matchers}" if matchers else ""
+    return f'ALERTS{{alertstate="firing",component!=""{narrowed}}}'
+
+
+def annotation(matchers: str) -> model.AnnotationQuery:
+    """Marks in every graph while an alert fires."""
+    return model.AnnotationQuery(
+        name="Firing alerts",
+        datasource=DATASOURCE,
+        icon_color="red",
+        expr=alerts_expr(matchers),
+    )
+
+
+# Keys of Grafana's Prometheus annotations that the SDK's model does not know.
+ANNOTATION_TEXTS = {
+    "titleFormat": "{{alertname}}",
+    "textFormat": "{{severity}} {{node}} GPU {{gpu}} {{namespace}} {{pod}}",
+    "tagKeys": "severity",
+    "step": "60s",
+}
+
+
+def links() -> list[model.DashboardLink]:
+    """To all other dashboards of ours, the chosen variables and times kept."""
+    return [
+        model.DashboardLink(
+            "GPU dashboards",
+            model.DashboardLinkType.DASHBOARDS,
+            tags=[TAG],
+            include_vars=True,
+            keep_time=True,
+        )
+    ]
+
+
+# Column headings that tell the linked dashboard what the row is about.
+_FROM_COLUMNS = {"node": "Node", "gpu": "GPU", "namespace": "Namespace", "pod": "Pod"}
+
+
+def row_url(uid: str, headings: frozenset[str]) -> str:
+    """Address of dashboard `uid` about the table row that is clicked.
+
+    + headings: of the table's columns
+    """
+    about = "".join(
+        f"var-{name}=${{__data.fields.{heading}}}&"
+        for name, heading in _FROM_COLUMNS.items()
+        if heading in headings
+    )
+    return f"/d/{uid}/?{about}var-datasource=${{datasource}}&${{__url_time_range}}"
