@@ -15,6 +15,7 @@ DRIVER_VERSIONS = ("595.91.07", "595.71.05")
 STAND_INS = ("sim-dcgm-exporter", "sim-gpu-operator")
 CFLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11")
 LIBRARY_FLAGS = ("-fPIC", "-shared", "-fvisibility=hidden")
+STATE_SOURCES = ("common/simconf.c", "common/simgpu.c")
 C_FOLDERS = ("common", "nvml", "cuda", "smi", "vectoradd", "driver")
 
 # Where dcgm-exporter's image holds its lists of metrics. The operator's default and the chart's
@@ -60,11 +61,11 @@ def commands(out: Path, versions: tuple[str, ...] = DRIVER_VERSIONS) -> dict[str
                 define,
                 f"-Wl,-soname,{library}.so.1",
                 *_sources(folder),
-                "common/simconf.c",
+                *STATE_SOURCES,
                 "-lpthread",
             )
         made[f"nvidia-smi.{version}"] = _gcc(
-            define, *_sources("smi"), "common/nvml_api.c", "common/simconf.c", "-ldl", "-lpthread"
+            define, *_sources("smi"), "common/nvml_api.c", *STATE_SOURCES, "-ldl", "-lpthread"
         )
         for name, licence in (("nvidia-open", "Dual MIT/GPL"), ("nvidia", "NVIDIA")):
             made[f"{name}.ko.{version}"] = _gcc(

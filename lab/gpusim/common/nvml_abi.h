@@ -31,22 +31,45 @@ typedef enum {
 #define NVML_BRAND_NVIDIA 14
 #define NVML_DEVICE_ARCH_HOPPER 9
 #define NVML_TEMPERATURE_THRESHOLD_SHUTDOWN 0
+#define NVML_TEMPERATURE_THRESHOLD_MEM_MAX 2
 #define NVML_TEMPERATURE_THRESHOLD_GPU_MAX 3
 #define NVML_CLOCK_MEM 2
 #define NVML_TOPOLOGY_NODE 40
 #define NVML_TOPOLOGY_SYSTEM 50
-#define NVML_GPU_FABRIC_STATE_NOT_SUPPORTED 0
+#define NVML_FEATURE_ENABLED 1
+#define NVML_NVLINK_DEVICE_TYPE_GPU 0
+#define NVML_NVLINK_DEVICE_TYPE_SWITCH 2
+#define NVML_P2P_STATUS_OK 0
+#define NVML_P2P_STATUS_NOT_SUPPORTED 5
+#define NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL 38
+#define NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL 45
+#define NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL 52
+#define NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL 59
+#define NVML_FI_DEV_PERF_POLICY_POWER 74
+#define NVML_FI_DEV_PERF_POLICY_THERMAL 75
+#define NVML_FI_DEV_PERF_POLICY_SYNC_BOOST 76
+#define NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT 77
+#define NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION 78
+#define NVML_FI_DEV_PERF_POLICY_RELIABILITY 79
 #define NVML_FI_DEV_MEMORY_TEMP 82
 #define NVML_FI_DEV_POWER_INSTANT 186
 #define NVML_FI_DEV_GET_GPU_RECOVERY_ACTION 230
+#define NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN 269
+#define NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN 270
+#define NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN 271
 #define NVML_VALUE_TYPE_UNSIGNED_INT 1
+#define NVML_VALUE_TYPE_UNSIGNED_LONG_LONG 3
 #define NVML_EVENT_XID_CRITICAL_ERROR 0x8ULL
 #define NVML_NO_INSTANCE 0xFFFFFFFFu
 
 /* Clock event reasons, a bit mask. */
 #define NVML_CLOCKS_GPU_IDLE 0x1ULL
+#define NVML_CLOCKS_SW_POWER_CAP 0x4ULL
 #define NVML_CLOCKS_HW_SLOWDOWN 0x8ULL
+#define NVML_CLOCKS_SYNC_BOOST 0x10ULL
+#define NVML_CLOCKS_SW_THERMAL_SLOWDOWN 0x20ULL
 #define NVML_CLOCKS_HW_THERMAL_SLOWDOWN 0x40ULL
+#define NVML_CLOCKS_HW_POWER_BRAKE_SLOWDOWN 0x80ULL
 
 typedef struct {
     char busIdLegacy[16];
@@ -95,6 +118,20 @@ typedef struct {
     unsigned long long referenceTime;
     unsigned long long violationTime;
 } nvmlViolationTime_t;
+
+typedef struct {
+    unsigned int version;
+    int marginTemperature;
+} nvmlMarginTemperature_t;
+
+/* Memory banks by how many spare rows they have left. */
+typedef struct {
+    unsigned int max;
+    unsigned int high;
+    unsigned int partial;
+    unsigned int low;
+    unsigned int none;
+} nvmlRowRemapperHistogramValues_t;
 
 typedef union {
     double dVal;

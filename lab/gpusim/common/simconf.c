@@ -20,16 +20,18 @@
 
 struct entry {
     int gpu;
-    int fault;   /* stands after [faults] */
-    int cleared; /* undone by a later "clear" */
+    int fault; /* stands after [faults] */
+    double at; /* seconds since the epoch; known for faults */
     char key[40];
     char value[SIM_TEXT];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Recursive, because sim_sum() asks for values of the past while it holds the present still. */
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct entry *entries;
 static size_t entry_count, entry_room;
-static struct stat seen; /* the file as it was last read */
+static size_t horizon = SIZE_MAX; /* entries from here on have not happened yet, for sim_sum() */
+static struct stat seen;          /* the file as it was last read */
 
 static int conf_path(char *out, size_t size) {
     const char *override = getenv("SIM_GPU_CONF");
@@ -54,34 +56,33 @@ static char *trim(char *text) {
     return text;
 }
 
-/* Set by driver tools (nvidia-smi, fabric manager), so clearing faults leaves them alone. */
-static int is_setting(const char *key) {
-    return strcmp(key, "persistence") == 0 || strcmp(key, "fabric") == 0;
+/* The time of a fault, which its line ends with: " @ <milliseconds>". Lines without one, as driver
+ * tools append them, happened with the line before, or with loading the driver. */
+static double fault_time(char *value) {
+    char *stamp = strstr(value, " @ ");
+    if (stamp) {
+        *stamp = '\0';
+        return strtod(stamp + 3, NULL) / 1000;
+    }
+    if (entry_count && entries[entry_count - 1].fault) return entries[entry_count - 1].at;
+    return sim_loaded_at();
 }
 
-static void clear_faults(const char *which) {
-    int all = strcmp(which, "all") == 0, gpu = atoi(which);
-    for (size_t i = 0; i < entry_count; i++) {
-        struct entry *entry = &entries[i];
-        if (entry->fault && !is_setting(entry->key) && (all || entry->gpu == gpu))
-            entry->cleared = 1;
-    }
-}
-
-static void add_entry(char *key, const char *value, int fault) {
-    if (fault && strcmp(key, "clear") == 0) {
-        clear_faults(value);
-        return;
-    }
+static struct entry *new_entry(void) {
     if (entry_count == entry_room) {
         size_t room = entry_room ? 2 * entry_room : 64;
         struct entry *grown = realloc(entries, room * sizeof *entries);
-        if (!grown) return;
+        if (!grown) return NULL;
         entries = grown;
         entry_room = room;
     }
-    struct entry *entry = &entries[entry_count++];
-    memset(entry, 0, sizeof *entry);
+    return memset(&entries[entry_count], 0, sizeof *entries);
+}
+
+static void add_entry(char *key, char *value, int fault) {
+    struct entry *entry = new_entry();
+    if (!entry) return;
+    if (fault) entry->at = fault_time(value);
     entry->gpu = SIM_ALL_GPUS;
     entry->fault = fault;
     if (isdigit((unsigned char)key[0]) && strchr(key, '.')) {
@@ -90,6 +91,7 @@ static void add_entry(char *key, const char *value, int fault) {
     }
     snprintf(entry->key, sizeof entry->key, "%s", key);
     snprintf(entry->value, sizeof entry->value, "%s", value);
+    entry_count++;
 }
 
 static void read_conf(FILE *file) {
@@ -127,12 +129,21 @@ void sim_refresh(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* The newest entry in force for exactly this GPU (or for all). The lock is held. */
-static const struct entry *find(int gpu, const char *key) {
-    for (size_t i = entry_count; i-- > 0;)
-        if (!entries[i].cleared && entries[i].gpu == gpu && strcmp(entries[i].key, key) == 0)
+/* The newest entry for exactly this GPU (or for all), past the horizon none. The lock is held. */
+static const struct entry *newest(int gpu, const char *key, int faults_too) {
+    for (size_t i = entry_count < horizon ? entry_count : horizon; i-- > 0;)
+        if (entries[i].gpu == gpu && strcmp(entries[i].key, key) == 0 &&
+            (faults_too || !entries[i].fault))
             return &entries[i];
     return NULL;
+}
+
+/* The entry in force: a fault that was set to "default" is over. The lock is held. */
+static const struct entry *find(int gpu, const char *key) {
+    const struct entry *entry = newest(gpu, key, 1);
+    if (entry && entry->fault && strcmp(entry->value, "default") == 0)
+        return newest(gpu, key, 0);
+    return entry;
 }
 
 static int lookup(int gpu, const char *key, char out[SIM_TEXT]) {
@@ -193,52 +204,37 @@ int sim_append(int gpu, const char *key, uint64_t value) {
     return written == length ? 0 : -1;
 }
 
-static int device_node(const char *name) {
-    const char *folder = getenv("SIM_GPU_DEV");
-    char path[256];
-    struct stat status;
-    snprintf(path, sizeof path, "%s/%s", folder ? folder : "/dev", name);
-    return stat(path, &status) == 0;
+double sim_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-enum sim_driver sim_driver_state(void) {
-    char loaded[SIM_TEXT];
+double sim_loaded_at(void) {
+    uint64_t loaded = sim_number(SIM_ALL_GPUS, "loaded_at", 0);
+    return loaded ? (double)loaded : sim_now();
+}
+
+double sim_set_at(int gpu, const char *key) {
     pthread_mutex_lock(&lock);
-    int empty = entry_count == 0;
+    const struct entry *entry = newest(gpu, key, 1);
+    double at = entry && entry->fault ? entry->at : sim_loaded_at();
     pthread_mutex_unlock(&lock);
-    /* A configuration left from before a reboot does not count: the nodes come with loading. */
-    if (empty || !device_node("nvidiactl")) return SIM_DRIVER_NOT_LOADED;
-    sim_text(SIM_ALL_GPUS, "driver_version", "none", loaded);
-    return strcmp(loaded, SIM_DRIVER_VERSION) == 0 ? SIM_DRIVER_READY : SIM_DRIVER_MISMATCH;
+    return at;
 }
 
-unsigned sim_gpu_count(void) {
-    uint64_t count = sim_number(SIM_ALL_GPUS, "count", 0);
-    return count > SIM_MAX_GPUS ? SIM_MAX_GPUS : (unsigned)count;
-}
-
-int sim_gpu_visible(unsigned gpu) {
-    char name[32];
-    snprintf(name, sizeof name, "nvidia%u", gpu);
-    return device_node(name);
-}
-
-void sim_gpu_uuid(unsigned gpu, char out[SIM_TEXT]) {
-    char made[SIM_TEXT];
-    unsigned seed = (unsigned)sim_number(SIM_ALL_GPUS, "uuid_seed", 0);
-    snprintf(made, sizeof made, "GPU-%08x-5157-4c6c-8abc-%012x", seed, gpu);
-    sim_text((int)gpu, "uuid", made, out);
-}
-
-unsigned sim_gpu_bus(unsigned gpu) {
-    return 0x10 + 0x0c * gpu;
-}
-
-unsigned sim_gpu_load(unsigned gpu) {
-    const unsigned period = 120; /* seconds; each GPU is 15 s behind the one before */
-    unsigned at = ((unsigned)time(NULL) + 15 * gpu) % period;
-    unsigned percent = at < period / 2 ? at * 200 / period : (period - at) * 200 / period;
-    unsigned peak = (unsigned)sim_number((int)gpu, "util_max", 0);
-    unsigned load = (unsigned)sim_number((int)gpu, "util", percent * peak / 100);
-    return load > 100 ? 100 : load;
+double sim_sum(int gpu, double since, sim_piece piece, const void *context) {
+    double sum = 0, from = since;
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i <= entry_count; i++) {
+        if (i < entry_count && (!entries[i].fault || entries[i].gpu != gpu)) continue;
+        double until = i < entry_count ? entries[i].at : sim_now();
+        if (until <= from) continue;
+        horizon = i;
+        sum += piece(gpu, from, until, context);
+        from = until;
+    }
+    horizon = SIZE_MAX;
+    pthread_mutex_unlock(&lock);
+    return sum;
 }

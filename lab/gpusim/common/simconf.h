@@ -4,9 +4,10 @@
  * "<gpu>.key = value" for one. It is made when the simulated driver is loaded, from the machine's
  * hardware.conf, and named like a GSP firmware file so that the real container toolkit mounts it
  * into containers with the driver. After a line "[faults]" come lines that were appended while the
- * driver runs: faults, and settings such as the persistence mode. "clear = all" or "clear = <gpu>"
- * there undoes the faults before it. Appending, never rewriting, keeps the inode that running
- * containers have mounted and leaves no moment with half a file.
+ * driver runs: faults, and settings such as the persistence mode. They end with " @ " and the time
+ * in milliseconds; the value "default" ends a fault. Appending, never rewriting, keeps the inode
+ * that running containers have mounted, leaves no moment with half a file, and is a history: every
+ * process computes the same counters from it, without a process that counts.
  */
 #ifndef GPUSIM_SIMCONF_H
 #define GPUSIM_SIMCONF_H
@@ -46,8 +47,22 @@ uint64_t sim_number(int gpu, const char *key, uint64_t fallback);
 unsigned sim_event_count(int gpu, const char *key);
 uint64_t sim_event(int gpu, const char *key, unsigned n);
 
+/* Seconds since the epoch: now, when the driver was loaded, and when a GPU's key was last set or
+ * ended as a fault (else when the driver was loaded). */
+double sim_now(void);
+double sim_loaded_at(void);
+double sim_set_at(int gpu, const char *key);
+
+/* The sum over the pieces of time since `since` in which no fault of the GPU changed. In `piece`,
+ * sim_text() and sim_number() answer with what was in force in that piece. */
+typedef double (*sim_piece)(int gpu, double from, double until, const void *context);
+double sim_sum(int gpu, double since, sim_piece piece, const void *context);
+
 /* Appends "<gpu>.key = value". Returns 0, or -1 with errno set. */
 int sim_append(int gpu, const char *key, uint64_t value);
+
+/* An error counter: the key's number, and since that was set what "<key>_rate" adds a minute. */
+uint64_t sim_count(int gpu, const char *key);
 
 /* How many GPUs the hardware has, at most SIM_MAX_GPUS. */
 unsigned sim_gpu_count(void);
@@ -60,5 +75,8 @@ unsigned sim_gpu_bus(unsigned gpu);
 
 /* Load in percent: the key "util", or a slow wave of at most "util_max" (default 0, idle). */
 unsigned sim_gpu_load(unsigned gpu);
+
+/* The load's mean over a piece of time in which its keys did not change, in percent. */
+double sim_gpu_mean_load(int gpu, double from, double until);
 
 #endif

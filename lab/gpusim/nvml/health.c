@@ -1,12 +1,12 @@
-/* Simulated NVML: memory errors, fields read by number, and XID events. */
+/* Simulated NVML: memory errors and XID events. */
 #include "state.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define POLL_US 100000
+#define MEMORY_BANKS 2560
 
 struct nvmlEventSet_st {
     unsigned registered;           /* one bit per GPU */
@@ -19,10 +19,13 @@ NVML_API nvmlDeviceGetEccMode(nvmlDevice_t device, unsigned *current, unsigned *
     return NVML_SUCCESS;
 }
 
-NVML_API nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned type, unsigned counter UNUSED,
+/* `aggregate` counts over the GPU's life, else since the driver was loaded or the GPU reset. */
+NVML_API nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, unsigned type, unsigned aggregate,
                                      unsigned long long *errors) {
     REQUIRE_DEVICE(device);
-    *errors = sim_number((int)device->gpu, type ? "ecc_dbe" : "ecc_sbe", 0);
+    uint64_t recent = sim_number((int)device->gpu, type ? "ecc_dbe" : "ecc_sbe", 0);
+    uint64_t life = sim_number((int)device->gpu, type ? "ecc_dbe_agg" : "ecc_sbe_agg", 0);
+    *errors = aggregate && life > recent ? life : recent;
     return NVML_SUCCESS;
 }
 
@@ -35,10 +38,10 @@ NVML_API nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned *correctable,
                                    unsigned *uncorrectable, unsigned *pending, unsigned *failed) {
     REQUIRE_DEVICE(device);
     int gpu = (int)device->gpu;
-    *correctable = (unsigned)sim_number(gpu, "remap_correctable", 0);
-    *uncorrectable = (unsigned)sim_number(gpu, "remap_uncorrectable", 0);
-    *pending = (unsigned)sim_number(gpu, "remap_pending", 0);
-    *failed = (unsigned)sim_number(gpu, "remap_failure", 0);
+    *correctable = (unsigned)sim_number(gpu, "row_remap_correctable", 0);
+    *uncorrectable = (unsigned)sim_number(gpu, "row_remap_uncorrectable", 0);
+    *pending = (unsigned)sim_number(gpu, "row_remap_pending", 0);
+    *failed = (unsigned)sim_number(gpu, "row_remap_failure", 0);
     return NVML_SUCCESS;
 }
 
@@ -47,29 +50,12 @@ NVML_API nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device UNUSED,
     return NVML_ERROR_NOT_SUPPORTED; /* rows are remapped since Ampere, pages no longer retired */
 }
 
-static void read_field(int gpu, nvmlFieldValue_t *field) {
-    unsigned load = sim_gpu_load((unsigned)gpu);
-    field->valueType = NVML_VALUE_TYPE_UNSIGNED_INT;
-    field->nvmlReturn = NVML_SUCCESS;
-    switch (field->fieldId) {
-    case NVML_FI_DEV_MEMORY_TEMP:
-        field->value.uiVal = (unsigned)sim_number(gpu, "memory_temperature", 42 + load * 2 / 5);
-        break;
-    case NVML_FI_DEV_GET_GPU_RECOVERY_ACTION:
-        field->value.uiVal = (unsigned)sim_number(gpu, "recovery_action", 0);
-        break;
-    default:
-        field->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
-    }
-}
-
-NVML_API nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *fields) {
+/* Of an H100's banks, those in "row_remap_banks_none" have no spare row left. */
+NVML_API nvmlDeviceGetRowRemapperHistogram(nvmlDevice_t device,
+                                           nvmlRowRemapperHistogramValues_t *banks) {
     REQUIRE_DEVICE(device);
-    for (int i = 0; i < count; i++) {
-        fields[i].timestamp = (long long)time(NULL) * 1000000;
-        fields[i].latencyUsec = 0;
-        read_field((int)device->gpu, &fields[i]);
-    }
+    unsigned none = (unsigned)sim_number((int)device->gpu, "row_remap_banks_none", 0);
+    *banks = (nvmlRowRemapperHistogramValues_t){.max = MEMORY_BANKS - none, .none = none};
     return NVML_SUCCESS;
 }
 

@@ -157,16 +157,3 @@ NVML_API nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t one, nvmlDevice_t othe
     if (one == other) *level = 0;
     return NVML_SUCCESS;
 }
-
-NVML_API nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *fabric) {
-    REQUIRE_DEVICE(device);
-    memset(fabric, 0, sizeof *fabric);
-    fabric->state = NVML_GPU_FABRIC_STATE_NOT_SUPPORTED;
-    return NVML_SUCCESS;
-}
-
-NVML_API nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfoV_t *fabric) {
-    REQUIRE_DEVICE(device);
-    fabric->state = NVML_GPU_FABRIC_STATE_NOT_SUPPORTED;
-    return NVML_SUCCESS;
-}

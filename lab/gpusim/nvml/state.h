@@ -25,6 +25,17 @@ nvmlDevice_t sim_handle(unsigned gpu);
 unsigned sim_index_of(unsigned gpu);
 int sim_gpu_at(unsigned index);
 
+/* What holds the GPU's clocks down, a bit mask, and for how long any of `reasons` did since the
+ * driver was loaded. */
+uint64_t sim_clock_reasons(int gpu);
+uint64_t sim_held_down_ns(int gpu, uint64_t reasons);
+
+#define SIM_SLOWDOWN_CELSIUS 87
+unsigned sim_temperature(int gpu);
+
+/* Whether the machine's GPUs have somebody to be linked with. */
+int sim_links_up(void);
+
 /* Copies text into the caller's buffer of `length` bytes. */
 nvmlReturn_t sim_copy(char *out, unsigned length, const char *text);
 

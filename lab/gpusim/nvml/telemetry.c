@@ -3,12 +3,12 @@
 #include "state.h"
 
 #include <stddef.h>
-#include <time.h>
 
 #define MIB (1ULL << 20)
 #define RESERVED_MIB 550
 #define IDLE_MILLIWATT 72000
-#define SLOWDOWN_CELSIUS 87
+#define SHUTDOWN_CELSIUS 92
+#define MEMORY_MAX_CELSIUS 95
 
 static uint64_t number(nvmlDevice_t device, const char *key, uint64_t fallback) {
     return sim_number((int)device->gpu, key, fallback);
@@ -30,7 +30,6 @@ DEVICE_NUMBER(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, "pcie_gen", 5)
 DEVICE_NUMBER(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, "pcie_gen_max", 5)
 DEVICE_NUMBER(nvmlDeviceGetCurrPcieLinkWidth, unsigned, "pcie_width", 16)
 DEVICE_NUMBER(nvmlDeviceGetMaxPcieLinkWidth, unsigned, "pcie_width_max", 16)
-DEVICE_NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned, "pcie_replay", 0)
 
 NVML_API nvmlDeviceSetPersistenceMode(nvmlDevice_t device, unsigned mode) {
     REQUIRE_DEVICE(device);
@@ -44,8 +43,12 @@ NVML_API nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory
     if (memory->version != (sizeof *memory | 2u << 24)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     memory->total = number(device, "memory_mib", 81559) * MIB;
     memory->reserved = RESERVED_MIB * MIB;
-    memory->used = number(device, "memory_used_mib", 0) * MIB;
-    memory->free = memory->total - memory->reserved - memory->used;
+    /* A GPU that is given a load holds data: half of its memory. */
+    int busy = number(device, "util", 0) > 0 || number(device, "util_max", 0) > 0;
+    uint64_t room = memory->total - memory->reserved, held = busy ? memory->total / MIB / 2 : 0;
+    memory->used = number(device, "memory_used_mib", held) * MIB;
+    if (memory->used > room) memory->used = room;
+    memory->free = room - memory->used;
     return NVML_SUCCESS;
 }
 
@@ -64,42 +67,49 @@ NVML_API nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *bar1
     return NVML_SUCCESS;
 }
 
-static unsigned temperature(nvmlDevice_t device) {
-    return (unsigned)number(device, "temperature", 34 + sim_gpu_load(device->gpu) * 2 / 5);
+unsigned sim_temperature(int gpu) {
+    return (unsigned)sim_number(gpu, "temperature", 34 + sim_gpu_load((unsigned)gpu) * 2 / 5);
 }
 
 NVML_API nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor UNUSED, unsigned *celsius) {
     REQUIRE_DEVICE(device);
-    *celsius = temperature(device);
+    *celsius = sim_temperature((int)device->gpu);
     return NVML_SUCCESS;
 }
 
 NVML_API nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, int which, unsigned *celsius) {
     REQUIRE_DEVICE(device);
     if (which > NVML_TEMPERATURE_THRESHOLD_GPU_MAX) return NVML_ERROR_NOT_SUPPORTED;
-    *celsius = which == NVML_TEMPERATURE_THRESHOLD_SHUTDOWN ? 92 : SLOWDOWN_CELSIUS;
+    *celsius = SIM_SLOWDOWN_CELSIUS;
+    if (which == NVML_TEMPERATURE_THRESHOLD_SHUTDOWN) *celsius = SHUTDOWN_CELSIUS;
+    if (which == NVML_TEMPERATURE_THRESHOLD_MEM_MAX) *celsius = MEMORY_MAX_CELSIUS;
     return NVML_SUCCESS;
 }
 
-static unsigned power_limit(nvmlDevice_t device) {
-    return 1000 * (unsigned)number(device, "power_limit_w", 700);
+NVML_API nvmlDeviceGetMarginTemperature(nvmlDevice_t device, nvmlMarginTemperature_t *margin) {
+    REQUIRE_DEVICE(device);
+    margin->marginTemperature = SIM_SLOWDOWN_CELSIUS - (int)sim_temperature((int)device->gpu);
+    return NVML_SUCCESS;
 }
 
-static unsigned power(nvmlDevice_t device) {
-    unsigned above_idle = power_limit(device) - IDLE_MILLIWATT;
-    unsigned drawn = IDLE_MILLIWATT + above_idle / 100 * sim_gpu_load(device->gpu);
-    return (unsigned)number(device, "power_mw", drawn);
+static unsigned power_limit(int gpu) {
+    return 1000 * (unsigned)sim_number(gpu, "power_limit_w", 700);
+}
+
+static double power_at(int gpu, double load) {
+    double above_idle = power_limit(gpu) - (double)IDLE_MILLIWATT;
+    return (double)sim_number(gpu, "power_mw", (uint64_t)(IDLE_MILLIWATT + above_idle * load / 100));
 }
 
 NVML_API nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *milliwatt) {
     REQUIRE_DEVICE(device);
-    *milliwatt = power(device);
+    *milliwatt = (unsigned)power_at((int)device->gpu, sim_gpu_load(device->gpu));
     return NVML_SUCCESS;
 }
 
 NVML_API nvmlDeviceGetPowerManagementLimit(nvmlDevice_t device, unsigned *milliwatt) {
     REQUIRE_DEVICE(device);
-    *milliwatt = power_limit(device);
+    *milliwatt = power_limit((int)device->gpu);
     return NVML_SUCCESS;
 }
 
@@ -111,11 +121,15 @@ NVML_API nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device, unsigned 
     return nvmlDeviceGetPowerManagementLimit(device, milliwatt);
 }
 
-/* Counts from loading the driver, at the idle power whatever the load: it must never fall. */
+static double energy(int gpu, double from, double until, const void *context UNUSED) {
+    return (until - from) * power_at(gpu, sim_gpu_mean_load(gpu, from, until));
+}
+
+/* Since the driver was loaded. */
 NVML_API nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *millijoule) {
     REQUIRE_DEVICE(device);
-    uint64_t now = (uint64_t)time(NULL), since = number(device, "loaded_at", now);
-    *millijoule = (now - since) * IDLE_MILLIWATT;
+    int gpu = (int)device->gpu;
+    *millijoule = (unsigned long long)sim_sum(gpu, sim_loaded_at(), energy, NULL);
     return NVML_SUCCESS;
 }
 
@@ -141,45 +155,9 @@ NVML_API nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned *percent,
     return codec_load(device, percent, us);
 }
 
-NVML_API nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, unsigned clock, unsigned *megahertz) {
+NVML_API nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned *replays) {
     REQUIRE_DEVICE(device);
-    *megahertz = clock == NVML_CLOCK_MEM ? 2619 : 1980;
-    return NVML_SUCCESS;
-}
-
-NVML_API nvmlDeviceGetClockInfo(nvmlDevice_t device, unsigned clock, unsigned *megahertz) {
-    nvmlReturn_t result = nvmlDeviceGetMaxClockInfo(device, clock, megahertz);
-    if (result != NVML_SUCCESS || clock == NVML_CLOCK_MEM) return result;
-    if (sim_gpu_load(device->gpu) == 0) *megahertz = 345;
-    if (temperature(device) >= SLOWDOWN_CELSIUS) *megahertz = 1000;
-    return NVML_SUCCESS;
-}
-
-NVML_API nvmlDeviceGetPerformanceState(nvmlDevice_t device, unsigned *state) {
-    REQUIRE_DEVICE(device);
-    *state = 0;
-    return NVML_SUCCESS;
-}
-
-NVML_API nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t device, unsigned long long *reasons) {
-    REQUIRE_DEVICE(device);
-    uint64_t mask = sim_gpu_load(device->gpu) ? 0 : NVML_CLOCKS_GPU_IDLE;
-    if (temperature(device) >= SLOWDOWN_CELSIUS)
-        mask = NVML_CLOCKS_HW_SLOWDOWN | NVML_CLOCKS_HW_THERMAL_SLOWDOWN;
-    *reasons = number(device, "clock_events", mask);
-    return NVML_SUCCESS;
-}
-
-NVML_API nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t device,
-                                                   unsigned long long *reasons) {
-    return nvmlDeviceGetCurrentClocksEventReasons(device, reasons);
-}
-
-NVML_API nvmlDeviceGetViolationStatus(nvmlDevice_t device, unsigned policy UNUSED,
-                                      nvmlViolationTime_t *violation) {
-    REQUIRE_DEVICE(device);
-    violation->referenceTime = (unsigned long long)time(NULL) * 1000000;
-    violation->violationTime = number(device, "violation_ns", 0);
+    *replays = (unsigned)sim_count((int)device->gpu, "pcie_replay");
     return NVML_SUCCESS;
 }
 

@@ -1,4 +1,4 @@
-/* Simulated NVML: what this GPU does not do. MIG, virtual GPUs, fans and NVLink answer "Not
+/* Simulated NVML: what this GPU does not do. MIG, virtual GPUs and fans answer "Not
  * Supported" as a GPU without them does, and no process is ever listed. */
 #include "state.h"
 
@@ -20,11 +20,6 @@ NOT_SUPPORTED(nvmlDeviceGetFanSpeed, unsigned *percent UNUSED)
 NOT_SUPPORTED(nvmlDeviceGetAddressingMode, void *mode UNUSED)
 NOT_SUPPORTED(nvmlDeviceGetDriverModel, unsigned *current UNUSED, unsigned *pending UNUSED)
 NOT_SUPPORTED(nvmlDeviceGetDriverModel_v2, unsigned *current UNUSED, unsigned *pending UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetNvLinkState, unsigned link UNUSED, unsigned *active UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetNvLinkRemotePciInfo_v2, unsigned link UNUSED, nvmlPciInfo_t *p UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetNvLinkRemoteDeviceType, unsigned link UNUSED, unsigned *type UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetP2PStatus, nvmlDevice_t other UNUSED, unsigned cap UNUSED,
-              unsigned *status UNUSED)
 
 NVML_API nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is_mig) {
     REQUIRE_DEVICE(device);

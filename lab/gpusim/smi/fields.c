@@ -113,15 +113,18 @@ READ_WATTS(power_limit, nvmlDeviceGetPowerManagementLimit)
 READ_LOAD(gpu)
 READ_LOAD(memory)
 
-#define READ_ECC(name, type)                                                                 \
+#define READ_ECC(name, type, aggregate)                                                      \
     static nvmlReturn_t name(const struct gpu *gpu, char out[SMI_VALUE]) {                   \
         unsigned long long errors = 0;                                                       \
-        nvmlReturn_t result = nvmlDeviceGetTotalEccErrors(gpu->device, type, 0, &errors);    \
+        nvmlReturn_t result =                                                                \
+            nvmlDeviceGetTotalEccErrors(gpu->device, type, aggregate, &errors);              \
         snprintf(out, SMI_VALUE, "%llu", errors);                                            \
         return result;                                                                       \
     }
-READ_ECC(ecc_corrected, 0)
-READ_ECC(ecc_uncorrected, 1)
+READ_ECC(ecc_corrected, 0, 0)
+READ_ECC(ecc_uncorrected, 1, 0)
+READ_ECC(ecc_corrected_life, 0, 1)
+READ_ECC(ecc_uncorrected_life, 1, 1)
 
 #define READ_ROWS(part)                                                                      \
     static nvmlReturn_t rows_##part(const struct gpu *gpu, char out[SMI_VALUE]) {            \
@@ -201,8 +204,8 @@ static const struct field {
     {"ecc.mode.pending", "", "", ecc_mode},
     {"ecc.errors.corrected.volatile.total", "", "", ecc_corrected},
     {"ecc.errors.uncorrected.volatile.total", "", "", ecc_uncorrected},
-    {"ecc.errors.corrected.aggregate.total", "", "", ecc_corrected},
-    {"ecc.errors.uncorrected.aggregate.total", "", "", ecc_uncorrected},
+    {"ecc.errors.corrected.aggregate.total", "", "", ecc_corrected_life},
+    {"ecc.errors.uncorrected.aggregate.total", "", "", ecc_uncorrected_life},
     {"remapped_rows.correctable", "", "", rows_correctable},
     {"remapped_rows.uncorrectable", "", "", rows_uncorrectable},
     {"remapped_rows.pending", "", "", rows_pending},
