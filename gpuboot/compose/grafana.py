@@ -1,0 +1,50 @@
+"""What Grafana finds at its start: where Prometheus is, and our dashboards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Object = dict[str, Any]
+
+FOLDER = "/etc/grafana/provisioning"
+
+
+def provisioning() -> dict[str, Object]:
+    """Grafana's provisioning files, by path below its provisioning folder."""
+    return {
+        "datasources/gpuboot.yaml": {
+            "apiVersion": 1,
+            "datasources": [
+                {
+                    "name": "Prometheus",
+                    "uid": "prometheus",
+                    "type": "prometheus",
+                    "access": "proxy",
+                    "url": "http://prometheus:9090",
+                    "isDefault": True,
+                },
+                {
+                    "name": "Alertmanager",
+                    "uid": "alertmanager",
+                    "type": "alertmanager",
+                    "access": "proxy",
+                    "url": "http://alertmanager:9093",
+                    "jsonData": {"implementation": "prometheus"},
+                },
+            ],
+        },
+        "dashboards/gpuboot.yaml": {
+            "apiVersion": 1,
+            "providers": [
+                {
+                    "name": "gpuboot",
+                    "folder": "GPU",
+                    "type": "file",
+                    "disableDeletion": True,
+                    "allowUiUpdates": False,
+                    "updateIntervalSeconds": 30,
+                    "options": {"path": f"{FOLDER}/dashboards/json"},
+                }
+            ],
+        },
+    }

@@ -1,0 +1,169 @@
+"""The services of the compose project: what each may do, reads, keeps and listens on."""
+
+from __future__ import annotations
+
+from gpuboot.compose import grafana, prometheus
+from gpuboot.compose.files import Object, bind
+from gpuboot.compose.images import image
+from gpuboot.nodes import Node
+from gpuboot.settings import Settings
+from gpuboot.versions import Lock
+
+NOBODY = 65534  # as Prometheus' images run
+GRAFANA = 472  # as Grafana's image runs
+COLLECTORS = "/etc/gpuboot/collectors.csv"
+SECRETS = "/run/gpuboot-secrets"  # where Alertmanager sees its own
+PASSWORD = "/run/secrets/admin-password"
+
+
+def _service(key: str, settings: Settings, lock: Lock, **more: object) -> Object:
+    return {
+        "image": image(key, settings, lock),
+        "restart": "unless-stopped",
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "logging": {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}},
+        **more,
+    }
+
+
+def _health(*command: str) -> Object:
+    return {"test": ["CMD", *command], "interval": "30s", "timeout": "10s", "retries": 3}
+
+
+def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
+    """The GPU metrics.
+
+    In the host's network: a port that Docker publishes passes by the host's firewall, and a host
+    engine listens on the loopback device. SYS_ADMIN is what profiling fields take. No check of its
+    health: the image has no program that could ask, and Prometheus' `up` does.
+    """
+    exporter, port = settings.exporter, settings.standalone.exporter_port
+    command = ["-f", COLLECTORS, "-c", str(exporter.interval_ms), "-a", listen(node, port)]
+    if exporter.remote_engine:
+        command += ["-r", exporter.remote_engine]
+    if exporter.devices:
+        command += ["-d", exporter.devices]
+    return _service(
+        "dcgm_exporter",
+        settings,
+        lock,
+        network_mode="host",
+        runtime="nvidia",
+        cap_add=["SYS_ADMIN"],
+        environment={
+            "NVIDIA_VISIBLE_DEVICES": "all",
+            "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        },
+        command=[*command, *exporter.arguments],
+        volumes=[bind(f"{settings.standalone.folder}/exporter", "/etc/gpuboot")],
+    )
+
+
+def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
+    """The host's metrics, seen from the host's own name spaces."""
+    address = listen(node, settings.standalone.node_exporter_port)
+    return _service(
+        "node_exporter",
+        settings,
+        lock,
+        network_mode="host",
+        pid="host",
+        read_only=True,
+        user=f"{NOBODY}:{NOBODY}",
+        command=[
+            f"--web.listen-address={address}",
+            "--path.rootfs=/host",
+            "--collector.filesystem.mount-points-exclude="
+            "^/(dev|proc|run|sys|var/lib/(docker|containerd))($|/)",
+        ],
+        volumes=[bind("/", "/host", propagation="rslave")],
+    )
+
+
+def prometheus_server(settings: Settings, lock: Lock) -> Object:
+    """Prometheus: its configuration is read again on SIGHUP, targets when their files change."""
+    monitoring, own = settings.monitoring, settings.standalone
+    command = [
+        f"--config.file={prometheus.FOLDER}/prometheus.yml",
+        "--storage.tsdb.path=/prometheus",
+        f"--storage.tsdb.retention.time={monitoring.retention}",
+    ]
+    if monitoring.retention_size:
+        command.append(f"--storage.tsdb.retention.size={monitoring.retention_size}")
+    return _service(
+        "prometheus",
+        settings,
+        lock,
+        user=f"{NOBODY}:{NOBODY}",
+        read_only=True,
+        command=command,
+        ports=[publish(own.bind, own.prometheus_port, 9090)],
+        volumes=[
+            bind(f"{own.folder}/prometheus", prometheus.FOLDER),
+            bind(f"{own.folder}/data/prometheus", "/prometheus", read_only=False),
+        ],
+        healthcheck=_health("promtool", "check", "healthy", "--url=http://127.0.0.1:9090"),
+    )
+
+
+def alertmanager(settings: Settings, lock: Lock) -> Object:
+    """Alertmanager, alone: there is no cluster of them."""
+    own = settings.standalone
+    return _service(
+        "alertmanager",
+        settings,
+        lock,
+        user=f"{NOBODY}:{NOBODY}",
+        read_only=True,
+        command=[
+            "--config.file=/etc/alertmanager/alertmanager.yml",
+            "--storage.path=/alertmanager",
+            "--cluster.listen-address=",
+        ],
+        ports=[publish(own.bind, own.alertmanager_port, 9093)],
+        volumes=[
+            bind(f"{own.folder}/alertmanager", "/etc/alertmanager"),
+            bind(f"{own.folder}/secrets/alertmanager", SECRETS),
+            bind(f"{own.folder}/data/alertmanager", "/alertmanager", read_only=False),
+        ],
+        healthcheck=_health("amtool", "config", "show", "--alertmanager.url=http://127.0.0.1:9093"),
+    )
+
+
+def grafana_server(settings: Settings, lock: Lock) -> Object:
+    """Grafana. Its password comes from a file, and it asks nobody outside for news."""
+    own = settings.standalone
+    return _service(
+        "grafana",
+        settings,
+        lock,
+        user=f"{GRAFANA}:{GRAFANA}",
+        read_only=True,
+        tmpfs=["/tmp"],
+        environment={
+            "GF_SECURITY_ADMIN_USER": "admin",
+            "GF_SECURITY_ADMIN_PASSWORD__FILE": PASSWORD,
+            "GF_ANALYTICS_REPORTING_ENABLED": "false",
+            "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
+            "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+            "GF_USERS_ALLOW_SIGN_UP": "false",
+        },
+        ports=[publish(own.bind, own.grafana_port, 3000)],
+        volumes=[
+            bind(f"{own.folder}/grafana", grafana.FOLDER),
+            bind(f"{own.folder}/secrets/grafana", "/run/secrets"),
+            bind(f"{own.folder}/data/grafana", "/var/lib/grafana", read_only=False),
+        ],
+        healthcheck=_health("wget", "-q", "--spider", "http://127.0.0.1:3000/api/health"),
+    )
+
+
+def listen(node: Node, port: int) -> str:
+    """The node's own address and a port, as programs of Go take it."""
+    return f"[{node.address}]:{port}" if ":" in node.address else f"{node.address}:{port}"
+
+
+def publish(address: str, port: int, inside: int) -> Object:
+    """A port of a container at an address of the host."""
+    return {"host_ip": address, "published": str(port), "target": inside, "protocol": "tcp"}
