@@ -6,8 +6,9 @@ from pyinfra.api.deploy import deploy
 
 from deploys.context import current
 from deploys.helm import deploy_chart
-from deploys.operations import kubectl
+from deploys.operations import kubectl, secrets
 from deploys.operations import objects as own
+from gpuboot import alerting
 from gpuboot import monitoring as wanted
 from gpuboot.charts import GRAFANA_SECRET, fullname, monitoring_values, monitoring_workloads
 
@@ -23,13 +24,24 @@ def monitoring() -> None:
         return
     kubectl.namespace(name="Make its namespace", namespace=settings.namespace, labels=_PRIVILEGED)
     if settings.grafana:
-        password = context.settings.grafana_password
-        kubectl.admin_secret(
+        secrets.admin(
             name="Keep Grafana's password in a Secret",
             namespace=settings.namespace,
             secret=GRAFANA_SECRET,
-            password=password.get_secret_value() if password else None,
+            password=context.settings.grafana_password,
         )
+    secrets.there(
+        name="Look for the Secrets that receivers use",
+        namespace=settings.namespace,
+        needed=alerting.existing(context.settings),
+    )
+    # Alertmanager reads these files whenever it sends: a new content takes effect by itself.
+    secrets.exactly(
+        name="Keep the receivers' secrets in a Secret",
+        namespace=settings.namespace,
+        secret=alerting.SECRET,
+        contents=alerting.secrets(context.settings),
+    )
     deploy_chart(
         "kube-prometheus-stack",
         settings.release,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gevent.lock import RLock
 from gevent.pool import Pool
+from pyinfra import logger
 from pyinfra.api.deploy import deploy
 from pyinfra.api.exceptions import DeployError
 from pyinfra.api.facts import get_fact
@@ -12,6 +13,7 @@ from pyinfra.context import ctx_host, state
 from deploys import context
 from deploys.facts.reach import Silent
 from gpuboot import reach
+from gpuboot.checks import operator_files
 from gpuboot.checks.preflight import judge
 from gpuboot.problems import Problem, render
 from gpuboot.standalone.preflight import checks as docker_checks
@@ -45,10 +47,13 @@ def preflight(standalone: bool = False) -> None:
             checks = docker_checks(run.settings) if standalone else None
             problems = [
                 *run.unread,
+                *operator_files.problems(run.settings),
                 *judge(run.nodes, run.states, run.settings, run.lock, checks),
                 *_unreachable(run),
             ]
             run.verdict = render(problems) if problems else ""
+            for line in operator_files.warnings(run.settings):
+                logger.warning(line)
         if run.verdict:
             raise DeployError(run.verdict)
 

@@ -1,26 +1,37 @@
-"""Secrets that gpuboot made, without reading them out."""
+"""Secrets in the cluster, without reading them out."""
 
 from __future__ import annotations
 
 import shlex
 
+from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
-from deploys.facts.text import OneLine
+_ADMIN = "/etc/kubernetes/admin.conf"
+_KEYS = '{{range $key, $value := .data}}{{$key}} {{$value}}{{"\\n"}}{{end}}'
 
 
-class AdminSecret(OneLine):
-    """SHA-256 of `admin-password` in a Secret; "" when there is no such Secret or cluster."""
+class SecretDigests(FactBase[dict[str, str]]):
+    """Key -> SHA-256 of each value of a Secret; {} when there is no such Secret, or no cluster.
+
+    The values stay on the host, and in the shell: no process has one as an argument.
+    """
+
+    default = dict
 
     @override
     def command(self, namespace: str, secret: str) -> str:
         get = (
-            "kubectl --kubeconfig /etc/kubernetes/admin.conf"
-            f" -n {shlex.quote(namespace)} get secret {shlex.quote(secret)} --ignore-not-found"
-            " -o 'jsonpath={.data.admin-password}'"
+            f"kubectl --kubeconfig {_ADMIN} -n {shlex.quote(namespace)} get secret"
+            f" {shlex.quote(secret)} --ignore-not-found -o {shlex.quote(f'go-template={_KEYS}')}"
         )
         return (
-            "if [ -r /etc/kubernetes/admin.conf ] && command -v kubectl >/dev/null;"
-            f' then value=$({get}); if [ -n "$value" ];'
-            ' then printf %s "$value" | base64 -d | sha256sum | cut -c 1-64; fi; fi'
+            f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then values=$({get}) || exit 1;"
+            ' printf %s "$values" | while read -r key value || [ -n "$key" ]; do'
+            ' printf "%s %s\\n" "$key"'
+            ' "$(printf %s "$value" | base64 -d | sha256sum | cut -c 1-64)"; done; fi'
         )
+
+    @override
+    def process(self, output: list[str]) -> dict[str, str]:
+        return dict(line.split() for line in output if line.strip())

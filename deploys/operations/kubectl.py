@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import shlex
 from collections.abc import Callable, Generator, Mapping, Sequence
 
 from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
@@ -11,7 +9,6 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
-from deploys.facts.kubectl import AdminSecret
 from deploys.lib.leader import ADMIN, KUBECTL
 from deploys.lib.waiting import describe, executing, fail, watch
 from gpuboot import progress
@@ -94,30 +91,6 @@ def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Comman
             KUBECTL, "label --overwrite namespace", QuoteString(namespace),
             *[QuoteString(f"{key}={value}") for key, value in missing.items()],
         )  # fmt: skip
-
-
-@operation()
-def admin_secret(namespace: str, secret: str, password: str | None = None) -> Commands:
-    """Ensure a Secret with `admin-user` and `admin-password`.
-
-    A password is made on the leader when none is given, and one that is there stays.
-
-    + password: what it must be (it travels by standard input and is shown nowhere); None: any
-    """
-    found = host.get_fact(AdminSecret, namespace=namespace, secret=secret)
-    if found and (not password or found == hashlib.sha256(password.encode()).hexdigest()):
-        host.noop(f"secret {secret} is there")
-        return
-    make = (
-        f"{KUBECTL} -n {shlex.quote(namespace)} create secret generic {shlex.quote(secret)}"
-        " --from-literal=admin-user=admin --from-file=admin-password=/dev/stdin"
-        f" --dry-run=client -o yaml | {_APPLY}"
-    )
-    if password:
-        # pyinfra ends what it writes with a newline, which is no part of the password
-        yield StringCommand("tr -d '\\n' |", make, _stdin=password)
-    else:
-        yield StringCommand("head -c 18 /dev/urandom | base64 | tr -d '\\n' |", make)
 
 
 @operation()

@@ -1,0 +1,121 @@
+"""Secrets in the cluster: what is there is compared by digest, and travels by standard input."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shlex
+from collections.abc import Generator, Mapping, Sequence
+
+from pydantic import SecretStr
+from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.kubectl import SecretDigests
+from deploys.lib.leader import KUBECTL
+from deploys.lib.waiting import executing, fail
+
+Commands = Generator[str | PyinfraCommand, None, None]
+Value = SecretStr | str  # a SecretStr hides itself wherever arguments are printed
+
+APPLY = f"{KUBECTL} apply --server-side --force-conflicts --field-manager gpuboot -f -"
+
+
+@operation()
+def exactly(namespace: str, secret: str, contents: Mapping[str, Value]) -> Commands:
+    """Ensure that a Secret holds exactly these keys and values; {}: that it is not there.
+
+    A pod that has it mounted sees the new values within the kubelet's sync period (a minute or so):
+    a program that reads its files when it needs them is not restarted.
+
+    + contents: key -> value; shown nowhere, and not written to the host's disk
+    """
+    found = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
+    if found == digests(contents):
+        host.noop(f"secret {secret} is {'as it should be' if found else 'not there'}")
+        return
+    if not contents:
+        yield StringCommand(
+            KUBECTL, "-n", QuoteString(namespace), "delete secret --ignore-not-found",
+            QuoteString(secret),
+        )  # fmt: skip
+        return
+    gone = sorted(found.keys() - contents.keys())
+    if gone:
+        # applying takes away only the keys that we put there
+        patch = json.dumps({"data": dict.fromkeys(gone)})
+        yield StringCommand(
+            KUBECTL, "-n", QuoteString(namespace), "patch secret", QuoteString(secret),
+            "--type merge --patch", QuoteString(patch),
+        )  # fmt: skip
+    if any(found.get(key) != digest for key, digest in digests(contents).items()):
+        yield StringCommand(APPLY, _stdin=manifest(namespace, secret, contents))
+
+
+@operation()
+def admin(namespace: str, secret: str, password: Value | None = None) -> Commands:
+    """Ensure a Secret with `admin-user` and `admin-password`.
+
+    A password is made on the leader when none is given, and one that is there stays.
+
+    + password: what it must be; None: any
+    """
+    if password is not None:
+        yield from exactly._inner(
+            namespace, secret, {"admin-user": "admin", "admin-password": password}
+        )
+        return
+    if "admin-password" in host.get_fact(SecretDigests, namespace=namespace, secret=secret):
+        host.noop(f"secret {secret} is there")
+        return
+    yield StringCommand(
+        "head -c 18 /dev/urandom | base64 | tr -d '\\n' |",
+        f"{KUBECTL} -n {shlex.quote(namespace)} create secret generic {shlex.quote(secret)}"
+        " --from-literal=admin-user=admin --from-file=admin-password=/dev/stdin"
+        f" --dry-run=client -o yaml | {APPLY}",
+    )
+
+
+@operation()
+def there(namespace: str, needed: Mapping[str, Sequence[str]]) -> Commands:
+    """Make sure of Secrets that others keep; changes nothing.
+
+    A pod that mounts a Secret which is missing waits for it without an end.
+
+    + needed: Secret -> keys that must be in it
+    """
+    missing = []
+    for secret, keys in needed.items():
+        found = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
+        missing += [f"{secret}/{key}" for key in keys if key not in found]
+    if missing and executing(host):
+        yield fail(
+            f"Secrets that settings name are not in namespace {namespace}: {', '.join(missing)}"
+            f"\n    remedy: make them (kubectl -n {namespace} create secret generic NAME"
+            " --from-file=KEY=FILE), then run again"
+        )
+        return
+    host.noop("the site's Secrets are there" if not missing else "to be seen when it runs")
+
+
+def digests(contents: Mapping[str, Value]) -> dict[str, str]:
+    """Key -> SHA-256 of each value, as the fact `SecretDigests` has them."""
+    return {key: hashlib.sha256(_bytes(value)).hexdigest() for key, value in contents.items()}
+
+
+def manifest(namespace: str, secret: str, contents: Mapping[str, Value]) -> str:
+    """The Secret as JSON. It must go nowhere but to kubectl's standard input."""
+    data = {key: base64.b64encode(_bytes(value)).decode() for key, value in contents.items()}
+    meta = {
+        "name": secret,
+        "namespace": namespace,
+        "labels": {"app.kubernetes.io/managed-by": "gpuboot"},
+    }
+    item = {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "type": "Opaque", "data": data}
+    return json.dumps(item, sort_keys=True)
+
+
+def _bytes(value: Value) -> bytes:
+    return (value.get_secret_value() if isinstance(value, SecretStr) else value).encode()
