@@ -17,6 +17,7 @@ from deploys.monitoring import monitoring
 from deploys.preflight import preflight
 from deploys.run_report import watch
 from deploys.runtime import runtime
+from deploys.storage import storage
 from deploys.verify import verify
 
 watch(state, begin()[0])
@@ -27,6 +28,7 @@ drivers()
 runtime()
 kubernetes()
 helm()
+storage()
 monitoring()
 gpu_operator()
 dcgm_exporter()

@@ -98,6 +98,7 @@ class ClusterState:
     + namespaces: their labels, by name
     + trouble: pods that do not start by waiting alone
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
+    + classes: StorageClasses by name, and whether each is a default one
     """
 
     error: str = ""
@@ -109,6 +110,7 @@ class ClusterState:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     trouble: tuple[Trouble, ...] = ()
     policy: str = ""
+    classes: Mapping[str, bool] = field(default_factory=dict)
 
 
 def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
@@ -140,6 +142,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         namespaces={name: _json(text, {}) for name, text in values.get("namespace", [])},
         trouble=tuple(filter(None, map(_trouble, values.get("trouble", [])))),
         policy=_first(values, "policy"),
+        classes={name: default == "true" for name, default in values.get("class", [])},
     )
 
 

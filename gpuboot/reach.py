@@ -36,7 +36,7 @@ def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
         if name not in unused and not (docker and name == "kubernetes"):
             mirror = mirrors.apt.get(name)  # type: ignore[call-overload]
             yield f"apt repository {name}", mirror.url if mirror else url
-    for registry in _docker_registries(settings, node) if docker else REGISTRIES:
+    for registry in (_docker_registries if docker else _cluster_registries)(settings, node):
         mirrored = mirrors.images.get(registry) or mirrors.images.get("*")
         # Docker Hub's registry has another address than its name
         own = "registry-1.docker.io" if registry == "docker.io" else registry
@@ -46,6 +46,13 @@ def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
         for name, url in charts.PUBLISHERS.items():
             chart = mirrors.charts.get(name)  # type: ignore[call-overload]
             yield f"charts of {name}", chart or url
+
+
+def _cluster_registries(settings: Settings, node: Node) -> list[str]:
+    monitoring = settings.monitoring
+    local_path = monitoring.storage.provisioner == "local-path"
+    hub = monitoring.enabled and (monitoring.grafana or local_path)
+    return [*REGISTRIES, *(["docker.io"] if hub else [])]
 
 
 def _docker_registries(settings: Settings, node: Node) -> list[str]:

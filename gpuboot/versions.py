@@ -67,6 +67,8 @@ class Images(Model):
     """Tags of images, or `tag@sha256:…`."""
 
     dcgm_exporter: str
+    local_path_provisioner: str
+    busybox: str
     prometheus: str
     alertmanager: str
     node_exporter: str

@@ -27,6 +27,8 @@ ask nodes get nodes -o "jsonpath={range .items[*]}node$tab{.metadata.name}$tab\
 {.status.allocatable}$tab{.metadata.labels}$tab{.spec.taints}$end"
 ask namespaces get namespaces \
   -o "jsonpath={range .items[*]}namespace$tab{.metadata.name}$tab{.metadata.labels}$end"
+ask classes get storageclasses -o "jsonpath={range .items[*]}class$tab{.metadata.name}$tab\
+{.metadata.annotations.storageclass\\.kubernetes\\.io/is-default-class}$end"
 ask workloads get daemonsets,deployments,statefulsets -A -o "jsonpath={range .items[*]}workload$tab\
 {.kind}$tab{.metadata.namespace}$tab{.metadata.name}$tab{.status}$tab{.spec.replicas}$tab\
 {.metadata.generation}$tab{.metadata.annotations.gpuboot\\.io/sha256}$end"
@@ -44,7 +46,7 @@ fi
 put server "$(sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p' "$work/version")"
 put config "$(head -n 1 "$work/kubeadm" | cut -f 1)"
 put record "$(sed '1s/^[^\t]*\t//' "$work/kubeadm" | base64 -w 0)"
-cat "$work/nodes" "$work/namespaces" "$work/workloads"
+cat "$work/nodes" "$work/namespaces" "$work/classes" "$work/workloads"
 awk -F '\t' '$5 ~ /=[A-Z]/ || $6 != ""' "$work/pods"
 put policy "$(cat "$work/policy")"
 put end ok

@@ -18,6 +18,7 @@ PHASES = [
     "Runtime",
     "Kubernetes",
     "Helm",
+    "Storage",
     "Monitoring",
     "GPU Operator",
     "DCGM exporter",
@@ -82,7 +83,7 @@ def test_a_node_without_gpus_gets_no_driver_and_no_toolkit(steps: list[dict[str,
 
 
 def test_cluster_work_is_done_by_the_leader_alone(steps: list[dict[str, Any]]) -> None:
-    cluster = {"Helm", "Monitoring", "GPU Operator", "DCGM exporter", "Verify"}
+    cluster = {"Helm", "Storage", "Monitoring", "GPU Operator", "DCGM exporter", "Verify"}
     assert {host for step in steps if phase(step) in cluster for host in hosts(step)} == {"cp1"}
 
 

@@ -1,0 +1,46 @@
+"""StorageClasses. All of it runs on the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.kubeadm import Cluster
+from deploys.lib.leader import ADMIN, KUBECTL
+from deploys.lib.waiting import executing, fail
+from gpuboot import storage
+
+Commands = Generator[str | PyinfraCommand, None, None]
+
+
+@operation()
+def default_class() -> Commands:
+    """Ensure that local-path is the default StorageClass exactly where there is no other."""
+    change = storage.default_change(host.get_fact(Cluster, kubeconfig=ADMIN).classes)
+    if change is None:
+        host.noop("the default StorageClass is right")
+        return
+    yield StringCommand(
+        KUBECTL, "annotate --overwrite storageclass", storage.CLASS, QuoteString(change)
+    )
+
+
+@operation()
+def class_there(wanted: str | None = None) -> Commands:
+    """Make sure that volumes can be made; changes nothing.
+
+    + wanted: the StorageClass that claims will name; None: the cluster's default one
+    """
+    if not executing(host):
+        host.noop("there is nothing to look at before the run")
+        return
+    state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    wrong = f"the API server does not answer: {state.error}" if state.error else ""
+    wrong = wrong or storage.no_class(state.classes, wanted)
+    if wrong:
+        yield fail(wrong)
+        return
+    host.noop(f"volumes can be made ({wanted or 'by the default StorageClass'})")
