@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pyinfra.api.deploy import deploy
 
-from deploys.context import current
+from deploys.context import Context, current
 from deploys.helm import deploy_chart
-from deploys.operations import kubectl, secrets
+from deploys.operations import kubectl, secrets, storage
 from deploys.operations import objects as own
 from gpuboot import alerting
 from gpuboot import monitoring as wanted
-from gpuboot.charts import GRAFANA_SECRET, fullname, monitoring_values, monitoring_workloads
+from gpuboot.charts import GRAFANA_SECRET, fullname, monitoring_values, monitoring_workloads, remote
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # node-exporter: host network
 
@@ -23,25 +23,9 @@ def monitoring() -> None:
     if not (context.node.leader and settings.enabled):
         return
     kubectl.namespace(name="Make its namespace", namespace=settings.namespace, labels=_PRIVILEGED)
-    if settings.grafana:
-        secrets.admin(
-            name="Keep Grafana's password in a Secret",
-            namespace=settings.namespace,
-            secret=GRAFANA_SECRET,
-            password=context.settings.grafana_password,
-        )
-    secrets.there(
-        name="Look for the Secrets that receivers use",
-        namespace=settings.namespace,
-        needed=alerting.existing(context.settings),
-    )
-    # Alertmanager reads these files whenever it sends: a new content takes effect by itself.
-    secrets.exactly(
-        name="Keep the receivers' secrets in a Secret",
-        namespace=settings.namespace,
-        secret=alerting.SECRET,
-        contents=alerting.secrets(context.settings),
-    )
+    _secrets(context)
+    if settings.storage.persistent:
+        storage.class_there(name="Look for a StorageClass", wanted=settings.storage.class_name)
     deploy_chart(
         "kube-prometheus-stack",
         settings.release,
@@ -60,4 +44,35 @@ def monitoring() -> None:
         namespace=settings.namespace,
         required=monitoring_workloads(context.settings),
         timeout_s=settings.timeout_s,
+    )
+
+
+def _secrets(context: Context) -> None:
+    """What the chart's values name and never hold."""
+    settings, namespace = context.settings, context.settings.monitoring.namespace
+    if settings.monitoring.grafana:
+        secrets.admin(
+            name="Keep Grafana's password in a Secret",
+            namespace=namespace,
+            secret=GRAFANA_SECRET,
+            password=settings.grafana_password,
+        )
+    needed = remote.existing(settings)
+    for name, keys in alerting.existing(settings).items():
+        needed[name] = [*needed.get(name, []), *keys]
+    secrets.there(
+        name="Look for the Secrets that settings name", namespace=namespace, needed=needed
+    )
+    # Alertmanager reads these files whenever it sends: a new content takes effect by itself.
+    secrets.exactly(
+        name="Keep the receivers' secrets in a Secret",
+        namespace=namespace,
+        secret=alerting.SECRET,
+        contents=alerting.secrets(settings),
+    )
+    secrets.exactly(
+        name="Keep the remote stores' secrets in a Secret",
+        namespace=namespace,
+        secret=remote.SECRET,
+        contents=remote.contents(settings),
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gpuboot import rules
+from pydantic import SecretStr
+
+from gpuboot import rules, secretfiles
 from gpuboot.secretfiles import SecretFile
-from gpuboot.settings import Settings
+from gpuboot.settings import Settings, SettingsError
 from gpuboot.settings.monitoring import RemoteWrite, Secret
 from gpuboot.values import Values
 
@@ -40,6 +42,29 @@ def files(settings: Settings) -> dict[str, SecretFile]:
         )
         if secret is not None and secret.file is not None
     }
+
+
+def contents(settings: Settings) -> dict[str, SecretStr]:
+    """What our Secret holds; {} where nothing needs it.
+
+    Raises `SettingsError` for files that cannot be used.
+    """
+    texts, problems = secretfiles.read(files(settings))
+    if problems:
+        raise SettingsError(problems)
+    names = {key: SecretStr(name) for key, name in user_names(settings).items()}
+    return {**names, **texts}
+
+
+def existing(settings: Settings) -> dict[str, list[str]]:
+    """Secrets of the site that remote stores are reached with -> keys that must be in them."""
+    found: dict[str, list[str]] = {}
+    for item in settings.monitoring.remote_write:
+        for secret in (item.password, item.bearer_token):
+            if secret is not None and secret.secret is not None:
+                name, _, key = secret.secret.partition("/")
+                found.setdefault(name, []).append(key)
+    return found
 
 
 def _one(item: RemoteWrite, settings: Settings) -> Values:

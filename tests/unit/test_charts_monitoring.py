@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuboot.charts import monitoring_values
-from gpuboot.charts.remote import files, recorded, user_names
+from gpuboot.charts.remote import contents, existing, files, recorded, user_names
 from gpuboot.charts.volumes import retention_size
 from gpuboot.settings import SettingsError, load
 from gpuboot.values import Values
@@ -154,6 +155,21 @@ def test_remote_write_names_secrets_and_holds_none() -> None:
     [(key, source)] = files(settings).items()
     assert (key, source.path) == ("mimir-password", "/secrets/mimir")
     assert source.setting == "monitoring.remote_write.0.password.file"
+    assert existing(settings) == {"thanos-token": ["token"]}
+
+
+def test_the_secrets_contents_come_from_files(tmp_path: Path) -> None:
+    (tmp_path / "mimir").write_text("hunter2\n")
+    remote = [{**REMOTE[0], "password": {"file": str(tmp_path / "mimir")}}]
+    found = contents(load({"monitoring": {"remote_write": remote}}))
+    assert {key: value.get_secret_value() for key, value in found.items()} == {
+        "mimir-username": "gpu",
+        "mimir-password": "hunter2",
+    }
+    assert "hunter2" not in str(spec(remote_write=remote))
+    assert contents(load({})) == {}
+    with pytest.raises(SettingsError, match=r"monitoring\.remote_write\.0\.password"):
+        contents(load({"monitoring": {"remote_write": REMOTE}}))
 
 
 @pytest.mark.parametrize(
