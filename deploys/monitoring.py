@@ -11,8 +11,10 @@ from deploys.operations import objects as own
 from gpuboot import alerting
 from gpuboot import monitoring as wanted
 from gpuboot.charts import GRAFANA_SECRET, fullname, monitoring_values, monitoring_workloads, remote
+from gpuboot.netpolicies import exporter_namespace
 
-_PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # node-exporter: host network
+# node-exporter: the host's network; the GPU exporter: the host's devices
+_PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}
 
 
 @deploy("Monitoring")
@@ -32,8 +34,14 @@ def monitoring() -> None:
         settings.namespace,
         monitoring_values(context.settings),
     )
+    if settings.network_policies:
+        kubectl.namespace(
+            name="Make the exporter's namespace, for its NetworkPolicy",
+            namespace=exporter_namespace(context.settings),
+            labels=_PRIVILEGED,
+        )
     own.exactly(
-        name="Apply rules and dashboards",
+        name="Apply rules, dashboards and policies",
         objects=wanted.objects(context.settings, context.nodes),
         namespaces=wanted.namespaces(context.settings),
         after=f"{settings.namespace}/{fullname(settings.release)}-operator",

@@ -12,7 +12,7 @@ from pyinfra.context import ctx_host, state
 
 from deploys import context
 from deploys.facts.reach import Silent
-from gpuboot import reach
+from gpuboot import netpolicies, reach
 from gpuboot.checks import operator_files
 from gpuboot.checks.preflight import judge
 from gpuboot.problems import Problem, render
@@ -52,7 +52,8 @@ def preflight(standalone: bool = False) -> None:
                 *_unreachable(run),
             ]
             run.verdict = render(problems) if problems else ""
-            for line in operator_files.warnings(run.settings):
+            settings = run.settings
+            for line in (*operator_files.warnings(settings), *netpolicies.warnings(settings)):
                 logger.warning(line)
         if run.verdict:
             raise DeployError(run.verdict)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuboot import dashboards, rules
+from gpuboot import dashboards, netpolicies, rules
+from gpuboot.charts.annotated import EXPORTER_NAMESPACE
 from gpuboot.manifests import Object
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
@@ -15,7 +16,7 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
 
     + nodes: the inventory's nodes
     """
-    wanted = list(dashboards.config_maps(settings))
+    wanted = [*dashboards.config_maps(settings), *netpolicies.policies(settings, nodes)]
     if settings.alerts.enabled:
         wanted.append(rules.prometheus_rule(settings, nodes))
     return wanted
@@ -23,4 +24,5 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
 
 def namespaces(settings: Settings) -> list[str]:
     """Where such objects can be, so that what is no longer wanted is found and removed."""
-    return [settings.monitoring.namespace]
+    places = [settings.monitoring.namespace, settings.gpu_operator.namespace, EXPORTER_NAMESPACE]
+    return list(dict.fromkeys(places))
