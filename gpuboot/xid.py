@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 XidClass = Literal["reboot", "reset", "nvlink", "inspect", "application", "information", "context"]
 CLASSES: tuple[XidClass, ...] = get_args(XidClass)
-# The GPU cannot go on without help. Nothing here is ever decided from one XID alone but 79.
+# The GPU cannot go on without help.
 FATAL: tuple[XidClass, ...] = ("reboot", "reset", "nvlink")
 # class -> what to do about it
 REMEDIES: Mapping[XidClass, str] = {

@@ -1,20 +1,36 @@
-"""Recording rules and alerts, made from one table; deploys put them into the cluster."""
+"""Recording rules and alerts, made from tables; deploys put them into the cluster."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gpuboot.nodes import Node
+from gpuboot.rules.alert import Alert, number
+from gpuboot.rules.catalogue import all_alerts, chosen, validate
 from gpuboot.rules.recording import Record, recordings
 from gpuboot.settings import Settings
+from gpuboot.telemetry.expressions import metric_names
 
-__all__ = ["Record", "groups", "prometheus_rule", "recordings"]
+__all__ = [
+    "Alert",
+    "Record",
+    "all_alerts",
+    "chosen",
+    "expression",
+    "groups",
+    "prometheus_rule",
+    "recordings",
+    "validate",
+]
 
 Object = dict[str, Any]
 
-# A sum over time of the allocation's records counts minutes (facts for GPU hours).
+# Sums over time of the allocation's records count minutes.
 _INTERVALS = {"static": "1m", "gpus": "30s", "allocation": "1m"}
+_ALERT_INTERVAL = "30s"
+# Series that only a Kubernetes cluster has.
+_CLUSTER = ("kube_", "kubelet_", "apiserver_", "etcd_", "gpu_operator_")
 
 
 def prometheus_rule(settings: Settings, nodes: Sequence[Node]) -> Object:
@@ -34,17 +50,32 @@ def prometheus_rule(settings: Settings, nodes: Sequence[Node]) -> Object:
     }
 
 
-def groups(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
-    """The rule groups, as they stand in a rule file of Prometheus."""
-    return [
-        {
-            "name": f"gpuboot-{name}",
-            "interval": _INTERVALS[name],
-            "rules": [_record(record) for record in records],
-        }
-        for name, records in recordings(settings, nodes).items()
-        if records
-    ]
+def groups(settings: Settings, nodes: Sequence[Node], *, kubernetes: bool = True) -> list[Object]:
+    """The rule groups, as they stand in a rule file of Prometheus below `groups`.
+
+    + nodes: as for `prometheus_rule`
+    + kubernetes: False leaves out what reads series that only a cluster has
+    """
+    made: list[Object] = []
+    for name, records in recordings(settings, nodes).items():
+        rules = [_record(record) for record in records if kubernetes or _anywhere(record.expr)]
+        made += _group(name, _INTERVALS[name], rules)
+    for name, alerts in chosen(settings).items():
+        rules = [_alert(alert, settings) for alert in alerts if kubernetes or _anywhere(alert.expr)]
+        made += _group(name, _ALERT_INTERVAL, rules)
+    return made
+
+
+def expression(alert: Alert) -> str:
+    """The alert's PromQL with its threshold in place."""
+    if alert.threshold is None:
+        return alert.expr
+    return alert.expr.replace("{threshold}", number(alert.threshold))
+
+
+def _group(name: str, interval: str, rules: list[Object]) -> Iterable[Object]:
+    if rules:
+        yield {"name": f"gpuboot-{name}", "interval": interval, "rules": rules}
 
 
 def _record(record: Record) -> Object:
@@ -52,3 +83,34 @@ def _record(record: Record) -> Object:
     if record.labels:
         rule["labels"] = dict(record.labels)
     return rule
+
+
+def _alert(alert: Alert, settings: Settings) -> Object:
+    rule: Object = {"alert": alert.name, "expr": expression(alert)}
+    if alert.hold_for != "0s":
+        rule["for"] = alert.hold_for
+    if alert.keep_for:
+        rule["keep_firing_for"] = alert.keep_for
+    rule["labels"] = {
+        **settings.alerts.labels,
+        "severity": alert.severity,
+        "component": alert.component,
+        "gpu_action": alert.action,
+    }
+    rule["annotations"] = {
+        "summary": alert.summary,
+        "description": alert.description,
+        "runbook_url": f"{settings.alerts.runbooks.rstrip('/')}/{alert.name}.md",
+    }
+    return rule
+
+
+def _anywhere(expr: str) -> bool:
+    """Whether an expression reads nothing that only a Kubernetes cluster has."""
+    return not any(_of_cluster(name) for name in metric_names(expr))
+
+
+def _of_cluster(name: str) -> bool:
+    # what is recorded from kube-state-metrics is the cluster's as well
+    recorded = ":gpu_requested:", ":gpu_capacity:", ":gpu_allocatable:", ":gpu_allocation:"
+    return name.startswith(_CLUSTER) or any(part in name for part in recorded)

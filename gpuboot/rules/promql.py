@@ -64,3 +64,11 @@ def engine(function: str, window: str, matchers: str = "") -> str:
         f"or max by ({HOLDER}) ({now_and(function, UTIL, matchers, window)} / 100\n"
         f"  unless on (node, UUID) max_over_time({ENGINE}[1h]))"
     )
+
+
+def level(metric: str, labels: str = GPU) -> str:
+    """The value of each GPU, whatever pod holds it and however often it is exported.
+
+    An alert on the raw series would end and start anew with every pod that comes or goes.
+    """
+    return f"max by ({labels}) ({metric})"

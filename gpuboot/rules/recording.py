@@ -19,6 +19,7 @@ from gpuboot.rules.promql import (
     RESOURCES,
     UTIL,
     engine,
+    level,
     now_and,
     quoted,
     seconds,
@@ -91,6 +92,16 @@ def gpus(settings: Settings) -> list[Record]:
             "node:gpu_visible:count",
             "count by (node) (count by (node, UUID) (DCGM_FI_DEV_GPU_TEMP))",
             "GPUs (distinct UUIDs) that the exporter shows.",
+        ),
+        Record(
+            "gpu:xid_errors:total",
+            level("DCGM_EXP_XID_ERRORS_TOTAL", f"{GPU}, xid"),
+            "XIDs since the exporter started, by code; goes on when the GPU's pod changes.",
+        ),
+        Record(
+            "gpu:ecc_sbe:total",
+            level("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"),
+            "Corrected memory errors since the GPU's last reset.",
         ),
         Record(
             "gpu:engine_active:avg5m",

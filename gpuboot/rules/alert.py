@@ -1,0 +1,95 @@
+"""What an alert is: the rule Prometheus evaluates, and the page a person reads when it fires."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuboot.settings.monitoring import Severity
+
+Component = Literal["gpu", "exporter", "cluster"]
+# What brings the GPU back, for people and for automatic repair. `capacity`: more GPUs, or less
+# demand. `none`: nothing is wrong with the GPU.
+Action = Literal["none", "investigate", "reset", "reboot", "replace", "capacity"]
+
+
+@dataclass(frozen=True)
+class Alert:
+    """One alert.
+
+    + name: unique; also the name of its runbook
+    + severity: critical: wakes somebody; warning: this working day; info: to be read some time
+    + component: what it is about, for routes and inhibitions
+    + action: an `Action`, or a Prometheus template that makes one of the alert's labels
+    + expr: PromQL; `{threshold}` stands for the threshold
+    + hold_for: how long it must hold before it fires
+    + keep_for: how long it stays on after it ended ("" : not)
+    + threshold, unit: the number that a site may change, and what it counts
+    + summary, description: one line, and what to know at once; Prometheus templates
+    + meaning, why: the runbook's first two paragraphs
+    + check, remedy: the runbook's steps, Markdown, one list item each
+    + source: where rule and number come from
+    + wanted: False where these settings make no use of it
+    """
+
+    name: str
+    severity: Severity
+    component: Component
+    action: str
+    expr: str
+    summary: str
+    description: str
+    meaning: str
+    why: str
+    check: tuple[str, ...]
+    remedy: tuple[str, ...]
+    source: str
+    hold_for: str = "0s"
+    keep_for: str = ""
+    threshold: float | None = None
+    unit: str = ""
+    wanted: bool = True
+
+
+def number(value: float) -> str:
+    """A threshold as PromQL and people write it: 5 rather than 5.0."""
+    return f"{value:g}"
+
+
+# The way to every GPU alert's labels in a sentence.
+ON_GPU = "GPU {{ $labels.gpu }} of {{ $labels.node }}"
+
+KERNEL_LOG = "Kernel log, on the node: `journalctl -k --since -2h | grep -E 'NVRM|Xid'`"
+SMI = "The GPU's own account, on the node: `nvidia-smi -q -i UUID` (UUID: label of the alert)"
+PODS = (
+    "Who is on the node: `kubectl get pods -A -o wide --field-selector spec.nodeName=NODE`; who "
+    "holds this GPU: "
+    '`max by (namespace, pod) (DCGM_FI_DEV_GPU_TEMP{UUID="UUID", pod!=""})`'
+)
+EXPORTER_LOG = (
+    "The exporter of that node: `kubectl get pods -A -o wide | grep dcgm-exporter`, then "
+    "`kubectl logs -n NAMESPACE POD --previous` and without `--previous`"
+)
+DRAIN = (
+    "Stop new pods and move the others: `kubectl cordon NODE`, then "
+    "`kubectl drain NODE --ignore-daemonsets --delete-emptydir-data`. It waits for "
+    "PodDisruptionBudgets; tell the owners before you force anything."
+)
+RESET = (
+    "Reset, on the node: `nvidia-smi --gpu-reset -i UUID`. It refuses while anything has the GPU "
+    "open (exporter, device plugin, persistence daemon), and on NVSwitch systems unless all GPUs "
+    "are reset together (`nvidia-smi --gpu-reset`): then `systemctl reboot`."
+)
+REBOOT = "Reboot the node: `systemctl reboot`."
+PROVE = (
+    "Prove it before it works again: `gpuboot verify INVENTORY`; only when every GPU of the node "
+    "is green: `kubectl uncordon NODE`."
+)
+REPLACE = (
+    "If it comes back after that, leave the node cordoned and have the GPU replaced; attach the "
+    "output of `nvidia-bug-report.sh` to the request."
+)
+RESET_STEPS = (DRAIN, RESET, PROVE, REPLACE)
+CATALOG = "NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors)"
+DCGM = "DCGM 4.5 (health watches and limits)"
+OWN = "ours"

@@ -1,0 +1,223 @@
+"""Alerts on nodes, and on the basics of a cluster that we made: certificates and etcd.
+
+kube-prometheus-stack brings rules of its own, and what those cover is not repeated: members down,
+no leader, fsync above 0.5 s, database at 95 % of its quota, certificates in their last week. What
+stands here warns earlier, or covers what they cannot see.
+"""
+
+from __future__ import annotations
+
+from gpuboot.rules.alert import OWN, PROVE, Alert
+from gpuboot.rules.promql import RESOURCES
+from gpuboot.settings import Settings
+
+# Taint of a node that is being repaired; alerts of such a node are muted (see alerting).
+QUARANTINE = "gpu-quarantine"
+_HAS_GPUS = f"max by (node) (kube_node_status_capacity{{{RESOURCES}}} > 0)"
+_READY = 'kube_node_status_condition{condition="Ready", status="true"}'
+_DAY = 86400
+
+
+def alerts(settings: Settings) -> list[Alert]:
+    """The alerts on nodes and control plane; on etcd only where it is scraped."""
+    return [*_NODES, *_CERTIFICATES, *_etcd(settings.monitoring.control_plane_targets)]
+
+
+_NODES = [
+    Alert(
+        name="GPUNodeNotReady",
+        severity="critical",
+        component="cluster",
+        action="investigate",
+        expr=f"max by (node) ({_READY}) == 0\n  and on (node) {_HAS_GPUS}",
+        hold_for="5m",
+        summary="GPU node {{ $labels.node }} is not ready",
+        description="Its kubelet does not report, or reports trouble. Pods are evicted after five "
+        "minutes.",
+        meaning="Kubernetes lost a node that has GPUs, or the node says itself that it is unwell.",
+        why="All its GPUs are gone from the cluster at once.",
+        check=("`kubectl describe node NODE`: Conditions, Events", "Does it answer by SSH? Its "
+               "management console?", "On the node: `systemctl status kubelet containerd`, "
+               "`journalctl -u kubelet --since -30m | tail -50`, `df -h /var`"),
+        remedy=("Unreachable: management console, power, network.",
+                "Reachable: `systemctl restart containerd kubelet`; a full disk first.",
+                "Came back after a reboot: `gpuboot verify INVENTORY`."),
+        source="Earlier and harder than upstream's KubeNodeNotReady (15 minutes, warning)",
+    ),
+    Alert(
+        name="GPUNodeCordonedLong",
+        severity="warning",
+        component="cluster",
+        action="investigate",
+        expr=f"max by (node) (kube_node_spec_unschedulable == 1)\n  and on (node) {_HAS_GPUS}",
+        hold_for="24h",
+        summary="GPU node {{ $labels.node }} has been cordoned for a day",
+        description="Somebody took it out of service and did not put it back.",
+        meaning="The node takes no new pods since a day.",
+        why="Forgotten cordons are the most common way to lose GPUs.",
+        check=("Who and why: `kubectl describe node NODE | grep -i -A3 -E 'taint|annotation'`",
+               "Is anything wrong with it? `ALERTS{node=\"NODE\"}`"),
+        remedy=("Repaired: " + PROVE, "Still broken: silence this alert until the replacement is "
+                "in."),
+        source=OWN,
+    ),
+    Alert(
+        name="GPUNodeUnderRepair",
+        severity="info",
+        component="cluster",
+        action="none",
+        expr=f'max by (node) (kube_node_spec_taint{{key="{QUARANTINE}"}}) == 1',
+        summary="{{ $labels.node }} is under repair",
+        description="It has the quarantine taint; its other GPU alerts are muted meanwhile.",
+        meaning=f"The node carries the taint `{QUARANTINE}`: it is out of service on purpose.",
+        why="It is here to mute what the repair sets off, and to show that a repair is under way.",
+        check=("`kubectl describe node NODE | grep -A3 Taints`",),
+        remedy=("None. GPURepairStuck fires when it takes too long.",),
+        source=OWN,
+    ),
+    Alert(
+        name="GPURepairStuck",
+        severity="warning",
+        component="cluster",
+        action="investigate",
+        expr=f'max by (node) (kube_node_spec_taint{{key="{QUARANTINE}"}}) == 1',
+        hold_for="6h",
+        summary="The repair of {{ $labels.node }} does not come to an end",
+        description="It has been in quarantine for six hours.",
+        meaning="A repair takes minutes to an hour; this one has stopped somewhere.",
+        why="The node's alerts are muted while it lasts.",
+        check=("`kubectl describe node NODE`", "What still runs there: `kubectl get pods -A -o "
+               "wide --field-selector spec.nodeName=NODE`"),
+        remedy=("A pod that cannot be evicted: its PodDisruptionBudget; talk to its owner.",
+                "Repaired by hand: " + PROVE + f" Then `kubectl taint node NODE {QUARANTINE}-`."),
+        source=OWN,
+    ),
+]  # fmt: skip
+
+_EXPIRY = "On the control plane: `kubeadm certs check-expiration`"
+_CERTIFICATES = [
+    Alert(
+        name="ClusterCertificateExpiring",
+        severity="warning",
+        component="cluster",
+        action="none",
+        expr="histogram_quantile(0.01, sum by (le)"
+        " (rate(apiserver_client_certificate_expiration_seconds_bucket[5m])))"
+        f" / {_DAY} < {{threshold}}\n"
+        "  and on () sum(rate(apiserver_client_certificate_expiration_seconds_count[5m])) > 0",
+        hold_for="1h",
+        threshold=30,
+        unit="days",
+        summary="A certificate that logs in to the API server ends within a month",
+        description="About {{ $value | printf \"%.0f\" }} days are left. kubeadm's certificates "
+        "last a year and are renewed only when the cluster is upgraded.",
+        meaning="Somebody logs in to the API server with a client certificate that ends soon: a "
+        "part of the control plane, a kubelet, or a person.",
+        why="On the day it ends, controllers, scheduler or kubectl stop working; a cluster that "
+        "nobody upgrades for a year stops by itself.",
+        check=(_EXPIRY, "On each node: `openssl x509 -noout -enddate -in "
+               "/var/lib/kubelet/pki/kubelet-client-current.pem`"),
+        remedy=("Upgrading Kubernetes renews all of kubeadm's: raise `versions.kubernetes` and run "
+                "`pyinfra INVENTORY deploys/site.py`.",
+                "Without an upgrade: `kubeadm certs renew all` on each control-plane node, then "
+                "restart its static pods (move the files out of /etc/kubernetes/manifests for 20 "
+                "seconds and back).",
+                "A person's own short-lived certificate: switch the alert off or lower the "
+                "threshold."),
+        source=f"upstream's KubeClientCertificateExpiration warns a week before; a month is {OWN}",
+    ),
+    Alert(
+        name="KubeletCertificateExpiring",
+        severity="warning",
+        component="cluster",
+        action="none",
+        expr="min by (node) (kubelet_certificate_manager_client_ttl_seconds)"
+        f" / {_DAY} < {{threshold}}",
+        hold_for="1h",
+        threshold=30,
+        unit="days",
+        summary="The kubelet of {{ $labels.node }} does not renew its certificate",
+        description="{{ $value | printf \"%.0f\" }} days are left; it should have been renewed by "
+        "now.",
+        meaning="A kubelet renews its client certificate when 10 to 30 % of its year are left. "
+        "Less than a month means that renewal fails.",
+        why="When it ends, the node drops out of the cluster and cannot come back by itself.",
+        check=("`kubectl get csr`", "On the node: `journalctl -u kubelet | grep -i certificate | "
+               "tail`", "`openssl x509 -noout -enddate -in "
+               "/var/lib/kubelet/pki/kubelet-client-current.pem`"),
+        remedy=("Requests that wait: does the controller manager run? It signs them.",
+                "Otherwise `systemctl restart kubelet`; if that does not help, "
+                "`kubeadm join` anew after `kubeadm reset` on that node."),
+        source=f"Kubernetes' certificate manager; upstream warns a week before; a month is {OWN}",
+    ),
+]  # fmt: skip
+
+
+def _etcd(scraped: bool) -> list[Alert]:
+    logs = "`kubectl logs -n kube-system etcd-NODE --tail=50`"
+    return [
+        Alert(
+            name="EtcdNotMonitored",
+            severity="warning",
+            component="cluster",
+            action="none",
+            expr="absent(etcd_server_has_leader)",
+            hold_for="15m",
+            summary="No etcd is scraped",
+            description="etcd's alerts, ours and upstream's, are silently dead.",
+            meaning="Prometheus has no series of etcd at all. Upstream's rules notice a member "
+            "that does not answer, but not that there is no target.",
+            why="etcd holds the cluster's state.",
+            check=("`kubectl get endpoints,endpointslices -n kube-system | grep etcd`",
+                   "On the control plane: `ss -ltn | grep 2381` (must not be 127.0.0.1)"),
+            remedy=("`pyinfra INVENTORY deploys/site.py` makes etcd listen and be scraped.",
+                    "Not wanted: `monitoring.control_plane_targets = False`."),
+            source=OWN,
+            wanted=scraped,
+        ),
+        Alert(
+            name="EtcdDatabaseLarge",
+            severity="warning",
+            component="cluster",
+            action="none",
+            expr="max by (instance) (etcd_mvcc_db_total_size_in_bytes)\n"
+            "  / max by (instance) (etcd_server_quota_backend_bytes) > {threshold}",
+            hold_for="15m",
+            threshold=0.8,
+            unit="share of etcd's quota (2 GiB unless set)",
+            summary="etcd's database fills up",
+            description="{{ $value | humanizePercentage }} of its quota on {{ $labels.instance }}.",
+            meaning="The database file nears etcd's own limit.",
+            why="At the limit etcd refuses every write: no pod starts, no lease is renewed.",
+            check=(logs, "What is in it: `kubectl get --raw /metrics | grep "
+                   "apiserver_storage_objects | sort -k2 -n | tail`"),
+            remedy=("Delete what has piled up (events, finished jobs, custom resources).",
+                    "Then give the space back, one member at a time: `kubectl exec -n kube-system "
+                    "etcd-NODE -- etcdctl --cacert /etc/kubernetes/pki/etcd/ca.crt --cert "
+                    "/etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key "
+                    "defrag`."),
+            source=f"etcd; upstream's etcdDatabaseQuotaLowSpace comes at 95 %; 80 % is {OWN}",
+            wanted=scraped,
+        ),
+        Alert(
+            name="EtcdSlowDisk",
+            severity="warning",
+            component="cluster",
+            action="none",
+            expr="histogram_quantile(0.99, sum by (instance, le)"
+            " (rate(etcd_disk_wal_fsync_duration_seconds_bucket[5m]))) > {threshold}",
+            hold_for="15m",
+            threshold=0.1,
+            unit="seconds, 99th percentile of writing the log to disk",
+            summary="etcd's disk is slow",
+            description="{{ $value | humanizeDuration }} for one fsync on {{ $labels.instance }}; "
+            "etcd wants less than 10 ms.",
+            meaning="Writing etcd's log to disk takes too long.",
+            why="Slow etcd makes a slow API server, and leader elections that look like outages.",
+            check=("On that machine: `iostat -x 5`", logs,
+                   "Who else writes there? Images, logs and etcd often share one disk."),
+            remedy=("Move /var/lib/etcd to a disk of its own, SSD or NVMe.",),
+            source=f"etcd's documentation asks for 10 ms; upstream warns at 0.5 s; 0.1 s is {OWN}",
+            wanted=scraped,
+        ),
+    ]  # fmt: skip

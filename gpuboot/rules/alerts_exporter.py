@@ -1,0 +1,258 @@
+"""Alerts on GPUs that are not there, and on what keeps us from seeing them."""
+
+from __future__ import annotations
+
+from gpuboot.rules.alert import (
+    DRAIN,
+    EXPORTER_LOG,
+    KERNEL_LOG,
+    OWN,
+    PROVE,
+    REBOOT,
+    REPLACE,
+    Alert,
+)
+from gpuboot.rules.promql import RESOURCES, UP
+
+_TARGET = 'Target: Prometheus, Status, Targets; or `up{job=~".*dcgm-exporter"}`'
+_CAPACITY = f"kube_node_status_capacity{{{RESOURCES}}}"
+_ALLOCATABLE = f"kube_node_status_allocatable{{{RESOURCES}}}"
+_PLUGIN_LOG = (
+    "The device plugin of that node: `kubectl get pods -A -o wide | grep device-plugin`, then "
+    "`kubectl logs -n NAMESPACE POD`"
+)
+
+_GPUS = [
+    Alert(
+        name="GPULost",
+        severity="critical",
+        component="gpu",
+        action="reboot",
+        expr="max by (node) (node:gpu_expected:count)\n"
+        f"  - max by (node) (node:gpu_visible:count or 0 * {UP}) > 0",
+        hold_for="5m",
+        summary="{{ $value }} GPUs of {{ $labels.node }} are missing",
+        description="The inventory promises more GPUs than the exporter shows.",
+        meaning="The inventory says how many GPUs the node has; the exporter shows fewer, by UUID. "
+        "It may be one or all of them. (When the exporter itself is down, GPUExporterDown fires "
+        "too, and goes first.)",
+        why="A GPU that fell off the bus is gone until the node reboots, and may hang programs "
+        "that used it. Lost capacity goes unnoticed for weeks where nobody counts.",
+        check=("On the node: `nvidia-smi -L | wc -l` (driver) against "
+               "`lspci -d 10de: | grep -c -E '3D|VGA'` (bus)",
+               KERNEL_LOG, EXPORTER_LOG,
+               "Fewer by intent? Compare `gpus` of the host in the inventory."),
+        remedy=(
+            "On the bus but not in nvidia-smi: the driver gave it up (XID 79 in the kernel log).",
+            DRAIN,
+            REBOOT,
+            "Not on the bus after the reboot: power the machine off and on; then reseat the GPU.",
+            PROVE,
+            REPLACE,
+            "Taken out on purpose: correct `gpus` in the inventory and run "
+            "`pyinfra INVENTORY deploys/site.py`.",
+        ),
+        source="Expected count from the inventory, by the rule node:gpu_expected:count",
+    ),
+    Alert(
+        name="GPUDeviceUnhealthy",
+        severity="critical",
+        component="gpu",
+        action="investigate",
+        expr=f"sum by (node, resource) (max by (node, resource) ({_CAPACITY}))\n"
+        f"  - sum by (node, resource) (max by (node, resource) ({_ALLOCATABLE})) > 0",
+        hold_for="5m",
+        summary="{{ $value }} {{ $labels.resource }} of {{ $labels.node }} are unhealthy",
+        description="The device plugin told the kubelet so; pods no longer get them.",
+        meaning="The device plugin marked devices unhealthy, so the kubelet offers fewer than the "
+        "node has. It does so for every XID but 13, 31, 43, 45, 68 and 109.",
+        why="It protects new pods from a broken GPU. But the plugin never takes it back: the "
+        "devices stay out until the plugin restarts, even if the cause has long been repaired.",
+        check=(_PLUGIN_LOG, "`kubectl describe node NODE | grep -A8 -E '^(Capacity|Allocatable)'`",
+               KERNEL_LOG),
+        remedy=(
+            "An XID alert or GPURecoveryAction of the same node: do that first.",
+            "No cause left: delete the device plugin's pod on that node; it comes back and counts "
+            "anew.",
+            PROVE,
+        ),
+        source="kubelet's device manager; NVIDIA's device plugin (health.go)",
+    ),
+    Alert(
+        name="GPUDevicePluginMissing",
+        severity="critical",
+        component="gpu",
+        action="investigate",
+        expr='max by (node) (kube_node_labels{label_gpuboot_io_gpus!=""}'
+        ' or kube_node_labels{label_nvidia_com_gpu_present="true"})\n'
+        f"  unless on (node) {_ALLOCATABLE} > 0",
+        hold_for="15m",
+        summary="{{ $labels.node }} has GPUs and offers none",
+        description="It is labelled as a GPU node, but nothing can be scheduled onto its GPUs.",
+        meaning="The node is a GPU node by its labels, yet the kubelet has no allocatable GPU: the "
+        "device plugin does not run there, or finds no GPU.",
+        why="The node's GPUs are lost to the scheduler as a whole, without any error elsewhere.",
+        check=("`kubectl describe node NODE`", _PLUGIN_LOG,
+               "On the node: `nvidia-smi`, and `cat /proc/driver/nvidia/version` against "
+               "`modinfo -F version nvidia`"),
+        remedy=(
+            "nvidia-smi fails with a version mismatch: the driver was upgraded under a loaded "
+            "module. Drain and reboot the node.",
+            "nvidia-smi works: delete the device plugin's pod on that node.",
+            "No plugin pod there: taints and node labels; `pyinfra INVENTORY deploys/site.py` puts "
+            "both back.",
+        ),
+        source=OWN,
+    ),
+    Alert(
+        name="GPUDriverVersionSkew",
+        severity="warning",
+        component="gpu",
+        action="investigate",
+        expr="count(count by (DCGM_FI_DRIVER_VERSION) (DCGM_FI_DEV_GPU_TEMP)) > {threshold}",
+        hold_for="1h",
+        threshold=1,
+        unit="driver versions in the cluster",
+        summary="{{ $value }} driver versions are in use",
+        description="`count by (DCGM_FI_DRIVER_VERSION, node) (DCGM_FI_DEV_GPU_TEMP)` says where.",
+        meaning="Not all nodes have loaded the same NVIDIA driver.",
+        why="Multi-node jobs with different drivers fail in odd ways. After an upgrade it is "
+        "mostly a node that has not rebooted.",
+        check=("`count by (DCGM_FI_DRIVER_VERSION, node) (DCGM_FI_DEV_GPU_TEMP)`",
+               "On the odd node: `cat /proc/driver/nvidia/version`, `dpkg -l | grep nvidia`"),
+        remedy=(
+            "An upgrade is under way: silence this alert until it is done.",
+            "Otherwise run `pyinfra INVENTORY deploys/site.py`: it installs what the lock says and "
+            "reboots where the loaded driver differs.",
+            "Two versions on purpose (old GPUs): raise the threshold.",
+        ),
+        source=OWN,
+    ),
+]  # fmt: skip
+
+_EXPORTER = [
+    Alert(
+        name="GPUExporterDown",
+        severity="warning",
+        component="exporter",
+        action="none",
+        expr=f"min by (node) ({UP}) == 0",
+        hold_for="5m",
+        summary="The GPU exporter of {{ $labels.node }} does not answer",
+        description="Nothing is known of the node's GPUs meanwhile; they may be well.",
+        meaning="Prometheus knows the exporter of this node and gets no answer from it.",
+        why="All alerts on this node's GPUs are blind. It says nothing about the GPUs themselves.",
+        check=(_TARGET, EXPORTER_LOG),
+        remedy=(
+            "CrashLoopBackOff with a message about counters: a field of "
+            "`exporter.collectors_file` is unknown to this exporter.",
+            "It cannot initialise DCGM or NVML: on the node, does `nvidia-smi` work? If not, "
+            "see GPULost.",
+            "The pod runs and the target times out: NetworkPolicies, or a scrape timeout that is "
+            "too short (`exporter.scrape_timeout`).",
+        ),
+        source=OWN,
+    ),
+    Alert(
+        name="GPUExporterAbsent",
+        severity="critical",
+        component="exporter",
+        action="none",
+        expr=f"absent({UP}) and on () count(node:gpu_expected:count) > 0",
+        hold_for="10m",
+        summary="No GPU exporter is scraped at all",
+        description="The inventory has GPUs, and Prometheus has no target for any of them.",
+        meaning="Prometheus discovers no exporter. `up == 0` cannot say this: where there is no "
+        "target there is no `up`.",
+        why="Every GPU alert is silently dead.",
+        check=("`kubectl get servicemonitor -A | grep dcgm`",
+               "`kubectl get daemonset -A | grep dcgm-exporter`",
+               "Prometheus, Status, Service Discovery: dropped targets and why"),
+        remedy=(
+            "No DaemonSet: `pyinfra INVENTORY deploys/site.py`.",
+            "DaemonSet without pods: the node labels it selects are gone.",
+            "No ServiceMonitor, or one that Prometheus does not select (label `release`): same "
+            "command; look for values of your own that turn it off.",
+        ),
+        source=OWN,
+    ),
+    Alert(
+        name="GPUNodeNotMonitored",
+        severity="warning",
+        component="exporter",
+        action="none",
+        expr=f"max by (node) ({_CAPACITY} > 0)\n  unless on (node) {UP}",
+        hold_for="15m",
+        summary="{{ $labels.node }} has GPUs that nobody watches",
+        description="The kubelet offers GPUs; Prometheus has no exporter target on this node.",
+        meaning="The node's GPUs are scheduled, but no exporter runs there.",
+        why="Faults of these GPUs raise no alert.",
+        check=("`kubectl get pods -A -o wide | grep dcgm-exporter | grep NODE`",
+               "`kubectl describe node NODE | grep -i taint`"),
+        remedy=(
+            "A taint that the exporter does not tolerate: add it to the exporter's tolerations by "
+            "`gpu_operator.values`.",
+            "A node that gpuboot does not know: add it to the inventory.",
+        ),
+        source=OWN,
+    ),
+    Alert(
+        name="GPUMetricsMissing",
+        severity="critical",
+        component="exporter",
+        action="investigate",
+        expr=f"max by (node) ({UP} == 1) unless on (node) DCGM_FI_DEV_GPU_TEMP",
+        hold_for="5m",
+        summary="The exporter of {{ $labels.node }} answers, without any GPU",
+        description="DCGM sees nothing, or hangs.",
+        meaning="The exporter is up and serves its page, but there is no GPU on it.",
+        why="It looks healthy from outside. Either the GPUs are gone or DCGM hangs.",
+        check=(EXPORTER_LOG, "On the node: `nvidia-smi -L`; does it hang?", KERNEL_LOG),
+        remedy=(
+            "nvidia-smi works: delete the exporter's pod of that node.",
+            "nvidia-smi hangs or shows nothing: see GPULost.",
+        ),
+        source=OWN,
+    ),
+    Alert(
+        name="GPUExporterMissingCounters",
+        severity="info",
+        component="exporter",
+        action="none",
+        expr=f"max by (node) ({UP} == 1 and on (node) DCGM_FI_DEV_GPU_TEMP)\n"
+        "  unless on (node) DCGM_EXP_GPU_HEALTH_STATUS",
+        hold_for="30m",
+        summary="The exporter of {{ $labels.node }} does not collect what the alerts need",
+        description="Alerts on XIDs, health, ECC and NVLink are dead for this node.",
+        meaning="The exporter runs with another collectors file than gpuboot's: a field that only "
+        "ours names is missing.",
+        why="An alert on a metric that nobody collects never fires, and nobody notices.",
+        check=("Its arguments: `kubectl get pod -n NAMESPACE POD -o yaml | grep -A9 args`",
+               "`kubectl get configmap -A | grep -i metrics`"),
+        remedy=(
+            "`exporter.collectors_file` is set: add docs/metrics.md's fields, or leave it out.",
+            "Otherwise `pyinfra INVENTORY deploys/site.py` puts our file back.",
+        ),
+        source=OWN,
+    ),
+    Alert(
+        name="GPUOperatorDegraded",
+        severity="warning",
+        component="exporter",
+        action="none",
+        expr="max(gpu_operator_reconciliation_status) < 1",
+        hold_for="15m",
+        summary="The GPU Operator is not ready",
+        description="Status {{ $value }}: 0 an operand is not ready, below 0 it failed.",
+        meaning="The operator cannot bring its operands (device plugin, exporter, validator …) "
+        "into the state that its ClusterPolicy asks for.",
+        why="New nodes get no GPU stack, and repairs of operands do not happen.",
+        check=("`kubectl get clusterpolicy`", "`kubectl get pods -n gpu-operator`",
+               "`kubectl logs -n gpu-operator deployment/gpu-operator --tail=50`"),
+        remedy=("Its log names the operand; look at that operand's pod. Then run "
+                "`pyinfra INVENTORY deploys/site.py`, which waits for it.",),
+        source="gpu-operator v26.7.0; upstream ships such rules for OpenShift only",
+    ),
+]  # fmt: skip
+
+ALERTS = [*_GPUS, *_EXPORTER]

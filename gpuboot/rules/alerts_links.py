@@ -1,0 +1,146 @@
+"""Alerts on what connects GPUs: NVLink, its fabric, and PCIe."""
+
+from __future__ import annotations
+
+from gpuboot.rules.alert import (
+    DCGM,
+    DRAIN,
+    KERNEL_LOG,
+    ON_GPU,
+    OWN,
+    PROVE,
+    REBOOT,
+    RESET_STEPS,
+    Alert,
+)
+from gpuboot.rules.promql import GPU, level
+
+_REPLAY = "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"
+_RECOVERY = "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"
+_LINKS = (
+    "Links, on the node: `nvidia-smi nvlink -s -i GPU` (state) and `nvidia-smi nvlink -e -i GPU` "
+    "(errors)"
+)
+_NVLINK = [
+    Alert(
+        name="GPUNvlinkErrors",
+        severity="warning",
+        component="gpu",
+        action="investigate",
+        expr=f"max by ({GPU}) (increase({_REPLAY}[5m])) > {{threshold}}\n"
+        f"or max by ({GPU}) (increase({_RECOVERY}[5m])) > {{threshold}}",
+        hold_for="5m",
+        threshold=0,
+        unit="replays or recoveries in 5 minutes",
+        summary=f"NVLink errors on {ON_GPU}",
+        description="Links replay or recover; traffic between GPUs is slow or stalls. "
+        "{{ $labels.UUID }}",
+        meaning="An NVLink of this GPU had to send packets again, or to be brought up again, for "
+        "ten minutes on end.",
+        why="Collective operations go at the pace of the slowest link. DCGM fails a GPU for one "
+        "replay or recovery in a minute.",
+        check=(_LINKS, KERNEL_LOG, "Fabric manager, on the node: `systemctl status "
+               "nvidia-fabricmanager`"),
+        remedy=(*RESET_STEPS[:-1],
+                "Comes back: reseat the GPU or its NVLink bridge, exchange board or baseboard."),
+        source=f"{DCGM}: any replay or recovery in 60 s",
+    ),
+    Alert(
+        name="GPUNvlinkCrcErrors",
+        severity="critical",
+        component="gpu",
+        action="reset",
+        expr=f"max by ({GPU}) (rate(DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL[5m]))"
+        " >= {threshold}",
+        hold_for="5m",
+        threshold=100,
+        unit="data CRC errors a second",
+        summary=f"An NVLink of {ON_GPU} corrupts data",
+        description="{{ $value | printf \"%.0f\" }} CRC errors a second; all are caught and sent "
+        "again. {{ $labels.UUID }}",
+        meaning="So many packets arrive damaged that the link is of no use.",
+        why="Nothing is computed wrongly, but jobs over this link crawl.",
+        check=(_LINKS, KERNEL_LOG),
+        remedy=(*RESET_STEPS[:-1],
+                "Comes back: reseat the GPU or its NVLink bridge, exchange board or baseboard."),
+        source=f"{DCGM}: 100 CRC errors a second",
+    ),
+    Alert(
+        name="GPUFabricNotReady",
+        severity="critical",
+        component="gpu",
+        action="investigate",
+        expr=level("DCGM_FI_DEV_FABRIC_MANAGER_STATUS") + " > 0 != 3",
+        hold_for="10m",
+        summary=f"{ON_GPU} is not part of its NVLink fabric",
+        description="Fabric state {{ $value }}: 1 not started, 2 in progress, 3 would be success. "
+        "{{ $labels.UUID }}",
+        meaning="On NVSwitch systems the fabric manager must admit a GPU before CUDA starts on it. "
+        "GPUs without a fabric (state 0) never fire.",
+        why="CUDA programs fail with \"system not yet initialized\" (error 802).",
+        check=("On the node: `systemctl status nvidia-fabricmanager`, "
+               "`journalctl -u nvidia-fabricmanager --since -2h`",
+               "`nvidia-smi -q -i UUID | grep -A3 Fabric`",
+               "Its version must be the driver's, to the patch: `nv-fabricmanager --version`"),
+        remedy=(
+            "Version differs: run `pyinfra INVENTORY deploys/site.py` again; it installs the "
+            "driver's own.",
+            "Same version: `systemctl restart nvidia-fabricmanager`, then restart the pods that "
+            "failed.",
+            DRAIN,
+            REBOOT,
+            PROVE,
+        ),
+        source="DCGM field 170",
+    ),
+]  # fmt: skip
+
+_PCIE = [
+    Alert(
+        name="GPUPcieReplay",
+        severity="warning",
+        component="gpu",
+        action="investigate",
+        expr=f"max by ({GPU}) (increase(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[5m])) / 5 > {{threshold}}",
+        hold_for="10m",
+        threshold=16,
+        unit="replays a minute; DCGM allows 8 on gen3 x16, 16 on gen4, 31 on gen5, 62 on gen6",
+        summary=f"PCIe replays on {ON_GPU}",
+        description="{{ $value | printf \"%.0f\" }} a minute on {{ $labels.UUID }}: a bad contact, "
+        "riser or cable.",
+        meaning="Packets on the GPU's PCIe link must be sent again more often than the standard's "
+        "bit error rate explains.",
+        why="It costs throughput to the host, and often comes before XID 79.",
+        check=("On the node: `nvidia-smi -q -i UUID | grep -i -A2 replay`",
+               "Errors the bus reports: `journalctl -k | grep -i -E 'AER|pcieport'`",
+               "`lspci -vv -s BUS_ID | grep -E 'LnkSta|LnkCap'`"),
+        remedy=("In the next maintenance: reseat the GPU, riser and cables; then another slot.",
+                "Follows the GPU into the other slot: have the GPU replaced.", PROVE),
+        source="DCGM's allowance for gen4 x16",
+    ),
+    Alert(
+        name="GPUPcieWidthDegraded",
+        severity="warning",
+        component="gpu",
+        action="investigate",
+        expr=level("DCGM_FI_DEV_PCIE_LINK_WIDTH")
+        + " < "
+        + level("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"),
+        hold_for="15m",
+        summary=f"{ON_GPU} runs on {{{{ $value }}}} PCIe lanes",
+        description="Fewer lanes than GPU and slot can: transfers to the host are slower. "
+        "{{ $labels.UUID }}",
+        meaning="The link came up with fewer lanes than both ends have. (The generation is not "
+        "looked at: it falls by itself when the GPU is idle.)",
+        why="Half the lanes are half the speed of loading data, and of GPU traffic through the "
+        "host.",
+        check=("On the node: `nvidia-smi -q -i UUID | grep -A8 'GPU Link Info'`",
+               "`lspci -vv -s BUS_ID | grep -E 'LnkSta|LnkCap'`"),
+        remedy=("A slot that is wired with fewer lanes: nothing is wrong; switch the alert off, or "
+                "move the GPU.",
+                "Otherwise drain the node, power it off, reseat GPU and riser.", PROVE),
+        source=OWN,
+    ),
+]  # fmt: skip
+
+ALERTS = [*_NVLINK, *_PCIE]

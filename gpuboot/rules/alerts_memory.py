@@ -1,0 +1,197 @@
+"""Alerts on the GPU's memory: ECC errors, row remapping, retired pages."""
+
+from __future__ import annotations
+
+from gpuboot.rules.alert import (
+    DCGM,
+    DRAIN,
+    KERNEL_LOG,
+    ON_GPU,
+    OWN,
+    PROVE,
+    REPLACE,
+    RESET_STEPS,
+    Alert,
+)
+from gpuboot.rules.promql import level
+
+_ECC = "Counts, on the node: `nvidia-smi -q -d ECC -i UUID`"
+_REMAP = "Remapped rows, on the node: `nvidia-smi -q -d ROW_REMAPPER -i UUID`"
+_REPLACE_STEPS = (
+    DRAIN,
+    "Leave the node cordoned and have the GPU replaced: NVIDIA takes this as reason enough. "
+    "Attach the output of `nvidia-bug-report.sh`.",
+    "With the new GPU in: `gpuboot verify INVENTORY`, then `kubectl uncordon NODE`.",
+)
+
+ALERTS = [
+    Alert(
+        name="GPUUncorrectableECC",
+        severity="critical",
+        component="gpu",
+        action="reset",
+        expr=level("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL") + " > {threshold}",
+        threshold=0,
+        unit="uncorrected errors since the last reset",
+        summary=f"Uncorrected memory errors on {ON_GPU}",
+        description="{{ $value }} since the last reset of {{ $labels.UUID }}; results of programs "
+        "that ran there may be wrong.",
+        meaning="The GPU found memory errors that ECC could not correct. The count goes back to 0 "
+        "with the next reset, so this asks for the level and not for a rise: a GPU that came up "
+        "with errors is found too.",
+        why="The program that hit the error is gone. The damaged memory row is only exchanged by a "
+        "reset; until then others may hit it.",
+        check=(_ECC, _REMAP, KERNEL_LOG),
+        remedy=(*RESET_STEPS, "Errors again within days: see GPURemappedRowsGrowing."),
+        source=f"{DCGM}; NVIDIA's GPU memory error management guide",
+    ),
+    Alert(
+        name="GPUCorrectableECCRate",
+        severity="info",
+        component="gpu",
+        action="none",
+        expr="sum by (node, UUID, gpu) (increase(gpu:ecc_sbe:total[1d])) > {threshold}",
+        hold_for="1h",
+        threshold=1000,
+        unit="corrected errors in a day",
+        summary=f"Many corrected memory errors on {ON_GPU}",
+        description="{{ $value | printf \"%.0f\" }} in a day on {{ $labels.UUID }}. Nothing is "
+        "lost; it is a trend to watch.",
+        meaning="ECC corrects single bit errors; no program notices. So many in a day are unusual.",
+        why="Memory that wears out shows it first this way, and by remapped rows.",
+        check=(_ECC, _REMAP, "Trend: `increase(gpu:ecc_sbe:total{UUID=\"UUID\"}[1d])`"),
+        remedy=(
+            "Nothing now. When GPURemappedRowsGrowing fires for the same GPU, plan its "
+            "replacement.",
+        ),
+        source=f"The number is {OWN}: NVIDIA names no limit for corrected errors",
+    ),
+    Alert(
+        name="GPURowRemapFailure",
+        severity="critical",
+        component="gpu",
+        action="replace",
+        expr=level("DCGM_FI_DEV_ROW_REMAP_FAILURE") + " == 1",
+        summary=f"A memory row of {ON_GPU} could not be remapped",
+        description="NVIDIA's criterion for replacement. {{ $labels.UUID }}",
+        meaning="The GPU wanted to exchange a damaged memory row for a spare one and could not.",
+        why="The damaged row stays in use. The next error there ends the program that uses it.",
+        check=(_REMAP, _ECC),
+        remedy=_REPLACE_STEPS,
+        source="NVIDIA's criterion for RMA (GPU memory error management guide; gpud uses it too)",
+    ),
+    Alert(
+        name="GPURowRemapPending",
+        severity="warning",
+        component="gpu",
+        action="reset",
+        expr=level("DCGM_FI_DEV_ROW_REMAP_PENDING") + " == 1",
+        hold_for="10m",
+        summary=f"A row remap of {ON_GPU} waits for a reset",
+        description="Until {{ $labels.UUID }} is reset, the damaged row stays in use.",
+        meaning="A damaged memory row will be exchanged for a spare one at the next reset.",
+        why="Programs may still hit the damaged row. There is time until the next maintenance.",
+        check=(_REMAP, KERNEL_LOG),
+        remedy=("At the next chance, when the GPU is free:", *RESET_STEPS),
+        source="NVIDIA's GPU memory error management guide",
+    ),
+    Alert(
+        name="GPURemappedRowsGrowing",
+        severity="warning",
+        component="gpu",
+        action="investigate",
+        expr=level("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS")
+        + "\n  - min by (node, UUID, gpu) "
+        "(min_over_time(DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS[7d])) > {threshold}",
+        threshold=0,
+        unit="rows in 7 days",
+        summary=f"Memory of {ON_GPU} wears out",
+        description="{{ $value }} rows were remapped after uncorrectable errors in 7 days on "
+        "{{ $labels.UUID }}.",
+        meaning="More rows were remapped after uncorrectable errors within a week. The count is "
+        "kept in the GPU itself and survives resets and reboots.",
+        why="One row is chance. Several in a week are a GPU on its way out.",
+        check=(_REMAP, _ECC, "Banks without spares: see GPURemapBanksExhausted"),
+        remedy=(
+            "A single row, first time: nothing, beyond a reset if GPURowRemapPending says so.",
+            "Growing week by week: drain the node, run `dcgmi diag -r 3`, and plan the GPU's "
+            "replacement.",
+            PROVE,
+        ),
+        source=f"NVIDIA's GPU memory error management guide; the window is {OWN}",
+    ),
+    Alert(
+        name="GPURemapBanksExhausted",
+        severity="warning",
+        component="gpu",
+        action="investigate",
+        expr=level("DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE") + " > {threshold}",
+        threshold=0,
+        unit="memory banks without spare rows",
+        summary=f"{ON_GPU} has no spare rows left in a memory bank",
+        description="The next bad row in one of these {{ $value }} banks cannot be repaired. "
+        "{{ $labels.UUID }}",
+        meaning="All spare rows of at least one memory bank are used up.",
+        why="It works now. The next damaged row in that bank is a GPURowRemapFailure.",
+        check=(_REMAP,),
+        remedy=("Order a replacement now, and exchange the GPU at the next maintenance.",),
+        source="NVIDIA's GPU memory error management guide",
+    ),
+    Alert(
+        name="GPURetiredPages",
+        severity="warning",
+        component="gpu",
+        action="reset",
+        expr=level("DCGM_FI_DEV_RETIRED_PENDING")
+        + " > 0\nor "
+        + level("DCGM_FI_DEV_RETIRED_SBE")
+        + "\n  + "
+        + level("DCGM_FI_DEV_RETIRED_DBE")
+        + " >= {threshold}",
+        hold_for="10m",
+        threshold=60,
+        unit="retired pages; 63 is the most the GPU can keep",
+        summary=f"Retired memory pages on {ON_GPU}",
+        description="Pages wait for a reset to be retired, or nearly all places are taken. "
+        "{{ $labels.UUID }}",
+        meaning="GPUs before Ampere retire damaged pages of memory. Either some wait for a "
+        "reset, or almost all places for them are taken.",
+        why="A page that waits is still in use. Beyond 63 none can be retired any more.",
+        check=("Pages, on the node: `nvidia-smi -q -d PAGE_RETIREMENT -i UUID`",),
+        remedy=(*RESET_STEPS, "60 or more retired pages: have the GPU replaced."),
+        source="DCGM's limit of 63 (dcgm GPU hardware limits), with a margin",
+    ),
+    Alert(
+        name="GPUSramThreshold",
+        severity="critical",
+        component="gpu",
+        action="replace",
+        expr=level("DCGM_FI_DEV_THRESHOLD_SRM") + " == 1",
+        summary=f"Too many SRAM errors on {ON_GPU}",
+        description="The GPU's own threshold for replacement is exceeded. {{ $labels.UUID }}",
+        meaning="Uncorrectable errors in the GPU's on-chip memory passed the limit that the GPU "
+        "keeps for it. SRAM has no spare rows.",
+        why="It will happen again, and each time the programs on this GPU die.",
+        check=(_ECC, "`nvidia-smi -q -i UUID | grep -i -A3 'SRAM Threshold'`"),
+        remedy=(
+            DRAIN,
+            "Run NVIDIA's field diagnostic on the node, or `dcgmi diag -r 3` where you lack it.",
+            REPLACE,
+        ),
+        source="NVIDIA's GPU memory error management guide",
+    ),
+    Alert(
+        name="GPUMemoryUnrepairable",
+        severity="critical",
+        component="gpu",
+        action="replace",
+        expr=level("DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG") + " == 1",
+        summary=f"Memory of {ON_GPU} cannot be repaired",
+        description="The GPU says so itself. {{ $labels.UUID }}",
+        meaning="The GPU ran out of ways to repair its memory.",
+        why="Errors will go on. Nothing but another GPU helps.",
+        check=(_REMAP, _ECC),
+        remedy=_REPLACE_STEPS,
+        source="DCGM 4.6, field 1507",
+    ),
+]  # fmt: skip

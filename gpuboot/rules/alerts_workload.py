@@ -1,0 +1,160 @@
+"""Alerts on how GPUs are used: held but idle, asked for but not there."""
+
+from __future__ import annotations
+
+import re
+
+from gpuboot.rules.alert import OWN, PODS, Alert
+from gpuboot.rules.promql import ENGINE, HOLDER, RESOURCES, now_and, quoted
+from gpuboot.settings import Settings
+
+_RAISE = "More GPUs, or fewer wishes: GPUs held idle are the cheapest (GPUAllocatedIdle)."
+_QUERY = "How busy each GPU is: `gpu:engine_active:avg5m`; by pod: `namespace_pod:sm_active:avg2m`"
+
+
+def alerts(settings: Settings) -> list[Alert]:
+    """The alerts on use; full memory only in the namespaces that the settings name."""
+    return [*_IDLE, _memory(settings.alerts.gpu_memory_near_full), *_DEMAND]
+
+
+_HELD = now_and("avg_over_time", ENGINE, 'pod!=""', "30m")
+_PER_POD = f"max by ({HOLDER}) ({_HELD})"
+_IDLE = [
+    Alert(
+        name="GPUAllocatedIdle",
+        severity="warning",
+        component="gpu",
+        action="none",
+        expr="max by (node, UUID, gpu, GPU_I_ID, namespace, pod) (gpu:engine_active:max1h)"
+        " < {threshold}",
+        threshold=0.01,
+        unit="highest activity of any sample within the hour, 0 to 1",
+        summary="{{ $labels.namespace }}/{{ $labels.pod }} holds a GPU and does not use it",
+        description="Nothing ran on {{ $labels.UUID }} of {{ $labels.node }} for an hour.",
+        meaning="A pod has held this GPU for an hour and at no sample did anything run on it. "
+        "Bursts count: the highest sample decides, not the mean. GPUs that nobody holds do not "
+        "fire, nor does an hour with too few samples (somebody profiles, or the pod is new).",
+        why="It costs as much as a GPU that works, and others wait for it.",
+        check=(_QUERY, "The pod: `kubectl describe pod -n NAMESPACE POD`, `kubectl logs -n "
+               "NAMESPACE POD --tail=20`"),
+        remedy=("Ask its owner. Often: a notebook left open, a service without requests, a job "
+                "that waits for something else.",
+                "A service that must stand by: switch the alert off for it by an Alertmanager "
+                "silence on namespace and pod."),
+        source=f"{OWN}; GR_ENGINE_ACTIVE, since GPU_UTIL does not exist under MIG",
+    ),
+    Alert(
+        name="GPUStraggler",
+        severity="info",
+        component="gpu",
+        action="none",
+        expr=f"avg by (namespace, pod) ({_PER_POD})\n"
+        f"  - min by (namespace, pod) ({_PER_POD}) > {{threshold}}",
+        hold_for="15m",
+        threshold=0.3,
+        unit="mean less lowest activity of the pod's GPUs over 30 minutes, 0 to 1",
+        summary="One GPU of {{ $labels.namespace }}/{{ $labels.pod }} lags behind",
+        description="{{ $value | humanizePercentage }} less busy than the pod's GPUs on average.",
+        meaning="Among the GPUs of one pod, one is much less busy than the mean.",
+        why="In data parallel work all wait for the slowest; or one GPU is not used at all.",
+        check=('`gpu:engine_active:avg5m{namespace="NAMESPACE", pod="POD"}`',
+               "Is the one that lags throttled? `gpu:throttle:ratio5m{UUID=\"UUID\"}`"),
+        remedy=("Throttled or with a low clock: GPUThermalThrottle, GPUClockStuckLow.",
+                "Otherwise it is how the program splits its work: tell its owner."),
+        source=OWN,
+    ),
+]  # fmt: skip
+
+
+def _memory(namespaces: tuple[str, ...]) -> Alert:
+    pattern = quoted("|".join(map(re.escape, namespaces)))
+    return Alert(
+        name="GPUMemoryNearFull",
+        severity="info",
+        component="gpu",
+        action="none",
+        expr="max by (node, UUID, gpu, GPU_I_ID, namespace, pod) "
+        f"(gpu:memory_used:ratio{{namespace=~{pattern}}}) > {{threshold}}",
+        hold_for="15m",
+        threshold=0.97,
+        unit="share of the device memory",
+        summary="GPU memory of {{ $labels.namespace }}/{{ $labels.pod }} is nearly full",
+        description="{{ $value | humanizePercentage }} of {{ $labels.UUID }}.",
+        meaning="The device memory is nearly used up, in a namespace that asked to be told "
+        "(`alerts.gpu_memory_near_full`). Without that setting the alert does not exist: inference "
+        "servers such as vLLM take all memory by design.",
+        why="The next allocation fails with an out-of-memory error.",
+        check=('`gpu:memory_used:ratio{namespace="NAMESPACE"}`', PODS),
+        remedy=("Smaller batches, or a GPU with more memory. Growth over days: a leak.",),
+        source=OWN,
+        wanted=bool(namespaces),
+    )
+
+
+_ASKED = f"kube_pod_container_resource_requests{{{RESOURCES}}}"
+_DEMAND = [
+    Alert(
+        name="GPUPodPending",
+        severity="warning",
+        component="gpu",
+        action="capacity",
+        expr="max by (namespace, pod) (kube_pod_status_unschedulable == 1)\n"
+        f"  and on (namespace, pod) sum by (namespace, pod) ({_ASKED}) > 0",
+        hold_for="15m",
+        summary="{{ $labels.namespace }}/{{ $labels.pod }} waits for a GPU",
+        description="The scheduler has found no node for it for a quarter of an hour.",
+        meaning="A pod asks for GPUs and cannot be scheduled.",
+        why="Demand is not met; or the pod asks for what no node can ever give.",
+        check=("Why: `kubectl describe pod -n NAMESPACE POD | tail`",
+               "Free GPUs by node: `node:gpu_allocatable:sum - node:gpu_requested:sum`",
+               "Cordoned: `kubectl get nodes | grep SchedulingDisabled`"),
+        remedy=("More GPUs than any one node has free: fragmentation; drain small jobs together.",
+                "\"untolerated taint\" or \"didn't match node selector\": the pod's own mistake.",
+                "GPUs lost: see GPULost and GPUDeviceUnhealthy.",
+                _RAISE),
+        source=OWN,
+    ),
+    Alert(
+        name="GPUQuotaFull",
+        severity="info",
+        component="gpu",
+        action="capacity",
+        expr='max by (namespace, resourcequota, resource) '
+        '(kube_resourcequota{resource=~"requests.nvidia.com/.+", type="used"})\n'
+        "  / max by (namespace, resourcequota, resource) "
+        '(kube_resourcequota{resource=~"requests.nvidia.com/.+", type="hard"}) >= {threshold}',
+        hold_for="30m",
+        threshold=1,
+        unit="share of the quota",
+        summary="The GPU quota of {{ $labels.namespace }} is used up",
+        description="Quota {{ $labels.resourcequota }}, {{ $labels.resource }}.",
+        meaning="The namespace uses all GPUs that its ResourceQuota grants.",
+        why="New pods are refused when they are made; their owners may not see why.",
+        check=("`kubectl describe resourcequota -n NAMESPACE`",
+               "Does it use them? `namespace:engine_active:avg{namespace=\"NAMESPACE\"}`"),
+        remedy=("Busy: talk about a higher quota.", _RAISE),
+        source=OWN,
+    ),
+    Alert(
+        name="GPUCapacityForecast",
+        severity="info",
+        component="gpu",
+        action="capacity",
+        expr="predict_linear(cluster:gpu_allocation:ratio[14d], 21 * 86400) > {threshold}\n"
+        "  and count_over_time(cluster:gpu_allocation:ratio[14d]) > 0.8 * 14 * 1440",
+        hold_for="6h",
+        threshold=0.9,
+        unit="share of the GPUs that pods will hold in three weeks",
+        summary="GPUs may run out within three weeks",
+        description="By the trend of two weeks, {{ $value | humanizePercentage }} will be held.",
+        meaning="A straight line through the last two weeks of allocation ends above the "
+        "threshold. It knows neither weekends nor projects: a hint to look, not a forecast.",
+        why="GPUs take longer to buy than to use up.",
+        check=("The curve: `cluster:gpu_allocation:ratio` over 14 days",
+               "Who grew: `namespace:gpu_requested:sum`"),
+        remedy=("Compare with your procurement's lead time.", _RAISE,
+                "Retention below 14 days (`monitoring.retention`) leaves this alert without the "
+                "history it needs; it then never fires."),
+        source=OWN,
+    ),
+]  # fmt: skip

@@ -1,0 +1,160 @@
+"""Alerts on XIDs: what the driver reports, by what it asks for."""
+
+from __future__ import annotations
+
+from gpuboot.rules.alert import (
+    CATALOG,
+    DRAIN,
+    KERNEL_LOG,
+    ON_GPU,
+    OWN,
+    PODS,
+    PROVE,
+    REPLACE,
+    RESET,
+    SMI,
+    Alert,
+)
+from gpuboot.settings import Settings
+from gpuboot.xid import CLASSES, FATAL, codes, regex
+
+TOTAL = "gpu:xid_errors:total"
+
+
+def alerts(settings: Settings) -> list[Alert]:
+    """The alerts on XIDs, with the classes that these settings make."""
+    overrides = settings.alerts.xid
+    reboot = "|".join(map(str, codes("reboot", overrides))) or "-1"
+    known = regex(CLASSES, overrides)
+    return [
+        Alert(
+            name="GPUXidFatal",
+            severity="critical",
+            component="gpu",
+            action=f'{{{{ if match "^({reboot})$" $labels.xid }}}}reboot'
+            "{{ else }}reset{{ end }}",
+            expr=new(f'xid=~"{regex(FATAL, overrides)}"', "10m"),
+            summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU}",
+            description="The driver reported a fault from which the GPU does not recover by "
+            "itself. {{ $labels.UUID }}",
+            meaning="The NVIDIA driver reported an XID of class reboot, reset or nvlink, in the "
+            "last 10 minutes. Programs on this GPU are gone or hang.",
+            why="The GPU stays in the scheduler's pool and takes the next pod down as well. One "
+            "such GPU stops a job that runs on hundreds.",
+            check=(KERNEL_LOG, SMI, "What the driver asks for: `nvidia-smi -q -i UUID | grep -A4 "
+                   "'Recovery Action'`", PODS),
+            remedy=(
+                "Look the code up in the table below. 79, a GPU that fell off the bus, takes a "
+                "reboot; the others a reset.",
+                DRAIN,
+                RESET,
+                "NVLink codes (74, 144 to 150): reset all GPUs of the node together, or reboot.",
+                PROVE,
+                REPLACE,
+            ),
+            source=f"{CATALOG}; the counter of dcgm-exporter 4.8.3",
+        ),
+        Alert(
+            name="GPUXidApplication",
+            severity="info",
+            component="gpu",
+            action="none",
+            expr="max by (node, UUID, gpu, xid, namespace, pod) (DCGM_EXP_XID_ERRORS_TOTAL"
+            f'{{xid=~"{regex(("application",), overrides)}"}})\n'
+            "and on (node, UUID, gpu, xid) ("
+            + new(f'xid=~"{regex(("application",), overrides)}"', "2m")
+            + ")",
+            keep_for="10m",
+            summary="XID {{ $labels.xid }} in {{ $labels.namespace }}/{{ $labels.pod }}",
+            description=f"The program on {ON_GPU} did something the GPU refused. The GPU is fine.",
+            meaning="The driver reported an XID that is, nearly always, a mistake of the program "
+            "on the GPU: an illegal address, a bad kernel, a corrupted command buffer.",
+            why="The pod's owner wants to know why it crashed. Nobody else does.",
+            check=("The pod's log: `kubectl logs -n NAMESPACE POD --previous`", KERNEL_LOG,
+                   "Other XIDs of this GPU: `gpu:xid_errors:total{UUID=\"UUID\"}`"),
+            remedy=(
+                "Tell the pod's owner: code and time. `compute-sanitizer` finds the illegal "
+                "access.",
+                "The alert names the pod that held the GPU when the XID was counted. If that pod "
+                "is younger than the XID in the kernel log, its predecessor did it.",
+                "Many different programs on the same GPU: see GPUXidRepeated.",
+            ),
+            source=CATALOG,
+        ),
+        Alert(
+            name="GPUXidRepeated",
+            severity="warning",
+            component="gpu",
+            action="investigate",
+            expr=f"sum by (node, UUID, gpu) (increase({TOTAL}[24h])) > {{threshold}}",
+            threshold=5,
+            unit="XIDs of any class on one GPU in 24 hours",
+            summary=f"{ON_GPU} reports XIDs again and again",
+            description="{{ $value | printf \"%.0f\" }} XIDs in 24 hours on {{ $labels.UUID }}.",
+            meaning="One GPU reported more XIDs in a day than a healthy one should, of whatever "
+            "class.",
+            why="A failing GPU often shows itself first by errors that look like programs' "
+            "mistakes.",
+            check=(
+                "Which codes: `increase(gpu:xid_errors:total{UUID=\"UUID\"}[24h])`",
+                "One program or many: `count by (namespace, pod) (DCGM_EXP_XID_ERRORS_TOTAL"
+                "{UUID=\"UUID\"})`",
+                KERNEL_LOG,
+            ),
+            remedy=(
+                "Always the same program, and on other GPUs too: its mistake. Tell its owner.",
+                "Many programs, always this GPU: drain the node, run `dcgmi diag -r 3` on it, and "
+                "act on what it finds.",
+                PROVE,
+            ),
+            source=f"NVSentinel's workflows for XID 13 and 31; the number is {OWN}",
+        ),
+        Alert(
+            name="GPUXidInspect",
+            severity="warning",
+            component="gpu",
+            action="investigate",
+            expr=new(f'xid=~"{regex(("inspect",), overrides)}"', "10m")
+            + "\nor "
+            + new(f'xid!~"{known}"', "10m"),
+            summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU} is for a person to judge",
+            description="Cabling, power, vGPU software, or a code that NVIDIA's catalog gives no "
+            "action for. {{ $labels.UUID }}",
+            meaning="The driver reported an XID that no reset repairs (auxiliary power, vGPU, key "
+            "rotation), or one whose class nobody here knows.",
+            why="A code without a class would otherwise go unseen.",
+            check=(KERNEL_LOG, SMI, "NVIDIA's catalog: "
+                   "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"),
+            remedy=(
+                "Codes of the table below: as it says.",
+                "Any other: read the catalog of the driver you run, decide on a class, and write "
+                "it down: `\"alerts\": {\"xid\": {166: \"nvlink\"}}` in the settings.",
+            ),
+            source=CATALOG,
+        ),
+    ]  # fmt: skip
+
+
+def new(matchers: str, window: str) -> str:
+    """The XIDs that were counted within `window`, with labels node, UUID, gpu, xid.
+
+    Four ways in which a count can be new, since the series of a code is born with its first XID,
+    at 1, and `increase` of a newborn is 0; and since the counter goes away when the exporter
+    restarts:
+
+    1. it rose;
+    2. it is higher than when it was last seen, before nobody looked for a while;
+    3. it has not been seen for six hours, or ever;
+    4. it was not there before, although the GPU was watched (first XID after a restart).
+
+    + matchers: inside of the braces
+    """
+    series = f"{TOTAL}{{{matchers}}}"
+    before = f"last_over_time({series}[6h] offset {window})"
+    watched = f"max by (node, UUID) (DCGM_FI_DEV_GPU_TEMP offset {window})"
+    return (
+        f"(increase({series}[{window}]) > 0\n"
+        f"or {series} > {before}\n"
+        f"or ({series} unless {before})\n"
+        f"or ({series} unless {series} offset {window}) and on (node, UUID) {watched})"
+    )
