@@ -12,7 +12,7 @@ from lab.recipe import Recipe, Workshop
 # For nodes and images: programs, and for images the libraries they are linked with.
 PACKAGES = tuple(
     """
-    runc libseccomp2 prometheus-alertmanager prometheus-node-exporter busybox-static
+    runc libseccomp2 prometheus-node-exporter busybox-static
     nftables iptables conntrack libnftables1 libnftnl11 libmnl0 libjansson4 libgmp10 libedit2
     libxtables12 libip4tc2 libip6tc2 libnetfilter-conntrack3 libnfnetlink0 libbsd0 libmd0
     libtinfo6 libc6
@@ -21,7 +21,6 @@ PACKAGES = tuple(
 
 PROGRAMS = {
     "runc": "root/usr/sbin/runc",
-    "alertmanager": "root/usr/bin/prometheus-alertmanager",
     "node_exporter": "root/usr/bin/prometheus-node-exporter",
     "busybox": "root/bin/busybox",
     "nft": "root/usr/sbin/nft",

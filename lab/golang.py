@@ -19,8 +19,8 @@ from lab.state import LabError
 from lab.toolchain import RECIPES, environment, go
 
 # Tags only choose files, so they may be the same for all. netgo, osusergo: no C library for names
-# and users. *_sd: Prometheus finds its targets through Kubernetes alone. no_*: containerd without
-# snapshotters for file systems that the lab's machines do not have.
+# and users. *_sd: Prometheus finds targets through Kubernetes, files, HTTP and lists, not through
+# clouds. no_*: containerd without snapshotters for file systems that the lab's machines lack.
 TAGS = "netgo,osusergo,remove_all_sd,enable_kubernetes_sd,no_btrfs,no_zfs,no_devmapper,no_aufs"
 
 Prepare = Callable[[Workshop], None]

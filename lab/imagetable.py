@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from lab import debian, software
+from lab import imagetable_monitoring as monitoring
+from lab import software
 from lab.golang import module_version
 from lab.gpusim.builds import GO_MODULE
+from lab.imageparts import NOBODY, Programs, real, shell
 from lab.images import SYMLINK, Image, Source, write_images
 from lab.progress import Progress
 from lab.store import digest, folder, stored
-
-Programs = Mapping[str, Path]
 
 PAUSE = "3.10.2"
 ETCD_REVISION = "-0"  # of upstream's image, after etcd's version
@@ -21,9 +20,7 @@ DCGM_EXPORTER = "4.6.1-4.8.4-distroless"
 CUDA_SAMPLE = "vectoradd-cuda12.5.0"
 GPU_OPERATOR = "v26.7.0"
 
-NOBODY = "65534"
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
-SHELL = ("sh", "cp", "sleep", "cat", "ls", "mkdir", "echo", "test", "true", "false", "env", "grep")
 IPTABLES = tuple(
     f"{family}tables{variant}{action}"
     for family in ("ip", "ip6")
@@ -39,7 +36,7 @@ def table(programs: Programs) -> list[Image]:
         *_network(programs),
         *_gpu(programs),
         *_simulated(programs),
-        *_monitoring(programs),
+        *monitoring.images(programs),
     ]
 
 
@@ -72,17 +69,13 @@ def _identity(image: Image) -> list[str | bytes | Path]:
     return [repr((*rest, image.libs)), *files]
 
 
-def _real(module: str) -> str:
-    return f"real, built from the Go module {module}@{module_version(module)}"
-
-
 def _kubernetes(programs: Programs) -> list[Image]:
     # one content, so one layer, for four images: kube-proxy's nft and iptables cost them little
     files: dict[str, Source] = {"/usr/local/bin/kube": programs["kube"]}
     files |= {f"/usr/local/bin/{name}": f"{SYMLINK}kube" for name in CONTROL_PLANE}
     files |= _netfilter(programs)
     version = module_version(software.KUBERNETES)
-    origin = _real(software.KUBERNETES)
+    origin = real(software.KUBERNETES)
     etcd_module = f"{software.ETCD}/server/v3"
     etcd = module_version(etcd_module).removeprefix("v") + ETCD_REVISION
     coredns = module_version("github.com/coredns/coredns")
@@ -92,13 +85,13 @@ def _kubernetes(programs: Programs) -> list[Image]:
         for name in CONTROL_PLANE
     ]
     etcd_files = {f"/usr/local/bin/{name}": programs[name] for name in ("etcd", "etcdctl")}
-    found.append(Image(f"{registry}/etcd:{etcd}", etcd_files, ("etcd",), _real(etcd_module)))
+    found.append(Image(f"{registry}/etcd:{etcd}", etcd_files, ("etcd",), real(etcd_module)))
     found.append(
         Image(
             f"{registry}/coredns/coredns:{coredns}",
             {"/coredns": programs["coredns"]},
             ("/coredns",),
-            _real("github.com/coredns/coredns") + ", with a short list of plugins",
+            real("github.com/coredns/coredns") + ", with a short list of plugins",
         )
     )
     pause = "STAND-IN: the lab's own program; upstream's is in no Go module"
@@ -119,26 +112,21 @@ def _netfilter(programs: Programs) -> dict[str, Source]:
     return files | {f"/usr/sbin/{name}": f"{SYMLINK}xtables-nft-multi" for name in IPTABLES}
 
 
-def _shell(programs: Programs) -> dict[str, Source]:
-    links = {f"/usr/bin/{name}": f"{SYMLINK}busybox" for name in SHELL}
-    return {"/usr/bin/busybox": programs["busybox"], **links}
-
-
 def _network(programs: Programs) -> list[Image]:
     version = module_version(software.FLANNEL)
     daemon: dict[str, Source] = {
-        **_shell(programs),
+        **shell(programs),
         **_netfilter(programs),
         "/opt/bin/flanneld": programs["flanneld"],
         "/opt/bin/install-conf": programs["install-conf"],
     }
-    plugin = {**_shell(programs), "/flannel": programs["flannel-cni"]}
+    plugin = {**shell(programs), "/flannel": programs["flannel-cni"]}
     return [
         Image(
             f"ghcr.io/flannel-io/flannel:{version}",
             daemon,
             ("/opt/bin/flanneld",),
-            _real(software.FLANNEL) + ", without its backends for Tencent's VPC and UDP",
+            real(software.FLANNEL) + ", without its backends for Tencent's VPC and UDP",
             libs=True,
         ),
         Image(
@@ -159,7 +147,7 @@ def _gpu(programs: Programs) -> list[Image]:
             f"nvcr.io/nvidia/k8s-device-plugin:{module_version(plugin)}",
             {f"/usr/bin/{name}": programs[name] for name in names},
             ("nvidia-device-plugin",),
-            _real(plugin),
+            real(plugin),
             env=_gpu_env("compute,utility"),
             libs=True,
         ),
@@ -167,7 +155,7 @@ def _gpu(programs: Programs) -> list[Image]:
             f"registry.k8s.io/nfd/node-feature-discovery:{module_version(software.NFD)}",
             {f"/usr/bin/{name}": programs[name] for name in nfd},
             (),
-            _real(software.NFD),
+            real(software.NFD),
             env={"GRPC_GO_LOG_SEVERITY_LEVEL": "INFO"},
             user=f"{NOBODY}:{NOBODY}",
         ),
@@ -187,8 +175,8 @@ def _simulated(programs: Programs) -> list[Image]:
         "/etc/dcgm-exporter/default-counters.csv": counters,
         "/etc/dcgm-exporter/dcp-metrics-included.csv": counters,
     }
-    operator = {**_shell(programs), "/usr/bin/sim-gpu-operator": programs["sim-gpu-operator"]}
-    sample = {**_shell(programs), "/cuda-samples/vectorAdd": programs["vectorAdd"]}
+    operator = {**shell(programs), "/usr/bin/sim-gpu-operator": programs["sim-gpu-operator"]}
+    sample = {**shell(programs), "/cuda-samples/vectorAdd": programs["vectorAdd"]}
     return [
         Image(
             f"nvcr.io/nvidia/k8s/dcgm-exporter:{DCGM_EXPORTER}",
@@ -215,47 +203,3 @@ def _simulated(programs: Programs) -> list[Image]:
             libs=True,
         ),
     ]
-
-
-def _monitoring(programs: Programs) -> list[Image]:
-    versions = debian.versions(programs)
-    operator, server = _real(software.OPERATOR), _real(software.PROMETHEUS)
-    release = module_version(software.OPERATOR)
-    registry = "quay.io/prometheus"
-    rows = [  # image, its one program, origin
-        (f"{registry}-operator/prometheus-operator:{release}", "operator", operator),
-        (f"{registry}-operator/{_RELOADER}:{release}", _RELOADER, operator),
-        (
-            f"{registry}/prometheus:v{software.PROMETHEUS_VERSION}",
-            "prometheus",
-            f"{server}, which finds its targets through Kubernetes only",
-        ),
-    ]
-    for program in ("alertmanager", "node_exporter"):
-        name = program.replace("_", "-")
-        version = versions[f"prometheus-{name}"]
-        rows.append((f"{registry}/{name}:v{version}", program, "real, Debian's package"))
-    return [
-        Image(
-            name,
-            {
-                f"/bin/{program}": programs[_BUILT_AS.get(program, program)],
-                **{path: programs["debian-root"] / path[1:] for path in _DATA.get(program, ())},
-            },
-            (f"/bin/{program}",),
-            origin,
-            user=NOBODY,
-            libs=True,
-        )
-        for name, program, origin in rows
-    ]
-
-
-# Debian's Alertmanager reads at start what upstream's has compiled in.
-_DATA = {
-    "alertmanager": [
-        f"/usr/share/prometheus/alertmanager/{name}.tmpl" for name in ("default", "email")
-    ]
-}
-_RELOADER = "prometheus-config-reloader"
-_BUILT_AS = {"operator": "prometheus-operator"}  # upstream's image calls it differently

@@ -6,17 +6,8 @@ exchanged to build it is said here, at its recipe.
 
 from __future__ import annotations
 
-import shutil
-
-from lab.golang import (
-    build_arguments,
-    common_inputs,
-    go_recipe,
-    lay_out,
-    module_dir,
-    module_version,
-    run_go,
-)
+from lab import software_monitoring
+from lab.golang import go_recipe, module_dir, module_version
 from lab.recipe import Recipe, Workshop
 from lab.toolchain import RECIPES
 
@@ -29,10 +20,7 @@ FLANNEL = "github.com/flannel-io/flannel"
 HELM = "helm.sh/helm/v4"
 NFD = "sigs.k8s.io/node-feature-discovery"
 NVIDIA = "github.com/NVIDIA"
-OPERATOR = "github.com/prometheus-operator/prometheus-operator"
-PROMETHEUS = "github.com/prometheus/prometheus"
-
-PROMETHEUS_VERSION = "3.14.0"  # its module v0.314.0: Go's rules forbid "v3" without a path /v3
+LOCAL_PATH = "github.com/rancher/local-path-provisioner"
 
 
 def recipes() -> list[Recipe]:
@@ -42,7 +30,7 @@ def recipes() -> list[Recipe]:
         *_containers(),
         *_cluster_parts(),
         *_nvidia(),
-        *_monitoring(),
+        *software_monitoring.recipes(),
         _helm(),
         _pause(),
     ]
@@ -127,6 +115,7 @@ def _cluster_parts() -> list[Recipe]:
             },
             seconds=20,
         ),
+        go_recipe("local-path-provisioner", {"local-path-provisioner": LOCAL_PATH}, seconds=10),
     ]
 
 
@@ -178,97 +167,6 @@ def _nvidia() -> list[Recipe]:
             seconds=40,
         ),
     ]
-
-
-def _monitoring() -> list[Recipe]:
-    stamp = "github.com/prometheus/common/version.Version"
-    return [
-        _operator_client(),
-        go_recipe(
-            "prometheus-operator",
-            {
-                "prometheus-operator": f"{OPERATOR}/cmd/operator",
-                "prometheus-config-reloader": f"{OPERATOR}/cmd/prometheus-config-reloader",
-            },
-            variables={stamp: module_version(OPERATOR).removeprefix("v")},
-            prepare=_use_operator_client,
-            needs=("operator-client",),
-            seconds=60,
-        ),
-        # targets by Kubernetes only, and no pages for browsers: they are no part of the module
-        go_recipe(
-            "prometheus",
-            {"prometheus": f"{PROMETHEUS}/cmd/prometheus"},
-            variables={stamp: PROMETHEUS_VERSION},
-            replace={"github.com/KimMachineGun/automemlimit": "v0.7.5"},  # 1.x: another interface
-            seconds=60,
-        ),
-    ]
-
-
-def _operator_client() -> Recipe:
-    """prometheus-operator's sub-module of generated code, generated: no module proxy has it."""
-    return Recipe(
-        name="operator-client",
-        outputs={"operator-client": "client"},
-        inputs=(*common_inputs(), GENERATORS, str(_generator_commands())),
-        make=_generate_client,
-        seconds=15,
-    )
-
-
-GENERATORS = "k8s.io/code-generator/cmd"
-_APIS = f"{OPERATOR}/pkg/apis/monitoring"
-_TYPES = [f"{_APIS}/{version}" for version in ("v1", "v1alpha1", "v1beta1")]
-_CLIENT = f"{OPERATOR}/pkg/client"
-
-
-def _generator_commands() -> list[list[str]]:
-    """The generators with the arguments of the target k8s-client-gen in upstream's Makefile."""
-    applies, listers = f"{_CLIENT}/applyconfiguration", f"{_CLIENT}/listers"
-    inputs = [f"--input=monitoring/{version}" for version in ("v1", "v1beta1", "v1alpha1")]
-    client = [f"--apply-configuration-package={applies}", f"--input-base={OPERATOR}/pkg/apis"]
-    informers = [f"--versioned-clientset-package={_CLIENT}/versioned"]
-    return [
-        ["applyconfiguration-gen", *_output("applyconfiguration"), *_TYPES],
-        ["client-gen", *client, "--clientset-name=versioned", *_output(""), *inputs],
-        ["lister-gen", *_output("listers"), *_TYPES],
-        [
-            "informer-gen",
-            *informers,
-            f"--listers-package={listers}",
-            *_output("informers"),
-            *_TYPES,
-        ],
-    ]
-
-
-def _output(part: str) -> list[str]:
-    package, folder = f"{_CLIENT}/{part}".rstrip("/"), f"client/{part}".rstrip("/")
-    return [f"--output-pkg={package}", f"--output-dir={folder}", "--go-header-file=header"]
-
-
-def _generate_client(shop: Workshop) -> None:
-    from lab.toolchain import environment, go
-
-    lay_out(shop)
-    commands = _generator_commands()
-    names = [f"{GENERATORS}/{command[0]}" for command in commands]
-    run_go(shop, *build_arguments(), f"-o={shop.work}/bin/", *names)
-    (shop.work / "header").write_text("")
-    shutil.copytree(RECIPES / "operator-client", shop.work / "client")
-    # the generators load the API types through `go list`, which must be the same go
-    own = environment()
-    path = f"{go().parent}:{own['PATH']}"
-    for command in commands:
-        program = shop.work / "bin" / command[0]
-        shop.run([str(program), *command[1:]], env={**own, "PATH": path})
-    shutil.copytree(shop.work / "client", shop.out / "client")
-
-
-def _use_operator_client(shop: Workshop) -> None:
-    generated = shop.needed["operator-client"] / "client"
-    shutil.copytree(generated, shop.work / "operator-client", dirs_exist_ok=True)
 
 
 def _helm() -> Recipe:

@@ -37,13 +37,9 @@ def recipes() -> list[Recipe]:
             make=_make_driver,
             seconds=5,
         ),
-        Recipe(
-            name="gpusim-stand-ins",
-            outputs={name: f"bin/{name}" for name in STAND_INS},
-            inputs=(GO_MODULE, repr(build_arguments())),
-            make=_make_stand_ins,
-            seconds=30,
-        ),
+        _stand_ins("gpusim-stand-ins", STAND_INS, cgo=True, seconds=30),  # cgo: go-nvml
+        # without cgo: what it is built of is compiled already, for Kubernetes
+        _stand_ins("sim-kube-state-metrics", ("sim-kube-state-metrics",), cgo=False, seconds=10),
     ]
 
 
@@ -92,14 +88,23 @@ def _make_driver(shop: Workshop) -> None:
         shop.run(command, cwd=SOURCES)
 
 
-def _make_stand_ins(shop: Workshop) -> None:
+def _stand_ins(name: str, programs: tuple[str, ...], *, cgo: bool, seconds: float) -> Recipe:
     # A module of its own: its one dependency more, DCGM's table of field names, would make every
     # other program of the lab be built anew. Versions that both have are the same, and so cached.
-    shutil.copytree(GO_MODULE, shop.work, dirs_exist_ok=True)
-    out = shop.out / "bin"
-    out.mkdir()
-    packages = [f"./cmd/{name}" for name in STAND_INS]
-    run_go(shop, *build_arguments(), "-ldflags=-s -w", f"-o={out}/", *packages, cgo=True)
+    def make(shop: Workshop) -> None:
+        shutil.copytree(GO_MODULE, shop.work, dirs_exist_ok=True)
+        out = shop.out / "bin"
+        out.mkdir()
+        packages = [f"./cmd/{program}" for program in programs]
+        run_go(shop, *build_arguments(), "-ldflags=-s -w", f"-o={out}/", *packages, cgo=cgo)
+
+    return Recipe(
+        name=name,
+        outputs={program: f"bin/{program}" for program in programs},
+        inputs=(GO_MODULE, repr(build_arguments()), f"cgo={cgo}"),
+        make=make,
+        seconds=seconds,
+    )
 
 
 def _gcc(*arguments: str) -> list[str]:

@@ -3,7 +3,7 @@
 // gets its own replacements in lab/software.py.
 module gpuboot.lab/software
 
-go 1.26.6
+go 1.26.7
 
 // The programs. (etcd is held at the replaced version below.)
 require (
@@ -14,7 +14,9 @@ require (
 	github.com/coredns/coredns v1.14.2
 	github.com/flannel-io/flannel v0.28.10
 	github.com/prometheus-operator/prometheus-operator v0.94.1
+	github.com/prometheus/alertmanager v0.34.2
 	github.com/prometheus/prometheus v0.314.0
+	github.com/rancher/local-path-provisioner v0.0.30
 	go.etcd.io/etcd/etcdctl/v3 v3.7.2
 	go.etcd.io/etcd/server/v3 v3.7.2
 	helm.sh/helm/v4 v4.3.1
@@ -63,6 +65,7 @@ require (
 	github.com/Microsoft/hcsshim v0.15.0-rc.4 // indirect
 	github.com/Microsoft/hnslib v0.1.2 // indirect
 	github.com/NYTimes/gziphandler v1.1.1 // indirect
+	github.com/Sirupsen/logrus v0.11.0 // indirect
 	github.com/VividCortex/ewma v1.2.0 // indirect
 	github.com/antlr4-go/antlr/v4 v4.13.1 // indirect
 	github.com/apparentlymart/go-cidr v1.1.0 // indirect
@@ -107,6 +110,7 @@ require (
 	github.com/coreos/go-semver v0.3.1 // indirect
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/coreos/pkg v0.0.0-20240122114842-bbd7aa9bf6fb // indirect
+	github.com/cpuguy83/go-md2man/v2 v2.0.7 // indirect
 	github.com/cyphar/filepath-securejoin v0.7.0 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/dimchansky/utfbom v1.1.1 // indirect
@@ -256,6 +260,7 @@ require (
 	github.com/tklauser/numcpus v0.10.0 // indirect
 	github.com/tmc/grpc-websocket-proxy v0.0.0-20220101234140-673ab2c3ae75 // indirect
 	github.com/trailofbits/go-mutexasserts v0.0.0-20250514102930-c1f3d2e37561 // indirect
+	github.com/urfave/cli v1.22.17 // indirect
 	github.com/vishvananda/netlink v1.3.1 // indirect
 	github.com/vishvananda/netns v0.0.5 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
@@ -358,6 +363,7 @@ require (
 	sigs.k8s.io/mcs-api v0.3.0 // indirect
 	sigs.k8s.io/node-feature-discovery/api/nfd v0.18.3 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect
+	sigs.k8s.io/sig-storage-lib-external-provisioner/v10 v10.0.1 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
