@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
@@ -149,6 +150,16 @@ def mismatches(chosen: Lock) -> list[Problem]:
                 f"Kubernetes 1.{minor} needs containerd {lowest[0]}.{lowest[1]} or newer, "
                 f"not {chosen.containerd.version}",
                 "choose a newer containerd (2.3 is the long-term release)",
+            )
+        )
+    exporter = re.match(r"\d+\.\d+\.\d+-(\d+\.\d+\.\d+)", chosen.images.dcgm_exporter)
+    if exporter is not None and parse(exporter[1]) < LOWEST_EXPORTER:
+        problems.append(
+            Problem(
+                "",
+                f"versions.images.dcgm_exporter is exporter {exporter[1]}, which lacks "
+                "DCGM_EXP_XID_ERRORS_TOTAL",
+                "use 4.8.3 or newer: our collectors file and the XID alerts need that counter",
             )
         )
     return problems

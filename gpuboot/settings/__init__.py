@@ -110,10 +110,17 @@ def load(data: Mapping[str, Any]) -> Settings:
 
     Raises `SettingsError` with one problem per mistake.
     """
+    # the tables that say which alerts there are import the settings themselves
+    from gpuboot.rules import validate
+
     try:
-        return Settings.model_validate(dict(data))
+        settings = Settings.model_validate(dict(data))
     except ValidationError as error:
         raise SettingsError([_problem(dict(item)) for item in error.errors()]) from None
+    problems = validate(settings)
+    if problems:
+        raise SettingsError(problems)
+    return settings
 
 
 def _problem(error: Mapping[str, Any]) -> Problem:
