@@ -22,6 +22,9 @@ from gpuboot.settings import Model, Settings, SettingsError
 OPERATOR_KUBERNETES = {"26.7": range(33, 37), "26.3": range(32, 37), "25.10": range(30, 35)}
 # Kubernetes minor -> lowest containerd (containerd's RELEASES.md)
 KUBERNETES_CONTAINERD = {33: (1, 7), 34: (1, 7), 35: (2, 1), 36: (2, 2), 37: (2, 2)}
+# The first exporter whose XID counter can be told from a window; older ones end at their start
+# with the field in their collectors file.
+LOWEST_EXPORTER = (4, 8, 3)
 
 
 class DriverLock(Model):
