@@ -162,7 +162,7 @@ def _headings(panel: Panel) -> dict[str, str]:
 
 def _overrides(panel: Panel) -> Iterator[model.DashboardFieldConfigSourceOverrides]:
     headings = frozenset(column.title for column in panel.columns)
-    for column in panel.columns:
+    for column in () if panel.matrix else panel.columns:
         if properties := list(_properties(column, headings)):
             yield model.DashboardFieldConfigSourceOverrides(
                 model.MatcherConfig("byName", column.title), properties

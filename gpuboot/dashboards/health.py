@@ -44,8 +44,18 @@ def count(condition: str) -> str:
 
 
 STATE = (
-    stat("Critical alerts", "Of ours, firing now.", firing("critical"), steps=RED_ABOVE_NONE),
-    stat("Warnings", "Of ours, firing now.", firing("warning"), steps=ORANGE_ABOVE_NONE),
+    stat(
+        "Critical alerts",
+        "Our own alerts of severity critical that fire now.",
+        firing("critical"),
+        steps=RED_ABOVE_NONE,
+    ),
+    stat(
+        "Warnings",
+        "Our own alerts of severity warning that fire now.",
+        firing("warning"),
+        steps=ORANGE_ABOVE_NONE,
+    ),
     stat(
         "Need an action",
         "GPUs whose driver asks for a reset, reboot or drain: the best single signal. It takes a "

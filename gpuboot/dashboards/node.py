@@ -50,7 +50,7 @@ def host(expr: str) -> str:
     named = 'label_replace(node_uname_info, "node", "$1", "nodename", "(.+)")'
     return (
         f"max by (node) (({expr}) * on (instance) group_left (node) "
-        f"max by (instance, node) ({named})) and on (node) DCGM_FI_DEV_GPU_TEMP{NODES}"
+        f"max by (instance, node) ({named})) and on (node) node:gpu_visible:count{NODES}"
     )
 
 
@@ -85,7 +85,12 @@ STATE = (
         "percentunit",
     ),
     stat("Power", "All chosen nodes' GPUs.", f"sum(node:gpu_power:sum{NODES})", "watt"),
-    stat("Hottest GPU", "Core temperature.", f"max(DCGM_FI_DEV_GPU_TEMP{GPUS})", "celsius"),
+    stat(
+        "Hottest GPU",
+        "Highest core temperature of the chosen GPUs.",
+        f"max(DCGM_FI_DEV_GPU_TEMP{GPUS})",
+        "celsius",
+    ),
     stat(
         "Least margin",
         "Degrees until the first GPU slows itself down (DCGM_FI_DEV_GPU_TEMP_LIMIT). It differs "

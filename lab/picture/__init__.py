@@ -1,0 +1,1 @@
+"""Pictures of the dashboards for people, since the lab has no Grafana."""
