@@ -91,9 +91,42 @@ def settings(check: Check = None) -> None:
 @app.command()
 def metrics(check: Check = None) -> None:
     """Print docs/metrics.md: every GPU metric with its unit and meaning."""
-    from gpuboot.settings_doc import metrics_markdown
+    from gpuboot.metrics_doc import metrics_markdown
 
     _document(metrics_markdown, check, "metrics")
+
+
+@app.command()
+def runbooks(
+    folder: Annotated[Path, typer.Argument(help="Where the pages stand.")],
+    check: Annotated[
+        bool, typer.Option("--check", help="Only compare; exit 1 if a page differs.")
+    ] = False,
+) -> None:
+    """Write docs/runbooks: one page for each alert."""
+    from gpuboot import runbooks as pages
+
+    if not check:
+        pages.write(folder)
+        return
+    outdated = pages.outdated(folder)
+    if outdated:
+        typer.echo(
+            f"{folder}: out of date: {', '.join(outdated)}\n    remedy: gpuboot runbooks {folder}",
+            err=True,
+        )
+        raise typer.Exit(1)
+
+
+@app.command()
+def rules() -> None:
+    """Print the rule file of the default settings, for `promtool check rules`."""
+    import yaml
+
+    from gpuboot.rules import groups
+    from gpuboot.settings import Settings
+
+    print(yaml.safe_dump({"groups": groups(Settings(), [])}, sort_keys=False, width=100), end="")
 
 
 @app.command()

@@ -19,6 +19,7 @@ from gpuboot.settings import Settings
 from gpuboot.xid import CLASSES, FATAL, codes, regex
 
 TOTAL = "gpu:xid_errors:total"
+NEW = "gpu:xid_errors:new10m"
 
 
 def alerts(settings: Settings) -> list[Alert]:
@@ -33,7 +34,7 @@ def alerts(settings: Settings) -> list[Alert]:
             component="gpu",
             action=f'{{{{ if match "^({reboot})$" $labels.xid }}}}reboot'
             "{{ else }}reset{{ end }}",
-            expr=new(f'xid=~"{regex(FATAL, overrides)}"', "10m"),
+            expr=f'{NEW}{{xid=~"{regex(FATAL, overrides)}"}}',
             summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU}",
             description="The driver reported a fault from which the GPU does not recover by "
             "itself. {{ $labels.UUID }}",
@@ -61,9 +62,7 @@ def alerts(settings: Settings) -> list[Alert]:
             action="none",
             expr="max by (node, UUID, gpu, xid, namespace, pod) (DCGM_EXP_XID_ERRORS_TOTAL"
             f'{{xid=~"{regex(("application",), overrides)}"}})\n'
-            "and on (node, UUID, gpu, xid) ("
-            + new(f'xid=~"{regex(("application",), overrides)}"', "2m")
-            + ")",
+            "and on (node, UUID, gpu, xid) gpu:xid_errors:new2m",
             keep_for="10m",
             summary="XID {{ $labels.xid }} in {{ $labels.namespace }}/{{ $labels.pod }}",
             description=f"The program on {ON_GPU} did something the GPU refused. The GPU is fine.",
@@ -114,9 +113,7 @@ def alerts(settings: Settings) -> list[Alert]:
             severity="warning",
             component="gpu",
             action="investigate",
-            expr=new(f'xid=~"{regex(("inspect",), overrides)}"', "10m")
-            + "\nor "
-            + new(f'xid!~"{known}"', "10m"),
+            expr=f'{NEW}{{xid=~"{regex(("inspect",), overrides)}"}}\nor {NEW}{{xid!~"{known}"}}',
             summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU} is for a person to judge",
             description="Cabling, power, vGPU software, or a code that NVIDIA's catalog gives no "
             "action for. {{ $labels.UUID }}",
@@ -133,28 +130,3 @@ def alerts(settings: Settings) -> list[Alert]:
             source=CATALOG,
         ),
     ]  # fmt: skip
-
-
-def new(matchers: str, window: str) -> str:
-    """The XIDs that were counted within `window`, with labels node, UUID, gpu, xid.
-
-    Four ways in which a count can be new, since the series of a code is born with its first XID,
-    at 1, and `increase` of a newborn is 0; and since the counter goes away when the exporter
-    restarts:
-
-    1. it rose;
-    2. it is higher than when it was last seen, before nobody looked for a while;
-    3. it has not been seen for six hours, or ever;
-    4. it was not there before, although the GPU was watched (first XID after a restart).
-
-    + matchers: inside of the braces
-    """
-    series = f"{TOTAL}{{{matchers}}}"
-    before = f"last_over_time({series}[6h] offset {window})"
-    watched = f"max by (node, UUID) (DCGM_FI_DEV_GPU_TEMP offset {window})"
-    return (
-        f"(increase({series}[{window}]) > 0\n"
-        f"or {series} > {before}\n"
-        f"or ({series} unless {before})\n"
-        f"or ({series} unless {series} offset {window}) and on (node, UUID) {watched})"
-    )

@@ -98,6 +98,14 @@ def gpus(settings: Settings) -> list[Record]:
             level("DCGM_EXP_XID_ERRORS_TOTAL", f"{GPU}, xid"),
             "XIDs since the exporter started, by code; goes on when the GPU's pod changes.",
         ),
+        *(
+            Record(
+                f"gpu:xid_errors:new{window}",
+                _new("gpu:xid_errors:total", window),
+                f"1 for every XID that was counted in the last {window}.",
+            )
+            for window in ("2m", "10m")
+        ),
         Record(
             "gpu:ecc_sbe:total",
             level("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"),
@@ -142,6 +150,28 @@ def gpus(settings: Settings) -> list[Record]:
             for reason, metric in THROTTLE.items()
         ),
     ]
+
+
+def _new(series: str, window: str) -> str:
+    """Which counts of errors, each a series that is born with its first error, have gone up.
+
+    There are four ways, since `increase` of a newborn series is 0, whatever it is born with, and
+    since the counters go away when the exporter restarts:
+
+    1. it rose;
+    2. it is higher than when it was last seen, before nobody looked for a while;
+    3. it has not been seen for six hours, or ever;
+    4. it was not there before, although the GPU was watched (first error after a restart).
+    """
+    before = f"last_over_time({series}[6h] offset {window})"
+    watched = f"max by (node, UUID) (DCGM_FI_DEV_GPU_TEMP offset {window})"
+    return (
+        f"group by ({GPU}, xid) (\n"
+        f"  increase({series}[{window}]) > 0\n"
+        f"  or {series} > {before}\n"
+        f"  or ({series} unless {before})\n"
+        f"  or ({series} unless {series} offset {window}) and on (node, UUID) {watched}\n)"
+    )
 
 
 _BUSIEST = (
