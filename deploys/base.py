@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from pyinfra.api.deploy import deploy
@@ -33,7 +34,17 @@ SYSCTLS = {
     "fs.inotify.max_user_watches": "524288",
 }
 # patterns of unattended-upgrades: prefixes of package names
-FENCED = ("containerd", "cri-tools", "cuda", "kube", "libcuda", "libnvidia", "libnvsdm", "nvidia")
+FENCED = (
+    "containerd",
+    "cri-tools",
+    "cuda",
+    "docker",
+    "kube",
+    "libcuda",
+    "libnvidia",
+    "libnvsdm",
+    "nvidia",
+)
 APT_CONF = "/etc/apt/apt.conf.d/95gpuboot"
 
 
@@ -67,14 +78,16 @@ def base() -> None:
     )
 
 
-def packages(context: Context) -> list[str]:
+def packages(context: Context, names: Sequence[str] = PACKAGES) -> list[str]:
     """The packages a host needs; chrony only where nothing keeps the time yet.
+
+    + names: what is needed in any case
 
     A container's clock is its host's: nothing to keep there.
     """
     state = context.state
     timed = state.container or any(state.is_active(unit) for unit in TIME_SERVICES)
-    return [*PACKAGES, *([] if timed else ["chrony"])]
+    return [*names, *([] if timed else ["chrony"])]
 
 
 def apt_conf(context: Context) -> str:

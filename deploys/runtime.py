@@ -28,19 +28,13 @@ MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": "none"}
 def runtime() -> None:
     """Install containerd and the toolkit, and make containerd know the GPUs."""
     context = current()
-    _repository(context, "docker", "Configure Docker's repository")
+    add_repository(context, "docker", "Configure Docker's repository")
     version = context.lock.containerd.version
     apt.packages(
         name=f"Install containerd {version}", wanted={"containerd.io": f"{version}-*"}, hold=True
     )
     if context.node.gpus:
-        _repository(context, "toolkit", "Configure NVIDIA's container toolkit repository")
-        toolkit = context.lock.toolkit.version
-        apt.packages(
-            name=f"Install NVIDIA's container toolkit {toolkit}",
-            wanted=dict.fromkeys(TOOLKIT, toolkit),
-            hold=True,
-        )
+        install_toolkit(context)
     if mirrors := registry_files(context):
         files.present(name="Say where images come from", contents=mirrors)
     containerd.configured(
@@ -54,7 +48,19 @@ def runtime() -> None:
         containerd.cdi(name="Describe the GPUs to container runtimes (CDI)")
 
 
-def _repository(context: Context, key: str, title: str) -> None:
+def install_toolkit(context: Context) -> None:
+    """NVIDIA's container toolkit on the current host, from NVIDIA's repository."""
+    add_repository(context, "toolkit", "Configure NVIDIA's container toolkit repository")
+    toolkit = context.lock.toolkit.version
+    apt.packages(
+        name=f"Install NVIDIA's container toolkit {toolkit}",
+        wanted=dict.fromkeys(TOOLKIT, toolkit),
+        hold=True,
+    )
+
+
+def add_repository(context: Context, key: str, title: str) -> None:
+    """A repository of the current host. `key`: its name in `settings.mirrors.apt`."""
     mirrors, proxy = context.settings.mirrors, context.settings.proxy
     apt.repository(
         name=title,

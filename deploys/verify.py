@@ -1,6 +1,7 @@
-"""Proves the cluster. `pyinfra inventories/<site>.py deploys/verify.py -y`, or `gpuboot verify`.
+"""Proves the GPUs. `pyinfra inventories/<site>.py deploys/verify.py -y`, or `gpuboot verify`.
 
-The last phase of deploys/site.py, and a deploy of its own that touches nothing else.
+The last phase of deploys/site.py and deploys/standalone.py, and a deploy of its own that touches
+nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from pyinfra.context import host, state
 
 from deploys import run_report
 from deploys.context import Context, begin, read
-from deploys.operations import prove
+from deploys.operations import prove, prove_docker
 
 
 @deploy("Verify")
@@ -24,7 +25,8 @@ def verify(always: bool = False) -> None:
     if host.name == leader.host and (always or run.settings.verify.enabled):
         # not current(): a host that cannot be read is a finding here, and no reason to stop
         context = Context(run.settings, run.lock, run.nodes, leader, run.states)
-        prove.chain(name="Every GPU, from the PCI bus to Prometheus", context=context)
+        chain = prove_docker.chain if run.standalone else prove.chain
+        chain(name="Every GPU, from the PCI bus to Prometheus", context=context)
 
 
 # pyinfra executes a deploy file without a module name; an import must not run anything

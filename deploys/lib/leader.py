@@ -52,7 +52,7 @@ def run(target: Host, command: str, stdin: str = "") -> str:
     return str(output.stdout)
 
 
-def read(target: Host, fact: type[FactBase[T]], **arguments: str) -> T:
+def read(target: Host, fact: type[FactBase[T]], **arguments: object) -> T:
     """A fact of any host of the inventory."""
     with _sessions, ctx_host.use(target):
         return target.get_fact(fact, **arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Generator
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from gevent.pool import Pool
@@ -32,6 +33,7 @@ from gpuboot.nodestate import NodeState
 from gpuboot.prove import Proof, prove, simulated
 from gpuboot.report import Report, build, write
 from gpuboot.report.terminal import show
+from gpuboot.settings import Settings
 
 _MAX_AT_ONCE = 32
 
@@ -65,14 +67,26 @@ def verify(context: Context) -> Report:
             proof = prove(clients, hosts, settings, say)
     except ClusterError as error:
         proof = _no_answer(error, hosts, settings.runtime.mode)
+    versions = {"kubernetes (lock)": context.lock.kubernetes.version}
+    proof = replace(proof, versions=proof.versions | versions)
+    return publish(settings, started, time.monotonic() - begun, read_s, proof)
+
+
+def publish(
+    settings: Settings, started: datetime, seconds: float, read_s: float, proof: Proof
+) -> Report:
+    """Make the report of a proof, write it and show it.
+
+    + seconds: duration of it all; read_s: of reading the hosts
+    """
     report = build(
         settings.cluster.name,
         f"{started:%Y-%m-%dT%H:%M:%SZ}",
-        time.monotonic() - begun,
-        hosts,
+        seconds,
+        proof.evidence.hosts,
         proof.findings,
-        simulated=simulated(hosts),
-        versions=proof.versions | {"kubernetes (lock)": context.lock.kubernetes.version},
+        simulated=simulated(proof.evidence.hosts),
+        versions=proof.versions,
         durations={"read hosts": round(read_s, 3), **proof.evidence.seconds},
     )
     folder = run_report.folder(settings)

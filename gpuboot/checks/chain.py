@@ -17,13 +17,18 @@ def judge(seen: Evidence, settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     for host in seen.hosts:
         own = _node(host, seen, settings)
-        findings += own + _unreached(host, own, settings)
+        findings += own + unreached(host, own, _links(settings))
     if not seen.hosts:
         scribe = Scribe("pci", "GPU nodes")
         remedy = "set gpus = N for the hosts that have GPUs, in the inventory"
         findings.append(scribe.not_covered("the inventory promises no GPU on any host", remedy))
     if settings.monitoring.enabled:
         findings += monitoring.judge(seen.metrics, settings.monitoring.grafana)
+    return ordered(findings)
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in the chain's order, host by host, and what concerns no GPU at the end."""
     order = {link: position for position, link in enumerate(GPU_LINKS)}
     return sorted(
         findings,
@@ -68,20 +73,27 @@ def _node(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
     return found + metrics.judge(host, seen, bounds)
 
 
-def _unreached(host: Host, found: Iterable[Finding], settings: Settings) -> list[Finding]:
-    """Links of a GPU that nothing was said about, because a lower link is broken."""
-    said = {(item.link, item.gpu_uuid) for item in found}
-    links = [
+def _links(settings: Settings) -> list[str]:
+    return [
         link
         for link in GPU_LINKS
         if settings.monitoring.enabled or link not in {"prometheus", "attribution"}
     ]
+
+
+def unreached(host: Host, found: Iterable[Finding], links: Iterable[str]) -> list[Finding]:
+    """Links of a GPU that nothing was said about, because a lower link is broken.
+
+    + links: those that ought to be judged
+    """
+    said = {(item.link, item.gpu_uuid) for item in found}
+    wanted = list(links)
     return [
         Scribe(link, GPU_LINKS[link], host.node).not_covered(
             "not reached: a lower link is broken", "mend that one first", gpu.uuid
         )
         for gpu in host.gpus
         if gpu.uuid
-        for link in links
+        for link in wanted
         if (link, gpu.uuid) not in said and (link, None) not in said
     ]

@@ -13,6 +13,8 @@ _OTHERS = {
     "The cluster as its leader sees it": ["error\tthere is no cluster yet", "end\tok"],
     "The objects that gpuboot keeps in the cluster": ["error\tthere is no cluster yet", "end\tok"],
     'A Helm release as "key<TAB>value" lines': ["end\tok"],
+    "dockerd's configuration as it is": ["absent\tdocker-ce", "end\tok"],
+    "A compose project on this host": ["absent\tdocker", "end\tok"],
     "uname -s": "Linux",
 }
 _BREAKAGE = json.loads(os.environ.get("PLAN_BREAKAGE", "{}"))

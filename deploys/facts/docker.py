@@ -1,0 +1,85 @@
+"""Docker on a host: its configuration, and what the running dockerd says."""
+
+from __future__ import annotations
+
+import shlex
+from base64 import b64decode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase
+from typing_extensions import override
+
+from gpuboot.answers import fields
+
+SCRIPT = resources.files("deploys.facts").joinpath("docker.sh").read_text()
+
+
+@dataclass(frozen=True)
+class DockerState:
+    """What was found.
+
+    + absent: packages that are not installed yet
+    + present: text of daemon.json; "" for none
+    + toolkit: that text as NVIDIA's toolkit would change it; "" where it was not asked
+    + error: why the toolkit could not
+    + default_runtime, runtimes, version, swarm: of the running dockerd; version is "" when
+      none answers
+    """
+
+    absent: tuple[str, ...] = ()
+    present: str = ""
+    toolkit: str = ""
+    error: str = ""
+    default_runtime: str = ""
+    runtimes: tuple[str, ...] = ()
+    version: str = ""
+    swarm: bool = False
+
+
+class Docker(FactBase[DockerState]):
+    """dockerd's configuration and what it runs with."""
+
+    default = DockerState
+
+    @override
+    def command(self, toolkit: bool) -> str:
+        return f"toolkit={'yes' if toolkit else 'no'}\n{SCRIPT}"
+
+    @override
+    def process(self, output: list[str]) -> DockerState:
+        values = fields(output)
+        if "end" not in values:
+            raise FactProcessError("the host's answer about Docker ends early")
+        words = "".join(values["running"][:1]).split()
+        known = len(words) == 4
+        return DockerState(
+            tuple(values["absent"]),
+            b64decode("".join(values["present"])).decode(),
+            b64decode("".join(values["toolkit"])).decode(),
+            "".join(values["error"]),
+            words[0] if known else "",
+            tuple(filter(None, words[3].split(","))) if known else (),
+            words[2] if known else "",
+            known and words[1] not in {"inactive", ""},
+        )
+
+
+class UntrustedMirrors(FactBase[list[str]]):
+    """Those of some `host[:port]` addresses whose authority Docker does not know yet."""
+
+    default = list
+
+    @override
+    def command(self, hosts: Sequence[str], ca_bundle: str) -> str:
+        names = " ".join(shlex.quote(host) for host in hosts)
+        return (
+            f"for h in {names}; do "
+            f'cmp -s {shlex.quote(ca_bundle)} "/etc/docker/certs.d/$h/ca.crt" || echo "$h"; done'
+        )
+
+    @override
+    def process(self, output: list[str]) -> list[str]:
+        return output

@@ -1,0 +1,126 @@
+"""A compose project on a host: only what differs is written, and only whom it concerns is told."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Generator
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.compose import Compose, ComposeState
+from deploys.operations.files import write
+from gpuboot.compose import COMPOSE, File, Project
+
+Commands = Generator[StringCommand, None, None]
+
+_LOGS = 20  # lines of each service's log that are shown when the project does not come up
+
+
+@operation()
+def up(project: Project) -> Commands:
+    """Ensure that a project's files are there and its containers run with them.
+
+    Contents come by standard input: nothing of them is on a command line or in a log. A service
+    whose files changed reads them again; one whose definition changed is made anew.
+
+    + project: what the host has to have
+    """
+    paths = [file.path for file in project.files]
+    state = host.get_fact(
+        Compose, folder=project.folder, files=paths, folders=list(project.folders)
+    )
+    if state.absent:
+        # while pyinfra prepares: an operation before this one will install it
+        text = f"gpuboot: [{host.name}] no dockerd answers; remedy: run deploys/standalone.py"
+        yield StringCommand("echo", QuoteString(text), ">&2; exit 1")
+        return
+    commands = [*_files(project, state), *_containers(project, state)]
+    if not commands:
+        host.noop("files and containers are as they should be")
+    yield from commands
+
+
+def _files(project: Project, state: ComposeState) -> list[StringCommand]:
+    found = []
+    for path, owner in project.folders.items():
+        if state.folders.get(path) != ("700", owner):
+            name = QuoteString(f"{project.folder}/{path}")
+            found.append(StringCommand(f"install -d -m 700 -o {owner} -g {owner}", name))
+    wanted = {file.path for file in project.files}
+    strays = sorted(set(state.written) - wanted)
+    wrong = [file for file in project.files if not _right(file, state)]
+    # before they are there: a run that is killed on the way leaves nothing unknown behind
+    if set(state.written) != wanted and wrong:
+        found.append(_note(project, "written", sorted({*state.written, *wanted})))
+    found += [_put(project.folder, file) for file in wrong]
+    found += [StringCommand("rm -f", QuoteString(f"{project.folder}/{path}")) for path in strays]
+    if set(state.written) != wanted and (strays or not wrong):
+        found.append(_note(project, "written", sorted(wanted)))
+    return found
+
+
+def _right(file: File, state: ComposeState) -> bool:
+    mode, owner, digest = state.files.get(file.path, ("", -1, ""))
+    known = digest if file.text is None else file.sha256
+    return (mode, owner) == (file.mode, file.owner) and digest == known
+
+
+def _put(folder: str, file: File) -> StringCommand:
+    """Write a file in one step, never readable for others than it is meant for."""
+    path = f"{folder}/{file.path}"
+    part, target = QuoteString(f"{path}.gpuboot-new"), QuoteString(path)
+    make = "cat"
+    if file.text is None:
+        # what is there already stays; a random password has no newline, which would be part of it
+        make = f"{{ cat {target} 2>/dev/null || head -c 24 /dev/urandom | base64 | tr -d '\\n'; }}"
+    return StringCommand(
+        "mkdir -p", QuoteString(posixpath.dirname(path)), "&& (umask 077 &&", make, ">", part,
+        f") && chmod {file.mode}", part, f"&& chown {file.owner}:{file.owner}", part, "&& mv",
+        part, target, _stdin=file.text or "",
+    )  # fmt: skip
+
+
+def _containers(project: Project, state: ComposeState) -> list[StringCommand]:
+    digests = {service: project.digest(service) for service in project.services}
+    stale = [name for name, digest in digests.items() if state.applied.get(name, "") != digest]
+    compose = next(file for file in project.files if file.path == COMPOSE)
+    running = {
+        name: [hash_ for status, hash_ in items if status == "running"]
+        for name, items in state.containers.items()
+    }
+    right = (
+        _right(compose, state)
+        and set(state.containers) == set(project.services)
+        and all(running[name] == [state.hashes.get(name)] for name in project.services)
+    )
+    if right and not stale:
+        return []
+    lines = [f"{name} {digest}" for name, digest in digests.items() if digest]
+    return [_apply(project, stale), _note(project, "applied", lines)]
+
+
+def _apply(project: Project, stale: list[str]) -> StringCommand:
+    """Bring containers up; those that were not made anew for it are told to read their files."""
+    script = [f"cd {project.folder}"]
+    script += [f"{_variable(name)}=$(docker compose ps -q {name})" for name in stale]
+    script.append("docker compose up -d --remove-orphans --quiet-pull")
+    for name in stale:
+        how = project.reloads.get(name, "restart")
+        tell = f"kill -s {how}" if how == "SIGHUP" else how
+        old = _variable(name)
+        script.append(
+            f'{{ [ -z "${old}" ] || [ "${old}" != "$(docker compose ps -q {name})" ] || '
+            f"docker compose {tell} {name}; }}"
+        )
+    failed = f"{{ cd {project.folder}; docker compose ps -a; docker compose logs --tail {_LOGS};"
+    return StringCommand("(", " && ".join(script), ") ||", failed, "exit 1; } >&2")
+
+
+def _variable(service: str) -> str:
+    return "was_" + service.replace("-", "_")
+
+
+def _note(project: Project, name: str, lines: list[str]) -> StringCommand:
+    return write(f"{project.folder}/.{name}", "".join(f"{line}\n" for line in lines))

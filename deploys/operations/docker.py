@@ -1,0 +1,119 @@
+"""dockerd's configuration: checked before it is put in place, and taken back if it does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Any
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.docker import Docker, UntrustedMirrors
+from deploys.operations.files import write
+from gpuboot.standalone import daemon
+
+PATH = "/etc/docker/daemon.json"
+RUNTIME = "nvidia"
+_TRIAL = "/etc/docker/daemon.json.gpuboot-trial"
+_PREVIOUS = "/var/lib/gpuboot/docker/daemon.json"
+_WAIT_S = 60
+
+Commands = Generator[StringCommand, None, None]
+
+
+@operation()
+def configured(toolkit: bool, ours: Mapping[str, Any]) -> Commands:
+    """Ensure dockerd runs with this configuration, keeping whatever else a site has in it.
+
+    A running dockerd takes the change over without a restart where it can. When it does not
+    answer afterwards the file from before comes back.
+
+    + toolkit: NVIDIA's runtime is registered, and the default one
+    + ours: other keys of daemon.json
+    """
+    state = host.get_fact(Docker, toolkit=toolkit)
+    if state.absent:
+        # while pyinfra prepares: an operation before this one will install it
+        names = ", ".join(state.absent)
+        yield _fail(f"{names} is not installed", "run the whole of deploys/standalone.py")
+        return
+    if state.error:
+        yield _fail(f"nvidia-ctk cannot change {PATH}: {state.error}", f"correct {PATH} there")
+        return
+    try:
+        present = daemon.parse(state.present)
+    except ValueError as error:
+        yield _fail(f"{PATH} is no JSON ({error})", "correct it there; nothing was changed")
+        return
+    new = daemon.wanted(present, daemon.parse(state.toolkit), ours, state.swarm)
+    runs = bool(state.version) and (not toolkit or state.default_runtime == RUNTIME)
+    if new == present and runs:
+        host.noop("dockerd runs with its configuration")
+        return
+    if new != present:
+        yield write(_TRIAL, daemon.render(new))
+        yield StringCommand(
+            f"dockerd --validate --config-file {_TRIAL} >/dev/null || {{ rm -f {_TRIAL};",
+            _say("dockerd does not accept the configuration, nothing was changed", f"see {PATH}"),
+            "exit 1; }",
+        )
+        yield StringCommand(
+            "mkdir -p -m 0700 /var/lib/gpuboot/docker && "
+            f"rm -f {_PREVIOUS} && {{ test ! -f {PATH} || cp -a {PATH} {_PREVIOUS}; }} "
+            f"&& mv {_TRIAL} {PATH}"
+        )
+    restart = not state.version or daemon.needs_restart(present, new)
+    yield _applied("restart" if restart else "reload", toolkit, changed=new != present)
+
+
+def _applied(way: str, toolkit: bool, changed: bool) -> StringCommand:
+    ready = "docker info >/dev/null 2>&1"
+    if toolkit:
+        ready = (
+            f"test \"$(docker info --format '{{{{.DefaultRuntime}}}}' 2>/dev/null)\" = {RUNTIME}"
+        )
+    # the sockets of a unit that failed too often have to be reset before it starts again
+    start = "systemctl reset-failed docker.service docker.socket; systemctl restart docker.service"
+    first = start if way == "restart" else f"systemctl reload docker.service || {{ {start}; }}"
+    back = (
+        f"{{ rm -f {PATH}; test ! -f {_PREVIOUS} || cp -a {_PREVIOUS} {PATH}; }}; {start};"
+        if changed
+        else ""
+    )
+    return StringCommand(
+        f"({first}; for i in $(seq {_WAIT_S}); do {ready} && exit 0; sleep 1; done; exit 1) || "
+        f"{{ journalctl -n 15 --no-pager -u docker.service >&2; {back}",
+        _say(
+            "dockerd does not run with its configuration"
+            + ("; the file from before is back and it was started with it" if changed else ""),
+            f"see its messages above, correct {PATH} or the settings",
+        ),
+        "exit 1; }",
+    )
+
+
+@operation()
+def trusted(hosts: Sequence[str], ca_bundle: str) -> Commands:
+    """Ensure Docker trusts registries whose certificates a site's authority has signed.
+
+    + hosts: `host[:port]` of the registries
+    + ca_bundle: PEM file on the host
+    """
+    missing = host.get_fact(UntrustedMirrors, hosts=list(hosts), ca_bundle=ca_bundle)
+    if not missing:
+        host.noop(f"Docker trusts {', '.join(hosts)}")
+    for name in missing:
+        folder = f"/etc/docker/certs.d/{name}"
+        yield StringCommand(
+            "install -D -m 0644", QuoteString(ca_bundle), QuoteString(f"{folder}/ca.crt")
+        )
+
+
+def _say(cause: str, remedy: str) -> StringCommand:
+    text = f"gpuboot: [{host.name}] {cause}; remedy: {remedy}"
+    return StringCommand("echo", QuoteString(text), ">&2;")
+
+
+def _fail(cause: str, remedy: str) -> StringCommand:
+    return StringCommand(_say(cause, remedy), "exit 1")

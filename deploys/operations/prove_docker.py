@@ -1,0 +1,148 @@
+"""The operation that proves Docker hosts. It changes nothing that stays, so it yields nothing."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from gevent.pool import Pool
+from pyinfra.api.command import FunctionCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.operation import operation
+from pyinfra.context import host, inventory
+
+from deploys.context import Context
+from deploys.facts.docker import Docker
+from deploys.lib.leader import RemoteError, read, run
+from deploys.lib.waiting import executing, fail
+from deploys.operations.prove import publish, read_hosts, say
+from gpuboot.checks.evidence import Host, Trial
+from gpuboot.compose.images import mirrored
+from gpuboot.nodes import Node
+from gpuboot.report import Report
+from gpuboot.settings import Settings
+from gpuboot.standalone.prove import Gatherer, NoAnswer, busy, page, prove, trial
+
+_MAX_AT_ONCE = 32
+_ASK_S = 15
+_SCRIPT = "nvidia-smi -L && /cuda-samples/vectorAdd"
+_APPS = "nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader"
+_LABEL = "io.gpuboot=verify"
+
+
+@operation(is_idempotent=True)
+def chain(context: Context) -> Generator[FunctionCommand, None, None]:
+    """Prove every GPU of the Docker hosts, and write the reports.
+
+    + context: the run's
+
+    Fails the host when something failed; what could not be tried is reported and is no failure.
+    """
+    if not executing(host):
+        return
+    report = verify(context)
+    told = f"verification: {report.verdict}, {report.totals['proven']} GPUs proven"
+    if report.verdict == "failed":
+        yield fail(told)
+    else:
+        host.noop(told)
+
+
+def verify(context: Context) -> Report:
+    """Collect, judge, and write the reports. The current host is the monitoring host."""
+    settings = context.settings
+    started, begun = datetime.now(UTC), time.monotonic()
+    nodes = {node.name: node for node in context.nodes}
+    hosts = [_with_docker(item, nodes[item.node]) for item in read_hosts(context)]
+    read_s = time.monotonic() - begun
+    gatherer = Gatherer(
+        context.nodes, settings, lambda url: _ask(context.leader, url),
+        lambda: _dashboards(context.leader, settings),
+    )  # fmt: skip
+    proof = prove(hosts, settings, gatherer, lambda: _trials(hosts, nodes, settings), say)
+    versions = {"docker (lock)": context.lock.docker.version}
+    proof = replace(proof, versions=proof.versions | versions)
+    return publish(settings, started, time.monotonic() - begun, read_s, proof)
+
+
+def _with_docker(found: Host, node: Node) -> Host:
+    """The host with dockerd's runtimes in the place of containerd's."""
+    if found.error:
+        return found
+    try:
+        state = read(inventory.get_host(node.host), Docker, toolkit=False)
+    except PyinfraError as error:
+        return replace(found, error=f"dockerd could not be asked: {error}")
+    return replace(found, handlers=state.runtimes, default_runtime=state.default_runtime)
+
+
+def _ask(monitor: Node, url: str) -> str:
+    command = f"curl -fsSg --noproxy '*' --max-time {_ASK_S} {shlex.quote(url)}"
+    return _answer(monitor, command)
+
+
+def _dashboards(monitor: Node, settings: Settings) -> str:
+    """Grafana's dashboards. The password never leaves the host, and is on no command line."""
+    own = settings.standalone
+    file = shlex.quote(f"{own.folder}/secrets/grafana/admin-password")
+    url = f"{page(own.bind, own.grafana_port)}/api/search?type=dash-db&limit=1000"
+    return _answer(
+        monitor,
+        f"{{ printf 'user = \"admin:'; cat {file}; printf '\"\\n'; }} | "
+        f"curl -fsSg --noproxy '*' --max-time {_ASK_S} -K - {shlex.quote(url)}",
+    )
+
+
+def _answer(monitor: Node, command: str) -> str:
+    try:
+        return run(inventory.get_host(monitor.host), command)
+    except PyinfraError as error:
+        last = str(error).strip().splitlines()[-1]
+        raise NoAnswer(last) from None
+
+
+def _trials(hosts: Sequence[Host], nodes: dict[str, Node], settings: Settings) -> list[Trial]:
+    """vectorAdd on every GPU that no process uses: hosts at once, GPUs of a host in turn."""
+    able = [item for item in hosts if not item.error and item.working]
+    count = sum(len(item.working) for item in able)
+    say(f"vectorAdd in a container on each of {count} GPUs")
+    pool = Pool(min(len(able), _MAX_AT_ONCE) or 1)
+    done = pool.map(lambda item: _host_trials(item, nodes[item.node], settings), able)
+    return [item for found in done for item in found]
+
+
+def _host_trials(found: Host, node: Node, settings: Settings) -> list[Trial]:
+    target = inventory.get_host(node.host)
+    try:
+        held = busy(run(target, _APPS))
+    except PyinfraError:
+        held = {}  # an old driver cannot tell; the exporter's own process is none of these
+    trials = []
+    for gpu in found.working:
+        if count := held.get(gpu.uuid):
+            trials.append(
+                Trial(gpu.uuid, "docker", node.name, trouble=f"{count} processes use it",
+                      unschedulable=True)
+            )  # fmt: skip
+            continue
+        begun = time.monotonic()
+        try:
+            status, _, output = run(target, _command(gpu.uuid, settings)).partition("\n")
+        except (PyinfraError, RemoteError) as error:
+            status, output = "255", str(error)
+        trials.append(trial(node.name, gpu.uuid, output, int(status), time.monotonic() - begun))
+    return trials
+
+
+def _command(uuid: str, settings: Settings) -> str:
+    """Runs vectorAdd on one GPU and prints its exit status, then all it said."""
+    image = shlex.quote(mirrored(settings.verify.image, settings.mirrors))
+    return (
+        f"out=$(timeout {settings.verify.timeout_s} docker run --rm --network none "
+        f"--cap-drop ALL --security-opt no-new-privileges --label {_LABEL} "
+        f"--gpus device={uuid} --entrypoint sh {image} -c {shlex.quote(_SCRIPT)} 2>&1); "
+        'status=$?; printf "%s\\n%s\\n" "$status" "$out"'
+    )

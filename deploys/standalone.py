@@ -1,0 +1,27 @@
+"""GPU monitoring without Kubernetes: Docker hosts with GPUs, watched by one of them or another.
+
+    pyinfra inventories/docker.py deploys/standalone.py
+
+The same drivers, exporter, rules, routes and dashboards as in a cluster, by compose projects.
+"""
+
+from pyinfra.context import state
+
+from deploys.compose import compose
+from deploys.context import begin
+from deploys.docker import base, engine, runtime, toolkit
+from deploys.drivers import drivers
+from deploys.preflight import preflight
+from deploys.run_report import watch
+from deploys.verify import verify
+
+watch(state, begin()[0])
+
+preflight(standalone=True)
+base()
+drivers()
+toolkit()
+engine()
+runtime()
+compose()
+verify()
