@@ -6,8 +6,8 @@ from pyinfra.api.deploy import deploy
 
 from deploys.context import current
 from deploys.helm import deploy_chart
-from deploys.operations import kubectl
-from gpuboot.charts import exporter_values
+from deploys.operations import kubectl, secrets
+from gpuboot.charts import exporter_values, secrets_needed
 
 NAMESPACE = "dcgm-exporter"
 RELEASE = "dcgm-exporter"
@@ -25,6 +25,11 @@ def dcgm_exporter() -> None:
     if not context.node.leader or settings.exporter.kind != "chart":
         return
     kubectl.namespace(name="Make its namespace", namespace=NAMESPACE, labels=_PRIVILEGED)
+    secrets.there(
+        name="Look for the exporter's Secrets",
+        namespace=NAMESPACE,
+        needed=secrets_needed(settings.exporter),
+    )
     deploy_chart("dcgm-exporter", RELEASE, NAMESPACE, exporter_values(settings, context.lock))
     kubectl.gpus_ready(
         name="Wait until it runs on every GPU node",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpuboot import dashboards, netpolicies, rules
 from gpuboot.charts.annotated import EXPORTER_NAMESPACE
+from gpuboot.charts.scrape import exporter_objects
 from gpuboot.manifests import Object
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
@@ -16,7 +17,11 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
 
     + nodes: the inventory's nodes
     """
-    wanted = [*dashboards.config_maps(settings), *netpolicies.policies(settings, nodes)]
+    wanted = [
+        *dashboards.config_maps(settings),
+        *netpolicies.policies(settings, nodes),
+        *exporter_objects(settings),
+    ]
     if settings.alerts.enabled:
         wanted.append(rules.prometheus_rule(settings, nodes))
     return wanted

@@ -1,4 +1,4 @@
-"""docs/settings.md from the settings model, and docs/metrics.md from the field table."""
+"""docs/settings.md from the settings model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pydantic.fields import FieldInfo
 
 from gpuboot.settings import Settings
 from gpuboot.settings.monitoring import Secret
-from gpuboot.telemetry import FIELDS, Field
 
 _INTRO = """# Settings
 
@@ -33,21 +32,6 @@ Unknown keys and values that do not go together stop a run before any host is to
 them named at once. What is said about hosts (`gpus`, `address`, `node_name`) stands in the
 inventory itself.
 """
-_METRICS = """# GPU metrics
-
-Every metric gpuboot collects or can collect, made by `gpuboot metrics` from the table in
-`gpuboot/telemetry/`. The exporter's collectors file is made from the same table.
-
-Names are those that dcgm-exporter prints, which are the names in its collectors file. DCGM 4.6
-renamed most fields and kept these as aliases of the same id. Every series carries `node`, `gpu`,
-`UUID`, `pci_bus_id`, `device`, `modelName`, and `namespace`, `pod`, `container` of the workload
-that holds the GPU; a GPU that nobody holds names no pod.
-"""
-_TIERS = {
-    "upstream": "Collected by dcgm-exporter's own default file, and by ours",
-    "gpuboot": "Collected by gpuboot besides",
-    "opt-in": 'Collected when named in `exporter.counters`, e.g. `"counters": ["…"]`',
-}
 
 
 def settings_markdown() -> str:
@@ -164,22 +148,3 @@ def _model(annotation: Any) -> type[BaseModel] | None:
 def _models(annotation: Any) -> list[type[BaseModel]]:
     found = _model(annotation)
     return [found] if found else [m for item in get_args(annotation) for m in _models(item)]
-
-
-def metrics_markdown() -> str:
-    """The content of docs/metrics.md."""
-    parts = [_METRICS]
-    for tier, title in _TIERS.items():
-        rows = [_metric(field) for field in FIELDS if field.tier == tier]
-        head = [
-            "| Metric | Field id | Type | Unit | Since | Meaning |",
-            "|---|---|---|---|---|---|",
-        ]
-        parts.append(f"\n## {title}\n\n" + "\n".join(head + rows) + "\n")
-    return "\n".join(parts)
-
-
-def _metric(field: Field) -> str:
-    number = "exporter" if field.id is None else str(field.id)
-    cells = (f"`{field.name}`", number, field.kind, field.unit, field.since, field.help)
-    return "| " + " | ".join(cells) + " |"

@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
+from gpuboot import telemetry
 from gpuboot.problems import Problem
 from gpuboot.settings import Model, Settings, SettingsError
 
@@ -116,6 +117,7 @@ def lock(settings: Settings) -> Lock:
             ]
         ) from None
     problems = mismatches(result)
+    problems += telemetry.problems(settings.exporter)
     if problems:
         raise SettingsError(problems)
     return result

@@ -18,6 +18,7 @@ from gpuboot.charts.operator import (
     operands,
     operator_values,
 )
+from gpuboot.charts.scrape import exporter_objects, secrets_needed, server_name
 from gpuboot.charts.sources import PUBLISHERS, repository
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "PLUGIN_MAP",
     "PUBLISHERS",
     "expected_gpus",
+    "exporter_objects",
     "exporter_values",
     "fullname",
     "monitoring_values",
@@ -34,4 +36,6 @@ __all__ = [
     "operands",
     "operator_values",
     "repository",
+    "secrets_needed",
+    "server_name",
 ]

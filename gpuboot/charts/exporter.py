@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
-from gpuboot.settings import Settings
+from gpuboot.charts.scrape import WEB_CONFIG, service_monitor
+from gpuboot.settings import Exporter, Settings
 from gpuboot.telemetry import collectors
 from gpuboot.values import Values
 from gpuboot.versions import Lock
 
 GPUS_LABEL = "gpuboot.io/gpus"
+_COLLECTORS = "/etc/dcgm-exporter/default-counters.csv"
+_WEB_FOLDER = "/etc/gpuboot"
+# The chart's own defaults of two lists, which a list of ours would replace.
+_COLLECTORS_VOLUME = [
+    {
+        "name": "exporter-metrics-volume",
+        "configMap": {
+            "name": "exporter-metrics-config-map",
+            "items": [{"key": "metrics", "path": "default-counters.csv"}],
+        },
+    }
+]
+_COLLECTORS_MOUNT = [
+    {
+        "name": "exporter-metrics-volume",
+        "mountPath": _COLLECTORS,
+        "subPath": "default-counters.csv",
+    }
+]
 # The GPU taint that NVIDIA's own operands tolerate, and the control plane's.
 TOLERATIONS = [
     {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
@@ -17,17 +37,14 @@ TOLERATIONS = [
         "effect": "NoSchedule",
     },
 ]
-# Series name their node by the pod's node name (the exporter's own label is `Hostname` before
-# 4.8.3 and `hostname` from it), and the target's labels make room for the exporter's, which name
-# the workload: honorLabels alone would charge idle GPUs to the exporter's own pod.
-_RELABELINGS: list[Values] = [
-    {
-        "action": "replace",
-        "sourceLabels": ["__meta_kubernetes_pod_node_name"],
-        "targetLabel": target,
-    }
-    for target in ("node", "instance")
-] + [{"action": "labeldrop", "regex": "pod|namespace|container|service|endpoint"}]
+
+# No more than profiling needs; these are the chart's defaults, and stay ours if it changes them.
+_PRIVILEGES = {
+    "runAsNonRoot": False,
+    "runAsUser": 0,
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
+}
 
 
 def exporter_values(settings: Settings, lock: Lock) -> Values:
@@ -35,22 +52,30 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
 
     With `customMetrics` the chart puts our collectors at /etc/dcgm-exporter/default-counters.csv.
     """
+    exporter = settings.exporter
     values: Values = {
         "image": {"tag": lock.images.dcgm_exporter},
         "arguments": [
             "-f",
-            "/etc/dcgm-exporter/default-counters.csv",
-            *settings.exporter.arguments,
+            _COLLECTORS,
+            *(["--web-config-file", f"{_WEB_FOLDER}/{WEB_CONFIG}"] if exporter.basic_auth else []),
+            *exporter.arguments,
         ],
-        "customMetrics": collectors(settings.exporter),
+        "customMetrics": collectors(exporter),
         "extraEnv": environment(settings),
         "serviceMonitor": {**service_monitor(settings), "metricRelabelings": []},
+        "securityContext": _PRIVILEGES,
+        "hostNetwork": False,
+        "hostPID": False,
         "tolerations": TOLERATIONS,
         # Our own label, since NVIDIA's nvidia.com/gpu.present needs the operator.
         "affinity": {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _on_gpus()}
         },
     }
+    if exporter.pod_labels:
+        values["kubernetes"] = {**pod_label_values(exporter), "rbac": {"create": True}}
+    values |= _protection(exporter)
     if settings.runtime.mode == "runtimeclass":
         values["runtimeClassName"] = "nvidia"
     if settings.runtime.mode == "cdi":
@@ -72,16 +97,37 @@ def environment(settings: Settings) -> list[Values]:
     return [{"name": name, "value": value} for name, value in env.items()]
 
 
-def service_monitor(settings: Settings) -> Values:
-    exporter = settings.exporter
-    return {
-        "enabled": settings.monitoring.enabled,
-        "interval": exporter.scrape_interval,
-        "scrapeTimeout": exporter.scrape_timeout,
-        "honorLabels": False,
-        "additionalLabels": {"release": settings.monitoring.release},
-        "relabelings": _RELABELINGS,
-    }
+def _protection(exporter: Exporter) -> Values:
+    """https and a password. Neither the password nor its hash is in the values.
+
+    The chart hashes a password that stands in its values, and Helm keeps those. So the Secret
+    brings the whole web configuration, as a file that the command line names; the chart's own
+    file, with a user that is never asked for, only makes it choose probes that need no password.
+    """
+    values: Values = {}
+    if exporter.tls_secret:
+        values["tlsServerConfig"] = {"enabled": True, "existingSecret": exporter.tls_secret}
+    if exporter.basic_auth:
+        items = [{"key": WEB_CONFIG, "path": WEB_CONFIG}]
+        secret = {"secretName": exporter.basic_auth, "items": items}
+        volume = {"name": "gpuboot-web", "secret": secret}
+        mount = {"name": "gpuboot-web", "mountPath": _WEB_FOLDER, "readOnly": True}
+        values["basicAuth"] = {"users": {"nobody": "the-chart-s-own-file-is-not-read"}}
+        values["extraConfigMapVolumes"] = [*_COLLECTORS_VOLUME, volume]
+        values["extraVolumeMounts"] = [*_COLLECTORS_MOUNT, mount]
+    return values
+
+
+def pod_label_values(exporter: Exporter) -> Values:
+    """The switches for labels of pods, under the names that both charts give them.
+
+    The exporter searches for its expressions anywhere in a name, and takes every label when none
+    of them is an expression; so each is anchored here, and checked in the settings.
+    """
+    if not exporter.pod_labels:
+        return {}
+    allowed = [f"^(?:{expression})$" for expression in exporter.pod_labels]
+    return {"enablePodLabels": True, "podLabelAllowlistRegex": allowed}
 
 
 def _on_gpus() -> Values:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import yaml
 
-from gpuboot.charts.exporter import TOLERATIONS, environment, service_monitor
+from gpuboot.charts.exporter import TOLERATIONS, environment, pod_label_values
+from gpuboot.charts.scrape import service_monitor
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
 from gpuboot.telemetry import collectors
@@ -44,6 +45,7 @@ def _operated_exporter(settings: Settings, lock: Lock) -> Values:
         "env": environment(settings),
         "config": {"name": COLLECTORS_MAP, "create": True, "data": collectors(exporter)},
         "serviceMonitor": service_monitor(settings),
+        **pod_label_values(exporter),
     }
     if exporter.arguments:
         values["args"] = list(exporter.arguments)

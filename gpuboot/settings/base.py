@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from typing import Annotated
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
@@ -18,6 +19,15 @@ Url = Annotated[str, Field(pattern=r"^https?://[^\s]+[^/\s]$")]
 Duration = Annotated[str, Field(pattern=r"^\d+(ms|s|m|h|d|w|y)$")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 NodePort = Annotated[int, Field(ge=30000, le=32767)]
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
+
+
+def seconds(duration: str) -> float:
+    """A `Duration` in seconds. Raises ValueError for anything else."""
+    found = re.fullmatch(r"(\d+)(ms|s|m|h|d|w|y)", duration)
+    if found is None:
+        raise ValueError(f"{duration!r} is no duration such as 15s")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 class Model(BaseModel):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import re
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 
-from gpuboot.settings.base import Duration, Label, Model
+from gpuboot.settings.base import Duration, Label, Model, seconds
 
 
 class Driver(Model):
@@ -46,6 +47,23 @@ class Runtime(Model):
     )
 
 
+def _label_expression(value: str) -> str:
+    """Words that mean the same to Python and to Go, which skips what it cannot read."""
+    if not re.fullmatch(r"([A-Za-z0-9_./()|*+?\[\]-]|\\[./-])+", value) or "(?" in value:
+        raise ValueError(
+            "use letters, digits, - _ . / ( ) | * + ? [ ] and \\. only; it is for the whole name"
+        )
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"no regular expression: {error}") from None
+    return value
+
+
+PodLabel = Annotated[str, AfterValidator(_label_expression)]
+SecretName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
+
+
 class Exporter(Model):
     """dcgm-exporter: the GPU metrics."""
 
@@ -62,21 +80,20 @@ class Exporter(Model):
     collectors_file: str | None = Field(
         None, description="Path of your own collectors CSV on the operator's machine."
     )
-    pod_labels: tuple[str, ...] = Field(
+    pod_labels: tuple[PodLabel, ...] = Field(
         (),
-        description="Pod labels that become labels of the series: an allow-list of regular "
-        "expressions. Each value of each label makes new series.",
+        description="Labels of pods that become labels of the series: an allow-list of regular "
+        "expressions, each for a whole name, e.g. `team`. Labels with many values are costly.",
     )
-    tls_secret: str | None = Field(
+    tls_secret: SecretName | None = Field(
         None,
-        description="Secret of type kubernetes.io/tls with which the exporter serves https; "
-        '`kind = "chart"` only.',
+        description="Secret with `tls.crt`, `tls.key`, `ca.crt` (see docs/metrics.md) with which "
+        'the exporter serves https; `kind = "chart"` only.',
     )
-    basic_auth: str | None = Field(
+    basic_auth: SecretName | None = Field(
         None,
-        pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$",
-        description="Secret with `username`, `password` and `hash` (bcrypt) that Prometheus shows "
-        'the exporter; `kind = "chart"` only.',
+        description="Secret with `username`, `password` and the exporter's `web.yml` (see "
+        'docs/metrics.md) by which it asks for a password; `kind = "chart"` only.',
     )
     remote_engine: str | None = Field(
         None, description="`host:port` of a DCGM host engine to use instead of an embedded one."
@@ -84,6 +101,25 @@ class Exporter(Model):
     devices: str | None = Field(
         None, description="GPUs and MIG instances to watch, e.g. `f`, `g:0,1` or `i:0-3`."
     )
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        if self.kind == "operator" and (self.tls_secret or self.basic_auth):
+            raise ValueError(
+                'tls_secret and basic_auth need kind "chart": the GPU Operator probes its exporter '
+                "by plain http without a password, and restarts one that asks for more"
+            )
+        if self.collectors_file and self.counters:
+            raise ValueError(
+                "counters adds to our collectors file, and collectors_file replaces it: name the "
+                "fields in that file instead"
+            )
+        if seconds(self.scrape_timeout) > seconds(self.scrape_interval):
+            raise ValueError(
+                f"scrape_timeout {self.scrape_timeout} is longer than scrape_interval "
+                f"{self.scrape_interval}, which Prometheus refuses"
+            )
+        return self
 
 
 class GpuOperator(Model):

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuboot.problems import Problem
 from gpuboot.telemetry.fields import BY_NAME, FIELDS, Field, UnknownField
 
 if TYPE_CHECKING:
     from gpuboot.settings import Exporter, Settings
+
+# What dcgm-exporter 4.8.3 and later can print; up to 4.8.2 histogram and summary instead of
+# untyped (internal/pkg/counters/variables.go).
+KINDS = {"counter", "gauge", "label", "untyped"}
+# Fields that exporter 4.8.4 refuses, and what it names in their place (counter_config.go).
+_RETIRED = {200: "DCGM_FI_PROF_PCIE_TX_BYTES", 201: "DCGM_FI_PROF_PCIE_RX_BYTES"}
+# One cell of a CSV line as Go's encoding/csv reads it: quotes count at the cell's start only.
+_CELL = re.compile(r'"((?:[^"]|"")*)"(?=,|$)|([^",]*)(?=,|$)')
+
+
+class CollectorsError(ValueError):
+    """A collectors file that the exporter would not start with, or not answer scrapes with."""
 
 
 def choose(extra: Iterable[str]) -> list[Field]:
@@ -23,12 +39,12 @@ def choose(extra: Iterable[str]) -> list[Field]:
     wanted = set(extra)
     unknown = sorted(wanted - BY_NAME.keys())
     if unknown:
-        raise UnknownField("; ".join(map(_explain, unknown)))
+        raise UnknownField("; ".join(_explain(name, BY_NAME) for name in unknown))
     return [field for field in FIELDS if field.default or field.name in wanted]
 
 
-def _explain(name: str) -> str:
-    near = difflib.get_close_matches(name, BY_NAME, n=1, cutoff=0.5)
+def _explain(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]}?" if near else "see docs/metrics.md"
     return f"unknown DCGM field {name}: {hint}"
 
@@ -50,26 +66,73 @@ def parse_collectors(text: str) -> dict[str, str]:
 
     + text: the file's contents
 
-    Raises ValueError, with the line's number, for what makes the exporter exit at its start:
-    a line without exactly three columns, a repeated or unnamed field, an unknown type
-    (counter_config.go of dcgm-exporter).
+    Raises `CollectorsError`, with the line's number, for what makes exporter 4.8.4 exit at its
+    start (ExtractCounters in its counter_config.go, Go's encoding/csv): a line without exactly
+    three columns, an unknown field or type, a misplaced quote, a field it has retired. Also for a
+    field that is there twice, under whichever names: its series would be there twice, and such a
+    scrape fails as a whole.
     """
     found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.startswith("#"):
-            continue
-        columns = [column.strip() for column in line.split(",")]
+    numbers: dict[int, str] = {}
+    for line, columns in _rows(text):
         if len(columns) != 3:
-            raise ValueError(f"line {number}: {len(columns)} columns instead of 3: {line!r}")
+            raise CollectorsError(f"line {line}: {len(columns)} columns instead of 3: {columns}")
         name, kind, _ = columns
-        if '"' in line:
-            raise ValueError(f"line {number}: a quote character: {line!r}")
-        if not name.startswith("DCGM_") or name in found:
-            raise ValueError(f"line {number}: {name!r} is no field name, or is there twice")
-        if kind not in {"gauge", "counter", "untyped", "label"}:
-            raise ValueError(f"line {number}: unknown type {kind!r}")
+        if kind not in KINDS:
+            raise CollectorsError(f"line {line}: unknown type {kind!r}")
+        number = _number(name, line)
+        if name in found or (number is not None and number in numbers):
+            twice = name if name in found else f"{name} and {numbers[number or 0]}"
+            raise CollectorsError(f"line {line}: there twice: {twice}")
         found[name] = kind
+        if number is not None:
+            numbers[number] = name
+    if not found:
+        raise CollectorsError("no field in it")
     return found
+
+
+def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line and not line.startswith("#"):
+            yield number, _columns(line, number)
+
+
+def _columns(line: str, number: int) -> list[str]:
+    """The cells of a line, without the blanks around them."""
+    cells, place = [], 0
+    while True:
+        cell = _CELL.match(line, place)
+        if cell is None:
+            raise CollectorsError(f"line {number}: a misplaced quote character: {line!r}")
+        quoted, plain = cell.groups()
+        cells.append((plain if quoted is None else quoted.replace('""', '"')).strip(" "))
+        if cell.end() == len(line):
+            return cells
+        place = cell.end() + 1
+
+
+def _number(name: str, line: int) -> int | None:
+    """DCGM's number of a field; None for the exporter's own metrics."""
+    own = BY_NAME.get(name)
+    if own is not None and own.id is None:
+        return None
+    known = field_numbers()
+    if name not in known:
+        raise CollectorsError(f"line {line}: {_explain(name, [*known, *BY_NAME])}")
+    if known[name] in _RETIRED:
+        raise CollectorsError(
+            f"line {line}: the exporter has retired {name}: use {_RETIRED[known[name]]}"
+        )
+    return known[name]
+
+
+@functools.cache
+def field_numbers() -> dict[str, int]:
+    """Every name by which dcgm-exporter knows a DCGM field, old and new -> the field's number."""
+    text = resources.files("gpuboot.telemetry").joinpath("names.tsv").read_text(encoding="utf-8")
+    lines = [line.split("\t") for line in text.splitlines() if not line.startswith("#")]
+    return {name: int(number) for number, names in lines for name in names.split()}
 
 
 def collectors(exporter: Exporter) -> str:
@@ -78,7 +141,7 @@ def collectors(exporter: Exporter) -> str:
     Raises OSError when the named file cannot be read, `UnknownField` for a bad name.
     """
     if exporter.collectors_file:
-        return Path(exporter.collectors_file).expanduser().read_text()
+        return Path(exporter.collectors_file).expanduser().read_text(encoding="utf-8")
     return collectors_csv(exporter.counters)
 
 
@@ -92,3 +155,19 @@ def collected(settings: Settings) -> set[str]:
     """
     parsed = parse_collectors(collectors(settings.exporter))
     return {name for name, kind in parsed.items() if kind != "label"}
+
+
+def problems(exporter: Exporter) -> list[Problem]:
+    """What would keep the exporter from starting; empty when all is well.
+
+    + exporter: which fields are collected
+    """
+    where = exporter.collectors_file or "exporter.counters"
+    try:
+        parse_collectors(collectors(exporter))
+    except (OSError, UnicodeDecodeError) as error:
+        return [Problem("", f"exporter.collectors_file: {error}", "name a file that can be read")]
+    except (UnknownField, CollectorsError) as error:
+        remedy = "correct it: dcgm-exporter would not start with it"
+        return [Problem("", f"{where}: {error}", remedy)]
+    return []

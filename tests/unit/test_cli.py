@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.cli import app
+from gpuboot.metrics_doc import metrics_markdown
 from gpuboot.report import new_folder, write
 from gpuboot.settings import Settings
-from gpuboot.settings_doc import metrics_markdown, settings_markdown
+from gpuboot.settings_doc import settings_markdown
 from gpuboot.telemetry import FIELDS
 from tests.unit.evidence import evidence
 from tests.unit.test_report import broken, report

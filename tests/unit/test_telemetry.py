@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from gpuboot import telemetry
-from gpuboot.settings import load
-from gpuboot.telemetry import BY_NAME, FIELDS, UnknownField, collectors_csv, parse_collectors
+from gpuboot.settings import SettingsError, load
+from gpuboot.telemetry import (
+    BY_NAME,
+    FIELDS,
+    CollectorsError,
+    UnknownField,
+    collectors_csv,
+    field_numbers,
+    parse_collectors,
+)
+from gpuboot.versions import LOWEST_EXPORTER, lock, parse
 
 # dcgm-exporter's etc/default-counters.csv at 4.6.0-4.8.3: what is on without a file of ours
 EXPORTER_DEFAULTS = 26
+GPUSIM = Path(__file__).parents[2] / "lab" / "gpusim" / "go"
 
 
 def test_names_and_ids_are_unique() -> None:
@@ -71,13 +85,20 @@ def test_unknown_field_names_the_nearest() -> None:
         ("DCGM_FI_DEV_GPU_TEMP, gauge, hot, very", "4 columns"),
         ("DCGM_FI_DEV_GPU_TEMP, gauge", "2 columns"),
         ("DCGM_FI_DEV_GPU_TEMP, meter, hot", "unknown type"),
+        ("DCGM_FI_DEV_GPU_TEMP, histogram, hot", "unknown type"),
         ('DCGM_FI_DEV_GPU_TEMP, gauge, "hot"', "quote"),
-        ("temperature, gauge, hot", "no field name"),
+        ('DCGM_FI_DEV_GPU_TEMP, gauge, 5" hot', "quote"),
+        ("DCGM_FI_DEV_GPU_TEMP, gauge, t\n ", "line 2: 1 columns"),
+        ("temperature, gauge, hot", "unknown DCGM field temperature"),
+        ("DCGM_FI_DEV_SM_OCCUPANCY, gauge, o", "did you mean DCGM_FI_PROF_SM_OCCUPANCY"),
+        ("DCGM_FI_DEV_PCIE_RX_THROUGHPUT, gauge, r", "use DCGM_FI_PROF_PCIE_RX_BYTES"),
+        ("DCGM_FI_DEV_GPU_UTIL, gauge, a\nDCGM_FI_DEV_GPU_UTIL_RATIO, gauge, b", "there twice"),
+        ("# nothing", "no field"),
         ("DCGM_FI_DEV_GPU_TEMP, gauge, a\nDCGM_FI_DEV_GPU_TEMP, gauge, b", "there twice"),
     ],
 )
 def test_what_stops_the_exporter_is_refused(line: str, cause: str) -> None:
-    with pytest.raises(ValueError, match=cause):
+    with pytest.raises(CollectorsError, match=cause):
         parse_collectors(line)
 
 
@@ -95,3 +116,76 @@ def test_what_is_collected_follows_the_settings() -> None:
     assert "DCGM_FI_DRIVER_VERSION" not in default, "a label makes no series"
     more = telemetry.collected(load({"exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]}}))
     assert more - default == {"DCGM_FI_DEV_FAN_SPEED"}
+
+
+def test_what_the_exporter_accepts_is_accepted() -> None:
+    text = """# a comment
+DCGM_FI_DEV_GPU_TEMP ,   gauge,a blank before the comma
+
+DCGM_FI_DEV_GPU_UTIL_RATIO,gauge,"a name of DCGM 4.6, a comma and a ""word"" in quotes"
+dcgm_power_usage, untyped, a name of exporter 1.x
+DCGM_EXP_P2P_STATUS, gauge, the exporter's own
+"""
+    assert list(parse_collectors(text)) == [
+        "DCGM_FI_DEV_GPU_TEMP",
+        "DCGM_FI_DEV_GPU_UTIL_RATIO",
+        "dcgm_power_usage",
+        "DCGM_EXP_P2P_STATUS",
+    ]
+
+
+def test_names_and_ids_are_dcgm_s() -> None:
+    known = field_numbers()
+    for field in FIELDS:
+        if field.id is not None:
+            assert known.get(field.name) == field.id, field.name
+
+
+def test_list_of_names_is_go_dcgm_s() -> None:
+    go = shutil.which("go")
+    if go is None:
+        pytest.skip("no go: the names stand in a Go module")
+    found = subprocess.run(
+        [go, "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-dcgm"],
+        cwd=GPUSIM,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GOPROXY": "off", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"},
+    ).stdout.strip()
+    if not found:
+        pytest.skip("go-dcgm is not in the module cache")
+    source = (Path(found) / "pkg/dcgm/const_fields.go").read_text()
+    numbers = re.findall(r'^\s+"(\w+)":\s+(\d+),', source, re.MULTILINE)
+    assert field_numbers() == {name: int(number) for name, number in numbers}
+
+
+def test_every_exporter_that_is_let_through_knows_every_field() -> None:
+    have = {"exporter": LOWEST_EXPORTER, "DCGM": (4, 6)}  # 4.8.3 came with DCGM 4.6.0
+    for field in FIELDS:
+        if field.since:
+            what, version = field.since
+            assert parse(version) <= have[what], field.name
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("DCGM_FI_DEV_SM_OCCUPANCY, gauge, o\n", "did you mean DCGM_FI_PROF_SM_OCCUPANCY"),
+        (None, "No such file"),
+    ],
+)
+def test_a_file_the_exporter_would_exit_on_stops_the_run(
+    tmp_path: Path, text: str | None, cause: str
+) -> None:
+    own = tmp_path / "own.csv"
+    if text is not None:
+        own.write_text(text)
+    with pytest.raises(SettingsError, match=cause) as found:
+        lock(load({"exporter": {"collectors_file": str(own)}}))
+    assert len(found.value.problems) == 1
+    assert str(own) in str(found.value)
+
+
+def test_an_unknown_counter_stops_the_run() -> None:
+    with pytest.raises(SettingsError, match=r"exporter\.counters: .*did you mean .*FAN_SPEED"):
+        lock(load({"exporter": {"counters": ["DCGM_FI_DEV_FANSPEED"]}}))
