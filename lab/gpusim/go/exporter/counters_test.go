@@ -63,8 +63,7 @@ func TestDefaultCountersAreAllSimulated(t *testing.T) {
 		t.Errorf("%d metrics, the real list has 25 (and one label)", len(counters.Metrics))
 	}
 	for _, counter := range counters.Metrics {
-		nvlink := counter.ID == 449 // no NVLink is simulated
-		if _, known := readers[counter.ID]; !known && counter.ID != xidErrorsField && !nvlink {
+		if !simulated(counter) {
 			t.Errorf("%s (%d) is not read", counter.Name, counter.ID)
 		}
 	}

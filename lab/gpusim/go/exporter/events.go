@@ -28,20 +28,27 @@ type occurrence struct {
 type Events struct {
 	mutex   sync.Mutex
 	lastXID map[string]int
+	xids    map[string]map[int]bool            // every XID of a GPU, for DCGM's health watches
+	clocks  map[string]uint64                  // clock event reasons of the sample before
 	seen    map[string]map[string][]occurrence // metric family, UUID
 	totals  map[string]map[string]map[string]int
 }
 
 // NewEvents returns counters that are all empty.
 func NewEvents() *Events {
-	families := func() map[string]map[string][]occurrence {
-		return map[string]map[string][]occurrence{xidCount: {}, clockCount: {}}
-	}
-	return &Events{
-		lastXID: map[string]int{},
-		seen:    families(),
-		totals:  map[string]map[string]map[string]int{xidTotal: {}, clockTotal: {}},
-	}
+	events := &Events{lastXID: map[string]int{}, xids: map[string]map[int]bool{}}
+	events.Recreate()
+	return events
+}
+
+// Recreate empties what the exporter counts, as loading its counters file anew does. What DCGM
+// remembers stays: the last XID, and the health watches' history.
+func (e *Events) Recreate() {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	e.clocks = map[string]uint64{}
+	e.seen = map[string]map[string][]occurrence{xidCount: {}, clockCount: {}}
+	e.totals = map[string]map[string]map[string]int{xidTotal: {}, clockTotal: {}}
 }
 
 // AddXID records one XID error of a GPU.
@@ -49,26 +56,44 @@ func (e *Events) AddXID(uuid string, xid int, at time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	e.lastXID[uuid] = xid
-	e.add(xidCount, xidTotal, uuid, itoa(xid), at)
+	if e.xids[uuid] == nil {
+		e.xids[uuid] = map[int]bool{}
+	}
+	e.xids[uuid][xid] = true
+	e.seen[xidCount][uuid] = append(e.seen[xidCount][uuid], occurrence{itoa(xid), at})
+	e.count(xidTotal, uuid, itoa(xid))
 }
 
-// AddClocks records one sample of a GPU's clock event reasons.
+// AddClocks records one sample of a GPU's clock event reasons. _COUNT counts samples; _TOTAL counts
+// how often a reason began, and not the ones that the first sample finds.
 func (e *Events) AddClocks(uuid string, reasons uint64, at time.Time) {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
+	before, known := e.clocks[uuid]
+	e.clocks[uuid] = reasons
 	for _, event := range clockEvents {
-		if reasons&event.bit != 0 {
-			e.add(clockCount, clockTotal, uuid, event.name, at)
+		if reasons&event.bit == 0 {
+			continue
+		}
+		e.seen[clockCount][uuid] = append(e.seen[clockCount][uuid], occurrence{event.name, at})
+		if known && before&event.bit == 0 {
+			e.count(clockTotal, uuid, event.name)
 		}
 	}
 }
 
-func (e *Events) add(window, total, uuid, what string, at time.Time) {
-	e.seen[window][uuid] = append(e.seen[window][uuid], occurrence{what, at})
-	if e.totals[total][uuid] == nil {
-		e.totals[total][uuid] = map[string]int{}
+func (e *Events) count(family, uuid, what string) {
+	if e.totals[family][uuid] == nil {
+		e.totals[family][uuid] = map[string]int{}
 	}
-	e.totals[total][uuid][what]++
+	e.totals[family][uuid][what]++
+}
+
+// XIDs are all of a GPU's XIDs since the exporter started.
+func (e *Events) XIDs(uuid string) map[int]bool {
+	e.mutex.Lock()
+	defer e.mutex.Unlock()
+	return maps.Clone(e.xids[uuid])
 }
 
 // LastXID is the GPU's last XID since the exporter started, 0 for none.
@@ -78,7 +103,7 @@ func (e *Events) LastXID(uuid string) int {
 	return e.lastXID[uuid]
 }
 
-// Total counts a GPU's events of a _TOTAL family by kind, from the exporter's start.
+// Total counts a GPU's events of a _TOTAL family by kind, since the counters file was loaded.
 func (e *Events) Total(family, uuid string) map[string]int {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()

@@ -1,6 +1,9 @@
 package exporter
 
 import (
+	"context"
+	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +46,20 @@ func device(uuid string) nvml.Device {
 			return 0x48, nvml.SUCCESS
 		},
 		GetRemappedRowsFunc: func() (int, int, bool, bool, nvml.Return) {
-			return 0, 0, true, false, nvml.SUCCESS
+			return 0, 0, false, true, nvml.SUCCESS
+		},
+		GetFieldValuesFunc: func([]nvml.FieldValue) nvml.Return { return nvml.ERROR_NOT_SUPPORTED },
+		GetViolationStatusFunc: func(nvml.PerfPolicyType) (nvml.ViolationTime, nvml.Return) {
+			return nvml.ViolationTime{}, nvml.SUCCESS
+		},
+		GetPcieReplayCounterFunc:      func() (int, nvml.Return) { return 0, nvml.SUCCESS },
+		GetCurrPcieLinkGenerationFunc: func() (int, nvml.Return) { return 5, nvml.SUCCESS },
+		GetCurrPcieLinkWidthFunc:      func() (int, nvml.Return) { return 16, nvml.SUCCESS },
+		GetGpuFabricInfoFunc: func() (nvml.GpuFabricInfo, nvml.Return) {
+			return nvml.GpuFabricInfo{}, nvml.SUCCESS
+		},
+		GetP2PStatusFunc: func(nvml.Device, nvml.GpuP2PCapsIndex) (nvml.GpuP2PStatus, nvml.Return) {
+			return nvml.P2P_STATUS_OK, nvml.SUCCESS
 		},
 		GetTotalEccErrorsFunc: func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
 			return 0, nvml.SUCCESS
@@ -69,8 +85,8 @@ func render(counters Counters, gpus []GPU, events *Events, view View) string {
 func TestRenderPrintsJustWhatTheFileLists(t *testing.T) {
 	list := counters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, How hot", "DCGM_FI_DEV_POWER_USAGE, gauge, W",
 		"DCGM_FI_DRIVER_VERSION, label, version")
-	view := View{Hostname: "gpu1", Pods: map[string]Pod{"GPU-a": {"ml", "train-0", "main"}}}
-	got := render(list, Sample(library("GPU-a"), list, nil), NewEvents(), view)
+	view := View{Hostname: "gpu1", Pods: Holders{"GPU-a": {{Namespace: "ml", Name: "train-0", Container: "main"}}}}
+	got := render(list, Sample(library("GPU-a"), list, nil, &Trends{}), NewEvents(), view)
 	want := "# HELP DCGM_FI_DEV_GPU_TEMP How hot (simulated)\n# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n" +
 		`DCGM_FI_DEV_GPU_TEMP{gpu="0",UUID="GPU-a",pci_bus_id="00000000:10:00.0",` +
 		`device="nvidia0",modelName="NVIDIA \"H100\" 80GB",hostname="gpu1",` +
@@ -83,8 +99,9 @@ func TestRenderPrintsJustWhatTheFileLists(t *testing.T) {
 
 func TestOptionsChangeLabels(t *testing.T) {
 	list := counters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, t")
-	view := View{OldNames: true, ReplaceBlanks: true, Pods: map[string]Pod{"GPU-a": {"ml", "p", "c"}}}
-	got := render(list, Sample(library("GPU-a"), list, nil), NewEvents(), view)
+	view := View{OldNames: true, ReplaceBlanks: true,
+		Pods: Holders{"GPU-a": {{Namespace: "ml", Name: "p", Container: "c"}}}}
+	got := render(list, Sample(library("GPU-a"), list, nil, &Trends{}), NewEvents(), view)
 	for _, part := range []string{`,uuid="GPU-a"`, `modelName="NVIDIA-\"H100\"-80GB"`, `pod_name="p"`} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %s in %s", part, got)
@@ -98,8 +115,8 @@ func TestOptionsChangeLabels(t *testing.T) {
 func TestALostGPUHasNoValuesButItsXIDs(t *testing.T) {
 	list := counters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, t", "DCGM_FI_DEV_XID_ERRORS, gauge, last",
 		"DCGM_EXP_XID_ERRORS_TOTAL, counter, all", "DCGM_EXP_GPU_HEALTH_STATUS, gauge, health")
-	before := Sample(library("GPU-a", "GPU-b"), list, nil)
-	gpus := WithLost(Sample(library("GPU-a", ""), list, nil), before)
+	before := Sample(library("GPU-a", "GPU-b"), list, nil, &Trends{})
+	gpus := WithLost(Sample(library("GPU-a", ""), list, nil, &Trends{}), before)
 	events := NewEvents()
 	events.AddXID("GPU-b", 79, time.Now())
 	got := render(list, gpus, events, View{})
@@ -109,9 +126,9 @@ func TestALostGPUHasNoValuesButItsXIDs(t *testing.T) {
 	for _, part := range []string{
 		`err_code="79",err_msg="GPU has fallen off the bus"} 79`,
 		`DCGM_EXP_XID_ERRORS_TOTAL{gpu="1",UUID="GPU-b"`,
-		`health_error_code="DCGM_FR_XID_ERROR",health_watch="ALL"} 20`,
-		`health_error_code="DCGM_FR_PENDING_ROW_REMAP",health_watch="MEM"} 10`,
-		`health_error_code="DCGM_FR_CLOCKS_EVENT_THERMAL",health_watch="THERMAL"} 10`,
+		`health_error_code="DCGM_FR_FALLEN_OFF_BUS",health_watch="ALL"} 20`,
+		`health_error_code="DCGM_FR_ROW_REMAP_FAILURE",health_watch="MEM"} 20`,
+		`health_error_code="DCGM_FR_OK",health_watch="THERMAL"} 0`,
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %s in\n%s", part, got)
@@ -120,19 +137,160 @@ func TestALostGPUHasNoValuesButItsXIDs(t *testing.T) {
 }
 
 func TestWindowedCountsForgetAndHaveAZeroRow(t *testing.T) {
-	list := counters(t, "DCGM_EXP_XID_ERRORS_COUNT, gauge, c", "DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, c")
-	gpus := Sample(library("GPU-a"), list, nil)
+	list := counters(t, "DCGM_EXP_XID_ERRORS_COUNT, gauge, c", "DCGM_EXP_CLOCK_EVENTS_COUNT, gauge, c")
+	gpus := Sample(library("GPU-a"), list, nil, &Trends{})
 	events, now := NewEvents(), time.Now()
 	events.AddXID("GPU-a", 31, now.Add(-time.Hour))
 	events.AddClocks("GPU-a", 0x48, now)
 	events.AddClocks("GPU-a", 0x40, now)
-	got := render(list, gpus, events, View{XIDWindow: time.Minute, Now: now})
-	for _, part := range []string{
-		`window_size_in_ms="60000"} 0`, `clock_event="hw_thermal"} 2`, `clock_event="hw_slowdown"} 1`,
-	} {
-		if !strings.Contains(got, part) {
-			t.Errorf("no %s in\n%s", part, got)
+	minute := View{XIDWindow: time.Minute, ClockWindow: time.Minute, Now: now}
+	contains(t, render(list, gpus, events, minute),
+		`window_size_in_ms="60000"} 0`, `clock_event="hw_thermal"} 2`, `clock_event="hw_slowdown"} 1`)
+}
+
+func contains(t *testing.T, text string, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if !strings.Contains(text, part) {
+			t.Errorf("no %s in\n%s", part, text)
 		}
+	}
+}
+
+func TestTotalsAreBornAtOneAndBeginAnewWithTheCounters(t *testing.T) {
+	list := counters(t, "DCGM_EXP_XID_ERRORS_TOTAL, counter, c",
+		"DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, c", "DCGM_FI_DEV_XID_ERRORS, gauge, last",
+		"DCGM_EXP_GPU_HEALTH_STATUS, gauge, health")
+	gpus := Sample(library("GPU-a"), list, nil, &Trends{})
+	events, now := NewEvents(), time.Now()
+	events.AddClocks("GPU-a", 0x01, now)
+	if got := render(list, gpus, events, View{}); strings.Contains(got, "_TOTAL{") {
+		t.Errorf("a total before anything happened, or of a reason that was there from the start:\n%s", got)
+	}
+	events.AddXID("GPU-a", 31, now)
+	events.AddXID("GPU-a", 95, now)
+	for _, reasons := range []uint64{0x48, 0x48, 0x00, 0x48} {
+		events.AddClocks("GPU-a", reasons, now)
+	}
+	contains(t, render(list, gpus, events, View{}), `xid="31"} 1`, `xid="95"} 1`,
+		`clock_event="hw_thermal"} 2`, `clock_event="hw_slowdown"} 2`)
+	events.Recreate()
+	got := render(list, gpus, events, View{})
+	if strings.Contains(got, "_TOTAL{") {
+		t.Errorf("totals outlived the counters file:\n%s", got)
+	}
+	contains(t, got, `err_msg="Uncontained ECC error"} 95`,
+		`health_error_code="DCGM_FR_UNCONTAINED_ERROR",health_watch="ALL"} 20`)
+}
+
+func TestHealthTakesTheWorseOfStateAndHistory(t *testing.T) {
+	for _, check := range []struct {
+		watch  string
+		health Health
+		xids   map[int]bool
+		want   int
+	}{
+		{"ALL", nil, nil, pass},
+		{"ALL", nil, map[int]bool{31: true}, pass},
+		{"MEM", nil, map[int]bool{31: true}, warn},
+		{"ALL", nil, map[int]bool{94: true}, warn},
+		{"ALL", nil, map[int]bool{94: true, 119: true}, fail},
+		{"MEM", Health{"MEM": {fail, "DCGM_FR_FAULTY_MEMORY"}}, map[int]bool{63: true}, fail},
+		{"PCIE", Health{"MEM": {fail, "x"}}, map[int]bool{79: true}, pass},
+	} {
+		if got := check.health.verdict(check.watch, check.xids); got.Status != check.want {
+			t.Errorf("%s with %v and XIDs %v: %v", check.watch, check.health, check.xids, got)
+		}
+	}
+}
+
+func TestTrendsLookBackOneMinute(t *testing.T) {
+	var trends Trends
+	start := time.Now()
+	for _, step := range []struct {
+		seconds     int
+		value, want uint64
+	}{
+		{0, 1000, 0}, {30, 1010, 10}, {60, 1010, 10}, {89, 1010, 10}, {90, 1010, 0}, {120, 1300, 290},
+		{130, 0, 0}, {140, 5, 5},
+	} {
+		at := start.Add(time.Duration(step.seconds) * time.Second)
+		if got := trends.Gain("GPU-a", "x", step.value, at); got != step.want {
+			t.Errorf("after %d s: gained %d, not %d", step.seconds, got, step.want)
+		}
+		if got := trends.Gain("GPU-b", "x", 7, at); got != 0 {
+			t.Errorf("another GPU gained %d", got)
+		}
+	}
+}
+
+func TestASharedGPUHasASeriesForEachPod(t *testing.T) {
+	list := counters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, t")
+	gpus := Sample(library("GPU-a", "GPU-b"), list, nil, &Trends{})
+	view := View{SharedGPUs: true, PodUID: true, Pods: Holders{"GPU-a": {
+		{Namespace: "ml", Name: "a", Container: "main", Share: "0", UID: "uid-a"},
+		{Namespace: "ml", Name: "b", Container: "main", Share: "1"},
+	}}}
+	got := render(list, gpus, NewEvents(), view)
+	contains(t, got, `pod="a",pod_uid="uid-a",vgpu="0"} 70`, `pod="b",vgpu="1"} 70`,
+		"UUID=\"GPU-b\",pci_bus_id=\"00000000:10:00.0\",device=\"nvidia1\",modelName=")
+	if lines := strings.Count(got, "DCGM_FI_DEV_GPU_TEMP{"); lines != 3 {
+		t.Errorf("%d series, not 3:\n%s", lines, got)
+	}
+	view.SharedGPUs = false
+	if got := render(list, gpus, NewEvents(), view); strings.Contains(got, `pod="a"`) {
+		t.Errorf("of several pods the last is shown:\n%s", got)
+	}
+}
+
+func TestOnlyTheLoadOfAPodIsItsPart(t *testing.T) {
+	list := counters(t, "DCGM_FI_DEV_GPU_UTIL, gauge, u", "DCGM_FI_DEV_MEM_COPY_UTIL, gauge, m")
+	gpus := []GPU{{UUID: "GPU-a", Values: map[string]string{
+		"DCGM_FI_DEV_GPU_UTIL": "90", "DCGM_FI_DEV_MEM_COPY_UTIL": "45"}}}
+	view := View{SharedGPUs: true, Pods: Holders{"GPU-a": {{Name: "a"}, {Name: "b"}}}}
+	got := render(list, gpus, NewEvents(), view)
+	contains(t, got, `modelName=""} 90`, `pod="a"} 45`, `pod="b"} 45`)
+	if strings.Count(got, "DCGM_FI_DEV_GPU_UTIL{") != 3 || strings.Count(got, "MEM_COPY_UTIL{") != 2 {
+		t.Errorf("the GPU's own load and one series a pod:\n%s", got)
+	}
+}
+
+func TestPodLabelsAreFilteredAndGiveWay(t *testing.T) {
+	calls := 0
+	metadata := &Metadata{labels: true, list: func(context.Context) (map[string]Pod, error) {
+		calls++
+		return map[string]Pod{"ml/a": {UID: "uid-a", Labels: map[string]string{
+			"app.kubernetes.io/name": "train", "team": "vision", "secret": "x", "pod": "no"}}}, nil
+	}}
+	metadata.allow([]string{"^app", "^team$", "^pod$", "("})
+	holders := Holders{"GPU-a": {{Namespace: "ml", Name: "a"}}, "GPU-b": {{Namespace: "ml", Name: "new"}}}
+	for range 2 {
+		if err := metadata.Add(context.Background(), holders); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if calls != 1 {
+		t.Errorf("the API server was asked %d times", calls)
+	}
+	list := counters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, t")
+	gpus := Sample(library("GPU-a", "GPU-b"), list, nil, &Trends{})
+	got := render(list, gpus, NewEvents(), View{Pods: holders})
+	contains(t, got, `pod="a",app_kubernetes_io_name="train",team="vision"} 70`, `pod="new"} 70`)
+	if strings.Contains(got, "secret") || strings.Contains(got, `"no"`) {
+		t.Errorf("a label that is not allowed, or that is the exporter's own:\n%s", got)
+	}
+}
+
+func TestPodsAreShownWithoutAnAPIServer(t *testing.T) {
+	metadata := &Metadata{labels: true, list: func(context.Context) (map[string]Pod, error) {
+		return nil, errors.New("forbidden")
+	}}
+	holders := Holders{"GPU-a": {{Namespace: "ml", Name: "a"}}}
+	if err := metadata.Add(context.Background(), holders); err == nil {
+		t.Error("no error")
+	}
+	if holders["GPU-a"][0].Name != "a" {
+		t.Errorf("holders %v", holders)
 	}
 }
 
@@ -151,7 +309,8 @@ func TestHoldersKnowsGPUsByResource(t *testing.T) {
 		}},
 	}}
 	found := holders(pods, []string{"nvidia.com/a100"})
-	if len(found) != 3 || found["GPU-b"] != (Pod{"ml", "train-0", "main"}) {
+	want := []Pod{{Namespace: "ml", Name: "train-0", Container: "main", Share: "3"}}
+	if len(found) != 3 || !reflect.DeepEqual(found["GPU-b"], want) {
 		t.Errorf("holders %v", found)
 	}
 }
@@ -175,7 +334,8 @@ func TestOptions(t *testing.T) {
 		t.Errorf("selected %v, %v", selected, err)
 	}
 	for _, arguments := range [][]string{
-		{"--no-such-option"}, {"--kubernetes=perhaps"}, {"--web-config-file=/tls.yaml"},
+		{"--no-such-option"}, {"--kubernetes=perhaps"}, {"--kubernetes-enable-dra"},
+		{"-r", "dcgm:5555"},
 	} {
 		if _, err := ParseOptions(arguments, getenv); err == nil {
 			t.Errorf("%v accepted", arguments)

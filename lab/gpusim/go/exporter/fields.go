@@ -3,12 +3,21 @@ package exporter
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 
 	"github.com/NVIDIA/go-dcgm/pkg/dcgm"
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-const mib = 1 << 20
+const (
+	mib = 1 << 20
+
+	// The simulated NVML's own field numbers begin here; lab/gpusim/nvml/fields.c has the same.
+	simField = 0x51AA0000
+
+	// What a fully loaded GPU sends over NVLink, in bytes per second and direction.
+	fullLinkRate = 200e9
+)
 
 // A reader gets one DCGM field of a GPU out of NVML, formatted as DCGM formats it: whole numbers
 // for integer fields, six decimals for the others. It answers false where the GPU has no value,
@@ -33,14 +42,18 @@ var readers = map[dcgm.Short]reader{
 	150: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetTemperature(nvml.TEMPERATURE_GPU)) }),
 	151: threshold(nvml.TEMPERATURE_THRESHOLD_MEM_MAX),
 	152: threshold(nvml.TEMPERATURE_THRESHOLD_GPU_MAX),
-	153: ofDevice(temperatureMargin),
+	153: ofDevice(func(d nvml.Device) (string, bool) {
+		margin, result := d.GetMarginTemperature()
+		return whole(int(margin.MarginTemperature), result)
+	}),
 	155: ofDevice(func(d nvml.Device) (string, bool) { return watts(d.GetPowerUsage()) }),
 	156: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetTotalEnergyConsumption()) }),
 	158: threshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN),
 	159: threshold(nvml.TEMPERATURE_THRESHOLD_SHUTDOWN),
 	160: ofDevice(func(d nvml.Device) (string, bool) { return watts(d.GetPowerManagementLimit()) }),
 	164: ofDevice(func(d nvml.Device) (string, bool) { return watts(d.GetEnforcedPowerLimit()) }),
-	170: constant("0"), // fabric manager: none on a GPU without NVLink
+	170: ofDevice(fabricStatus),
+	191: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetFanSpeed()) }),
 	202: ofDevice(func(d nvml.Device) (string, bool) { return whole(d.GetPcieReplayCounter()) }),
 	203: ofDevice(func(d nvml.Device) (string, bool) { u, r := d.GetUtilizationRates(); return whole(u.Gpu, r) }),
 	204: ofDevice(func(d nvml.Device) (string, bool) { u, r := d.GetUtilizationRates(); return whole(u.Memory, r) }),
@@ -65,32 +78,42 @@ var readers = map[dcgm.Short]reader{
 	311: ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.VOLATILE_ECC),
 	312: ecc(nvml.MEMORY_ERROR_TYPE_CORRECTED, nvml.AGGREGATE_ECC),
 	313: ecc(nvml.MEMORY_ERROR_TYPE_UNCORRECTED, nvml.AGGREGATE_ECC),
-	346: constant("0"), // SRAM error threshold
-	389: constant("0"), // banks without spare rows
+	346: field(simField + 16),
+	389: ofDevice(func(d nvml.Device) (string, bool) { b, r := d.GetRowRemapperHistogram(); return whole(b.None, r) }),
+	390: absent, // retired pages: since Ampere rows are remapped
+	391: absent,
+	392: absent,
 	393: ofDevice(func(d nvml.Device) (string, bool) { _, v, _, _, r := d.GetRemappedRows(); return whole(v, r) }),
 	394: ofDevice(func(d nvml.Device) (string, bool) { v, _, _, _, r := d.GetRemappedRows(); return whole(v, r) }),
 	395: ofDevice(func(d nvml.Device) (string, bool) { _, _, _, v, r := d.GetRemappedRows(); return zeroOrOne(v, r) }),
 	396: ofDevice(func(d nvml.Device) (string, bool) { _, _, v, _, r := d.GetRemappedRows(); return zeroOrOne(v, r) }),
-	526: constant("0"), // no vGPU licence
+	409: field(nvml.FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL),
+	419: field(nvml.FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL),
+	429: field(nvml.FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL),
+	439: field(nvml.FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL),
+	449: linkRate(2.0 / 1e6), // both directions, in MB/s
+	526: constant("0"),       // no vGPU licence
 
-	// Profiling fields, made up from the load: a kernel that keeps most of the GPU busy.
-	1001: loadTimes(1.00),
-	1002: loadTimes(0.90),
-	1003: loadTimes(0.50),
-	1004: loadTimes(0.35),
-	1005: loadTimes(0.45),
-	1006: loadTimes(0.00),
-	1007: loadTimes(0.20),
-	1008: loadTimes(0.10),
+	// Profiling fields follow the load: a kernel that keeps most of the GPU busy.
+	1001: share(simField + 0),
+	1002: share(simField + 1),
+	1003: share(simField + 2),
+	1004: share(simField + 3),
+	1005: share(simField + 4),
+	1006: share(simField + 5),
+	1007: share(simField + 6),
+	1008: share(simField + 7),
 	1009: pcieBytes(nvml.PCIE_UTIL_TX_BYTES),
 	1010: pcieBytes(nvml.PCIE_UTIL_RX_BYTES),
+	1011: linkRate(1),
+	1012: linkRate(1),
 
-	1420: violation(nvml.PERF_POLICY_POWER),
-	1421: violation(nvml.PERF_POLICY_SYNC_BOOST),
-	1422: constant("0"),
-	1423: violation(nvml.PERF_POLICY_THERMAL),
-	1424: constant("0"),
-	1507: constant("0"), // memory that cannot be repaired
+	1420: field(nvml.FI_DEV_PERF_POLICY_POWER),
+	1421: field(nvml.FI_DEV_PERF_POLICY_SYNC_BOOST),
+	1422: field(nvml.FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN),
+	1423: field(nvml.FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN),
+	1424: field(nvml.FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN),
+	1507: field(simField + 17),
 	1523: field(nvml.FI_DEV_GET_GPU_RECOVERY_ACTION),
 }
 
@@ -131,11 +154,18 @@ func threshold(which nvml.TemperatureThresholds) reader {
 	})
 }
 
-// Degrees left until the GPU slows itself down.
-func temperatureMargin(device nvml.Device) (string, bool) {
-	limit, result := device.GetTemperatureThreshold(nvml.TEMPERATURE_THRESHOLD_SLOWDOWN)
-	now, other := device.GetTemperature(nvml.TEMPERATURE_GPU)
-	return fmt.Sprintf("%d", int(limit)-int(now)), result == nvml.SUCCESS && other == nvml.SUCCESS
+// A field that this GPU does not have.
+func absent(nvml.Interface, nvml.Device) (string, bool) { return "", false }
+
+// 0 none, 1 not started, 2 in progress, 3 success, 4 failure. NVML has no state for the last: it
+// tells an error beside "completed".
+func fabricStatus(device nvml.Device) (string, bool) {
+	info, result := device.GetGpuFabricInfo()
+	status := int(info.State)
+	if status == nvml.GPU_FABRIC_STATE_COMPLETED && nvml.Return(info.Status) != nvml.SUCCESS {
+		status++
+	}
+	return whole(status, result)
 }
 
 func memoryUsedShare(device nvml.Device) (string, bool) {
@@ -161,19 +191,37 @@ func ecc(kind nvml.MemoryErrorType, since nvml.EccCounterType) reader {
 
 func field(id uint32) reader {
 	return ofDevice(func(d nvml.Device) (string, bool) {
-		values := []nvml.FieldValue{{FieldId: id}}
-		result := d.GetFieldValues(values)
-		if result != nvml.SUCCESS || nvml.Return(values[0].NvmlReturn) != nvml.SUCCESS {
-			return "", false
-		}
-		return whole(binary.LittleEndian.Uint32(values[0].Value[:4]), nvml.SUCCESS)
+		value, ok := fieldValue(d, id)
+		return strconv.FormatUint(value, 10), ok
 	})
 }
 
-func loadTimes(share float64) reader {
+func fieldValue(device nvml.Device, id uint32) (uint64, bool) {
+	values := []nvml.FieldValue{{FieldId: id}}
+	result := device.GetFieldValues(values)
+	if result != nvml.SUCCESS || nvml.Return(values[0].NvmlReturn) != nvml.SUCCESS {
+		return 0, false
+	}
+	return binary.LittleEndian.Uint64(values[0].Value[:]), true
+}
+
+// The simulated NVML counts shares in 1/10000.
+func share(id uint32) reader {
 	return ofDevice(func(d nvml.Device) (string, bool) {
-		rates, result := d.GetUtilizationRates()
-		return ratio(float64(rates.Gpu) / 100 * share), result == nvml.SUCCESS
+		value, ok := fieldValue(d, id)
+		return ratio(float64(value) / 10000), ok
+	})
+}
+
+// NVLink traffic follows the load, where links are up.
+func linkRate(scale float64) reader {
+	return ofDevice(func(d nvml.Device) (string, bool) {
+		state, result := d.GetNvLinkState(0)
+		rates, other := d.GetUtilizationRates()
+		if result != nvml.SUCCESS || other != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
+			return "", false
+		}
+		return whole(uint64(float64(rates.Gpu)/100*fullLinkRate*scale), nvml.SUCCESS)
 	})
 }
 

@@ -67,9 +67,13 @@ var options = []option{
 	{[]string{"web-systemd-socket"}, "DCGM_EXPORTER_SYSTEMD_SOCKET", "false", true},
 }
 
-var notSimulated = []string{"config-file", "web-config-file", "hpc-job-mapping-dir",
-	"kubernetes-enable-pod-labels", "kubernetes-enable-pod-uid", "kubernetes-virtual-gpus",
-	"kubernetes-enable-dra", "container-labels", "web-systemd-socket"}
+var notSimulated = map[string]string{
+	"config-file":           "its YAML configuration is not read",
+	"hpc-job-mapping-dir":   "jobs of a batch system are not mapped",
+	"kubernetes-enable-dra": "no dynamic resource claims are read",
+	"container-labels":      "no container runtime is asked",
+	"web-systemd-socket":    "it opens its own socket",
+}
 
 // Values are the options in force, by their long names.
 type Values map[string]string
@@ -113,12 +117,22 @@ func ParseOptions(arguments []string, getenv func(string) string) (Values, error
 	if err := flags.Parse(arguments); err != nil {
 		return nil, err
 	}
-	for _, name := range notSimulated {
+	for name, why := range notSimulated {
 		if value := values[name]; value != "" && value != "false" {
-			return nil, fmt.Errorf("the simulated exporter has no %s", name)
+			return nil, fmt.Errorf("the simulated exporter has no %s: %s", name, why)
 		}
 	}
-	return values, nil
+	return values, values.checkRemote()
+}
+
+// The default address means the engine inside the exporter, as with the real one.
+func (v Values) checkRemote() error {
+	remote := "remote-hostengine-info"
+	if v[remote] != "localhost:5555" {
+		return fmt.Errorf("the simulated exporter has no %s: it has no DCGM engine to connect to",
+			remote)
+	}
+	return nil
 }
 
 // Milliseconds reads an option that counts milliseconds.

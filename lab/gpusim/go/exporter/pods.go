@@ -16,21 +16,35 @@ const (
 	migResource = "nvidia.com/mig-"
 )
 
-// Pod is the container that holds a GPU.
-type Pod struct{ Namespace, Name, Container string }
+// Pod is the container that holds a GPU, or a share of one.
+type Pod struct {
+	Namespace, Name, Container string
+	Share                      string            // of a GPU that is shared; "" for a whole one
+	UID                        string            // from the API server; "" when not asked for
+	Labels                     map[string]string // likewise, the allowed ones
+}
 
-func (p Pod) labels(old bool) []label {
-	if old {
-		return []label{
-			{"container_name", p.Container}, {"pod_name", p.Name}, {"pod_namespace", p.Namespace},
-		}
+// Holders are the pods that hold a GPU, by its UUID.
+type Holders map[string][]Pod
+
+func (p Pod) labels(view View) []label {
+	names := []string{"container", "namespace", "pod"}
+	if view.OldNames {
+		names = []string{"container_name", "pod_namespace", "pod_name"}
 	}
-	return []label{{"container", p.Container}, {"namespace", p.Namespace}, {"pod", p.Name}}
+	labels := []label{{names[0], p.Container}, {names[1], p.Namespace}, {names[2], p.Name}}
+	if view.PodUID && p.UID != "" {
+		labels = append(labels, label{"pod_uid", p.UID})
+	}
+	if view.SharedGPUs && p.Share != "" {
+		labels = append(labels, label{"vgpu", p.Share})
+	}
+	return labels
 }
 
 // Pods asks the kubelet, over its pod-resources socket, who holds which GPU (by UUID). `resources`
 // names further resources, beyond nvidia.com/gpu and MIG devices, that are GPUs.
-func Pods(ctx context.Context, socket string, resources []string) (map[string]Pod, error) {
+func Pods(ctx context.Context, socket string, resources []string) (Holders, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	connection, err := grpc.NewClient("unix://"+socket,
@@ -47,8 +61,8 @@ func Pods(ctx context.Context, socket string, resources []string) (map[string]Po
 	return holders(list.GetPodResources(), resources), nil
 }
 
-func holders(pods []*podresources.PodResources, resources []string) map[string]Pod {
-	found := map[string]Pod{}
+func holders(pods []*podresources.PodResources, resources []string) Holders {
+	found := Holders{}
 	for _, pod := range pods {
 		for _, container := range pod.GetContainers() {
 			for _, devices := range container.GetDevices() {
@@ -58,8 +72,11 @@ func holders(pods []*podresources.PodResources, resources []string) map[string]P
 					continue
 				}
 				for _, id := range devices.GetDeviceIds() {
-					uuid, _, _ := strings.Cut(id, "::") // a share of a GPU is "UUID::number"
-					found[uuid] = Pod{pod.GetNamespace(), pod.GetName(), container.GetName()}
+					uuid, share, _ := strings.Cut(id, "::") // a share of a GPU is "UUID::number"
+					found[uuid] = append(found[uuid], Pod{
+						Namespace: pod.GetNamespace(), Name: pod.GetName(),
+						Container: container.GetName(), Share: share,
+					})
 				}
 			}
 		}

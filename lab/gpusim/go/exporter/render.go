@@ -23,7 +23,9 @@ type View struct {
 	ReplaceBlanks bool   // in model names, by dashes
 	XIDWindow     time.Duration
 	ClockWindow   time.Duration
-	Pods          map[string]Pod // by GPU UUID
+	SharedGPUs    bool // every series once for each pod that shares its GPU
+	PodUID        bool
+	Pods          Holders
 	Now           time.Time
 }
 
@@ -40,7 +42,7 @@ func Render(out io.Writer, counters Counters, gpus []GPU, events *Events, view V
 		var lines strings.Builder
 		for _, gpu := range gpus {
 			for _, sample := range samples(counter, gpu, events, view) {
-				writeSample(&lines, counter.Name, gpu, sample, view)
+				writeForHolders(&lines, counter.Name, gpu, sample, view)
 			}
 		}
 		if lines.Len() == 0 {
@@ -66,6 +68,8 @@ func samples(counter Counter, gpu GPU, events *Events, view View) []sample {
 		return windowed(counts, "clock_event", view.ClockWindow)
 	case healthState:
 		return healthSamples(gpu, events)
+	case p2pState:
+		return peerSamples(gpu)
 	}
 	if counter.ID == xidErrorsField {
 		xid := events.LastXID(gpu.UUID)
@@ -99,7 +103,7 @@ func windowed(counts map[string]int, name string, window time.Duration) []sample
 }
 
 func healthSamples(gpu GPU, events *Events) []sample {
-	xids := events.Total(xidTotal, gpu.UUID)
+	xids := events.XIDs(gpu.UUID)
 	var found []sample
 	for _, watch := range healthWatches {
 		verdict := gpu.Health.verdict(watch, xids)
@@ -109,7 +113,72 @@ func healthSamples(gpu GPU, events *Events) []sample {
 	return found
 }
 
-func writeSample(out *strings.Builder, name string, gpu GPU, sample sample, view View) {
+var peerStates = []string{
+	"OK", "ChipsetNotSupported", "GPUNotSupported", "TopologyNotSupported", "DisabledByRegKey",
+	"NotSupported", "Unknown",
+}
+
+func peerSamples(gpu GPU) []sample {
+	var found []sample
+	for _, peer := range slices.Sorted(maps.Keys(gpu.Peers)) {
+		status := gpu.Peers[peer]
+		text := peerStates[min(status, len(peerStates)-1)]
+		labels := []label{{"link_status", text}, {"peer_gpu", itoa(peer)}}
+		found = append(found, sample{labels, itoa(status)})
+	}
+	return found
+}
+
+// The metrics that the real exporter splits by process when pods share a GPU. Nothing here runs on
+// a simulated GPU, so each pod is given an equal part.
+var splitByPod = []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED"}
+
+func writeForHolders(out *strings.Builder, name string, gpu GPU, sample sample, view View) {
+	pods := view.Pods[gpu.UUID]
+	switch {
+	case len(pods) == 0:
+		writeSample(out, name, gpu, sample, nil, view)
+	case !view.SharedGPUs:
+		// A whole GPU has one holder; of several the last is shown, as by the real exporter.
+		writeSample(out, name, gpu, sample, &pods[len(pods)-1], view)
+	default:
+		if slices.Contains(splitByPod, name) {
+			writeSample(out, name, gpu, sample, nil, view)
+			sample.value = part(sample.value, len(pods))
+		}
+		for i := range pods {
+			writeSample(out, name, gpu, sample, &pods[i], view)
+		}
+	}
+}
+
+func part(value string, pods int) string {
+	number, err := strconv.Atoi(value)
+	if err != nil {
+		return value
+	}
+	return itoa(number / pods)
+}
+
+func writeSample(
+	out *strings.Builder, name string, gpu GPU, sample sample, pod *Pod, view View,
+) {
+	labels := append(gpuLabels(gpu, view), sample.labels...)
+	if pod != nil {
+		labels = append(labels, pod.labels(view)...)
+		if !view.SharedGPUs { // a limit of the real exporter
+			labels = addPodLabels(labels, pod.Labels)
+		}
+	}
+	out.WriteString(name)
+	for i, label := range labels {
+		out.WriteByte("{,"[min(i, 1)])
+		out.WriteString(label.name + `="` + escapeLabel(label.value) + `"`)
+	}
+	out.WriteString("} " + sample.value + "\n")
+}
+
+func gpuLabels(gpu GPU, view View) []label {
 	uuid, model := "UUID", gpu.Model
 	if view.OldNames {
 		uuid = "uuid"
@@ -127,16 +196,18 @@ func writeSample(out *strings.Builder, name string, gpu GPU, sample sample, view
 	for _, field := range slices.Sorted(maps.Keys(gpu.Labels)) {
 		labels = append(labels, label{field, gpu.Labels[field]})
 	}
-	labels = append(labels, sample.labels...)
-	if pod, held := view.Pods[gpu.UUID]; held {
-		labels = append(labels, pod.labels(view.OldNames)...)
+	return labels
+}
+
+// A pod's label gives way to one of the exporter's own of the same name.
+func addPodLabels(labels []label, more map[string]string) []label {
+	for _, name := range slices.Sorted(maps.Keys(more)) {
+		taken := func(own label) bool { return own.name == name }
+		if !slices.ContainsFunc(labels, taken) {
+			labels = append(labels, label{name, more[name]})
+		}
 	}
-	out.WriteString(name)
-	for i, label := range labels {
-		out.WriteByte("{,"[min(i, 1)])
-		out.WriteString(label.name + `="` + escapeLabel(label.value) + `"`)
-	}
-	out.WriteString("} " + sample.value + "\n")
+	return labels
 }
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
@@ -148,20 +219,3 @@ var helpEscapes = strings.NewReplacer(`\`, `\\`, "\n", `\n`)
 func escapeHelp(value string) string { return helpEscapes.Replace(value) }
 
 func itoa(number int) string { return strconv.Itoa(number) }
-
-// Messages of the XIDs that the lab injects; others are "Unknown Error".
-var xidMessages = map[int]string{
-	0: "No Error", 13: "Graphics Engine Exception", 31: "GPU memory page fault",
-	43: "GPU stopped processing", 45: "Preemptive cleanup, due to previous errors",
-	48: "Double Bit ECC Error", 63: "ECC page retirement or row remapping recording event",
-	64: "ECC page retirement or row remapper recording failure", 74: "NVLINK Error",
-	79: "GPU has fallen off the bus", 94: "Contained ECC error", 95: "Uncontained ECC error",
-	119: "GSP RPC timeout", 120: "GSP error",
-}
-
-func xidMessage(xid int) string {
-	if message, known := xidMessages[xid]; known {
-		return message
-	}
-	return "Unknown Error"
-}

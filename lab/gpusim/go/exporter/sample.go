@@ -3,6 +3,7 @@ package exporter
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
@@ -17,11 +18,13 @@ type GPU struct {
 	Values map[string]string
 	Clocks uint64 // clock event reasons, a bit mask
 	Health Health
-	Lost   bool // known from before; has no values of its own any more
+	Peers  map[int]int // NVLink P2P states of the other GPUs, by index
+	Lost   bool        // known from before; has no values of its own any more
 }
 
-// Sample reads every GPU that can be reached; one that is lost is missing. `selected` says which indices to read (nil: all).
-func Sample(lib nvml.Interface, counters Counters, selected map[int]bool) []GPU {
+// Sample reads every GPU that can be reached; one that is lost is missing. `selected` says which
+// indices to read (nil: all); `trends` remembers counters from sample to sample.
+func Sample(lib nvml.Interface, counters Counters, selected map[int]bool, trends *Trends) []GPU {
 	total, result := lib.DeviceGetCount()
 	if result != nvml.SUCCESS {
 		return nil
@@ -35,7 +38,7 @@ func Sample(lib nvml.Interface, counters Counters, selected map[int]bool) []GPU 
 		if result != nvml.SUCCESS {
 			continue
 		}
-		if gpu, ok := sampleGPU(lib, device, index, counters); ok {
+		if gpu, ok := sampleGPU(lib, device, index, counters, trends); ok {
 			gpus = append(gpus, gpu)
 		}
 	}
@@ -57,7 +60,9 @@ func WithLost(now, before []GPU) []GPU {
 	return merged
 }
 
-func sampleGPU(lib nvml.Interface, device nvml.Device, index int, counters Counters) (GPU, bool) {
+func sampleGPU(
+	lib nvml.Interface, device nvml.Device, index int, counters Counters, trends *Trends,
+) (GPU, bool) {
 	gpu := GPU{Index: index, Labels: map[string]string{}, Values: map[string]string{}}
 	var results [3]nvml.Return
 	gpu.UUID, results[0] = device.GetUUID()
@@ -71,7 +76,8 @@ func sampleGPU(lib nvml.Interface, device nvml.Device, index int, counters Count
 	}
 	gpu.BusID = cString(pci.BusId[:])
 	gpu.Clocks, _ = device.GetCurrentClocksEventReasons()
-	gpu.Health = readHealth(device, gpu.Clocks)
+	gpu.Health = readHealth(device, gpu.UUID, trends, time.Now())
+	gpu.Peers = readPeers(lib, device, index)
 	for _, counter := range counters.Labels {
 		if value, ok := read(lib, device, counter); ok {
 			gpu.Labels[counter.Name] = value
@@ -83,6 +89,22 @@ func sampleGPU(lib nvml.Interface, device nvml.Device, index int, counters Count
 		}
 	}
 	return gpu, true
+}
+
+func readPeers(lib nvml.Interface, device nvml.Device, index int) map[int]int {
+	peers := map[int]int{}
+	total, _ := lib.DeviceGetCount()
+	for other := 0; other < total; other++ {
+		peer, result := lib.DeviceGetHandleByIndex(other)
+		if other == index || result != nvml.SUCCESS {
+			continue
+		}
+		status, result := device.GetP2PStatus(peer, nvml.P2P_CAPS_INDEX_NVLINK)
+		if result == nvml.SUCCESS {
+			peers[other] = int(status)
+		}
+	}
+	return peers
 }
 
 func read(lib nvml.Interface, device nvml.Device, counter Counter) (string, bool) {

@@ -21,6 +21,7 @@ type Settings struct {
 	Kubernetes   bool
 	PodSocket    string
 	Resources    []string
+	Metadata     *Metadata // nil: pods' labels and UIDs are not wanted
 	View         View
 }
 
@@ -31,6 +32,7 @@ type Exporter struct {
 	events   *Events
 	mutex    sync.Mutex
 	counters Counters
+	trends   Trends
 	gpus     []GPU
 }
 
@@ -40,6 +42,7 @@ func New(settings Settings, lib nvml.Interface) (*Exporter, error) {
 	if err != nil {
 		return nil, err
 	}
+	warnOfMissing(counters)
 	exporter := &Exporter{settings: settings, lib: lib, events: NewEvents(), counters: counters}
 	exporter.sample()
 	return exporter, nil
@@ -48,7 +51,7 @@ func New(settings Settings, lib nvml.Interface) (*Exporter, error) {
 func (e *Exporter) sample() {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
-	now := Sample(e.lib, e.counters, e.settings.Selected)
+	now := Sample(e.lib, e.counters, e.settings.Selected, &e.trends)
 	for _, gpu := range now {
 		e.events.AddClocks(gpu.UUID, gpu.Clocks, time.Now())
 	}
@@ -98,6 +101,8 @@ func (e *Exporter) reload() {
 	e.mutex.Lock()
 	e.counters = counters
 	e.mutex.Unlock()
+	e.events.Recreate()
+	warnOfMissing(counters)
 	slog.Info("Counters reloaded", "metrics", len(counters.Metrics))
 	e.sample()
 }
@@ -107,11 +112,7 @@ func (e *Exporter) Metrics(writer http.ResponseWriter, request *http.Request) {
 	view := e.settings.View
 	view.Now = time.Now()
 	if e.settings.Kubernetes {
-		pods, err := Pods(request.Context(), e.settings.PodSocket, e.settings.Resources)
-		if err != nil {
-			slog.Warn("Failed to get pod mappings", "error", err)
-		}
-		view.Pods = pods
+		view.Pods = e.holders(request.Context())
 	}
 	e.mutex.Lock()
 	counters, gpus := e.counters, e.gpus
@@ -120,6 +121,35 @@ func (e *Exporter) Metrics(writer http.ResponseWriter, request *http.Request) {
 	Render(&body, counters, gpus, e.events, view)
 	writer.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = writer.Write(body.Bytes())
+}
+
+// Without the kubelet there are no pods; without the API server the pods have no labels of theirs.
+func (e *Exporter) holders(ctx context.Context) Holders {
+	pods, err := Pods(ctx, e.settings.PodSocket, e.settings.Resources)
+	if err != nil {
+		slog.Warn("Failed to get pod mappings", "error", err)
+		return nil
+	}
+	if e.settings.Metadata != nil {
+		if err := e.settings.Metadata.Add(ctx, pods); err != nil {
+			slog.Warn("Failed to get pod metadata", "error", err)
+		}
+	}
+	return pods
+}
+
+// warnOfMissing says which of DCGM's fields this stand-in does not have.
+func warnOfMissing(counters Counters) {
+	for _, counter := range counters.Metrics {
+		if !simulated(counter) {
+			slog.Warn("This field is not simulated and will be missing", "field", counter.Name)
+		}
+	}
+}
+
+func simulated(counter Counter) bool {
+	_, read := readers[counter.ID]
+	return read || ownMetrics[counter.Name] || counter.ID == xidErrorsField
 }
 
 // Handler serves /metrics, /health and a page that names them.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"gpuboot/lab/gpusim/exporter"
 )
@@ -87,10 +88,24 @@ func readSettings(values exporter.Values) (exporter.Settings, error) {
 	settings.Kubernetes = values.On("kubernetes")
 	settings.PodSocket = values["pod-resources-kubelet-socket"]
 	settings.Resources = strings.Split(values["nvidia-resource-names"], ",")
+	if settings.Metadata, err = podMetadata(values); err != nil {
+		return settings, err
+	}
+	settings.View.SharedGPUs = values.On("kubernetes-virtual-gpus")
+	settings.View.PodUID = values.On("kubernetes-enable-pod-uid")
 	settings.View.Hostname = values.Hostname()
 	settings.View.OldNames = values.On("use-old-namespace")
 	settings.View.ReplaceBlanks = values.On("replace-blanks-in-model-name")
 	return settings, nil
+}
+
+func podMetadata(values exporter.Values) (*exporter.Metadata, error) {
+	labels := values.On("kubernetes-enable-pod-labels")
+	if !values.On("kubernetes") || !labels && !values.On("kubernetes-enable-pod-uid") {
+		return nil, nil
+	}
+	patterns := exporter.SplitList(values["kubernetes-pod-label-allowlist-regex"])
+	return exporter.NewMetadata(labels, patterns)
 }
 
 // The ConfigMap, if one is named, comes before the file; as in the real exporter, one that cannot
@@ -124,7 +139,14 @@ func serve(values exporter.Values, server *exporter.Exporter) error {
 		WriteTimeout: writeTimeout,
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- web.ListenAndServe() }()
+	addresses, systemdSocket, configFile := []string{web.Addr}, false, values["web-config-file"]
+	go func() {
+		failed <- toolkit.ListenAndServe(web, &toolkit.FlagConfig{
+			WebListenAddresses: &addresses,
+			WebSystemdSocket:   &systemdSocket,
+			WebConfigFile:      &configFile,
+		}, slog.Default())
+	}()
 	slog.Info("Starting webserver", "address", web.Addr)
 	select {
 	case err := <-failed:
