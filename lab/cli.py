@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import subprocess
@@ -105,6 +106,7 @@ def list_labs() -> None:
 @app.command()
 def status(name: Name = "lab") -> None:
     """Machines of the lab, and whether they answer; exit code 1 when one does not."""
+    from lab.alerts import service, site
     from lab.up import condition
 
     lab = state.load(name)
@@ -114,9 +116,12 @@ def status(name: Name = "lab") -> None:
         print(f"{machine.name:8} {machine.address:14} {is_now:8} {about}")
     serving = mirror.is_running(lab)
     print(f"{'mirror':8} {lab.host_address:14} {'up' if serving else 'off':8} {state.MIRROR_URL}")
+    taking = service.is_running(lab)
+    where = f"https://{lab.host_address}:{site.HTTPS_PORT}"
+    print(f"{'alerts':8} {lab.host_address:14} {'up' if taking else 'off':8} {where}, SIMULATED")
     if "stale" in found.values():
         print(f"machines of a boot that is over: scripts/lab --name {lab.name} starts them again")
-    if not serving or set(found.values()) != {"up"}:
+    if not (serving and taking) or set(found.values()) != {"up"}:
         raise typer.Exit(1)
 
 
@@ -147,6 +152,31 @@ def fault(context: typer.Context, machine: str, name: Name = "lab") -> None:
     lab = state.load(name)
     remote = shlex.join(["gpu-sim", *context.args])
     _become([*machines.ssh_command(lab, lab.get(machine)), remote])
+
+
+@app.command()
+def alerts(
+    name: Name = "lab",
+    follow: Annotated[bool, typer.Option("--follow", help="And wait for more.")] = False,
+    firing: Annotated[bool, typer.Option("--firing", help="Only what fires now.")] = False,
+) -> None:
+    """What arrived at the lab's (simulated) PagerDuty, Slack and mail server."""
+    from lab.alerts import service, show, site
+
+    lab = state.load(name)
+    journal = lab.folder / site.JOURNAL
+    if not service.is_running(lab):
+        print(f"the receiver does not run: scripts/lab --name {name}", file=sys.stderr)
+    if follow:
+        with contextlib.suppress(KeyboardInterrupt):
+            for record in show.follow(journal):
+                if record["receiver"] != "watchdog":
+                    print("\n".join(show.lines(record)), flush=True)
+        return
+    records = show.read(journal)
+    quiet = [record for record in records if record["receiver"] != "watchdog"]
+    told = show.firing(quiet) if firing else [line for one in quiet for line in show.lines(one)]
+    print("\n".join([*told, show.heartbeat(records, time.time())]))
 
 
 def _become(command: list[str]) -> None:

@@ -12,6 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from lab.alerts import site as alerts
 from lab.state import state_dir
 
 CA_ON_MACHINES = "/usr/local/share/ca-certificates/gpuboot-lab.crt"
@@ -58,7 +59,8 @@ def settings(name: str) -> dict[str, Any]:
     $GPUBOOT_LAB_SETTINGS, a JSON object of sections, is laid over them: tests change one setting
     at a time this way.
     """
-    url = json.loads((home(name) / "lab.json").read_text())["mirror"]["url"]
+    mirror = json.loads((home(name) / "lab.json").read_text())["mirror"]
+    url = mirror["url"]
     lock = json.loads((home(name) / "mirror" / "lab.lock.json").read_text())
     cgroup_v1 = not Path("/sys/fs/cgroup/cgroup.controllers").exists()
     chosen: dict[str, Any] = {
@@ -85,6 +87,7 @@ def settings(name: str) -> dict[str, Any]:
             "grafana": False,
             "storage": {"persistent": False, "provisioner": "none"},
         },
+        "alertmanager": alerts.settings(home(name), mirror["address"]),
         "exporter": {"interval_ms": 2000, "scrape_interval": "5s", "scrape_timeout": "4s"},
         "verify": {"max_sample_age_s": 60},
         "preflight": {"min_disk_mib": 5000},

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lab import contents, machines, mirror, network, preflight, processes, state
+from lab.alerts import service as alerts
 from lab.base import base_root
 from lab.builds import build_all
 from lab.progress import Progress, duration
@@ -25,6 +26,7 @@ def up(name: str, gpus: tuple[int, ...], single: bool, progress: Progress) -> La
     lab = state.ensure(name, gpus, single)
     with state.lock(f"lab-{name}", wait=False):
         mirror.trust(lab)
+        alerts.trust(lab)
         machines.ensure_ssh_key(lab)
         base = base_root(progress)
         with ThreadPoolExecutor(max_workers=1) as pool:
@@ -35,6 +37,7 @@ def up(name: str, gpus: tuple[int, ...], single: bool, progress: Progress) -> La
         mirror.install(lab, contents.parts(base, builds, progress))
         preflight.note_complete()
         mirror.start(lab)
+        alerts.start(lab)
     progress(f"lab {name} is up after {duration(time.monotonic() - started)}")
     return lab
 
@@ -67,6 +70,7 @@ def down(lab: Lab, progress: Progress) -> None:
             progress(f"{machine.name}: off")
             machines.power_off(lab, machine)
         mirror.stop(lab)
+        alerts.stop(lab)
         network.down(lab)
         state.forget(lab)
     progress(f"lab {lab.name} is gone")
