@@ -60,13 +60,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
     journal: Journal
 
     def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(min(length, _MAX_BODY))
+        self.close_connection = self.close_connection or length > _MAX_BODY
         take = self._services().get(self.path)
         if take is None:
-            self.close_connection = True  # its body is not read
             self._answer(404, "text/plain", "no_service")
             return
         try:
-            message = take(self._json())
+            message = take(self._json(body))
         except (Refused, AttributeError, KeyError, TypeError) as error:
             self._refuse(str(error))
             return
@@ -86,12 +88,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.secrets.watchdog: media.watchdog,
         }
 
-    def _json(self) -> Any:
-        length = int(self.headers.get("Content-Length") or 0)
-        if not 0 < length <= _MAX_BODY:
-            self.close_connection = True
-            raise Refused("the body is missing or too large")
-        body = self.rfile.read(length)
+    def _json(self, body: bytes) -> Any:
+        if self.close_connection and len(body) == _MAX_BODY:
+            raise Refused("the body is too large")
         if not self.headers.get("Content-Type", "").startswith("application/json"):
             raise Refused("the body is not said to be JSON")
         try:
