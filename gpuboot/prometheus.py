@@ -35,6 +35,15 @@ class Sample:
     time: float | None = None
 
 
+@dataclass(frozen=True)
+class Series:
+    """One series with what was scraped: time (unix seconds) and value, oldest first."""
+
+    name: str
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float], ...]
+
+
 class PrometheusError(RuntimeError):
     """Prometheus answered, and the answer is an error."""
 
@@ -59,6 +68,20 @@ class Prometheus:
                 item["metric"],
                 float(item["value"][1]),
                 float(item["value"][0]),
+            )
+            for item in data["result"]
+        ]
+
+    def scraped(self, selector: str) -> list[Series]:
+        """The samples behind a range selector such as `up[5m]`, as they were scraped."""
+        data = self._api("query", {"query": selector})
+        if data.get("resultType") != "matrix":
+            raise PrometheusError(f"{selector} is no range selector")
+        return [
+            Series(
+                item["metric"].get("__name__", ""),
+                item["metric"],
+                tuple((float(time), float(value)) for time, value in item["values"]),
             )
             for item in data["result"]
         ]

@@ -1,0 +1,40 @@
+"""The operation that asks how busy GPUs are. It changes nothing, so it yields nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+
+from pyinfra.api.command import FunctionCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host, inventory
+
+from deploys.lib.api import cluster
+from deploys.lib.waiting import executing
+from gpuboot.cluster import ClusterError
+from gpuboot.gather import PROMETHEUS
+from gpuboot.prometheus import Prometheus
+from gpuboot.settings import Settings
+from gpuboot.telemetry.question import Question, answer, no_answer
+
+
+@operation(is_idempotent=True)
+def asked(
+    question: Question, settings: Settings, leader: str, path: str
+) -> Generator[FunctionCommand, None, None]:
+    """Ask the cluster's Prometheus, and write the answer.
+
+    + leader: inventory name of the host with the administrator's credentials
+    + path: file on the operator's machine that gets the answer as JSON
+    """
+    if not executing(host):
+        return
+    namespace = settings.monitoring.namespace
+    try:
+        with cluster(inventory.get_host(leader)) as clients:
+            found = answer(Prometheus(clients, clients.service(namespace, *PROMETHEUS)), question)
+    except ClusterError as error:
+        found = no_answer(question, str(error))
+    Path(path).write_text(found, encoding="utf-8")
+    host.noop("asked")
+    yield from ()

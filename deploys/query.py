@@ -1,0 +1,35 @@
+"""How busy the GPUs of a pod or namespace are. Run by `gpuboot query`; it changes nothing.
+
+$GPUBOOT_QUESTION holds the question, $GPUBOOT_ANSWER names the file that gets the answer.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyinfra.api.deploy import deploy
+from pyinfra.context import host
+
+from deploys.context import begin
+from deploys.operations import query as operations
+from gpuboot.telemetry.question import from_json
+
+
+@deploy("Query")
+def query() -> None:
+    """Ask on the leader, and on no other host."""
+    settings, _, nodes = begin()
+    leader = next(node for node in nodes if node.leader)
+    if host.name == leader.host:
+        operations.asked(
+            name="Ask Prometheus",
+            question=from_json(os.environ["GPUBOOT_QUESTION"]).within(settings),
+            settings=settings,
+            leader=leader.host,
+            path=os.environ["GPUBOOT_ANSWER"],
+        )
+
+
+# pyinfra executes a deploy file without a module name; an import must not run anything
+if "__name__" not in globals():
+    query()

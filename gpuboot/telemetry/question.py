@@ -1,0 +1,76 @@
+"""A question about GPU load as it goes from the command line to where Prometheus is reached."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any, cast
+
+from gpuboot.prometheus import Prometheus
+from gpuboot.rules.promql import seconds
+from gpuboot.settings import Settings
+from gpuboot.telemetry.usage import METRICS, Answer, Kind, Usage, unknown
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whose load: a pod's, a namespace's, a GPU's.
+
+    + window_s: what is averaged over
+    + stale_s: older samples count as none; 0: two scrape intervals of the settings
+    """
+
+    kind: Kind
+    name: str
+    namespace: str = ""
+    window_s: float = 120.0
+    stale_s: float = 0.0
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    def within(self, settings: Settings) -> Question:
+        """With what the settings know better."""
+        return replace(self, stale_s=self.stale_s or 2 * seconds(settings.exporter.scrape_interval))
+
+
+def from_json(text: str) -> Question:
+    """The inverse of `Question.to_json`."""
+    return Question(**cast(dict[str, Any], json.loads(text)))
+
+
+def answer(prometheus: Prometheus, question: Question) -> str:
+    """The answer as JSON."""
+    usage = Usage(prometheus, question.stale_s or 30.0, question.window_s)
+    return _json(usage.ask(question.kind, question.name, question.namespace))
+
+
+def no_answer(question: Question, reason: str) -> str:
+    """The answer, as JSON, when nobody could be asked."""
+    blank = Answer(question.kind, question.name, question.namespace, question.window_s)
+    return _json(unknown(blank, reason))
+
+
+def text(found: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:
+    """The answer for people."""
+    where = f"{found['namespace']}/" if found["kind"] == "pod" else ""
+    gpus = found["gpus"]
+    lines = [f"{found['kind']} {where}{found['name']}: {_count(gpus)}"]
+    for name in metrics:
+        value = found["values"][name]
+        if value["value"] is None:
+            lines.append(f"  {name:<7} unknown: {value['reason']}")
+            continue
+        age = f"newest sample {value['age_s']:.0f} s old"
+        lines.append(f"  {name:<7} {value['value']:7.1%}  {age}  {value['source']}")
+    return "\n".join([*lines, *(f"  note: {note}" for note in found["notes"])])
+
+
+def _count(gpus: list[str]) -> str:
+    if not gpus:
+        return "no GPU known"
+    return gpus[0] if len(gpus) == 1 else f"{len(gpus)} GPUs"
+
+
+def _json(found: Answer) -> str:
+    return json.dumps(found.to_json(), indent=1)

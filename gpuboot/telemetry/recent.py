@@ -1,0 +1,140 @@
+"""The newest samples of some GPUs, and what they amount to: a number, or a reason for none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from gpuboot.prometheus import BLANK, Series
+
+Device = tuple[str, str]  # UUID, MIG instance ("" for a whole GPU)
+Points = dict[float, float]  # unix seconds -> value
+
+USED, FREE = "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
+
+
+@dataclass(frozen=True)
+class Value:
+    """One number, or why there is none.
+
+    + value: 0 to 1; None: unknown, and then `reason` says why
+    + age_s: age of the oldest of the GPUs' newest samples
+    + samples: how many went into it
+    + source: the series and what was done with it, as PromQL
+    """
+
+    value: float | None
+    age_s: float | None = None
+    samples: int = 0
+    source: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if self.value is None and not self.reason:
+            raise ValueError("unknown, and no reason")
+
+
+@dataclass(frozen=True)
+class Look:
+    """The samples of the devices at one moment."""
+
+    devices: Mapping[Device, Mapping[str, Points]]
+    label: str
+    now: float
+    stale_s: float
+    window_s: float
+
+    def has(self, name: str) -> bool:
+        return any(name in fields for fields in self.devices.values())
+
+    def mean(self, name: str, missing: str, scale: float = 1.0) -> Value:
+        """The mean of the devices' means over the window; unknown if one of them has none."""
+        if not self.has(name):
+            return Value(None, reason=missing)
+        if wrong := self._stale(name):
+            return Value(None, self._age(name), reason=wrong)
+        points = [self._in_window(fields[name]) for fields in self.devices.values()]
+        total = sum(sum(found.values()) / len(found) for found in points) * scale
+        source = f"avg(avg_over_time({name}{{{self.label}}}[{duration(self.window_s)}]))"
+        source += " / 100" * (scale != 1.0)
+        samples = sum(map(len, points))
+        return Value(total / len(points), self._age(name), samples, source)
+
+    def memory(self) -> Value:
+        """Used memory as a share of what workloads can have, by the newest samples."""
+        for name in (USED, FREE):
+            if not self.has(name):
+                return Value(None, reason=f"no {name}")
+            if wrong := self._stale(name):
+                return Value(None, self._age(name), reason=wrong)
+        used, free = (
+            sum(fields[name][max(fields[name])] for fields in self.devices.values())
+            for name in (USED, FREE)
+        )
+        if used + free <= 0:
+            return Value(None, reason=f"{USED} and {FREE} are both 0")
+        both = [f"sum({name}{{{self.label}}})" for name in (USED, FREE)]
+        source = f"{both[0]} / ({both[0]} + {both[1]})"
+        return Value(used / (used + free), self._age(USED), len(self.devices), source)
+
+    def _in_window(self, points: Points) -> Points:
+        return {time: value for time, value in points.items() if self.now - time <= self.window_s}
+
+    def _age(self, name: str) -> float:
+        """Of the device that has been silent for longest."""
+        newest = [max(fields[name]) for fields in self.devices.values() if name in fields]
+        return round(max(0.0, self.now - min(newest)), 1)
+
+    def _stale(self, name: str) -> str:
+        old = []
+        for key, fields in sorted(self.devices.items()):
+            where = shown(key)
+            if name not in fields:
+                old.append(f"{where} has no {name}")
+            elif (age := self.now - max(fields[name])) > self.stale_s:
+                old.append(f"{where}: the newest sample of {name} is {age:.0f} s old")
+        if not old:
+            return ""
+        count = f"{len(old)} of {len(self.devices)} GPUs: " if len(self.devices) > 1 else ""
+        return f"{count}{'; '.join(old[:4])}{' …' * (len(old) > 4)}"
+
+
+def selector(matchers: Mapping[str, str], operator: str = "=") -> str:
+    """What stands between the braces of a PromQL selector."""
+    return ",".join(
+        f"{label}{operator}{json.dumps(value, ensure_ascii=False)}"
+        for label, value in matchers.items()
+    )
+
+
+def devices(found: Iterable[Series]) -> dict[Device, dict[str, Points]]:
+    """Samples by device and field. Pods that share a GPU repeat its samples: these are one."""
+    by_device: dict[Device, dict[str, Points]] = {}
+    for series in found:
+        points = {time: value for time, value in series.points if abs(value) < BLANK}
+        if points and series.labels.get("UUID"):
+            fields = by_device.setdefault(device(series.labels), {})
+            fields.setdefault(series.name, {}).update(points)
+    return by_device
+
+
+def device(labels: Mapping[str, str]) -> Device:
+    """What a series is about."""
+    return labels.get("UUID", ""), labels.get("GPU_I_ID", "")
+
+
+def newest(fields: Mapping[str, Points]) -> float:
+    """When anything of a device was seen last."""
+    return max(max(points) for points in fields.values())
+
+
+def duration(seconds: float) -> str:
+    """Seconds as PromQL writes them."""
+    whole = round(seconds)
+    return f"{whole // 60}m" if whole % 60 == 0 else f"{whole}s"
+
+
+def shown(key: Device) -> str:
+    """A device for people: its UUID, and `/` and the instance's number under MIG."""
+    return "/".join(filter(None, key))

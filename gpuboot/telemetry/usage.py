@@ -1,0 +1,236 @@
+"""How busy the GPUs of a pod, of a namespace, or one GPU are: for autoscalers and for people.
+
+The answer comes from Prometheus, with the age of its newest sample and where it is from. What is
+not known is said to be unknown, with the reason: no number is made up, and "no data" is never 0.
+
+    with connect(kubeconfig, transport) as cluster:
+        prometheus = Prometheus(cluster, cluster.service("monitoring", *PROMETHEUS))
+        answer = Usage(prometheus).of_pod("team-a", "trainer-0")
+        if answer.values["sm"].value is None:
+            keep_replicas(answer.values["sm"].reason)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from gpuboot.cluster import ClusterError
+from gpuboot.prometheus import Prometheus, PrometheusError, Series
+from gpuboot.telemetry.recent import (
+    FREE,
+    USED,
+    Device,
+    Look,
+    Points,
+    Value,
+    device,
+    devices,
+    duration,
+    newest,
+    selector,
+    shown,
+)
+
+Kind = Literal["pod", "namespace", "gpu"]
+
+ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+UTIL = "DCGM_FI_DEV_GPU_UTIL"
+SM = "DCGM_FI_PROF_SM_ACTIVE"
+METRICS = ("engine", "sm", "memory")
+_FIELDS = (ENGINE, UTIL, SM, USED, FREE)
+_NO_PROFILING = (
+    "these GPUs have no profiling fields (GeForce, vGPU), or they are not collected "
+    "(see docs/metrics.md)"
+)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a pod's, a namespace's or one GPU's load.
+
+    + gpus: UUIDs, with `/` and the instance's number under MIG
+    + values: `engine` (share of time in which the engine worked), `sm` (share of cycles with work
+      on an SM) and `memory` (used share); the mean of all GPUs
+    + notes: what a reader should know about the numbers
+    """
+
+    kind: Kind
+    name: str
+    namespace: str
+    window_s: float
+    gpus: tuple[str, ...] = ()
+    values: Mapping[str, Value] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def known(self, metrics: Iterable[str] = METRICS) -> bool:
+        """Whether all these metrics have a value."""
+        return all(self.values[name].value is not None for name in metrics)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "known": self.known()}
+
+
+class Usage:
+    """Asks Prometheus.
+
+    + stale_s: a GPU whose newest sample is older is unknown; two scrape intervals
+    + window_s: what is averaged over
+    + lookback_s: how far back is looked for the reason why nothing is known
+    """
+
+    def __init__(
+        self,
+        prometheus: Prometheus,
+        stale_s: float = 30.0,
+        window_s: float = 120.0,
+        lookback_s: float = 600.0,
+    ) -> None:
+        self._prometheus = prometheus
+        self._stale_s = stale_s
+        self._window_s = max(window_s, stale_s)
+        self._lookback_s = lookback_s
+
+    def of_pod(self, namespace: str, pod: str) -> Answer:
+        """The GPUs that a pod holds."""
+        return self.ask("pod", pod, namespace)
+
+    def of_namespace(self, namespace: str) -> Answer:
+        """All GPUs that pods of a namespace hold."""
+        return self.ask("namespace", namespace, namespace)
+
+    def of_gpu(self, uuid: str) -> Answer:
+        """One GPU, whoever holds it."""
+        return self.ask("gpu", uuid, "")
+
+    def ask(self, kind: Kind, name: str, namespace: str) -> Answer:
+        """Any of the three. It raises nothing: a Prometheus without an answer is a reason."""
+        matchers = {
+            "pod": {"namespace": namespace, "pod": name},
+            "namespace": {"namespace": namespace},
+            "gpu": {"UUID": name},
+        }[kind]
+        blank = Answer(kind, name, namespace, self._window_s)
+        try:
+            return self._ask(blank, matchers)
+        except (ClusterError, PrometheusError, KeyError, TypeError, ValueError) as error:
+            return unknown(blank, f"Prometheus gives no answer: {error}")
+
+    def _ask(self, blank: Answer, matchers: Mapping[str, str]) -> Answer:
+        now = self._prometheus.query("vector(time())")[0].value
+        label = selector(matchers)
+        fields = "|".join(_FIELDS)
+        found = self._prometheus.scraped(
+            f'{{__name__=~"{fields}",{label}}}[{duration(self._lookback_s)}]'
+        )
+        held = devices(found)
+        if blank.kind != "gpu":
+            self._drop_released(held, now)
+        if not held:
+            return unknown(blank, self._why_none(blank, label))
+        missing = self._without_samples(blank, found) if blank.kind != "gpu" else ""
+        look = Look(held, label, now, self._stale_s, self._window_s)
+        values = {
+            "engine": self._engine(look),
+            "sm": look.mean(SM, f"no {SM}: {_NO_PROFILING}"),
+            "memory": look.memory(),
+        }
+        if missing:
+            values = {name: _withdrawn(value, missing) for name, value in values.items()}
+        shared = any(series.labels.get("vgpu") for series in found)
+        note = "a shared GPU (time slices or MPS): its numbers are the whole GPU's, whoever uses it"
+        return Answer(
+            blank.kind,
+            blank.name,
+            blank.namespace,
+            self._window_s,
+            tuple(map(shown, sorted(held))),
+            values,
+            (note,) if shared else (),
+        )
+
+    def _engine(self, look: Look) -> Value:
+        """By the profiling field; by GPU_UTIL where that has been missing for an hour."""
+        value = look.mean(ENGINE, f"no {ENGINE}: {_NO_PROFILING}")
+        if value.value is not None or look.has(ENGINE) or not look.has(UTIL):
+            return value
+        uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(look.devices))
+        paused = self._prometheus.query(
+            f"last_over_time({ENGINE}{{{selector({'UUID': uuids}, '=~')}}}[1h])"
+        )
+        if paused:
+            return Value(None, reason=f"{ENGINE} has paused: somebody profiles the GPU")
+        return look.mean(UTIL, "", scale=0.01)
+
+    def _drop_released(self, held: dict[Device, dict[str, Points]], now: float) -> None:
+        """Forget GPUs that were given back: their samples go on without this pod's name."""
+        quiet = {key for key, fields in held.items() if now - newest(fields) > self._stale_s}
+        if not quiet:
+            return
+        uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(quiet))
+        fresh = self._prometheus.query(f"timestamp({USED}{{{selector({'UUID': uuids}, '=~')}}})")
+        for sample in fresh:
+            key = device(sample.labels)
+            if key in quiet and now - sample.value <= self._stale_s:
+                held.pop(key, None)
+
+    def _without_samples(self, blank: Answer, found: Sequence[Series]) -> str:
+        """Pods that run and asked for GPUs, and that no sample names: their load is missing."""
+        named = {series.labels.get("pod", "") for series in found}
+        label = selector(_object(blank))
+        running = self._prometheus.query(
+            "count by (pod) (kube_pod_container_resource_requests"
+            f'{{resource=~"nvidia_com_.+",{label}}} > 0) and on (pod) '
+            f'(kube_pod_status_phase{{phase="Running",{label}}} == 1)'
+        )
+        absent = sorted({sample.labels.get("pod", "") for sample in running} - named)
+        return f"no sample names {', '.join(absent)}, which runs and asked for GPUs" * bool(absent)
+
+    def _why_none(self, blank: Answer, label: str) -> str:
+        """Why no sample is about this, as far as kube-state-metrics tells."""
+        span = duration(self._lookback_s)
+        if blank.kind == "gpu":
+            gpus = self._prometheus.query(f"count(count by (UUID) ({USED}))")
+            count = int(gpus[0].value) if gpus else 0
+            return f"no sample of the last {span} has this UUID (GPUs seen now: {count})"
+        if not self._prometheus.query("count(kube_node_info)"):
+            return (
+                f"no sample of the last {span} names it, and without kube-state-metrics nobody can "
+                "tell whether it asked for a GPU"
+            )
+        label = selector(_object(blank))
+        if not self._prometheus.query(f"count(kube_pod_info{{{label}}})"):
+            return f"kube-state-metrics knows no such {_called(blank)}"
+        asked = self._prometheus.query(
+            f'sum(kube_pod_container_resource_requests{{resource=~"nvidia_com_.+",{label}}})'
+        )
+        if not asked:
+            return f"the {_called(blank)} asked for no GPU"
+        phases = self._prometheus.query(f"count by (phase) (kube_pod_status_phase{{{label}}} == 1)")
+        words = ", ".join(f"{int(s.value)} {s.labels.get('phase')}" for s in phases) or "unknown"
+        return (
+            f"it asked for {int(asked[0].value)} GPUs, and no sample of the last {span} names it "
+            f"(pods: {words})"
+        )
+
+
+def unknown(blank: Answer, reason: str) -> Answer:
+    """The answer with no value at all."""
+    values = {name: Value(None, reason=reason) for name in METRICS}
+    return Answer(blank.kind, blank.name, blank.namespace, blank.window_s, values=values)
+
+
+def _object(blank: Answer) -> dict[str, str]:
+    pod = {"pod": blank.name} if blank.kind == "pod" else {}
+    return {"namespace": blank.namespace, **pod}
+
+
+def _called(blank: Answer) -> str:
+    return "pod" if blank.kind == "pod" else "pods of the namespace"
+
+
+def _withdrawn(value: Value, reason: str) -> Value:
+    """A mean of some GPUs is not the mean of all."""
+    return Value(None, value.age_s, reason=value.reason or reason)

@@ -1,0 +1,299 @@
+"""How busy GPUs are: numbers with their age and source, and never a number for what is unknown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gpuboot import direct
+from gpuboot.cli import app
+from gpuboot.prometheus import Prometheus, PrometheusError
+from gpuboot.settings import load
+from gpuboot.telemetry.question import Question, answer, from_json, text
+from gpuboot.telemetry.recent import Value
+from gpuboot.telemetry.usage import Answer, Usage
+
+NOW = 10_000.0
+ENGINE, SM = "DCGM_FI_PROF_GR_ENGINE_ACTIVE", "DCGM_FI_PROF_SM_ACTIVE"
+UTIL, USED, FREE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE"
+POD = {"namespace": "team-a", "pod": "trainer-0"}
+VALUES = {ENGINE: 0.5, SM: 0.25, UTIL: 90.0, USED: 20000.0, FREE: 60000.0}
+
+
+def samples(
+    uuid: str, values: Mapping[str, float] = VALUES, age: float = 4.0, **labels: str
+) -> list[dict[str, Any]]:
+    """Series of one GPU, scraped every 15 s until `age` seconds ago."""
+    times = [NOW - age - 15 * step for step in range(8)]
+    return [
+        {
+            "metric": {"__name__": name, "UUID": uuid, **POD, **labels},
+            "values": [[time, str(value)] for time, value in zip(times, [value] * 8, strict=True)],
+        }
+        for name, value in values.items()
+    ]
+
+
+class Fake:
+    """Prometheus' HTTP API: series for range selectors, and answers by a part of the query."""
+
+    def __init__(self, series: list[dict[str, Any]], **vectors: list[dict[str, Any]]) -> None:
+        self.series = series
+        self.vectors = vectors
+        self.asked: list[str] = []
+
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        expression = dict(query or {})["query"]
+        self.asked.append(expression)
+        if expression == "vector(time())":
+            return self._answer("vector", [{"metric": {}, "value": [NOW, str(NOW)]}])
+        if expression.startswith("{__name__=~"):
+            return self._answer("matrix", self.series)
+        for part, rows in self.vectors.items():
+            if part in expression:
+                return self._answer("vector", rows)
+        return self._answer("vector", [])
+
+    @staticmethod
+    def _answer(kind: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+        return {"status": "success", "data": {"resultType": kind, "result": rows}}
+
+
+def row(value: float, **labels: str) -> dict[str, Any]:
+    return {"metric": labels, "value": [NOW, str(value)]}
+
+
+def ask(fake: Fake, **options: float) -> Answer:
+    return Usage(Prometheus(fake, ""), **options).of_pod("team-a", "trainer-0")
+
+
+def reason(found: Answer, metric: str = "engine") -> str:
+    value = found.values[metric]
+    assert value.value is None
+    return value.reason
+
+
+def test_a_busy_pod() -> None:
+    fake = Fake(samples("GPU-a"))
+    found = ask(fake)
+    assert {name: value.value for name, value in found.values.items()} == {
+        "engine": 0.5,
+        "sm": 0.25,
+        "memory": 0.25,
+    }
+    engine = found.values["engine"]
+    assert (engine.age_s, engine.samples) == (4.0, 8)
+    assert engine.source == (
+        f'avg(avg_over_time({ENGINE}{{namespace="team-a",pod="trainer-0"}}[2m]))'
+    )
+    assert found.gpus == ("GPU-a",)
+    assert found.known()
+    assert fake.asked[1].endswith(',namespace="team-a",pod="trainer-0"}[10m]')
+
+
+def test_idle_is_a_number_and_no_data_is_none() -> None:
+    idle = ask(Fake(samples("GPU-a", VALUES | {ENGINE: 0.0})))
+    assert idle.values["engine"].value == 0.0
+    nothing = ask(Fake([]))
+    assert nothing.values["engine"].value is None
+    assert not nothing.known()
+
+
+def test_the_mean_of_all_gpus() -> None:
+    series = [*samples("GPU-a"), *samples("GPU-b", VALUES | {ENGINE: 1.0, USED: 60000.0})]
+    found = ask(Fake(series))
+    assert found.values["engine"].value == 0.75
+    assert found.values["memory"].value == 80000 / 200000
+
+
+def test_only_the_window_counts() -> None:
+    series = samples("GPU-a", {ENGINE: 1.0, USED: 1.0, FREE: 1.0}, age=0)
+    series[0]["values"][4:] = [[time, "0"] for time, _ in series[0]["values"][4:]]
+    assert ask(Fake(series), window_s=50).values["engine"].value == 1.0
+    assert ask(Fake(series), window_s=120).values["engine"].value == 0.5
+
+
+def test_instances_under_mig_are_told_apart() -> None:
+    series = [
+        *samples("GPU-a", GPU_I_ID="1"),
+        *samples("GPU-a", VALUES | {ENGINE: 0.0}, GPU_I_ID="2"),
+    ]
+    found = ask(Fake(series))
+    assert found.gpus == ("GPU-a/1", "GPU-a/2")
+    assert found.values["engine"].value == 0.25
+
+
+def test_a_shared_gpu_is_one_gpu_and_said_to_be_shared() -> None:
+    series = [*samples("GPU-a", vgpu="0"), *samples("GPU-a", vgpu="1", pod="trainer-1")]
+    found = Usage(Prometheus(Fake(series), "")).of_namespace("team-a")
+    assert found.gpus == ("GPU-a",)
+    assert found.values["memory"].value == 0.25
+    assert "whole GPU" in found.notes[0]
+
+
+def test_old_samples_are_no_answer() -> None:
+    found = ask(Fake(samples("GPU-a", age=95)))
+    assert f"the newest sample of {ENGINE} is 95 s old" in reason(found)
+    assert found.values["engine"].age_s == 95.0
+    assert ask(Fake(samples("GPU-a", age=95)), stale_s=100).known()
+
+
+def test_one_silent_gpu_of_two_spoils_the_mean() -> None:
+    found = ask(Fake([*samples("GPU-a"), *samples("GPU-b", age=95)]))
+    assert reason(found).startswith("1 of 2 GPUs: GPU-b: the newest sample")
+
+
+def test_a_gpu_that_was_given_back_does_not_count() -> None:
+    series = [*samples("GPU-a"), *samples("GPU-b", age=95, pod="ended")]
+    fake = Fake(series, **{"timestamp(": [row(NOW - 3, UUID="GPU-b")]})
+    found = Usage(Prometheus(fake, "")).of_namespace("team-a")
+    assert found.gpus == ("GPU-a",)
+    assert found.known()
+
+
+def test_without_profiling_fields() -> None:
+    geforce = {UTIL: 90.0, USED: 20000.0, FREE: 60000.0}
+    found = ask(Fake(samples("GPU-a", geforce)))
+    engine = found.values["engine"]
+    assert engine.value == pytest.approx(0.9)
+    assert engine.source.endswith("/ 100")
+    assert "no profiling fields (GeForce, vGPU)" in reason(found, "sm")
+    assert not found.known()
+    assert found.known(["engine", "memory"])
+
+
+def test_while_somebody_profiles_nothing_else_stands_in() -> None:
+    paused = {UTIL: 90.0, USED: 20000.0, FREE: 60000.0}
+    fake = Fake(samples("GPU-a", paused), last_over_time=[row(0.4, UUID="GPU-a")])
+    assert "somebody profiles" in reason(ask(fake))
+
+
+def test_blank_values_are_no_values() -> None:
+    found = ask(Fake(samples("GPU-a", VALUES | {SM: 9223372036854775794.0})))
+    assert "no profiling fields" in reason(found, "sm")
+
+
+def test_a_pod_that_runs_unseen_spoils_the_namespaces_mean() -> None:
+    running = [row(1, pod="trainer-0"), row(1, pod="trainer-1")]
+    fake = Fake(samples("GPU-a"), **{"count by (pod)": running})
+    found = Usage(Prometheus(fake, "")).of_namespace("team-a")
+    assert reason(found) == "no sample names trainer-1, which runs and asked for GPUs"
+
+
+@pytest.mark.parametrize(
+    ("vectors", "said"),
+    [
+        ({}, "without kube-state-metrics"),
+        ({"kube_node_info": [row(3)]}, "knows no such pod"),
+        ({"kube_node_info": [row(3)], "kube_pod_info": [row(1)]}, "the pod asked for no GPU"),
+        (
+            {
+                "kube_node_info": [row(3)],
+                "kube_pod_info": [row(1)],
+                "sum(kube_pod_container": [row(8)],
+                "kube_pod_status_phase": [row(1, phase="Pending")],
+            },
+            "it asked for 8 GPUs, and no sample of the last 10m names it (pods: 1 Pending)",
+        ),
+    ],
+)
+def test_why_nothing_is_known(vectors: dict[str, Any], said: str) -> None:
+    assert said in reason(ask(Fake([], **vectors)))
+
+
+def test_a_gpu_that_nobody_has_seen() -> None:
+    fake = Fake([], **{"count(count by (UUID)": [row(16)]})
+    found = Usage(Prometheus(fake, "")).of_gpu("GPU-x")
+    assert "has this UUID (GPUs seen now: 16)" in reason(found)
+    assert '{UUID="GPU-x"}' not in fake.asked[-1]
+
+
+def test_a_gpu_is_followed_from_pod_to_pod() -> None:
+    series = [*samples("GPU-a", age=60, pod="before"), *samples("GPU-a", pod="now")]
+    found = Usage(Prometheus(Fake(series), "")).of_gpu("GPU-a")
+    assert found.known()
+    assert found.gpus == ("GPU-a",)
+
+
+class Broken:
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        raise PrometheusError("connection refused")
+
+
+def test_a_prometheus_that_does_not_answer_is_a_reason() -> None:
+    found = Usage(Prometheus(Broken(), "")).of_pod("team-a", "trainer-0")
+    assert reason(found) == "Prometheus gives no answer: connection refused"
+
+
+def test_names_are_quoted() -> None:
+    fake = Fake([])
+    Usage(Prometheus(fake, "")).of_pod("team-a", 'x"} or vector(1) #')
+    assert r'pod="x\"} or vector(1) #"' in fake.asked[1]
+
+
+def test_unknown_has_a_reason() -> None:
+    with pytest.raises(ValueError, match="no reason"):
+        Value(None)
+
+
+def test_questions_travel_as_json() -> None:
+    question = Question("pod", "trainer-0", "team-a", 60.0)
+    assert from_json(question.to_json()) == question
+    settings = load({"exporter": {"scrape_interval": "5s", "scrape_timeout": "4s"}})
+    assert question.within(settings).stale_s == 10.0
+    assert Question("gpu", "x", stale_s=7).within(settings).stale_s == 7
+
+
+def test_text_for_people() -> None:
+    question = Question("pod", "trainer-0", "team-a")
+    found = json.loads(answer(Prometheus(Fake(samples("GPU-a")), ""), question))
+    lines = text(found, ("engine",)).splitlines()
+    assert lines[0] == "pod team-a/trainer-0: GPU-a"
+    assert lines[1].split()[:2] == ["engine", "50.0%"]
+    assert "newest sample 4 s old" in lines[1]
+    assert len(lines) == 2
+
+
+runner = CliRunner()
+
+
+def test_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Fake(samples("GPU-a", {UTIL: 90.0, USED: 1.0, FREE: 1.0}))
+    monkeypatch.setattr(direct, "Direct", lambda *_: fake)
+    where = ["query", "pod", "trainer-0", "-n", "team-a", "--url", "http://p:9090"]
+    everything = runner.invoke(app, where)
+    assert everything.exit_code == 2
+    assert "sm      unknown: no DCGM_FI_PROF_SM_ACTIVE" in everything.stdout
+    engine = runner.invoke(app, [*where, "--metric", "engine", "--json"])
+    assert engine.exit_code == 0
+    assert json.loads(engine.stdout)["values"]["engine"]["value"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pod", "x"], "where to ask?"),
+        (["pod", "x", "--url", "http://p", "--inventory", "i.py"], "where to ask?"),
+        (["pod", "x", "--url", "http://p", "--metric", "speed"], "no such metric: speed"),
+        (["pod", "x", "--url", "prometheus:9090"], "is no address"),
+        (["pod", "x", "--inventory", "i.py"], "deploys/query.py is not here"),
+    ],
+)
+def test_questions_that_cannot_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = runner.invoke(app, ["query", *arguments])
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_token_stays_off_the_open_network() -> None:
+    with pytest.raises(ValueError, match="https only"):
+        direct.Direct("http://prometheus.example.org", "secret")
+    assert direct.Direct("http://127.0.0.1:9090", "secret")
