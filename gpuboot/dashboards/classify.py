@@ -16,7 +16,7 @@ SM_NEEDED = 0.8  # * effective use needs it; it is not sufficient
 SM_POOR = 0.5  # * below, the GPU is likely used ineffectively
 BUSY_DRAM = 0.75 * DRAM_CEILING
 
-BY = "node, gpu, GPU_I_ID"
+BY = "node, gpu, GPU_I_PROFILE, GPU_I_ID"
 # Series of the chosen GPUs and workloads. MIG instances have an engine and memory of their own.
 WORK = f'{ON_GPU},{HELD_BY},GPU_I_PROFILE=~"$profile"'
 PIPES = ("TENSOR", "FP64", "FP32", "FP16")

@@ -11,17 +11,25 @@ NAMESPACES = f"{{{IN}}}"
 
 # What share of a GPU each resource is: the larger of compute slices / 7 and memory slices / 8, as
 # NVIDIA's MIG profiles divide data centre GPUs.
-SHARES = {
-    'resource="nvidia_com_gpu"': "1",
-    'resource=~"nvidia_com_mig_1g_.+"': "1 / 7",
-    'resource=~"nvidia_com_mig_2g_.+"': "2 / 7",
-    'resource=~"nvidia_com_mig_3g_.+"': "1 / 2",
-    'resource=~"nvidia_com_mig_4g_.+"': "4 / 7",
-    'resource=~"nvidia_com_mig_7g_.+"': "1",
-}
-HELD = " or ".join(
-    f"namespace_pod:gpu_requested:sum{{{HELD_BY},{resource}}} * {share}"
-    for resource, share in SHARES.items()
+SHARES = {"1g": "1 / 7", "2g": "2 / 7", "3g": "1 / 2", "4g": "4 / 7", "7g": "1"}
+
+
+def _weighed(series: str, whole: str, instance: str) -> str:
+    """Whole GPUs, and MIG instances by their share.
+
+    + series: metric and matchers, without the closing brace
+    + whole, instance: matchers of what is a GPU, and of a profile in place of `%s`
+    """
+    parts = ((instance % profile, share) for profile, share in SHARES.items())
+    return " or ".join(
+        f"{series},{matcher}}} * {share}" for matcher, share in ((whole, "1"), *parts)
+    )
+
+
+HELD = _weighed(
+    f"namespace_pod:gpu_requested:sum{{{HELD_BY}",
+    'resource="nvidia_com_gpu"',
+    'resource=~"nvidia_com_mig_%s_.+"',
 )
 # One price for each node: its dearest model's. Nodes with several models are rare.
 NODE_PRICE = (
@@ -30,7 +38,13 @@ NODE_PRICE = (
 )
 # A GPU or MIG instance counts once for each pod that shares it.
 USED = (
-    f'max by (namespace, pod, node, UUID, GPU_I_ID) (gpu:engine_active:avg5m{{{HELD_BY},pod!=""}})'
+    "max by (namespace, pod, node, UUID, GPU_I_ID) ("
+    + _weighed(
+        f'gpu:engine_active:avg5m{{{HELD_BY},pod!=""',
+        'GPU_I_PROFILE=""',
+        'GPU_I_PROFILE=~"%s[.].+"',
+    )
+    + ")"
 )
 ENERGY = f'increase(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{{HELD_BY},pod!=""}}[$__range])'
 

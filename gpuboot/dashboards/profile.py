@@ -14,7 +14,7 @@ from gpuboot.dashboards.classify import (
 from gpuboot.dashboards.spec import RED_ABOVE_NONE, Dashboard, Panel, Query, Row, Steps, stat
 from gpuboot.dashboards.variables import ON_GPU
 
-WHICH = "{{node}} GPU {{gpu}} {{GPU_I_ID}}"
+WHICH = "{{node}} GPU {{gpu}} {{GPU_I_PROFILE}} {{GPU_I_ID}}"
 NAME = "{{node}} GPU {{gpu}}"
 GPUS = f"{{{ON_GPU}}}"
 EACH = "max by (node, gpu)"
@@ -59,7 +59,7 @@ NOW = (
         "DRAM active",
         "Share of cycles that moved device memory; about 80 % is the practical ceiling (NVIDIA).",
         "gpu:dram_active:avg5m",
-        steps=((None, "green"), (DRAM_CEILING, "purple")),
+        steps=((None, "text"), (DRAM_CEILING, "purple")),
     ),
     _now(
         "Memory used",

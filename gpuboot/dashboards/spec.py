@@ -69,7 +69,7 @@ class Panel:
     + size: width (of 24) and height
     + limit: a line drawn at each threshold
     + matrix: of a table with one expression: (row label, column label)
-    + sort: of a table: column to sort by, highest first
+    + sort: of a table: column to sort by, highest first; default: its labels, in order
     """
 
     kind: Kind
@@ -137,7 +137,7 @@ def stat(
     states: tuple[State, ...] = (),
 ) -> Panel:
     """One number."""
-    size = (width, 4)
+    size = (width, 3)
     return Panel(
         "stat", title, help, (Query(expr),), (), unit, size, decimals, steps=steps, states=states
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 Object = dict[str, Any]
@@ -125,14 +126,14 @@ def table(panel: Object, found: Sequence[Series]) -> Table:
     for step in panel.get("transformations", []):
         rows = _STEPS[step["id"]](rows, step["options"])
     headings = tuple(dict.fromkeys(name for row in rows for name in row))
-    if panel["options"].get("sortBy"):
-        by = panel["options"]["sortBy"][0]["displayName"]
-        rows.sort(key=lambda row: _number(row.get(by)), reverse=True)
+    for by in reversed(panel["options"].get("sortBy") or []):
+        rows.sort(key=partial(_order, by["displayName"]), reverse=by["desc"])
     return Table(headings, tuple(tuple(row.get(name) for name in headings) for row in rows))
 
 
-def _number(cell: Cell) -> float:
-    return cell if isinstance(cell, int | float) else float("-inf")
+def _order(heading: str, row: Mapping[str, Cell]) -> tuple[float, str]:
+    cell = row.get(heading)
+    return (cell, "") if isinstance(cell, int | float) else (float("-inf"), cell or "")
 
 
 def _merge(rows: Rows, options: Object) -> Rows:

@@ -60,7 +60,8 @@ def _si(value: float, unit: str, decimals: int | None) -> str:
 
 
 def _scaled(value: float, sizes: tuple[tuple[float, str], ...], decimals: int | None) -> str:
-    size, name = next((s for s in sizes if abs(value) >= s[0]), sizes[-1])
+    smallest = sizes[-1] if value else next(s for s in sizes if s[0] == 1)
+    size, name = next((s for s in sizes if abs(value) >= s[0]), smallest)
     number = value / size
     return f"{number:.{_places(number, decimals)}f} {name}"
 
