@@ -10,7 +10,14 @@ from deploys.operations import kubectl, secrets, storage
 from deploys.operations import objects as own
 from gpuboot import alerting
 from gpuboot import monitoring as wanted
-from gpuboot.charts import GRAFANA_SECRET, fullname, monitoring_values, monitoring_workloads, remote
+from gpuboot.charts import (
+    GRAFANA_SECRET,
+    exporter_objects,
+    fullname,
+    monitoring_values,
+    monitoring_workloads,
+    remote,
+)
 from gpuboot.netpolicies import exporter_namespace
 
 # node-exporter: the host's network; the GPU exporter: the host's devices
@@ -34,9 +41,9 @@ def monitoring() -> None:
         settings.namespace,
         monitoring_values(context.settings),
     )
-    if settings.network_policies:
+    if settings.network_policies or exporter_objects(context.settings):
         kubectl.namespace(
-            name="Make the exporter's namespace, for its NetworkPolicy",
+            name="Make the exporter's namespace, for what of ours stands in it",
             namespace=exporter_namespace(context.settings),
             labels=_PRIVILEGED,
         )

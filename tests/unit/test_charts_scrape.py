@@ -1,0 +1,186 @@
+"""How the exporter is scraped: labels, pod labels, https and passwords, one ServiceMonitor."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from gpuboot import charts, monitoring
+from gpuboot.settings import Settings, SettingsError, load
+from gpuboot.versions import lock
+from lab.charts.schema import json_schema
+from tests.unit.test_charts import unknown
+
+TLS = {"kind": "chart", "tls_secret": "dcgm-tls"}
+PASSWORD = {"kind": "chart", "basic_auth": "dcgm-web"}
+BOTH = {**TLS, **PASSWORD}
+LABELS = {"pod_labels": ["team", r"app\.kubernetes\.io/name"]}
+SITES: list[dict[str, Any]] = [{}, {"kind": "chart"}, TLS, PASSWORD, BOTH]
+
+
+def exporter_values(exporter: dict[str, Any]) -> dict[str, Any]:
+    settings = load({"exporter": exporter})
+    return charts.exporter_values(settings, lock(settings))
+
+
+def operated(exporter: dict[str, Any]) -> dict[str, Any]:
+    settings = load({"exporter": exporter})
+    values: dict[str, Any] = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+    return values
+
+
+def endpoint(exporter: dict[str, Any]) -> dict[str, Any]:
+    [item] = charts.exporter_objects(load({"exporter": exporter}))
+    [found] = item["spec"]["endpoints"]
+    return dict(found)
+
+
+def chart_monitors(settings: Settings) -> list[bool]:
+    chosen = lock(settings)
+    found = [charts.operator_values(settings, chosen)["dcgmExporter"]]
+    if settings.exporter.kind == "chart":
+        found.append(charts.exporter_values(settings, chosen))
+    return [values["serviceMonitor"]["enabled"] for values in found]
+
+
+@pytest.mark.parametrize("exporter", SITES)
+@pytest.mark.parametrize("watched", [True, False])
+def test_exactly_one_service_monitor_or_none(exporter: dict[str, Any], watched: bool) -> None:
+    settings = load({"exporter": exporter, "monitoring": {"enabled": watched}})
+    ours = charts.exporter_objects(settings)
+    assert sum(chart_monitors(settings)) + len(ours) == (1 if watched else 0)
+
+
+@pytest.mark.parametrize("exporter", [*SITES, {**LABELS}, {**LABELS, "kind": "chart"}])
+def test_every_key_is_one_the_chart_has(exporter: dict[str, Any]) -> None:
+    settings = load({"exporter": exporter})
+    values = {
+        "dcgm-exporter": charts.exporter_values(settings, lock(settings)),
+        "gpu-operator": charts.operator_values(settings, lock(settings)),
+    }
+    for name, found in values.items():
+        assert list(unknown(found, json_schema(name))) == []
+
+
+@pytest.mark.parametrize("exporter", SITES)
+def test_nothing_drops_a_label_that_names_a_gpu(exporter: dict[str, Any]) -> None:
+    settings = load({"exporter": exporter})
+    [monitor] = charts.exporter_objects(settings) or [None]
+    rules = (
+        monitor["spec"]["endpoints"][0]["relabelings"]
+        if monitor
+        else operated({})["serviceMonitor"]["relabelings"]
+    )
+    dropped = [rule["regex"] for rule in rules if rule["action"] == "labeldrop"]
+    assert dropped
+    for label in ("UUID", "gpu", "device", "modelName", "GPU_I_ID", "GPU_I_PROFILE", "vgpu"):
+        assert not any(re.fullmatch(regex, label) for regex in dropped)
+    assert all(re.fullmatch(dropped[0], label) for label in ("pod", "namespace", "container"))
+
+
+def test_https() -> None:
+    values = exporter_values(TLS)
+    assert values["tlsServerConfig"] == {"enabled": True, "existingSecret": "dcgm-tls"}
+    assert "basicAuth" not in values
+    assert "--web-config-file" not in values["arguments"], "the chart's own file does"
+    found = endpoint(TLS)
+    assert found["scheme"] == "https"
+    assert found["tlsConfig"] == {
+        "ca": {"secret": {"name": "dcgm-tls", "key": "ca.crt"}},
+        "serverName": "dcgm-exporter.dcgm-exporter.svc",
+    }
+    assert "basicAuth" not in found
+
+
+def test_password_is_named_and_never_held() -> None:
+    values = exporter_values(PASSWORD)
+    file = values["arguments"][values["arguments"].index("--web-config-file") + 1]
+    [mount] = [m for m in values["extraVolumeMounts"] if file.startswith(m["mountPath"] + "/")]
+    [volume] = [v for v in values["extraConfigMapVolumes"] if v["name"] == mount["name"]]
+    assert volume["secret"]["secretName"] == "dcgm-web"
+    assert volume["secret"]["items"][0]["path"] == file.rpartition("/")[2]
+    assert values["basicAuth"]["users"], "else the chart's probes ask without the password"
+    assert endpoint(PASSWORD)["basicAuth"] == {
+        "username": {"name": "dcgm-web", "key": "username"},
+        "password": {"name": "dcgm-web", "key": "password"},
+    }
+
+
+def test_collectors_stay_mounted_beside_the_password() -> None:
+    values = exporter_values(PASSWORD)
+    file = values["arguments"][values["arguments"].index("-f") + 1]
+    [mount] = [m for m in values["extraVolumeMounts"] if m["mountPath"] == file]
+    [volume] = [v for v in values["extraConfigMapVolumes"] if v["name"] == mount["name"]]
+    assert volume["configMap"]["name"] == "exporter-metrics-config-map"
+
+
+def test_our_monitor_selects_the_charts_service_and_keeps_the_shape() -> None:
+    [item] = charts.exporter_objects(load({"exporter": BOTH}))
+    assert item["spec"]["selector"] == {"matchLabels": {"app.kubernetes.io/name": "dcgm-exporter"}}
+    assert item["metadata"]["namespace"] == "dcgm-exporter"
+    shape = operated({})["serviceMonitor"]
+    [found] = item["spec"]["endpoints"]
+    for key in ("interval", "scrapeTimeout", "honorLabels", "relabelings"):
+        assert found[key] == shape[key]
+
+
+def test_our_monitor_is_among_the_objects_that_are_applied() -> None:
+    kinds = [item["kind"] for item in monitoring.objects(load({"exporter": TLS}), ())]
+    assert kinds.count("ServiceMonitor") == 1
+    assert "ServiceMonitor" not in [i["kind"] for i in monitoring.objects(load({}), ())]
+
+
+def test_secrets_that_must_be_there() -> None:
+    both = load({"exporter": BOTH}).exporter
+    assert charts.secrets_needed(both) == {
+        "dcgm-tls": ["tls.crt", "tls.key", "ca.crt"],
+        "dcgm-web": ["username", "password", "web.yml"],
+    }
+    one = load({"exporter": {**BOTH, "basic_auth": "dcgm-tls"}}).exporter
+    assert len(charts.secrets_needed(one)["dcgm-tls"]) == 6
+    assert charts.secrets_needed(load({}).exporter) == {}
+
+
+def test_pod_labels_are_anchored_and_bring_their_rights() -> None:
+    wanted = ["^(?:team)$", r"^(?:app\.kubernetes\.io/name)$"]
+    alone = exporter_values({**LABELS, "kind": "chart"})["kubernetes"]
+    assert alone["podLabelAllowlistRegex"] == wanted
+    assert alone["enablePodLabels"] is True
+    assert alone["rbac"] == {"create": True}
+    under = operated(LABELS)
+    assert under["enablePodLabels"] is True
+    assert under["podLabelAllowlistRegex"] == wanted
+
+
+def test_without_pod_labels_the_exporter_may_not_read_pods() -> None:
+    assert "kubernetes" not in exporter_values({"kind": "chart"})
+    assert "enablePodLabels" not in operated({})
+
+
+def test_privileges_of_the_stand_alone_exporter() -> None:
+    values = exporter_values({"kind": "chart"})
+    assert values["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
+    assert values["securityContext"]["allowPrivilegeEscalation"] is False
+    assert (values["hostNetwork"], values["hostPID"]) == (False, False)
+
+
+@pytest.mark.parametrize(
+    ("exporter", "cause"),
+    [
+        ({"tls_secret": "a"}, 'need kind "chart"'),
+        ({"basic_auth": "a"}, 'need kind "chart"'),
+        ({"kind": "chart", "tls_secret": "Not A Name"}, "tls_secret"),
+        ({"pod_labels": ["a,b"]}, "it is for the whole name"),  # the exporter splits at commas
+        ({"pod_labels": ["(?!secret).*"]}, "it is for the whole name"),  # Go has no look-ahead
+        ({"pod_labels": ["a{2}"]}, "it is for the whole name"),
+        ({"pod_labels": ["team("]}, "no regular expression"),
+        ({"scrape_interval": "5s"}, "scrape_timeout 10s is longer than scrape_interval 5s"),
+        ({"counters": ["DCGM_FI_DEV_FAN_SPEED"], "collectors_file": "own.csv"}, "replaces it"),
+    ],
+)
+def test_what_cannot_work_is_refused(exporter: dict[str, Any], cause: str) -> None:
+    with pytest.raises(SettingsError) as found:
+        load({"exporter": exporter})
+    assert cause in str(found.value)
