@@ -185,6 +185,21 @@ def _become(command: list[str]) -> None:
 
 
 @app.command()
+def dashboards(
+    name: Name = "lab",
+    out: Annotated[Path, typer.Option(help="Folder for the pages and pictures.")] = Path(
+        "reports/dashboards"
+    ),
+    hours: Annotated[float, typer.Option(help="How far back they look.")] = 1.0,
+) -> None:
+    """Draw the Grafana dashboards with the lab's data: HTML, and PNG where chromium is."""
+    from lab.picture.reach import of_lab as draw
+
+    for path in draw(state.load(name), out, hours):
+        print(path)
+
+
+@app.command()
 def power(
     machine: str,
     switch: Annotated[str, typer.Argument(metavar="on|off", help="off cuts the power.")],
