@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 from collections.abc import Generator
 
 from pyinfra.api.command import QuoteString, StringCommand
@@ -74,7 +75,7 @@ def _put(folder: str, file: File) -> StringCommand:
     make = "cat"
     if file.text is None:
         # what is there already stays; a random password has no newline, which would be part of it
-        make = f"{{ cat {target} 2>/dev/null || head -c 24 /dev/urandom | base64 | tr -d '\\n'; }}"
+        make = f"{{ cat {shlex.quote(path)} 2>/dev/null || head -c 24 /dev/urandom | base64 | tr -d '\\n'; }}"
     return StringCommand(
         "mkdir -p", QuoteString(posixpath.dirname(path)), "&& (umask 077 &&", make, ">", part,
         f") && chmod {file.mode}", part, f"&& chown {file.owner}:{file.owner}", part, "&& mv",

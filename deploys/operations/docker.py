@@ -64,10 +64,13 @@ def configured(toolkit: bool, ours: Mapping[str, Any]) -> Commands:
             f"&& mv {_TRIAL} {PATH}"
         )
     restart = not state.version or daemon.needs_restart(present, new)
-    yield _applied("restart" if restart else "reload", toolkit, changed=new != present)
+    if state.version and restart and new.get("live-restore") and not present.get("live-restore"):
+        # so that containers survive this very restart
+        yield StringCommand("systemctl reload docker.service && sleep 2")
+    yield _applied(restart, toolkit, changed=new != present)
 
 
-def _applied(way: str, toolkit: bool, changed: bool) -> StringCommand:
+def _applied(restart: bool, toolkit: bool, changed: bool) -> StringCommand:
     ready = "docker info >/dev/null 2>&1"
     if toolkit:
         ready = (
@@ -75,7 +78,7 @@ def _applied(way: str, toolkit: bool, changed: bool) -> StringCommand:
         )
     # the sockets of a unit that failed too often have to be reset before it starts again
     start = "systemctl reset-failed docker.service docker.socket; systemctl restart docker.service"
-    first = start if way == "restart" else f"systemctl reload docker.service || {{ {start}; }}"
+    first = start if restart else f"systemctl reload docker.service || {{ {start}; }}"
     back = (
         f"{{ rm -f {PATH}; test ! -f {_PREVIOUS} || cp -a {_PREVIOUS} {PATH}; }}; {start};"
         if changed

@@ -1,0 +1,179 @@
+"""What the compose operation does on a host, for each thing that may differ there."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from deploys.facts.compose import Compose, ComposeState
+from deploys.operations import compose
+from gpuboot.compose.files import COMPOSE, File, Project
+
+PROJECT = Project(
+    "/opt/gpuboot",
+    ("prometheus", "dcgm-exporter"),
+    (
+        File(COMPOSE, "name: gpuboot\n"),
+        File("prometheus/prometheus.yml", "global: {}\n", service="prometheus"),
+        File("prometheus/targets/a/gpuboot.json", "[]\n"),
+        File("secrets/alertmanager/key", "hush", "600", 65534, service="prometheus"),
+        File("secrets/grafana/admin-password", None, "600", 472),
+    ),
+    {"data/prometheus": 65534},
+    {"prometheus": "SIGHUP", "dcgm-exporter": "restart"},
+)
+RIGHT = ComposeState(
+    absent=False,
+    files={
+        file.path: (file.mode, file.owner, "made-there" if file.text is None else file.sha256)
+        for file in PROJECT.files
+    },
+    folders={"data/prometheus": ("700", 65534)},
+    written=tuple(sorted(file.path for file in PROJECT.files)),
+    applied={"prometheus": PROJECT.digest("prometheus")},
+    hashes={"prometheus": "h1", "dcgm-exporter": "h2"},
+    containers={"prometheus": [("running", "h1")], "dcgm-exporter": [("running", "h2")]},
+)
+
+
+@pytest.fixture
+def commands(monkeypatch):
+    """What the operation would run on a host in a state; None when it has nothing to do."""
+
+    def run(state, project=PROJECT):
+        said = []
+        fake = SimpleNamespace(name="gpu1", get_fact=lambda *_, **__: state, noop=said.append)
+        monkeypatch.setattr(compose, "host", fake)
+        found = list(compose.up._inner(project))
+        assert bool(found) != bool(said)
+        return found
+
+    return run
+
+
+def texts(found):
+    return [command.get_raw_value() for command in found]
+
+
+def test_nothing_is_done_where_all_is_right(commands):
+    assert commands(RIGHT) == []
+
+
+def test_a_bare_host_gets_everything_and_no_secret_on_a_command_line(commands):
+    found = commands(ComposeState(absent=False))
+    told = texts(found)
+    assert told[0] == "install -d -m 700 -o 65534 -g 65534 /opt/gpuboot/data/prometheus"
+    assert "hush" not in " ".join(told)
+    assert "hush" in [command.connector_arguments.get("_stdin") for command in found]
+    up = next(text for text in told if "docker compose up -d" in text)
+    assert "--remove-orphans" in up
+    assert told[-1].startswith("mkdir -p /opt/gpuboot && printf %s 'prometheus ")
+
+
+def test_a_password_is_made_on_the_host_once(commands):
+    (make,) = [t for t in texts(commands(ComposeState(absent=False))) if "urandom" in t]
+    assert "cat /opt/gpuboot/secrets/grafana/admin-password 2>/dev/null ||" in make
+    assert "umask 077" in make
+
+
+@pytest.mark.parametrize(
+    ("path", "signalled"),
+    [
+        ("prometheus/prometheus.yml", "docker compose kill -s SIGHUP prometheus"),
+        ("prometheus/targets/a/gpuboot.json", ""),
+    ],
+)
+def test_a_changed_file_is_told_only_to_whom_it_concerns(commands, path, signalled):
+    files = {**RIGHT.files, path: ("644", 0, "old")}
+    applied = {"prometheus": "old"} if signalled else RIGHT.applied
+    told = texts(commands(replace(RIGHT, files=files, applied=applied)))
+    assert told[0].startswith(f"mkdir -p /opt/gpuboot/{Path(path).parent} && (umask 077 && cat >")
+    if not signalled:
+        assert len(told) == 1
+    else:
+        assert signalled in told[1]
+        # a container made anew has read them already, and may die of an early signal
+        assert '"$was_prometheus" != "$(docker compose ps -q prometheus)"' in told[1]
+        assert "dcgm-exporter" not in told[1]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"containers": {**RIGHT.containers, "prometheus": [("exited", "h1")]}},
+        {"containers": {"prometheus": [("running", "h1")]}},
+        {"containers": {**RIGHT.containers, "grafana": [("running", "h9")]}},
+        {"hashes": {**RIGHT.hashes, "dcgm-exporter": "new"}},
+        {"files": {**RIGHT.files, COMPOSE: ("644", 0, "old")}},
+        {"applied": {}},
+    ],
+)
+def test_containers_come_up_whenever_they_are_not_as_wanted(commands, changes):
+    assert any(
+        "docker compose up -d" in text for text in texts(commands(replace(RIGHT, **changes)))
+    )
+
+
+def test_what_is_no_longer_wanted_goes_and_other_peoples_files_stay(commands):
+    written = (*RIGHT.written, "prometheus/targets/gone/gpuboot.json")
+    told = texts(commands(replace(RIGHT, written=written)))
+    assert told[0] == "rm -f /opt/gpuboot/prometheus/targets/gone/gpuboot.json"
+    assert len(told) == 2
+
+
+def test_a_wrong_owner_of_a_secret_is_corrected(commands):
+    files = {**RIGHT.files, "secrets/alertmanager/key": ("644", 0, PROJECT.files[3].sha256)}
+    (told,) = texts(commands(replace(RIGHT, files=files)))
+    assert "chmod 600" in told
+    assert "chown 65534:65534" in told
+
+
+def test_without_dockerd_it_fails_with_a_remedy(commands):
+    (told,) = texts(commands(ComposeState()))
+    assert "no dockerd answers; remedy" in told
+    assert told.endswith("exit 1")
+
+
+def run_fact(folder, path):
+    script = Compose.command(Compose(), str(folder), ["a.yml", "gone.yml"], ["data"])
+    done = subprocess.run(
+        ["sh", "-c", script], env={"PATH": path}, capture_output=True, text=True, check=True
+    )
+    return Compose().process(done.stdout.splitlines())
+
+
+def test_the_fact_reads_files_folders_and_what_earlier_runs_wrote(tmp_path):
+    (tmp_path / "a.yml").write_text("a\n")
+    (tmp_path / "a.yml").chmod(0o640)
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / ".written").write_text("a.yml\nold name.yml\n")
+    (tmp_path / ".applied").write_text("prometheus 0123\n")
+    state = run_fact(tmp_path, "/usr/bin:/bin")
+    assert state.files == {"a.yml": ("640", state.files["a.yml"][1], File("a", "a\n").sha256)}
+    assert state.folders["data"][0] == "700"
+    assert state.written == ("a.yml", "old name.yml")
+    assert state.applied == {"prometheus": "0123"}
+
+
+def test_the_fact_reads_containers_from_docker(tmp_path):
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text(
+        "#!/bin/sh\ncase $1 in compose) echo 'web 00ff' ;; "
+        "ps) echo 'web running 00ff'; echo 'db exited 11'; echo 'db running 12' ;; esac\n"
+    )
+    docker.chmod(0o755)
+    (tmp_path / "compose.yaml").write_text("name: gpuboot\n")
+    state = run_fact(tmp_path, f"{docker.parent}:/usr/bin:/bin")
+    assert not state.absent
+    assert state.hashes == {"web": "00ff"}
+    assert state.containers == {
+        "web": [("running", "00ff")],
+        "db": [("exited", "11"), ("running", "12")],
+    }
+    shutil.rmtree(docker.parent)
