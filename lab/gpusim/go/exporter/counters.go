@@ -42,8 +42,11 @@ var ownMetrics = map[string]bool{
 	p2pState: true,
 }
 
-var promTypes = map[string]bool{
-	"gauge": true, "counter": true, "histogram": true, "summary": true, "label": true,
+var promTypes = map[string]bool{"gauge": true, "counter": true, "untyped": true, "label": true}
+
+// Fields that release 4.8.4 refuses, and what it wants in their place.
+var retired = map[dcgm.Short]string{
+	200: "DCGM_FI_PROF_PCIE_TX_BYTES", 201: "DCGM_FI_PROF_PCIE_RX_BYTES",
 }
 
 // ReadCountersFile reads the counters file at path. See ParseCounters.
@@ -94,7 +97,10 @@ func parseRecord(line int, record []string) (Counter, error) {
 		return Counter{}, fmt.Errorf(
 			"could not find DCGM field; err: unknown ExporterCounter field '%s'", counter.Name)
 	}
-	if known && !promTypes[counter.Type] {
+	if instead := retired[id]; known && instead != "" {
+		return Counter{}, fmt.Errorf("the DCGM field '%s' is retired; use '%s'", counter.Name, instead)
+	}
+	if !promTypes[counter.Type] {
 		return Counter{}, fmt.Errorf("could not find Prometheus metric type '%s'", counter.Type)
 	}
 	counter.ID = id

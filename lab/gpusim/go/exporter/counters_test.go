@@ -39,6 +39,8 @@ func TestParseCountersRefuses(t *testing.T) {
 	for name, text := range map[string]string{
 		"an invented field":          "DCGM_FI_DEV_SM_OCCUPANCY, gauge, no such field",
 		"an unknown type":            "DCGM_FI_DEV_GPU_TEMP, meter, temperature",
+		"an exporter's unknown type": "DCGM_EXP_XID_ERRORS_TOTAL, meter, total",
+		"a retired field":            "DCGM_FI_DEV_PCIE_TX_THROUGHPUT, gauge, bytes",
 		"two columns":                "DCGM_FI_DEV_GPU_TEMP, gauge",
 		"a comma in the help":        "DCGM_FI_DEV_GPU_TEMP, gauge, hot, hotter",
 		"lines of different lengths": "DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_DEV_FB_FREE, gauge",

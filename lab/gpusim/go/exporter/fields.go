@@ -108,11 +108,16 @@ var readers = map[dcgm.Short]reader{
 	1011: linkRate(1),
 	1012: linkRate(1),
 
+	// Counters that begin with NVLink 5; a Hopper has NVLink 4.
+	1201: absent, 1203: absent, 1205: absent, 1206: absent, 1209: absent, 1211: absent,
+	1212: absent, 1213: absent, 1214: absent, 1216: absent, 1218: absent, 1219: absent,
+
 	1420: field(nvml.FI_DEV_PERF_POLICY_POWER),
 	1421: field(nvml.FI_DEV_PERF_POLICY_SYNC_BOOST),
 	1422: field(nvml.FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN),
 	1423: field(nvml.FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN),
 	1424: field(nvml.FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN),
+	1501: constant("0"), // PCIe errors that the link corrected
 	1507: field(simField + 17),
 	1523: field(nvml.FI_DEV_GET_GPU_RECOVERY_ACTION),
 }
