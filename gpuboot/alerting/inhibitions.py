@@ -19,6 +19,7 @@ _THING = ["cluster", "alertname", "node", "UUID", "namespace", "pod"]
 _UPSTREAM = ["namespace", "alertname"]
 
 UNDER_REPAIR = "GPUNodeUnderRepair"
+REPAIR_STUCK = "GPURepairStuck"
 NOT_READY = "GPUNodeNotReady"
 
 
@@ -39,16 +40,16 @@ def rules() -> list[Rule]:
 def _causes() -> list[Rule]:
     node, gpu = 'node != ""', 'UUID != ""'
     return [
-        # somebody works on the node: only what is critical may still disturb
+        # somebody works on the node: only what is critical may disturb, or that it takes so long
         _rule(
             [_name(UNDER_REPAIR), node],
-            [_OURS, node, _NOT_CRITICAL, f'alertname != "{UNDER_REPAIR}"'],
+            [_OURS, node, _NOT_CRITICAL, f'alertname !~ "{UNDER_REPAIR}|{REPAIR_STUCK}"'],
             _PLACE,
         ),
         # a node that is gone says nothing true about its GPUs, and its exporter is gone as well
         _rule(
             [_name(NOT_READY), node],
-            [_OURS, node, f'alertname !~ "{NOT_READY}|{UNDER_REPAIR}"'],
+            [_OURS, node, f'alertname !~ "{NOT_READY}|{UNDER_REPAIR}|{REPAIR_STUCK}"'],
             _PLACE,
         ),
         _rule([_name(NOT_READY), node], [_name("KubeNodeNotReady", "KubeNodeUnreachable")], _PLACE),
