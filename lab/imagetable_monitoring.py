@@ -75,11 +75,10 @@ def _volumes(programs: Programs) -> list[Image]:
             real(software.LOCAL_PATH),
         ),
         # of the provisioner's helper pods, which make and remove a volume's folder
-        *(
-            Image(f"docker.io/library/busybox:{tag}", shell(programs), ("sh",), _BUSYBOX)
-            for tag in (busybox, "latest")
+        Image(
+            f"docker.io/library/busybox:{busybox}",
+            shell(programs),
+            ("sh",),
+            "real, Debian's package busybox-static, with links for some of its commands",
         ),
     ]
-
-
-_BUSYBOX = "real, Debian's package busybox-static, with links for some of its commands"

@@ -18,6 +18,15 @@ from lab.store import digest
 
 WEBSERVER = Path(__file__).parent / "webserver.py"
 
+# Images whose tags gpuboot's lock has (`versions.images`), and which the mirror serves.
+IMAGES = {
+    "local_path_provisioner": "docker.io/rancher/local-path-provisioner",
+    "busybox": "docker.io/library/busybox",
+    "prometheus": "quay.io/prometheus/prometheus",
+    "alertmanager": "quay.io/prometheus/alertmanager",
+    "node_exporter": "quay.io/prometheus/node-exporter",
+}
+
 
 def install(lab: Lab, found: list[Part]) -> None:
     """Lay the parts out as the lab's docroot, unless it has just these."""
@@ -134,6 +143,7 @@ def lock(docroot: Path) -> dict[str, object]:
         },
         "helm": helm,
         "charts": charts,
+        "images": _tags(docroot),
     }
     keys = {
         name: hashlib.sha256((docroot / repository.key_path).read_bytes()).hexdigest()
@@ -141,6 +151,19 @@ def lock(docroot: Path) -> dict[str, object]:
     }
     registries = sorted(path.name for path in (docroot / "v2").iterdir())
     return {"versions": versions, "keys": keys, "registries": registries}
+
+
+def _tags(docroot: Path) -> dict[str, str]:
+    """The tags of images that a site names by itself, by their names in gpuboot's lock."""
+    found = {}
+    for name, repository in IMAGES.items():
+        manifests = (docroot / "v2" / repository / "manifests").glob("*")
+        tags = [path.name for path in manifests if not path.name.startswith("sha256:")]
+        if len(tags) > 1:
+            raise LabError(f"the mirror has {repository} as {', '.join(sorted(tags))}: which one?")
+        if tags:
+            found[name] = tags[0]
+    return found
 
 
 def authority() -> Authority:

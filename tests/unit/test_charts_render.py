@@ -87,7 +87,21 @@ def test_wrong_type_fails(rendered: Render) -> None:
         ("gpu-operator", {"dcgm": {"enabled": True}}, "dcgm.enabled=false"),
         ("dcgm-exporter", {"tlsServerConfig": {"enabled": True}}, "no TLS"),
         ("kube-prometheus-stack", {"thanosRuler": {"enabled": True}}, "no Thanos ruler"),
-        ("kube-prometheus-stack", {"prometheus": {"ingress": {"enabled": True}}}, "no ingress"),
+        (
+            "kube-prometheus-stack",
+            {"kube-state-metrics": {"metricDenylist": ["kube_pod_info"]}},
+            "no list of metrics",
+        ),
+        (
+            "kube-prometheus-stack",
+            {"kube-state-metrics": {"rbac": {"useClusterRole": False}}},
+            "no roles per namespace",
+        ),
+        (
+            "kube-prometheus-stack",
+            {"prometheus": {"networkPolicy": {"flavor": "cilium"}}},
+            "no policies but Kubernetes' own",
+        ),
     ],
 )
 def test_what_the_lab_lacks_fails_clearly(

@@ -129,7 +129,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Lab:
     helm.mkdir()
     (helm / "helm-v4.3.0-linux-amd64.tar.gz").write_bytes(b"tarball" * 20)
     (helm / "helm-v4.3.0-linux-amd64.tar.gz.sha256").write_text("0" * 64)
-    (tmp_path / "store/v2/quay.io").mkdir(parents=True)
+    manifests = tmp_path / "store/v2/quay.io/prometheus/prometheus/manifests"
+    manifests.mkdir(parents=True)
+    for tag in ("v3.14.0", "sha256:0f"):
+        (manifests / tag).write_text("{}")
     made = state.ensure("lab", (1,), False)
     found = [
         Part(repository, only["cuda"].path),
@@ -151,8 +154,15 @@ def test_the_lock_names_versions_and_digests(lab: state.Lab) -> None:
     assert lock["versions"]["helm"] == {"version": "v4.3.0", "sha256": {"amd64": digest}}
     assert lock["versions"]["kubernetes"]["minor"] == "1.36"
     assert lock["registries"] == ["quay.io"]
+    assert lock["versions"]["images"] == {"prometheus": "v3.14.0"}
     key = (lab.docroot / contents.REPOSITORIES["cuda"].key_path).read_bytes()
     assert lock["keys"] == {"cuda": hashlib.sha256(key).hexdigest()}
+
+
+def test_an_image_that_a_site_names_has_one_tag(lab: state.Lab) -> None:
+    (lab.docroot / "v2/quay.io/prometheus/prometheus/manifests/v3.13.0").write_text("{}")
+    with pytest.raises(LabError, match=r"prometheus as v3\.13\.0, v3\.14\.0: which one"):
+        mirror.lock(lab.docroot)
 
 
 def test_what_is_broken_is_mended_and_the_store_never_touched(
