@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -195,5 +196,31 @@ func TestIdleTakesTheFilesAway(t *testing.T) {
 	left, _ := os.ReadDir(output)
 	if len(left) != 1 || left[0].Name() != "notes" {
 		t.Errorf("left: %v", left)
+	}
+}
+
+func TestMetricsHaveTheRealNames(t *testing.T) {
+	var metrics Metrics
+	metrics.Failed()
+	metrics.Reconciled(
+		[]map[string]string{{"feature.node.kubernetes.io/pci-10de.present": "true"}, {}},
+		State{State: "ready"})
+	answer := httptest.NewRecorder()
+	metrics.ServeHTTP(answer, nil)
+	body := answer.Body.String()
+	for _, line := range []string{
+		"gpu_operator_gpu_nodes_total 1", "gpu_operator_reconciliation_status 1",
+		"gpu_operator_reconciliation_total 2", "gpu_operator_reconciliation_failed_total 1",
+		"gpu_operator_nodes_upgrades_failed 0", "gpu_operator_driver_auto_upgrade_enabled 0",
+	} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no %q in\n%s", line, body)
+		}
+	}
+	metrics.Reconciled(nil, State{State: "notReady"})
+	answer = httptest.NewRecorder()
+	metrics.ServeHTTP(answer, nil)
+	if body := answer.Body.String(); !strings.Contains(body, "reconciliation_status 0\n") {
+		t.Errorf("a policy that is not ready counts as success:\n%s", body)
 	}
 }
