@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from gpuboot import cli_autoscaling
 from gpuboot.cli_query import query
 from gpuboot.report.model import ReportError, load
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     help="From bare servers to proven GPUs. Deploy with: pyinfra INVENTORY deploys/site.py",
 )
 app.command()(query)
+app.add_typer(cli_autoscaling.app, name="autoscaling")
 COULD_NOT_TELL = 2
 VERIFY = "deploys/verify.py"
 _POINTER = "GPUBOOT_REPORT_POINTER"  # deploys/run_report.py writes the report's folder there
