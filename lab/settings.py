@@ -85,7 +85,8 @@ def settings(name: str) -> dict[str, Any]:
         "monitoring": {
             "scrape_interval": "10s",
             "grafana": False,
-            "storage": {"persistent": False, "provisioner": "none"},
+            # folders on the machines: sizes are not enforced there, they set what is kept
+            "storage": {"prometheus_size": "2Gi", "alertmanager_size": "128Mi"},
         },
         "alertmanager": alerts.settings(home(name), mirror["address"]),
         "exporter": {"interval_ms": 2000, "scrape_interval": "5s", "scrape_timeout": "4s"},

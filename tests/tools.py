@@ -1,7 +1,8 @@
-"""Prometheus' and Alertmanager's own checkers, as Debian packages them, without installing them.
+"""Prometheus' and Alertmanager's own checkers: those the lab has built, else Debian's.
 
-Installing the packages would start both services on this machine. Their programs alone are taken
-out of the packages into the cache folder; nothing else of the machine changes.
+The lab's are of the versions that run in it, but are there only after a lab was made. Installing
+Debian's packages would start both services on this machine: their programs alone are taken out of
+them into the cache folder; nothing else of the machine changes.
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ def alertmanager() -> Path:
 
 @cache
 def _tool(name: str, package: str) -> Path:
+    built = sorted(CACHE.glob(f"store/*/bin/{name}"), key=lambda path: path.stat().st_mtime)
+    if built:
+        return built[-1]
     on_path = shutil.which(name)
     if on_path:
         return Path(on_path)
