@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from gpuboot.dashboards import health, namespace
 from gpuboot.dashboards.build import build
 from gpuboot.dashboards.cluster import CLUSTER
-from gpuboot.dashboards.health import health
-from gpuboot.dashboards.namespace import namespace
 from gpuboot.dashboards.node import NODE
 from gpuboot.dashboards.profile import PROFILE
 from gpuboot.dashboards.spec import Dashboard
@@ -30,8 +29,8 @@ def boards(settings: Settings) -> tuple[Dashboard, ...]:
         CLUSTER,
         NODE,
         PROFILE,
-        namespace(settings.cost),
-        health(settings.alerts),
+        namespace.board(settings.cost),
+        health.board(settings.alerts),
     )
 
 

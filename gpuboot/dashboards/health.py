@@ -281,7 +281,7 @@ HISTORY = (
 )
 
 
-def health(alerts: Alerts) -> Dashboard:
+def board(alerts: Alerts) -> Dashboard:
     """The dashboard of faults.
 
     + alerts: its `xid` overrides classes of XID codes

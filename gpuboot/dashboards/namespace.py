@@ -283,7 +283,7 @@ def costs(cost: Cost) -> tuple[Panel, ...]:
     )
 
 
-def namespace(cost: Cost) -> Dashboard:
+def board(cost: Cost) -> Dashboard:
     """The dashboard of namespaces and pods.
 
     + cost: prices; without them it shows hours only

@@ -125,7 +125,9 @@ def _values(board: dict[str, Any], ask: Ask) -> dict[str, str]:
         series, label = interpolate(query[1], chosen), query[2]
         found = [labels[label] for labels, _ in ask(f"group by ({label}) ({series})", True)]
         if found:
-            chosen[variable["name"]] = "(" + "|".join(map(re.escape, found)) + ")"
+            # as Grafana writes several values: a regular expression inside PromQL's quotes
+            pattern = "|".join(re.escape(value).replace("\\", "\\\\") for value in found)
+            chosen[variable["name"]] = f"({pattern})"
     return chosen
 
 

@@ -121,7 +121,7 @@ def test_every_series_of_a_variable_exists() -> None:
 
 def test_every_query_parses(tmp_path: Path) -> None:
     """By promtool, each as a rule: with everything chosen, and with one of several chosen."""
-    found = []
+    found: list[dict[str, str]] = []
     for uid, _, target in TARGETS:
         for values in (defaults(BOARDS[uid]), dict.fromkeys(defaults(BOARDS[uid]), "(a|b-1)")):
             expr = interpolate(target["expr"], {**values, **VALUES})

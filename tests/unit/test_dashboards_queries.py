@@ -1,0 +1,207 @@
+"""What the less obvious queries of the dashboards answer, by promtool on made-up series."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gpuboot.dashboards import classify, cluster, namespace, node
+from gpuboot.dashboards.spec import State
+from lab.picture.panels import ALL, interpolate
+from tests.tools import promtool
+
+VARIABLES = dict.fromkeys(("node", "gpu", "modelName", "profile", "namespace", "pod"), ALL)
+GPU = 'node="n",UUID="u",gpu="0",modelName="m"'
+
+
+def ask(
+    tmp_path: Path, expr: str, series: dict[str, str], expected: list[tuple[str, float]], at: str
+) -> None:
+    """promtool must find just these samples. + series: name -> values in promtool's notation"""
+    test = {
+        "rule_files": [],
+        "evaluation_interval": "1m",
+        "tests": [
+            {
+                "interval": "1m",
+                "input_series": [{"series": k, "values": v} for k, v in series.items()],
+                "promql_expr_test": [
+                    {
+                        "expr": interpolate(expr, VARIABLES | {"__range": "3600s"}),
+                        "eval_time": at,
+                        "exp_samples": [{"labels": labels, "value": v} for labels, v in expected],
+                    }
+                ],
+            }
+        ],
+    }
+    path = tmp_path / "test.yml"
+    path.write_text(yaml.safe_dump(test))
+    done = subprocess.run(
+        [str(promtool()), "test", "rules", str(path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def gpu(**shares: float) -> dict[str, str]:
+    """Series of one GPU: recorded means by name, pipes in capitals, throttling by reason."""
+    found = {}
+    for name, share in shares.items():
+        if name.isupper():
+            series = f"DCGM_FI_PROF_PIPE_{name}_ACTIVE{{{GPU}}}"
+        elif name in {"hw_thermal", "sw_thermal", "power_brake"}:
+            series = f'gpu:throttle:ratio5m{{node="n",UUID="u",gpu="0",reason="{name}"}}'
+        else:
+            series = f"gpu:{name}:avg5m{{{GPU}}}"
+        found[series] = f"{share}x20"
+    return found
+
+
+BUSY = {"TENSOR": 0.6, "FP64": 0.0, "FP32": 0.1, "FP16": 0.0}
+QUIET = dict.fromkeys(BUSY, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("expected", "shares"),
+    [
+        (classify.IDLE, {"engine_active": 0.01, "sm_active": 0.01, "dram_active": 0, **QUIET}),
+        (
+            classify.COMPUTE,
+            {"engine_active": 0.98, "sm_active": 0.9, "dram_active": 0.4, **BUSY},
+        ),
+        (
+            classify.MEMORY,
+            {"engine_active": 0.98, "sm_active": 0.9, "dram_active": 0.7, **BUSY},
+        ),
+        # memory busy, but a pipe busier than memory is to its ceiling
+        (
+            classify.BALANCED,
+            {"engine_active": 0.98, "sm_active": 0.9, "dram_active": 0.62, **BUSY, "TENSOR": 0.9},
+        ),
+        (
+            classify.LATENCY,
+            {"engine_active": 0.95, "sm_active": 0.2, "dram_active": 0.1, **QUIET},
+        ),
+        (
+            classify.BALANCED,
+            {"engine_active": 0.6, "sm_active": 0.6, "dram_active": 0.2, **QUIET},
+        ),
+        (
+            classify.THROTTLED,
+            {
+                "engine_active": 0.98,
+                "sm_active": 0.9,
+                "dram_active": 0.4,
+                **BUSY,
+                "hw_thermal": 0.1,
+            },
+        ),
+        # the driver's mild thermal slowdown alone is not yet the limit
+        (
+            classify.COMPUTE,
+            {
+                "engine_active": 0.98,
+                "sm_active": 0.9,
+                "dram_active": 0.4,
+                **BUSY,
+                "sw_thermal": 0.1,
+            },
+        ),
+        # heat while nothing runs limits nothing
+        (
+            classify.IDLE,
+            {
+                "engine_active": 0.0,
+                "sm_active": 0.0,
+                "dram_active": 0.0,
+                **QUIET,
+                "hw_thermal": 0.5,
+            },
+        ),
+        # GPUs without profiling fields: only idle or unknown can be told
+        (classify.IDLE, {"engine_active": 0.01}),
+        (classify.UNKNOWN, {"engine_active": 0.9}),
+    ],
+)
+def test_what_limits_a_gpu(expected: State, shares: dict[str, float], tmp_path: Path) -> None:
+    labels = '{node="n", gpu="0"}'
+    expr = classify.classification()
+    ask(tmp_path, expr, gpu(**shares), [(labels, expected.value)], "15m")
+
+
+def test_a_full_pcie_link_is_suspected_to_starve_the_gpu(tmp_path: Path) -> None:
+    series = gpu(engine_active=0.6, sm_active=0.6, dram_active=0.2, **QUIET) | {
+        f"DCGM_FI_DEV_PCIE_LINK_WIDTH{{{GPU}}}": "16x20",
+        f"DCGM_FI_DEV_PCIE_MAX_LINK_GEN{{{GPU}}}": "4x20",
+        f"DCGM_FI_PROF_PCIE_RX_BYTES{{{GPU}}}": "20000000000x20",
+    }
+    labels = '{node="n", gpu="0"}'
+    ask(tmp_path, classify.classification(), series, [(labels, classify.INPUT.value)], "15m")
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (0, node.FREE_RUNNING.value),
+        (1, 1),
+        (4, 2),
+        (4 + 64, 6),
+        (128 + 64, 7),
+        (2, node.FREE_RUNNING.value),  # an application's own clock setting
+        (256, node.FREE_RUNNING.value),  # display clocks
+    ],
+)
+def test_the_gravest_reason_for_low_clocks(mask: int, expected: int, tmp_path: Path) -> None:
+    series = {f"DCGM_FI_DEV_CLOCKS_EVENT_REASONS{{{GPU}}}": f"{mask}x20"}
+    ask(tmp_path, node.throttle_expr(), series, [('{node="n", gpu="0"}', expected)], "5m")
+
+
+def requested(pod: str, resource: str, values: str) -> dict[str, str]:
+    labels = f'namespace="a",pod="{pod}",node="n",resource="{resource}"'
+    return {f"namespace_pod:gpu_requested:sum{{{labels}}}": values}
+
+
+def test_hours_are_counted_and_not_a_mean_stretched_over_the_day(tmp_path: Path) -> None:
+    """A pod that held two GPUs for ten minutes of the hour held a third of a GPU hour."""
+    series = requested("short", "nvidia_com_gpu", "_x30 2x9 stale")
+    ask(tmp_path, namespace.hours(namespace.HELD), series, [("{}", 20 / 60)], "60m")
+
+
+def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
+    ten_minutes = "_x30 1x9 stale"
+    series = requested("whole", "nvidia_com_gpu", ten_minutes)
+    series |= requested("slice", "nvidia_com_mig_1g_10gb", ten_minutes)
+    series |= requested("half", "nvidia_com_mig_3g_40gb", ten_minutes)
+    expr = namespace.hours(namespace.HELD, "namespace")
+    ask(tmp_path, expr, series, [('{namespace="a"}', (1 + 1 / 7 + 1 / 2) / 6)], "60m")
+
+
+def test_the_largest_job_fits_one_schedulable_node(tmp_path: Path) -> None:
+    series = {
+        'node:gpu_capacity:sum{node="a"}': "8x5",
+        'node:gpu_allocatable:sum{node="a"}': "8x5",
+        'node:gpu_requested:sum{node="a"}': "7x5",
+        'node:gpu_capacity:sum{node="b"}': "8x5",
+        'node:gpu_allocatable:sum{node="b"}': "7x5",
+        'node:gpu_requested:sum{node="b"}': "4x5",
+        'node:gpu_capacity:sum{node="c"}': "8x5",
+        'node:gpu_allocatable:sum{node="c"}': "8x5",
+        'node:gpu_requested:sum{node="c"}': "0x5",
+        'kube_node_spec_unschedulable{node="c"}': "1x5",
+    }
+    (panel,) = (p for p in cluster.CAPACITY if p.title == "Largest job")
+    ask(tmp_path, panel.expressions[0], series, [("{}", 3)], "3m")
+
+
+def test_a_node_whose_exporter_is_gone_misses_all_its_gpus(tmp_path: Path) -> None:
+    series: dict[str, Any] = {
+        'node:gpu_expected:count{node="a"}': "8x5",
+        'node:gpu_visible:count{node="a"}': "7x5",
+        'node:gpu_expected:count{node="b"}': "4x5",
+    }
+    (panel,) = (p for p in cluster.CAPACITY if p.title == "Missing")
+    ask(tmp_path, panel.expressions[0], series, [("{}", 5)], "3m")
