@@ -20,7 +20,7 @@ from gpuboot.templates import render
 
 _HEAD = "| Metric | Id | Type | Unit | Collected | MIG | Where | Meaning |\n" + "|---" * 8 + "|"
 _COLLECTED = {"upstream": "default", "gpuboot": "gpuboot", "opt-in": "opt-in"}
-_LEVELS = {"gpu": "whole GPU", "slice": "slice"}
+_LEVELS = {"gpu": "whole GPU", "slice": "slice", "once": "GPU only"}
 _NODES, _GPUS = 100, 8
 _NONE = (Limit.VGPU, Limit.FAN)
 _HOPPER = (*_NONE, Limit.BEFORE_AMPERE, Limit.NVLINK_5)
@@ -57,7 +57,7 @@ def _table(family: Family) -> str:
 def _row(field: Field) -> str:
     where = [limit.value for limit in field.limits]
     if field.since:
-        where.append(" ".join(field.since))
+        where.append(f"from {' '.join(field.since)} on")
     cells = (
         f"`{field.name}`",
         "exporter" if field.id is None else str(field.id),

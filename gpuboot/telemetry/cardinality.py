@@ -15,9 +15,8 @@ if TYPE_CHECKING:
 # Series of one field on one GPU where it is not one: DCGM's health watches and reasons to hold
 # clocks down (gpu_health_collector.go, clock_events_collector.go of dcgm-exporter), and an
 # allowance of two XID codes.
-_HEALTH = "DCGM_EXP_GPU_HEALTH_STATUS"
 _EACH = {
-    _HEALTH: 11,
+    "DCGM_EXP_GPU_HEALTH_STATUS": 11,
     "DCGM_EXP_CLOCK_EVENTS_TOTAL": 9,
     "DCGM_EXP_CLOCK_EVENTS_COUNT": 9,
     "DCGM_EXP_XID_ERRORS_TOTAL": 2,
@@ -84,9 +83,9 @@ def _of_field(name: str, settings: Settings, shape: Shape) -> int:
     if field is not None and set(field.limits) & set(shape.lacking):
         return 0
     each = shape.gpus - 1 if name == _PEERS else _EACH.get(name, 1)
-    if name == _HEALTH:
-        return each * (1 if shape.slices else settings.gpu_operator.time_slices)
     pods = settings.gpu_operator.time_slices
+    if field is not None and field.level == "once" and shape.slices:
+        return each
     beside = 1 if pods > 1 and name in _PER_PROCESS else 0
     return max(1, shape.slices) * (each * pods + beside)
 

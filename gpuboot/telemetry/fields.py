@@ -15,7 +15,7 @@ from typing import Literal
 
 Kind = Literal["gauge", "counter", "label"]
 Tier = Literal["upstream", "gpuboot", "opt-in"]
-Level = Literal["gpu", "slice"]
+Level = Literal["gpu", "slice", "once"]
 Since = tuple[Literal["DCGM", "exporter"], str]
 
 
@@ -43,7 +43,7 @@ class Family(StrEnum):
 class Limit(StrEnum):
     """Where a field has no value. A field without a value has no series."""
 
-    PROFILING = "GPUs with DCGM profiling: data center, from Volta on; no GeForce"
+    PROFILING = "GPUs with profiling"
     NO_MIG = "not under MIG"
     ECC = "GPUs with ECC memory"
     AMPERE = "Ampere and later"
@@ -71,7 +71,8 @@ class Field:
     + tier: `upstream`: collected by dcgm-exporter's own default file; `gpuboot`: collected by
       ours besides; `opt-in`: collected when `exporter.counters` names it
     + level: under MIG, `slice`: each slice has its own value; `gpu`: the whole GPU's value stands
-      on each of its slices, so that a sum counts it several times
+      on each of its slices, so that a sum counts it several times; `once`: the GPU has one series
+      that names no slice and no pod
     + limits: where it has no value; () when every supported GPU has it
     + since: lowest DCGM or dcgm-exporter that has it; None when every supported one has
     + help: what it means; without commas and quotes, which the exporter's CSV reader trips over
@@ -160,12 +161,12 @@ _THROTTLING = _family(
     ("DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN_NS", 1424, "ns", "counter", "gpuboot", "gpu", (), _4_2, "Time slowed down by the external power brake"),
     ("DCGM_EXP_CLOCK_EVENTS_TOTAL", None, "", "counter", "gpuboot", "gpu", _FIRST, _TOTALS, "Times a reason to hold clocks down began; by clock_event"),
     ("DCGM_EXP_CLOCK_EVENTS_COUNT", None, "", "gauge", "opt-in", "gpu", (), None, "Samples with a reason in the last five minutes; no counter"),
-    ("DCGM_FI_DEV_POWER_VIOLATION", 240, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by power; in us up to DCGM 4.0"),
-    ("DCGM_FI_DEV_THERMAL_VIOLATION", 241, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by heat; in us up to DCGM 4.0"),
-    ("DCGM_FI_DEV_SYNC_BOOST_VIOLATION", 242, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by sync boost; in us up to DCGM 4.0"),
-    ("DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", 243, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by board limits; in us up to DCGM 4.0"),
-    ("DCGM_FI_DEV_LOW_UTIL_VIOLATION", 244, "ns", "counter", "opt-in", "gpu", (), None, "Time at low clocks for low utilization; in us up to DCGM 4.0"),
-    ("DCGM_FI_DEV_RELIABILITY_VIOLATION", 245, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by reliability limits; in us up to DCGM 4.0"),
+    ("DCGM_FI_DEV_POWER_VIOLATION", 240, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by power; in µs up to DCGM 4.0"),
+    ("DCGM_FI_DEV_THERMAL_VIOLATION", 241, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by heat; in µs up to DCGM 4.0"),
+    ("DCGM_FI_DEV_SYNC_BOOST_VIOLATION", 242, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by sync boost; in µs up to DCGM 4.0"),
+    ("DCGM_FI_DEV_BOARD_LIMIT_VIOLATION", 243, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by board limits; in µs up to DCGM 4.0"),
+    ("DCGM_FI_DEV_LOW_UTIL_VIOLATION", 244, "ns", "counter", "opt-in", "gpu", (), None, "Time at low clocks for low utilization; in µs up to DCGM 4.0"),
+    ("DCGM_FI_DEV_RELIABILITY_VIOLATION", 245, "ns", "counter", "opt-in", "gpu", (), None, "Time throttled by reliability limits; in µs up to DCGM 4.0"),
 )
 
 _HEAT = _family(
@@ -246,7 +247,7 @@ _HEALTH = _family(
     ("DCGM_FI_DEV_XID_ERRORS", 230, "", "gauge", "upstream", "slice", _FIRST, None, "Last XID error; never returns to 0 by itself"),
     ("DCGM_EXP_XID_ERRORS_TOTAL", None, "", "counter", "gpuboot", "slice", _FIRST, _TOTALS, "XID errors by code since the exporter started"),
     ("DCGM_EXP_XID_ERRORS_COUNT", None, "", "gauge", "opt-in", "slice", (), None, "XID errors in the last five minutes by code; no counter"),
-    ("DCGM_EXP_GPU_HEALTH_STATUS", None, "", "gauge", "gpuboot", "gpu", (), None, "DCGM's health verdict by health_watch: 0 pass 10 warn 20 fail"),
+    ("DCGM_EXP_GPU_HEALTH_STATUS", None, "", "gauge", "gpuboot", "once", (), None, "DCGM's health verdict by health_watch: 0 pass 10 warn 20 fail"),
     ("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION", 1523, "", "gauge", "gpuboot", "gpu", (Limit.RECENT_DRIVER,), _4_5, "What the driver asks for: 0 nothing 1 reset 2 reboot 3 drain P2P 4 drain and reset"),
 )
 
