@@ -1,0 +1,107 @@
+"""The lab's own drawing of dashboards: what it reads, and what it must not invent."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from gpuboot.dashboards import dashboards
+from gpuboot.settings import load
+from lab.picture.graph import lines
+from lab.picture.page import page
+from lab.picture.panels import Series, Times, answers, defaults, panels, table
+from lab.picture.values import at_threshold, heat, shown, state
+
+TIMES = Times(0, 3600, 60)
+BOARDS = dashboards(load({}))
+
+
+def panel(uid: str, title: str) -> dict[str, Any]:
+    (found,) = (p for p in panels(BOARDS[uid]) if p["title"] == title)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "expected"),
+    [
+        (0.535, "percentunit", "53.5 %"),
+        (1910.0, "watt", "1.91 kW"),
+        (0.0, "short", "0"),
+        (81000.0, "mbytes", "79.1 GiB"),
+        (3300.0, "s", "55 mins"),
+        (0.5, "h", "30 mins"),
+        (0.0, "h", "0 h"),
+        (4.1601, "kwatth", "4.16 kWh"),
+        (30.549, "currencyUSD", "USD 30.55"),
+        (1.98e9, "hertz", "1.98 GHz"),
+    ],
+)
+def test_units(value: float, unit: str, expected: str) -> None:
+    assert shown(value, unit) == expected
+
+
+def test_thresholds_states_and_heat_give_colours() -> None:
+    steps = {"steps": [{"value": None, "color": "#111111"}, {"value": 5, "color": "#222222"}]}
+    assert (at_threshold(4.9, steps), at_threshold(5, steps)) == ("#111111", "#222222")
+    mapping = [{"options": {"20": {"text": "fail", "color": "red"}}}]
+    assert state(20.0, mapping) == ("fail", "#f2495c")
+    assert state(10.0, mapping) is None
+    assert heat(0) != heat(0.5) != heat(1)
+
+
+def test_a_table_has_one_row_for_series_that_agree_in_their_labels() -> None:
+    nodes = panel("gpu-cluster", "Nodes")
+    found = [
+        Series("", {"node": name}, [(0, value)], ref)
+        for ref, value in (("A", 8.0), ("B", 7.0))
+        for name in ("b", "a")
+    ]
+    made = table(nodes, found)
+    assert made.headings == ("Node", "Promised", "Shown")
+    assert made.rows == (("a", 8.0, 7.0), ("b", 8.0, 7.0))
+
+
+def test_a_matrix_has_a_column_for_each_watch() -> None:
+    made = table(
+        panel("gpu-health", "Health watches"),
+        [
+            Series("", {"device": "n GPU 0", "health_watch": watch}, [(0, value)])
+            for watch, value in (("PCIE", 0.0), ("MEM", 20.0))
+        ],
+    )
+    assert made.headings[1:] == ("PCIE", "MEM")
+    assert made.rows == (("n GPU 0", 0.0, 20.0),)
+
+
+def test_a_gap_in_the_data_is_a_gap_in_the_line() -> None:
+    graph = panel("gpu-node", "Temperature")
+    whole = [(float(at), 40.0) for at in range(0, 3600, 60)]
+    holed = [point for point in whole if not 1200 < point[0] < 2400]
+    count = "stroke-width"
+    assert lines(graph, [Series("a", {}, whole)], TIMES, 600, 200).count(count) == 1
+    assert lines(graph, [Series("a", {}, holed)], TIMES, 600, 200).count(count) == 2
+
+
+@pytest.mark.parametrize("uid", BOARDS)
+def test_a_page_shows_every_panel_and_says_where_there_is_nothing(uid: str) -> None:
+    board = BOARDS[uid]
+    html = page(board, {}, TIMES, "made up")
+    assert html.count("No data") == len(panels(board))
+    assert "made up" in html
+
+
+@pytest.mark.parametrize("uid", BOARDS)
+def test_a_page_draws_every_panel_that_has_data(uid: str) -> None:
+    def ask(expr: str, instant: bool) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
+        assert "$" not in re.sub(r'"\$1"', "", expr)
+        labels = {"node": "n<1>", "gpu": "0", "device": "n GPU 0", "health_watch": "MEM"}
+        return [(labels, [(0.0, 0.0), (60.0, 1.0)])]
+
+    board = BOARDS[uid]
+    values = {**defaults(board), **TIMES.variables(15)}
+    found = {p["id"]: answers(p, values, ask) for p in panels(board)}
+    html = page(board, found, TIMES, "")
+    assert "No data" not in html
+    assert "n<1>" not in html  # labels are text, never markup
