@@ -32,13 +32,16 @@ def recipes() -> list[Recipe]:
     return found
 
 
-def build_all(progress: Progress, names: Sequence[str] = ()) -> dict[str, Path]:
+def build_all(
+    progress: Progress, names: Sequence[str] = (), also: Sequence[Recipe] = ()
+) -> dict[str, Path]:
     """Everything the lab compiles, or takes from Debian as a program: name -> file.
 
-    `progress` gets lines for people. `names`: only these recipes and what they need. Raises
+    `progress` gets lines for people. `names`: only these recipes and what they need.
+    `also`: recipes that only some labs want. Raises
     `LabError` with the end of the log when a build fails. Nothing half-made stays in the store.
     """
-    chosen = choose(recipes(), names)
+    chosen = [*choose(recipes(), names), *also]
     with lock(f"builds-{digest(str(cache_dir()))}"):  # the machine's cores serve one at a time
         folders, missing = _in_store(chosen)
         if missing:

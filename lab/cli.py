@@ -43,7 +43,7 @@ def _progress() -> Progress:
 @app.command()
 def up(
     name: Annotated[
-        str, typer.Option("--name", help="The lab's name; default: lab, or single.")
+        str, typer.Option("--name", help="The lab's name; default: lab, single or docker.")
     ] = "",
     gpus: Annotated[
         str, typer.Option(help="Simulated GPUs of each worker; default: 2,4 (--single: 2).")
@@ -51,25 +51,30 @@ def up(
     single: Annotated[
         bool, typer.Option("--single", help="One machine that is control plane and worker.")
     ] = False,
+    docker: Annotated[
+        bool, typer.Option("--docker", help="One machine with Docker instead of a cluster.")
+    ] = False,
     deploy: Annotated[bool, typer.Option(help="Deploy gpuboot to the machines.")] = True,
 ) -> None:
     """Bring the lab up and deploy gpuboot to it; the exit code is the deployment's."""
-    counts = _counts(gpus or ("2" if single else "2,4"))
+    counts = _counts(gpus or ("2" if single or docker else "2,4"))
+    default = "docker" if docker else "single" if single else "lab"
     try:
-        code = _up(name or ("single" if single else "lab"), counts, single, deploy)
+        code = _up(name or default, counts, single or docker, deploy, docker)
     except KeyboardInterrupt:
         print("lab: interrupted; the same command goes on from here", file=sys.stderr)
         code = 130
     raise typer.Exit(code)
 
 
-def _up(name: str, gpus: tuple[int, ...], single: bool, deploy: bool) -> int:
+def _up(name: str, gpus: tuple[int, ...], single: bool, deploy: bool, docker: bool) -> int:
     from lab.up import up as bring_up
 
     say = _progress()
-    lab = bring_up(name, gpus, single, say)
+    lab = bring_up(name, gpus, single, say, docker)
     again = "" if lab.name == "lab" else f"GPUBOOT_LAB={lab.name} "
-    command = ["pyinfra", "inventories/lab.py", "deploys/site.py", "-y"]
+    site = ["inventories/lab_docker.py", "deploys/standalone.py"]
+    command = ["pyinfra", *(site if docker else ["inventories/lab.py", "deploys/site.py"]), "-y"]
     if not deploy:
         say(f"to deploy: {again}{' '.join(command)}")
         return 0

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab import packages
+from lab import packages, packages_docker
 from lab.base import MIRRORED, SUITE, mirrored_debs, run
 from lab.charts import assemble
 from lab.debs import Deb, build_deb, build_repo
@@ -110,7 +110,10 @@ def _vendor_debs(builds: Builds) -> dict[str, list[Deb]]:
     keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}")
     drivers = [deb for version in DRIVER_VERSIONS for deb in driver_debs(version, builds)]
     return {
-        "docker": [packages.containerd(builds)],
+        "docker": [
+            packages.containerd(builds),
+            *(packages_docker.docker(builds) if "dockerd" in builds else ()),
+        ],
         "kubernetes": packages.kubernetes(builds),
         "toolkit": packages.toolkit(builds, module),
         "cuda": [keyring, *drivers],

@@ -28,7 +28,7 @@ UNITS = "/usr/lib/systemd/system"
 PACKAGING = Path(__file__).parent / "packaging"
 
 
-def _unit_scripts(*units: str) -> dict[str, str]:
+def unit_scripts(*units: str) -> dict[str, str]:
     """Maintainer scripts that enable and start units, as debhelper's do; nothing in a chroot.
 
     A unit that does not start fails no installation there either.
@@ -67,7 +67,7 @@ def containerd(builds: Mapping[str, Path]) -> Deb:
         description="An open and reliable container runtime",
         files=files,
         modes={f"/usr/bin/{name}": 0o755 for name in programs},
-        scripts=_unit_scripts("containerd.service"),
+        scripts=unit_scripts("containerd.service"),
         conffiles=("/etc/containerd/config.toml",),
         provides="containerd, runc",
         conflicts="containerd, runc",
@@ -168,7 +168,7 @@ def toolkit(builds: Mapping[str, Path], module: Path) -> list[Deb]:
     extra = ("nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy")
     for name in (*programs, *(name for name in extra if name in builds)):
         base[f"/usr/bin/{name}"] = builds[name]
-    scripts = _unit_scripts("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service")
+    scripts = unit_scripts("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service")
     configure = (
         "/usr/bin/nvidia-ctk --quiet config "
         "--config-file=/etc/nvidia-container-runtime/config.toml --in-place\n"

@@ -12,12 +12,17 @@ from lab.alerts import service as alerts
 from lab.base import base_root
 from lab.builds import build_all
 from lab.progress import Progress, duration
+from lab.software_docker import recipes as docker_recipes
 from lab.state import Lab, Machine
 from lab.store import unused_since
 
 
-def up(name: str, gpus: tuple[int, ...], single: bool, progress: Progress) -> Lab:
+def up(
+    name: str, gpus: tuple[int, ...], single: bool, progress: Progress, docker: bool = False
+) -> Lab:
     """Make everything the lab `name` consists of, as far as it is not there, and start it.
+
+    + docker: its mirror has Docker's engine too, which is compiled only then
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
     """
@@ -32,7 +37,7 @@ def up(name: str, gpus: tuple[int, ...], single: bool, progress: Progress) -> La
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
-            builds = build_all(progress)
+            builds = build_all(progress, also=docker_recipes() if docker else ())
             booted.result()
         mirror.install(lab, contents.parts(base, builds, progress))
         preflight.note_complete()

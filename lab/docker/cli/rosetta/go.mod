@@ -1,0 +1,2 @@
+module github.com/tonistiigi/go-rosetta
+go 1.20
