@@ -15,6 +15,7 @@ from gpuboot.dashboards.cluster import CLUSTER
 from gpuboot.dashboards.node import NODE
 from gpuboot.dashboards.profile import PROFILE
 from gpuboot.dashboards.spec import Dashboard
+from gpuboot.dashboards.standalone import without_kubernetes
 from gpuboot.settings import Settings
 
 __all__ = ["boards", "config_maps", "dashboards"]
@@ -34,9 +35,15 @@ def boards(settings: Settings) -> tuple[Dashboard, ...]:
     )
 
 
-def dashboards(settings: Settings) -> dict[str, Object]:
-    """uid -> dashboard in Grafana's JSON model, e.g. for files that Grafana is provisioned from."""
-    return {board.uid: build(board) for board in boards(settings)}
+def dashboards(settings: Settings, kubernetes: bool = True) -> dict[str, Object]:
+    """uid -> dashboard in Grafana's JSON model, e.g. for files that Grafana is provisioned from.
+
+    + kubernetes: False: without what only kube-state-metrics could tell
+    """
+    made = boards(settings)
+    if not kubernetes:
+        made = tuple(left for board in made if (left := without_kubernetes(board)))
+    return {board.uid: build(board) for board in made}
 
 
 def config_maps(settings: Settings) -> list[Object]:

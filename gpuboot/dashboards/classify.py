@@ -71,9 +71,10 @@ def classification() -> str:
     conditions = [
         (
             THROTTLED,
-            f"on (node, gpu) ({throttled('hw_thermal', 0.05)} or {throttled('sw_thermal', 0.2)}"
-            f" or {throttled('power_brake', 0.01)}) and {ENGINE} >= 0.3",
+            f"on (node, gpu) ({throttled('hw_thermal', 0.05)} or {throttled('sw_thermal', 0.2)})"
+            f" and {ENGINE} >= 0.3",
         ),
+        (THROTTLED, f"on (node, gpu) {throttled('power_brake', 0.01)}"),
         (IDLE, f"{ENGINE} < 0.05 and ({DRAM} < 0.02 or {ENGINE} unless {DRAM})"),
         (
             MEMORY,

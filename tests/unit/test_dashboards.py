@@ -243,6 +243,18 @@ def test_alerts_are_marked_in_every_graph() -> None:
         assert names(mark["expr"]) <= set(defaults(board))
 
 
+def test_without_kubernetes_nothing_is_asked_that_nobody_could_answer() -> None:
+    made = dashboards(SETTINGS, kubernetes=False)
+    assert set(made) == set(BOARDS) - {"gpu-namespace"}
+    for uid, board in made.items():
+        exprs = [target["expr"] for panel in panels(board) for target in panel["targets"]]
+        asked = set().union(*map(metric_names, exprs))
+        assert not [name for name in asked if name.startswith("kube_") or "gpu_requested" in name]
+        # most of it is about GPUs, and stays
+        assert len(panels(board)) > len(panels(BOARDS[uid])) / 2
+        assert {name for expr in exprs for name in names(expr)} <= defaults(board).keys() | VALUES
+
+
 def test_prices_bring_cost_and_without_them_there_is_none() -> None:
     free = json.dumps(dashboards(load({})))
     assert "price_per_hour" not in free

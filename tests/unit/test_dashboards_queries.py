@@ -122,6 +122,17 @@ QUIET = dict.fromkeys(BUSY, 0.0)
                 "hw_thermal": 0.5,
             },
         ),
+        # the power brake is a fault whatever runs
+        (
+            classify.THROTTLED,
+            {
+                "engine_active": 0.0,
+                "sm_active": 0.0,
+                "dram_active": 0.0,
+                **QUIET,
+                "power_brake": 0.02,
+            },
+        ),
         # GPUs without profiling fields: only idle or unknown can be told
         (classify.IDLE, {"engine_active": 0.01}),
         (classify.UNKNOWN, {"engine_active": 0.9}),
