@@ -115,7 +115,7 @@ def _grafana(settings: Settings) -> list[File]:
         # Grafana looks for changes of these by itself
         *(
             File(f"grafana/dashboards/json/{uid}.json", json.dumps(found) + "\n")
-            for uid, found in dashboards.dashboards(settings).items()
+            for uid, found in dashboards.dashboards(settings, kubernetes=False).items()
         ),
         File(
             "secrets/grafana/admin-password",
