@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from gpuboot.rules import all_alerts
+from gpuboot.settings import Settings
 from lab.gpusim import builds
 from lab.gpusim.silicon import STATE_DIR
 from tests.gpusim_machine import GPU_SIM, VERSION, Machine, make_machine
 
+ROOT = Path(__file__).resolve().parents[2]
 NVML_SOURCES = Path(builds.__file__).parent / "nvml"
 
 
@@ -46,6 +49,16 @@ def test_every_key_is_read_by_a_library_and_every_key_read_can_be_set() -> None:
     counted = re.findall(r'COUNT, "(\w+)"|sim_count\([^,]+, "(\w+)"', sources)
     for names in counted:
         assert f"{''.join(names)}_rate" in keys()
+
+
+def test_the_lab_page_has_every_key_and_only_alerts_that_exist() -> None:
+    page = (ROOT / "docs/lab.md").read_text().split("## Faults")[1]
+    for key in keys():
+        assert re.search(rf"\b{key}\b|`_{key.removeprefix('health_')}`", page), key
+    alerts = {alert.name for group in all_alerts(Settings()).values() for alert in group}
+    named = set(re.findall(r"\bGPU[A-Z]+[a-z]\w+", page))
+    assert len(named) > 30
+    assert named <= alerts, named - alerts
 
 
 def test_every_key_can_be_set_to_its_limits_and_no_further(machine: Machine) -> None:
