@@ -38,6 +38,12 @@ TOLERATIONS = [
     },
 ]
 
+# The chart's 512 MiB are too few for eight GPUs, and its 200m of CPU let probes time out; the
+# operator sets no limit at all to what leaks (dcgm-exporter issues 609 and 702).
+RESOURCES = {
+    "requests": {"cpu": "100m", "memory": "256Mi"},
+    "limits": {"cpu": "2", "memory": "1Gi"},
+}
 # No more than profiling needs; these are the chart's defaults, and stay ours if it changes them.
 _PRIVILEGES = {
     "runAsNonRoot": False,
@@ -64,6 +70,7 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
         "customMetrics": collectors(exporter),
         "extraEnv": environment(settings),
         "serviceMonitor": {**service_monitor(settings), "metricRelabelings": []},
+        "resources": RESOURCES,
         "securityContext": _PRIVILEGES,
         "hostNetwork": False,
         "hostPID": False,

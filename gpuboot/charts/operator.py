@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import yaml
 
-from gpuboot.charts.exporter import TOLERATIONS, environment, pod_label_values
+from gpuboot.charts.exporter import RESOURCES, TOLERATIONS, environment, pod_label_values
 from gpuboot.charts.scrape import service_monitor
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
@@ -43,6 +43,7 @@ def _operated_exporter(settings: Settings, lock: Lock) -> Values:
         "enabled": True,
         "version": lock.images.dcgm_exporter,
         "env": environment(settings),
+        "resources": RESOURCES,
         "config": {"name": COLLECTORS_MAP, "create": True, "data": collectors(exporter)},
         "serviceMonitor": service_monitor(settings),
         **pod_label_values(exporter),

@@ -166,6 +166,11 @@ def test_privileges_of_the_stand_alone_exporter() -> None:
     assert (values["hostNetwork"], values["hostPID"]) == (False, False)
 
 
+def test_memory_is_limited_on_either_path() -> None:
+    for values in (exporter_values({"kind": "chart"}), operated({})):
+        assert values["resources"]["limits"]["memory"] == "1Gi"
+
+
 @pytest.mark.parametrize(
     ("exporter", "cause"),
     [
