@@ -18,11 +18,12 @@ def main(
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("dashboards"),
     hours: Annotated[float, typer.Option(help="How far back.")] = HOURS,
     end: Annotated[float | None, typer.Option(help="Unix seconds; default: now.")] = None,
+    source: Annotated[str, typer.Option(help="What the pages say of the data's origin.")] = "",
     price: Annotated[float | None, typer.Option(help="Price of a GPU hour, for costs.")] = None,
 ) -> None:
     """Draw the dashboards with the data of a Prometheus, as HTML and, with chromium, as PNG."""
     settings = load({"cost": {"gpu_hour": {"*": price}}} if price else {})
-    for path in take(settings, url, out, hours, end):
+    for path in take(settings, url, out, hours, end, source):
         print(path)
 
 

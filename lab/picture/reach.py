@@ -63,4 +63,5 @@ def _wait(port: int, tunnel: subprocess.Popen[bytes]) -> None:
 def of_lab(lab: Lab, out: Path, hours: float) -> Iterator[Path]:
     """Draw the dashboards of a lab; yields the files."""
     with prometheus(lab) as url:
-        yield from take(load(lab_settings(lab.name)), url, out, hours)
+        source = f"lab {lab.name}, whose GPUs are SIMULATED"
+        yield from take(load(lab_settings(lab.name)), url, out, hours, source=source)

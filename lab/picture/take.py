@@ -52,12 +52,18 @@ def asker(url: str, times: Times) -> Ask:
 
 
 def take(
-    settings: Settings, url: str, out: Path, hours: float, end: float | None = None
+    settings: Settings,
+    url: str,
+    out: Path,
+    hours: float,
+    end: float | None = None,
+    source: str = "",
 ) -> Iterator[Path]:
     """Write a page for each dashboard, and a picture where a browser is here; yields the files.
 
     + url: Prometheus' address
     + hours: how far the dashboards look back from `end` (unix seconds; default: now)
+    + source: what the page says of where its data come from; default: the address
     """
     until = end or time.time()
     start = until - hours * 3600
@@ -69,8 +75,8 @@ def take(
         found = {panel["id"]: answers(panel, values, ask) for panel in panels(board)}
         when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(until))
         note = (
-            f"{hours:g} h until {when}, from Prometheus. Drawn by the lab, not by Grafana: the "
-            "queries and their answers are real, the looks are not."
+            f"{hours:g} h until {when}. Data: {source or url}. Drawn by gpuboot's lab, not by "
+            "Grafana: queries are the dashboard's own, the looks are not."
         )
         written = out / f"{uid}.html"
         written.write_text(page(board, found, times, note))
