@@ -187,8 +187,9 @@ def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
     series = requested("whole", "nvidia_com_gpu", ten_minutes)
     series |= requested("slice", "nvidia_com_mig_1g_10gb", ten_minutes)
     series |= requested("half", "nvidia_com_mig_3g_40gb", ten_minutes)
-    expr = namespace.hours(namespace.HELD, "namespace")
-    ask(tmp_path, expr, series, [('{namespace="a"}', (1 + 1 / 7 + 1 / 2) / 6)], "60m")
+    expr = f"round(1000 * {namespace.hours(namespace.HELD, 'namespace')})"
+    expected = round(1000 * (1 + 1 / 7 + 1 / 2) / 6)
+    ask(tmp_path, expr, series, [('{namespace="a"}', expected)], "60m")
 
 
 def test_the_largest_job_fits_one_schedulable_node(tmp_path: Path) -> None:
