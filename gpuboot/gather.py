@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gpuboot.checks.evidence import ExporterAnswer, Metrics, Reading
+from gpuboot.checks.evidence import Claim, ExporterAnswer, Metrics, Reading, Stack
 from gpuboot.cluster import Cluster, ClusterError
+from gpuboot.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
 from gpuboot.settings import Settings
 
@@ -48,8 +49,34 @@ class Gatherer:
             self._try(errors, "prometheus", self._prometheus.alertmanagers),
             ready is not None,
             self._dashboards(errors) if self._settings.monitoring.grafana else None,
+            self._try(
+                errors,
+                "alertmanager config",
+                lambda: str(self._cluster.json(f"{base}/api/v2/status")["config"]["original"]),
+            ),
             errors,
         )
+
+    def stack(self) -> Stack:
+        """Our objects and the stack's volumes. Raises `ClusterError`."""
+        label = {"labelSelector": f"{OWNER_LABEL}={OWNER}"}
+        objects = {
+            (kind, item["metadata"]["namespace"], item["metadata"]["name"]): (
+                item["metadata"].get("annotations", {}).get(DIGEST, "")
+            )
+            for kind, path in PATHS.items()
+            for item in self._cluster.json(path, label)["items"]
+        }
+        path = f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims"
+        claims = [
+            Claim(
+                item["metadata"]["name"],
+                item.get("status", {}).get("phase", ""),
+                item.get("status", {}).get("capacity", {}).get("storage", ""),
+            )
+            for item in self._cluster.json(path)["items"]
+        ]
+        return Stack(objects, tuple(claims))
 
     def series(self, errors: dict[str, str]) -> tuple[Reading, ...] | None:
         """Prometheus' GPU series; None, with the reason in `errors`, without an answer."""

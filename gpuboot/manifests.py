@@ -24,6 +24,13 @@ OPERATORS = {
     "ServiceMonitor": "servicemonitors.monitoring.coreos.com",
 }
 KINDS = {**BUILT_IN, **OPERATORS}
+# Where the API server lists them, all namespaces together.
+PATHS = {
+    "ConfigMap": "/api/v1/configmaps",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
+    "PrometheusRule": "/apis/monitoring.coreos.com/v1/prometheusrules",
+    "ServiceMonitor": "/apis/monitoring.coreos.com/v1/servicemonitors",
+}
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuboot import dashboards, netpolicies, rules
+from gpuboot.charts import fullname, monitoring_values
 from gpuboot.charts.annotated import EXPORTER_NAMESPACE
 from gpuboot.charts.scrape import exporter_objects
-from gpuboot.manifests import Object
+from gpuboot.checks.evidence import WantedStack
+from gpuboot.manifests import Object, digests
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
+from gpuboot.values import Values
 
 
 def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
@@ -25,6 +28,56 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     if settings.alerts.enabled:
         wanted.append(rules.prometheus_rule(settings, nodes))
     return wanted
+
+
+def expectation(settings: Settings, nodes: Sequence[Node]) -> WantedStack:
+    """What verification is to find."""
+    values = monitoring_values(settings)
+    return WantedStack(
+        digests(objects(settings, nodes)),
+        _groups(settings, nodes),
+        _alertmanager(values).get("config") or {},
+        _claims(settings, values),
+        values.get("kubeStateMetrics", {}).get("enabled", True),
+    )
+
+
+def _groups(settings: Settings, nodes: Sequence[Node]) -> dict[str, tuple[str, ...]]:
+    if not settings.alerts.enabled:
+        return {}
+    return {
+        group["name"]: tuple(rule.get("alert") or rule["record"] for rule in group["rules"])
+        for group in rules.groups(settings, nodes)
+    }
+
+
+def _alertmanager(values: Values) -> Values:
+    found: Values = values.get("alertmanager", {})
+    return found if found.get("enabled", True) else {}
+
+
+def _claims(settings: Settings, values: Values) -> dict[str, str]:
+    """Beginning of a claim's name -> its size, as StatefulSets and charts name them."""
+    release = settings.monitoring.release
+    full = fullname(release)
+    templates = {
+        f"prometheus-{full}-prometheus-db-": values["prometheus"]["prometheusSpec"].get(
+            "storageSpec"
+        ),
+        f"alertmanager-{full}-alertmanager-db-": (
+            _alertmanager(values).get("alertmanagerSpec", {}).get("storage")
+        ),
+    }
+    found = {
+        prefix: template["volumeClaimTemplate"]["spec"]["resources"]["requests"]["storage"]
+        for prefix, template in templates.items()
+        if template and "volumeClaimTemplate" in template
+    }
+    grafana = values["grafana"]
+    if grafana["enabled"] and grafana.get("persistence", {}).get("enabled"):
+        name = release if "grafana" in release else f"{release}-grafana"
+        found[name] = grafana["persistence"]["size"]
+    return found
 
 
 def namespaces(settings: Settings) -> list[str]:

@@ -102,7 +102,12 @@ class Prometheus:
     def rules(self) -> tuple[Rule, ...]:
         """All loaded rules."""
         return tuple(
-            Rule(rule["name"], rule.get("health", "unknown"), rule.get("lastError", ""))
+            Rule(
+                rule["name"],
+                rule.get("health", "unknown"),
+                rule.get("lastError", ""),
+                group.get("name", ""),
+            )
             for group in self._api("rules")["groups"]
             for rule in group["rules"]
         )

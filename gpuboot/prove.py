@@ -6,12 +6,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gpuboot import objects
 from gpuboot.checks import chain
-from gpuboot.checks.evidence import Evidence, GpuPod, Host, KubeNode
+from gpuboot.checks.evidence import Evidence, GpuPod, Host, KubeNode, WantedStack
 from gpuboot.checks.model import Finding
-from gpuboot.cluster import Cluster
+from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.gather import Gatherer
 from gpuboot.settings import Settings
 from gpuboot.workload import TOLERATED, Plan, Say, Workload, plan
@@ -19,6 +20,9 @@ from gpuboot.workload import TOLERATED, Plan, Say, Workload, plan
 _POLL_S = 2.0
 _LEAST_SETTLE_S = 45.0
 _TELL_EVERY_S = 10.0
+# What is configured by a mounted ConfigMap or Secret: the kubelet takes a minute to renew it.
+_CONFIGURED = {"rules", "alertmanager"}
+_CONFIGURE_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -46,28 +50,40 @@ def settle_s(settings: Settings) -> float:
     return min(float(settings.verify.timeout_s), max(_LEAST_SETTLE_S, periods, other))
 
 
-def prove(cluster: Cluster, hosts: Sequence[Host], settings: Settings, say: Say) -> Proof:
+def prove(
+    cluster: Cluster,
+    hosts: Sequence[Host],
+    settings: Settings,
+    say: Say,
+    wanted: WantedStack | None = None,
+) -> Proof:
     """Judge every GPU of these hosts, from the bus to Prometheus.
 
     + hosts: what the GPU nodes' operating systems said
     + say: takes lines of progress
+    + wanted: what is to stand beside the charts' own; None: nobody looks
 
     Takes only free GPUs, and removes what it made however it ends. Raises `ClusterError` when
     the API server does not answer.
     """
-    return _Prover(cluster, tuple(hosts), settings, say).run()
+    return _Prover(cluster, tuple(hosts), settings, say, wanted).run()
 
 
 class _Prover:
     def __init__(
-        self, cluster: Cluster, hosts: tuple[Host, ...], settings: Settings, say: Say
+        self,
+        cluster: Cluster,
+        hosts: tuple[Host, ...],
+        settings: Settings,
+        say: Say,
+        wanted: WantedStack | None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
         self._say = say
         self._gatherer = Gatherer(cluster, settings)
         self._workload = Workload(cluster, settings, say)
-        self._seen = Evidence(hosts, {})
+        self._seen = Evidence(hosts, {}, wanted=wanted)
         self._spent: dict[str, float] = {}
 
     def run(self) -> Proof:
@@ -124,12 +140,22 @@ class _Prover:
                 break
             self._say(f"waiting until GPU series no longer name {', '.join(wrong)}")
             time.sleep(_POLL_S)
-        return replace(self._seen, idle=idle, before=self._gatherer.exporters())
+        return replace(self._seen, idle=idle, before=self._gatherer.exporters(), **self._stack())
+
+    def _stack(self) -> dict[str, Any]:
+        """What stands beside the charts' own, for the evidence."""
+        if self._seen.wanted is None:
+            return {}
+        try:
+            return {"stack": self._gatherer.stack()}
+        except (ClusterError, KeyError) as error:
+            return {"stack_error": str(error)}
 
     def _watch(self, started: float) -> None:
         """Read metrics until all is as it should be, or waiting can no longer help."""
         begun = time.monotonic()
         until = begun + settle_s(self._settings)
+        until_configured = max(until, begun + min(_CONFIGURE_S, self._settings.verify.timeout_s))
         told = 0.0
         while True:
             metrics = self._gatherer.metrics()
@@ -137,6 +163,8 @@ class _Prover:
             found = chain.metrics_findings(self._seen, self._settings)
             open_ = [item for item in found if item.status in {"fail", "unknown"}]
             now = time.monotonic()
+            if any(item.link in _CONFIGURED for item in open_):
+                until = until_configured
             if not open_ or now > until:
                 return
             if now - told > _TELL_EVERY_S:

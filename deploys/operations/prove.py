@@ -22,7 +22,7 @@ from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.lib.api import cluster
 from deploys.lib.waiting import executing, fail
-from gpuboot import gpustate
+from gpuboot import gpustate, monitoring
 from gpuboot.checks import host as host_checks
 from gpuboot.checks.evidence import Evidence, Host
 from gpuboot.checks.model import Finding
@@ -64,7 +64,10 @@ def verify(context: Context) -> Report:
     read_s = time.monotonic() - begun
     try:
         with cluster(inventory.get_host(context.leader.host)) as clients:
-            proof = prove(clients, hosts, settings, say)
+            wanted = None
+            if settings.monitoring.enabled:
+                wanted = monitoring.expectation(settings, context.nodes)
+            proof = prove(clients, hosts, settings, say, wanted)
     except ClusterError as error:
         proof = _no_answer(error, hosts, settings.runtime.mode)
     versions = {"kubernetes (lock)": context.lock.kubernetes.version}

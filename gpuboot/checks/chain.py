@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuboot.checks import host as host_checks
-from gpuboot.checks import kubernetes, metrics, monitoring
+from gpuboot.checks import kubernetes, metrics, monitoring, stack
 from gpuboot.checks.evidence import Evidence, Host
 from gpuboot.checks.metrics import Limits
 from gpuboot.checks.model import GPU_LINKS, Finding, Scribe
@@ -24,6 +24,7 @@ def judge(seen: Evidence, settings: Settings) -> list[Finding]:
         findings.append(scribe.not_covered("the inventory promises no GPU on any host", remedy))
     if settings.monitoring.enabled:
         findings += monitoring.judge(seen.metrics, settings.monitoring.grafana)
+        findings += stack.judge(seen)
     return ordered(findings)
 
 
@@ -46,6 +47,7 @@ def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
     found = [f for host in seen.hosts for f in metrics.judge(host, seen, limits(settings))]
     if settings.monitoring.enabled:
         found += monitoring.judge(seen.metrics, settings.monitoring.grafana)
+        found += stack.judge(seen)
     return found
 
 

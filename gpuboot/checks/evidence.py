@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -165,11 +166,52 @@ class Target:
 
 @dataclass(frozen=True)
 class Rule:
-    """An alert or recording rule and what its last evaluation said."""
+    """An alert or recording rule and what its last evaluation said.
+
+    + health: `ok`, `err`, or `unknown` before its first evaluation
+    """
 
     name: str
     health: str
     error: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A volume that a pod of the monitoring stack asked for. size: what it got, e.g. `50Gi`."""
+
+    name: str
+    phase: str
+    size: str = ""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What stands in the cluster beside the charts' own.
+
+    + objects: kind, namespace and name of each object of ours -> digest of what was applied
+    """
+
+    objects: Mapping[tuple[str, str, str], str]
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True)
+class WantedStack:
+    """What the settings want to stand there.
+
+    + groups: rule group -> names of its rules
+    + alertmanager: its configuration, as a map
+    + claims: beginning of a claim's name -> size
+    + state_metrics: kube-state-metrics is part of it
+    """
+
+    objects: Mapping[tuple[str, str, str], str]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    alertmanager: Mapping[str, Any] = field(default_factory=dict)
+    claims: Mapping[str, str] = field(default_factory=dict)
+    state_metrics: bool = True
 
 
 @dataclass(frozen=True)
@@ -183,6 +225,7 @@ class Metrics:
     alertmanagers: tuple[str, ...] | None = None
     alertmanager_ready: bool = False
     dashboards: int | None = None
+    alertmanager_config: str | None = None
     errors: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -195,6 +238,8 @@ class Evidence:
     + before: the exporters' answers then, and before_s how long ago that was
     + skipped: node -> why no pod was started there
     + seconds: durations by name (`workload`, `metrics`, …)
+    + wanted: what is to stand beside the charts' own; None: nobody asked
+    + stack: what of it stands there; None: it could not be read, and stack_error says why
     """
 
     hosts: tuple[Host, ...]
@@ -207,3 +252,6 @@ class Evidence:
     before_s: float = 0.0
     skipped: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    wanted: WantedStack | None = None
+    stack: Stack | None = None
+    stack_error: str = ""

@@ -25,6 +25,8 @@ CLUSTER_LINKS: dict[str, str] = {
     "rules": "alert rules are loaded without errors",
     "alertmanager": "Prometheus reaches Alertmanager",
     "dashboards": "Grafana answers and has GPU dashboards",
+    "storage": "what is to be kept is on volumes",
+    "policies": "NetworkPolicies are in the cluster",
 }
 LINKS = {**GPU_LINKS, **CLUSTER_LINKS}
 

@@ -1,0 +1,270 @@
+"""What gpuboot adds to the monitoring stack: all of it there and in force, or a finding that says
+what is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from gpuboot import monitoring, rules
+from gpuboot.checks import stack
+from gpuboot.checks.evidence import Claim, Evidence, Rule, Stack, Target, WantedStack
+from gpuboot.checks.model import Finding
+from gpuboot.cluster import Cluster, ClusterError
+from gpuboot.gather import Gatherer
+from gpuboot.manifests import marked
+from gpuboot.nodes import Node
+from gpuboot.settings import Settings, load
+from tests.unit.evidence import evidence, metrics, of, only
+
+NODES = (
+    Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True),
+    Node("gpu1", "gpu1", "10.0.0.2", "worker", 2, False),
+)
+CONFIG: dict[str, Any] = {
+    "route": {
+        "receiver": "slack",
+        "routes": [{"receiver": "oncall", "matchers": ['severity = "critical"']}],
+    },
+    "receivers": [{"name": "slack", "slack_configs": [{}]}, {"name": "oncall"}],
+    "inhibit_rules": [
+        {"source_matchers": ['a = "b"', 'c =~ "d|e"'], "target_matchers": [], "equal": ["node"]}
+    ],
+}
+# as Alertmanager writes it: no blanks, matchers sorted, and routes of others around ours
+RUNNING: dict[str, Any] = {
+    "global": {"resolve_timeout": "5m"},
+    "route": {
+        "receiver": "slack",
+        "routes": [
+            {"receiver": "team", "matchers": ['namespace="team-a"'], "continue": True},
+            {"receiver": "oncall", "matchers": ['severity="critical"'], "continue": False},
+        ],
+    },
+    "receivers": [*CONFIG["receivers"], {"name": "team", "webhook_configs": [{}]}],
+    "inhibit_rules": [
+        {"source_matchers": ['c=~"d|e"', 'a="b"'], "target_matchers": [], "equal": ["node"]}
+    ],
+}
+RULE = ("PrometheusRule", "monitoring", "gpuboot")
+BOARD = ("ConfigMap", "monitoring", "gpu-cluster")
+VOLUME = "prometheus-kube-prometheus-stack-prometheus-db-"
+WANTED = WantedStack(
+    {RULE: "1", BOARD: "2"},
+    {"gpuboot-gpu": ("GPULost", "GPUXidFatal")},
+    CONFIG,
+    {VOLUME: "50Gi"},
+)
+THERE = Stack({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
+OURS = (Rule("GPULost", "ok", "", "gpuboot-gpu"), Rule("GPUXidFatal", "ok", "", "gpuboot-gpu"))
+
+
+def seen(**other: Any) -> Evidence:
+    """Evidence in which all is as it should be, but for what is given."""
+    found = metrics(
+        rules=other.pop("rules", (*OURS, Rule("Watchdog", "ok", "", "general.rules"))),
+        targets=other.pop("targets", (Target("kube-state-metrics", "", "up"),)),
+        alertmanager_config=other.pop("config", yaml.safe_dump(RUNNING)),
+        errors=other.pop("errors", {}),
+        alertmanager_ready=other.pop("ready", True),
+    )
+    plain = evidence(metrics=found, wanted=WANTED, stack=THERE)
+    return replace(plain, **other)
+
+
+def judged(**other: Any) -> list[Finding]:
+    return stack.judge(seen(**other))
+
+
+def test_all_is_well() -> None:
+    found = judged()
+    assert {item.status for item in found} == {"pass"}
+    assert {item.link for item in found} == {
+        "rules", "targets", "alertmanager", "dashboards", "storage",
+    }  # fmt: skip
+
+
+def test_nobody_looks_where_nobody_asked() -> None:
+    assert judged(wanted=None) == []
+
+
+@pytest.mark.parametrize(
+    ("rules_", "said"),
+    [
+        (OURS[:1], "gpuboot-gpu: 1 of 2 rules"),
+        ((), "gpuboot-gpu: 0 of 2 rules"),
+        ((*OURS, OURS[0]), "gpuboot-gpu: 3 of 2 rules"),
+        ((OURS[0], replace(OURS[1], name="GPUOther")), "gpuboot-gpu: 2 of 2 rules"),
+        ((OURS[0], replace(OURS[1], group="other")), "gpuboot-gpu: 1 of 2 rules"),
+    ],
+)
+def test_rules_that_are_not_ours(rules_: tuple[Rule, ...], said: str) -> None:
+    finding = only(judged(rules=rules_), "fail")
+    assert finding.link == "rules"
+    assert said in finding.detail
+
+
+def test_rules_that_were_not_evaluated_yet_are_not_healthy() -> None:
+    finding = only(judged(rules=(OURS[0], replace(OURS[1], health="unknown"))), "unknown")
+    assert "1 of 2 not evaluated yet: GPUXidFatal" in finding.detail
+
+
+def test_kube_state_metrics() -> None:
+    assert only(judged(targets=()), "fail").detail == "Prometheus has no target kube-state-metrics"
+    down = judged(targets=(Target("kube-state-metrics", "", "down"),))
+    assert not of(down, "fail")  # `all targets up` tells it
+    assert not of(down, "pass", "targets")
+    assert not of(judged(targets=(), wanted=replace(WANTED, state_metrics=False)), "fail")
+
+
+def without(path: str) -> str:
+    """What Alertmanager runs with, less one of ours."""
+    config = json.loads(json.dumps(RUNNING))
+    if path == "receivers":
+        config["receivers"] = config["receivers"][1:]
+    elif path == "routes":
+        config["route"]["routes"].pop()
+    elif path == "matchers":
+        config["route"]["routes"][-1]["matchers"] = ['severity="warning"']
+    else:
+        config["inhibit_rules"][0]["equal"] = ["cluster"]
+    return yaml.safe_dump(config)
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("receivers", "receivers: slack (slack)"),
+        ("routes", 'routes: {severity="critical} to oncall'),
+        ("matchers", "routes: "),
+        ("inhibitions", "inhibitions: "),
+    ],
+)
+def test_what_alertmanager_does_not_run_with(path: str, said: str) -> None:
+    finding = only(judged(config=without(path)), "fail")
+    assert finding.link == "alertmanager"
+    assert said.replace('"', "") in finding.detail
+
+
+def test_a_configuration_nobody_could_read() -> None:
+    found = judged(config=None, errors={"alertmanager config": "503"})
+    assert only(found, "unknown").detail == "503"
+    assert not of(judged(config=None, ready=False), "unknown")  # told by its own finding
+
+
+@pytest.mark.parametrize(
+    ("objects", "link", "said"),
+    [
+        ({BOARD: "2"}, "rules", "gpuboot is missing"),
+        ({RULE: "1", BOARD: "9"}, "dashboards", "gpu-cluster is not as the settings want it"),
+        (
+            {**THERE.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
+            "policies",
+            "old is no longer wanted",
+        ),
+    ],
+)
+def test_objects_that_are_not_as_wanted(
+    objects: Mapping[tuple[str, str, str], str], link: str, said: str
+) -> None:
+    finding = only(judged(stack=replace(THERE, objects=objects)), "fail")
+    assert (finding.link, finding.detail) == (link, said)
+    assert finding.remedy
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ((), "nobody has asked for it"),
+        ((Claim(f"{VOLUME}0", "Pending"),), f"{VOLUME}0 is Pending"),
+        ((Claim(f"{VOLUME}0", "Bound", "10Gi"),), f"{VOLUME}0 has 10Gi, wanted are 50Gi"),
+        ((Claim(f"{VOLUME}0", "Bound", "49G"),), "has 49G, wanted are 50Gi"),
+    ],
+)
+def test_volumes(claims: tuple[Claim, ...], said: str) -> None:
+    finding = only(judged(stack=replace(THERE, claims=claims)), "fail")
+    assert finding.link == "storage"
+    assert said in finding.detail
+
+
+@pytest.mark.parametrize("size", ["51200Mi", "53687091200", "0.05Ti", "1e12"])
+def test_a_size_in_other_words(size: str) -> None:
+    claim = Claim(f"{VOLUME}0", "Bound", size)
+    assert not of(judged(stack=replace(THERE, claims=(claim,))), "fail")
+
+
+def test_a_cluster_that_does_not_tell() -> None:
+    found = judged(stack=None, stack_error="403 forbidden")
+    assert only(found, "unknown").detail == "403 forbidden"
+
+
+def expectation(data: dict[str, Any]) -> WantedStack:
+    return monitoring.expectation(load(data), NODES)
+
+
+def test_what_is_expected_follows_the_settings() -> None:
+    wanted = expectation({"monitoring": {"storage": {"prometheus_size": "7Gi"}}})
+    assert wanted.claims == {
+        VOLUME: "7Gi",
+        "alertmanager-kube-prometheus-stack-alertmanager-db-": "1Gi",
+        "kube-prometheus-stack-grafana": "5Gi",
+    }
+    assert RULE in wanted.objects
+    names = [name for group in wanted.groups.values() for name in group]
+    assert "node:gpu_expected:count" in names
+    assert len(names) == sum(len(g["rules"]) for g in rules.groups(Settings(), NODES))
+    assert wanted.alertmanager["route"]["receiver"]
+    assert wanted.state_metrics
+
+
+def test_what_is_switched_off_is_not_expected() -> None:
+    wanted = expectation(
+        {
+            "alerts": {"enabled": False},
+            "monitoring": {
+                "grafana": False,
+                "storage": {"persistent": False},
+                "values": {
+                    "alertmanager": {"enabled": False},
+                    "kubeStateMetrics": {"enabled": False},
+                },
+            },
+        }
+    )
+    assert RULE not in wanted.objects
+    assert (wanted.groups, wanted.alertmanager, wanted.claims) == ({}, {}, {})
+    assert not wanted.state_metrics
+
+
+class Api:
+    """The API server's lists."""
+
+    def service(self, namespace: str, name: str, port: int) -> str:
+        return f"/{name}"
+
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        if path.endswith("persistentvolumeclaims"):
+            status = {"phase": "Bound", "capacity": {"storage": "50Gi"}}
+            return {"items": [{"metadata": {"name": f"{VOLUME}0"}, "status": status}]}
+        if path.endswith("prometheusrules"):
+            raise ClusterError("GET …: 404", 404)
+        assert query == {"labelSelector": "app.kubernetes.io/managed-by=gpuboot"}
+        item = marked({"kind": "ConfigMap", "metadata": {"name": "a", "namespace": "m"}})
+        return {"items": [item] if path == "/api/v1/configmaps" else []}
+
+
+def test_the_clusters_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    gatherer = Gatherer(cast(Cluster, Api()), Settings())
+    with pytest.raises(ClusterError, match="404"):  # a missing kind is no empty list
+        gatherer.stack()
+    monkeypatch.setattr("gpuboot.gather.PATHS", {"ConfigMap": "/api/v1/configmaps"})
+    found = gatherer.stack()
+    assert found.claims == (Claim(f"{VOLUME}0", "Bound", "50Gi"),)
+    [(key, digest)] = found.objects.items()
+    assert key == ("ConfigMap", "m", "a")
+    assert len(digest) == 64
