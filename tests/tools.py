@@ -31,11 +31,6 @@ def amtool() -> Path:
     return _tool("amtool", "prometheus-alertmanager")
 
 
-def alertmanager() -> Path:
-    """Alertmanager itself, under Debian's name. Raises `ToolError` when it cannot be had."""
-    return _tool("prometheus-alertmanager", "prometheus-alertmanager")
-
-
 @cache
 def _tool(name: str, package: str) -> Path:
     built = sorted(CACHE.glob(f"store/*/bin/{name}"), key=lambda path: path.stat().st_mtime)

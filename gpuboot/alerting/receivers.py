@@ -20,10 +20,9 @@ _ORDER: tuple[tuple[Severity, str], ...] = (
     ("warning", "slack"),
     ("info", "email"),
 )
-# what a person on call wants to see at once, beside the list of alerts
+# What a person on call wants to see at once, beside the list of alerts. Single words only, which
+# are no YAML: Alertmanager makes a map of "GPU 3: lost", and a list of "-".
 _DETAILS = {
-    "summary": "CommonAnnotations.summary",
-    "description": "CommonAnnotations.description",
     "runbook": "CommonAnnotations.runbook_url",
     "gpu_action": "CommonLabels.gpu_action",
     "node": "CommonLabels.node",
@@ -70,7 +69,7 @@ def _text(name: str) -> str:
 def _pagerduty(key: str) -> Receiver:
     """PagerDuty makes one incident of each group of alerts: Alertmanager's key of the group is its
     `dedup_key`, and the resolved message closes it."""
-    details = {name: f'{{{{ or .{path} "-" }}}}' for name, path in _DETAILS.items()}
+    details = {name: f'{{{{ or .{path} "none" }}}}' for name, path in _DETAILS.items()}
     config = {
         "routing_key_file": key,
         "send_resolved": True,

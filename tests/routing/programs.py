@@ -1,4 +1,4 @@
-"""Alertmanager and amtool for tests: the version the lab is built with, else Debian's."""
+"""Alertmanager and amtool for tests: the version the lab is built with, else Debian's amtool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ URL_FILE = (0, 26)  # the first Alertmanager that reads a webhook's address from
 
 @dataclass(frozen=True)
 class Programs:
-    alertmanager: Path
+    """alertmanager: None where only Debian's is to be had, which runs nowhere but installed."""
+
+    alertmanager: Path | None
     amtool: Path
     version: tuple[int, int]
 
@@ -30,13 +32,14 @@ def programs() -> Programs:
     """What there is. Raises `tests.tools.ToolError` when nothing can be had."""
     built = sorted(tools.CACHE.glob("store/alertmanager-*/bin"), key=lambda p: p.stat().st_mtime)
     if built:
-        alertmanager, amtool = built[-1] / "alertmanager", built[-1] / "amtool"
+        alertmanager: Path | None = built[-1] / "alertmanager"
+        checker = built[-1] / "amtool"
     else:
-        alertmanager, amtool = tools.alertmanager(), tools.amtool()
-    said = subprocess.run([amtool, "--version"], capture_output=True, text=True, check=True).stdout
+        alertmanager, checker = None, tools.amtool()
+    said = subprocess.run([checker, "--version"], capture_output=True, text=True, check=True).stdout
     version = re.search(r"version (\d+)\.(\d+)", said)
     assert version, said
-    return Programs(alertmanager, amtool, (int(version[1]), int(version[2])))
+    return Programs(alertmanager, checker, (int(version[1]), int(version[2])))
 
 
 def write(data: dict[str, Any], folder: Path, secrets: str = "/run/secrets") -> Path:
@@ -44,15 +47,15 @@ def write(data: dict[str, Any], folder: Path, secrets: str = "/run/secrets") -> 
 
     + secrets: the folder of the secrets' files
 
-    Debian's Alertmanager may be too old for `url_file`: there the address stands in the file.
+    Debian's amtool may be too old for `url_file`: there any address takes its place.
     """
     chosen = settings.load({"alertmanager": data})
     config = deepcopy(alerting.config(chosen, secrets))
     if programs().version < URL_FILE:
         for receiver in config["receivers"]:
             for webhook in receiver.get("webhook_configs", []):
-                path = Path(webhook.pop("url_file"))
-                webhook["url"] = path.read_text() if path.exists() else "http://127.0.0.1:9"
+                del webhook["url_file"]
+                webhook["url"] = "http://127.0.0.1:9"
     for name, text in alerting.templates().items():
         (folder / name).write_text(text)
     path = folder / "alertmanager.yml"

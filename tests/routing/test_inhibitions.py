@@ -1,0 +1,185 @@
+"""Which alert keeps which other one quiet, with a real Alertmanager. (amtool cannot tell.)"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+
+from lab.alerts import show
+from tests.routing import running
+from tests.routing.running import GROUP_INTERVAL_S, Site
+
+Labels = dict[str, str]
+
+CRITICAL, WARNING, INFO, NONE = "critical", "warning", "info", "none"
+
+
+def own(**labels: str) -> Labels:
+    """Labels of an alert of ours, which always has these two."""
+    return {"component": "gpu", "gpu_action": "none", **labels}
+
+
+GPU_A, GPU_B = own(node="gpu1", UUID="GPU-A"), own(node="gpu2", UUID="GPU-B")
+HERE, THERE = own(node="gpu1"), own(node="gpu2")
+IN_ML, ML, OPS = own(namespace="ml"), {"namespace": "ml"}, {"namespace": "ops"}
+PLAIN = {"node": "gpu1"}  # somebody else's alert about the same node
+
+# what fires, what it keeps quiet, what it must not keep quiet: each (name, severity, labels)
+Alert = tuple[str, str, Labels]
+RULES: dict[str, tuple[Alert, list[Alert], list[Alert]]] = {
+    "under repair": (
+        ("GPUNodeUnderRepair", INFO, HERE),
+        [("GPUHealthWarn", WARNING, GPU_A), ("GPUNodeCordonedLong", WARNING, HERE)],
+        [
+            ("GPULost", CRITICAL, HERE),
+            ("GPURepairStuck", WARNING, HERE),
+            ("GPUMemoryHot", WARNING, GPU_B),
+            ("GPUPodPending", WARNING, IN_ML),
+            ("NodeClockSkew", WARNING, PLAIN),
+        ],
+    ),
+    "not ready": (
+        ("GPUNodeNotReady", CRITICAL, HERE),
+        [
+            ("GPUDeviceUnhealthy", CRITICAL, HERE),
+            ("GPUHealthWarn", WARNING, GPU_A),
+            ("KubeNodeNotReady", WARNING, PLAIN),
+            ("KubeNodeUnreachable", WARNING, PLAIN),
+        ],
+        [
+            ("GPULost", CRITICAL, THERE),
+            ("GPUPodPending", WARNING, IN_ML),
+            ("KubePodCrashLooping", WARNING, PLAIN),
+            ("KubeNodeNotReady", WARNING, {"node": "gpu2"}),
+        ],
+    ),
+    "exporter down": (
+        ("GPUExporterDown", WARNING, HERE),
+        [("GPULost", CRITICAL, HERE), ("GPUMetricsMissing", CRITICAL, HERE)],
+        [("GPUMetricsMissing", CRITICAL, THERE), ("GPUDeviceUnhealthy", CRITICAL, HERE)],
+    ),
+    "no exporter at all": (
+        ("GPUExporterAbsent", CRITICAL, own()),
+        [("GPUNodeNotMonitored", WARNING, HERE), ("GPULost", CRITICAL, THERE)],
+        [("GPUDeviceUnhealthy", CRITICAL, HERE), ("GPUPodPending", WARNING, IN_ML)],
+    ),
+    "fatal XID": (
+        ("GPUXidFatal", CRITICAL, GPU_A),
+        [("GPUHealthWarn", WARNING, GPU_A), ("GPUXidApplication", INFO, GPU_A)],
+        [
+            ("GPURecoveryAction", CRITICAL, GPU_A),
+            ("GPUXidRepeated", WARNING, GPU_B),
+            ("GPUThermalThrottle", WARNING, GPU_A),
+        ],
+    ),
+    "lost": (
+        ("GPULost", CRITICAL, HERE),
+        [("GPUPcieReplay", WARNING, GPU_A), ("GPUXidApplication", INFO, GPU_A)],
+        [
+            ("GPUThermalThrottle", WARNING, GPU_B),
+            ("GPUNodeCordonedLong", WARNING, HERE),
+            ("GPUUncorrectableECC", CRITICAL, GPU_A),
+        ],
+    ),
+    "the same of ours, worse": (
+        ("GPUPcieReplay", CRITICAL, GPU_A),
+        [("GPUPcieReplay", WARNING, GPU_A)],
+        [("GPUPcieReplay", WARNING, GPU_B), ("GPUMemoryHot", WARNING, GPU_A)],
+    ),
+    "the same of ours, a warning": (
+        ("GPUStraggler", WARNING, IN_ML),
+        [("GPUStraggler", INFO, IN_ML)],
+        [("GPUStraggler", INFO, own(namespace="ops")), ("GPUQuotaFull", INFO, IN_ML)],
+    ),
+    "upstream's critical": (
+        ("KubeX", CRITICAL, ML),
+        [("KubeX", WARNING, ML), ("KubeX", INFO, ML)],
+        [("KubeX", WARNING, OPS), ("KubeY", WARNING, ML), ("KubeX", WARNING, IN_ML)],
+    ),
+    "upstream's warning": (
+        ("KubeZ", WARNING, ML),
+        [("KubeZ", INFO, ML)],
+        [("KubeZ", INFO, OPS), ("KubeZ", INFO, IN_ML)],
+    ),
+    "InfoInhibitor of a namespace": (
+        ("InfoInhibitor", NONE, ML),
+        [("CPUThrottlingHigh", INFO, ML)],
+        [
+            ("GPUQuotaFull", INFO, IN_ML),
+            ("CPUThrottlingHigh", INFO, OPS),
+            ("KubeX", WARNING, ML),
+        ],
+    ),
+    "InfoInhibitor of none": (
+        ("InfoInhibitor", NONE, {}),
+        [],
+        [("GPUCorrectableECCRate", INFO, GPU_A), ("NodeSomething", INFO, {})],
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, dict[str, str]]]:
+    """All rules at once, each in a cluster of its own: what fires first, then the others."""
+    clusters = {what: f"cluster-{number}-" for number, what in enumerate(RULES)}
+
+    def labels(what: str, alert: Alert) -> Labels:
+        name, severity, more = alert
+        made = {**more, "alertname": name, "severity": severity, "cluster": clusters[what]}
+        # upstream's rules compare namespaces only, so these are each case's own as well
+        if "namespace" in more:
+            made["namespace"] = f"{clusters[what]}{more['namespace']}"
+        return made
+
+    with running.site(tmp_path_factory.mktemp("site")) as site:
+        site.post(*(labels(what, source) for what, (source, _, _) in RULES.items()))
+        time.sleep(GROUP_INTERVAL_S)
+        targets = [
+            labels(what, alert)
+            for what, (_, quiet, loud) in RULES.items()
+            for alert in (*quiet, *loud)
+        ]
+        site.post(*targets)
+        for what, (_, _, loud) in RULES.items():
+            for alert in loud:
+                site.wait(partial(about, labels=labels(what, alert)))
+        # what arrives late, and what is told again with its group
+        time.sleep(2 * GROUP_INTERVAL_S)
+        yield site, clusters
+
+
+def about(record: running.Record, labels: Labels) -> bool:
+    """Whether a message tells of this alert; Slack's has severity and cluster in its title."""
+    receiver = {CRITICAL: "pagerduty", WARNING: "slack", INFO: "email"}.get(labels["severity"])
+    compared = {"node", "UUID", "namespace"} & labels.keys()
+    return (
+        record["receiver"] == receiver
+        and labels["cluster"] in str(record)
+        and any(
+            alert["name"] == labels["alertname"]
+            and all(alert["labels"].get(key) == labels[key] for key in compared)
+            and ("gpu_action" in alert["labels"]) == ("gpu_action" in labels)
+            for alert in record["alerts"]
+        )
+    )
+
+
+@pytest.mark.parametrize("what", RULES)
+def test_consequences_are_kept_quiet_and_nothing_else(
+    story: tuple[Site, dict[str, str]], what: str
+) -> None:
+    site, clusters = story
+    _, quiet, loud = RULES[what]
+    records = show.read(site.journal)
+
+    def told(alert: Alert) -> bool:
+        name, severity, more = alert
+        namespace = {"namespace": clusters[what] + more["namespace"]} if "namespace" in more else {}
+        labels = {**more, **namespace, "alertname": name, "severity": severity}
+        return any(about(record, {**labels, "cluster": clusters[what]}) for record in records)
+
+    assert [alert[0] for alert in quiet if told(alert)] == []
+    assert [alert[0] for alert in loud if not told(alert)] == []
