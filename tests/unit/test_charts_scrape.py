@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from gpuboot import charts, monitoring
 from gpuboot.settings import Settings, SettingsError, load
 from gpuboot.versions import lock
+from lab.charts import assemble
 from lab.charts.schema import json_schema
 from tests.unit.test_charts import unknown
 
@@ -124,6 +127,40 @@ def test_our_monitor_selects_the_charts_service_and_keeps_the_shape() -> None:
     [found] = item["spec"]["endpoints"]
     for key in ("interval", "scrapeTimeout", "honorLabels", "relabelings"):
         assert found[key] == shape[key]
+
+
+def misfits(value: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]:
+    """What a definition's schema does not have, or not of that kind."""
+    kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
+    if not isinstance(value, kinds[schema["type"]]):
+        yield f"{path} is no {schema['type']}"
+    elif value not in schema.get("enum", [value]):
+        yield f"{path} is none of {schema['enum']}"
+    elif isinstance(value, list):
+        for item in value:
+            yield from misfits(item, schema["items"], f"{path}[]")
+    elif isinstance(value, dict) and "properties" in schema:
+        yield from (f"{path}.{key}" for key in value.keys() - schema["properties"].keys())
+        yield from (f"{path}.{key} lacks" for key in set(schema.get("required", ())) - value.keys())
+        for key in value.keys() & schema["properties"].keys():
+            yield from misfits(value[key], schema["properties"][key], f"{path}.{key}")
+
+
+@pytest.mark.parametrize("exporter", [TLS, PASSWORD, BOTH])
+def test_our_monitor_fits_the_prometheus_operators_definition(exporter: dict[str, Any]) -> None:
+    try:
+        module = assemble.module_dir(assemble.PROMETHEUS_OPERATOR)
+    except assemble.ChartError as error:
+        pytest.skip(f"the definition is in a Go module: {error}")
+    folder = module / "example" / "prometheus-operator-crd"
+    text = (folder / "monitoring.coreos.com_servicemonitors.yaml").read_text(encoding="utf-8")
+    [version] = yaml.safe_load(text)["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]
+    [item] = charts.exporter_objects(load({"exporter": exporter}))
+    assert list(misfits(item, schema)) == []
+    [endpoint] = item["spec"]["endpoints"]
+    endpoint["schema"], endpoint["scheme"], endpoint["interval"] = "https", "ftp", 15
+    assert len(list(misfits(item, schema))) == 3
 
 
 def test_our_monitor_is_among_the_objects_that_are_applied() -> None:
