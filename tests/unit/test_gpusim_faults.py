@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -151,6 +153,31 @@ def test_a_reset_does_not_bring_a_lost_gpu_back(machine: Machine) -> None:
     assert "GPU 1 is lost" in machine.sim("reset", 1, code=1)
     machine.sim("clear", 1)
     assert config.read_bytes()[:2] == b"\xde\x10"
+
+
+def test_nvidia_smi_resets_a_gpu(machine: Machine) -> None:
+    machine.sim("set", 0, "ecc_dbe", 2)
+    machine.sim("set", 1, "ecc_dbe", 2)
+    done = subprocess.run(
+        [machine.bins / f"nvidia-smi.{VERSION}", "--gpu-reset", "-i", "0"],
+        env=machine.env()
+        | {"PATH": f"{GPU_SIM.parent}:{os.environ['PATH']}", "GPU_SIM_ROOT": str(machine.root)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout == "GPU 00000000:10:00.0 was successfully reset.\nAll done.\n"
+    volatile = "ecc.errors.uncorrected.volatile.total"
+    assert machine.smi(volatile) + machine.smi(volatile, gpu=1) == ["0", "2"]
+
+
+def test_linux_shows_the_lanes_too(machine: Machine) -> None:
+    lanes = machine.root / STATE_DIR / "pci/0000:10:00.0/current_link_width"
+    machine.sim("set", 0, "pcie_width", 8)
+    assert lanes.read_text() == "8\n"
+    machine.sim("clear")
+    assert lanes.read_text() == "16\n"
 
 
 def test_time_slowed_down_is_counted_only_while_it_lasts(machine: Machine) -> None:

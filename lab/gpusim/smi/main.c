@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum action { TABLE, FULL, LIST, QUERY, PROCESSES, PERSISTENCE, VERSION };
+enum action { TABLE, FULL, LIST, QUERY, PROCESSES, PERSISTENCE, RESET, VERSION };
 
 struct options {
     enum action action;
@@ -16,7 +16,7 @@ struct options {
 
 static void usage(void) {
     printf("NVIDIA-SMI (SIMULATED by the gpuboot lab) v%s\n\n"
-           "nvidia-smi [-i ID] [-L | -q | -pm 0|1 | --version |\n"
+           "nvidia-smi [-i ID] [-L | -q | -pm 0|1 | --gpu-reset | --version |\n"
            "            --query-gpu=FIELDS --format=csv[,noheader][,nounits] |\n"
            "            --query-compute-apps=FIELDS --format=csv[,noheader][,nounits]]\n",
            SIM_DRIVER_VERSION);
@@ -37,6 +37,8 @@ static int parse_option(char **argv, int *at, struct options *options) {
         options->action = LIST;
     else if (strcmp(argv[*at], "-q") == 0 || strcmp(argv[*at], "--query") == 0)
         options->action = FULL;
+    else if (strcmp(argv[*at], "-r") == 0 || strcmp(argv[*at], "--gpu-reset") == 0)
+        options->action = RESET;
     else if (strcmp(argv[*at], "--version") == 0)
         options->action = VERSION;
     else if ((value = option_value(argv, at, "--query-gpu")))
@@ -156,6 +158,7 @@ static int run(const struct options *options, const struct gpu *gpus, unsigned c
     case QUERY: return smi_query(gpus, count, options->fields, options->format);
     case PROCESSES: return smi_query_processes(options->fields, options->format);
     case PERSISTENCE: return set_persistence(gpus, count, options->mode);
+    case RESET: return smi_reset(gpus, count);
     default: return smi_table(gpus, count);
     }
 }

@@ -31,4 +31,7 @@ int smi_list(const struct gpu *gpus, unsigned count);
 int smi_query(const struct gpu *gpus, unsigned count, const char *fields, const char *format);
 int smi_query_processes(const char *fields, const char *format);
 
+/* Resets the GPUs, with the fault tool of the machine. Returns the exit code. */
+int smi_reset(const struct gpu *gpus, unsigned count);
+
 #endif
