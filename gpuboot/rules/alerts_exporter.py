@@ -136,7 +136,7 @@ _EXPORTER = [
         severity="warning",
         component="exporter",
         action="none",
-        expr=f"min by (node) ({UP}) == 0",
+        expr=f"max by (node) ({UP}) == 0",
         hold_for="5m",
         summary="The GPU exporter of {{ $labels.node }} does not answer",
         description="Nothing is known of the node's GPUs meanwhile; they may be well.",

@@ -140,8 +140,8 @@ _DEMAND = [
         severity="info",
         component="gpu",
         action="capacity",
-        expr="predict_linear(cluster:gpu_allocation:ratio[14d], 21 * 86400) > {threshold}\n"
-        "  and count_over_time(cluster:gpu_allocation:ratio[14d]) > 0.8 * 14 * 1440",
+        expr="predict_linear(cluster:gpu_allocation:ratio[14d:1h], 21 * 86400) > {threshold}\n"
+        "  and count_over_time(cluster:gpu_allocation:ratio[14d:1h]) > 0.8 * 14 * 24",
         hold_for="6h",
         threshold=0.9,
         unit="share of the GPUs that pods will hold in three weeks",

@@ -17,8 +17,8 @@ from gpuboot.rules import (
     alerts_xid,
 )
 from gpuboot.rules.alert import Alert
-from gpuboot.rules.promql import seconds
 from gpuboot.settings import Settings
+from gpuboot.settings.base import seconds
 
 # Labels that the rules themselves give an alert, or that tell whose it is.
 RESERVED = {"alertname", "severity", "component", "gpu_action", "cluster", "node", "namespace"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 # The exporter's job: `nvidia-dcgm-exporter` under the operator, `dcgm-exporter` from its chart.
 EXPORTER = 'job=~".*dcgm-exporter"'
@@ -16,21 +15,6 @@ DEVICE = "node, UUID, GPU_I_ID"
 HOLDER = "node, UUID, gpu, modelName, namespace, pod, container, GPU_I_ID, GPU_I_PROFILE"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
-
-_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
-
-
-def seconds(duration: str) -> float:
-    """The length of a duration such as `15s` or `2h`, in seconds.
-
-    + duration: one number and one unit, as `settings.base.Duration` admits
-
-    Raises ValueError for anything else.
-    """
-    found = re.fullmatch(r"(\d+)(ms|s|m|h|d|w|y)", duration)
-    if found is None:
-        raise ValueError(f"{duration!r} is no duration such as 15s")
-    return int(found[1]) * _UNITS[found[2]]
 
 
 def quoted(text: str) -> str:

@@ -22,9 +22,9 @@ from gpuboot.rules.promql import (
     level,
     now_and,
     quoted,
-    seconds,
 )
 from gpuboot.settings import Cost, Settings
+from gpuboot.settings.base import seconds
 
 IDLE_SHARE = 0.8  # of an hour's samples; fewer (a profiling pause, a new pod) tell nothing
 

@@ -1,0 +1,148 @@
+"""Nodes, certificates and etcd."""
+
+from __future__ import annotations
+
+from tests.rules.model import Case, series, values
+
+_DAY = 86400
+_G1 = [{"node": "gpu1"}]
+
+
+def _capacity(node: str, count: int = 2) -> dict[str, str]:
+    return {
+        series("kube_node_status_capacity", node=node, resource="nvidia_com_gpu"): f"{count}x300"
+    }
+
+
+def _ready(node: str, text: str) -> dict[str, str]:
+    """kube-state-metrics tells a condition by three series, of which one is 1."""
+    return {
+        series("kube_node_status_condition", node=node, condition="Ready", status="true"): text,
+        series("kube_node_status_condition", node=node, condition="DiskPressure", status="true"): (
+            "0x300"
+        ),
+    }
+
+
+_TAINT = series("kube_node_spec_taint", node="gpu1", key="gpu-quarantine", effect="NoSchedule")
+_NODES = [
+    Case(
+        "GPUNodeNotReady",
+        "gone for twenty minutes",
+        _capacity("gpu1") | _capacity("gpu2") | _ready("gpu2", "1x200")
+        | _ready("gpu1", values((1, 10), (0, 20), (1, 10))),
+        {16: _G1},
+        (9, 14, 31),
+    ),
+    Case(
+        "GPUNodeNotReady",
+        "a node without GPUs is upstream's to tell",
+        _capacity("web1", 0) | _ready("web1", "0x60"),
+        quiet=(20,),
+    ),
+    Case(
+        "GPUNodeCordonedLong",
+        "for two days",
+        _capacity("gpu1") | {series("kube_node_spec_unschedulable", node="gpu1"): "1x48 0x5"},
+        {25 * 60: _G1},
+        (23 * 60, 50 * 60),
+        step=3600,
+    ),
+    Case(
+        "GPUNodeCordonedLong",
+        "in service; and one without GPUs",
+        _capacity("gpu1") | {series("kube_node_spec_unschedulable", node="gpu1"): "0x60",
+                             series("kube_node_spec_unschedulable", node="web1"): "1x60"},
+        quiet=(30 * 60,),
+        step=3600,
+    ),
+    Case(
+        "GPUNodeUnderRepair",
+        "the taint comes and goes",
+        {_TAINT: values((None, 10), (1, 10), (None, 10))},
+        {11: _G1, 19: _G1},
+        (9, 21),
+    ),
+    Case(
+        "GPUNodeUnderRepair",
+        "another taint",
+        {series("kube_node_spec_taint", node="gpu1", key="nvidia.com/gpu"): "1x60"},
+        quiet=(20,),
+    ),
+    Case("GPURepairStuck", "seven hours", {_TAINT: "1x84 stale _x10"}, {6.5 * 60: _G1},
+         (5.9 * 60, 7.5 * 60), step=300),
+    Case("GPURepairStuck", "two hours", {_TAINT: "1x24 stale _x100"}, quiet=(60, 400), step=300),
+]  # fmt: skip
+
+
+def _logins(days: float, count: str) -> dict[str, str]:
+    """Logins with certificates of one age, as the API server's histogram of seconds left."""
+    bounds = [0, 1800, 3600, 7200, 21600, 43200, 86400, 172800, 345600, 604800, 2592000, 7776000]
+    return {
+        series(
+            "apiserver_client_certificate_expiration_seconds_bucket",
+            job="apiserver", instance="10.0.0.1:6443", le=le,
+        ): count if le == "+Inf" or float(le) >= days * _DAY else "0x900"
+        for le in [*(f"{bound:g}" for bound in bounds), "1.5552e+07", "3.1104e+07", "+Inf"]
+    } | {
+        series("apiserver_client_certificate_expiration_seconds_count", job="apiserver",
+               instance="10.0.0.1:6443"): count
+    }  # fmt: skip
+
+
+def _kubelet(text: str) -> dict[str, str]:
+    return {
+        series("kubelet_certificate_manager_client_ttl_seconds", job="kubelet", node="gpu1"): text
+    }
+
+
+_CERTIFICATES = [
+    Case("ClusterCertificateExpiring", "20 days left, and nobody who logs in any more",
+         _logins(20, "0+60x180 10800x60"), {80: [{}]}, (50, 190), step=60),
+    Case("ClusterCertificateExpiring", "four months left", _logins(120, "0+60x180"), quiet=(120,),
+         step=60),
+    Case("KubeletCertificateExpiring", "29 days left and falling, then renewed",
+         _kubelet(f"{29 * _DAY}-60x120 {365 * _DAY}x20"), {80: _G1}, (50, 130), step=60),
+    Case("KubeletCertificateExpiring", "31 days left", _kubelet(f"{31 * _DAY}-60x120"),
+         quiet=(110,), step=60),
+]  # fmt: skip
+
+_ETCD = {"job": "kube-etcd", "instance": "10.0.0.1:2381"}
+
+
+def _database(text: str) -> dict[str, str]:
+    return {
+        series("etcd_mvcc_db_total_size_in_bytes", **_ETCD): text,
+        series("etcd_server_quota_backend_bytes", **_ETCD): "2147483648x300",
+    }
+
+
+def _fsyncs(slow: str) -> dict[str, str]:
+    """60 fsyncs a minute, all below 0.064 s, and `slow` ones below 0.256 s."""
+    name = "etcd_disk_wal_fsync_duration_seconds_bucket"
+    below = dict.fromkeys(("0.064", "0.128"), "0+60x300")
+    above = dict.fromkeys(("0.256", "+Inf"), slow)
+    return {series(name, **_ETCD, le=le): text for le, text in (below | above).items()}
+
+
+_INSTANCE = [{"instance": "10.0.0.1:2381"}]
+_STORE = [
+    Case(
+        "EtcdNotMonitored",
+        "no target, and then one",
+        {series("etcd_server_has_leader", **_ETCD): values((None, 30), (1, 20)),
+         series("up", job="kube-scheduler"): "1x200"},
+        {20: [{}]},
+        (14, 31),
+    ),
+    Case("EtcdNotMonitored", "without a leader it is upstream's to tell",
+         {series("etcd_server_has_leader", **_ETCD): "0x60"}, quiet=(20,)),
+    Case("EtcdDatabaseLarge", "1.9 of 2 GiB, then defragmented",
+         _database(values((1.9e9, 30), (2e8, 10))), {20: _INSTANCE}, (14, 31)),
+    Case("EtcdDatabaseLarge", "1.6 of 2 GiB", _database("1.6e9x60"), quiet=(20,)),
+    Case("EtcdSlowDisk", "one in ten takes a quarter of a second, for an hour",
+         _fsyncs("0+66x60 3960+60x100"), {40: _INSTANCE}, (14, 80), step=60),
+    Case("EtcdSlowDisk", "one in a thousand", _fsyncs("0+60.06x300"), quiet=(40,), step=60),
+]  # fmt: skip
+
+CASES = [*_NODES, *_CERTIFICATES, *_STORE]

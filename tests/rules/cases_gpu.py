@@ -1,0 +1,240 @@
+"""Memory, health, heat, power, clocks and links of a GPU."""
+
+from __future__ import annotations
+
+from tests.rules.model import G0, G1, HELD, STEP_S, Case, dcgm, level, values
+
+_NS = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_{}_NS"
+_MINUTE = 60e9  # ns
+_SBE = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"
+_HEALTH = "DCGM_EXP_GPU_HEALTH_STATUS"
+
+
+def _counter(
+    alert: str, metric: str, *, low: float, high: float, hold: float, **labels: str
+) -> list[Case]:
+    """A counter that rises, by its rises a minute just within and beyond the limit."""
+    said = [{**G0, **labels}]
+    one = dcgm(metric)
+    return [
+        Case(
+            alert,
+            "rises too fast for long, then no more",
+            {one: values((0, 10), (0, 40, high), (40 * high, 40))},
+            {10 + 5 + hold + 5: said},
+            (9, 10 + hold - 1, 70),
+        ),
+        Case(alert, "rises as it may", {one: values((0, 40, low))}, quiet=(20, 39)),
+        Case(
+            alert,
+            "the exporter restarts, and the driver with it: back to 0, and as slow as before",
+            {one: values((1e6, 20, low), (None, 2), (0, 40, low))},
+            quiet=(19, 23, 25, 30, 40, 50),
+            restart=True,
+        ),
+    ]  # fmt: skip
+
+
+def _throttle(alert: str, key: str, reason: str, low: float, high: float) -> list[Case]:
+    """+ low, high: share of the time just within and beyond the limit"""
+    found = _counter(
+        alert, _NS.format(key), low=low * _MINUTE, high=high * _MINUTE, hold=5, reason=reason
+    )
+    return [
+        Case(
+            case.alert, f"{case.what} ({reason})", case.series, case.fires, case.quiet,
+            case.step, case.restart,
+        )
+        for case in found
+    ]  # fmt: skip
+
+
+_MEMORY = [
+    *level("GPUUncorrectableECC", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", bad=1, good=0),
+    Case(
+        "GPUUncorrectableECC",
+        "a GPU that comes up with errors: no rise, and still an alert",
+        {dcgm("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"): "2x40"},
+        {1: [G0], 15: [G0]},
+    ),
+    *level("GPURowRemapFailure", "DCGM_FI_DEV_ROW_REMAP_FAILURE", bad=1, good=0),
+    *level("GPURowRemapPending", "DCGM_FI_DEV_ROW_REMAP_PENDING", bad=1, good=0, hold=10),
+    *level("GPURemapBanksExhausted", "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", bad=1, good=0),
+    *level("GPURetiredPages", "DCGM_FI_DEV_RETIRED_PENDING", bad=1, good=0, hold=10),
+    Case(
+        "GPURetiredPages",
+        "59 pages of both kinds, then 60",
+        {
+            dcgm("DCGM_FI_DEV_RETIRED_SBE"): values((50, 60)),
+            dcgm("DCGM_FI_DEV_RETIRED_DBE"): values((9, 30), (10, 30)),
+        },
+        {45: [G0]},
+        (25, 35),
+    ),
+    *level("GPUSramThreshold", "DCGM_FI_DEV_THRESHOLD_SRM", bad=1, good=0),
+    *level("GPUMemoryUnrepairable", "DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG", bad=1, good=0),
+    Case(
+        "GPUCorrectableECCRate",
+        "1200 in a day, then none for a day",
+        {dcgm(_SBE): values((0, 1440, 1), (1440, 2000), step=600)},
+        {1430: [G0]},
+        (900, 1040, 3000),
+        step=600,
+    ),
+    Case(
+        "GPUCorrectableECCRate",
+        "800 in a day are not worth a word",
+        {dcgm(_SBE): values((0, 2000, 0.5), step=600)},
+        quiet=(1500, 1900),
+        step=600,
+    ),
+    Case(
+        "GPUCorrectableECCRate",
+        "a high count that is old; the exporter restarts and pods come and go",
+        {
+            dcgm(_SBE, **HELD): values((9000, 600), (None, 10), step=600),
+            dcgm(_SBE): values((None, 620), (9000, 900), step=600),
+        },
+        quiet=(500, 620, 700, 900),
+        step=600,
+        restart=True,
+    ),
+    Case(
+        "GPURemappedRowsGrowing",
+        "a second row within the week, and quiet a week after it",
+        {dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"): "1x24 2x200"},
+        {26 * 60: [G0], 100 * 60: [G0]},
+        (23 * 60, 200 * 60),
+        step=3600,
+    ),
+    Case(
+        "GPURemappedRowsGrowing",
+        "rows of last year; the exporter restarts, pods come and go, another GPU has more",
+        {
+            dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", **HELD): "3x24 stale _x100",
+            dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"): "_x26 3x100",
+            dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", G1): "7x126",
+        },
+        quiet=(23 * 60, 27 * 60, 60 * 60),
+        step=3600,
+        restart=True,
+    ),
+]  # fmt: skip
+
+_HEALTHY = [
+    *[
+        Case(**{**vars(case), "fires": {
+            minute: [{**labels, "gpu_action": "reboot"} for labels in said]
+            for minute, said in case.fires.items()
+        }})
+        for case in level("GPURecoveryAction", "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION",
+                          bad=2, good=0, hold=1)
+    ],
+    Case(
+        "GPURecoveryAction",
+        "drain and reset asks for a reset",
+        {dcgm("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"): "4x20"},
+        {5: [{**G0, "gpu_action": "reset"}]},
+    ),
+    *level("GPUHealthFail", _HEALTH, bad=20, good=10, hold=2,
+           labels={"health_watch": "PCIE"}, series_labels={"health_watch": "PCIE"}),
+    Case(
+        "GPUHealthFail",
+        "heat and power have alerts of their own",
+        {dcgm(_HEALTH, health_watch=watch): "20x40" for watch in ("THERMAL", "POWER")},
+        quiet=(10, 19),
+    ),
+    *level("GPUHealthWarn", _HEALTH, bad=10, good=0, hold=10,
+           labels={"health_watch": "MEM"}, series_labels={"health_watch": "MEM"}),
+    Case(
+        "GPUHealthWarn",
+        "a failure is more than a warning",
+        {dcgm(_HEALTH, health_watch="MEM"): "20x60"},
+        quiet=(20,),
+    ),
+    *level("GPUThermalMarginLow", "DCGM_FI_DEV_GPU_TEMP_LIMIT", bad=4, good=5, hold=5),
+    *level("GPUMemoryHot", "DCGM_FI_DEV_MEMORY_TEMP", bad=96, good=95, hold=5,
+           beside={"DCGM_FI_DEV_MEM_MAX_OP_TEMP": 95}),
+    Case(
+        "GPUMemoryHot",
+        "a GPU that knows no limit",
+        {dcgm("DCGM_FI_DEV_MEMORY_TEMP"): "60x60", dcgm("DCGM_FI_DEV_MEM_MAX_OP_TEMP"): "0x60"},
+        quiet=(20,),
+    ),
+    *_throttle("GPUThermalThrottle", "HW_THERM_SLOWDOWN", "hw_thermal", 0.009, 0.2),
+    *_throttle("GPUThermalThrottle", "SW_THERM_SLOWDOWN", "sw_thermal", 0.09, 0.9),
+    Case(
+        "GPUThermalThrottle",
+        "an idle GPU: clocks are low, its bitmask says idle, no heat",
+        {
+            dcgm("DCGM_FI_DEV_CLOCKS_EVENT_REASONS"): "1x100",
+            dcgm(_NS.format("HW_THERM_SLOWDOWN")): "0x100",
+            dcgm(_NS.format("SW_THERM_SLOWDOWN")): "0x100",
+            dcgm(_NS.format("SW_POWER_CAP")): values((0, 50, _MINUTE)),
+        },
+        quiet=(20, 45),
+    ),
+    *_throttle("GPUPowerBrake", "HW_POWER_BRAKE_SLOWDOWN", "power_brake", 0.009, 0.2),
+    Case(
+        "GPUPowerBrake",
+        "the software power cap is normal under load",
+        {dcgm(_NS.format("SW_POWER_CAP")): values((0, 50, _MINUTE))},
+        quiet=(20, 45),
+    ),
+    *level("GPUClockStuckLow", "DCGM_FI_DEV_SM_CLOCK", bad=900, good=990, hold=15,
+           beside={"DCGM_FI_DEV_MAX_SM_CLOCK": 1980, "DCGM_FI_PROF_SM_ACTIVE": 0.9}),
+    Case(
+        "GPUClockStuckLow",
+        "an idle GPU clocks down: that is right",
+        {
+            dcgm("DCGM_FI_DEV_SM_CLOCK"): "345x100",
+            dcgm("DCGM_FI_DEV_MAX_SM_CLOCK"): "1980x100",
+            dcgm("DCGM_FI_PROF_SM_ACTIVE"): "0x100",
+        },
+        quiet=(20, 45),
+    ),
+]  # fmt: skip
+
+_LINKS = [
+    *_counter("GPUNvlinkErrors", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
+              low=0, high=1, hold=5),
+    Case(
+        "GPUNvlinkErrors",
+        "recoveries count as well",
+        {dcgm("DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"): values((0, 10), (0, 20, 1))},
+        {25: [G0]},
+        (9,),
+    ),
+    Case(
+        "GPUNvlinkErrors",
+        "a single replay",
+        {dcgm("DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"): values((7, 10), (8, 30))},
+        quiet=(12, 14, 20),
+    ),
+    *_counter("GPUNvlinkCrcErrors", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
+              low=99 * 60, high=900 * 60, hold=5),
+    *level("GPUFabricNotReady", "DCGM_FI_DEV_FABRIC_MANAGER_STATUS", bad=2, good=3, hold=10),
+    Case(
+        "GPUFabricNotReady",
+        "a GPU without a fabric",
+        {dcgm("DCGM_FI_DEV_FABRIC_MANAGER_STATUS"): "0x60"},
+        quiet=(25,),
+    ),
+    *_counter("GPUPcieReplay", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", low=15, high=150, hold=10),
+    *level("GPUPcieWidthDegraded", "DCGM_FI_DEV_PCIE_LINK_WIDTH", bad=8, good=16, hold=15,
+           beside={"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH": 16}),
+    Case(
+        "GPUPcieWidthDegraded",
+        "the generation falls when the GPU is idle: not looked at",
+        {
+            dcgm("DCGM_FI_DEV_PCIE_LINK_GEN"): "1x100",
+            dcgm("DCGM_FI_DEV_PCIE_MAX_LINK_GEN"): "5x100",
+            dcgm("DCGM_FI_DEV_PCIE_LINK_WIDTH"): "16x100",
+            dcgm("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"): "16x100",
+        },
+        quiet=(40,),
+    ),
+]  # fmt: skip
+
+CASES = [*_MEMORY, *_HEALTHY, *_LINKS]
+assert STEP_S == 30  # the literal counts of samples above
