@@ -30,6 +30,7 @@ from gpuboot.dashboards.variables import (
 
 Object = dict[str, Any]
 WIDTH = 24
+_KEEP_ALL: Object = {"excludeByName": {}, "indexByName": {}, "includeByName": {}}
 _INSTANT = {"stat", "table", "bargauge"}
 
 
@@ -131,7 +132,12 @@ def _transformations(panel: Panel) -> list[model.DataTransformerConfig]:
     if panel.matrix:
         row, column = panel.matrix
         options = {"rowField": row, "columnField": column, "valueField": "Value"}
-        return [model.DataTransformerConfig("groupingToMatrix", options=options)]
+        # Grafana heads the first column with both names, a backslash between them.
+        heading = {"renameByName": {f"{row}\\{column}": row}, **_KEEP_ALL}
+        return [
+            model.DataTransformerConfig("groupingToMatrix", options=options),
+            model.DataTransformerConfig("organize", options=heading),
+        ]
     headings = _headings(panel)
     organize = {
         "excludeByName": dict.fromkeys(["Time", *_hidden(panel, headings)], True),

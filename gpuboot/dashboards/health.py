@@ -91,7 +91,7 @@ STATE = (
     stat("Cordoned nodes", "GPU nodes that take no new pods.", f"count({CORDONED}) or vector(0)"),
 )
 
-ON_DEVICE = '"device", " GPU ", "node", "gpu"'
+ON_DEVICE = '"GPU", " GPU ", "node", "gpu"'
 MATRIX = Panel(
     "table",
     "Health watches",
@@ -105,7 +105,7 @@ MATRIX = Panel(
         ),
     ),
     states=VERDICTS,
-    matrix=("device", "health_watch"),
+    matrix=("GPU", "health_watch"),
     size=(14, 9),
 )
 RECOVERY = Panel(

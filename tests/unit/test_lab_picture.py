@@ -67,11 +67,11 @@ def test_a_matrix_has_a_column_for_each_watch() -> None:
     made = table(
         panel("gpu-health", "Health watches"),
         [
-            Series("", {"device": "n GPU 0", "health_watch": watch}, [(0, value)])
+            Series("", {"GPU": "n GPU 0", "health_watch": watch}, [(0, value)])
             for watch, value in (("PCIE", 0.0), ("MEM", 20.0))
         ],
     )
-    assert made.headings[1:] == ("PCIE", "MEM")
+    assert made.headings == ("GPU", "PCIE", "MEM")
     assert made.rows == (("n GPU 0", 0.0, 20.0),)
 
 
@@ -96,7 +96,7 @@ def test_a_page_shows_every_panel_and_says_where_there_is_nothing(uid: str) -> N
 def test_a_page_draws_every_panel_that_has_data(uid: str) -> None:
     def ask(expr: str, instant: bool) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
         assert "$" not in re.sub(r'"\$1"', "", expr)
-        labels = {"node": "n<1>", "gpu": "0", "device": "n GPU 0", "health_watch": "MEM"}
+        labels = {"node": "n<1>", "gpu": "0", "GPU": "n GPU 0", "health_watch": "MEM"}
         return [(labels, [(0.0, 0.0), (60.0, 1.0)])]
 
     board = BOARDS[uid]
