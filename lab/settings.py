@@ -90,6 +90,7 @@ def settings(name: str) -> dict[str, Any]:
         },
         "alertmanager": alerts.settings(home(name), mirror["address"]),
         "exporter": {"interval_ms": 2000, "scrape_interval": "5s", "scrape_timeout": "4s"},
+        "cost": {"gpu_hour": {"*": 2.5}},  # made up; it brings the dashboards' costs
         "verify": {"max_sample_age_s": 60},
         "preflight": {"min_disk_mib": 5000},
         "versions": lock["versions"],
