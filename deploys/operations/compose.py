@@ -72,7 +72,8 @@ def _put(folder: str, file: File) -> StringCommand:
     """Write a file in one step, never readable for others than it is meant for."""
     path = f"{folder}/{file.path}"
     part, target = QuoteString(f"{path}.gpuboot-new"), QuoteString(path)
-    make = "cat"
+    # exactly the content: what comes by standard input ends with a newline, wanted or not
+    make = f"head -c {len((file.text or '').encode())}"
     if file.text is None:
         # what is there already stays; a random password has no newline, which would be part of it
         make = f"{{ cat {shlex.quote(path)} 2>/dev/null || head -c 24 /dev/urandom | base64 | tr -d '\\n'; }}"

@@ -70,6 +70,7 @@ def test_a_bare_host_gets_everything_and_no_secret_on_a_command_line(commands):
     assert told[0] == "install -d -m 700 -o 65534 -g 65534 /opt/gpuboot/data/prometheus"
     assert "hush" not in " ".join(told)
     assert "hush" in [command.connector_arguments.get("_stdin") for command in found]
+    assert any("head -c 4 > /opt/gpuboot/secrets/alertmanager/key" in text for text in told)
     up = next(text for text in told if "docker compose up -d" in text)
     assert "--remove-orphans" in up
     assert told[-1].startswith("mkdir -p /opt/gpuboot && printf %s 'prometheus ")
@@ -92,7 +93,7 @@ def test_a_changed_file_is_told_only_to_whom_it_concerns(commands, path, signall
     files = {**RIGHT.files, path: ("644", 0, "old")}
     applied = {"prometheus": "old"} if signalled else RIGHT.applied
     told = texts(commands(replace(RIGHT, files=files, applied=applied)))
-    assert told[0].startswith(f"mkdir -p /opt/gpuboot/{Path(path).parent} && (umask 077 && cat >")
+    assert told[0].startswith(f"mkdir -p /opt/gpuboot/{Path(path).parent} && (umask 077 && head -c ")
     if not signalled:
         assert len(told) == 1
     else:
