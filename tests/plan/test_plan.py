@@ -125,6 +125,31 @@ def test_wrong_settings_stop_before_anything(settings: dict[str, Any], said: str
     assert "remedy" in done.stdout + done.stderr
 
 
+def slack(path: Path) -> dict[str, Any]:
+    return {"alertmanager": {"slack": {"webhook": {"file": str(path)}}}}
+
+
+def test_a_secret_that_is_not_there_stops_before_anything(tmp_path: Path) -> None:
+    done = plan(settings=slack(tmp_path / "missing"))
+    told = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "nothing was changed" in told
+    assert "alertmanager.slack.webhook.file" in told
+    assert "No such file" in told
+
+
+def test_a_secret_is_planned_and_shown_nowhere(tmp_path: Path) -> None:
+    file = tmp_path / "slack"
+    file.write_text("https://hooks.example.com/services/very-secret-token\n")
+    file.chmod(0o644)
+    done = plan(settings=slack(file))
+    told = done.stdout + done.stderr
+    assert done.returncode == 0, told
+    assert "Keep the receivers' secrets" in told
+    assert f"others can read {file}" in told
+    assert "very-secret-token" not in told
+
+
 @pytest.mark.parametrize("inventory", ["example", "quickstart", "vagrant"])
 def test_the_inventories_a_person_starts_from_load(inventory: str) -> None:
     done = subprocess.run(
