@@ -1,0 +1,141 @@
+"""What a site can change about alerts, and which mistakes it is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from gpuboot import rules, runbooks, settings, versions
+from gpuboot.cli import app
+from gpuboot.rules.promql import quoted
+from tests.rules.suite import NODES
+
+
+def rule(data: dict[str, Any], name: str) -> dict[str, Any] | None:
+    made = rules.groups(settings.load(data), NODES)
+    found = [rule for group in made for rule in group["rules"] if rule.get("alert") == name]
+    return found[0] if found else None
+
+
+def test_overrides_change_one_alert() -> None:
+    over = {"severity": "info", "hold_for": "1h", "threshold": 31}
+    found = rule({"alerts": {"rules": {"GPUPcieReplay": over}}}, "GPUPcieReplay")
+    assert found is not None
+    assert found["for"] == "1h"
+    assert found["labels"]["severity"] == "info"
+    assert found["expr"].endswith("> 31")
+
+
+def test_a_threshold_of_zero_is_a_threshold() -> None:
+    found = rule({"alerts": {"rules": {"GPUPcieReplay": {"threshold": 0}}}}, "GPUPcieReplay")
+    assert found is not None
+    assert found["expr"].endswith("> 0")
+
+
+def test_alerts_can_be_switched_off_one_by_one_and_all_together() -> None:
+    assert rule({"alerts": {"rules": {"GPULost": {"enabled": False}}}}, "GPULost") is None
+    made = rules.groups(settings.load({"alerts": {"enabled": False}}), NODES)
+    assert made
+    assert not [r for group in made for r in group["rules"] if "alert" in r]
+
+
+def test_labels_of_the_site_are_on_every_alert() -> None:
+    found = rule({"alerts": {"labels": {"team": "infra"}}}, "GPULost")
+    assert found is not None
+    assert found["labels"] == {
+        "team": "infra", "severity": "critical", "component": "gpu", "gpu_action": "reboot"
+    }  # fmt: skip
+
+
+def test_runbooks_lead_to_where_the_site_publishes_them() -> None:
+    found = rule({"alerts": {"runbooks": "https://wiki.site/gpu/"}}, "GPULost")
+    assert found is not None
+    assert found["annotations"]["runbook_url"] == "https://wiki.site/gpu/GPULost.md"
+
+
+def test_what_the_settings_make_no_use_of_is_left_out() -> None:
+    assert rule({}, "GPUMemoryNearFull") is None
+    assert rule({"monitoring": {"control_plane_targets": False}}, "EtcdNotMonitored") is None
+    assert rule({}, "EtcdNotMonitored") is not None
+
+
+def test_the_inventory_promises_gpus() -> None:
+    made = rules.groups(settings.load({}), NODES)
+    promised = {
+        r["labels"]["node"]: r["expr"]
+        for group in made for r in group["rules"] if r.get("record") == "node:gpu_expected:count"
+    }  # fmt: skip
+    assert promised == {"gpu1": "vector(2)", "gpu2": "vector(4)"}
+
+
+def test_without_kubernetes_nothing_reads_what_only_a_cluster_has() -> None:
+    made = rules.groups(settings.load({}), NODES, kubernetes=False)
+    names = {r.get("alert") or r["record"] for group in made for r in group["rules"]}
+    assert {"GPULost", "GPUXidFatal", "GPUExporterDown", "gpu:engine_active:avg5m"} <= names
+    assert not names & {"EtcdNotMonitored", "GPUPodPending", "cluster:gpu_allocation:ratio",
+                        "GPUNodeNotMonitored", "GPUCapacityForecast"}  # fmt: skip
+    assert "kube_" not in yaml.safe_dump(made)
+
+
+def test_the_object_is_marked_as_ours() -> None:
+    made = rules.prometheus_rule(settings.load({}), NODES)
+    assert made["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "gpuboot"}
+    assert made["metadata"]["namespace"] == "monitoring"
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"alerts": {"rules": {"GPULosst": {}}}}, "did you mean GPULost?"),
+        ({"alerts": {"rules": {"GPULost": {"threshold": 2}}}}, "alerts.rules.GPULost.threshold"),
+        ({"alerts": {"rules": {"x": {}}}}, "docs/runbooks lists every alert"),
+        ({"alerts": {"labels": {"node": "a"}}}, "'node' cannot be a label"),
+        ({"alerts": {"labels": {"a-b": "a"}}}, "'a-b' cannot be a label"),
+        ({"exporter": {"scrape_interval": "5m"}}, "exporter.scrape_interval: 5m is too slow"),
+        (
+            {"versions": {"images": {"dcgm_exporter": "4.5.3-4.8.2-distroless"}}},
+            "which lacks DCGM_EXP_XID_ERRORS_TOTAL",
+        ),
+    ],
+)
+def test_a_mistake_is_named_before_anything_is_touched(data: dict[str, Any], said: str) -> None:
+    with pytest.raises(settings.SettingsError) as caught:
+        versions.lock(settings.load(data))
+    assert said in str(caught.value)
+
+
+def test_an_exporter_with_a_name_of_its_own_is_left_to_its_owner() -> None:
+    data = {"versions": {"images": {"dcgm_exporter": "our-build-17"}}}
+    assert versions.lock(settings.load(data)).images.dcgm_exporter == "our-build-17"
+
+
+def test_idle_takes_enough_samples_whatever_the_interval() -> None:
+    for interval, needed in (("15s", 192), ("30s", 96), ("1m", 48)):
+        data = {"exporter": {"scrape_interval": interval}}
+        (record,) = (
+            r for r in rules.recordings(settings.load(data), ())["gpus"]
+            if r.name == "gpu:engine_active:max1h"
+        )  # fmt: skip
+        assert f">= {needed}" in record.expr
+
+
+def test_names_are_quoted_for_promql() -> None:
+    assert quoted('a"b\\c') == '"a\\"b\\\\c"'
+
+
+def test_the_commands_print_rules_and_hold_runbooks_to_the_tables(tmp_path: Any) -> None:
+    shown = CliRunner().invoke(app, ["rules"])
+    assert {group["name"] for group in yaml.safe_load(shown.stdout)["groups"]} >= {"gpuboot-xid"}
+    folder = tmp_path / "runbooks"
+    assert CliRunner().invoke(app, ["runbooks", str(folder)]).exit_code == 0
+    assert CliRunner().invoke(app, ["runbooks", "--check", str(folder)]).exit_code == 0
+    (folder / "GPULost.md").write_text("old")
+    (folder / "GPUGone.md").write_text("of no alert")
+    assert runbooks.outdated(folder) == ["GPUGone.md", "GPULost.md"]
+    checked = CliRunner().invoke(app, ["runbooks", "--check", str(folder)])
+    assert checked.exit_code == 1
+    runbooks.write(folder)
+    assert runbooks.outdated(folder) == []

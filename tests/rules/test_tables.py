@@ -1,0 +1,145 @@
+"""The tables of alerts, records and XIDs agree with each other and with what is collected."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+import pytest
+
+from gpuboot import rules, runbooks, settings, xid
+from gpuboot.alerting import inhibitions
+from gpuboot.rules.alert import Action
+from gpuboot.settings.monitoring import Severity
+from gpuboot.telemetry import FIELDS
+from gpuboot.telemetry.expressions import metric_names
+from tests.rules.suite import NODES, SETTINGS, all_rules
+
+ALERTS = {a.name: a for group in rules.all_alerts(SETTINGS).values() for a in group}
+RULES = [rule for group in all_rules().values() for rule in group]
+# What kube-state-metrics gives with the allow-lists that we set.
+KUBE_STATE_METRICS = {
+    "kube_node_info", "kube_node_labels", "kube_node_status_capacity",
+    "kube_node_status_allocatable", "kube_node_status_condition", "kube_node_spec_unschedulable",
+    "kube_node_spec_taint", "kube_namespace_labels", "kube_pod_info", "kube_pod_created",
+    "kube_pod_owner", "kube_pod_status_phase", "kube_pod_status_unschedulable",
+    "kube_pod_container_resource_requests", "kube_resourcequota",
+    "kube_daemonset_status_desired_number_scheduled", "kube_daemonset_status_number_ready",
+}  # fmt: skip
+# What kube-prometheus-stack scrapes of a kubeadm cluster without being asked, and the operator's.
+OTHERS = {
+    "up",
+    "apiserver_client_certificate_expiration_seconds_bucket",
+    "apiserver_client_certificate_expiration_seconds_count",
+    "kubelet_certificate_manager_client_ttl_seconds",
+    "etcd_server_has_leader",
+    "etcd_mvcc_db_total_size_in_bytes",
+    "etcd_server_quota_backend_bytes",
+    "etcd_disk_wal_fsync_duration_seconds_bucket",
+    "gpu_operator_reconciliation_status",
+}
+COUNTERS = {field.name for field in FIELDS if field.kind == "counter"}
+
+
+def test_every_metric_is_collected_by_default() -> None:
+    known = {field.name for field in FIELDS if field.default} | KUBE_STATE_METRICS | OTHERS
+    known |= {rule["record"] for rule in RULES if "record" in rule}
+    for rule in RULES:
+        missing = metric_names(rule["expr"]) - known
+        assert not missing, f"{rule.get('alert', rule.get('record'))} reads {missing}"
+
+
+def test_only_counters_are_asked_for_their_rise() -> None:
+    """`rate` of a gauge, or of the exporter's windowed `_COUNT`s, gives numbers without meaning."""
+    for rule in RULES:
+        for name in re.findall(r"(?:rate|increase)\((\w+)[\[{]", rule["expr"]):
+            ours = name in COUNTERS or name.endswith(("_total", "_bucket", "_count"))
+            assert ours, f"rate of {name}"
+
+
+def test_names_that_exist_once() -> None:
+    names = [a.name for group in rules.all_alerts(SETTINGS).values() for a in group]
+    assert len(names) == len(set(names))
+    groups = [group["name"] for group in rules.groups(SETTINGS, NODES)]
+    assert len(groups) == len(set(groups))
+    assert all(name.startswith("gpuboot-") for name in groups)
+
+
+@pytest.mark.parametrize("name", ALERTS)
+def test_every_alert_is_complete(name: str) -> None:
+    alert = ALERTS[name]
+    assert alert.severity in get_args(Severity)
+    assert runbooks.actions(alert), alert.action
+    assert set(runbooks.actions(alert)) <= set(get_args(Action))
+    assert ("{threshold}" in alert.expr) == (alert.threshold is not None) == bool(alert.unit)
+    assert alert.check
+    assert alert.remedy
+    assert alert.source
+    assert len(re.sub(r"\{\{.*?\}\}", "", alert.summary)) < 100
+    page = runbooks.page(alert)
+    assert page.startswith(f"# {name}\n")
+    assert rules.expression(alert) in page
+
+
+def test_a_critical_alert_never_comes_from_heat_programs_or_a_missing_exporter_alone() -> None:
+    """Nobody is to be woken for what nobody can repair at night."""
+    for name in ("GPUThermalThrottle", "GPUXidApplication", "GPUAllocatedIdle", "GPUExporterDown"):
+        assert ALERTS[name].severity != "critical"
+
+
+def test_every_inhibition_names_alerts_that_exist() -> None:
+    known = ALERTS.keys() | {"InfoInhibitor", "Watchdog"}
+    for rule in inhibitions.rules():
+        for matcher in [*rule.get("source_matchers", []), *rule["target_matchers"]]:
+            found = re.fullmatch(r'alertname (=|=~|!=|!~) "(.*)"', matcher)
+            for name in found[2].split("|") if found else ():
+                assert name.startswith("Kube") or any(re.fullmatch(name, one) for one in known)
+
+
+def test_a_repair_that_is_stuck_is_not_muted_by_the_repair() -> None:
+    (muting,) = (
+        rule for rule in inhibitions.rules()
+        if 'alertname = "GPUNodeUnderRepair"' in rule.get("source_matchers", [])
+    )  # fmt: skip
+    text = " ".join(muting["target_matchers"])
+    assert "GPURepairStuck" in text
+
+
+# The codes that facts from NVIDIA's catalog call for help, as the validated rule had them.
+FATAL = (46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143, *range(144, 151), 155, 156,
+         158)  # fmt: skip
+
+
+def test_xid_classes_are_disjoint_and_complete() -> None:
+    by_class = {kind: set(xid.codes(kind, {})) for kind in xid.CLASSES}
+    assert sum(map(len, by_class.values())) == len(xid.table())
+    assert set().union(*(by_class[kind] for kind in xid.FATAL)) == set(FATAL)
+    assert xid.REMEDIES.keys() == set(xid.CLASSES)
+    assert {94, 31, 13} <= by_class["application"]
+    assert 63 in by_class["information"]
+
+
+def test_an_override_moves_a_code_and_nothing_else() -> None:
+    over: dict[int, xid.XidClass] = {94: "reset", 200: "nvlink"}
+    before, after = xid.classes({}), xid.classes(over)
+    assert after == before | over
+    changed = settings.load({"alerts": {"xid": over}})
+    fatal = next(a for a in rules.chosen(changed)["xid"] if a.name == "GPUXidFatal")
+    application = next(a for a in rules.chosen(changed)["xid"] if a.name == "GPUXidApplication")
+    assert re.search(r"\b94\b.*\b200\b", fatal.expr)
+    assert not re.search(r"\b94\b", application.expr)
+
+
+def test_a_class_that_overrides_leave_empty_matches_nothing() -> None:
+    over: dict[int, xid.XidClass] = dict.fromkeys(xid.codes("inspect", {}), "application")
+    pattern = xid.regex(("inspect",), over)
+    assert pattern
+    assert not any(re.fullmatch(pattern, str(code)) for code in range(1000))
+
+
+def test_every_xid_is_seen_by_some_alert_or_is_harmless() -> None:
+    """Whatever code the driver invents next: with no class it is for a person to judge."""
+    inspect = next(a for a in rules.chosen(SETTINGS)["xid"] if a.name == "GPUXidInspect")
+    (known,) = re.findall(r'xid!~"([^"]*)"', inspect.expr)
+    assert not any(re.fullmatch(known, str(code)) for code in range(162, 400))
+    assert all(re.fullmatch(known, str(code)) for code in xid.table())
