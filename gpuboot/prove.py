@@ -15,6 +15,7 @@ from gpuboot.checks.model import Finding
 from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.gather import Gatherer
 from gpuboot.settings import Settings
+from gpuboot.settings.base import seconds
 from gpuboot.workload import TOLERATED, Plan, Say, Workload, plan
 
 _POLL_S = 2.0
@@ -32,14 +33,6 @@ class Proof:
     evidence: Evidence
     findings: tuple[Finding, ...]
     versions: dict[str, str] = field(default_factory=dict)
-
-
-def seconds(duration: str) -> float:
-    """A Prometheus duration such as `15s` in seconds."""
-    for unit, size in (("ms", 0.001), ("s", 1), ("m", 60), ("h", 3600), ("d", 86400)):
-        if duration.endswith(unit) and duration.removesuffix(unit).isdigit():
-            return int(duration.removesuffix(unit)) * size
-    raise ValueError(f"no duration: {duration!r}")
 
 
 def settle_s(settings: Settings) -> float:

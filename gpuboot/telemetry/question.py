@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from gpuboot.prometheus import Prometheus
-from gpuboot.rules.promql import seconds
 from gpuboot.settings import Settings
+from gpuboot.settings.base import seconds
 from gpuboot.telemetry.usage import METRICS, Answer, Kind, Usage, unknown
 
 

@@ -11,7 +11,7 @@ from gpuboot import prove as prover
 from gpuboot import workload
 from gpuboot.checks.model import verdict
 from gpuboot.cluster import Cluster
-from gpuboot.prove import Proof, prove, seconds, settle_s, simulated
+from gpuboot.prove import Proof, prove, settle_s, simulated
 from gpuboot.settings import Settings, load
 from tests.unit.evidence import SIZES, host, node, of, uuid
 from tests.unit.fake_cluster import FakeCluster
@@ -139,11 +139,6 @@ def test_a_taint_that_the_pods_do_not_tolerate_keeps_them_away() -> None:
     plan = workload.plan(("gpu1",), {"gpu1": node("gpu1", 2)}, (), {"gpu1": "team=ml:NoSchedule"})
     assert plan.skipped == {"gpu1": "the node has the taint team=ml:NoSchedule"}
     assert plan.total == 0
-
-
-@pytest.mark.parametrize(("text", "value"), [("15s", 15), ("250ms", 0.25), ("2m", 120)])
-def test_durations(text: str, value: float) -> None:
-    assert seconds(text) == value
 
 
 def test_waiting_follows_the_periods_and_never_exceeds_the_timeout() -> None:

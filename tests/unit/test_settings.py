@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from gpuboot import settings, versions
+from gpuboot.settings.base import seconds
 
 
 def problems(data: dict[str, Any]) -> list[str]:
@@ -42,6 +43,19 @@ def test_an_empty_dict_is_a_complete_answer() -> None:
 )
 def test_a_mistake_is_named(data: dict[str, Any], said: str) -> None:
     assert any(said in cause for cause in problems(data)), problems(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("15s", 15), ("250ms", 0.25), ("2m", 120), ("1w", 604800)]
+)
+def test_durations(text: str, value: float) -> None:
+    assert seconds(text) == value
+
+
+@pytest.mark.parametrize("text", ["15", "1.5s", "2 m", "1h30m", ""])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ValueError, match="no duration"):
+        seconds(text)
 
 
 def test_all_mistakes_are_named_at_once() -> None:
