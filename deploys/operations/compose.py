@@ -76,7 +76,8 @@ def _put(folder: str, file: File) -> StringCommand:
     make = f"head -c {len((file.text or '').encode())}"
     if file.text is None:
         # what is there already stays; a random password has no newline, which would be part of it
-        make = f"{{ cat {shlex.quote(path)} 2>/dev/null || head -c 24 /dev/urandom | base64 | tr -d '\\n'; }}"
+        old, new = f"cat {shlex.quote(path)} 2>/dev/null", "head -c 24 /dev/urandom | base64"
+        make = f"{{ {old} || {new} | tr -d '\\n'; }}"
     return StringCommand(
         "mkdir -p", QuoteString(posixpath.dirname(path)), "&& (umask 077 &&", make, ">", part,
         f") && chmod {file.mode}", part, f"&& chown {file.owner}:{file.owner}", part, "&& mv",

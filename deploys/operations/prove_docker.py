@@ -21,10 +21,11 @@ from deploys.lib.waiting import executing, fail
 from deploys.operations.prove import publish, read_hosts, say
 from gpuboot.checks.evidence import Host, Trial
 from gpuboot.compose.images import mirrored
+from gpuboot.compose.services import page
 from gpuboot.nodes import Node
 from gpuboot.report import Report
 from gpuboot.settings import Settings
-from gpuboot.standalone.prove import Gatherer, NoAnswer, busy, page, prove, trial
+from gpuboot.standalone.prove import Gatherer, NoAnswer, busy, prove, trial
 
 _MAX_AT_ONCE = 32
 _ASK_S = 15
@@ -86,9 +87,8 @@ def _ask(monitor: Node, url: str) -> str:
 
 def _dashboards(monitor: Node, settings: Settings) -> str:
     """Grafana's dashboards. The password never leaves the host, and is on no command line."""
-    own = settings.standalone
-    file = shlex.quote(f"{own.folder}/secrets/grafana/admin-password")
-    url = f"{page(own.bind, own.grafana_port)}/api/search?type=dash-db&limit=1000"
+    file = shlex.quote(f"{settings.standalone.folder}/secrets/grafana/admin-password")
+    url = f"{page(settings, 'grafana')}/api/search?type=dash-db&limit=1000"
     return _answer(
         monitor,
         f"{{ printf 'user = \"admin:'; cat {file}; printf '\"\\n'; }} | "

@@ -107,10 +107,11 @@ def _alertmanager(settings: Settings) -> list[File]:
 
 def _grafana(settings: Settings) -> list[File]:
     password = settings.grafana_password
+    urls = services.page(settings, "prometheus"), services.page(settings, "alertmanager")
     return [
         *(
             File(f"grafana/{path}", _yaml(content), service="grafana")
-            for path, content in grafana.provisioning().items()
+            for path, content in grafana.provisioning(*urls).items()
         ),
         # Grafana looks for changes of these by itself
         *(

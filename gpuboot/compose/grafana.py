@@ -9,8 +9,11 @@ Object = dict[str, Any]
 FOLDER = "/etc/grafana/provisioning"
 
 
-def provisioning() -> dict[str, Object]:
-    """Grafana's provisioning files, by path below its provisioning folder."""
+def provisioning(prometheus: str, alertmanager: str) -> dict[str, Object]:
+    """Grafana's provisioning files, by path below its provisioning folder.
+
+    + prometheus, alertmanager: their URLs
+    """
     return {
         "datasources/gpuboot.yaml": {
             "apiVersion": 1,
@@ -20,7 +23,7 @@ def provisioning() -> dict[str, Object]:
                     "uid": "prometheus",
                     "type": "prometheus",
                     "access": "proxy",
-                    "url": "http://prometheus:9090",
+                    "url": prometheus,
                     "isDefault": True,
                 },
                 {
@@ -28,7 +31,7 @@ def provisioning() -> dict[str, Object]:
                     "uid": "alertmanager",
                     "type": "alertmanager",
                     "access": "proxy",
-                    "url": "http://alertmanager:9093",
+                    "url": alertmanager,
                     "jsonData": {"implementation": "prometheus"},
                 },
             ],

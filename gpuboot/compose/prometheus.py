@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from gpuboot.compose.services import PROMETHEUS, near
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
 
 Object = dict[str, Any]
 
-FOLDER = "/etc/prometheus"  # where the container sees the files
 EXPORTER, HOST = "dcgm-exporter", "node-exporter"
 # What only a cluster has: kube-state-metrics, its components, cAdvisor, the GPU Operator.
 _CLUSTER = r"(kube_|kubelet_|apiserver_|etcd_|gpu_operator_|container_|workqueue_|coredns_)\w+"
@@ -40,18 +40,17 @@ def config(settings: Settings, nodes: Sequence[Node]) -> Object:
             "evaluation_interval": settings.monitoring.scrape_interval,
             "external_labels": {"cluster": settings.cluster.name},
         },
-        "rule_files": [f"{FOLDER}/rules/*.yml"],
-        "alerting": {"alertmanagers": [{"static_configs": [{"targets": ["alertmanager:9093"]}]}]},
+        "rule_files": [f"{PROMETHEUS}/rules/*.yml"],
+        "alerting": {
+            "alertmanagers": [{"static_configs": [{"targets": [near(settings, "alertmanager")]}]}]
+        },
         "scrape_configs": [
             {
                 "job_name": name,
-                "static_configs": [{"targets": [target], "labels": own}],
+                "static_configs": [{"targets": [near(settings, name)], "labels": own}],
                 "relabel_configs": _RELABELINGS[1:],
             }
-            for name, target in (
-                ("prometheus", "127.0.0.1:9090"),
-                ("alertmanager", "alertmanager:9093"),
-            )
+            for name in ("prometheus", "alertmanager")
         ]
         + [
             _job(EXPORTER, exporter.scrape_interval, exporter.scrape_timeout),
@@ -67,7 +66,7 @@ def _job(name: str, interval: str = "", timeout: str = "") -> Object:
         found |= {"scrape_interval": interval, "scrape_timeout": timeout}
     return found | {
         "file_sd_configs": [
-            {"files": [f"{FOLDER}/targets/{name}/*.{kind}" for kind in ("json", "yml", "yaml")]}
+            {"files": [f"{PROMETHEUS}/targets/{name}/*.{kind}" for kind in ("json", "yml", "yaml")]}
         ],
         "relabel_configs": _RELABELINGS,
     }

@@ -1,8 +1,12 @@
-"""The services of the compose project: what each may do, reads, keeps and listens on."""
+"""The services of the compose project: what each may do, reads, keeps and listens on.
+
+All are in the host's network. A port that Docker publishes passes by the host's firewall, Docker's
+own networks may be the site's elsewhere, and names are to resolve as they do on the host.
+"""
 
 from __future__ import annotations
 
-from gpuboot.compose import grafana, prometheus
+from gpuboot.compose import grafana
 from gpuboot.compose.files import Object, bind
 from gpuboot.compose.images import image
 from gpuboot.nodes import Node
@@ -11,6 +15,7 @@ from gpuboot.versions import Lock
 
 NOBODY = 65534  # as Prometheus' images run
 GRAFANA = 472  # as Grafana's image runs
+PROMETHEUS = "/etc/prometheus"  # where Prometheus sees its files
 COLLECTORS = "/etc/gpuboot/collectors.csv"
 SECRETS = "/run/gpuboot-secrets"  # where Alertmanager sees its own
 PASSWORD = "/run/secrets/admin-password"
@@ -19,6 +24,7 @@ PASSWORD = "/run/secrets/admin-password"
 def _service(key: str, settings: Settings, lock: Lock, **more: object) -> Object:
     return {
         "image": image(key, settings, lock),
+        "network_mode": "host",
         "restart": "unless-stopped",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
@@ -34,12 +40,12 @@ def _health(*command: str) -> Object:
 def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
     """The GPU metrics.
 
-    In the host's network: a port that Docker publishes passes by the host's firewall, and a host
-    engine listens on the loopback device. SYS_ADMIN is what profiling fields take. No check of its
-    health: the image has no program that could ask, and Prometheus' `up` does.
+    SYS_ADMIN is what profiling fields take. No check of its health: the image has no program that
+    could ask, and Prometheus' `up` does.
     """
     exporter, port = settings.exporter, settings.standalone.exporter_port
-    command = ["-f", COLLECTORS, "-c", str(exporter.interval_ms), "-a", listen(node, port)]
+    address = listen(node.address, port)
+    command = ["-f", COLLECTORS, "-c", str(exporter.interval_ms), "-a", address]
     if exporter.remote_engine:
         command += ["-r", exporter.remote_engine]
     if exporter.devices:
@@ -48,7 +54,6 @@ def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
         "dcgm_exporter",
         settings,
         lock,
-        network_mode="host",
         runtime="nvidia",
         cap_add=["SYS_ADMIN"],
         environment={
@@ -62,12 +67,11 @@ def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
 
 def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
     """The host's metrics, seen from the host's own name spaces."""
-    address = listen(node, settings.standalone.node_exporter_port)
+    address = listen(node.address, settings.standalone.node_exporter_port)
     return _service(
         "node_exporter",
         settings,
         lock,
-        network_mode="host",
         pid="host",
         read_only=True,
         user=f"{NOBODY}:{NOBODY}",
@@ -85,9 +89,10 @@ def prometheus_server(settings: Settings, lock: Lock) -> Object:
     """Prometheus: its configuration is read again on SIGHUP, targets when their files change."""
     monitoring, own = settings.monitoring, settings.standalone
     command = [
-        f"--config.file={prometheus.FOLDER}/prometheus.yml",
+        f"--config.file={PROMETHEUS}/prometheus.yml",
         "--storage.tsdb.path=/prometheus",
         f"--storage.tsdb.retention.time={monitoring.retention}",
+        f"--web.listen-address={listen(own.bind, own.prometheus_port)}",
     ]
     if monitoring.retention_size:
         command.append(f"--storage.tsdb.retention.size={monitoring.retention_size}")
@@ -98,12 +103,13 @@ def prometheus_server(settings: Settings, lock: Lock) -> Object:
         user=f"{NOBODY}:{NOBODY}",
         read_only=True,
         command=command,
-        ports=[publish(own.bind, own.prometheus_port, 9090)],
         volumes=[
-            bind(f"{own.folder}/prometheus", prometheus.FOLDER),
+            bind(f"{own.folder}/prometheus", PROMETHEUS),
             bind(f"{own.folder}/data/prometheus", "/prometheus", read_only=False),
         ],
-        healthcheck=_health("promtool", "check", "healthy", "--url=http://127.0.0.1:9090"),
+        healthcheck=_health(
+            "promtool", "check", "healthy", f"--url={page(settings, 'prometheus')}"
+        ),
     )
 
 
@@ -120,14 +126,16 @@ def alertmanager(settings: Settings, lock: Lock) -> Object:
             "--config.file=/etc/alertmanager/alertmanager.yml",
             "--storage.path=/alertmanager",
             "--cluster.listen-address=",
+            f"--web.listen-address={listen(own.bind, own.alertmanager_port)}",
         ],
-        ports=[publish(own.bind, own.alertmanager_port, 9093)],
         volumes=[
             bind(f"{own.folder}/alertmanager", "/etc/alertmanager"),
             bind(f"{own.folder}/secrets/alertmanager", SECRETS),
             bind(f"{own.folder}/data/alertmanager", "/alertmanager", read_only=False),
         ],
-        healthcheck=_health("amtool", "config", "show", "--alertmanager.url=http://127.0.0.1:9093"),
+        healthcheck=_health(
+            "amtool", "config", "show", f"--alertmanager.url={page(settings, 'alertmanager')}"
+        ),
     )
 
 
@@ -142,6 +150,8 @@ def grafana_server(settings: Settings, lock: Lock) -> Object:
         read_only=True,
         tmpfs=["/tmp"],
         environment={
+            "GF_SERVER_HTTP_ADDR": own.bind,
+            "GF_SERVER_HTTP_PORT": str(own.grafana_port),
             "GF_SECURITY_ADMIN_USER": "admin",
             "GF_SECURITY_ADMIN_PASSWORD__FILE": PASSWORD,
             "GF_ANALYTICS_REPORTING_ENABLED": "false",
@@ -149,21 +159,30 @@ def grafana_server(settings: Settings, lock: Lock) -> Object:
             "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
             "GF_USERS_ALLOW_SIGN_UP": "false",
         },
-        ports=[publish(own.bind, own.grafana_port, 3000)],
         volumes=[
             bind(f"{own.folder}/grafana", grafana.FOLDER),
             bind(f"{own.folder}/secrets/grafana", "/run/secrets"),
             bind(f"{own.folder}/data/grafana", "/var/lib/grafana", read_only=False),
         ],
-        healthcheck=_health("wget", "-q", "--spider", "http://127.0.0.1:3000/api/health"),
+        healthcheck=_health("wget", "-q", "--spider", f"{page(settings, 'grafana')}/api/health"),
     )
 
 
-def listen(node: Node, port: int) -> str:
-    """The node's own address and a port, as programs of Go take it."""
-    return f"[{node.address}]:{port}" if ":" in node.address else f"{node.address}:{port}"
+def listen(address: str, port: int) -> str:
+    """An address and a port, as programs of Go take them."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def publish(address: str, port: int, inside: int) -> Object:
-    """A port of a container at an address of the host."""
-    return {"host_ip": address, "published": str(port), "target": inside, "protocol": "tcp"}
+def near(settings: Settings, service: str) -> str:
+    """Where a page of the monitoring host is found on that host itself, as `host:port`.
+
+    + service: prometheus, alertmanager or grafana
+    """
+    own = settings.standalone
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(own.bind, own.bind)
+    return listen(address, getattr(own, f"{service}_port"))
+
+
+def page(settings: Settings, service: str) -> str:
+    """The URL of such a page."""
+    return f"http://{near(settings, service)}"

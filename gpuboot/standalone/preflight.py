@@ -14,7 +14,7 @@ from gpuboot.settings import Settings
 # distribution's packages that Docker's own replace or refuse to stand beside
 _DISTRIBUTION = ("containerd", "docker.io", "docker-compose", "docker-compose-v2", "podman-docker")
 # processes of ours that hold a port on a later run; the kernel cuts names to 15 characters
-_OURS = ("docker-proxy", "dcgm-exporter", "node_exporter", "sim-dcgm-export", "rootlessport")
+_OURS = ("dcgm-exporter", "node_exporter", "prometheus", "alertmanager", "grafana")
 
 
 def checks(settings: Settings) -> tuple[Check, ...]:

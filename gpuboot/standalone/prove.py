@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from gpuboot.checks.evidence import Evidence, ExporterAnswer, Host, Metrics, Trial
-from gpuboot.compose.services import listen
+from gpuboot.compose.services import listen, page
 from gpuboot.nodes import Node
 from gpuboot.objects import log_answer
 from gpuboot.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
@@ -49,8 +49,7 @@ class Gatherer:
         self._settings = settings
         self._ask = ask
         self._search = search
-        own = settings.standalone
-        self._prometheus = Prometheus(self, page(own.bind, own.prometheus_port))
+        self._prometheus = Prometheus(self, page(settings, "prometheus"))
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         """As `gpuboot.prometheus.Reader`; `path` is a whole URL here."""
@@ -61,7 +60,7 @@ class Gatherer:
         return tuple(map(self._exporter, self._nodes))
 
     def _exporter(self, node: Node) -> ExporterAnswer:
-        url = f"http://{listen(node, self._settings.standalone.exporter_port)}/metrics"
+        url = f"http://{listen(node.address, self._settings.standalone.exporter_port)}/metrics"
         try:
             found = gpu_readings(parse_exposition(self._ask(url)), node.name)
             return ExporterAnswer(node.name, "dcgm-exporter", found)
@@ -71,8 +70,8 @@ class Gatherer:
     def metrics(self) -> Metrics:
         """Everything at this moment."""
         errors: dict[str, str] = {}
-        own, prometheus = self._settings.standalone, self._prometheus
-        ready = f"{page(own.bind, own.alertmanager_port)}/-/ready"
+        prometheus = self._prometheus
+        ready = f"{page(self._settings, 'alertmanager')}/-/ready"
         old = self._try(errors, "prometheus", lambda: prometheus.query(_RELOADED))
         if old:
             names = sorted({sample.name.partition("_")[0] for sample in old})
@@ -84,8 +83,8 @@ class Gatherer:
             self._try(errors, "prometheus", prometheus.rules),
             self._try(errors, "prometheus", prometheus.alertmanagers),
             self._try(errors, "alertmanager", lambda: self._ask(ready)) is not None,
-            self._dashboards(errors) if own.grafana else None,
-            errors,
+            self._dashboards(errors) if self._settings.standalone.grafana else None,
+            errors=errors,
         )
 
     def _dashboards(self, errors: dict[str, str]) -> int | None:
@@ -101,12 +100,6 @@ class Gatherer:
         except (NoAnswer, PrometheusError, KeyError, ValueError) as error:
             errors[what] = str(error)
             return None
-
-
-def page(bind: str, port: int) -> str:
-    """The URL, on the monitoring host itself, of a page that listens at `bind`."""
-    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind, bind)
-    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
 
 
 def prove(
