@@ -75,7 +75,7 @@ def test_every_alert_is_complete(name: str) -> None:
     assert alert.check
     assert alert.remedy
     assert alert.source
-    assert len(re.sub(r"\{\{.*?\}\}", "", alert.summary)) < 100
+    assert len(re.sub(r"\{\{.*?\}\}", "", alert.summary)) < 120
     page = runbooks.page(alert)
     assert page.startswith(f"# {name}\n")
     assert rules.expression(alert) in page
