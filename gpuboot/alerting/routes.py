@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from gpuboot.alerting.receivers import NONE, receiver_of
 from gpuboot.settings import Alertmanager
+from gpuboot.settings.base import seconds
 from gpuboot.settings.monitoring import Watchdog
 
 Route = dict[str, Any]
-
-_MILLISECONDS = {
-    "ms": 1,
-    "s": 1000,
-    "m": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-    "w": 604_800_000,
-    "y": 31_536_000_000,
-}
 
 
 def route(alertmanager: Alertmanager) -> Route:
@@ -70,6 +60,5 @@ def _watchdog(watchdog: Watchdog | None) -> Route:
 
 
 def _half(duration: str) -> str:
-    found = re.fullmatch(r"(\d+)(ms|[smhdwy])", duration)
-    assert found is not None, duration  # the settings' type Duration
-    return f"{int(found[1]) * _MILLISECONDS[found[2]] // 2}ms"
+    half = round(seconds(duration) * 500)
+    return f"{half}ms" if half % 1000 else f"{half // 1000}s"
