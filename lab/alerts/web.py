@@ -75,8 +75,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.journal.add(message)
         if message.receiver == "pagerduty":
             dedup = str(message.raw.get("dedup_key") or "made-up-by-the-lab")
-            body = {"status": "success", "message": "Event processed", "dedup_key": dedup}
-            self._answer(202, "application/json", json.dumps(body))
+            answer = {"status": "success", "message": "Event processed", "dedup_key": dedup}
+            self._answer(202, "application/json", json.dumps(answer))
         else:
             self._answer(200, "text/plain", "ok")
 
