@@ -5,14 +5,12 @@ from __future__ import annotations
 import base64
 import re
 import signal
-import socket
 import ssl
 import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,15 +19,13 @@ from gpuboot.telemetry import collectors_csv
 from gpuboot.telemetry.fields import FIELDS, Limit
 from lab.gpusim import builds
 from lab.toolchain import environment, go
+from tests.exporter_process import Exporter, start
 from tests.gpusim_machine import VERSION, Machine, make_machine
 
 pytestmark = pytest.mark.lab
 
 # What an H100 without NVSwitches and virtual machines has not, in the table's own words.
 NOT_ON_AN_H100 = {Limit.FAN, Limit.BEFORE_AMPERE, Limit.NVLINK_5}
-Series = dict[str, list[tuple[dict[str, str], float]]]
-_SERIES = re.compile(r"(\w+)\{(.*)\} (\S+)")
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 @pytest.fixture(scope="module")
@@ -56,57 +52,6 @@ def bins(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def machine(bins: Path, tmp_path: Path) -> Machine:
     return make_machine(tmp_path / "root", bins)
-
-
-@dataclass
-class Exporter:
-    """A running exporter that samples five times a second."""
-
-    process: subprocess.Popen[str]
-    address: str
-
-    def scrape(self) -> Series:
-        with urllib.request.urlopen(f"http://{self.address}/metrics", timeout=10) as answer:
-            text = answer.read().decode()
-        series: Series = {}
-        for name, labels, value in _SERIES.findall(text):
-            series.setdefault(name, []).append((dict(_LABEL.findall(labels)), float(value)))
-        return series
-
-    def gpu(self, name: str, index: int = 0, **labels: str) -> float | None:
-        """The value of a GPU's one series with these labels; None when there is none."""
-        wanted = {"gpu": str(index), **labels}.items()
-        found = [value for has, value in self.scrape().get(name, []) if wanted <= has.items()]
-        assert len(found) <= 1, (name, found)
-        return found[0] if found else None
-
-    def wait(self, check: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 10
-        while not check():
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-
-
-def start(program: Path, machine: Machine, *arguments: str, csv: str) -> Exporter:
-    path = machine.root / "counters.csv"
-    path.write_text(csv)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    process = subprocess.Popen(
-        [program, "-f", path, "-a", address, "-c", "200", *arguments],
-        env=machine.env(),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    made = Exporter(process, address)
-    host, port = address.split(":")
-    for _ in range(100):
-        with socket.socket() as probe:
-            if process.poll() is not None or probe.connect_ex((host, int(port))) == 0:
-                break
-        time.sleep(0.05)
-    return made
 
 
 @pytest.fixture

@@ -1,16 +1,12 @@
 package exporter
 
 import (
-	"context"
-	"errors"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
-	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 )
 
 // A library with one GPU at 70 degrees, hot enough to be held down, for each UUID.
@@ -136,182 +132,12 @@ func TestALostGPUHasNoValuesButItsXIDs(t *testing.T) {
 	}
 }
 
-func TestWindowedCountsForgetAndHaveAZeroRow(t *testing.T) {
-	list := counters(t, "DCGM_EXP_XID_ERRORS_COUNT, gauge, c", "DCGM_EXP_CLOCK_EVENTS_COUNT, gauge, c")
-	gpus := Sample(library("GPU-a"), list, nil, &Trends{})
-	events, now := NewEvents(), time.Now()
-	events.AddXID("GPU-a", 31, now.Add(-time.Hour))
-	events.AddClocks("GPU-a", 0x48, now)
-	events.AddClocks("GPU-a", 0x40, now)
-	minute := View{XIDWindow: time.Minute, ClockWindow: time.Minute, Now: now}
-	contains(t, render(list, gpus, events, minute),
-		`window_size_in_ms="60000"} 0`, `clock_event="hw_thermal"} 2`, `clock_event="hw_slowdown"} 1`)
-}
-
 func contains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
 			t.Errorf("no %s in\n%s", part, text)
 		}
-	}
-}
-
-func TestTotalsAreBornAtOneAndBeginAnewWithTheCounters(t *testing.T) {
-	list := counters(t, "DCGM_EXP_XID_ERRORS_TOTAL, counter, c",
-		"DCGM_EXP_CLOCK_EVENTS_TOTAL, counter, c", "DCGM_FI_DEV_XID_ERRORS, gauge, last",
-		"DCGM_EXP_GPU_HEALTH_STATUS, gauge, health")
-	gpus := Sample(library("GPU-a"), list, nil, &Trends{})
-	events, now := NewEvents(), time.Now()
-	events.AddClocks("GPU-a", 0x01, now)
-	if got := render(list, gpus, events, View{}); strings.Contains(got, "_TOTAL{") {
-		t.Errorf("a total before anything happened, or of a reason that was there from the start:\n%s", got)
-	}
-	events.AddXID("GPU-a", 31, now)
-	events.AddXID("GPU-a", 95, now)
-	for _, reasons := range []uint64{0x48, 0x48, 0x00, 0x48} {
-		events.AddClocks("GPU-a", reasons, now)
-	}
-	contains(t, render(list, gpus, events, View{}), `xid="31"} 1`, `xid="95"} 1`,
-		`clock_event="hw_thermal"} 2`, `clock_event="hw_slowdown"} 2`)
-	events.Recreate()
-	got := render(list, gpus, events, View{})
-	if strings.Contains(got, "_TOTAL{") {
-		t.Errorf("totals outlived the counters file:\n%s", got)
-	}
-	contains(t, got, `err_msg="Uncontained ECC error"} 95`,
-		`health_error_code="DCGM_FR_UNCONTAINED_ERROR",health_watch="ALL"} 20`)
-}
-
-func TestHealthTakesTheWorseOfStateAndHistory(t *testing.T) {
-	for _, check := range []struct {
-		watch  string
-		health Health
-		xids   map[int]bool
-		want   int
-	}{
-		{"ALL", nil, nil, pass},
-		{"ALL", nil, map[int]bool{31: true}, pass},
-		{"MEM", nil, map[int]bool{31: true}, warn},
-		{"ALL", nil, map[int]bool{94: true}, warn},
-		{"ALL", nil, map[int]bool{94: true, 119: true}, fail},
-		{"MEM", Health{"MEM": {fail, "DCGM_FR_FAULTY_MEMORY"}}, map[int]bool{63: true}, fail},
-		{"PCIE", Health{"MEM": {fail, "x"}}, map[int]bool{79: true}, pass},
-	} {
-		if got := check.health.verdict(check.watch, check.xids); got.Status != check.want {
-			t.Errorf("%s with %v and XIDs %v: %v", check.watch, check.health, check.xids, got)
-		}
-	}
-}
-
-func TestTrendsLookBackOneMinute(t *testing.T) {
-	var trends Trends
-	start := time.Now()
-	for _, step := range []struct {
-		seconds     int
-		value, want uint64
-	}{
-		{0, 1000, 0}, {30, 1010, 10}, {60, 1010, 10}, {89, 1010, 10}, {90, 1010, 0}, {120, 1300, 290},
-		{130, 0, 0}, {140, 5, 5},
-	} {
-		at := start.Add(time.Duration(step.seconds) * time.Second)
-		if got := trends.Gain("GPU-a", "x", step.value, at); got != step.want {
-			t.Errorf("after %d s: gained %d, not %d", step.seconds, got, step.want)
-		}
-		if got := trends.Gain("GPU-b", "x", 7, at); got != 0 {
-			t.Errorf("another GPU gained %d", got)
-		}
-	}
-}
-
-func TestASharedGPUHasASeriesForEachPod(t *testing.T) {
-	list := counters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, t")
-	gpus := Sample(library("GPU-a", "GPU-b"), list, nil, &Trends{})
-	view := View{SharedGPUs: true, PodUID: true, Pods: Holders{"GPU-a": {
-		{Namespace: "ml", Name: "a", Container: "main", Share: "0", UID: "uid-a"},
-		{Namespace: "ml", Name: "b", Container: "main", Share: "1"},
-	}}}
-	got := render(list, gpus, NewEvents(), view)
-	contains(t, got, `pod="a",pod_uid="uid-a",vgpu="0"} 70`, `pod="b",vgpu="1"} 70`,
-		"UUID=\"GPU-b\",pci_bus_id=\"00000000:10:00.0\",device=\"nvidia1\",modelName=")
-	if lines := strings.Count(got, "DCGM_FI_DEV_GPU_TEMP{"); lines != 3 {
-		t.Errorf("%d series, not 3:\n%s", lines, got)
-	}
-	view.SharedGPUs = false
-	if got := render(list, gpus, NewEvents(), view); strings.Contains(got, `pod="a"`) {
-		t.Errorf("of several pods the last is shown:\n%s", got)
-	}
-}
-
-func TestOnlyTheLoadOfAPodIsItsPart(t *testing.T) {
-	list := counters(t, "DCGM_FI_DEV_GPU_UTIL, gauge, u", "DCGM_FI_DEV_MEM_COPY_UTIL, gauge, m")
-	gpus := []GPU{{UUID: "GPU-a", Values: map[string]string{
-		"DCGM_FI_DEV_GPU_UTIL": "90", "DCGM_FI_DEV_MEM_COPY_UTIL": "45"}}}
-	view := View{SharedGPUs: true, Pods: Holders{"GPU-a": {{Name: "a"}, {Name: "b"}}}}
-	got := render(list, gpus, NewEvents(), view)
-	contains(t, got, `modelName=""} 90`, `pod="a"} 45`, `pod="b"} 45`)
-	if strings.Count(got, "DCGM_FI_DEV_GPU_UTIL{") != 3 || strings.Count(got, "MEM_COPY_UTIL{") != 2 {
-		t.Errorf("the GPU's own load and one series a pod:\n%s", got)
-	}
-}
-
-func TestPodLabelsAreFilteredAndGiveWay(t *testing.T) {
-	calls := 0
-	metadata := &Metadata{labels: true, list: func(context.Context) (map[string]Pod, error) {
-		calls++
-		return map[string]Pod{"ml/a": {UID: "uid-a", Labels: map[string]string{
-			"app.kubernetes.io/name": "train", "team": "vision", "secret": "x", "pod": "no"}}}, nil
-	}}
-	metadata.allow([]string{"^app", "^team$", "^pod$", "("})
-	holders := Holders{"GPU-a": {{Namespace: "ml", Name: "a"}}, "GPU-b": {{Namespace: "ml", Name: "new"}}}
-	for range 2 {
-		if err := metadata.Add(context.Background(), holders); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if calls != 1 {
-		t.Errorf("the API server was asked %d times", calls)
-	}
-	list := counters(t, "DCGM_FI_DEV_GPU_TEMP, gauge, t")
-	gpus := Sample(library("GPU-a", "GPU-b"), list, nil, &Trends{})
-	got := render(list, gpus, NewEvents(), View{Pods: holders})
-	contains(t, got, `pod="a",app_kubernetes_io_name="train",team="vision"} 70`, `pod="new"} 70`)
-	if strings.Contains(got, "secret") || strings.Contains(got, `"no"`) {
-		t.Errorf("a label that is not allowed, or that is the exporter's own:\n%s", got)
-	}
-}
-
-func TestPodsAreShownWithoutAnAPIServer(t *testing.T) {
-	metadata := &Metadata{labels: true, list: func(context.Context) (map[string]Pod, error) {
-		return nil, errors.New("forbidden")
-	}}
-	holders := Holders{"GPU-a": {{Namespace: "ml", Name: "a"}}}
-	if err := metadata.Add(context.Background(), holders); err == nil {
-		t.Error("no error")
-	}
-	if holders["GPU-a"][0].Name != "a" {
-		t.Errorf("holders %v", holders)
-	}
-}
-
-func TestHoldersKnowsGPUsByResource(t *testing.T) {
-	devices := func(resource string, ids ...string) *podresources.ContainerDevices {
-		return &podresources.ContainerDevices{ResourceName: resource, DeviceIds: ids}
-	}
-	pods := []*podresources.PodResources{{
-		Name: "train-0", Namespace: "ml",
-		Containers: []*podresources.ContainerResources{{
-			Name: "main",
-			Devices: []*podresources.ContainerDevices{
-				devices("nvidia.com/gpu", "GPU-a", "GPU-b::3"), devices("example.com/nic", "nic0"),
-				devices("nvidia.com/a100", "GPU-c"),
-			},
-		}},
-	}}
-	found := holders(pods, []string{"nvidia.com/a100"})
-	want := []Pod{{Namespace: "ml", Name: "train-0", Container: "main", Share: "3"}}
-	if len(found) != 3 || !reflect.DeepEqual(found["GPU-b"], want) {
-		t.Errorf("holders %v", found)
 	}
 }
 
