@@ -18,6 +18,11 @@ RUNTIME = "nvidia"
 _TRIAL = "/etc/docker/daemon.json.gpuboot-trial"
 _PREVIOUS = "/var/lib/gpuboot/docker/daemon.json"
 _WAIT_S = 60
+# with the flags of its unit: what stands there and in the file as well is an error too
+_VALIDATE = (
+    "$(systemctl show -p ExecStart --value docker.service | "
+    "sed -n 's/.* argv\\[\\]=\\([^;]*[^; ]\\) *;.*/\\1/p' | head -n 1) --validate --config-file"
+)
 
 Commands = Generator[StringCommand, None, None]
 
@@ -54,7 +59,7 @@ def configured(toolkit: bool, ours: Mapping[str, Any]) -> Commands:
     if new != present:
         yield write(_TRIAL, daemon.render(new))
         yield StringCommand(
-            f"dockerd --validate --config-file {_TRIAL} >/dev/null || {{ rm -f {_TRIAL};",
+            f"{_VALIDATE} {_TRIAL} >/dev/null || {{ rm -f {_TRIAL};",
             _say("dockerd does not accept the configuration, nothing was changed", f"see {PATH}"),
             "exit 1; }",
         )
