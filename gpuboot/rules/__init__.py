@@ -10,7 +10,6 @@ from gpuboot.rules.alert import Alert, number
 from gpuboot.rules.catalogue import all_alerts, chosen, validate
 from gpuboot.rules.recording import Record, recordings
 from gpuboot.settings import Settings
-from gpuboot.telemetry.expressions import metric_names
 
 __all__ = [
     "Alert",
@@ -29,8 +28,6 @@ Object = dict[str, Any]
 # Sums over time of the allocation's records count minutes.
 _INTERVALS = {"static": "1m", "gpus": "30s", "allocation": "1m"}
 _ALERT_INTERVAL = "30s"
-# Series that only a Kubernetes cluster has.
-_CLUSTER = ("kube_", "kubelet_", "apiserver_", "etcd_", "gpu_operator_")
 
 
 def prometheus_rule(settings: Settings, nodes: Sequence[Node]) -> Object:
@@ -50,19 +47,16 @@ def prometheus_rule(settings: Settings, nodes: Sequence[Node]) -> Object:
     }
 
 
-def groups(settings: Settings, nodes: Sequence[Node], *, kubernetes: bool = True) -> list[Object]:
+def groups(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     """The rule groups, as they stand in a rule file of Prometheus below `groups`.
 
     + nodes: as for `prometheus_rule`
-    + kubernetes: False leaves out what reads series that only a cluster has
     """
     made: list[Object] = []
     for name, records in recordings(settings, nodes).items():
-        rules = [_record(record) for record in records if kubernetes or _anywhere(record.expr)]
-        made += _group(name, _INTERVALS[name], rules)
+        made += _group(name, _INTERVALS[name], [_record(record) for record in records])
     for name, alerts in chosen(settings).items():
-        rules = [_alert(alert, settings) for alert in alerts if kubernetes or _anywhere(alert.expr)]
-        made += _group(name, _ALERT_INTERVAL, rules)
+        made += _group(name, _ALERT_INTERVAL, [_alert(alert, settings) for alert in alerts])
     return made
 
 
@@ -103,14 +97,3 @@ def _alert(alert: Alert, settings: Settings) -> Object:
         "runbook_url": f"{settings.alerts.runbooks.rstrip('/')}/{alert.name}.md",
     }
     return rule
-
-
-def _anywhere(expr: str) -> bool:
-    """Whether an expression reads nothing that only a Kubernetes cluster has."""
-    return not any(_of_cluster(name) for name in metric_names(expr))
-
-
-def _of_cluster(name: str) -> bool:
-    # what is recorded from kube-state-metrics is the cluster's as well
-    recorded = ":gpu_requested:", ":gpu_capacity:", ":gpu_allocatable:", ":gpu_allocation:"
-    return name.startswith(_CLUSTER) or any(part in name for part in recorded)

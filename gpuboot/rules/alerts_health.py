@@ -19,10 +19,13 @@ from gpuboot.rules.alert import (
 )
 from gpuboot.rules.promql import GPU, level
 
-_WATCH = "node, UUID, gpu, health_watch"
+_WATCH = "node, UUID, gpu, health_watch, health_error_code"
+# DCGM keeps a verdict on every XID until its engine restarts, also on programs' own faults: those
+# have alerts of their own, and this one would stay on for days.
+_REMEMBERED = "DCGM_FR_XID_ERROR|DCGM_FR_CONTAINED_ERROR|DCGM_FR_PENDING_PAGE_RETIREMENTS"
 _PLUGIN = (
-    "Restart exporter and device plugin of the node (`kubectl delete pod`): DCGM keeps an ALL "
-    "failure until its engine restarts, whatever was repaired."
+    "Restart exporter and device plugin of the node (`kubectl delete pod`): DCGM keeps its "
+    "verdict on an XID until its engine restarts, whatever was repaired."
 )
 _VERDICT = [
     Alert(
@@ -62,7 +65,8 @@ _VERDICT = [
         '(DCGM_EXP_GPU_HEALTH_STATUS{health_watch!~"THERMAL|POWER"}) == 20',
         hold_for="2m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} fails on {ON_GPU}",
-        description="{{ $labels.UUID }}. The watch ALL stays failed until the exporter restarts.",
+        description="{{ $labels.health_error_code }}. {{ $labels.UUID }}. What came from an XID "
+        "stays failed until the exporter restarts.",
         meaning="DCGM watches each GPU (PCIe, NVLink, memory, inforom, driver …) and gives this "
         "one a FAIL. Heat and power have alerts of their own and are left out.",
         why="DCGM fails a GPU for what NVIDIA considers unusable.",
@@ -70,8 +74,8 @@ _VERDICT = [
                "installed; its exit code tells nothing, read \"Overall Health\"", KERNEL_LOG, SMI),
         remedy=(
             "Look for another alert of the same GPU: it says more, and goes first.",
-            "health_watch ALL means an XID that DCGM counts as devastating. Do what GPUXidFatal "
-            "says.",
+            "health_watch ALL, or a code with XID in it: an XID that DCGM counts as devastating. "
+            "Do what GPUXidFatal says.",
             *RESET_STEPS[:-1],
             _PLUGIN,
             REPLACE,
@@ -83,11 +87,13 @@ _VERDICT = [
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=f"max by ({_WATCH}) (DCGM_EXP_GPU_HEALTH_STATUS) == 10",
+        expr=f"max by ({_WATCH}) "
+        f'(DCGM_EXP_GPU_HEALTH_STATUS{{health_error_code!~"{_REMEMBERED}"}}) == 10',
         hold_for="10m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} warns of {ON_GPU}",
-        description="{{ $labels.UUID }}",
-        meaning="DCGM found something that does not stop the GPU but should not be.",
+        description="{{ $labels.health_error_code }}. {{ $labels.UUID }}",
+        meaning="DCGM found something that does not stop the GPU but should not be. (Verdicts that "
+        "it merely remembers from XIDs are left out.)",
         why="Warnings become failures. There is time to look.",
         check=("`dcgmi health -c -j` where dcgmi is installed", SMI, KERNEL_LOG),
         remedy=("Find the cause by the name of the watch; heat and power: see GPUThermalThrottle "

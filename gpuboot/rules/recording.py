@@ -136,8 +136,10 @@ def gpus(settings: Settings) -> list[Record]:
         Record("gpu:engine_active:max1h", _busiest(settings), _BUSIEST),
         Record(
             "gpu:memory_used:ratio",
-            f"max by ({HOLDER}) (DCGM_FI_DEV_FB_USED"
-            " / ((DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE) > 0))",
+            # pods that share a GPU are told their own part of FB_USED, beside the GPU's whole
+            f"max by ({HOLDER}) (DCGM_FI_DEV_FB_USED / on ({DEVICE}) group_left () (\n"
+            f"  max by ({DEVICE}) (DCGM_FI_DEV_FB_USED)"
+            f" + max by ({DEVICE}) (DCGM_FI_DEV_FB_FREE) > 0))",
             "Used device memory as a share of what workloads can have, 0 to 1.",
         ),
         *(

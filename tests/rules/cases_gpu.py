@@ -6,6 +6,8 @@ from tests.rules.model import G0, G1, HELD, STEP_S, Case, dcgm, level, values
 
 _NS = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_{}_NS"
 _MINUTE = 60e9  # ns
+_PCIE = {"health_watch": "PCIE", "health_error_code": "DCGM_FR_PCI_REPLAY_RATE"}
+_MEM = {"health_watch": "MEM", "health_error_code": "DCGM_FR_UNCORRECTABLE_ROW_REMAP"}
 _SBE = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"
 _HEALTH = "DCGM_EXP_GPU_HEALTH_STATUS"
 
@@ -137,7 +139,7 @@ _HEALTHY = [
         {5: [{**G0, "gpu_action": "reset"}]},
     ),
     *level("GPUHealthFail", _HEALTH, bad=20, good=10, hold=2,
-           labels={"health_watch": "PCIE"}, series_labels={"health_watch": "PCIE"}),
+           labels=_PCIE, series_labels=_PCIE),
     Case(
         "GPUHealthFail",
         "heat and power have alerts of their own",
@@ -145,7 +147,16 @@ _HEALTHY = [
         quiet=(10, 19),
     ),
     *level("GPUHealthWarn", _HEALTH, bad=10, good=0, hold=10,
-           labels={"health_watch": "MEM"}, series_labels={"health_watch": "MEM"}),
+           labels=_MEM, series_labels=_MEM),
+    Case(
+        "GPUHealthWarn",
+        "DCGM remembers a program's XID 31 for ever, and a contained error",
+        {
+            dcgm(_HEALTH, health_watch="MEM", health_error_code="DCGM_FR_XID_ERROR"): "10x60",
+            dcgm(_HEALTH, health_watch="ALL", health_error_code="DCGM_FR_CONTAINED_ERROR"): "10x60",
+        },
+        quiet=(20, 29),
+    ),
     Case(
         "GPUHealthWarn",
         "a failure is more than a warning",

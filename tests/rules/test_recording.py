@@ -159,6 +159,22 @@ WORLDS = [
         },
     ),
     World(
+        "memory that two pods share by time: each one's part of the whole",
+        {
+            dcgm("DCGM_FI_DEV_FB_USED", G0, namespace="a", pod="x"): "10000x300",
+            dcgm("DCGM_FI_DEV_FB_USED", G0, namespace="b", pod="y"): "30000x300",
+            dcgm("DCGM_FI_DEV_FB_USED"): "40000x300",
+            dcgm("DCGM_FI_DEV_FB_FREE", G0, namespace="a", pod="x"): "40000x300",
+            dcgm("DCGM_FI_DEV_FB_FREE", G0, namespace="b", pod="y"): "40000x300",
+        },
+        30,
+        {
+            'gpu:memory_used:ratio{pod="x"}': [
+                ({**G0, "modelName": H100, "namespace": "a", "pod": "x"}, 0.125)],
+            'gpu:memory_used:ratio{pod=""}': [({**G0, "modelName": H100}, 0.5)],
+        },
+    ),
+    World(
         "watts: two pods share a GPU by time, one has an instance of another, one is free",
         {
             dcgm(_WATTS, G0, namespace="a", pod="x"): "600x300",

@@ -71,15 +71,6 @@ def test_the_inventory_promises_gpus() -> None:
     assert promised == {"gpu1": "vector(2)", "gpu2": "vector(4)"}
 
 
-def test_without_kubernetes_nothing_reads_what_only_a_cluster_has() -> None:
-    made = rules.groups(settings.load({}), NODES, kubernetes=False)
-    names = {r.get("alert") or r["record"] for group in made for r in group["rules"]}
-    assert {"GPULost", "GPUXidFatal", "GPUExporterDown", "gpu:engine_active:avg5m"} <= names
-    assert not names & {"EtcdNotMonitored", "GPUPodPending", "cluster:gpu_allocation:ratio",
-                        "GPUNodeNotMonitored", "GPUCapacityForecast"}  # fmt: skip
-    assert "kube_" not in yaml.safe_dump(made)
-
-
 def test_the_object_is_marked_as_ours() -> None:
     made = rules.prometheus_rule(settings.load({}), NODES)
     assert made["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "gpuboot"}
