@@ -42,6 +42,11 @@ def compose() -> Recipe:
     return _recipe("docker-compose", "compose", {"docker-compose": f"{module}/cmd"}, variables, 90)
 
 
+def check() -> Recipe:
+    """What `docker compose config` says of a file, for tests that cannot wait for the whole."""
+    return _recipe("compose-check", "compose", {"check": "./check"}, {}, 20)
+
+
 def cli() -> Recipe:
     """The docker command, from its own tree, whose go.mod upstream keeps as vendor.mod."""
 

@@ -1,0 +1,222 @@
+"""The compose project of Docker hosts, read by the programs that will read it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+
+import pytest
+import yaml
+
+from gpuboot import versions
+from gpuboot.compose import images, project, prometheus
+from gpuboot.nodes import Node
+from gpuboot.rules import groups
+from gpuboot.settings import load
+from lab import recipe, software_docker
+from tests import tools
+
+MONITOR = Node("mon1", "mon1", "192.0.2.11", "docker", gpus=0, leader=True)
+GPU = Node("gpu1", "gpu1", "192.0.2.21", "docker", gpus=8, leader=False)
+BOTH = Node("box1", "box1", "192.0.2.31", "docker", gpus=2, leader=True)
+SECRET = "xoxb-nobody-may-read-this"
+
+
+@pytest.fixture(scope="module")
+def check():
+    """Docker compose's own reader of compose files."""
+    folder = recipe.make(software_docker.check(), {})
+
+    def read(path):
+        command = [str(folder / "bin" / "check"), str(path)]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    return read
+
+
+def made(node, nodes=None, **settings):
+    parsed = load(settings)
+    return project(node, nodes or (MONITOR, GPU), parsed, versions.lock(parsed))
+
+
+def text(found, path):
+    return next(file.text for file in found.files if file.path == path)
+
+
+def services(found):
+    return yaml.safe_load(text(found, "compose.yaml"))["services"]
+
+
+def laid_out(found, folder):
+    for file in found.files:
+        path = folder / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text or "made on the host")
+
+
+@pytest.fixture
+def receivers(tmp_path):
+    key = tmp_path / "key"
+    key.write_text(f"{SECRET}\n")
+    key.chmod(0o600)
+    return {"alertmanager": {"pagerduty": {"routing_key": {"file": str(key)}}}}
+
+
+@pytest.mark.parametrize("node", [MONITOR, GPU, BOTH])
+def test_compose_takes_every_hosts_project(check, tmp_path, node):
+    nodes = (BOTH, GPU) if node is BOTH else (MONITOR, GPU)
+    settings = {
+        "exporter": {"remote_engine": "localhost:5555", "devices": "i:0-3"},
+        "monitoring": {"retention_size": "45GB"},
+        "mirrors": {"images": {"*": "https://mirror.example:5000/v2/all"}},
+    }
+    found = made(node, nodes, **settings)
+    laid_out(found, tmp_path)
+    read = check(tmp_path / "compose.yaml")
+    assert read.returncode == 0, read.stderr
+    assert set(yaml.safe_load(read.stdout)["services"]) == set(found.services)
+
+
+def test_the_check_tells_a_wrong_file(check, tmp_path):
+    (tmp_path / "compose.yaml").write_text("services: {a: {image: x, immage: y}}\n")
+    read = check(tmp_path / "compose.yaml")
+    assert read.returncode == 1
+    assert "immage" in read.stderr
+
+
+def test_a_dollar_of_ours_is_no_variable_of_composes(check, tmp_path):
+    found = made(GPU)
+    laid_out(found, tmp_path)
+    service = yaml.safe_load(check(tmp_path / "compose.yaml").stdout)["services"]["node-exporter"]
+    assert service["command"][-1].endswith("(docker|containerd))($|/)")
+
+
+def test_prometheus_takes_configuration_rules_and_targets(tmp_path):
+    found = made(BOTH, (BOTH, GPU), standalone={"targets": {"vllm": ["10.1.1.1:8000"]}})
+    laid_out(found, tmp_path)
+    config = tmp_path / "prometheus" / "prometheus.yml"
+    config.write_text(config.read_text().replace("/etc/prometheus", str(config.parent)))
+    command = [str(tools.promtool()), "check", "config", str(config)]
+    said = subprocess.run(command, capture_output=True, text=True)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "rules found" in said.stdout
+
+
+def test_alertmanager_takes_its_configuration(tmp_path, receivers):
+    found = made(MONITOR, **receivers)
+    laid_out(found, tmp_path)
+    config = tmp_path / "alertmanager" / "alertmanager.yml"
+    command = [str(tools.amtool()), "check-config", str(config)]
+    said = subprocess.run(command, capture_output=True, text=True)
+    assert said.returncode == 0, said.stdout + said.stderr
+    assert "SUCCESS" in said.stdout
+
+
+def test_alerts_are_loaded_and_sent():
+    config = yaml.safe_load(text(made(MONITOR), "prometheus/prometheus.yml"))
+    assert config["rule_files"]
+    (alertmanager,) = config["alerting"]["alertmanagers"]
+    assert alertmanager["static_configs"] == [{"targets": ["127.0.0.1:9093"]}]
+    assert config["global"]["external_labels"] == {"cluster": "gpuboot"}
+
+
+def test_no_password_and_no_secret_is_in_the_compose_file(receivers):
+    found = made(MONITOR, grafana_password="correct horse", **receivers)
+    for file in found.files:
+        holds = SECRET in (file.text or "") or "correct horse" in (file.text or "")
+        assert holds == file.path.startswith("secrets/"), file.path
+        if file.path.startswith("secrets/"):
+            assert file.mode == "600"
+            assert file.owner != 0
+    assert SECRET not in repr(found)
+    grafana = services(found)["grafana"]["environment"]
+    assert not {key for key in grafana if key.endswith("PASSWORD")}
+
+
+def test_grafanas_password_is_made_on_the_host():
+    assert text(made(MONITOR), "secrets/grafana/admin-password") is None
+
+
+@pytest.mark.parametrize("node", [MONITOR, GPU])
+def test_what_containers_may_do(node):
+    for name, service in services(made(node)).items():
+        assert service["cap_drop"] == ["ALL"]
+        assert service.get("cap_add", []) == (["SYS_ADMIN"] if name == "dcgm-exporter" else [])
+        assert "privileged" not in service
+        assert service.get("read_only", False) == (name != "dcgm-exporter")
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["restart"] == "unless-stopped"
+        for volume in service.get("volumes", []):
+            assert volume["read_only"] or "/data/" in volume["source"]
+
+
+def test_images_are_pinned():
+    for service in services(made(BOTH, (BOTH,))).values():
+        tag = service["image"].rpartition(":")[2]
+        assert any(char.isdigit() for char in tag), service["image"]
+
+
+def test_the_exporter_is_told_what_to_watch():
+    settings = {"remote_engine": "localhost:5555", "devices": "i:0-3", "interval_ms": 2000}
+    service = services(made(GPU, exporter=settings))["dcgm-exporter"]
+    assert service["command"] == [
+        "-f", "/etc/gpuboot/collectors.csv", "-c", "2000", "-a", "192.0.2.21:9400",
+        "-r", "localhost:5555", "-d", "i:0-3",
+    ]  # fmt: skip
+    assert service["runtime"] == "nvidia"
+
+
+def test_hosts_show_their_pages_and_exporters_where_the_settings_say():
+    found = services(made(MONITOR, standalone={"bind": "192.0.2.11", "prometheus_port": 9999}))
+    assert "--web.listen-address=192.0.2.11:9999" in found["prometheus"]["command"]
+    assert "--web.listen-address=192.0.2.11:9100" in found["node-exporter"]["command"]
+
+
+def test_targets_are_the_inventorys_hosts_and_the_sites_own():
+    settings = load({"standalone": {"targets": {"dcgm-exporter": ["h:1"], "vllm": ["h:2"]}}})
+    found = prometheus.targets(settings, (MONITOR, GPU))
+    assert found["dcgm-exporter"] == [
+        {"targets": ["192.0.2.21:9400"], "labels": {"node": "gpu1"}},
+        {"targets": ["h:1"]},
+    ]
+    assert [group["labels"]["node"] for group in found["node-exporter"]] == ["mon1", "gpu1"]
+    assert found["vllm"] == [{"targets": ["h:2"]}]
+    assert json.loads(text(made(MONITOR), "prometheus/targets/dcgm-exporter/gpuboot.json"))
+
+
+@pytest.mark.parametrize(
+    ("mirror", "expected"),
+    [
+        ({}, "quay.io/prometheus/prometheus:v3"),
+        ({"quay.io": "https://m.example/v2/quay.io"}, "m.example/quay.io/prometheus/prometheus:v3"),
+        ({"*": "https://h.example:5000/v2/cache"}, "h.example:5000/cache/prometheus/prometheus:v3"),
+        ({"quay.io": "https://h.example/v2"}, "h.example/prometheus/prometheus:v3"),
+        ({"nvcr.io": "https://h.example/v2"}, "quay.io/prometheus/prometheus:v3"),
+    ],
+)
+def test_images_come_from_the_mirror_of_their_registry(mirror, expected):
+    settings = load({"mirrors": {"images": mirror}})
+    assert images.mirrored("quay.io/prometheus/prometheus:v3", settings.mirrors) == expected
+
+
+def test_rules_that_need_a_cluster_are_left_out_with_those_that_need_them():
+    rules = [
+        {"record": "a", "expr": "sum(kube_node_info)"},
+        {"record": "b", "expr": "a / 2"},
+        {"record": "c", "expr": "a or vector(0)"},
+        {"alert": "D", "expr": "up == 0 unless on (node) kube_node_spec_taint"},
+        {"alert": "E", "expr": "DCGM_FI_DEV_GPU_TEMP > 90"},
+        {"alert": "F", "expr": "alpha > 1"},
+    ]
+    (group,) = prometheus.without_cluster([{"name": "g", "rules": rules}])
+    kept = [rule.get("record") or rule["alert"] for rule in group["rules"]]
+    assert kept == ["c", "D", "E", "F"]
+
+
+def test_the_rules_of_gpus_hold_without_a_cluster():
+    settings = load({})
+    kept = prometheus.without_cluster(groups(settings, (GPU,)))
+    names = {rule.get("alert") or rule["record"] for group in kept for rule in group["rules"]}
+    assert {"node:gpu_expected:count", "node:gpu_visible:count", "gpu:engine_active:avg5m"} <= names
+    assert {"GPULost", "GPUXidFatal", "GPUExporterDown"} <= names
+    assert not {name for name in names if "allocat" in name or "requested" in name}
