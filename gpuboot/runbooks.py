@@ -39,14 +39,16 @@ _TITLES = {
     "workload": "Use and demand",
     "cluster": "Nodes and cluster",
 }
+_CAPITALS = "(In capitals: labels of the alert, and INVENTORY: your pyinfra inventory.)"
 _INDEX_TEXT = """# Runbooks
 
 One page for each alert, made by `gpuboot runbooks docs/runbooks` from the tables in
 `gpuboot/rules/` and `gpuboot/xid.toml`. Every alert's `runbook_url` leads to its page; publish
 this folder anywhere and say where by the setting `alerts.runbooks`.
 
-Words in capitals (NODE, UUID, NAMESPACE, POD, INVENTORY) stand for the alert's labels and for your
-inventory. PromQL goes into Prometheus or Grafana, Explore. What each XID means: [XID.md](XID.md).
+Words in capitals stand for what the alert's labels say (NODE, UUID, GPU, NAMESPACE, POD), for your
+inventory (INVENTORY), and for what a command before has shown (BUS_ID, WATTS). PromQL goes into
+Prometheus or Grafana, Explore. What each XID means: [XID.md](XID.md).
 
 Any alert can be switched off or changed in the settings:
 
@@ -109,7 +111,7 @@ def page(alert: Alert) -> str:
     asked = " or ".join(_ACTIONS[action] for action in actions(alert))
     head = f"**{alert.severity}** ({_SEVERITIES[alert.severity]}) · action: {asked}"
     lines = [f"# {alert.name}", "", head, "", alert.meaning, "", f"*Why it matters:* {alert.why}"]
-    lines += ["", "## Check", "", *(f"- {step}" for step in alert.check)]
+    lines += ["", "## Check", "", _CAPITALS, "", *(f"- {step}" for step in alert.check)]
     lines += ["", "## Remedy", "", *_numbered(alert.remedy)]
     explained = _EXPLAINED.get(alert.name, ())
     if explained:

@@ -76,14 +76,19 @@ DRAIN = (
     "PodDisruptionBudgets; tell the owners before you force anything."
 )
 RESET = (
-    "Reset, on the node: `nvidia-smi --gpu-reset -i UUID`. It refuses while anything has the GPU "
-    "open (exporter, device plugin, persistence daemon), and on NVSwitch systems unless all GPUs "
-    "are reset together (`nvidia-smi --gpu-reset`): then `systemctl reboot`."
+    "Reset. What has the GPU open must go first: under the GPU Operator "
+    "`kubectl label node NODE nvidia.com/gpu.deploy.operands=false`, and on the node "
+    "`systemctl stop nvidia-persistenced`. Then, on the node, `nvidia-smi --gpu-reset -i UUID`; on "
+    "NVSwitch systems all GPUs together, `nvidia-smi --gpu-reset`. Afterwards "
+    "`systemctl start nvidia-persistenced` and "
+    "`kubectl label node NODE nvidia.com/gpu.deploy.operands-`. Refused all the same, or in a "
+    "hurry: `systemctl reboot` does as much."
 )
 REBOOT = "Reboot the node: `systemctl reboot`."
 PROVE = (
-    "Prove it before it works again: `gpuboot verify INVENTORY`; only when every GPU of the node "
-    "is green: `kubectl uncordon NODE`."
+    "Prove it: `gpuboot verify INVENTORY` must show no red link of the node (while it is cordoned, "
+    "the workload link is *not covered*). Then `kubectl uncordon NODE`, and once more: every GPU "
+    "green, or cordon it again."
 )
 REPLACE = (
     "If it comes back after that, leave the node cordoned and have the GPU replaced; attach the "

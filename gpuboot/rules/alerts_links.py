@@ -35,8 +35,9 @@ _NVLINK = [
         summary=f"NVLink errors on {ON_GPU}",
         description="Links replay or recover; traffic between GPUs is slow or stalls. "
         "{{ $labels.UUID }}",
-        meaning="An NVLink of this GPU had to send packets again, or to be brought up again, for "
-        "ten minutes on end.",
+        meaning="An NVLink of this GPU has to send packets again, or to be brought up again, again "
+        "and again. (NVLink 5 counts in other fields, which are not collected: there look at XID "
+        "144 to 150 and GPUHealthFail.)",
         why="Collective operations go at the pace of the slowest link. DCGM fails a GPU for one "
         "replay or recovery in a minute.",
         check=(_LINKS, KERNEL_LOG, "Fabric manager, on the node: `systemctl status "
