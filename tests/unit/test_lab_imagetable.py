@@ -1,0 +1,58 @@
+"""The lab's images: what charts and gpuboot's lock name is made, and says what is simulated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab import mirror
+from lab.charts import assemble as charts
+from lab.images import Image
+from lab.imagetable import table
+
+VERSIONS = """busybox-static 1:1.35.0-4+deb12u1+b1
+prometheus-node-exporter 1.5.0-1+b6
+"""
+
+
+class Programs(dict[str, Path]):
+    """Whatever program is asked for, without building it."""
+
+    def __missing__(self, name: str) -> Path:
+        return Path("/programs") / name
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> dict[str, Image]:
+    versions = tmp_path / "versions"
+    versions.write_text(VERSIONS)
+    made = table(Programs({"debian-versions": versions}))
+    assert len({image.name for image in made}) == len(made)
+    return {image.name: image for image in made}
+
+
+def test_every_image_of_the_charts_is_made(images: dict[str, Image]) -> None:
+    assert set(charts.images()) <= set(images)
+
+
+def test_every_image_that_a_site_names_is_made_once(images: dict[str, Image]) -> None:
+    made = [f"{image.registry}/{image.repository}" for image in images.values()]
+    assert {repository: made.count(repository) for repository in mirror.IMAGES.values()} == (
+        dict.fromkeys(mirror.IMAGES.values(), 1)
+    )
+
+
+def test_stand_ins_say_so_and_the_rest_says_where_it_is_from(images: dict[str, Image]) -> None:
+    for image in images.values():
+        own = {"sim-", "vectorAdd", "flannel-cni", "pause"}
+        sources = [str(source) for source in image.files.values() if isinstance(source, Path)]
+        simulated = any(Path(source).name.startswith(tuple(own)) for source in sources)
+        assert image.origin.startswith(("SIMULATED: ", "STAND-IN: ") if simulated else "real, ")
+
+
+def test_a_helper_pod_has_the_commands_that_make_and_remove_a_volume(
+    images: dict[str, Image],
+) -> None:
+    files = images["docker.io/library/busybox:1.35.0"].files
+    assert {"/usr/bin/sh", "/usr/bin/mkdir", "/usr/bin/rm"} <= set(files)
