@@ -27,14 +27,17 @@ PHASES = [
 
 
 def plan(
-    breakage: dict[str, list[str]] | None = None, settings: dict[str, Any] | None = None
+    breakage: dict[str, list[str]] | None = None,
+    settings: dict[str, Any] | None = None,
+    inventory: str = "site",
+    deploy: str = "site",
 ) -> subprocess.CompletedProcess[str]:
     """`pyinfra … deploys/site.py --dry --json` for the site of three fake servers."""
     return subprocess.run(
         [
             str(Path(sys.executable).with_name("pyinfra")),
-            "tests/plan/inventories/site.py",
-            "deploys/site.py",
+            f"tests/plan/inventories/{inventory}.py",
+            f"deploys/{deploy}.py",
             "--dry",
             "--json",
         ],
@@ -150,7 +153,7 @@ def test_a_secret_is_planned_and_shown_nowhere(tmp_path: Path) -> None:
     assert "very-secret-token" not in told
 
 
-@pytest.mark.parametrize("inventory", ["example", "quickstart", "vagrant"])
+@pytest.mark.parametrize("inventory", ["docker", "example", "quickstart", "vagrant"])
 def test_the_inventories_a_person_starts_from_load(inventory: str) -> None:
     done = subprocess.run(
         [
@@ -166,3 +169,25 @@ def test_the_inventories_a_person_starts_from_load(inventory: str) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "gpus" in done.stdout + done.stderr
+
+
+def test_docker_hosts_have_a_plan_of_their_own() -> None:
+    done = plan(inventory="docker", deploy="standalone")
+    assert done.returncode == 0, done.stderr
+    planned: list[dict[str, Any]] = json.loads(done.stdout)["plan"]
+    order = list(dict.fromkeys(phase(step) for step in planned))
+    assert order == ["Base", "Drivers", "Toolkit", "Docker", "Runtime", "Compose", "Verify"]
+    concerned = {name: {h for s in planned if phase(s) == name for h in hosts(s)} for name in order}
+    assert concerned["Drivers"] == concerned["Toolkit"] == {"gpu1"}
+    assert concerned["Docker"] == concerned["Compose"] == {"gpu1", "mon1"}
+    names = " ".join(step["name"] for step in planned)
+    assert "Kubernetes" not in names
+    assert "swap" not in names
+
+
+@pytest.mark.parametrize(("inventory", "deploy"), [("docker", "site"), ("site", "standalone")])
+def test_an_inventory_of_the_other_kind_is_refused(inventory: str, deploy: str) -> None:
+    done = plan(inventory=inventory, deploy=deploy)
+    assert done.returncode == 1
+    assert "this inventory is one of" in done.stdout + done.stderr
+    assert "remedy: run deploys/" in done.stdout + done.stderr

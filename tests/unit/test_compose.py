@@ -220,3 +220,12 @@ def test_the_rules_of_gpus_hold_without_a_cluster():
     assert {"node:gpu_expected:count", "node:gpu_visible:count", "gpu:engine_active:avg5m"} <= names
     assert {"GPULost", "GPUXidFatal", "GPUExporterDown"} <= names
     assert not {name for name in names if "allocat" in name or "requested" in name}
+
+
+def test_the_heartbeat_of_a_cluster_beats_here_too():
+    groups_ = yaml.safe_load(text(made(MONITOR), "prometheus/rules/gpuboot.yml"))["groups"]
+    alerts = {
+        rule["alert"]: rule for group in groups_ for rule in group["rules"] if "alert" in rule
+    }
+    assert alerts["Watchdog"]["expr"] == "vector(1)"
+    assert "TargetDown" in alerts

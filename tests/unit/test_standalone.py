@@ -1,0 +1,270 @@
+"""Docker hosts: who is who, what they must be, dockerd's file, and the proof of their GPUs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gpuboot import versions
+from gpuboot.checks.model import verdict
+from gpuboot.checks.preflight import judge
+from gpuboot.nodes import Entry, Node
+from gpuboot.nodestate import parse
+from gpuboot.reach import endpoints
+from gpuboot.settings import load
+from gpuboot.standalone import checks, daemon, prove
+from gpuboot.standalone.nodes import is_standalone, plan
+from gpuboot.standalone.preflight import checks as preflight_checks
+from tests.unit.evidence import host, uuid
+from tests.unit.test_nodestate import ANSWER
+
+GPU = Entry("gpu1", ("gpu_hosts",), {"gpus": 8, "address": "192.0.2.21"})
+MONITOR = Entry("mon1", ("monitor",), {"address": "192.0.2.11"})
+
+
+def causes(entries):
+    return [problem.cause for problem in plan(entries)[1]]
+
+
+def test_the_monitor_leads_and_a_host_may_be_both():
+    nodes, problems = plan([GPU, MONITOR])
+    assert not problems
+    assert [(node.name, node.leader, node.gpus) for node in nodes] == [
+        ("mon1", True, 0), ("gpu1", False, 8),
+    ]  # fmt: skip
+    (node,), problems = plan([replace(GPU, groups=("gpu_hosts", "monitor"))])
+    assert not problems
+    assert node.leader
+    assert node.gpus == 8
+    assert is_standalone(["all", "monitor"])
+    assert not is_standalone(["all", "control_plane"])
+
+
+@pytest.mark.parametrize(
+    ("entries", "cause"),
+    [
+        ([GPU], "no host is in group monitor"),
+        ([GPU, MONITOR, replace(MONITOR, host="m2", data={"address": "192.0.2.12"})], "2 hosts"),
+        ([MONITOR, replace(GPU, data={"address": "192.0.2.21"})], "promises no GPU"),
+        ([replace(MONITOR, data={**MONITOR.data, "gpus": 2})], "not in group gpu_hosts"),
+        ([GPU, replace(MONITOR, groups=("monitor", "workers"))], "is in group workers"),
+        ([GPU, MONITOR, Entry("x", ("prod",), {})], "neither group gpu_hosts nor monitor"),
+        ([GPU, replace(MONITOR, data={"address": "192.0.2.21"})], "have the same address"),
+    ],
+)
+def test_what_is_wrong_with_an_inventory_is_told(entries, cause):
+    assert any(cause in found for found in causes(entries)), causes(entries)
+
+
+NODE = Node("gpu1", "gpu1", "10.0.0.5", "docker", gpus=1, leader=True)
+STATE = replace(parse(ANSWER), kubeconfigs={}, ports={}, packages={}, units={})
+
+
+def problems(settings=None, **changes):
+    parsed = load({"preflight": {"max_clock_skew_s": 1e12}, **(settings or {})})
+    states = {"gpu1": replace(STATE, **changes)}
+    asked = preflight_checks(parsed)
+    return [item.cause for item in judge((NODE,), states, parsed, versions.lock(parsed), asked)]
+
+
+def test_a_docker_host_need_not_be_fit_for_kubernetes():
+    before = problems()
+    assert problems(cgroup=1, swap=("/swapfile",), abilities=frozenset({"overlay"})) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes", "cause"),
+    [
+        ({}, {"packages": {"docker.io": "20"}}, "distribution's package docker.io"),
+        ({}, {"kubeconfigs": {"/etc/kubernetes/kubelet.conf": "x"}}, "node of a Kubernetes"),
+        ({}, {"ports": {9090: "cockpit"}}, "TCP port 9090 is in use by cockpit"),
+        ({}, {"abilities": frozenset()}, "lacks overlay"),
+        ({"exporter": {"tls_secret": "x", "kind": "chart"}}, {}, "exporter.tls_secret names"),
+        ({"mirrors": {"images": {"*": "http://m/v2/x"}}}, {}, "none that Docker can pull from"),
+        ({"mirrors": {"images": {"*": "https://m/x"}}}, {}, "none that Docker can pull from"),
+        ({"standalone": {"grafana_port": 9090}}, {}, "ports are the same"),
+        (
+            {"alertmanager": {"slack": {"webhook": {"secret": "a/b"}}}},
+            {},
+            "there are no Secrets without Kubernetes",
+        ),
+    ],
+)
+def test_what_keeps_docker_hosts_from_running_is_told(settings, changes, cause):
+    new = set(problems(settings, **changes)) - set(problems())
+    assert any(cause in found for found in new), new
+
+
+def test_a_docker_host_downloads_nothing_of_kubernetes():
+    asked = endpoints(load({}), NODE)
+    assert "download.docker.com:443" in asked
+    assert "registry-1.docker.io:443" in asked
+    assert not {"pkgs.k8s.io:443", "registry.k8s.io:443", "get.helm.sh:443"} & set(asked)
+    assert "registry-1.docker.io:443" not in endpoints(
+        load({"standalone": {"grafana": False}}), NODE
+    )
+
+
+NVIDIA = {
+    "default-runtime": "nvidia",
+    "runtimes": {"nvidia": {"args": [], "path": "nvidia-container-runtime"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("present", "swarm", "more"),
+    [
+        ({}, False, {"live-restore": True}),
+        ({"live-restore": False}, False, {"live-restore": False}),
+        ({}, True, {}),
+        ({"log-driver": "journald"}, False, {"log-driver": "journald", "live-restore": True}),
+    ],
+)
+def test_dockerds_file_keeps_what_is_not_ours(present, swarm, more):
+    assert daemon.wanted(present, {**present, **NVIDIA}, {}, swarm) == {**NVIDIA, **more}
+
+
+def test_other_runtimes_stay():
+    present = {"runtimes": {"kata": {"path": "kata-runtime"}}}
+    found = daemon.wanted(present, NVIDIA, {}, swarm=False)
+    assert set(found["runtimes"]) == {"kata", "nvidia"}
+
+
+def test_only_what_dockerd_cannot_reload_restarts_it():
+    assert not daemon.needs_restart({}, {**NVIDIA, "live-restore": True})
+    assert daemon.needs_restart(NVIDIA, {**NVIDIA, "proxies": {"http-proxy": "http://p"}})
+    assert daemon.proxies(load({"proxy": {"http": "http://p:1"}}).proxy) == {
+        "proxies": {"http-proxy": "http://p:1", "https-proxy": "http://p:1"}
+    }
+    assert daemon.proxies(load({}).proxy) == {}
+    assert daemon.parse("") == {}
+    with pytest.raises(ValueError, match="not a JSON object"):
+        daemon.parse("[]")
+
+
+class Site:
+    """Answers as the monitoring host would, with two GPUs that are well; tests break some of it."""
+
+    def __init__(self):
+        self.exposition = "".join(
+            f'{metric}{{UUID="{uuid("gpu1", index)}",gpu="{index}"}} {value}\n'
+            for index in range(2)
+            for metric, value in (
+                ("DCGM_FI_DEV_GPU_TEMP", 40),
+                ("DCGM_FI_DEV_POWER_USAGE", 70),
+                ("DCGM_FI_DEV_FB_USED", 4),
+                ("DCGM_FI_DEV_FB_FREE", 81000),
+            )
+        )
+        self.node = "gpu1"
+        self.refused: list[str] = []
+        self.silent = ""
+
+    def ask(self, url):
+        if self.silent and self.silent in url:
+            raise prove.NoAnswer("connection refused")
+        if url.endswith("/metrics"):
+            return self.exposition
+        if url.endswith("/-/ready"):
+            return "OK"
+        return json.dumps({"status": "success", "data": self.data(url)})
+
+    def data(self, url):
+        if "last_reload_successful" in url:
+            name = "_config_last_reload_successful"
+            return self.samples([{"__name__": who + name} for who in self.refused], "0")
+        if "/query" in url:
+            return self.samples(
+                [{"UUID": uuid("gpu1", index), "node": self.node} for index in range(2)], "99"
+            )
+        if "/targets" in url:
+            target = {"labels": {"job": "dcgm-exporter", "node": self.node}, "health": "up"}
+            return {"activeTargets": [target]}
+        if "/rules" in url:
+            return {"groups": [{"rules": [{"name": "GPULost", "health": "ok"}]}]}
+        return {"activeAlertmanagers": [{"url": "http://127.0.0.1:9093"}]}
+
+    @staticmethod
+    def samples(labels, value):
+        return {"result": [{"metric": item, "value": [100.0, value]} for item in labels]}
+
+    def search(self):
+        return json.dumps([{"uid": "gpu-cluster"}, {"uid": "other"}])
+
+
+SETTINGS = load({"verify": {"timeout_s": 10}})
+PASSED = "GPU 0: NVIDIA H100 (UUID: {})\nTest PASSED\n"
+
+
+def proven(monkeypatch, site, hosts=None, outputs=None):
+    monkeypatch.setattr(prove, "settle_s", lambda settings: 0.0)
+    monkeypatch.setattr(prove.time, "sleep", lambda seconds: None)
+    nodes = (Node("mon1", "mon1", "192.0.2.11", "docker", 0, leader=True),
+             Node("gpu1", "gpu1", "192.0.2.21", "docker", 2, leader=False))  # fmt: skip
+    gatherer = prove.Gatherer(nodes, SETTINGS, site.ask, site.search)
+    ids = [uuid("gpu1", index) for index in range(2)]
+    said = outputs or {gpu: (0, PASSED.format(gpu)) for gpu in ids}
+    trials = [prove.trial("gpu1", gpu, out, code, 1.0) for gpu, (code, out) in said.items()]
+    return prove.prove(hosts or [host()], SETTINGS, gatherer, lambda: trials, lambda line: None)
+
+
+def failed(proof):
+    return {(item.link, item.gpu_uuid) for item in proof.findings if item.status != "pass"}
+
+
+def test_sound_hosts_are_proven_at_every_link(monkeypatch):
+    proof = proven(monkeypatch, Site())
+    assert verdict(proof.findings) == "proven"
+    links = {(item.link, item.gpu_uuid) for item in proof.findings if item.gpu_uuid}
+    assert links == {(link, uuid("gpu1", i)) for link in checks.LINKS for i in range(2)}
+
+
+def test_a_container_that_saw_another_gpu_is_a_failure(monkeypatch):
+    first, second = uuid("gpu1", 0), uuid("gpu1", 1)
+    said = {first: (0, PASSED.format(second)), second: (125, "docker: no such runtime")}
+    proof = proven(monkeypatch, Site(), outputs=said)
+    assert failed(proof) == {("workload", first), ("workload", second)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "links"),
+    [
+        ({"refused": ["prometheus"]}, {"rules"}),
+        ({"node": "10.0.0.1"}, {"prometheus"}),
+        ({"silent": "192.0.2.21"}, {"exporter"}),
+        ({"silent": ":9093"}, {"alertmanager"}),
+        ({"exposition": ""}, {"exporter"}),
+    ],
+)
+def test_what_metrics_lack_is_found_and_nothing_speaks_of_pods(monkeypatch, changes, links):
+    site = Site()
+    for name, value in changes.items():
+        setattr(site, name, value)
+    proof = proven(monkeypatch, site)
+    assert {link for link, _ in failed(proof)} == links
+    for item in proof.findings:
+        if item.status != "pass":
+            assert item.remedy
+            assert "kubectl" not in item.remedy
+            assert "deploys/site.py" not in item.remedy
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"default_runtime": "runc"}, "fail"),
+        ({"handlers": ("runc",)}, "fail"),
+        ({"handlers": ()}, "unknown"),
+    ],
+)
+def test_dockerds_default_runtime(changes, status):
+    (found,) = checks.runtime(host(**changes))
+    assert found.status == status
+
+
+def test_processes_on_a_gpu_are_counted():
+    first, second = uuid("gpu1", 0), uuid("gpu1", 1)
+    said = f"{first}, 4711\n{first}, 4712\n{second}, 5\nNo devices were found\n"
+    assert prove.busy(said) == {first: 2, second: 1}
