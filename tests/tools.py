@@ -58,7 +58,15 @@ def _unpack(package: str, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{package}-", dir=target.parent) as work:
         # apt's own downloader has no access to this folder; it then downloads as us, and says so
-        _run(package, ["apt-get", "-q", "download", package], work)
+        download = ["apt-get", "-q", "download", package]
+        try:
+            _run(package, download, work)
+        except ToolError:
+            if os.geteuid() != 0:
+                raise
+            # a machine that was just made has no package lists yet
+            _run(package, ["apt-get", "-q", "update"], work)
+            _run(package, download, work)
         (archive,) = Path(work).glob("*.deb")
         unpacked = Path(work) / "unpacked"
         _run(package, ["dpkg", "-x", str(archive), str(unpacked)], work)
