@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from lab.alerts import site
 from lab.base import run
 from lab.debs import write_atomically
 from lab.state import Lab, labs, state_dir
@@ -77,16 +78,21 @@ def down(lab: Lab) -> None:
         restore_settings()
 
 
+# of the host, for the lab's machines: the mirror, and those who are told of alerts
+_SERVICES = (443, site.HTTPS_PORT, site.SMTP_PORT)
+
+
 def _name(lab: Lab) -> str:
     return f"gpuboot_{lab.index}"
 
 
 def _table(lab: Lab) -> str:
-    """No machine gets out: not through the host, nor to the host but for the mirror and ping.
+    """No machine gets out: not through the host, nor to the host but for its services and ping.
 
     Rejected, not dropped, so that a name look-up or a wrong address fails at once.
     """
     name, bridge = _name(lab), lab.bridge
+    ports = ", ".join(map(str, _SERVICES))
     return f"""
 add table inet {name}
 delete table inet {name}
@@ -100,7 +106,7 @@ table inet {name} {{
     type filter hook input priority filter - 10; policy accept;
     iifname != "{bridge}" accept
     ct state established,related accept
-    ip daddr {lab.host_address} tcp dport 443 accept
+    ip daddr {lab.host_address} tcp dport {{ {ports} }} accept
     ip protocol icmp accept
     icmpv6 type {{ nd-neighbor-solicit, nd-neighbor-advert, mld-listener-query }} accept
     reject
