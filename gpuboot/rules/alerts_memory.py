@@ -92,7 +92,10 @@ ALERTS = [
         meaning="A damaged memory row will be exchanged for a spare one at the next reset.",
         why="Programs may still hit the damaged row. There is time until the next maintenance.",
         check=(_REMAP, KERNEL_LOG),
-        remedy=("It can wait for the next maintenance, or for a time when the GPU is free. Then:", *RESET_STEPS),
+        remedy=(
+            "It can wait for the next maintenance, or for a time when the GPU is free. Then:",
+            *RESET_STEPS,
+        ),
         source="NVIDIA's GPU memory error management guide",
     ),
     Alert(
