@@ -1,0 +1,105 @@
+"""GPUs without Kubernetes: one machine with Docker, bare to proven, and what later runs touch."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.conftest import Lab, Run, bring_up
+
+pytestmark = pytest.mark.lab
+
+NAME = "dockertest"
+LINKS = {"pci", "driver", "nvidia-smi", "runtime", "workload", "exporter", "prometheus"}
+COMMAND = ["pyinfra", "inventories/lab_docker.py", "deploys/standalone.py", "-y", "--json"]
+
+
+@pytest.fixture(scope="module")
+def docker() -> Iterator[Lab]:
+    """One machine that has GPUs and watches them."""
+    Lab(NAME).lab("down", "--name", NAME)
+    running, done = bring_up(NAME, "--docker")
+    try:
+        assert done.code == 0, f"scripts/lab --docker failed\n{done.text[-8000:]}"
+        yield running
+    finally:
+        if "GPUBOOT_KEEP_LAB" not in os.environ:
+            running.lab("down", "--name", NAME)
+
+
+def started(lab: Lab) -> dict[str, str]:
+    """When each container was started."""
+    script = "docker ps -q | xargs docker inspect --format '{{.Name}} {{.State.StartedAt}}'"
+    return dict(line.split() for line in lab.ssh("node1", script).splitlines())
+
+
+def changed(done: Run) -> int:
+    assert done.code == 0, done.text[-4000:]
+    totals = json.loads(done.out)["results"]["totals"]
+    assert totals["error"] == 0
+    return int(totals["success"])
+
+
+def test_every_gpu_is_proven_without_a_cluster(docker: Lab) -> None:
+    report = json.loads((docker.reports / "latest/verify.json").read_text())
+    assert report["verdict"] == "proven", report
+    assert report["totals"]["gpus"] == 2
+    by_gpu: dict[str, set[str]] = {}
+    for item in report["findings"]:
+        if item["gpu_uuid"]:
+            by_gpu.setdefault(item["gpu_uuid"], set()).add(item["link"])
+    assert list(by_gpu.values()) == [LINKS, LINKS]
+    assert set(report["links"].values()) == {"pass"}
+
+
+def test_a_second_run_changes_nothing_and_restarts_nothing(docker: Lab) -> None:
+    before = started(docker)
+    assert set(before) == {
+        f"/gpuboot-{service}-1"
+        for service in ("prometheus", "alertmanager", "node-exporter", "dcgm-exporter")
+    }
+    assert changed(docker.command(COMMAND)) == 0
+    assert started(docker) == before
+
+
+def test_prometheus_reads_a_change_without_a_restart(docker: Lab) -> None:
+    before = started(docker)
+    settings = {"monitoring": {"scrape_interval": "7s"}}
+    assert changed(docker.command(COMMAND, settings=settings)) == 1
+    config = docker.ssh("node1", "curl -fsS http://127.0.0.1:9090/api/v1/status/config")
+    assert "scrape_interval: 7s" in config
+    assert started(docker) == before
+
+
+def test_docker_compose_itself_takes_the_project(docker: Lab) -> None:
+    assert docker.ssh("node1", "docker compose -f /opt/gpuboot/compose.yaml config -q") == ""
+
+
+def test_what_others_wrote_for_dockerd_holds_and_nonsense_is_refused(docker: Lab) -> None:
+    path = "/etc/docker/daemon.json"
+    config = json.loads(docker.ssh("node1", f"cat {path}"))
+    assert config["default-runtime"] == "nvidia"
+    assert config["features"] == {"time-namespaces": False}  # the lab's package wrote it
+    docker.ssh("node1", f"cp {path} /root/kept; echo '{{\"no-such-key\": 1}}' > {path}")
+    try:
+        refused = docker.command(COMMAND)
+        assert refused.code == 1
+        assert "dockerd does not accept the configuration, nothing was changed" in refused.text
+        assert json.loads(docker.ssh("node1", f"cat {path}")) == {"no-such-key": 1}
+        assert docker.ssh("node1", "docker info --format '{{.DefaultRuntime}}'") == "nvidia\n"
+    finally:
+        docker.ssh("node1", f"mv /root/kept {path}")
+
+
+def test_a_lost_gpu_is_found_by_gpuboot_verify(docker: Lab) -> None:
+    docker.ssh("node1", "gpu-sim set 1 lost 1")
+    try:
+        done = docker.command(["gpuboot", "verify", "inventories/lab_docker.py"])
+        assert done.code == 1, done.text
+        report = json.loads((docker.reports / "latest/verify.json").read_text())
+        assert [row["status"] for row in report["gpus"]] == ["pass", "fail"]
+    finally:
+        docker.ssh("node1", "gpu-sim clear")
