@@ -8,7 +8,8 @@ from typing import Any
 from gpuboot.nodes import Node
 from gpuboot.rules.alert import Alert, number
 from gpuboot.rules.catalogue import all_alerts, chosen, validate
-from gpuboot.rules.recording import Record, recordings
+from gpuboot.rules.record import Record
+from gpuboot.rules.recording import recordings
 from gpuboot.settings import Settings
 
 __all__ = [

@@ -7,44 +7,16 @@ that share a GPU, exporters that restart or stand there twice during a rollout, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 from gpuboot.nodes import Node
-from gpuboot.rules.promql import (
-    DEVICE,
-    ENGINE,
-    GPU,
-    HOLDER,
-    RESOURCES,
-    UTIL,
-    engine,
-    level,
-    now_and,
-    quoted,
-)
+from gpuboot.rules.promql import DEVICE, ENGINE, GPU, HOLDER, UTIL, engine, level, now_and, quoted
+from gpuboot.rules.record import Record
+from gpuboot.rules.recording_use import activity, allocation, power
 from gpuboot.settings import Cost, Settings
 from gpuboot.settings.base import seconds
 
 IDLE_SHARE = 0.8  # of an hour's samples; fewer (a profiling pause, a new pod) tell nothing
-
-
-@dataclass(frozen=True)
-class Record:
-    """One recording rule.
-
-    + name: the series it makes
-    + expr: PromQL
-    + labels: added to each series
-    + help: what its value means, with its unit
-    """
-
-    name: str
-    expr: str
-    help: str
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
 # reason -> counter of nanoseconds in which clocks were held down for it (DCGM >= 4.2)
 THROTTLE = {
     "sw_power_cap": "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS",
@@ -194,115 +166,6 @@ def _busiest(settings: Settings) -> str:
         f"or max by ({HOLDER}) ({enough(UTIL)} / 100\n"
         f"  unless on (node, UUID) max_over_time({ENGINE}[1h]))"
     )
-
-
-def activity() -> list[Record]:
-    """How busy nodes, namespaces and pods are. A GPU counts once, however it is cut or shared."""
-    device = f"max by ({DEVICE}) (gpu:engine_active:avg5m)"
-    each_gpu = f"avg by (node, UUID) ({device})"
-    held = f'max by (namespace, {DEVICE}) (gpu:engine_active:avg5m{{namespace!=""}})'
-    idle = "gpu:engine_active:max1h < 0.01"
-    per_namespace = f"count by (namespace) (max by (namespace, pod, {DEVICE})"
-    return [
-        Record(
-            "node:engine_active:avg",
-            f"avg by (node) ({each_gpu})",
-            "Mean activity of the node's GPUs, 0 to 1; MIG instances of a GPU count alike.",
-        ),
-        Record(
-            "cluster:engine_active:avg", f"avg({each_gpu})", "Mean activity of all GPUs, 0 to 1."
-        ),
-        Record(
-            "namespace:engine_active:avg",
-            f"avg by (namespace) ({held})",
-            "Mean activity of the GPUs and MIG instances that the namespace's pods hold.",
-        ),
-        Record(
-            "namespace_pod:engine_active:avg2m",
-            f"avg by (namespace, pod) ({engine('avg_over_time', '2m', _HELD)})",
-            "Mean engine activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
-        ),
-        Record(
-            "namespace_pod:sm_active:avg2m",
-            f"avg by (namespace, pod) (max by ({HOLDER}) "
-            f"({now_and('avg_over_time', 'DCGM_FI_PROF_SM_ACTIVE', _HELD, '2m')}))",
-            "Mean SM activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
-        ),
-        Record(
-            "namespace:gpu_idle_held:count",
-            f"{per_namespace} ({idle}))\nor 0 * {per_namespace} (gpu:engine_active:max1h))",
-            "GPUs and MIG instances that pods held but kept below 1 % busy for an hour.",
-        ),
-    ]
-
-
-_HELD = 'pod!=""'
-
-
-def power() -> list[Record]:
-    """Watts. What pods share (MIG, time-slicing) is divided evenly among all that share it."""
-    watts = "DCGM_FI_DEV_POWER_USAGE"
-    shares = f"max by (namespace, pod, {DEVICE}) ({watts})"
-    return [
-        Record(
-            "node:gpu_power:sum",
-            f"sum by (node) (max by (node, UUID) ({watts}))",
-            "Power draw of the node's GPUs, in W.",
-        ),
-        Record("cluster:gpu_power:sum", "sum(node:gpu_power:sum)", "Of all GPUs, in W."),
-        Record(
-            "namespace:gpu_power:sum",
-            f'sum by (namespace) (max by (namespace, pod, {DEVICE}) ({watts}{{namespace!=""}})\n'
-            f"  / on (node, UUID) group_left count by (node, UUID) ({shares}))",
-            "Power draw of the GPUs that the namespace's pods hold, in W.",
-        ),
-    ]
-
-
-def allocation() -> list[Record]:
-    """What the scheduler has, offers and has given away, from kube-state-metrics."""
-    requests = f'kube_pod_container_resource_requests{{{RESOURCES}, node!=""}}'
-    alive = 'kube_pod_status_phase{phase=~"Pending|Running"} == 1'
-    return [
-        *(
-            Record(
-                f"node:gpu_{what}:sum",
-                f"sum by (node) (max by (node, resource) (kube_node_status_{what}{{{RESOURCES}}}))",
-                meaning,
-            )
-            for what, meaning in (
-                ("capacity", "GPUs and MIG instances of the node, by the kubelet."),
-                ("allocatable", "Of these, what is healthy and may be given to pods."),
-            )
-        ),
-        Record(
-            "namespace_pod:gpu_requested:sum",
-            "sum by (namespace, pod, node, resource) (\n"
-            f"  max by (namespace, pod, container, node, resource) ({requests})\n"
-            f"  * on (namespace, pod) group_left () max by (namespace, pod) ({alive})\n)",
-            "GPUs that a pod on a node holds. Completed pods hold none. GPU hours of a day: "
-            "sum_over_time(…[1d:1m]) / 60.",
-        ),
-        Record(
-            "node:gpu_requested:sum",
-            "sum by (node) (namespace_pod:gpu_requested:sum) or 0 * node:gpu_capacity:sum",
-            "GPUs and MIG instances that pods of the node hold.",
-        ),
-        Record(
-            "namespace:gpu_requested:sum",
-            "sum by (namespace) (namespace_pod:gpu_requested:sum)",
-            "GPUs and MIG instances that the namespace's pods hold.",
-        ),
-        *(
-            Record(f"cluster:gpu_{what}:sum", f"sum(node:gpu_{what}:sum)", f"Of all nodes: {what}.")
-            for what in ("capacity", "allocatable", "requested")
-        ),
-        Record(
-            "cluster:gpu_allocation:ratio",
-            "cluster:gpu_requested:sum / (cluster:gpu_allocatable:sum > 0)",
-            "GPUs that pods hold as a share of those that may be given to pods.",
-        ),
-    ]
 
 
 def recordings(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Record]]:

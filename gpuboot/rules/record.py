@@ -1,0 +1,22 @@
+"""What a recording rule is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Record:
+    """One recording rule.
+
+    + name: the series it makes
+    + expr: PromQL
+    + labels: added to each series
+    + help: what its value means, with its unit
+    """
+
+    name: str
+    expr: str
+    help: str
+    labels: Mapping[str, str] = field(default_factory=dict)
