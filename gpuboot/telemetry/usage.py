@@ -202,12 +202,12 @@ class Usage:
             )
         label = selector(_object(blank))
         if not self._prometheus.query(f"count(kube_pod_info{{{label}}})"):
-            return f"kube-state-metrics knows no such {_called(blank)}"
+            return f"kube-state-metrics knows no {_called(blank)}"
         asked = self._prometheus.query(
             f'sum(kube_pod_container_resource_requests{{resource=~"nvidia_com_.+",{label}}})'
         )
         if not asked:
-            return f"the {_called(blank)} asked for no GPU"
+            return f"{_called(blank)}: no GPU was asked for"
         phases = self._prometheus.query(f"count by (phase) (kube_pod_status_phase{{{label}}} == 1)")
         words = ", ".join(f"{int(s.value)} {s.labels.get('phase')}" for s in phases) or "unknown"
         return (
@@ -228,7 +228,8 @@ def _object(blank: Answer) -> dict[str, str]:
 
 
 def _called(blank: Answer) -> str:
-    return "pod" if blank.kind == "pod" else "pods of the namespace"
+    place = f"namespace {blank.namespace}"
+    return f"pod {blank.name} in {place}" if blank.kind == "pod" else f"pod in {place}"
 
 
 def _withdrawn(value: Value, reason: str) -> Value:

@@ -189,8 +189,11 @@ def test_a_pod_that_runs_unseen_spoils_the_namespaces_mean() -> None:
     ("vectors", "said"),
     [
         ({}, "without kube-state-metrics"),
-        ({"kube_node_info": [row(3)]}, "knows no such pod"),
-        ({"kube_node_info": [row(3)], "kube_pod_info": [row(1)]}, "the pod asked for no GPU"),
+        (
+            {"kube_node_info": [row(3)]},
+            "kube-state-metrics knows no pod trainer-0 in namespace team-a",
+        ),
+        ({"kube_node_info": [row(3)], "kube_pod_info": [row(1)]}, "no GPU was asked for"),
         (
             {
                 "kube_node_info": [row(3)],

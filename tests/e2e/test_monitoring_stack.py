@@ -1,0 +1,151 @@
+"""What monitoring keeps, shows and answers: volumes, node ports, annotations, `gpuboot query`."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Lab
+
+pytestmark = pytest.mark.lab
+
+SETTLES_WITHIN_S = 120
+PODS = """
+apiVersion: v1
+kind: Pod
+metadata: {{name: busy, namespace: default}}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 0
+  nodeSelector: {{kubernetes.io/hostname: gpu1}}
+  containers:
+  - name: main
+    image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
+    command: [sh, -c, "sleep 3600"]
+    resources: {{limits: {{nvidia.com/gpu: 1}}}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: annotated
+  namespace: default
+  annotations: {{prometheus.io/scrape: "true", prometheus.io/port: "9111"}}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: main
+    image: {exporter}
+    args: ["--web.listen-address=:9111", "--collector.disable-defaults"]
+"""
+
+
+def until(look: Callable[[], Any], what: str) -> Any:
+    """What `look` returns as soon as it is true."""
+    end = time.monotonic() + SETTLES_WITHIN_S
+    while not (found := look()):
+        if time.monotonic() > end:
+            pytest.fail(f"not within {SETTLES_WITHIN_S} s: {what}")
+        time.sleep(3)
+    return found
+
+
+def items(lab: Lab, *what: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(lab.kubectl("get", *what, "-o", "json"))["items"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def pods(lab: Lab) -> Iterator[None]:
+    """A pod that holds a GPU, and one that asks to be scraped."""
+    [exporter] = items(
+        lab, "ds", "-n", "monitoring", "-l", "app.kubernetes.io/name=prometheus-node-exporter"
+    )
+    image = exporter["spec"]["template"]["spec"]["containers"][0]["image"]
+    lab.ssh("cp1", f"cat > /root/pods.yaml <<'EOF'\n{PODS.format(exporter=image)}\nEOF\n")
+    lab.kubectl("apply", "-f", "/root/pods.yaml")
+    yield
+    lab.kubectl("delete", "-f", "/root/pods.yaml", "--now", "--ignore-not-found")
+
+
+def query(lab: Lab, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """`gpuboot query … --json`: exit code and answer."""
+    done = lab.command(
+        ["gpuboot", "query", *arguments, "-i", "inventories/lab.py", "--json"], timeout=120
+    )
+    assert done.out, done.text
+    return done.code, json.loads(done.out)
+
+
+def test_data_are_on_volumes(lab: Lab) -> None:
+    claims = items(lab, "pvc", "-n", "monitoring")
+    assert {claim["status"]["phase"] for claim in claims} == {"Bound"}
+    names = sorted(claim["metadata"]["name"].split("-")[0] for claim in claims)
+    assert names == ["alertmanager", "prometheus"]
+    [local] = items(lab, "storageclass")
+    assert local["metadata"]["name"] == "local-path"
+    mark = "storageclass.kubernetes.io/is-default-class"
+    assert local["metadata"]["annotations"][mark] == "true"
+
+
+def test_a_pod_that_holds_a_gpu_is_answered_for(lab: Lab, pods: None) -> None:
+    def known() -> dict[str, Any] | None:
+        code, found = query(lab, "pod", "busy")
+        return found if code == 0 else None
+
+    found = until(known, "gpuboot query pod busy")
+    [uuid] = found["gpus"]
+    for value in found["values"].values():
+        assert 0 <= value["value"] <= 1
+        assert value["age_s"] <= 10
+        assert 'pod="busy"' in value["source"]
+    code, same = query(lab, "gpu", uuid)
+    assert (code, same["gpus"]) == (0, [uuid])
+    code, space = query(lab, "namespace", "default")
+    assert (code, space["gpus"]) == (0, [uuid])
+
+
+def test_what_is_not_known_is_not_made_up(lab: Lab, pods: None) -> None:
+    until(lambda: lab.prometheus('kube_pod_info{pod="annotated"}'), "kube_pod_info")
+    for arguments, said in (
+        (("pod", "annotated"), "no GPU was asked for"),
+        (("pod", "nobody"), "knows no pod nobody in namespace default"),
+        (("gpu", "GPU-none"), "has this UUID"),
+    ):
+        code, found = query(lab, *arguments)
+        assert code == 2
+        for value in found["values"].values():
+            assert value["value"] is None
+            assert said in value["reason"]
+
+
+def test_ports_annotations_and_policies_are_settings(lab: Lab, pods: None) -> None:
+    more = {
+        "prometheus_node_port": 30090,
+        "scrape_annotations": True,
+        "network_policies": True,
+    }
+    done = lab.deploy(settings={"monitoring": more, "alerts": {"enabled": False}})
+    assert done.code == 0, done.text[-6000:]
+    ready = "exec 3<>/dev/tcp/gpu1/30090; printf 'GET /-/ready HTTP/1.0\\r\\n\\r\\n' >&3; cat <&3"
+    assert "200 OK" in lab.ssh("cp1", f"bash -c '{ready}'")
+    assert not items(lab, "prometheusrules", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
+    assert items(lab, "networkpolicies", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
+    [annotated] = until(lambda: lab.prometheus('up{job="annotated-pods"} == 1'), "annotated-pods")
+    assert annotated["metric"]["pod"] == "annotated"
+    twice = 'count by (__name__, node) (up{job=~".*dcgm-exporter"}) > 1'
+    assert lab.prometheus(twice) == []
+    assert lab.prometheus('up{job="annotated-services", namespace="gpu-operator"}') == []
+
+
+def test_what_is_no_longer_wanted_goes(lab: Lab) -> None:
+    done = lab.deploy()
+    assert done.code == 0, done.text[-6000:]
+    assert not items(lab, "networkpolicies", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
+    [rule] = items(lab, "prometheusrules", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
+    assert rule["metadata"]["name"] == "gpuboot"
+    [service] = items(lab, "svc", "-n", "monitoring", "-l", "app=kube-prometheus-stack-prometheus")
+    assert service["spec"]["type"] == "ClusterIP"
