@@ -12,7 +12,7 @@ from gpuboot.nodes import Node
 from gpuboot.settings import Settings
 
 # distribution's packages that Docker's own replace or refuse to stand beside
-_DISTRIBUTION = ("containerd", "docker.io", "docker-compose", "docker-compose-v2", "podman-docker")
+_DISTRIBUTION = ("containerd", "docker.io", "docker-compose", "docker-compose-v2")
 # processes of ours that hold a port on a later run; the kernel cuts names to 15 characters
 _OURS = ("dcgm-exporter", "node_exporter", "prometheus", "alertmanager", "grafana")
 
