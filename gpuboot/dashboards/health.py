@@ -15,7 +15,7 @@ from gpuboot.dashboards.spec import (
     State,
     stat,
 )
-from gpuboot.dashboards.variables import ON_GPU, ON_NODE
+from gpuboot.dashboards.variables import ON_GPU, ON_NODE, alerts_expr
 from gpuboot.rules.promql import UP
 from gpuboot.settings import Alerts
 
@@ -241,8 +241,8 @@ HISTORY = (
         (
             Query(
                 "max by (alertname, node, gpu)"
-                f' (2 * ALERTS{{alertstate="firing",component!="",{ON_ANY_NODE}}}'
-                f' or ALERTS{{alertstate="pending",component!="",{ON_ANY_NODE}}})',
+                f" (2 * {alerts_expr(ON_ANY_NODE)}"
+                f" or {alerts_expr(ON_ANY_NODE, 'pending')})",
                 "{{alertname}} {{node}} {{gpu}}",
             ),
         ),

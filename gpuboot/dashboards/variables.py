@@ -72,10 +72,13 @@ def _query(name: str, variable: Variable) -> model.VariableModel:
     )
 
 
-def alerts_expr(matchers: str) -> str:
-    """Our own alerts that fire. Those of kube-prometheus-stack carry no `component`."""
-    narrowed = f",{matchers}" if matchers else ""
-    return f'ALERTS{{alertstate="firing",component!=""{narrowed}}}'
+def alerts_expr(matchers: str, alertstate: str = "firing") -> str:
+    """Our own alerts in a state. Those of kube-prometheus-stack carry no `component`.
+
+    Except its InfoInhibitor, which takes over the labels of what it inhibits.
+    """
+    ours = f'alertstate="{alertstate}",component!="",alertname!="InfoInhibitor"'
+    return f"ALERTS{{{ours},{matchers}}}"
 
 
 def annotation(matchers: str) -> model.AnnotationQuery:

@@ -61,8 +61,12 @@ spec:
 """
 FAULTS = (("0", "util", "90"), ("1", "util", "60"), ("0", "xid", "13"))
 SIGNS = (
-    f'namespace_pod:gpu_requested:sum{{namespace="{NAMESPACE}"}}',
+    f'namespace:gpu_requested:sum{{namespace="{NAMESPACE}"}}',
+    f'namespace:gpu_power:sum{{namespace="{NAMESPACE}"}}',
     f'gpu:engine_active:avg5m{{namespace="{NAMESPACE}"}} > 0.1',
+    # also at a full minute before now, as hours are counted
+    f'sum_over_time((namespace_pod:gpu_requested:sum{{namespace="{NAMESPACE}"}})[5m:1m])',
+    f'sum_over_time((gpu:engine_active:avg5m{{namespace="{NAMESPACE}"}} > 0.1)[5m:1m])',
     'kube_node_spec_taint{node="gpu2"}',
     'ALERTS{alertstate="firing",component="gpu"}',
     'kube_pod_status_phase{pod="waits",phase="Pending"} == 1',
