@@ -88,7 +88,12 @@ STATE = (
         f"count({UP[:-1]},{ON_NODE}}} == 0) or vector(0)",
         steps=ORANGE_ABOVE_NONE,
     ),
-    stat("Cordoned nodes", "GPU nodes that take no new pods.", f"count({CORDONED}) or vector(0)"),
+    stat(
+        "Cordoned nodes",
+        "GPU nodes that take no new pods.",
+        f"count({CORDONED}) or vector(0)",
+        steps=ORANGE_ABOVE_NONE,
+    ),
 )
 
 ON_DEVICE = '"GPU", " GPU ", "node", "gpu"'
