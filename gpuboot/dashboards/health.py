@@ -160,7 +160,7 @@ def xids(alerts: Alerts) -> tuple[Panel, ...]:
             "Errors since the exporter started; a step is an error, a fall a restart of it.",
             (
                 Query(
-                    f"sum by (node, gpu, xid) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})",
+                    f"max by (node, gpu, xid) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})",
                     NAME + " XID {{xid}}",
                 ),
             ),

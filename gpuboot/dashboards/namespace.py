@@ -46,7 +46,8 @@ USED = (
     )
     + ")"
 )
-ENERGY = f'increase(DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION{{{HELD_BY},pod!=""}}[$__range])'
+# Recorded: what pods share is divided among them. The meter itself stands on every MIG slice.
+POWER = f"namespace:gpu_power:sum{NAMESPACES}"
 
 
 def hours(vector: str, by: str = "") -> str:
@@ -114,8 +115,9 @@ TOTALS = (
     ),
     stat(
         "Energy",
-        "GPUs' energy while pods held them, in the chosen time; hosts and cooling not included.",
-        f"sum({ENERGY}) / 3.6e9",
+        "Of GPUs while pods of the chosen namespaces held them, in the chosen time; hosts and "
+        "cooling not included.",
+        f"({hours(POWER)}) / 1e3",
         "kwatth",
         decimals=2,
     ),
@@ -217,7 +219,7 @@ def showback(cost: Cost) -> Panel:
             ),
             Column(
                 "Energy",
-                f"sum by (namespace) ({ENERGY}) / 3.6e9",
+                f"({hours(POWER, 'namespace')}) / 1e3",
                 unit="kwatth",
                 decimals=2,
             ),

@@ -102,7 +102,7 @@ STATE = (
     stat(
         "Uncorrected ECC",
         "Uncorrected memory errors since the last reset. Any is a reason to reset the GPU.",
-        f"sum(DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{GPUS})",
+        f"sum({EACH} (DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{GPUS}))",
         steps=RED_ABOVE_NONE,
     ),
 )

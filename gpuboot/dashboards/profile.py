@@ -73,7 +73,7 @@ NOW = (
     stat(
         "XID errors",
         "Errors the driver reported since the exporter started, all codes.",
-        f"sum(DCGM_EXP_XID_ERRORS_TOTAL{GPUS}) or vector(0)",
+        f"sum(max by (node, gpu, xid) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})) or vector(0)",
         steps=RED_ABOVE_NONE,
     ),
 )
@@ -231,7 +231,7 @@ BODY = (
         "stands in the health dashboard.",
         (
             Query(
-                f"sum by (node, gpu, xid) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})", NAME + " XID {{xid}}"
+                f"max by (node, gpu, xid) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})", NAME + " XID {{xid}}"
             ),
         ),
         size=(8, 8),
