@@ -141,7 +141,7 @@ SHOWN = {
     "MiB": ("", {"mbytes"}),
     "°C": ("", {"celsius"}),
     "W": ("", {"watt"}),
-    "mJ": ("/ 1e3|/ 3.6e9", {"joule", "kwatth"}),
+    "mJ": ("/ 1e3", {"joule"}),
     "B/s": ("", {"Bps"}),
     "MHz": (r"\* 1e6", {"hertz"}),
 }
