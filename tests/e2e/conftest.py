@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
@@ -94,7 +95,8 @@ class Lab:
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:
         service = "kube-prometheus-stack-prometheus:9090"
-        path = f"/api/v1/namespaces/monitoring/services/{service}/proxy/api/v1/query?query={query}"
+        proxy = f"/api/v1/namespaces/monitoring/services/{service}/proxy"
+        path = f"{proxy}/api/v1/query?query={quote(query)}"
         answer = json.loads(self.kubectl("get", "--raw", path))
         assert answer["status"] == "success", answer
         result: list[dict[str, Any]] = answer["data"]["result"]

@@ -1,0 +1,71 @@
+"""Faults of simulated GPUs, and the alert that each must raise, at the right receiver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is broken, and what people must hear of it.
+
+    + machine, gpu: where it is injected; gpu None: it concerns the machine as a whole
+    + set: key and value of `gpu-sim set`, the fault tool of the lab's machines
+    + undo: the `gpu-sim` verb that mends it: `clear`, `reset` or `repair`
+    + alert: the alert that must arrive, with the labels that people act on
+    + receiver: at which receiver, by severity
+    + action: its label `gpu_action`
+    + besides: alerts that the fault may raise as well, since they are true too
+    """
+
+    name: str
+    machine: str
+    gpu: int | None
+    set: str
+    undo: str
+    alert: str
+    receiver: str
+    action: str
+    besides: tuple[str, ...] = ()
+
+
+# Ten faults on six GPUs, all at once: where two share a GPU, neither's alert silences the other's.
+# A lost GPU silences its node's warnings, so that node has nothing but critical faults.
+FAULTS = (
+    Fault("GPU fell off the bus", "gpu1", None, "lost 1", "clear", "GPULost", "pagerduty",
+          "reboot", besides=("GPUDeviceUnhealthy",)),
+    Fault("uncorrectable ECC error", "gpu1", 1, "ecc_dbe 1", "repair", "GPUUncorrectableECC",
+          "pagerduty", "reset", besides=("GPUHealthFail", "GPUHealthWarn")),
+    Fault("row remap failed", "gpu1", 1, "row_remap_failure 1", "repair", "GPURowRemapFailure",
+          "pagerduty", "replace", besides=("GPUHealthFail",)),
+    Fault("fatal XID", "gpu2", 0, "xid 79", "repair", "GPUXidFatal", "pagerduty", "reboot",
+          besides=("GPUHealthFail", "GPUDeviceUnhealthy")),
+    Fault("hot: hardware slows it down", "gpu2", 1, "hw_thermal 1", "clear", "GPUThermalThrottle",
+          "slack", "investigate", besides=("GPUHealthWarn",)),
+    Fault("driver asks for a reset", "gpu2", 1, "recovery_action 1", "reset", "GPURecoveryAction",
+          "pagerduty", "reset"),
+    Fault("power brake", "gpu2", 2, "power_brake 1", "clear", "GPUPowerBrake", "slack",
+          "investigate", besides=("GPUHealthWarn",)),
+    Fault("NVLink errors", "gpu2", 2, "nvlink_replay_rate 60", "clear", "GPUNvlinkErrors",
+          "slack", "investigate", besides=("GPUHealthFail", "GPUHealthWarn")),
+    Fault("PCIe lanes lost", "gpu2", 3, "pcie_width 8", "clear", "GPUPcieWidthDegraded", "slack",
+          "investigate"),
+    Fault("row remap waits for a reset", "gpu2", 3, "row_remap_pending 1", "reset",
+          "GPURowRemapPending", "slack", "reset"),
+)  # fmt: skip
+
+# Alerts wait for minutes before they fire, so that a hiccup wakes nobody; tests do not wait.
+HOLD_FOR = {
+    fault.alert: {"hold_for": "10s"}
+    for fault in FAULTS
+    if fault.alert
+    in {
+        "GPUThermalThrottle",
+        "GPUPowerBrake",
+        "GPUPcieWidthDegraded",
+        "GPURecoveryAction",
+        "GPUNvlinkErrors",
+        "GPURowRemapPending",
+        "GPULost",
+    }
+}

@@ -1,0 +1,228 @@
+"""Injected faults, and what people are told of them: on real Prometheus and Alertmanager."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab.alerts.site import JOURNAL
+from lab.settings import home
+from tests.e2e.alert_faults import FAULTS, HOLD_FOR, Fault
+from tests.e2e.conftest import Lab
+
+pytestmark = pytest.mark.lab
+
+FIRES_WITHIN_S = 240
+RESOLVES_WITHIN_S = 900  # an XID's alert holds for ten minutes, a throttled GPU's for five
+POLL_S = 3
+# DCGM remembers a verdict until its engine restarts, and the device plugin a GPU that failed.
+EXPORTER, PLUGIN = "nvidia-dcgm-exporter", "nvidia-device-plugin-daemonset"
+RESTARTS = {
+    "GPUXidFatal": (EXPORTER, PLUGIN),
+    "GPUUncorrectableECC": (EXPORTER,),
+    "GPULost": (PLUGIN,),
+}
+SETTINGS = {"alerts": {"rules": HOLD_FOR}}
+
+
+@dataclass
+class Told:
+    """What arrived about one fault. Seconds count from its injection, and from its undoing."""
+
+    fault: Fault
+    labels: dict[str, str] = field(default_factory=dict)
+    fired_s: float | None = None
+    resolved_s: float | None = None
+
+
+@dataclass
+class Journal:
+    """The messages that arrived at the lab's receivers after this object was made."""
+
+    path: Path
+    skip: int = 0
+
+    @classmethod
+    def of(cls, lab: Lab) -> Journal:
+        path = home(lab.name) / JOURNAL
+        return cls(path, len(path.read_text().splitlines()) if path.exists() else 0)
+
+    def alerts(self) -> list[dict[str, Any]]:
+        """All alerts in all messages, oldest first, each with the receiver that it came to."""
+        lines = self.path.read_text().splitlines()[self.skip :] if self.path.exists() else []
+        return [
+            {**alert, "receiver": record["receiver"]}
+            for record in map(json.loads, lines)
+            if record["receiver"] != "watchdog"
+            for alert in record["alerts"]
+        ]
+
+    def about(self, fault: Fault, uuid: str | None, status: str) -> list[dict[str, Any]]:
+        """The messages that tell of the fault's own alert, at its receiver."""
+        return [
+            alert
+            for alert in self.alerts()
+            if alert["name"] == fault.alert
+            and alert["status"] == status
+            and alert["receiver"] == fault.receiver
+            and alert["labels"].get("node") == fault.machine
+            and alert["labels"].get("UUID") == uuid
+        ]
+
+
+@pytest.fixture(scope="module")
+def hasty(lab: Lab) -> Iterator[Lab]:
+    """The lab with alerts that hold for seconds instead of minutes; as before afterwards."""
+    done = lab.deploy(settings=SETTINGS)
+    assert done.code == 0, done.text[-4000:]
+    _until_quiet(lab)
+    yield lab
+    for machine in ("gpu1", "gpu2"):
+        _gpu_sim(lab, machine, "repair")
+    done = lab.deploy()
+    assert done.code == 0, done.text[-4000:]
+
+
+def test_every_fault_is_told_as_it_should_be_and_nothing_else(hasty: Lab) -> None:
+    uuids = _uuids(hasty)
+    journal = Journal.of(hasty)
+    told = _inject_and_mend(hasty, journal, uuids)
+    _write_table(hasty, told)
+    for item in told:
+        assert item.labels["gpu_action"] == item.fault.action, item
+        assert item.labels["alertname"] == item.fault.alert
+    assert _unexpected(journal, uuids) == []
+    shown = hasty.lab("alerts", "--name", hasty.name)
+    assert shown.code == 0, shown.text
+    assert all(fault.alert in shown.out for fault in FAULTS)
+
+
+def test_rules_are_healthy_and_nothing_fires_afterwards(hasty: Lab) -> None:
+    _until_quiet(hasty)
+    done, report = hasty.verify()
+    assert done.code == 0, done.text[-4000:]
+    rules = [item for item in report["findings"] if item["link"] == "rules"]
+    assert rules
+    assert {item["status"] for item in rules} == {"pass"}
+
+
+def _inject_and_mend(lab: Lab, journal: Journal, uuids: dict[tuple[str, int], str]) -> list[Told]:
+    told = {fault: Told(fault) for fault in FAULTS}
+    started = {fault: _inject(lab, fault) for fault in FAULTS}
+
+    def fired() -> bool:
+        for item in told.values():
+            found = journal.about(item.fault, _uuid(item.fault, uuids), "firing")
+            if item.fired_s is None and found:
+                item.fired_s = time.monotonic() - started[item.fault]
+                item.labels = found[0]["labels"] | {"alertname": found[0]["name"]}
+        return all(item.fired_s is not None for item in told.values())
+
+    _wait(fired, FIRES_WITHIN_S, lambda: _missing(told.values(), "fired_s", journal))
+    mended = {fault: _mend(lab, fault) for fault in FAULTS}
+
+    def resolved() -> bool:
+        for item in told.values():
+            found = journal.about(item.fault, _uuid(item.fault, uuids), "resolved")
+            if item.resolved_s is None and found:
+                item.resolved_s = time.monotonic() - mended[item.fault]
+        return all(item.resolved_s is not None for item in told.values())
+
+    _wait(resolved, RESOLVES_WITHIN_S, lambda: _missing(told.values(), "resolved_s", journal))
+    return list(told.values())
+
+
+def _inject(lab: Lab, fault: Fault) -> float:
+    _gpu_sim(lab, fault.machine, "set", str(fault.gpu or 0), *fault.set.split())
+    return time.monotonic()
+
+
+def _gpu_sim(lab: Lab, machine: str, *words: str) -> None:
+    done = lab.lab("fault", "--name", lab.name, machine, *words)
+    assert done.code == 0, done.text
+
+
+def _mend(lab: Lab, fault: Fault) -> float:
+    """Undo the fault as on real hardware, and what its remedy asks for besides."""
+    _gpu_sim(lab, fault.machine, fault.undo, str(fault.gpu or 0))
+    for daemon_set in RESTARTS.get(fault.alert, ()):
+        lab.kubectl("-n", "gpu-operator", "rollout", "restart", f"daemonset/{daemon_set}")
+    return time.monotonic()
+
+
+def _unexpected(journal: Journal, uuids: dict[tuple[str, int], str]) -> list[str]:
+    """What arrived of our own alerts that no injected fault explains."""
+    known = {
+        (name, fault.machine, uuid)
+        for fault in FAULTS
+        for name in (fault.alert, *fault.besides)
+        for uuid in (_uuid(fault, uuids), None)
+    }
+    return sorted(
+        {
+            f"{alert['name']} {alert['labels']}"
+            for alert in journal.alerts()
+            if "gpu_action" in alert["labels"]
+            and (alert["name"], alert["labels"].get("node"), alert["labels"].get("UUID"))
+            not in known
+        }
+    )
+
+
+def _uuid(fault: Fault, uuids: dict[tuple[str, int], str]) -> str | None:
+    return None if fault.gpu is None else uuids[fault.machine, fault.gpu]
+
+
+def _uuids(lab: Lab) -> dict[tuple[str, int], str]:
+    found = lab.prometheus("DCGM_FI_DEV_GPU_TEMP")
+    return {
+        (item["metric"]["node"], int(item["metric"]["gpu"])): item["metric"]["UUID"]
+        for item in found
+    }
+
+
+def _until_quiet(lab: Lab) -> None:
+    """Wait until none of our alerts fires or is about to."""
+
+    def quiet() -> bool:
+        return not lab.prometheus('ALERTS{gpu_action!=""}')
+
+    _wait(quiet, RESOLVES_WITHIN_S, lambda: str(lab.prometheus('ALERTS{gpu_action!=""}')))
+
+
+def _wait(done: Any, limit_s: int, explain: Any) -> None:
+    until = time.monotonic() + limit_s
+    while not done():
+        assert time.monotonic() < until, f"not within {limit_s} s: {explain()}"
+        time.sleep(POLL_S)
+
+
+def _missing(told: Any, what: str, journal: Journal) -> str:
+    names = [item.fault.name for item in told if getattr(item, what) is None]
+    seen = sorted(
+        {f"{alert['receiver']} {alert['status']} {alert['name']}" for alert in journal.alerts()}
+    )
+    return f"{what} of {names}; what arrived: {seen}"
+
+
+def _write_table(lab: Lab, told: Sequence[Told]) -> None:
+    """The measured times, for people: alerts.md in the folder of the tests' reports."""
+    lines = [
+        "| fault | where | alert | receiver | action | arrived | resolved |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for item in told:
+        fault = item.fault
+        where = fault.machine if fault.gpu is None else f"{fault.machine}/{fault.gpu}"
+        lines.append(
+            f"| {fault.name} | {where} | {fault.alert} | {fault.receiver} | "
+            f"{item.labels.get('gpu_action')} | {item.fired_s:.0f} s | {item.resolved_s:.0f} s |"
+        )
+    lab.reports.mkdir(parents=True, exist_ok=True)
+    (lab.reports / "alerts.md").write_text("\n".join(lines) + "\n")
