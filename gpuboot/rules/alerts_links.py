@@ -71,13 +71,13 @@ _NVLINK = [
         severity="critical",
         component="gpu",
         action="investigate",
-        expr=level("DCGM_FI_DEV_FABRIC_MANAGER_STATUS") + " > 0 != 3",
+        expr=level("DCGM_FI_DEV_FABRIC_MANAGER_STATUS") + " > 0 != 3 != 6",
         hold_for="10m",
         summary=f"{ON_GPU} is not part of its NVLink fabric",
         description="Fabric state {{ $value }}: 1 not started, 2 in progress, 3 would be success. "
         "{{ $labels.UUID }}",
         meaning="On NVSwitch systems the fabric manager must admit a GPU before CUDA starts on it. "
-        "GPUs without a fabric (state 0) never fire.",
+        "GPUs without a fabric (0) never fire, nor where the driver is too old to tell (6).",
         why="CUDA programs fail with \"system not yet initialized\" (error 802).",
         check=("On the node: `systemctl status nvidia-fabricmanager`, "
                "`journalctl -u nvidia-fabricmanager --since -2h`",

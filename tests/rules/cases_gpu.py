@@ -231,6 +231,12 @@ _LINKS = [
         {dcgm("DCGM_FI_DEV_FABRIC_MANAGER_STATUS"): "0x60"},
         quiet=(25,),
     ),
+    Case(
+        "GPUFabricNotReady",
+        "a driver that is too old to tell",
+        {dcgm("DCGM_FI_DEV_FABRIC_MANAGER_STATUS"): "6x60"},
+        quiet=(25,),
+    ),
     *_counter("GPUPcieReplay", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", low=15, high=150, hold=10),
     *level("GPUPcieWidthDegraded", "DCGM_FI_DEV_PCIE_LINK_WIDTH", bad=8, good=16, hold=15,
            beside={"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH": 16}),
