@@ -40,14 +40,14 @@ FAULTS = (
           "pagerduty", "replace", besides=("GPUHealthFail",)),
     Fault("fatal XID", "gpu2", 0, "xid 79", "repair", "GPUXidFatal", "pagerduty", "reboot",
           besides=("GPUHealthFail", "GPUDeviceUnhealthy")),
-    Fault("hot: hardware slows it down", "gpu2", 1, "hw_thermal 1", "clear", "GPUThermalThrottle",
-          "slack", "investigate", besides=("GPUHealthWarn",)),
+    Fault("too hot", "gpu2", 1, "temperature 85", "clear", "GPUThermalMarginLow", "slack",
+          "investigate"),
     Fault("driver asks for a reset", "gpu2", 1, "recovery_action 1", "reset", "GPURecoveryAction",
           "pagerduty", "reset"),
-    Fault("power brake", "gpu2", 2, "power_brake 1", "clear", "GPUPowerBrake", "slack",
-          "investigate", besides=("GPUHealthWarn",)),
-    Fault("NVLink errors", "gpu2", 2, "nvlink_replay_rate 60", "clear", "GPUNvlinkErrors",
-          "slack", "investigate", besides=("GPUHealthFail", "GPUHealthWarn")),
+    Fault("health watch fails", "gpu2", 2, "health_pcie 20", "clear", "GPUHealthFail",
+          "pagerduty", "investigate"),
+    Fault("NVLink fabric not up", "gpu2", 2, "fabric_status 2", "clear", "GPUFabricNotReady",
+          "pagerduty", "investigate"),
     Fault("PCIe lanes lost", "gpu2", 3, "pcie_width 8", "clear", "GPUPcieWidthDegraded", "slack",
           "investigate"),
     Fault("row remap waits for a reset", "gpu2", 3, "row_remap_pending 1", "reset",
@@ -56,16 +56,14 @@ FAULTS = (
 
 # Alerts wait for minutes before they fire, so that a hiccup wakes nobody; tests do not wait.
 HOLD_FOR = {
-    fault.alert: {"hold_for": "10s"}
-    for fault in FAULTS
-    if fault.alert
-    in {
-        "GPUThermalThrottle",
-        "GPUPowerBrake",
-        "GPUPcieWidthDegraded",
-        "GPURecoveryAction",
-        "GPUNvlinkErrors",
-        "GPURowRemapPending",
+    alert: {"hold_for": "10s"}
+    for alert in (
         "GPULost",
-    }
+        "GPUThermalMarginLow",
+        "GPURecoveryAction",
+        "GPUHealthFail",
+        "GPUFabricNotReady",
+        "GPUPcieWidthDegraded",
+        "GPURowRemapPending",
+    )
 }
