@@ -11,6 +11,7 @@ import yaml
 from gpuboot.checks.evidence import Claim, Evidence, Metrics, Stack, WantedStack
 from gpuboot.checks.model import Finding, Scribe
 
+PREFIX = "gpuboot-"  # of our rule groups' names
 RUN = "run deploys/site.py, which applies it"
 _KINDS = {
     "PrometheusRule": ("rules", "our rules' object"),
@@ -38,8 +39,8 @@ def judge(seen: Evidence) -> list[Finding]:
 def _groups(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
     """Every group of ours is loaded with all of its rules, and each has been evaluated."""
     scribe = Scribe("rules", "our rules loaded")
-    if not wanted.groups or metrics.rules is None:
-        return  # nothing to load; or no answer, which the rules' own finding tells
+    if metrics.rules is None:
+        return  # the rules' own finding tells that there is no answer
     loaded: dict[str, list[str]] = {}
     for rule in metrics.rules:
         loaded.setdefault(rule.group, []).append(rule.name)
@@ -47,6 +48,11 @@ def _groups(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
         f"{group}: {len(loaded.get(group, []))} of {len(names)} rules"
         for group, names in wanted.groups.items()
         if sorted(loaded.get(group, [])) != sorted(names)
+    ]
+    wrong += [
+        f"{group}: still loaded"
+        for group in loaded
+        if group.startswith(PREFIX) and group not in wanted.groups
     ]
     if wrong:
         remedy = "see the Prometheus operator's log: it leaves out what it cannot read; then "
@@ -56,6 +62,8 @@ def _groups(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
         {r.name for r in metrics.rules if r.group in wanted.groups and r.health == "unknown"}
     )
     count = sum(map(len, wanted.groups.values()))
+    if not count:
+        return
     if waiting:
         detail = f"{len(waiting)} of {count} not evaluated yet: {', '.join(waiting[:4])}"
         yield scribe.unknown(detail, "wait for the groups' interval (a minute)")

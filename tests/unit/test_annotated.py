@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from gpuboot.charts.annotated import scrape_configs
 from gpuboot.settings import load
+from tests.tools import promtool
 
 SETTINGS = load({"monitoring": {"scrape_annotations": True}})
 META = "__meta_kubernetes_"
@@ -62,6 +66,14 @@ def service(**labels: str) -> dict[str, str] | None:
     return relabelled(
         scrape_configs(SETTINGS)[1], {"__address__": f"{found['pod_ip']}:8080", **target}
     )
+
+
+def test_prometheus_takes_it(tmp_path: Path) -> None:
+    path = tmp_path / "prometheus.yml"
+    path.write_text(yaml.safe_dump({"scrape_configs": scrape_configs(SETTINGS)}))
+    command = [str(promtool()), "check", "config", "--syntax-only", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_it_is_an_option() -> None:

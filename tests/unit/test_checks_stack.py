@@ -109,6 +109,18 @@ def test_rules_that_are_not_ours(rules_: tuple[Rule, ...], said: str) -> None:
     assert said in finding.detail
 
 
+def test_rules_that_nobody_wants_any_more() -> None:
+    finding = only(judged(wanted=replace(WANTED, groups={})), "fail")
+    assert finding.detail.endswith("gpuboot-gpu: still loaded")
+    nothing = judged(wanted=replace(WANTED, groups={}), rules=(Rule("Watchdog", "ok", "", "g"),))
+    assert not [item for item in nothing if item.check == "our rules loaded"]
+
+
+def test_our_groups_are_known_by_their_name() -> None:
+    names = [group["name"] for group in rules.groups(Settings(), NODES)]
+    assert all(name.startswith(stack.PREFIX) for name in names)
+
+
 def test_rules_that_were_not_evaluated_yet_are_not_healthy() -> None:
     finding = only(judged(rules=(OURS[0], replace(OURS[1], health="unknown"))), "unknown")
     assert "1 of 2 not evaluated yet: GPUXidFatal" in finding.detail
