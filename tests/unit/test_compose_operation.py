@@ -93,7 +93,8 @@ def test_a_changed_file_is_told_only_to_whom_it_concerns(commands, path, signall
     files = {**RIGHT.files, path: ("644", 0, "old")}
     applied = {"prometheus": "old"} if signalled else RIGHT.applied
     told = texts(commands(replace(RIGHT, files=files, applied=applied)))
-    assert told[0].startswith(f"mkdir -p /opt/gpuboot/{Path(path).parent} && (umask 077 && head -c ")
+    folder = f"/opt/gpuboot/{Path(path).parent}"
+    assert told[0].startswith(f"mkdir -p {folder} && (umask 077 && head -c ")
     if not signalled:
         assert len(told) == 1
     else:
