@@ -20,14 +20,12 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
 
     + nodes: the inventory's nodes
     """
-    wanted = [
+    return [
         *dashboards.config_maps(settings),
         *netpolicies.policies(settings, nodes),
         *exporter_objects(settings),
+        rules.prometheus_rule(settings, nodes),
     ]
-    if settings.alerts.enabled:
-        wanted.append(rules.prometheus_rule(settings, nodes))
-    return wanted
 
 
 def expectation(settings: Settings, nodes: Sequence[Node]) -> WantedStack:
@@ -43,8 +41,6 @@ def expectation(settings: Settings, nodes: Sequence[Node]) -> WantedStack:
 
 
 def _groups(settings: Settings, nodes: Sequence[Node]) -> dict[str, tuple[str, ...]]:
-    if not settings.alerts.enabled:
-        return {}
     return {
         group["name"]: tuple(rule.get("alert") or rule["record"] for rule in group["rules"])
         for group in rules.groups(settings, nodes)

@@ -51,6 +51,9 @@ def prometheus_rule(settings: Settings, nodes: Sequence[Node]) -> Object:
 def groups(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     """The rule groups, as they stand in a rule file of Prometheus below `groups`.
 
+    Without alerts (`alerts.enabled`) the recording rules stay: dashboards, queries and autoscalers
+    read them.
+
     + nodes: as for `prometheus_rule`
     """
     made: list[Object] = []

@@ -140,7 +140,9 @@ class AlertOverride(Model):
 class Alerts(Model):
     """GPU and cluster alert rules."""
 
-    enabled: bool = True
+    enabled: bool = Field(
+        True, description="`False`: no alert of ours; recorded series stay, dashboards read them."
+    )
     rules: dict[str, AlertOverride] = Field({}, description="Alert name -> what is different.")
     xid: dict[int, XidClass] = Field({}, description="XID code -> class, over our table.")
     labels: dict[str, str] = Field({}, description="More labels of every alert.")
