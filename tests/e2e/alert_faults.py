@@ -43,7 +43,7 @@ FAULTS = (
     Fault("too hot", "gpu2", 1, "temperature 85", "clear", "GPUThermalMarginLow", "slack",
           "investigate"),
     Fault("driver asks for a reset", "gpu2", 1, "recovery_action 1", "reset", "GPURecoveryAction",
-          "pagerduty", "reset"),
+          "pagerduty", "reset", besides=("GPUHealthFail",)),
     Fault("health watch fails", "gpu2", 2, "health_pcie 20", "clear", "GPUHealthFail",
           "pagerduty", "investigate"),
     Fault("NVLink fabric not up", "gpu2", 2, "fabric_status 2", "clear", "GPUFabricNotReady",

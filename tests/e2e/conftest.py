@@ -129,6 +129,18 @@ def bring_up(name: str, *arguments: str) -> tuple[Lab, Run]:
     return lab, lab.lab("--name", name, *arguments, timeout=3600)
 
 
+# First what a person sees first; then what changes more and more of the lab.
+ORDER = ("test_lab", "test_dashboards", "test_alerts", "test_monitoring_stack")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The order of files, and who needs no default lab: `beside` can run while that one is used."""
+    for item in items:
+        if item.get_closest_marker("lab") and "lab" not in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.beside)
+    items.sort(key=lambda item: ORDER.index(item.path.stem) if item.path.stem in ORDER else 9)
+
+
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     """The default lab, deployed from bare machines; taken down afterwards."""

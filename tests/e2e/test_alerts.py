@@ -168,7 +168,8 @@ def _unexpected(journal: Journal, uuids: dict[tuple[str, int], str]) -> list[str
         {
             f"{alert['name']} {alert['labels']}"
             for alert in journal.alerts()
-            if "gpu_action" in alert["labels"]
+            if alert["status"] == "firing"
+            and "gpu_action" in alert["labels"]
             and (alert["name"], alert["labels"].get("node"), alert["labels"].get("UUID"))
             not in known
         }
