@@ -22,6 +22,24 @@ TOTAL = "gpu:xid_errors:total"
 NEW = "gpu:xid_errors:new10m"
 
 
+def _by_program(codes: str) -> str:
+    """New XIDs of these codes with the pod that held the GPU, where one did.
+
+    When that pod goes the counter goes on without its name: that is no second XID.
+    """
+
+    def counted(held: str) -> str:
+        return f'DCGM_EXP_XID_ERRORS_TOTAL{{xid=~"{codes}", pod{held}""}}'
+
+    labels = "node, UUID, gpu, xid"
+    return (
+        f"(\n  max by ({labels}, namespace, pod) ({counted('!=')})\n"
+        f"  or max by ({labels}) ({counted('=')})"
+        f" unless on ({labels}) last_over_time({counted('!=')}[3m])\n)\n"
+        f"and on ({labels}) gpu:xid_errors:new2m"
+    )
+
+
 def alerts(settings: Settings) -> list[Alert]:
     """The alerts on XIDs, with the classes that these settings make."""
     overrides = settings.alerts.xid
@@ -60,11 +78,11 @@ def alerts(settings: Settings) -> list[Alert]:
             severity="info",
             component="gpu",
             action="none",
-            expr="max by (node, UUID, gpu, xid, namespace, pod) (DCGM_EXP_XID_ERRORS_TOTAL"
-            f'{{xid=~"{regex(("application",), overrides)}"}})\n'
-            "and on (node, UUID, gpu, xid) gpu:xid_errors:new2m",
+            expr=_by_program(regex(("application",), overrides)),
             keep_for="10m",
-            summary="XID {{ $labels.xid }} in {{ $labels.namespace }}/{{ $labels.pod }}",
+            summary="XID {{ $labels.xid }} "
+            "{{ if $labels.pod }}in {{ $labels.namespace }}/{{ $labels.pod }}"
+            f"{{{{ else }}}}on {ON_GPU}{{{{ end }}}}",
             description=f"The program on {ON_GPU} did something the GPU refused. The GPU is fine.",
             meaning="The driver reported an XID that is, nearly always, a mistake of the program "
             "on the GPU: an illegal address, a bad kernel, a corrupted command buffer.",

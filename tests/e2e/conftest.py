@@ -130,7 +130,7 @@ def bring_up(name: str, *arguments: str) -> tuple[Lab, Run]:
 
 
 # First what a person sees first; then what changes more and more of the lab.
-ORDER = ("test_lab", "test_dashboards", "test_alerts", "test_monitoring_stack")
+ORDER = ("test_lab", "test_alerts", "test_dashboards", "test_monitoring_stack")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

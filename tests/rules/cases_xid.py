@@ -121,6 +121,27 @@ CASES = [
     ),
     Case(
         "GPUXidApplication",
+        "crashes over it and is gone: told once",
+        {
+            _xid(31, **HELD): values((None, 20), (1, 1), (None, 1)),
+            _xid(31): values((None, 21), (1, 40)),
+        }
+        | _TEMP,
+        {
+            21: _said(31, "none", namespace="ml", pod="train-0"),
+            25: _said(31, "none", namespace="ml", pod="train-0"),
+        },
+        (19, 40),
+    ),
+    Case(
+        "GPUXidApplication",
+        "of no pod",
+        {_xid(31): values((None, 20), (1, 40))} | _TEMP,
+        {21: _said(31, "none"), 25: _said(31, "none")},
+        (19, 40),
+    ),
+    Case(
+        "GPUXidApplication",
         "a fault of the GPU is nobody's program",
         {_xid(48, **HELD): values((None, 20), (1, 40))} | _TEMP,
         quiet=(21, 25),
