@@ -25,6 +25,7 @@ MIRROR_NAME = "mirror.lab"
 MIRROR_URL = f"https://{MIRROR_NAME}"
 _NAME = re.compile(r"^[a-z][a-z0-9-]{0,19}$")
 _MAX_LABS = 200
+_DEVICES = Path("/sys/class/net")
 
 
 class LabError(RuntimeError):
@@ -216,13 +217,19 @@ def ensure(name: str, gpus: tuple[int, ...], single: bool) -> Lab:
                     f"Take it down first (scripts/lab down --name {name}) or choose another --name."
                 )
             return lab
-        taken = {lab.index for lab in labs()}
+        taken = {lab.index for lab in labs()} | _bridged()
         index = next((i for i in range(_MAX_LABS) if i not in taken), None)
         if index is None:
             raise LabError("too many labs on this host")
         lab = plan(name, index, gpus, single)
         save(lab)
         return lab
+
+
+def _bridged() -> set[int]:
+    """Indices of the host's bridges: labs of another state folder have theirs there as well."""
+    names = (path.name for path in _DEVICES.glob("gblab*"))
+    return {int(name.removeprefix("gblab")) for name in names if name[5:].isdigit()}
 
 
 def forget(lab: Lab) -> None:

@@ -17,6 +17,7 @@ from lab.state import LabError
 def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GPUBOOT_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("GPUBOOT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(state, "_DEVICES", tmp_path / "devices")
 
 
 def test_the_default_lab() -> None:
@@ -58,6 +59,12 @@ def test_no_two_machines_share_gpu_seeds_or_names_on_the_host() -> None:
 def test_wrong_plans_are_refused(name: str, gpus: tuple[int, ...], single: bool, said: str) -> None:
     with pytest.raises(LabError, match=said):
         state.plan(name, 0, gpus, single)
+
+
+def test_bridges_of_another_state_folder_are_left_alone(tmp_path: Path) -> None:
+    for device in ("lo", "gblab0", "gblab2"):
+        (tmp_path / "devices" / device).mkdir(parents=True)
+    assert [state.ensure(name, (2,), True).index for name in ("a", "b")] == [1, 3]
 
 
 def test_labs_get_the_lowest_free_index() -> None:
