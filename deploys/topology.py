@@ -81,8 +81,3 @@ def control_plane() -> tuple[Node, ...]:
 def workers() -> tuple[Node, ...]:
     """The nodes that only run workloads."""
     return tuple(node for node in nodes() if node.role == "worker")
-
-
-def gpu_nodes() -> tuple[Node, ...]:
-    """The nodes that the inventory promises GPUs on."""
-    return tuple(node for node in nodes() if node.gpus)

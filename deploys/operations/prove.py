@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -46,9 +46,17 @@ def chain(context: Context) -> Generator[FunctionCommand, None, None]:
 
     Fails the host when something failed; what could not be tried is reported and is no failure.
     """
+    yield from outcome(lambda: verify(context))
+
+
+def outcome(verified: Callable[[], Report]) -> Generator[FunctionCommand, None, None]:
+    """Verify at execute time, and fail the host when something failed.
+
+    + verified: does it, and writes the reports
+    """
     if not executing(host):
         return
-    report = verify(context)
+    report = verified()
     told = f"verification: {report.verdict}, {report.totals['proven']} GPUs proven"
     if report.verdict == "failed":
         yield fail(told)

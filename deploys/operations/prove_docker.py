@@ -12,13 +12,12 @@ from gevent.pool import Pool
 from pyinfra.api.command import FunctionCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.operation import operation
-from pyinfra.context import host, inventory
+from pyinfra.context import inventory
 
 from deploys.context import Context
 from deploys.facts.docker import Docker
 from deploys.lib.leader import RemoteError, read, run
-from deploys.lib.waiting import executing, fail
-from deploys.operations.prove import publish, read_hosts, say
+from deploys.operations.prove import outcome, publish, read_hosts, say
 from gpuboot.checks.evidence import Host, Trial
 from gpuboot.compose.images import mirrored
 from gpuboot.compose.services import page
@@ -42,14 +41,7 @@ def chain(context: Context) -> Generator[FunctionCommand, None, None]:
 
     Fails the host when something failed; what could not be tried is reported and is no failure.
     """
-    if not executing(host):
-        return
-    report = verify(context)
-    told = f"verification: {report.verdict}, {report.totals['proven']} GPUs proven"
-    if report.verdict == "failed":
-        yield fail(told)
-    else:
-        host.noop(told)
+    yield from outcome(lambda: verify(context))
 
 
 def verify(context: Context) -> Report:

@@ -44,6 +44,22 @@ def firing(severity: str) -> str:
     return f"count({alerts_expr(matchers)}) or vector(0)"
 
 
+ALERT_COUNTS = (
+    stat(
+        "Critical alerts",
+        "Our own alerts of severity critical that fire now.",
+        firing("critical"),
+        steps=RED_ABOVE_NONE,
+    ),
+    stat(
+        "Warnings",
+        "Our own alerts of severity warning that fire now.",
+        firing("warning"),
+        steps=ORANGE_ABOVE_NONE,
+    ),
+)
+
+
 def alerts_table(size: tuple[int, int] = (14, 8)) -> Panel:
     """What fires now, and for how long."""
     fires = f"max by ({BY_ALERT}) ((time() - ALERTS_FOR_STATE) and ignoring (alertstate) {ALERTS})"
@@ -156,18 +172,7 @@ CAPACITY = (
         "percentunit",
         ((None, "red"), (1, "green")),
     ),
-    stat(
-        "Critical alerts",
-        "Our own alerts of severity critical that fire now.",
-        firing("critical"),
-        steps=RED_ABOVE_NONE,
-    ),
-    stat(
-        "Warnings",
-        "Our own alerts of severity warning that fire now.",
-        firing("warning"),
-        steps=ORANGE_ABOVE_NONE,
-    ),
+    *ALERT_COUNTS,
 )
 
 USE = (

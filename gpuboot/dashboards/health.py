@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot import xid
-from gpuboot.dashboards.cluster import CORDONED, ON_ANY_NODE, alerts_table, firing
+from gpuboot.dashboards.cluster import ALERT_COUNTS, CORDONED, ON_ANY_NODE, alerts_table
 from gpuboot.dashboards.spec import (
     ORANGE_ABOVE_NONE,
     RED_ABOVE_NONE,
@@ -44,18 +44,7 @@ def count(condition: str) -> str:
 
 
 STATE = (
-    stat(
-        "Critical alerts",
-        "Our own alerts of severity critical that fire now.",
-        firing("critical"),
-        steps=RED_ABOVE_NONE,
-    ),
-    stat(
-        "Warnings",
-        "Our own alerts of severity warning that fire now.",
-        firing("warning"),
-        steps=ORANGE_ABOVE_NONE,
-    ),
+    *ALERT_COUNTS,
     stat(
         "Need an action",
         "GPUs whose driver asks for a reset, reboot or drain: the best single signal. It takes a "
