@@ -88,9 +88,9 @@ class Lab:
             ["pyinfra", inventory, "deploys/site.py", "-y", *arguments], settings=settings
         )
 
-    def verify(self) -> tuple[Run, dict[str, Any]]:
+    def verify(self, settings: Mapping[str, Any] | None = None) -> tuple[Run, dict[str, Any]]:
         """`gpuboot verify`, and the report it wrote."""
-        done = self.command(["gpuboot", "verify", "inventories/lab.py"])
+        done = self.command(["gpuboot", "verify", "inventories/lab.py"], settings=settings)
         return done, json.loads((self.reports / "latest/verify.json").read_text())
 
     def prometheus(self, query: str) -> list[dict[str, Any]]:

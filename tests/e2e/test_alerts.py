@@ -105,7 +105,7 @@ def test_every_fault_is_told_as_it_should_be_and_nothing_else(hasty: Lab) -> Non
 
 def test_rules_are_healthy_and_nothing_fires_afterwards(hasty: Lab) -> None:
     _until_quiet(hasty)
-    done, report = hasty.verify()
+    done, report = hasty.verify(SETTINGS)
     assert done.code == 0, done.text[-4000:]
     rules = [item for item in report["findings"] if item["link"] == "rules"]
     assert rules
