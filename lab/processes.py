@@ -106,9 +106,10 @@ def _cgroups(folder: Path, unit: str) -> list[Path]:
 def _members(folders: list[Path]) -> set[int]:
     pids: set[int] = set()
     for folder in folders:
-        for file in folder.rglob("cgroup.procs"):
+        # os.walk passes over groups that vanish while it looks, as those of dying pods do
+        for path, _, _ in os.walk(folder):
             with contextlib.suppress(OSError):
-                pids.update(int(pid) for pid in file.read_text().split())
+                pids.update(int(pid) for pid in Path(path, "cgroup.procs").read_text().split())
     return pids - {0, os.getpid()}
 
 

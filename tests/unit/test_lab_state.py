@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import state
+from lab import processes, state
 from lab.state import LabError
 
 
@@ -137,3 +137,9 @@ def test_a_lab_is_worked_on_by_one_command_at_a_time() -> None:
             pass
         with state.lock("lab-y", wait=False):
             pass
+
+
+def test_a_cgroup_that_vanishes_while_it_is_read_has_no_members(tmp_path: Path) -> None:
+    (tmp_path / "pod").mkdir()
+    (tmp_path / "pod" / "cgroup.procs").write_text("12\n13\n")
+    assert processes._members([tmp_path, tmp_path / "gone"]) == {12, 13}
