@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -22,6 +20,7 @@ from gpuboot.telemetry import (
     parse_collectors,
 )
 from gpuboot.versions import LOWEST_EXPORTER, lock, parse
+from lab import toolchain
 
 # dcgm-exporter's etc/default-counters.csv at 4.6.0-4.8.3: what is on without a file of ours
 EXPORTER_DEFAULTS = 26
@@ -142,18 +141,15 @@ def test_names_and_ids_are_dcgm_s() -> None:
 
 
 def test_list_of_names_is_go_dcgm_s() -> None:
-    go = shutil.which("go")
-    if go is None:
-        pytest.skip("no go: the names stand in a Go module")
     found = subprocess.run(
-        [go, "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-dcgm"],
+        [toolchain.go(), "list", "-m", "-f", "{{.Dir}}", "github.com/NVIDIA/go-dcgm"],
         cwd=GPUSIM,
         capture_output=True,
         text=True,
-        env={**os.environ, "GOPROXY": "off", "GOFLAGS": "-mod=readonly", "GOTOOLCHAIN": "local"},
+        env={**toolchain.environment(), "GOPROXY": "off", "GOFLAGS": "-mod=readonly"},
     ).stdout.strip()
     if not found:
-        pytest.skip("go-dcgm is not in the module cache")
+        pytest.skip("go-dcgm is not in the lab's module cache: python -m lab.builds")
     source = (Path(found) / "pkg/dcgm/const_fields.go").read_text()
     numbers = re.findall(r'^\s+"(\w+)":\s+(\d+),', source, re.MULTILINE)
     assert field_numbers() == {name: int(number) for name, number in numbers}
