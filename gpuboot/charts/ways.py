@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gpuboot.settings import Monitoring
 from gpuboot.values import Values
 
@@ -16,32 +18,49 @@ def service(node_port: int | None) -> Values:
 def prometheus(monitoring: Monitoring) -> Values:
     """Values below `prometheus`."""
     name = monitoring.ingress.prometheus if monitoring.ingress else None
-    values: Values = {"service": service(monitoring.prometheus_node_port)}
-    if name:
-        values["ingress"] = _ingress(monitoring, name)
-        values["prometheusSpec"] = {"externalUrl": url(monitoring, name)}
-    return values
+    return _reached(
+        monitoring,
+        monitoring.prometheus_node_port,
+        name,
+        lambda address: {"prometheusSpec": {"externalUrl": address}},
+    )
 
 
 def alertmanager(monitoring: Monitoring) -> Values:
     """Values below `alertmanager`."""
     name = monitoring.ingress.alertmanager if monitoring.ingress else None
-    values: Values = {"service": service(monitoring.alertmanager_node_port)}
-    if name:
-        values["ingress"] = _ingress(monitoring, name)
-        values["alertmanagerSpec"] = {"externalUrl": url(monitoring, name)}
-    return values
+    return _reached(
+        monitoring,
+        monitoring.alertmanager_node_port,
+        name,
+        lambda address: {"alertmanagerSpec": {"externalUrl": address}},
+    )
 
 
 def grafana(monitoring: Monitoring) -> Values:
     """Values below `grafana`."""
     name = monitoring.ingress.grafana if monitoring.ingress else None
-    values: Values = {"service": service(monitoring.grafana_node_port)}
+    return _reached(
+        monitoring,
+        monitoring.grafana_node_port,
+        name,
+        lambda address: {
+            "grafana.ini": {"server": {"domain": name, "root_url": f"{address}/"}},
+        },
+    )
+
+
+def _reached(
+    monitoring: Monitoring, port: int | None, name: str | None, told: Callable[[str], Values]
+) -> Values:
+    """A Service, and an ingress where it has a name.
+
+    + told: values by which the program itself knows the address under which people see it
+    """
+    values: Values = {"service": service(port)}
     if name:
         values["ingress"] = _ingress(monitoring, name)
-        values["grafana.ini"] = {
-            "server": {"domain": name, "root_url": f"{url(monitoring, name)}/"}
-        }
+        values |= told(url(monitoring, name))
     return values
 
 

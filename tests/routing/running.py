@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -18,9 +17,10 @@ from typing import Any
 
 import pytest
 
-from lab.alerts import server, show
+from lab.alerts import show
 from lab.alerts.site import PAGERDUTY, USER
-from lab.keys import Authority
+from lab.alerts.web import Secrets
+from tests.alert_receiver import receiver
 from tests.routing.programs import programs, write
 
 GROUP_WAIT_S, GROUP_INTERVAL_S = 0.2, 0.6
@@ -103,36 +103,20 @@ def site(folder: Path) -> Iterator[Site]:
     """Both, until the block ends. Skips the test when the lab's Alertmanager is not built yet."""
     if programs().alertmanager is None:
         pytest.skip("no Alertmanager that runs here: scripts/lab builds it")
-    authority = Authority.ensure(folder / "ca")
-    crt, key = folder / "tls.crt", folder / "tls.key"
-    authority.issue("alerts.lab", "127.0.0.1", crt, key)
-    secrets = {"pagerduty": KEY, "slack": SLACK, "watchdog": WATCHDOG}
-    web, mail = server.make(
-        {
-            "address": "127.0.0.1",
-            "https_port": 0,
-            "smtp_port": 0,
-            "certificate": str(crt),
-            "key": str(key),
-            "journal": str(folder / "alerts.jsonl"),
-            "secrets": {**secrets, "user": USER, "password": PASSWORD},
+    known = Secrets(KEY, SLACK, WATCHDOG, USER, PASSWORD)
+    with receiver(folder, known) as (web, mail, authority):
+        origin = f"https://127.0.0.1:{web.server_port}"
+        kept = folder / "secrets"
+        kept.mkdir()
+        contents = {
+            "pagerduty-routing-key": KEY,
+            "slack-webhook": origin + SLACK,
+            "watchdog-url": origin + WATCHDOG,
+            "email-password": PASSWORD,
+            "ca.crt": authority.certificate.read_text(),
         }
-    )
-    for one in (web, mail):
-        threading.Thread(target=one.serve_forever, args=(0.05,), daemon=True).start()
-    origin = f"https://127.0.0.1:{web.server_port}"
-    kept = folder / "secrets"
-    kept.mkdir()
-    contents = {
-        "pagerduty-routing-key": KEY,
-        "slack-webhook": origin + SLACK,
-        "watchdog-url": origin + WATCHDOG,
-        "email-password": PASSWORD,
-        "ca.crt": authority.certificate.read_text(),
-    }
-    for name, text in contents.items():
-        (kept / name).write_text(text)
-    try:
+        for name, text in contents.items():
+            (kept / name).write_text(text)
         with _alertmanager(folder, _settings(origin, mail.server_address[1]), kept) as url:
             yield Site(
                 url,
@@ -141,10 +125,6 @@ def site(folder: Path) -> Iterator[Site]:
                 folder / "alertmanager.log",
                 kept,
             )
-    finally:
-        for one in (web, mail):
-            one.shutdown()
-            one.server_close()
 
 
 def _settings(origin: str, smtp_port: int) -> dict[str, Any]:

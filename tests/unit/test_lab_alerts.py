@@ -6,7 +6,6 @@ import http.client
 import json
 import smtplib
 import ssl
-import threading
 from collections.abc import Iterator
 from copy import deepcopy
 from email.message import EmailMessage
@@ -15,10 +14,11 @@ from typing import Any
 
 import pytest
 
-from lab.alerts import media, server, show
+from lab.alerts import media, show
 from lab.alerts.media import Refused
 from lab.alerts.site import PAGERDUTY
-from lab.keys import Authority
+from lab.alerts.web import Secrets
+from tests.alert_receiver import receiver
 
 KEY = "0123456789abcdef0123456789abcdef"
 SLACK, WATCHDOG = "/services/T/B/token", "/watchdog/token"
@@ -66,32 +66,14 @@ BEAT: dict[str, Any] = {
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[dict[str, Any]]:
     """A receiver on this host: its ports, its journal, and who signed its certificate."""
-    authority = Authority.ensure(tmp_path / "ca")
-    crt, key = tmp_path / "tls.crt", tmp_path / "tls.key"
-    authority.issue("alerts.lab", "127.0.0.1", crt, key)
-    secrets = {"pagerduty": KEY, "slack": SLACK, "watchdog": WATCHDOG}
-    web, mail = server.make(
-        {
-            "address": "127.0.0.1",
-            "https_port": 0,
-            "smtp_port": 0,
-            "certificate": str(crt),
-            "key": str(key),
-            "journal": str(tmp_path / "alerts.jsonl"),
-            "secrets": {**secrets, "user": "gpuboot", "password": "pass word"},
+    known = Secrets(KEY, SLACK, WATCHDOG, "gpuboot", "pass word")
+    with receiver(tmp_path, known) as (web, mail, authority):
+        yield {
+            "https": web.server_port,
+            "smtp": mail.server_address[1],
+            "journal": tmp_path / "alerts.jsonl",
+            "tls": ssl.create_default_context(cafile=str(authority.certificate)),
         }
-    )
-    for one in (web, mail):
-        threading.Thread(target=one.serve_forever, args=(0.02,), daemon=True).start()
-    yield {
-        "https": web.server_port,
-        "smtp": mail.server_address[1],
-        "journal": tmp_path / "alerts.jsonl",
-        "tls": ssl.create_default_context(cafile=str(authority.certificate)),
-    }
-    for one in (web, mail):
-        one.shutdown()
-        one.server_close()
 
 
 def post(site: dict[str, Any], path: str, body: Any, kind: str = "application/json") -> Any:
