@@ -132,7 +132,7 @@ def configuration(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Conf
         "kubelet": parts["KubeletConfiguration"],
     }
     return Configuration(
-        text, _digest(changeable), _digest(parts["KubeletConfiguration"]), fixed(cluster)
+        text, json_digest(changeable), json_digest(parts["KubeletConfiguration"]), fixed(cluster)
     )
 
 
@@ -151,7 +151,8 @@ def fixed(cluster: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(value) for key, value in found.items()}
 
 
-def _digest(value: Any) -> str:
+def json_digest(value: Any) -> str:
+    """SHA-256 of what JSON can hold, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
@@ -263,7 +264,7 @@ def stamp(manifest: str) -> tuple[str, str]:
     Returns the manifest and the digest.
     """
     objects = [item for item in yaml.safe_load_all(manifest) if item]
-    digest = _digest(objects)
+    digest = json_digest(objects)
     for item in objects:
         _annotate(item["metadata"], digest)
         template = item.get("spec", {}).get("template")

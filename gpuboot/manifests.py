@@ -5,11 +5,12 @@ Only kinds of `KINDS`, so that what is no longer wanted can be found by its labe
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from gpuboot.kubernetes import json_digest
 
 Object = dict[str, Any]
 
@@ -82,8 +83,7 @@ def marked(item: Mapping[str, Any]) -> Object:
     meta = item["metadata"]
     labels = {**meta.get("labels", {}), OWNER_LABEL: OWNER}
     whole = {**item, "metadata": {**meta, "labels": labels}}
-    digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
-    annotations = {**meta.get("annotations", {}), DIGEST: digest}
+    annotations = {**meta.get("annotations", {}), DIGEST: json_digest(whole)}
     return {**whole, "metadata": {**whole["metadata"], "annotations": annotations}}
 
 

@@ -19,6 +19,8 @@ from gpuboot.kubernetes import BootstrapToken, new_token, token_manifest
 
 ADMIN = "/etc/kubernetes/admin.conf"
 KUBECTL = f"kubectl --kubeconfig {ADMIN}"
+# what follows is the manifest's file, or - for standard input
+APPLY = f"{KUBECTL} apply --server-side --force-conflicts --field-manager gpuboot -f"
 # sshd allows ten sessions a connection (MaxSessions), and all joining nodes share this one.
 _sessions = BoundedSemaphore(6)
 

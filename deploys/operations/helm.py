@@ -13,7 +13,7 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
-from deploys.lib.leader import ADMIN, KUBECTL
+from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import executing, fail
 from gpuboot.downloads import NOT_PINNED, chart_script, helm_script
 from gpuboot.helm import Change, judge, needs_crds
@@ -125,8 +125,7 @@ def release(
     if needs_crds(found, version):
         yield StringCommand(
             "crds=$(mktemp) &&", BINARY, "show crds", source,
-            f'>"$crds" && {{ ! test -s "$crds" || {KUBECTL} apply --server-side',
-            '--force-conflicts --field-manager gpuboot -f "$crds"; } && rm "$crds"',
+            f'>"$crds" && {{ ! test -s "$crds" || {APPLY} "$crds"; }} && rm "$crds"',
         )  # fmt: skip
     yield StringCommand(
         _HELM, "upgrade --install", QuoteString(release), source, "--namespace",

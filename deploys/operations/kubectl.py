@@ -9,7 +9,7 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
-from deploys.lib.leader import ADMIN, KUBECTL
+from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import describe, executing, fail, watch
 from gpuboot import progress
 from gpuboot.kubernetes import stamp
@@ -17,7 +17,6 @@ from gpuboot.progress import Progress
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
-_APPLY = f"{KUBECTL} apply --server-side --force-conflicts --field-manager gpuboot -f -"
 CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 
 
@@ -33,7 +32,7 @@ def applied(manifest: str, witness: str) -> Commands:
     if any(item.name == witness and item.stamp == digest for item in state.workloads):
         host.noop(f"{witness} is as in the manifest")
         return
-    yield StringCommand(_APPLY, _stdin=text)
+    yield StringCommand(APPLY, "-", _stdin=text)
 
 
 @operation()

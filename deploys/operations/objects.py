@@ -13,7 +13,7 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.objects import Owned
-from deploys.lib.leader import ADMIN, KUBECTL
+from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import executing, fail
 from gpuboot import manifests
 
@@ -23,7 +23,7 @@ Commands = Generator[str | PyinfraCommand, None, None]
 _APPLY = f"""\
 file=$(mktemp); trap 'rm -f "$file"' EXIT; cat >"$file"
 {{wait}}for left in 9 8 7 6 5 4 3 2 1 0; do
-  if said=$({KUBECTL} apply --server-side --force-conflicts --field-manager gpuboot -f "$file" 2>&1)
+  if said=$({APPLY} "$file" 2>&1)
   then exit 0; fi
   case $said in *"failed calling webhook"*) sleep 3 ;; *) break ;; esac
 done

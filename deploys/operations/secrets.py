@@ -14,13 +14,11 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubectl import SecretDigests
-from deploys.lib.leader import KUBECTL
+from deploys.lib.leader import APPLY, KUBECTL
 from deploys.lib.waiting import executing, fail
 
 Commands = Generator[str | PyinfraCommand, None, None]
 Value = SecretStr | str  # a SecretStr hides itself wherever arguments are printed
-
-APPLY = f"{KUBECTL} apply --server-side --force-conflicts --field-manager gpuboot -f -"
 
 
 @operation()
@@ -51,7 +49,7 @@ def exactly(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comma
             "--type merge --patch", QuoteString(patch),
         )  # fmt: skip
     if any(found.get(key) != digest for key, digest in digests(contents).items()):
-        yield StringCommand(APPLY, _stdin=manifest(namespace, secret, contents))
+        yield StringCommand(APPLY, "-", _stdin=manifest(namespace, secret, contents))
 
 
 @operation()
@@ -74,7 +72,7 @@ def admin(namespace: str, secret: str, password: Value | None = None) -> Command
         "head -c 18 /dev/urandom | base64 | tr -d '\\n' |",
         f"{KUBECTL} -n {shlex.quote(namespace)} create secret generic {shlex.quote(secret)}"
         " --from-literal=admin-user=admin --from-file=admin-password=/dev/stdin"
-        f" --dry-run=client -o yaml | {APPLY}",
+        f" --dry-run=client -o yaml | {APPLY} -",
     )
 
 
