@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -145,25 +145,18 @@ class _Prover:
             return {"stack_error": str(error)}
 
     def _watch(self, started: float) -> None:
-        """Read metrics until all is as it should be, or waiting can no longer help."""
-        begun = time.monotonic()
-        until = begun + settle_s(self._settings)
-        until_configured = max(until, begun + min(_CONFIGURE_S, self._settings.verify.timeout_s))
-        told = 0.0
-        while True:
+        def look() -> list[Finding]:
             metrics = self._gatherer.metrics()
             self._seen = replace(self._seen, metrics=metrics, before_s=time.monotonic() - started)
-            found = chain.metrics_findings(self._seen, self._settings)
-            open_ = [item for item in found if item.status in {"fail", "unknown"}]
-            now = time.monotonic()
-            if any(item.link in _CONFIGURED for item in open_):
-                until = until_configured
-            if not open_ or now > until:
-                return
-            if now - told > _TELL_EVERY_S:
-                self._say(_waiting(open_, len(found), now - begun, until - now))
-                told = now
-            time.sleep(_POLL_S)
+            return chain.metrics_findings(self._seen, self._settings)
+
+        watch(look, self._patience, self._say)
+
+    def _patience(self, open_: Sequence[Finding]) -> float:
+        settle = settle_s(self._settings)
+        if any(item.link in _CONFIGURED for item in open_):
+            return max(settle, min(_CONFIGURE_S, self._settings.verify.timeout_s))
+        return settle
 
     def _versions(self, nodes: dict[str, KubeNode]) -> dict[str, str]:
         """What the cluster runs, by name; several versions of one thing are all named."""
@@ -183,6 +176,30 @@ class _Prover:
             yield
         finally:
             self._spent[name] = round(time.monotonic() - begun, 3)
+
+
+def watch(
+    look: Callable[[], list[Finding]], patience: Callable[[Sequence[Finding]], float], say: Say
+) -> None:
+    """Look at metrics until all is as it should be, or waiting can no longer help.
+
+    + look: reads them anew, and judges
+    + patience: how many seconds after the start such open findings are still waited for; once
+      granted, they stay granted
+    """
+    begun = until = time.monotonic()
+    told = 0.0
+    while True:
+        found = look()
+        open_ = [item for item in found if item.status in {"fail", "unknown"}]
+        now = time.monotonic()
+        until = max(until, begun + patience(open_))
+        if not open_ or now > until:
+            return
+        if now - told > _TELL_EVERY_S:
+            say(_waiting(open_, len(found), now - begun, until - now))
+            told = now
+        time.sleep(_POLL_S)
 
 
 def _waiting(open_: Sequence[Finding], total: int, spent: float, left: float) -> str:

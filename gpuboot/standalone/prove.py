@@ -11,11 +11,12 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from gpuboot.checks.evidence import Evidence, ExporterAnswer, Host, Metrics, Trial
+from gpuboot.checks.model import Finding
 from gpuboot.compose.services import listen, page
 from gpuboot.nodes import Node
 from gpuboot.objects import log_answer
 from gpuboot.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
-from gpuboot.prove import Proof, settle_s
+from gpuboot.prove import Proof, settle_s, watch
 from gpuboot.settings import Settings
 from gpuboot.standalone import checks
 
@@ -23,8 +24,6 @@ T = TypeVar("T")
 # What asks a URL from the monitoring host. Raises `NoAnswer`.
 Ask = Callable[[str], str]
 Say = Callable[[str], None]
-_POLL_S = 2.0
-_TELL_EVERY_S = 10.0
 _RELOADED = (
     "prometheus_config_last_reload_successful == 0 "
     "or alertmanager_config_last_reload_successful == 0"
@@ -120,22 +119,13 @@ def prove(
     seen = replace(seen, trials=tuple(trials()))
     spent = {"workload": round(time.monotonic() - before_at, 3)}
     watched = time.monotonic()
-    until, told = watched + settle_s(settings), 0.0
-    while True:
+
+    def look() -> list[Finding]:
+        nonlocal seen
         seen = replace(seen, metrics=gatherer.metrics(), before_s=time.monotonic() - before_at)
-        found = checks.metrics_findings(seen, settings)
-        open_ = [item for item in found if item.status in {"fail", "unknown"}]
-        now = time.monotonic()
-        if not open_ or now > until:
-            break
-        if now - told > _TELL_EVERY_S:
-            first = open_[0]
-            say(
-                f"metrics: {len(found) - len(open_)} of {len(found)} as they should be, at most "
-                f"{until - now:.0f} s more; waiting for {first.node} {first.link}: {first.detail}"
-            )
-            told = now
-        time.sleep(_POLL_S)
+        return checks.metrics_findings(seen, settings)
+
+    watch(look, lambda _: settle_s(settings), say)
     spent["metrics"] = round(time.monotonic() - watched, 3)
     seen = replace(seen, seconds={"before": round(before_at - begun, 3), **spent})
     drivers = sorted({host.loaded for host in hosts} - {""})
