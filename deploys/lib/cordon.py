@@ -1,4 +1,4 @@
-"""Keeps new pods off a node while it reboots, and says which GPU pods that interrupts."""
+"""A node that reboots: new pods are kept off it, and it is waited for until it is Ready again."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from deploys.lib.leader import ADMIN, KUBECTL, run
+from deploys.lib.leader import ADMIN, KUBECTL, RemoteError, run
+from deploys.lib.waiting import describe, watch
+from gpuboot.progress import Progress
 
 _READY_S = 300
+_BOOT = "{.status.nodeInfo.bootID}"
+_READY = '{.status.conditions[?(@.type=="Ready")].status}'
 
 
 @contextmanager
@@ -42,8 +46,43 @@ def cordoned(leader: Host, node: str) -> Iterator[None]:
     if names := gpu_pods(pods):
         print(f"    [{node}] the reboot interrupts GPU pods: {', '.join(names)}", file=sys.stderr)
     yield
-    run(leader, f"{KUBECTL} wait --for=condition=Ready node/{node} --timeout={_READY_S}s")
     run(leader, f"{KUBECTL} uncordon {node}")
+
+
+def is_member(leader: Host, node: str) -> bool:
+    """Whether the leader's cluster answers and has this node."""
+    look = f"test -e {ADMIN} && {KUBECTL} --request-timeout=5s get node {node} -o name"
+    try:
+        return bool(run(leader, look))
+    except RemoteError:
+        return False
+
+
+def rejoined(leader: Host, node: str, boot_id: str) -> None:
+    """Wait until the cluster sees a node Ready in its new boot.
+
+    Ready alone would not do: for 40 seconds the API server shows what a node said before.
+
+    + leader: where kubectl runs; it may be the node itself
+    + boot_id: of the new boot
+
+    Raises `RemoteError` when that takes more than five minutes.
+    """
+
+    def look() -> Progress:
+        query = f"{KUBECTL} --request-timeout=5s get node {node} -o 'jsonpath={_BOOT} {_READY}'"
+        try:
+            said = run(leader, query).split()
+        except RemoteError:
+            return Progress(False, "the API server does not answer")
+        done = said == [boot_id, "True"]
+        return Progress(done, f"node {node} is {'' if done else 'not '}Ready after its reboot")
+
+    end = watch(leader, look, _READY_S)
+    if not end.done:
+        raise RemoteError(
+            describe(end, _READY_S, f"look at `journalctl -u kubelet` on {node}, then run again")
+        )
 
 
 def gpu_pods(pods: dict[str, Any]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from contextlib import nullcontext
 
 from pyinfra import logger
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
@@ -12,7 +13,7 @@ from pyinfra.api.state import State
 from pyinfra.context import host, state
 
 from deploys.facts.driver import Driver, DriverState
-from deploys.lib.cordon import cordoned
+from deploys.lib.cordon import cordoned, is_member, rejoined
 from deploys.lib.leader import RemoteError
 from deploys.operations.reboot import RebootError, reboot
 
@@ -60,12 +61,15 @@ def loaded(
 
 def _reboot(state: State, host: Host, reason: str, timeout_s: int, node: str, leader: str) -> bool:
     """A FunctionCommand's body; pyinfra passes the first two by these names. False: it failed."""
+    lead = state.inventory.get_host(leader) if leader else None
     try:
-        if leader and leader != host.name:
-            with cordoned(state.inventory.get_host(leader), node):
-                reboot(host, reason, timeout_s)
-        else:
-            reboot(host, reason, timeout_s)
+        member = lead is not None and is_member(lead, node)
+        # a cluster of one node, or without its leader, could not be told to let pods back in
+        keep_off = cordoned(lead, node) if lead and leader != host.name else nullcontext()
+        with keep_off:
+            boot_id = reboot(host, reason, timeout_s)
+            if lead and member:
+                rejoined(lead, node, boot_id)
     except (RebootError, RemoteError) as error:
         host.log_styled(f"gpuboot: {error}", fg="red", log_func=logger.error)
         return False

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 from paramiko import SSHException
 from pyinfra.api.command import StringCommand
@@ -18,15 +19,15 @@ from deploys.lib import privilege
 
 POLL_S = 3.0
 _COMMAND_TIMEOUT_S = 20
-_BOOT_ID = "cat /proc/sys/kernel/random/boot_id"
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _GONE = (OSError, EOFError, SSHException, ConnectError, TimeoutError, PyinfraError)
 
 
 class RebootError(Exception):
-    """The machine did not come back in time."""
+    """The machine may not be rebooted from here, or did not come back in time."""
 
 
-def reboot(host: Host, reason: str, timeout_s: int) -> None:
+def reboot(host: Host, reason: str, timeout_s: int) -> str:
     """Reboot a host and wait until it answers as a new boot and has started its units.
 
     For a `FunctionCommand`; give the operation `_serial=True` so that one host at a time is away.
@@ -34,11 +35,18 @@ def reboot(host: Host, reason: str, timeout_s: int) -> None:
     + reason: said on the terminal
     + timeout_s: how long the host may take, from the reboot command to its answer
 
-    Raises `RebootError` when it does not come back.
+    Returns the new boot's id. Raises `RebootError` when it does not come back, and without a reboot
+    when the host is the machine that this runs on: the run would end with it, and so would
+    whatever else runs there.
     """
     before = _boot_id(host)
     if not before:
         raise RebootError(f"{host.name} does not tell its boot id, so a reboot could not be seen")
+    if before == BOOT_ID.read_text().strip():
+        raise RebootError(
+            f"{reason}; remedy: {host.name} is the machine that you run this from, so reboot it "
+            "yourself, then run again: the run goes on from there"
+        )
     _say(host, f"rebooting: {reason}")
     started = time.monotonic()
     # in the background, so that the command can answer before sshd is stopped
@@ -54,7 +62,7 @@ def reboot(host: Host, reason: str, timeout_s: int) -> None:
         if now and now != before:
             _settle(host, timeout_s - (time.monotonic() - started))
             _say(host, f"is back after {time.monotonic() - started:.0f} s")
-            return
+            return now
     raise RebootError(
         f"{host.name} did not come back within {timeout_s} s; look at its console, then run again "
         "(driver.reboot_timeout_s sets the time)"
@@ -79,7 +87,7 @@ def _reconnect(host: Host) -> None:
 
 
 def _boot_id(host: Host) -> str:
-    return _run(host, _BOOT_ID) if host.connected else ""
+    return _run(host, f"cat {BOOT_ID}") if host.connected else ""
 
 
 def _run(host: Host, command: str, timeout_s: int = _COMMAND_TIMEOUT_S) -> str:

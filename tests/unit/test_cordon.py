@@ -1,6 +1,10 @@
-"""Which pods a reboot of their node interrupts."""
+"""What a reboot interrupts on its node, and when the node is back."""
 
-from deploys.lib.cordon import gpu_pods
+import pytest
+
+from deploys.lib import cordon, waiting
+from deploys.lib.cordon import gpu_pods, is_member, rejoined
+from deploys.lib.leader import RemoteError
 
 
 def pod(name, limits, phase="Running"):
@@ -20,3 +24,49 @@ def test_only_running_pods_with_gpus():
         pod("done", {"nvidia.com/gpu": "1"}, phase="Succeeded"),
     ]
     assert gpu_pods({"items": pods}) == ["ml/train", "ml/slice"]
+
+
+class Leader:
+    """The leader as its shell answers, one answer a look; an exception is one that fails."""
+
+    name = "cp1"
+    print_prefix = "[cp1] "
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+
+    def run(self, host, command, stdin=""):
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def leader(monkeypatch):
+    monkeypatch.setattr(waiting, "POLL_S", 0)
+
+    def answering(*answers):
+        host = Leader(*answers)
+        monkeypatch.setattr(cordon, "run", host.run)
+        return host
+
+    return answering
+
+
+def test_a_node_is_back_when_the_cluster_sees_it_ready_in_its_new_boot(leader):
+    looks = ["old True", RemoteError("no API"), "new False", "new True"]
+    host = leader(*looks)
+    rejoined(host, "gpu1", "new")
+    assert host.answers == ["new True"]
+
+
+def test_a_node_that_stays_away_is_an_error_with_a_remedy(leader, monkeypatch):
+    monkeypatch.setattr(cordon, "_READY_S", 0)
+    with pytest.raises(RemoteError, match="gpu1 is not Ready after its reboot\n    remedy: look"):
+        rejoined(leader("old True"), "gpu1", "new")
+
+
+def test_members_are_those_that_the_cluster_knows(leader):
+    assert is_member(leader("node/gpu1"), "gpu1")
+    assert not is_member(leader(RemoteError("there is no cluster")), "gpu1")
