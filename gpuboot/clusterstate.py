@@ -13,7 +13,7 @@ import yaml
 from gpuboot.kubernetes import ca_hash, decode, fixed
 from gpuboot.versions import parse
 
-Step = Literal["init", "join"]
+Step = Literal["init", "join", "upgrade"]
 _NORMAL = ("", "ContainerCreating", "PodInitializing")
 Stage = Literal["none", "begun", "done", "foreign"]
 
@@ -28,7 +28,7 @@ class KubeadmState:
 
     + packages: installed versions of the five packages of pkgs.k8s.io
     + files: those of admin.conf, kubelet.conf, manifests/kube-apiserver.yaml that exist
-    + started: steps (init, join) that gpuboot began and did not see end
+    + started: steps (init, join, upgrade) that gpuboot began and did not see end
     + ca: `sha256:` pin of the cluster's certificate authority; "" for none
     + enabled: the kubelet starts at boot
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
@@ -94,7 +94,9 @@ class ClusterState:
     + error: why there is no answer; "" when there is one
     + server: version of the API server, without its v
     + config: digest of the configuration that gpuboot put in force; "" for none
-    + fixed: as `gpuboot.kubernetes.fixed` reads it from kubeadm's own record
+    + recorded: version of the cluster in kubeadm's own record, without its v: it is written when
+      the control plane of the first node has been upgraded
+    + fixed: as `gpuboot.kubernetes.fixed` reads it from that record
     + namespaces: their labels, by name
     + trouble: pods that do not start by waiting alone
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
@@ -104,6 +106,7 @@ class ClusterState:
     error: str = ""
     server: str = ""
     config: str = ""
+    recorded: str = ""
     fixed: Mapping[str, str] = field(default_factory=dict)
     nodes: tuple[NodeStatus, ...] = ()
     workloads: tuple[Workload, ...] = ()
@@ -132,11 +135,13 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
 def parse_cluster(lines: Iterable[str]) -> ClusterState:
     """What `deploys/facts/cluster.sh` printed. Raises `UnfinishedAnswer`."""
     values = _collect(lines)
+    record = yaml.safe_load(decode(_first(values, "record"))) or {}
     return ClusterState(
         error=_first(values, "error"),
         server=_first(values, "server").removeprefix("v"),
         config=_first(values, "config"),
-        fixed=fixed(yaml.safe_load(decode(_first(values, "record"))) or {}),
+        recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
+        fixed=fixed(record),
         nodes=tuple(_node(item) for item in values.get("node", [])),
         workloads=tuple(_workload(item) for item in values.get("workload", [])),
         namespaces={name: _json(text, {}) for name, text in values.get("namespace", [])},

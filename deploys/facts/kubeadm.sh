@@ -11,7 +11,7 @@ if has systemctl; then put kubelet "$(systemctl show -p UnitFileState --value ku
 for file in admin.conf kubelet.conf manifests/kube-apiserver.yaml; do
   if [ -e "/etc/kubernetes/$file" ]; then put file "$file"; fi
 done
-for step in init join; do
+for step in init join upgrade; do
   if [ -e "/etc/gpuboot/kubeadm-$step.started" ]; then put started "$step"; fi
 done
 if [ -r /etc/gpuboot/kubelet-config.sha256 ]; then

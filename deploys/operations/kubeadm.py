@@ -1,7 +1,8 @@
 """Making a cluster with kubeadm, joining it, and bringing it to a newer patch release.
 
 A step that was killed half-way leaves `/etc/gpuboot/kubeadm-<step>.started`; the next run takes
-that half apart (`kubeadm reset`) and begins again. Anything else it finds is not ours to reset.
+that half apart (`kubeadm reset`) and begins again; an upgrade it goes through once more. Anything
+else it finds is not ours to reset.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ rm -rf /run/flannel /etc/gpuboot/kube* /etc/gpuboot/helm
 """
 
 
-def _marker(step: str) -> str:
+def marker(step: Step) -> str:
+    """The file that says that a step began and did not end."""
     return f"/etc/gpuboot/kubeadm-{step}.started"
 
 
@@ -118,11 +120,11 @@ def initialised(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
         _tell("an earlier kubeadm init did not end: taking its half apart and beginning again")
         yield StringCommand(RESET)
     yield StringCommand(
-        f"mkdir -p /etc/gpuboot && touch {_marker('init')} &&",
+        f"mkdir -p /etc/gpuboot && touch {marker('init')} &&",
         "{ kubeadm init --skip-token-print --config",
         QuoteString(config),
         f"|| {_failed('init')}; }}",
-        f"&& {note(digest)} && {note_kubelet(kubelet)} && rm {_marker('init')}",
+        f"&& {note(digest)} && {note_kubelet(kubelet)} && rm {marker('init')}",
     )
 
 
@@ -231,9 +233,9 @@ def _join(node: str, leader_name: str, kubelet: str) -> Commands:
         return
     authority = remote.read(leader, Kubeadm, socket=SOCKET).ca
     command = (
-        f"mkdir -p /etc/gpuboot && touch {_marker('join')} &&"
+        f"mkdir -p /etc/gpuboot && touch {marker('join')} &&"
         f" {{ cat | kubeadm join --config /dev/stdin || {_failed('join')}; }} &&"
-        f" {note_kubelet(kubelet)} && rm {_marker('join')}"
+        f" {note_kubelet(kubelet)} && rm {marker('join')}"
     )
 
     def text(token: str, key: str = "") -> str:

@@ -15,7 +15,7 @@ from deploys.lib import leader as remote
 from deploys.lib.leader import ADMIN
 from deploys.lib.waiting import describe, executing, fail, watch
 from deploys.operations import apt
-from deploys.operations.kubeadm import CONFIG, SOCKET, Commands, note, note_kubelet
+from deploys.operations.kubeadm import CONFIG, SOCKET, Commands, marker, note, note_kubelet
 from gpuboot.clusterstate import moved, upgrade_step
 from gpuboot.progress import Progress, kubelet_is, nodes_ready
 
@@ -114,9 +114,6 @@ def upgraded(
     if not turn:
         host.noop("another host's turn")
         return
-    if not turn:
-        host.noop("another host's turn")
-        return
     state = host.get_fact(Kubeadm, socket=SOCKET)
     old = [name for name in packages if not _right(state.packages.get(name), packages[name])]
     cluster = host.get_fact(Cluster, kubeconfig=ADMIN) if leads else None
@@ -129,16 +126,33 @@ def upgraded(
             " follow kubernetes.io's kubeadm upgrade guide, then run again"
         )
         return
-    if not old and step == "none":
+    if not old and step == "none" and "upgrade" not in state.started:
         host.noop(f"Kubernetes {version}")
         return
+    if not leads and executing(host) and (behind := _behind(leader, version)):
+        yield fail(behind)
+        return
     yield from apt.packages._inner(packages, hold=True, update=True)
+    begin = f"mkdir -p /etc/gpuboot && touch {marker('upgrade')} &&"
     step_command = f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
-    yield StringCommand(step_command, *_ignored(ignore))
+    yield StringCommand(begin, step_command, *_ignored(ignore))
     if cluster and cluster.config:
         yield StringCommand(note(cluster.config))  # kubeadm writes its record anew, without notes
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
     yield from _settled(node, leader, version)
+    yield StringCommand(f"rm {marker('upgrade')}")
+
+
+def _behind(leader: str, version: str) -> str:
+    """Why a node may not be upgraded yet: a kubelet must never be newer than the API server."""
+    state = remote.read(host.state.inventory.get_host(leader), Cluster, kubeconfig=ADMIN)
+    if state.recorded == version:
+        return ""
+    found = state.error or f"its control plane is of {state.recorded}"
+    return (
+        f"not upgraded to Kubernetes {version} before {leader} is: {found}\n"
+        f"    remedy: mend what {leader} said when it was upgraded, then run again"
+    )
 
 
 def _ignored(checks: Sequence[str]) -> list[QuoteString]:

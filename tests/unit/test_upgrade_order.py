@@ -1,0 +1,28 @@
+"""A node's kubelet is not upgraded before the control plane."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from deploys.operations import kubeadm_changes
+from gpuboot.clusterstate import ClusterState
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (ClusterState(recorded="1.36.3", server="1.36.3"), ""),
+        # behind a load balancer another control plane may have answered, which is not its turn yet
+        (ClusterState(recorded="1.36.3", server="1.36.2"), ""),
+        (ClusterState(recorded="1.36.2", server="1.36.2"), "its control plane is of 1.36.2"),
+        (ClusterState(error="connection refused"), "connection refused"),
+    ],
+)
+def test_the_leader_goes_first(monkeypatch, state, said):
+    inventory = SimpleNamespace(get_host=lambda name: name)
+    host = SimpleNamespace(state=SimpleNamespace(inventory=inventory))
+    monkeypatch.setattr(kubeadm_changes, "host", host)
+    monkeypatch.setattr(kubeadm_changes.remote, "read", lambda target, fact, **more: state)
+    told = kubeadm_changes._behind("cp1", "1.36.3")
+    assert told.startswith("not upgraded to Kubernetes 1.36.3 before cp1 is: ") is bool(said)
+    assert said in told
