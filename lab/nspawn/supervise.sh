@@ -70,10 +70,20 @@ for entry in "${folders[@]}"; do
   echo "${entry#*:}" >> "$dir/cgroups"
 done
 
+# What a machine leaves in its cgroups: its kubelet's next start would take seconds over each pod.
+clear_cgroups() {
+  local entry
+  for entry in "${folders[@]}"; do
+    find "${entry#*:}" -mindepth 1 -depth -type d -exec rmdir {} + ||
+      log "cgroups below ${entry#*:} are still in use"
+  done
+}
+
 failures=0
 while :; do
   # A machine that was killed leaves its network device behind.
   ip link delete "vb-$unit" 2>/dev/null && log "removed a stale network device"
+  clear_cgroups
   log "start $unit"
   started=$SECONDS code=0
   (
