@@ -1,6 +1,6 @@
 """The root file system every machine starts from, and the Debian packages its mirror offers.
 
-The base resembles a minimal cloud server: Debian 12, systemd, OpenSSH and little else. It has no
+The base resembles a minimal cloud server: Debian, systemd, OpenSSH and little else. It has no
 apt sources of its own; a machine gets the mirror as its only one.
 """
 
@@ -18,8 +18,8 @@ from lab.debs import write_atomically
 from lab.progress import Progress
 from lab.state import LabError, cache_dir
 from lab.store import digest, stored
+from lab.suites import Suite
 
-SUITE = "bookworm"
 ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 USERS = ("admin", "nosudo")  # admin may use sudo without a password, nosudo may not at all
 NSPAWN_DIR = Path(__file__).parent / "nspawn"
@@ -36,34 +36,35 @@ MIRRORED = tuple(
     """
     apparmor apt-utils bash-completion bsdextrautils chrony conntrack curl dkms ebtables ethtool
     gnupg gpg ipset iptables ipvsadm jq kmod libseccomp2 lsb-release lsof mokutil mount nfs-common
-    nftables nvme-cli openssl parted pciutils psmisc python3-minimal rsync socat
-    software-properties-common strace tar tcpdump unattended-upgrades util-linux xz-utils zstd
+    nftables nvme-cli openssl parted pciutils psmisc python3-minimal python3-venv rsync socat
+    strace tar tcpdump unattended-upgrades util-linux xz-utils zstd
     """.split()  # noqa: SIM905 - a list of forty quoted names is no better
 )
 
 
-def base_root(progress: Progress) -> Path:
+def base_root(suite: Suite, progress: Progress) -> Path:
     """The base root file system in the store; debootstrap makes it the first time (1-3 min)."""
     recipe = (Path(__file__).read_bytes(), *(f.read_bytes() for f in sorted(NSPAWN_DIR.iterdir())))
-    key = digest(SUITE, INCLUDE, *recipe)
-    return stored(f"base-{key}", lambda part: _bootstrap(part / "root", progress)) / "root"
+    key = digest(suite.codename, INCLUDE, *recipe)
+    return stored(f"base-{key}", lambda part: _bootstrap(suite, part / "root", progress)) / "root"
 
 
-def _bootstrap(root: Path, progress: Progress) -> None:
+def _bootstrap(suite: Suite, root: Path, progress: Progress) -> None:
     debootstrapped = stored(
-        f"debootstrap-{digest(SUITE, INCLUDE)}", lambda part: _debootstrap(part / "root", progress)
+        f"debootstrap-{digest(suite.codename, INCLUDE)}",
+        lambda part: _debootstrap(suite.codename, part / "root", progress),
     )
     run(["cp", "-a", "--reflink=auto", str(debootstrapped / "root"), str(root)])
     _customise(root)
 
 
-def _debootstrap(root: Path, progress: Progress) -> None:
+def _debootstrap(codename: str, root: Path, progress: Progress) -> None:
     started = time.monotonic()
-    progress(f"base system: debootstrap {SUITE} (1-3 minutes)")
+    progress(f"base system: debootstrap {codename} (1-3 minutes)")
     # What it mounts in the target goes with its mount namespace, even when it is killed.
     command = ["unshare", "--mount", "--propagation", "private", "debootstrap"]
     command += ["--variant=minbase", f"--include={INCLUDE}", f"--keyring={ARCHIVE_KEYRING}"]
-    run([*command, SUITE, str(root), debian_mirrors()[0]], log=cache_dir() / "debootstrap.log")
+    run([*command, codename, str(root), debian_mirrors()[0]], log=cache_dir() / "debootstrap.log")
     for name in ("var/cache/apt/archives", "var/lib/apt/lists"):
         shutil.rmtree(root / name)
         (root / name / "partial").mkdir(parents=True)
@@ -109,19 +110,19 @@ def debian_mirrors() -> list[str]:
     return found
 
 
-def mirrored_debs(base: Path, names: Iterable[str], progress: Progress) -> list[Path]:
+def mirrored_debs(suite: Suite, base: Path, names: Iterable[str], progress: Progress) -> list[Path]:
     """Archives of the Debian packages `names` and of all they need beyond what `base` has."""
     wanted = sorted(set(names))
     status = (base / "var/lib/dpkg/status").read_bytes()
-    key = digest(SUITE, " ".join(wanted), status)
-    folder = stored(f"debian-{key}", lambda part: _download(part, base, wanted, progress))
+    key = digest(suite.codename, " ".join(wanted), status)
+    folder = stored(f"debian-{key}", lambda part: _download(suite, part, base, wanted, progress))
     return sorted(folder.glob("*.deb"))
 
 
-def _download(part: Path, base: Path, names: list[str], progress: Progress) -> None:
+def _download(suite: Suite, part: Path, base: Path, names: list[str], progress: Progress) -> None:
     progress(f"Debian packages for the mirror: {len(names)} and what they need")
     apt = part / "apt"
-    options = apt_options(apt, base / "var/lib/dpkg/status", progress)
+    options = apt_options(suite, apt, base / "var/lib/dpkg/status")
     # Every package on its own: two of them may conflict, and each must be installable.
     for name in names:
         command = ["apt-get", *options, "install", "--download-only", "--yes", name]
@@ -133,7 +134,7 @@ def _download(part: Path, base: Path, names: list[str], progress: Progress) -> N
     progress(f"Debian packages for the mirror: {len(list(part.glob('*.deb')))} archives")
 
 
-def apt_options(folder: Path, status: Path, progress: Progress) -> list[str]:
+def apt_options(suite: Suite, folder: Path, status: Path) -> list[str]:
     """apt options for resolving against `status` in `folder`, with the host's way to the net."""
     for name in ("lists/partial", "archives/partial", "etc", "parts"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -142,8 +143,9 @@ def apt_options(folder: Path, status: Path, progress: Progress) -> list[str]:
     archive = debian_mirrors()[0]
     security = archive.removesuffix("/debian") + "/debian-security"
     signed = f"[signed-by={ARCHIVE_KEYRING}]"
-    lines = [f"deb {signed} {archive} {SUITE} main", f"deb {signed} {archive} {SUITE}-updates main"]
-    lines.append(f"deb {signed} {security} {SUITE}-security main")
+    name = suite.codename
+    lines = [f"deb {signed} {archive} {name} main", f"deb {signed} {archive} {name}-updates main"]
+    lines.append(f"deb {signed} {security} {name}-security main")
     write_atomically(folder / "sources.list", ("\n".join(lines) + "\n").encode())
     settings = {
         "Dir::State::status": status,

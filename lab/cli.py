@@ -13,9 +13,11 @@ from typing import Annotated
 
 import typer
 
-from lab import machines, mirror, preflight, state
+from lab import cli_mirror, machines, mirror, preflight, settings, state
+from lab.cli_mirror import Name
 from lab.progress import Progress
-from lab.state import Lab, LabError
+from lab.state import Extra, LabError
+from lab.suites import SUITES, Suite
 
 ROOT = Path(__file__).parents[1]
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -25,10 +27,7 @@ app = typer.Typer(
     add_completion=False,
     help="A small data centre on this host, for gpuboot. Without a command: up.",
 )
-breakage = typer.Typer(help="Break and mend the lab's mirror.")
-app.add_typer(breakage, name="mirror")
-
-Name = Annotated[str, typer.Option("--name", envvar="GPUBOOT_LAB", help="The lab's name.")]
+app.add_typer(cli_mirror.app, name="mirror")
 
 
 def _progress() -> Progress:
@@ -43,7 +42,7 @@ def _progress() -> Progress:
 @app.command()
 def up(
     name: Annotated[
-        str, typer.Option("--name", help="The lab's name; default: lab, single or docker.")
+        str, typer.Option("--name", help="The lab's name; default: lab, or as the kind of lab.")
     ] = "",
     gpus: Annotated[
         str, typer.Option(help="Simulated GPUs of each worker; default: 2,4 (--single: 2).")
@@ -54,24 +53,41 @@ def up(
     docker: Annotated[
         bool, typer.Option("--docker", help="One machine with Docker instead of a cluster.")
     ] = False,
+    earlier: Annotated[
+        bool, typer.Option("--earlier", help="Deploy earlier releases, which you then upgrade.")
+    ] = False,
+    debian: Annotated[str, typer.Option(help="The machines' release of Debian: 12 or 13.")] = "12",
     deploy: Annotated[bool, typer.Option(help="Deploy gpuboot to the machines.")] = True,
 ) -> None:
     """Bring the lab up and deploy gpuboot to it; the exit code is the deployment's."""
+    if docker and earlier:
+        raise LabError("earlier releases are of Kubernetes: --docker and --earlier do not go along")
+    if debian not in SUITES:
+        raise LabError(f"machines run Debian {' or '.join(SUITES)}, not {debian!r}")
+    extra: Extra | None = "docker" if docker else "earlier" if earlier else None
     counts = _counts(gpus or ("2" if single or docker else "2,4"))
-    default = "docker" if docker else "single" if single else "lab"
+    default = extra or ("single" if single else "lab")
     try:
-        code = _up(name or default, counts, single or docker, deploy, docker)
+        code = _up(name or default, counts, single or docker, deploy, extra, SUITES[debian])
     except KeyboardInterrupt:
         print("lab: interrupted; the same command goes on from here", file=sys.stderr)
         code = 130
     raise typer.Exit(code)
 
 
-def _up(name: str, gpus: tuple[int, ...], single: bool, deploy: bool, docker: bool) -> int:
+def _up(
+    name: str,
+    gpus: tuple[int, ...],
+    single: bool,
+    deploy: bool,
+    extra: Extra | None,
+    suite: Suite,
+) -> int:
     from lab.up import up as bring_up
 
     say = _progress()
-    lab = bring_up(name, gpus, single, say, docker)
+    lab = bring_up(name, gpus, single, say, extra, suite)
+    docker = extra == "docker"
     again = "" if lab.name == "lab" else f"GPUBOOT_LAB={lab.name} "
     site = ["inventories/lab_docker.py", "deploys/standalone.py"]
     command = ["pyinfra", *(site if docker else ["inventories/lab.py", "deploys/site.py"]), "-y"]
@@ -81,6 +97,8 @@ def _up(name: str, gpus: tuple[int, ...], single: bool, deploy: bool, docker: bo
     say(f"deploy: {again}{' '.join(command)}")
     pyinfra = Path(sys.executable).with_name("pyinfra")
     environment = {**os.environ, "GPUBOOT_LAB": lab.name}
+    if extra == "earlier":
+        environment[settings.LAID_OVER] = settings.earlier(lab.name)
     done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
     say(f"deploy: exit code {done.returncode}")
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
@@ -248,50 +266,6 @@ def clean() -> None:
     from lab.up import clean as remove_all
 
     remove_all(_progress())
-
-
-def _made(name: str) -> Lab:
-    lab = state.load(name)
-    if not lab.docroot.exists():
-        raise LabError(f"lab {name} has no mirror yet: scripts/lab --name {name} makes it")
-    return lab
-
-
-@breakage.callback(invoke_without_command=True)
-def of_lab(context: typer.Context, name: Name = "lab") -> None:
-    context.obj = name
-    if context.invoked_subcommand is None:
-        print(_made(name).docroot)
-
-
-@breakage.command("start")
-def start(context: typer.Context) -> None:
-    """Start the web server."""
-    mirror.start(_made(context.obj))
-
-
-@breakage.command("stop")
-def stop(context: typer.Context) -> None:
-    """Stop the web server."""
-    mirror.stop(_made(context.obj))
-
-
-@breakage.command("corrupt")
-def corrupt(context: typer.Context, path: str) -> None:
-    """Flip one byte of a served file (PATH below the docroot; of a folder, its largest file)."""
-    print(f"corrupted {mirror.corrupt(_made(context.obj), path)}")
-
-
-@breakage.command("missign")
-def missign(context: typer.Context, repository: str) -> None:
-    """Sign an apt repository (cuda, docker, kubernetes, toolkit, debian) with a wrong key."""
-    mirror.missign(_made(context.obj), repository)
-
-
-@breakage.command("restore")
-def restore(context: typer.Context) -> None:
-    """Undo corrupt and missign."""
-    mirror.restore(_made(context.obj))
 
 
 def main(arguments: list[str]) -> int:

@@ -10,20 +10,22 @@ import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from lab import packages, packages_docker
-from lab.base import MIRRORED, SUITE, mirrored_debs, run
+from lab.base import MIRRORED, mirrored_debs, run
 from lab.charts import assemble
 from lab.debs import Deb, build_deb, build_repo
 from lab.golang import module_dir
 from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.gpusim.packages import cuda_keyring, driver_debs
-from lab.imagetable import images_dir
+from lab.imagetable import images_dirs
 from lab.keys import SigningKey
 from lab.progress import Progress
 from lab.state import MIRROR_URL, cache_dir
 from lab.store import digest, stored
+from lab.suites import Suite
 
 HERE = Path(__file__).parent
 Builds = Mapping[str, Path]
@@ -52,33 +54,28 @@ class Repository:
         )
 
 
-_CUDA = "apt/cuda/debian12/x86_64"
-_KUBERNETES = "apt/kubernetes/core:/stable:/v1.36/deb"
-REPOSITORIES = {
-    repository.name: repository
-    for repository in (
-        Repository(
-            "debian", "apt/debian", "apt/debian/key.asc", False, SUITE, "main", "Debian (lab)"
-        ),
-        Repository("cuda", _CUDA, f"{_CUDA}/3bf863cc.pub", origin="NVIDIA CUDA"),
+@cache
+def repositories(suite: Suite) -> Mapping[str, Repository]:
+    """The mirror's apt repositories, by name, for machines of a Debian release."""
+    codename, cuda = suite.codename, f"apt/cuda/{suite.cuda}/x86_64"
+    debian, docker = "apt/debian", "apt/docker/linux/debian"
+    toolkit = "apt/libnvidia-container"
+    kubernetes = "apt/kubernetes/core:/stable:/v1.36/deb"
+    found = (
+        Repository("debian", debian, f"{debian}/key.asc", False, codename, "main", "Debian (lab)"),
+        Repository("cuda", cuda, f"{cuda}/{suite.cuda_key}", origin="NVIDIA CUDA"),
         Repository(
             "toolkit",
-            "apt/libnvidia-container/stable/deb/amd64",
-            "apt/libnvidia-container/gpgkey",
+            f"{toolkit}/stable/deb/amd64",
+            f"{toolkit}/gpgkey",
             origin="libnvidia-container",
         ),
-        Repository(
-            "docker",
-            "apt/docker/linux/debian",
-            "apt/docker/linux/debian/gpg",
-            False,
-            SUITE,
-            "stable",
-            "Docker",
-        ),
-        Repository("kubernetes", _KUBERNETES, f"{_KUBERNETES}/Release.key", origin="Kubernetes"),
+        Repository("docker", docker, f"{docker}/gpg", False, codename, "stable", "Docker"),
+        Repository("kubernetes", kubernetes, f"{kubernetes}/Release.key", origin="Kubernetes"),
     )
-}
+    return {repository.name: repository for repository in found}
+
+
 CHARTS = {
     "gpu-operator": "nvidia",
     "kube-prometheus-stack": "prometheus-community",
@@ -94,25 +91,26 @@ class Part:
     target: str
 
 
-def parts(base: Path, builds: Builds, progress: Progress) -> list[Part]:
+def parts(suite: Suite, base: Path, builds: Builds, progress: Progress) -> list[Part]:
     """Everything the mirror serves; made as needed. `base`: the machines' base system."""
-    debian = [*mirrored_debs(base, MIRRORED, progress), *_built(packages.kernel_headers())]
-    found = [_apt("debian", debian, progress)]
-    for name, debs in _vendor_debs(builds).items():
-        found.append(_apt(name, _built(debs), progress))
-    found += [_helm(builds), *_charts(progress), Part(images_dir(builds, progress), "v2")]
-    return found
+    known = repositories(suite)
+    debian = [*mirrored_debs(suite, base, MIRRORED, progress), *_built(packages.kernel_headers())]
+    found = [_apt(known["debian"], debian, progress)]
+    for name, debs in _vendor_debs(suite, builds).items():
+        found.append(_apt(known[name], _built(debs), progress))
+    images = [Part(folder, "v2") for folder in images_dirs(builds, progress)]
+    return [*found, _helm(builds), *_charts(progress), *images]
 
 
-def _vendor_debs(builds: Builds) -> dict[str, list[Deb]]:
+def _vendor_debs(suite: Suite, builds: Builds) -> dict[str, list[Deb]]:
     module = module_dir(TOOLKIT_MODULE, f"v{packages.TOOLKIT.split('-')[0]}")
-    cuda = REPOSITORIES["cuda"]
-    keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}")
+    cuda = repositories(suite)["cuda"]
+    keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}", suite.cuda)
     drivers = [deb for version in DRIVER_VERSIONS for deb in driver_debs(version, builds)]
     return {
         "docker": [
-            packages.containerd(builds),
-            *(packages_docker.docker(builds) if "dockerd" in builds else ()),
+            packages.containerd(builds, suite),
+            *(packages_docker.docker(builds, suite) if "dockerd" in builds else ()),
         ],
         "kubernetes": packages.kubernetes(builds),
         "toolkit": packages.toolkit(builds, module),
@@ -148,9 +146,8 @@ def _stamp(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _apt(name: str, debs: list[Path], progress: Progress) -> Part:
-    repository = REPOSITORIES[name]
-    key = repository.key()
+def _apt(repository: Repository, debs: list[Path], progress: Progress) -> Part:
+    name, key = repository.name, repository.key()
     public = key.public()
     made_from = "\n".join(str(deb) for deb in debs)
 

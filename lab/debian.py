@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from lab.base import SUITE, apt_options, run
+from lab.base import apt_options, run
 from lab.recipe import Recipe, Workshop
+from lab.suites import BOOKWORM
 
 # For nodes and images: programs, and for images the libraries they are linked with.
 PACKAGES = tuple(
@@ -33,13 +34,12 @@ PROGRAMS = {
 
 def recipe() -> Recipe:
     """The packages of the suite's newest point release when the folder is made."""
-    return Recipe(
-        "debian-programs", PROGRAMS, (SUITE, *PACKAGES, Path(__file__)), _make, seconds=15
-    )
+    inputs: tuple[str | Path, ...] = (BOOKWORM.codename, *PACKAGES, Path(__file__))
+    return Recipe("debian-programs", PROGRAMS, inputs, _make, seconds=15)
 
 
 def _make(shop: Workshop) -> None:
-    options = apt_options(shop.work / "apt", shop.work / "status", print)
+    options = apt_options(BOOKWORM, shop.work / "apt", shop.work / "status")
     run(["apt-get", *options, "download", *PACKAGES], cwd=shop.work, log=shop.log)
     root = shop.out / "root"
     root.mkdir()

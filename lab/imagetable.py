@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab import imagetable_monitoring as monitoring
@@ -14,6 +15,7 @@ from lab.progress import Progress
 from lab.store import digest, folder, stored
 
 PAUSE = "3.10.2"
+REGISTRY = "registry.k8s.io"
 ETCD_REVISION = "-0"  # of upstream's image, after etcd's version
 FLANNEL_CNI = "v1.9.1-flannel3"
 DCGM_EXPORTER = "4.6.1-4.8.4-distroless"
@@ -40,19 +42,30 @@ def table(programs: Programs) -> list[Image]:
     ]
 
 
-def images_dir(programs: Programs, progress: Progress) -> Path:
-    """The folder of the store with all images, laid out as the mirror's `/v2`; made if missing.
+def earlier(programs: Programs) -> list[Image]:
+    """The control plane's images of the release before, for labs that try an upgrade."""
+    return _control_plane(programs, software.EARLIER)
 
-    Linking or copying it to the mirror's document root is all that a registry needs.
+
+def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
+    """Folders of the store with all images, laid out as the mirror's `/v2`; made if missing.
+
+    Linking or copying them to the mirror's document root is all that a registry needs.
     """
-    images = table(programs)
+    found = [_images_dir("images", table(programs), progress)]
+    if f"kube{software.EARLIER}" in programs:
+        found.append(_images_dir("images-earlier", earlier(programs), progress))
+    return found
+
+
+def _images_dir(name: str, images: Sequence[Image], progress: Progress) -> Path:
     key = digest(*(part for image in images for part in _identity(image)), SOURCE)
 
     def make(out: Path) -> None:
         progress(f"images: writing {len(images)}")
         write_images(images, out)
 
-    return stored(f"images-{key}", make)
+    return stored(f"{name}-{key}", make)
 
 
 SOURCE = Path(__file__).parent / "images.py"
@@ -69,34 +82,37 @@ def _identity(image: Image) -> list[str | bytes | Path]:
     return [repr((*rest, image.libs)), *files]
 
 
-def _kubernetes(programs: Programs) -> list[Image]:
+def _control_plane(programs: Programs, suffix: str = "") -> list[Image]:
     # one content, so one layer, for four images: kube-proxy's nft and iptables cost them little
-    files: dict[str, Source] = {"/usr/local/bin/kube": programs["kube"]}
+    files: dict[str, Source] = {"/usr/local/bin/kube": programs[f"kube{suffix}"]}
     files |= {f"/usr/local/bin/{name}": f"{SYMLINK}kube" for name in CONTROL_PLANE}
     files |= _netfilter(programs)
-    version = module_version(software.KUBERNETES)
-    origin = real(software.KUBERNETES)
+    version = software.kubernetes_version(suffix)
+    origin = real(software.KUBERNETES) + (f", stamped as {version}" if suffix else "")
+    return [
+        Image(f"{REGISTRY}/{name}:{version}", files, (name,), origin, libs=True)
+        for name in CONTROL_PLANE
+    ]
+
+
+def _kubernetes(programs: Programs) -> list[Image]:
     etcd_module = f"{software.ETCD}/server/v3"
     etcd = module_version(etcd_module).removeprefix("v") + ETCD_REVISION
     coredns = module_version("github.com/coredns/coredns")
-    registry = "registry.k8s.io"
-    found = [
-        Image(f"{registry}/{name}:{version}", files, (name,), origin, libs=True)
-        for name in CONTROL_PLANE
-    ]
+    found = _control_plane(programs)
     etcd_files = {f"/usr/local/bin/{name}": programs[name] for name in ("etcd", "etcdctl")}
-    found.append(Image(f"{registry}/etcd:{etcd}", etcd_files, ("etcd",), real(etcd_module)))
+    found.append(Image(f"{REGISTRY}/etcd:{etcd}", etcd_files, ("etcd",), real(etcd_module)))
     found.append(
         Image(
-            f"{registry}/coredns/coredns:{coredns}",
+            f"{REGISTRY}/coredns/coredns:{coredns}",
             {"/coredns": programs["coredns"]},
             ("/coredns",),
             real("github.com/coredns/coredns") + ", with a short list of plugins",
         )
     )
     pause = "STAND-IN: the lab's own program; upstream's is in no Go module"
-    files = {"/pause": programs["pause"]}
-    found.append(Image(f"{registry}/pause:{PAUSE}", files, ("/pause",), pause, user="65535:65535"))
+    files: dict[str, Source] = {"/pause": programs["pause"]}
+    found.append(Image(f"{REGISTRY}/pause:{PAUSE}", files, ("/pause",), pause, user="65535:65535"))
     return found
 
 

@@ -22,27 +22,28 @@ def _prometheus(programs: Programs) -> list[Image]:
     release = module_version(built.OPERATOR)
     exporter = debian.versions(programs)["prometheus-node-exporter"]
     server = f"{real(built.PROMETHEUS)}; finds targets by Kubernetes, files, HTTP and lists only"
-    rows = [  # image below quay.io, its one program there, the program as built, origin
-        (f"prometheus-operator:{release}", "operator", "prometheus-operator", operator),
-        (f"{_RELOADER}:{release}", _RELOADER, _RELOADER, operator),
-        (f"prometheus:v{built.PROMETHEUS_VERSION}", "prometheus", "prometheus", server),
+    rows = [  # image below quay.io, its programs (the first is what it runs), origin
+        (f"prometheus-operator:{release}", ("operator",), operator),
+        (f"{_RELOADER}:{release}", (_RELOADER,), operator),
+        (f"prometheus:v{built.PROMETHEUS_VERSION}", ("prometheus", "promtool"), server),
         (
             f"alertmanager:{module_version(built.ALERTMANAGER)}",
-            *("alertmanager", "alertmanager"),
+            ("alertmanager", "amtool"),
             f"{real(built.ALERTMANAGER)}, without its pages",
         ),
-        (f"node-exporter:v{exporter}", "node_exporter", "node_exporter", "real, Debian's package"),
+        (f"node-exporter:v{exporter}", ("node_exporter",), "real, Debian's package"),
     ]
+    as_built = {"operator": "prometheus-operator"}  # where that is another name
     return [
         Image(
-            f"quay.io/{'prometheus-operator' if origin is operator else 'prometheus'}/{name}",
-            {f"/bin/{program}": programs[source]},
-            (f"/bin/{program}",),
+            f"quay.io/{'prometheus-operator' if origin is operator else 'prometheus'}/{image}",
+            {f"/bin/{name}": programs[as_built.get(name, name)] for name in names},
+            (f"/bin/{names[0]}",),
             origin,
             user=NOBODY,
             libs=True,
         )
-        for name, program, source, origin in rows
+        for image, names, origin in rows
     ]
 
 

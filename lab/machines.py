@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lab import processes
-from lab.base import NSPAWN_DIR, SUITE, USERS, run
+from lab.base import NSPAWN_DIR, USERS, run
 from lab.gpusim.silicon import install_silicon
 from lab.progress import Progress
 from lab.state import MIRROR_NAME, MIRROR_URL, Lab, LabError, Machine
@@ -126,7 +126,7 @@ def _trust(lab: Lab, root: Path, debian_key: bytes) -> None:
     _write(root, _DEBIAN_KEY, debian_key)
     source = f"""Types: deb
 URIs: {MIRROR_URL}/apt/debian
-Suites: {SUITE}
+Suites: {lab.suite.codename}
 Components: main
 Signed-By: /{_DEBIAN_KEY}
 """
@@ -196,6 +196,8 @@ def command(lab: Lab, machine: Machine) -> list[str]:
         "--drop-capability=CAP_SYS_TIME",  # the clock is the host's, not the machine's to set
         "--system-call-filter=add_key keyctl bpf @keyring @module",
         *binds,
+        # for its systemd: from 256 on it asks whether the host's cgroup v1 is really meant
+        "SYSTEMD_CGROUP_ENABLE_LEGACY_FORCE=1",
     ]
 
 

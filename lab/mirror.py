@@ -10,11 +10,14 @@ from pathlib import Path
 
 from lab import packages, processes
 from lab.base import run
-from lab.contents import CHARTS, REPOSITORIES, Part
+from lab.contents import CHARTS, Part, repositories
 from lab.debs import sign_release, write_atomically
+from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.keys import Authority, SigningKey
+from lab.software import EARLIER, kubernetes_version
 from lab.state import MIRROR_NAME, Lab, LabError, cache_dir
 from lab.store import digest
+from lab.suites import Suite
 
 WEBSERVER = Path(__file__).parent / "webserver.py"
 
@@ -44,9 +47,10 @@ def install(lab: Lab, found: list[Part]) -> None:
         target = fresh / part.target
         target.mkdir(parents=True, exist_ok=True)
         _link_tree(part.source, target)
-    for repository in REPOSITORIES.values():
+    for repository in repositories(lab.suite).values():
         write_atomically(fresh / repository.key_path, repository.key().public())
-    write_atomically(fresh / "lab.lock.json", (json.dumps(lock(fresh), indent=2) + "\n").encode())
+    known = json.dumps(lock(fresh, lab.suite), indent=2)
+    write_atomically(fresh / "lab.lock.json", f"{known}\n".encode())
     if lab.docroot.exists():
         old = lab.docroot.with_name("mirror.old")
         lab.docroot.rename(old)
@@ -97,9 +101,10 @@ def corrupt(lab: Lab, what: str) -> Path:
 
 def missign(lab: Lab, name: str) -> None:
     """Sign the apt repository `name` with a key that nobody trusts."""
-    if name not in REPOSITORIES:
-        raise LabError(f"there is no repository {name!r}; there are: {', '.join(REPOSITORIES)}")
-    repository = REPOSITORIES[name]
+    known = repositories(lab.suite)
+    if name not in known:
+        raise LabError(f"there is no repository {name!r}; there are: {', '.join(known)}")
+    repository = known[name]
     intruder = SigningKey.ensure(cache_dir() / "keys" / "intruder", "intruder <no@gpuboot.invalid>")
     folder = lab.docroot / repository.path
     folder = folder if repository.flat else folder / "dists" / repository.suite
@@ -116,8 +121,11 @@ def _link_tree(source: Path, target: Path) -> None:
     run(["cp", "-a", *option, f"{source}/.", str(target)])
 
 
-def lock(docroot: Path) -> dict[str, object]:
-    """What a site has to know to use this mirror: versions, digests of keys, registries."""
+def lock(docroot: Path, suite: Suite) -> dict[str, object]:
+    """What a site has to know to use this mirror: versions, digests of keys, registries.
+
+    `earlier`: settings with the releases before, which an upgrade starts from.
+    """
     tarball = next((docroot / "helm").glob("*.tar.gz"))
     charts = {}
     for chart, repository in CHARTS.items():
@@ -134,23 +142,32 @@ def lock(docroot: Path) -> dict[str, object]:
     versions = {
         "toolkit": {"version": packages.TOOLKIT},
         "containerd": {"version": packages.CONTAINERD},
-        "kubernetes": {
-            "version": packages.KUBERNETES,
-            "minor": packages.KUBERNETES.rpartition(".")[0],
-            "cri_tools": packages.CRI_TOOLS,
-            "cni": packages.CNI,
-            "pause": packages.PAUSE,
-        },
+        "kubernetes": _kubernetes(),
         "helm": helm,
         "charts": charts,
         "images": _tags(docroot),
     }
+    earlier = {
+        "versions": {"kubernetes": _kubernetes(EARLIER)},
+        "driver": {"version": DRIVER_VERSIONS[1]},
+    }
     keys = {
         name: hashlib.sha256((docroot / repository.key_path).read_bytes()).hexdigest()
-        for name, repository in REPOSITORIES.items()
+        for name, repository in repositories(suite).items()
     }
     registries = sorted(path.name for path in (docroot / "v2").iterdir())
-    return {"versions": versions, "keys": keys, "registries": registries}
+    return {"versions": versions, "earlier": earlier, "keys": keys, "registries": registries}
+
+
+def _kubernetes(suffix: str = "") -> dict[str, str]:
+    version = kubernetes_version(suffix).removeprefix("v")
+    return {
+        "version": version,
+        "minor": version.rpartition(".")[0],
+        "cri_tools": packages.CRI_TOOLS,
+        "cni": packages.CNI,
+        "pause": packages.PAUSE,
+    }
 
 
 def _tags(docroot: Path) -> dict[str, str]:

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.debs import SIMULATED, Deb
+from lab.software import EARLIER, kubernetes_version
+from lab.suites import Suite
 
 Files = dict[str, Path | bytes | str]
 
 CONTAINERD = "2.4.2"
-CONTAINERD_DEB = f"{CONTAINERD}-1~debian.12~bookworm"
-KUBERNETES = "1.36.3"
-KUBERNETES_DEB = f"{KUBERNETES}-1.1"
 CNI = "1.9.1"
 CRI_TOOLS = "1.36.0"
 PAUSE = "3.10.2"
@@ -52,7 +51,7 @@ fi
     }
 
 
-def containerd(builds: Mapping[str, Path]) -> Deb:
+def containerd(builds: Mapping[str, Path], suite: Suite) -> Deb:
     """containerd.io as in Docker's repository, which brings runc along."""
     programs = ("containerd", "containerd-shim-runc-v2", "ctr", "runc")
     files: Files = {f"/usr/bin/{name}": builds[name] for name in programs}
@@ -62,7 +61,7 @@ def containerd(builds: Mapping[str, Path]) -> Deb:
     }
     return Deb(
         name="containerd.io",
-        version=CONTAINERD_DEB,
+        version=f"{CONTAINERD}-{suite.docker_revision}",
         depends="libc6 (>= 2.34), libseccomp2 (>= 2.5.0)",
         description="An open and reliable container runtime",
         files=files,
@@ -77,46 +76,11 @@ def containerd(builds: Mapping[str, Path]) -> Deb:
 
 
 def kubernetes(builds: Mapping[str, Path]) -> list[Deb]:
-    """The packages of pkgs.k8s.io. As there, the kubelet's unit is not enabled by installing it."""
-    kubelet: Files = {
-        "/usr/bin/kubelet": builds["kubelet"],
-        f"{UNITS}/kubelet.service": PACKAGING / "kubelet.service",
-        "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
-        "/var/lib/kubelet/.kubelet-keep": "",
-        "/etc/kubernetes/manifests/.kubelet-keep": "",
-    }
-    reload_units = (
-        "#!/bin/sh\nset -e\nif [ -d /run/systemd/system ]; then systemctl daemon-reload; fi\n"
-    )
-    kubeadm: Files = {
-        "/usr/bin/kubeadm": builds["kubeadm"],
-        f"{UNITS}/kubelet.service.d/10-kubeadm.conf": PACKAGING / "10-kubeadm.conf",
-    }
+    """The packages of pkgs.k8s.io; of the earlier release too, where it was built."""
+    earlier = _kubernetes(builds, EARLIER) if f"kubelet{EARLIER}" in builds else []
     return [
-        Deb(
-            name="kubelet",
-            version=KUBERNETES_DEB,
-            depends="kubernetes-cni (>= 1.2.0), mount, util-linux",
-            recommends="iptables (>= 1.8.4)",
-            description="Node agent for Kubernetes clusters",
-            files=kubelet,
-            scripts={"postinst": reload_units},
-            conffiles=("/etc/default/kubelet",),
-            section="net",
-        ),
-        Deb(
-            name="kubeadm",
-            version=KUBERNETES_DEB,
-            description="Command-line utility for administering a Kubernetes cluster",
-            files=kubeadm,
-            scripts={"postinst": reload_units},
-        ),
-        Deb(
-            name="kubectl",
-            version=KUBERNETES_DEB,
-            description="Command-line utility for interacting with a Kubernetes cluster",
-            files={"/usr/bin/kubectl": builds["kubectl"]},
-        ),
+        *_kubernetes(builds),
+        *earlier,
         Deb(
             name="kubernetes-cni",
             version=f"{CNI}-1.1",
@@ -129,6 +93,51 @@ def kubernetes(builds: Mapping[str, Path]) -> list[Deb]:
             version=f"{CRI_TOOLS}-1.1",
             description="Command-line utility for interacting with a container runtime",
             files={"/usr/bin/crictl": builds["crictl"]},
+        ),
+    ]
+
+
+def _kubernetes(builds: Mapping[str, Path], suffix: str = "") -> list[Deb]:
+    """Those of one release. As there, the kubelet's unit is not enabled by installing it."""
+    version = f"{kubernetes_version(suffix).removeprefix('v')}-1.1"
+    kubelet: Files = {
+        "/usr/bin/kubelet": builds[f"kubelet{suffix}"],
+        f"{UNITS}/kubelet.service": PACKAGING / "kubelet.service",
+        "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
+        "/var/lib/kubelet/.kubelet-keep": "",
+        "/etc/kubernetes/manifests/.kubelet-keep": "",
+    }
+    reload_units = (
+        "#!/bin/sh\nset -e\nif [ -d /run/systemd/system ]; then systemctl daemon-reload; fi\n"
+    )
+    kubeadm: Files = {
+        "/usr/bin/kubeadm": builds[f"kubeadm{suffix}"],
+        f"{UNITS}/kubelet.service.d/10-kubeadm.conf": PACKAGING / "10-kubeadm.conf",
+    }
+    return [
+        Deb(
+            name="kubelet",
+            version=version,
+            depends="kubernetes-cni (>= 1.2.0), mount, util-linux",
+            recommends="iptables (>= 1.8.4)",
+            description="Node agent for Kubernetes clusters",
+            files=kubelet,
+            scripts={"postinst": reload_units},
+            conffiles=("/etc/default/kubelet",),
+            section="net",
+        ),
+        Deb(
+            name="kubeadm",
+            version=version,
+            description="Command-line utility for administering a Kubernetes cluster",
+            files=kubeadm,
+            scripts={"postinst": reload_units},
+        ),
+        Deb(
+            name="kubectl",
+            version=version,
+            description="Command-line utility for interacting with a Kubernetes cluster",
+            files={"/usr/bin/kubectl": builds[f"kubectl{suffix}"]},
         ),
     ]
 

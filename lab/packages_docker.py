@@ -12,14 +12,14 @@ from pathlib import Path
 from lab.debs import Deb
 from lab.packages import UNITS, unit_scripts
 from lab.software_docker import COMPOSE, DOCKER
+from lab.suites import Suite
 
 PACKAGING = Path(__file__).parent / "packaging"
-REVISION = "1~debian.12~bookworm"
 
 
-def docker(builds: Mapping[str, Path]) -> list[Deb]:
+def docker(builds: Mapping[str, Path], suite: Suite) -> list[Deb]:
     """docker-ce, docker-ce-cli and docker-compose-plugin."""
-    engine, version = ("dockerd", "docker-proxy"), f"5:{DOCKER}-{REVISION}"
+    engine, version = ("dockerd", "docker-proxy"), f"5:{DOCKER}-{suite.docker_revision}"
     return [
         Deb(
             name="docker-ce",
@@ -53,7 +53,7 @@ def docker(builds: Mapping[str, Path]) -> list[Deb]:
         ),
         Deb(
             name="docker-compose-plugin",
-            version=f"{COMPOSE}-{REVISION}",
+            version=f"{COMPOSE}-{suite.docker_revision}",
             depends="docker-ce-cli",
             description="Docker Compose (V2) plugin for the Docker CLI.",
             files={"/usr/libexec/docker/cli-plugins/docker-compose": builds["docker-compose"]},

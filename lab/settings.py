@@ -22,6 +22,7 @@ REPOSITORIES = {
     "cuda": "cuda",
     "toolkit": "libnvidia-container",
 }
+LAID_OVER = "GPUBOOT_LAB_SETTINGS"
 CHARTS = ("nvidia", "prometheus-community", "dcgm-exporter")
 
 Hosts = list[tuple[str, dict[str, Any]]]
@@ -57,7 +58,7 @@ def settings(name: str) -> dict[str, Any]:
     """gpuboot's settings for the lab called `name`.
 
     $GPUBOOT_LAB_SETTINGS, a JSON object of sections, is laid over them: tests change one setting
-    at a time this way.
+    at a time this way, and an earlier release is deployed.
     """
     mirror = json.loads((home(name) / "lab.json").read_text())["mirror"]
     url = mirror["url"]
@@ -96,9 +97,21 @@ def settings(name: str) -> dict[str, Any]:
         "versions": lock["versions"],
         "mirrors": _mirrors(url, lock),
     }
-    for section, values in json.loads(os.environ.get("GPUBOOT_LAB_SETTINGS", "{}")).items():
-        chosen[section] = {**chosen.get(section, {}), **values}
-    return chosen
+    return _laid_over(chosen)
+
+
+def earlier(name: str) -> str:
+    """$GPUBOOT_LAB_SETTINGS for a run that deploys earlier releases to the lab called `name`."""
+    lock = json.loads((home(name) / "mirror" / "lab.lock.json").read_text())
+    return json.dumps(_laid_over(lock["earlier"]))
+
+
+def _laid_over(chosen: dict[str, Any]) -> dict[str, Any]:
+    given = json.loads(os.environ.get(LAID_OVER, "{}"))
+    return {
+        section: {**chosen.get(section, {}), **given.get(section, {})}
+        for section in (*chosen, *(section for section in given if section not in chosen))
+    }
 
 
 def _mirrors(url: str, lock: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,8 @@ NFD = "sigs.k8s.io/node-feature-discovery"
 NVIDIA = "github.com/NVIDIA"
 LOCAL_PATH = "github.com/rancher/local-path-provisioner"
 
+EARLIER = "-earlier"
+
 
 def recipes() -> list[Recipe]:
     """All recipes of this file, in the order they are best built in: the longest first."""
@@ -36,16 +38,32 @@ def recipes() -> list[Recipe]:
     ]
 
 
-def _kubernetes() -> Recipe:
+def earlier_kubernetes() -> list[Recipe]:
+    """What an upgrade starts from: the same source, stamped as the patch release before.
+
+    Its programs are named with EARLIER behind; only labs that try an upgrade want them.
+    """
+    return [_kubernetes(EARLIER, seconds=120)]
+
+
+def kubernetes_version(suffix: str = "") -> str:
+    """The version of the programs with this suffix, as in `v1.36.3`."""
     version = module_version(KUBERNETES)
+    minor, _, patch = version.rpartition(".")
+    return f"{minor}.{int(patch) - 1}" if suffix == EARLIER else version
+
+
+def _kubernetes(suffix: str = "", seconds: float = 330) -> Recipe:
+    version = kubernetes_version(suffix)
     major, minor, _ = version.removeprefix("v").split(".")
     stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
     programs = {name: f"{KUBERNETES}/cmd/{name}" for name in ("kubeadm", "kubelet", "kubectl")}
+    programs["kube"] = "./kube"
     return go_recipe(
-        "kubernetes",
-        {"kube": "./kube", **programs},
+        f"kubernetes{suffix}",
+        {f"{name}{suffix}": package for name, package in programs.items()},
         variables={f"k8s.io/component-base/version.{key}": text for key, text in stamp.items()},
-        seconds=330,
+        seconds=seconds,
     )
 
 

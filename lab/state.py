@@ -19,7 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from lab.suites import BOOKWORM, SUITES, Suite
+
 Role = Literal["control_plane", "worker"]
+# What only some labs have in their mirror: Docker's engine, the Kubernetes release before.
+Extra = Literal["docker", "earlier"]
 
 MIRROR_NAME = "mirror.lab"
 MIRROR_URL = f"https://{MIRROR_NAME}"
@@ -53,6 +57,7 @@ class Lab:
     name: str
     index: int
     machines: tuple[Machine, ...]
+    suite: Suite = BOOKWORM
 
     @property
     def subnet(self) -> str:
@@ -121,6 +126,7 @@ class Lab:
         return {
             "name": self.name,
             "index": self.index,
+            "debian": self.suite.version,
             "subnet": self.subnet,
             "bridge": self.bridge,
             "mirror": {"url": MIRROR_URL, "address": self.host_address, "ca": str(self.ca)},
@@ -134,7 +140,7 @@ def from_json(data: dict[str, Any]) -> Lab:
     """The lab that `Lab.to_json` described. Raises `LabError` for anything else."""
     try:
         machines = tuple(Machine(**machine) for machine in data["machines"])
-        return Lab(data["name"], data["index"], machines)
+        return Lab(data["name"], data["index"], machines, SUITES[data.get("debian", "12")])
     except (KeyError, TypeError) as error:
         raise LabError(f"this is no lab.json: {error!r}") from error
 
@@ -153,7 +159,9 @@ def labs_dir() -> Path:
     return state_dir() / "labs"
 
 
-def plan(name: str, index: int, gpus: tuple[int, ...], single: bool) -> Lab:
+def plan(
+    name: str, index: int, gpus: tuple[int, ...], single: bool, suite: Suite = BOOKWORM
+) -> Lab:
     """The machines of a lab.
 
     `single`: one machine, node1, that is control plane and has `gpus[0]` GPUs. Else cp1 and one
@@ -166,12 +174,14 @@ def plan(name: str, index: int, gpus: tuple[int, ...], single: bool) -> Lab:
     if single:
         if len(gpus) > 1:
             raise LabError("a single-machine lab takes one number of GPUs, e.g. --gpus 2")
-        return Lab(name, index, (Machine("node1", f"10.77.{index}.11", gpus[0], "control_plane"),))
+        machine = Machine("node1", f"10.77.{index}.11", gpus[0], "control_plane")
+        return Lab(name, index, (machine,), suite)
     workers = (
         Machine(f"gpu{i}", f"10.77.{index}.{20 + i}", count, "worker")
         for i, count in enumerate(gpus, start=1)
     )
-    return Lab(name, index, (Machine("cp1", f"10.77.{index}.11", 0, "control_plane"), *workers))
+    leader = Machine("cp1", f"10.77.{index}.11", 0, "control_plane")
+    return Lab(name, index, (leader, *workers), suite)
 
 
 def labs() -> list[Lab]:
@@ -202,7 +212,7 @@ def save(lab: Lab) -> None:
     part.replace(path)
 
 
-def ensure(name: str, gpus: tuple[int, ...], single: bool) -> Lab:
+def ensure(name: str, gpus: tuple[int, ...], single: bool, suite: Suite = BOOKWORM) -> Lab:
     """The lab called `name`: the one there is, or a new one with the lowest free index.
 
     Raises `LabError` when one exists with other machines than asked for.
@@ -210,8 +220,9 @@ def ensure(name: str, gpus: tuple[int, ...], single: bool) -> Lab:
     with lock("labs"):
         if (labs_dir() / name / "lab.json").exists():
             lab = load(name)
-            if plan(name, lab.index, gpus, single).machines != lab.machines:
+            if plan(name, lab.index, gpus, single, suite) != lab:
                 have = ", ".join(f"{m.name} ({m.gpus} GPUs)" for m in lab.machines)
+                have += f" of Debian {lab.suite.version}"
                 raise LabError(
                     f"lab {name} exists with other machines: {have}. "
                     f"Take it down first (scripts/lab down --name {name}) or choose another --name."
@@ -221,7 +232,7 @@ def ensure(name: str, gpus: tuple[int, ...], single: bool) -> Lab:
         index = next((i for i in range(_MAX_LABS) if i not in taken), None)
         if index is None:
             raise LabError("too many labs on this host")
-        lab = plan(name, index, gpus, single)
+        lab = plan(name, index, gpus, single, suite)
         save(lab)
         return lab
 

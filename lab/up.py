@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,34 +13,49 @@ from lab.alerts import service as alerts
 from lab.base import base_root
 from lab.builds import build_all
 from lab.progress import Progress, duration
+from lab.recipe import Recipe
+from lab.software import earlier_kubernetes
 from lab.software_docker import recipes as docker_recipes
-from lab.state import Lab, Machine
+from lab.state import Extra, Lab, Machine
 from lab.store import unused_since
+from lab.suites import BOOKWORM, Suite
+
+# compiled only for the labs that have it
+_EXTRAS: dict[Extra, Callable[[], list[Recipe]]] = {
+    "docker": docker_recipes,
+    "earlier": earlier_kubernetes,
+}
 
 
 def up(
-    name: str, gpus: tuple[int, ...], single: bool, progress: Progress, docker: bool = False
+    name: str,
+    gpus: tuple[int, ...],
+    single: bool,
+    progress: Progress,
+    extra: Extra | None = None,
+    suite: Suite = BOOKWORM,
 ) -> Lab:
     """Make everything the lab `name` consists of, as far as it is not there, and start it.
 
-    + docker: its mirror has Docker's engine too, which is compiled only then
+    + extra: what its mirror has besides
+    + suite: the Debian release of its machines
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
     """
     started = time.monotonic()
     preflight.require()
-    lab = state.ensure(name, gpus, single)
+    lab = state.ensure(name, gpus, single, suite)
     with state.lock(f"lab-{name}", wait=False):
         mirror.trust(lab)
         alerts.trust(lab)
         machines.ensure_ssh_key(lab)
-        base = base_root(progress)
+        base = base_root(suite, progress)
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
-            builds = build_all(progress, also=docker_recipes() if docker else ())
+            builds = build_all(progress, also=_EXTRAS[extra]() if extra else ())
             booted.result()
-        mirror.install(lab, contents.parts(base, builds, progress))
+        mirror.install(lab, contents.parts(suite, base, builds, progress))
         preflight.note_complete()
         mirror.start(lab)
         alerts.start(lab)
@@ -48,7 +64,7 @@ def up(
 
 
 def _machines(lab: Lab, base: Path, progress: Progress) -> None:
-    key = contents.REPOSITORIES["debian"].key().public()
+    key = contents.repositories(lab.suite)["debian"].key().public()
     if not network.is_up(lab):
         # After a reboot of the host, or when the bridge was taken away: none has a network.
         for machine in lab.machines:
@@ -87,8 +103,8 @@ def prune(progress: Progress) -> None:
     What this checkout lacks is made first: only then is it known what is used.
     """
     started = time.time()
-    base = base_root(progress)
-    contents.parts(base, build_all(progress), progress)
+    builds = build_all(progress)
+    contents.parts(BOOKWORM, base_root(BOOKWORM, progress), builds, progress)
     kept = {part.source for lab in state.labs() for part in mirror.parts_of(lab)}
     for folder in unused_since(started):
         # debootstrap's result is needed again whenever the base system changes, and takes minutes

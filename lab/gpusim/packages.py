@@ -31,10 +31,11 @@ PINNED = (
 )
 
 
-def cuda_keyring(key: bytes, url: str, distribution: str = "debian12") -> Deb:
+def cuda_keyring(key: bytes, url: str, distribution: str) -> Deb:
     """The package that makes a machine trust and use the CUDA repository.
 
-    `key` is the repository's ASCII-armored public key, `url` the flat repository's address.
+    `key` is the repository's ASCII-armored public key, `url` the flat repository's address,
+    `distribution` its folder, as in "debian12".
     """
     binary = subprocess.run(
         ["gpg", "--batch", "--dearmor"], input=key, check=True, capture_output=True

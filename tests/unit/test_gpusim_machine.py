@@ -132,7 +132,7 @@ def test_keyring_package_names_the_repository_it_was_made_for(tmp_path: Path) ->
     key = subprocess.run(
         ["gpg", "--batch", "--enarmor"], input=b"not a key", capture_output=True, check=True
     ).stdout
-    deb = cuda_keyring(key, "https://mirror.lab/apt/cuda/debian12/x86_64")
+    deb = cuda_keyring(key, "https://mirror.lab/apt/cuda/debian12/x86_64", "debian12")
     assert deb.filename == "cuda-keyring_1.1-1_all.deb"
     assert deb.files["/etc/apt/sources.list.d/cuda-debian12-x86_64.list"] == (
         "deb [signed-by=/usr/share/keyrings/cuda-archive-keyring.gpg] "

@@ -107,6 +107,9 @@ def test_an_interrupted_build_ends_its_children_and_leaves_nothing(tmp_path: Pat
     script = tmp_path / "build.py"
     pidfile = tmp_path / "child.pid"
     script.write_text(
+        "import signal\n"
+        # tests that run in the background are started with it ignored
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from lab.recipe import Recipe, make\n"
         f"run = lambda shop: shop.run(['bash', '-c', 'echo $$ > {pidfile}; sleep 60'])\n"
         "make(Recipe('one', {}, (), run), {})\n"
@@ -146,6 +149,14 @@ def test_module_versions_come_from_go_mod_with_its_replacements() -> None:
     assert golang.module_version("go.etcd.io/etcd/server/v3") == "v3.6.8"
     with pytest.raises(LabError, match="does not ask for"):
         golang.module_version("example.com/none")
+
+
+def test_an_earlier_release_is_the_patch_release_before_under_names_of_its_own() -> None:
+    assert software.kubernetes_version() == "v1.36.3"
+    assert software.kubernetes_version(software.EARLIER) == "v1.36.2"
+    now, before = software.recipes()[0], software.earlier_kubernetes()[0]
+    assert set(before.outputs) == {f"{name}{software.EARLIER}" for name in now.outputs}
+    assert any("gitVersion=v1.36.2" in str(part) for part in before.inputs)
 
 
 def test_the_simulators_module_has_the_versions_of_the_common_one() -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from lab import mirror
+from lab import mirror, packages, software
 from lab.charts import assemble as charts
 from lab.images import Image
-from lab.imagetable import table
+from lab.imagetable import earlier, table
 
 VERSIONS = """busybox-static 1:1.35.0-4+deb12u1+b1
 prometheus-node-exporter 1.5.0-1+b6
@@ -24,10 +24,15 @@ class Programs(dict[str, Path]):
 
 
 @pytest.fixture
-def images(tmp_path: Path) -> dict[str, Image]:
+def programs(tmp_path: Path) -> Programs:
     versions = tmp_path / "versions"
     versions.write_text(VERSIONS)
-    made = table(Programs({"debian-versions": versions}))
+    return Programs({"debian-versions": versions})
+
+
+@pytest.fixture
+def images(programs: Programs) -> dict[str, Image]:
+    made = table(programs)
     assert len({image.name for image in made}) == len(made)
     return {image.name: image for image in made}
 
@@ -56,3 +61,21 @@ def test_a_helper_pod_has_the_commands_that_make_and_remove_a_volume(
 ) -> None:
     files = images["docker.io/library/busybox:1.35.0"].files
     assert {"/usr/bin/sh", "/usr/bin/mkdir", "/usr/bin/rm"} <= set(files)
+
+
+def test_an_earlier_release_has_its_own_programs_in_images_and_packages(
+    programs: Programs, images: dict[str, Image]
+) -> None:
+    for name, image in {one.name: one for one in earlier(programs)}.items():
+        assert image.files["/usr/local/bin/kube"] == Path("/programs/kube-earlier")
+        assert name.endswith(":v1.36.2")
+        assert name.replace("v1.36.2", "v1.36.3") in images
+        assert image.origin.endswith("stamped as v1.36.2")
+    programs |= {
+        name: Path("/programs") / name
+        for name in (f"kubelet{software.EARLIER}", *packages.CNI_PLUGINS)
+    }
+    debs = {f"{deb.name} {deb.version}": deb for deb in packages.kubernetes(programs)}
+    assert {"kubelet 1.36.3-1.1", "kubelet 1.36.2-1.1", "kubernetes-cni 1.9.1-1.1"} <= set(debs)
+    older = debs["kubelet 1.36.2-1.1"].files["/usr/bin/kubelet"]
+    assert older == Path("/programs/kubelet-earlier")

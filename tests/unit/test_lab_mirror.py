@@ -17,6 +17,7 @@ from lab.contents import Part
 from lab.debs import Deb, build_deb, build_repo
 from lab.keys import Authority
 from lab.state import LabError
+from lab.suites import BOOKWORM
 from lab.webserver import locate, make_server
 
 MANIFEST = json.dumps({"schemaVersion": 2, "layers": []}).encode()
@@ -119,8 +120,8 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Lab:
     """A lab whose mirror has one apt repository and a Helm tarball."""
     monkeypatch.setenv("GPUBOOT_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("GPUBOOT_CACHE", str(tmp_path / "cache"))
-    only = {"cuda": contents.REPOSITORIES["cuda"]}
-    monkeypatch.setattr(mirror, "REPOSITORIES", only)
+    only = {"cuda": contents.repositories(BOOKWORM)["cuda"]}
+    monkeypatch.setattr(mirror, "repositories", lambda suite: only)
     monkeypatch.setattr(mirror, "CHARTS", {})
     deb = build_deb(Deb("demo", "1.0", files={"/x": "x"}), tmp_path / "debs")
     repository = tmp_path / "store/cuda"
@@ -155,14 +156,14 @@ def test_the_lock_names_versions_and_digests(lab: state.Lab) -> None:
     assert lock["versions"]["kubernetes"]["minor"] == "1.36"
     assert lock["registries"] == ["quay.io"]
     assert lock["versions"]["images"] == {"prometheus": "v3.14.0"}
-    key = (lab.docroot / contents.REPOSITORIES["cuda"].key_path).read_bytes()
+    key = (lab.docroot / contents.repositories(lab.suite)["cuda"].key_path).read_bytes()
     assert lock["keys"] == {"cuda": hashlib.sha256(key).hexdigest()}
 
 
 def test_an_image_that_a_site_names_has_one_tag(lab: state.Lab) -> None:
     (lab.docroot / "v2/quay.io/prometheus/prometheus/manifests/v3.13.0").write_text("{}")
     with pytest.raises(LabError, match=r"prometheus as v3\.13\.0, v3\.14\.0: which one"):
-        mirror.lock(lab.docroot)
+        mirror.lock(lab.docroot, lab.suite)
 
 
 def test_what_is_broken_is_mended_and_the_store_never_touched(
@@ -175,7 +176,7 @@ def test_what_is_broken_is_mended_and_the_store_never_touched(
     now = snapshot(lab.docroot)
     changed = {name for name in whole if now[name] != whole[name]}
     assert broken.relative_to(lab.docroot).as_posix() in changed
-    assert f"{contents.REPOSITORIES['cuda'].path}/InRelease" in changed
+    assert f"{contents.repositories(lab.suite)['cuda'].path}/InRelease" in changed
     assert snapshot(tmp_path / "store") == stored
     mirror.restore(lab)
     assert snapshot(lab.docroot) == whole

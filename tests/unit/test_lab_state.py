@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuboot.platforms import PLATFORMS
 from lab import processes, state
 from lab.state import LabError
+from lab.suites import SUITES
 
 
 @pytest.fixture(autouse=True)
@@ -59,6 +61,23 @@ def test_no_two_machines_share_gpu_seeds_or_names_on_the_host() -> None:
 def test_wrong_plans_are_refused(name: str, gpus: tuple[int, ...], single: bool, said: str) -> None:
     with pytest.raises(LabError, match=said):
         state.plan(name, 0, gpus, single)
+
+
+def test_releases_of_debian_are_named_as_the_product_names_them() -> None:
+    known = {one.version: one for one in PLATFORMS if one.id == "debian"}
+    assert set(SUITES) == set(known)
+    for version, suite in SUITES.items():
+        product = known[version]
+        assert (suite.codename, suite.cuda) == (product.codename, product.cuda)
+        assert suite.cuda_key == product.cuda_key[0]
+
+
+def test_a_lab_keeps_its_release_of_debian() -> None:
+    made = state.ensure("lab", (1,), True, SUITES["13"])
+    assert state.load("lab") == made
+    assert made.suite.codename == "trixie"
+    with pytest.raises(LabError, match=r"exists with other machines: .* of Debian 13"):
+        state.ensure("lab", (1,), True, SUITES["12"])
 
 
 def test_bridges_of_another_state_folder_are_left_alone(tmp_path: Path) -> None:

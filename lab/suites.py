@@ -1,0 +1,32 @@
+"""The Debian releases that a lab's machines can run, and what publishers name after them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Suite:
+    """A Debian release.
+
+    + version, codename: "12", "bookworm"
+    + cuda_key: file name of the key of its folder in NVIDIA's CUDA repository
+    """
+
+    version: str
+    codename: str
+    cuda_key: str
+
+    @property
+    def cuda(self) -> str:
+        """Its folder in NVIDIA's CUDA repository."""
+        return f"debian{self.version}"
+
+    @property
+    def docker_revision(self) -> str:
+        """What Docker puts behind the versions of its packages for this release."""
+        return f"1~debian.{self.version}~{self.codename}"
+
+
+BOOKWORM = Suite("12", "bookworm", "3bf863cc.pub")
+SUITES = {suite.version: suite for suite in (BOOKWORM, Suite("13", "trixie", "8793F200.pub"))}

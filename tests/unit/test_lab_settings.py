@@ -1,0 +1,30 @@
+"""The lab as a site: what is laid over its settings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from lab import settings
+
+EARLIER = {"versions": {"kubernetes": {"version": "1.36.2"}}, "driver": {"version": "595.71.05"}}
+
+
+def test_an_earlier_release_is_laid_over_what_is_laid_over_already(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settings, "state_dir", lambda: tmp_path)
+    folder = tmp_path / "labs/lab/mirror"
+    folder.mkdir(parents=True)
+    (folder / "lab.lock.json").write_text(json.dumps({"earlier": EARLIER}))
+    monkeypatch.delenv(settings.LAID_OVER, raising=False)
+    assert json.loads(settings.earlier("lab")) == EARLIER
+    given = {"driver": {"reboot": "never"}, "verify": {"enabled": False}}
+    monkeypatch.setenv(settings.LAID_OVER, json.dumps(given))
+    assert json.loads(settings.earlier("lab")) == {
+        "versions": EARLIER["versions"],
+        "driver": {"version": "595.71.05", "reboot": "never"},
+        "verify": {"enabled": False},
+    }
