@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 RUN_TIMEOUT_S = 1500
+SETTLES_WITHIN_S = 120
+_IDLE = re.compile(r"^\s*$|\] +(No changes|Skipped)$|  -  ")
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,22 @@ class Run:
     @property
     def text(self) -> str:
         return self.out + self.err
+
+    @property
+    def changes(self) -> list[str]:
+        """The operations that changed something, by name, of a successful run with `--json`."""
+        assert self.code == 0, self.told
+        results = json.loads(self.out)["results"]
+        assert results["totals"]["error"] == 0
+        changed = [one["name"] for one in results["operations"] if one["success"]]
+        assert bool(changed) is bool(results["totals"]["success"])
+        return changed
+
+    @property
+    def told(self) -> str:
+        """What tells a person why it failed: `text` without steps that did nothing."""
+        lines = (line for line in self.text.splitlines() if not _IDLE.search(line))
+        return "\n".join(lines)[-12000:]
 
 
 @dataclass(frozen=True)
@@ -67,9 +88,9 @@ class Lab:
     def lab(self, *arguments: str, timeout: int = RUN_TIMEOUT_S) -> Run:
         return self.command(["scripts/lab", *arguments], timeout)
 
-    def ssh(self, machine: str, script: str) -> str:
-        done = self.lab("ssh", "--name", self.name, machine, script)
-        assert done.code == 0, f"{machine}: {script}\n{done.text}"
+    def ssh(self, machine: str, script: str, user: str = "root") -> str:
+        done = self.lab("ssh", "--name", self.name, "--user", user, machine, script)
+        assert done.code == 0, f"{machine}: {script}\n{done.told}"
         return done.out
 
     def kubectl(self, *arguments: str) -> str:
@@ -124,9 +145,35 @@ class Lab:
         }
 
 
-def bring_up(name: str, *arguments: str) -> tuple[Lab, Run]:
+def refused(done: Run, *parts: str) -> None:
+    """The run failed, and said all of `parts` and a remedy."""
+    assert done.code == 1, done.told
+    missing = [part for part in (*parts, "remedy") if part not in done.text]
+    assert not missing, f"not said: {missing}\n{done.told}"
+
+
+def until(look: Callable[[], Any], what: str) -> Any:
+    """What `look` returns as soon as it is true."""
+    end = time.monotonic() + SETTLES_WITHIN_S
+    while not (found := look()):
+        if time.monotonic() > end:
+            pytest.fail(f"not within {SETTLES_WITHIN_S} s: {what}")
+        time.sleep(3)
+    return found
+
+
+@contextmanager
+def fresh(name: str, *arguments: str) -> Iterator[Lab]:
+    """A lab of a test's own, made by `scripts/lab ARGUMENTS` from nothing, and taken down again."""
     lab = Lab(name)
-    return lab, lab.lab("--name", name, *arguments, timeout=3600)
+    lab.lab("down", "--name", name)
+    try:
+        done = lab.lab("--name", name, *arguments, timeout=3600)
+        assert done.code == 0, f"scripts/lab {arguments} failed\n{done.told}"
+        yield lab
+    finally:
+        if "GPUBOOT_KEEP_LAB" not in os.environ:
+            lab.lab("down", "--name", name)
 
 
 # First what a person sees first; then what changes more and more of the lab.
@@ -144,11 +191,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     """The default lab, deployed from bare machines; taken down afterwards."""
-    Lab("test").lab("down", "--name", "test")
-    running, done = bring_up("test")
-    try:
-        assert done.code == 0, f"scripts/lab failed\n{done.text[-8000:]}"
+    with fresh("test") as running:
         yield running
-    finally:
-        if "GPUBOOT_KEEP_LAB" not in os.environ:
-            running.lab("down", "--name", "test")

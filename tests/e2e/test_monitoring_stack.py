@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 from urllib.request import urlopen
 
 import pytest
 
 from lab.settings import home
-from tests.e2e.conftest import Lab
+from tests.e2e.conftest import Lab, until
 
 pytestmark = pytest.mark.lab
 
-SETTLES_WITHIN_S = 120
 PODS = """
 apiVersion: v1
 kind: Pod
@@ -43,16 +41,6 @@ spec:
     image: {exporter}
     args: ["--web.listen-address=:9111", "--collector.disable-defaults"]
 """
-
-
-def until(look: Callable[[], Any], what: str) -> Any:
-    """What `look` returns as soon as it is true."""
-    end = time.monotonic() + SETTLES_WITHIN_S
-    while not (found := look()):
-        if time.monotonic() > end:
-            pytest.fail(f"not within {SETTLES_WITHIN_S} s: {what}")
-        time.sleep(3)
-    return found
 
 
 def items(lab: Lab, *what: str) -> list[dict[str, Any]]:
@@ -131,7 +119,7 @@ def test_ports_annotations_and_policies_are_settings(lab: Lab, pods: None) -> No
         "network_policies": True,
     }
     done = lab.deploy(settings={"monitoring": more, "alerts": {"enabled": False}})
-    assert done.code == 0, done.text[-6000:]
+    assert done.code == 0, done.told
     machines = json.loads((home(lab.name) / "lab.json").read_text())["machines"]
     for machine in machines:  # a node port is open on every node, whichever runs the pod
         url = f"http://{machine['address']}:30090/-/ready"
@@ -151,7 +139,7 @@ def test_ports_annotations_and_policies_are_settings(lab: Lab, pods: None) -> No
 
 def test_what_is_no_longer_wanted_goes(lab: Lab) -> None:
     done = lab.deploy()
-    assert done.code == 0, done.text[-6000:]
+    assert done.code == 0, done.told
     assert not items(lab, "networkpolicies", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
     [rule] = items(lab, "prometheusrules", "-A", "-l", "app.kubernetes.io/managed-by=gpuboot")
     assert rule["metadata"]["name"] == "gpuboot"
