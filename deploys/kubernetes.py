@@ -41,7 +41,6 @@ def kubernetes() -> None:
     )
     if node.leader:
         kubeadm.initialised(name="Make the cluster", digest=config.digest, kubelet=config.kubelet)
-        kubeadm.kubeconfig(name="Give root a kubeconfig")
         kubectl.applied(
             name="Apply the pod network (flannel)",
             manifest=flannel(context.settings, lock),
@@ -50,6 +49,9 @@ def kubernetes() -> None:
     _upgrade(context)
     own = _reconfigure(context, config)
     leader = context.leader.host
+    if node.leader:
+        # after an upgrade, which renews the certificate in it
+        kubeadm.kubeconfig(name="Give root a kubeconfig")
     if node.role == "control_plane" and not node.leader:
         kubeadm.joined(
             name="Join the control plane", node=node.name, leader=leader, kubelet=own, _serial=True

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
+from pyinfra import logger
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
@@ -133,6 +134,8 @@ def upgraded(
         yield fail(behind)
         return
     yield from apt.packages._inner(packages, hold=True, update=True)
+    if executing(host):
+        logger.info(f"{host.print_prefix}kubeadm upgrades {node} to {version}: up to five minutes")
     begin = f"mkdir -p /etc/gpuboot && touch {marker('upgrade')} &&"
     step_command = f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
     yield StringCommand(begin, step_command, *_ignored(ignore))
