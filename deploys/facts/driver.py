@@ -8,6 +8,7 @@ from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.lib.cordon import MARK
 from gpuboot.nodestate import driver_version
 
 
@@ -20,6 +21,7 @@ class DriverState:
     + nouveau: the other driver holds the GPUs
     + gpus: UUIDs that nvidia-smi lists
     + smi: what nvidia-smi said when it failed
+    + kept_off: a run that did not end has kept pods off this host
     """
 
     loaded: str = ""
@@ -29,6 +31,7 @@ class DriverState:
     uvm: bool = False
     gpus: tuple[str, ...] = ()
     smi: str = ""
+    kept_off: bool = False
 
 
 class Driver(FactBase[DriverState]):
@@ -45,6 +48,7 @@ class Driver(FactBase[DriverState]):
             "test -d /sys/module/nouveau && echo nouveau; "
             "grep -qs nvidia-uvm /proc/devices && echo uvm; "
             "test -e /dev/nvidia-uvm && echo uvm; "
+            f"test -e {MARK} && echo kept_off; "
             "if command -v nvidia-smi >/dev/null; then "
             f"list=$(timeout {timeout_s} nvidia-smi -L 2>&1); failed=$?; "
             # a lost GPU makes it fail after it has listed the others
@@ -70,4 +74,5 @@ class Driver(FactBase[DriverState]):
             uvm="uvm" in output,
             gpus=tuple(of("gpu")),
             smi=" ".join(of("smi")),
+            kept_off="kept_off" in output,
         )

@@ -14,20 +14,23 @@ from deploys.lib.leader import ADMIN, KUBECTL, RemoteError, run
 from deploys.lib.waiting import describe, watch
 from gpuboot.progress import Progress
 
+MARK = "/etc/gpuboot/cordoned"
 _READY_S = 300
 _BOOT = "{.status.nodeInfo.bootID}"
 _READY = '{.status.conditions[?(@.type=="Ready")].status}'
 
 
 @contextmanager
-def cordoned(leader: Host, node: str) -> Iterator[None]:
+def cordoned(leader: Host, node: str, host: Host) -> Iterator[None]:
     """Cordon a node for the length of the block, unless there is no cluster or it is cordoned.
 
     Pods stay on the node and start again after the boot, with their data; drain it beforehand to
-    have them elsewhere. When the block fails the node stays cordoned.
+    have them elsewhere. When the block fails the node stays cordoned, with a mark on the host: a
+    later run knows that it was gpuboot, and lets pods back in.
 
     + leader: where kubectl runs; another host than the one that reboots
     + node: its name in Kubernetes
+    + host: the node's host
 
     Raises `RemoteError` when the cluster does not answer.
     """
@@ -36,9 +39,11 @@ def cordoned(leader: Host, node: str) -> Iterator[None]:
         f"test ! -e {ADMIN} || {KUBECTL} get node {node} --ignore-not-found "
         "-o 'jsonpath={.metadata.name} {.spec.unschedulable}'",
     ).split()
-    if not found or "true" in found:
+    ours = run(host, f"test ! -e {MARK} || echo ours")
+    if not found or ("true" in found and not ours):
         yield
         return
+    run(host, f"mkdir -p $(dirname {MARK}) && touch {MARK}")
     run(leader, f"{KUBECTL} cordon {node}")
     pods = json.loads(
         run(leader, f"{KUBECTL} get pods -A --field-selector spec.nodeName={node} -o json")
@@ -46,7 +51,13 @@ def cordoned(leader: Host, node: str) -> Iterator[None]:
     if names := gpu_pods(pods):
         print(f"    [{node}] the reboot interrupts GPU pods: {', '.join(names)}", file=sys.stderr)
     yield
+    let_in(leader, node, host)
+
+
+def let_in(leader: Host, node: str, host: Host) -> None:
+    """End what `cordoned` began. Raises `RemoteError` when the cluster does not answer."""
     run(leader, f"{KUBECTL} uncordon {node}")
+    run(host, f"rm -f {MARK}")
 
 
 def is_member(leader: Host, node: str) -> bool:

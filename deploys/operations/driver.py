@@ -13,7 +13,7 @@ from pyinfra.api.state import State
 from pyinfra.context import host, state
 
 from deploys.facts.driver import Driver, DriverState
-from deploys.lib.cordon import cordoned, is_member, rejoined
+from deploys.lib.cordon import cordoned, is_member, let_in, rejoined
 from deploys.lib.leader import RemoteError
 from deploys.operations.reboot import RebootError, reboot
 
@@ -35,11 +35,15 @@ def loaded(
     + may_reboot: `settings.driver.reboot` allows it
     + timeout_s: how long the machine may take to come back
     + node: its name in Kubernetes
-    + leader: inventory name of the host that cordons it for the reboot; "" for none
+    + leader: inventory name of the host that cordons it for the reboot; "" for none. A node that
+      an earlier run cordoned, and did not come to let pods in again, is seen to as well
     """
     found = host.get_fact(Driver, timeout_s=_SMI_S)
     if found.loaded == version and found.uvm:
-        host.noop(f"driver {version} is loaded")
+        if found.kept_off and leader:
+            yield FunctionCommand(_let_in, (node, leader), {})
+        else:
+            host.noop(f"driver {version} is loaded")
         return
     stale = found.loaded if found.loaded != version else ""
     if stale or found.nouveau:
@@ -65,12 +69,21 @@ def _reboot(state: State, host: Host, reason: str, timeout_s: int, node: str, le
     try:
         member = lead is not None and is_member(lead, node)
         # a cluster of one node, or without its leader, could not be told to let pods back in
-        keep_off = cordoned(lead, node) if lead and leader != host.name else nullcontext()
+        keep_off = cordoned(lead, node, host) if lead and leader != host.name else nullcontext()
         with keep_off:
             boot_id = reboot(host, reason, timeout_s)
             if lead and member:
                 rejoined(lead, node, boot_id)
     except (RebootError, RemoteError) as error:
+        host.log_styled(f"gpuboot: {error}", fg="red", log_func=logger.error)
+        return False
+    return True
+
+
+def _let_in(state: State, host: Host, node: str, leader: str) -> bool:
+    try:
+        let_in(state.inventory.get_host(leader), node, host)
+    except RemoteError as error:
         host.log_styled(f"gpuboot: {error}", fg="red", log_func=logger.error)
         return False
     return True

@@ -45,7 +45,7 @@ if command -v nft >/dev/null; then
   nft list tables | awk '$3 ~ /^(kube-proxy|flannel-ipv[46])$/ { print $2, $3 }' |
     while read -r family table; do nft delete table "$family" "$table"; done
 fi
-rm -rf /run/flannel /etc/gpuboot/kube* /etc/gpuboot/helm
+rm -rf /run/flannel /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm
 """
 
 

@@ -67,6 +67,52 @@ def test_a_node_that_stays_away_is_an_error_with_a_remedy(leader, monkeypatch):
         rejoined(leader("old True"), "gpu1", "new")
 
 
+class Shells:
+    """What two hosts are told, and whether the node is cordoned, by whom."""
+
+    def __init__(self, node="gpu1", cordoned=False, mark=False):
+        self.node, self.cordoned, self.mark, self.told = node, cordoned, mark, []
+
+    def run(self, host, command, stdin=""):
+        if "unschedulable" in command:
+            return f"{self.node} {'true' if self.cordoned else ''}"
+        if command.startswith("test ! -e"):
+            return "ours" if self.mark else ""
+        if "get pods" in command:
+            return '{"items": []}'
+        self.told.append(f"{host}: {command.replace(cordon.KUBECTL, 'kubectl')}")
+        return ""
+
+
+BEGIN = ["gpu1: mkdir -p $(dirname /etc/gpuboot/cordoned) && touch /etc/gpuboot/cordoned"]
+BEGIN += ["cp1: kubectl cordon gpu1"]
+END = ["cp1: kubectl uncordon gpu1", "gpu1: rm -f /etc/gpuboot/cordoned"]
+
+
+@pytest.mark.parametrize(
+    ("shells", "told"),
+    [
+        (Shells(), [*BEGIN, "reboot", *END]),
+        (Shells(cordoned=True, mark=True), [*BEGIN, "reboot", *END]),  # by a run that was killed
+        (Shells(cordoned=True), ["reboot"]),  # by somebody who has a reason
+        (Shells(node=""), ["reboot"]),  # of no cluster yet
+    ],
+)
+def test_only_what_gpuboot_cordoned_is_let_in_again(monkeypatch, shells, told):
+    monkeypatch.setattr(cordon, "run", shells.run)
+    with cordon.cordoned("cp1", "gpu1", "gpu1"):
+        shells.told.append("reboot")
+    assert shells.told == told
+
+
+def test_a_reboot_that_fails_leaves_the_node_cordoned(monkeypatch):
+    shells = Shells()
+    monkeypatch.setattr(cordon, "run", shells.run)
+    with pytest.raises(RuntimeError), cordon.cordoned("cp1", "gpu1", "gpu1"):
+        raise RuntimeError("it did not come back")
+    assert shells.told == BEGIN
+
+
 def test_members_are_those_that_the_cluster_knows(leader):
     assert is_member(leader("node/gpu1"), "gpu1")
     assert not is_member(leader(RemoteError("there is no cluster")), "gpu1")
