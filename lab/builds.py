@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab import debian, software
+from lab import debian, preflight, software
 from lab.progress import Progress, Row, Times, duration
 from lab.recipe import Recipe, is_made, make
 from lab.state import LabError, cache_dir, lock
@@ -124,6 +124,8 @@ def main(arguments: Sequence[str]) -> int:
     except LabError as error:
         print(error, file=sys.stderr)
         return 1
+    if not arguments:
+        preflight.note_complete()
     for name, path in sorted(programs.items()):
         size = path.stat().st_size / 1e6 if path.is_file() else 0
         print(f"{name:32} {size:7.1f} MB  {path}")

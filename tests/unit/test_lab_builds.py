@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import builds, debian, golang, software, toolchain
+from lab import builds, debian, golang, preflight, software, toolchain
 from lab.gpusim.builds import GO_MODULE
 from lab.recipe import Recipe, Workshop, make
 from lab.state import LabError
@@ -215,3 +215,13 @@ def test_no_module_wants_a_newer_go_than_the_lock_file_brings() -> None:
         wanted = re.search(r"^go (\S+)$", module.read_text(), re.M)
         assert wanted, module
         assert toolchain.parse_version(wanted.group(1)) <= brought, module
+
+
+def test_whoever_has_built_everything_needs_less_disk_from_then_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(builds, "build_all", lambda progress, names: {})
+    assert builds.main(["one"]) == 0
+    assert not preflight.is_complete()
+    assert builds.main([]) == 0
+    assert preflight.is_complete()
