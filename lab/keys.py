@@ -6,6 +6,7 @@ They are made once per cache and worth nothing outside the lab.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import ipaddress
 import subprocess
 from collections.abc import Iterator
@@ -34,8 +35,10 @@ class SigningKey:
             home.mkdir(parents=True, exist_ok=True)
             home.chmod(0o700)
             with key._agent():
-                key._gpg("--passphrase", "", "--quick-generate-key", uid, "rsa3072", "sign", "0")
-                (home / "public.asc").write_bytes(key._gpg("--armor", "--export"))
+                if not (home / "public.asc").exists():
+                    make = ("--quick-generate-key", uid, "rsa3072", "sign", "0")
+                    key._gpg("--passphrase", "", *make)
+                    _write(home / "public.asc", key._gpg("--armor", "--export"))
         return key
 
     def public(self, armor: bool = True) -> bytes:
@@ -62,15 +65,17 @@ class SigningKey:
 
     @contextlib.contextmanager
     def _agent(self) -> Iterator[None]:
-        # gpg starts an agent per home folder and leaves it running; the lab leaves nothing.
-        try:
-            yield
-        finally:
-            subprocess.run(
-                ["gpgconf", "--homedir", str(self.home), "--kill", "gpg-agent"],
-                check=True,
-                capture_output=True,
-            )
+        # gpg starts an agent per home folder and leaves it running; the lab leaves nothing. One
+        # at a time: two labs that come up together would end each other's.
+        with _alone(self.home):
+            try:
+                yield
+            finally:
+                subprocess.run(
+                    ["gpgconf", "--homedir", str(self.home), "--kill", "gpg-agent"],
+                    check=True,
+                    capture_output=True,
+                )
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,12 @@ class Authority:
         authority = cls(folder / "ca.crt", folder / "ca.key")
         if not authority.certificate.exists():
             folder.mkdir(parents=True, exist_ok=True)
+            with _alone(folder):
+                authority._make()
+        return authority
+
+    def _make(self) -> None:
+        if not self.certificate.exists():
             key = ec.generate_private_key(ec.SECP256R1())
             name = _name("gpuboot lab CA")
             usage = x509.KeyUsage(
@@ -99,9 +110,8 @@ class Authority:
                 .add_extension(usage, critical=True)
                 .sign(key, hashes.SHA256())
             )
-            _write_key(authority.key, key)
-            authority.certificate.write_bytes(certificate.public_bytes(_PEM))
-        return authority
+            _write_key(self.key, key)
+            _write(self.certificate, certificate.public_bytes(_PEM))
 
     def issue(self, host: str, address: str, certificate: Path, key: Path) -> None:
         """Write a server certificate for `host` and the IP `address`, and its private key."""
@@ -143,6 +153,21 @@ def _certificate(
         .not_valid_before(now - timedelta(days=1))
         .not_valid_after(now + timedelta(days=3650))
     )
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Hold a folder of keys against other labs that come up on this host."""
+    with (folder / ".lock").open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def _write(path: Path, content: bytes) -> None:
+    """All of it or nothing: who finds the file takes it for finished."""
+    part = path.with_suffix(".part")
+    part.write_bytes(content)
+    part.replace(path)
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
