@@ -8,7 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from lab import packages, processes
+from lab import imagetable, packages, processes
 from lab.base import run
 from lab.contents import CHARTS, Part, repositories
 from lab.debs import sign_release, write_atomically
@@ -166,7 +166,7 @@ def _kubernetes(suffix: str = "") -> dict[str, str]:
         "minor": version.rpartition(".")[0],
         "cri_tools": packages.CRI_TOOLS,
         "cni": packages.CNI,
-        "pause": packages.PAUSE,
+        "pause": imagetable.PAUSE,
     }
 
 

@@ -20,7 +20,6 @@ Files = dict[str, Path | bytes | str]
 CONTAINERD = "2.4.2"
 CNI = "1.9.1"
 CRI_TOOLS = "1.36.0"
-PAUSE = "3.10.2"
 TOOLKIT = "1.20.1-1"
 
 UNITS = "/usr/lib/systemd/system"

@@ -21,9 +21,14 @@ def fail(message: str) -> FunctionCommand:
     return FunctionCommand(_fail, [message], {})
 
 
-def _fail(state: State, host: Host, message: str) -> bool:
+def failed(host: Host, message: str) -> bool:
+    """Tell why a host fails. Returns the False by which a FunctionCommand's body says so."""
     host.log_styled(message, fg="red", log_func=logger.error)
     return False
+
+
+def _fail(state: State, host: Host, message: str) -> bool:
+    return failed(host, message)
 
 
 def executing(host: Host) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from contextlib import nullcontext
 
-from pyinfra import logger
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
@@ -15,6 +14,7 @@ from pyinfra.context import host, state
 from deploys.facts.driver import Driver, DriverState
 from deploys.lib.cordon import cordoned, is_member, let_in, rejoined
 from deploys.lib.leader import RemoteError
+from deploys.lib.waiting import failed
 from deploys.operations.reboot import RebootError, reboot
 
 # without the persistence daemon the first call initialises every GPU
@@ -75,8 +75,7 @@ def _reboot(state: State, host: Host, reason: str, timeout_s: int, node: str, le
             if lead and member:
                 rejoined(lead, node, boot_id)
     except (RebootError, RemoteError) as error:
-        host.log_styled(f"gpuboot: {error}", fg="red", log_func=logger.error)
-        return False
+        return failed(host, f"gpuboot: {error}")
     return True
 
 
@@ -84,8 +83,7 @@ def _let_in(state: State, host: Host, node: str, leader: str) -> bool:
     try:
         let_in(state.inventory.get_host(leader), node, host)
     except RemoteError as error:
-        host.log_styled(f"gpuboot: {error}", fg="red", log_func=logger.error)
-        return False
+        return failed(host, f"gpuboot: {error}")
     return True
 
 
