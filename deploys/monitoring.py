@@ -6,7 +6,7 @@ from pyinfra.api.deploy import deploy
 
 from deploys.context import Context, current
 from deploys.helm import deploy_chart
-from deploys.operations import kubectl, secrets, storage
+from deploys.operations import kubectl, rules, secrets, storage
 from deploys.operations import objects as own
 from gpuboot import alerting
 from gpuboot import monitoring as wanted
@@ -19,6 +19,7 @@ from gpuboot.charts import (
     remote,
 )
 from gpuboot.netpolicies import exporter_namespace
+from gpuboot.rules import digest, groups
 
 # node-exporter: the host's network; the GPU exporter: the host's devices
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}
@@ -47,7 +48,7 @@ def monitoring() -> None:
             namespace=exporter_namespace(context.settings),
             labels=_PRIVILEGED,
         )
-    own.exactly(
+    applied = own.exactly(
         name="Apply rules, dashboards and policies",
         objects=wanted.objects(context.settings, context.nodes),
         namespaces=wanted.namespaces(context.settings),
@@ -60,6 +61,13 @@ def monitoring() -> None:
         required=monitoring_workloads(context.settings),
         timeout_s=settings.timeout_s,
     )
+    if applied.will_change:
+        rules.reread(
+            name="Have Prometheus read the rules",
+            namespace=settings.namespace,
+            prometheus=f"{fullname(settings.release)}-prometheus",
+            digest=digest(groups(context.settings, context.nodes)),
+        )
 
 
 def _secrets(context: Context) -> None:

@@ -31,19 +31,21 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
 def expectation(settings: Settings, nodes: Sequence[Node]) -> WantedStack:
     """What verification is to find."""
     values = monitoring_values(settings)
+    groups = rules.groups(settings, nodes)
     return WantedStack(
         digests(objects(settings, nodes)),
-        _groups(settings, nodes),
+        _names(groups),
         _alertmanager(values).get("config") or {},
         _claims(settings, values),
         values.get("kubeStateMetrics", {}).get("enabled", True),
+        rules.digest(groups),
     )
 
 
-def _groups(settings: Settings, nodes: Sequence[Node]) -> dict[str, tuple[str, ...]]:
+def _names(groups: Sequence[Object]) -> dict[str, tuple[str, ...]]:
     return {
         group["name"]: tuple(rule.get("alert") or rule["record"] for rule in group["rules"])
-        for group in rules.groups(settings, nodes)
+        for group in groups
     }
 
 

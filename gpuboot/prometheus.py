@@ -107,6 +107,7 @@ class Prometheus:
                 rule.get("health", "unknown"),
                 rule.get("lastError", ""),
                 group.get("name", ""),
+                rule.get("labels", {}),
             )
             for group in self._api("rules")["groups"]
             for rule in group["rules"]

@@ -175,6 +175,7 @@ class Rule:
     health: str
     error: str = ""
     group: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,7 @@ class WantedStack:
     """What the settings want to stand there.
 
     + groups: rule group -> names of its rules
+    + rules: the rules' digest, which `gpuboot.rules.STAMP` carries
     + alertmanager: its configuration, as a map
     + claims: beginning of a claim's name -> size
     + state_metrics: kube-state-metrics is part of it
@@ -212,6 +214,7 @@ class WantedStack:
     alertmanager: Mapping[str, Any] = field(default_factory=dict)
     claims: Mapping[str, str] = field(default_factory=dict)
     state_metrics: bool = True
+    rules: str = ""
 
 
 @dataclass(frozen=True)

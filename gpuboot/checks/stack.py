@@ -10,6 +10,7 @@ import yaml
 
 from gpuboot.checks.evidence import Claim, Evidence, Metrics, Stack, WantedStack
 from gpuboot.checks.model import Finding, Scribe
+from gpuboot.rules import STAMP
 
 PREFIX = "gpuboot-"  # of our rule groups' names
 RUN = "run deploys/site.py, which applies it"
@@ -37,7 +38,7 @@ def judge(seen: Evidence) -> list[Finding]:
 
 
 def _groups(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
-    """Every group of ours is loaded with all of its rules, and each has been evaluated."""
+    """Every group of ours is loaded with all of its rules, just these, and they were evaluated."""
     scribe = Scribe("rules", "our rules loaded")
     if metrics.rules is None:
         return  # the rules' own finding tells that there is no answer
@@ -54,6 +55,9 @@ def _groups(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
         for group in loaded
         if group.startswith(PREFIX) and group not in wanted.groups
     ]
+    stamps = {rule.labels.get("digest") for rule in metrics.rules if rule.name == STAMP}
+    if not wrong and stamps - {wanted.rules}:
+        wrong.append("other versions of these rules")
     if wrong:
         remedy = "see the Prometheus operator's log: it leaves out what it cannot read; then "
         yield scribe.failed(f"not loaded as wanted: {'; '.join(wrong)}", remedy + RUN)

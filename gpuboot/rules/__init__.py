@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from gpuboot.kubernetes import json_digest
 from gpuboot.nodes import Node
 from gpuboot.rules.alert import Alert, number
 from gpuboot.rules.catalogue import all_alerts, chosen, validate
@@ -13,10 +14,12 @@ from gpuboot.rules.recording import recordings
 from gpuboot.settings import Settings
 
 __all__ = [
+    "STAMP",
     "Alert",
     "Record",
     "all_alerts",
     "chosen",
+    "digest",
     "expression",
     "groups",
     "prometheus_rule",
@@ -29,6 +32,9 @@ Object = dict[str, Any]
 # Sums over time of the allocation's records count minutes.
 _INTERVALS = {"static": "1m", "gpus": "30s", "allocation": "1m"}
 _ALERT_INTERVAL = "30s"
+
+# Its label `digest` tells which of our rules Prometheus runs with, thresholds and all.
+STAMP = "cluster:gpuboot_rules:info"
 
 
 def prometheus_rule(settings: Settings, nodes: Sequence[Node]) -> Object:
@@ -61,7 +67,14 @@ def groups(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
         made += _group(name, _INTERVALS[name], [_record(record) for record in records])
     for name, alerts in chosen(settings).items():
         made += _group(name, _ALERT_INTERVAL, [_alert(alert, settings) for alert in alerts])
-    return made
+    stamp = {"record": STAMP, "expr": "vector(1)", "labels": {"digest": json_digest(made)[:16]}}
+    return [*made, *_group("stamp", _ALERT_INTERVAL, [stamp])]
+
+
+def digest(made: Iterable[Object]) -> str:
+    """What `groups` wrote beside the rules, so that two versions of them can be told apart."""
+    rules = (rule for group in made for rule in group["rules"])
+    return str(next(rule["labels"]["digest"] for rule in rules if rule.get("record") == STAMP))
 
 
 def expression(alert: Alert) -> str:

@@ -71,6 +71,15 @@ def test_the_inventory_promises_gpus() -> None:
     assert promised == {"gpu1": "vector(2)", "gpu2": "vector(4)"}
 
 
+def test_other_rules_have_another_digest() -> None:
+    def digest(data: dict[str, Any]) -> str:
+        return rules.digest(rules.groups(settings.load(data), NODES))
+
+    for over in ({"threshold": 31}, {"hold_for": "1h"}, {"severity": "info"}):
+        assert digest({"alerts": {"rules": {"GPUPcieReplay": over}}}) != digest({})
+    assert digest({}) == digest({})
+
+
 def test_the_object_is_marked_as_ours() -> None:
     made = rules.prometheus_rule(settings.load({}), NODES)
     assert made["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "gpuboot"}

@@ -56,12 +56,18 @@ BOARD = ("ConfigMap", "monitoring", "gpu-cluster")
 VOLUME = "prometheus-kube-prometheus-stack-prometheus-db-"
 WANTED = WantedStack(
     {RULE: "1", BOARD: "2"},
-    {"gpuboot-gpu": ("GPULost", "GPUXidFatal")},
+    {"gpuboot-gpu": ("GPULost", "GPUXidFatal"), "gpuboot-stamp": (rules.STAMP,)},
     CONFIG,
     {VOLUME: "50Gi"},
+    rules="new",
 )
 THERE = Stack({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
-OURS = (Rule("GPULost", "ok", "", "gpuboot-gpu"), Rule("GPUXidFatal", "ok", "", "gpuboot-gpu"))
+STAMP = Rule(rules.STAMP, "ok", "", "gpuboot-stamp", {"digest": "new"})
+OURS = (
+    Rule("GPULost", "ok", "", "gpuboot-gpu"),
+    Rule("GPUXidFatal", "ok", "", "gpuboot-gpu"),
+    STAMP,
+)
 
 
 def seen(**other: Any) -> Evidence:
@@ -96,11 +102,13 @@ def test_nobody_looks_where_nobody_asked() -> None:
 @pytest.mark.parametrize(
     ("rules_", "said"),
     [
-        (OURS[:1], "gpuboot-gpu: 1 of 2 rules"),
+        ((OURS[0], STAMP), "gpuboot-gpu: 1 of 2 rules"),
+        (OURS[:2], "gpuboot-stamp: 0 of 1 rules"),
+        ((*OURS[:2], replace(STAMP, labels={"digest": "old"})), "other versions of these rules"),
         ((), "gpuboot-gpu: 0 of 2 rules"),
         ((*OURS, OURS[0]), "gpuboot-gpu: 3 of 2 rules"),
-        ((OURS[0], replace(OURS[1], name="GPUOther")), "gpuboot-gpu: 2 of 2 rules"),
-        ((OURS[0], replace(OURS[1], group="other")), "gpuboot-gpu: 1 of 2 rules"),
+        ((OURS[0], replace(OURS[1], name="GPUOther"), STAMP), "gpuboot-gpu: 2 of 2 rules"),
+        ((OURS[0], replace(OURS[1], group="other"), STAMP), "gpuboot-gpu: 1 of 2 rules"),
     ],
 )
 def test_rules_that_are_not_ours(rules_: tuple[Rule, ...], said: str) -> None:
@@ -111,7 +119,7 @@ def test_rules_that_are_not_ours(rules_: tuple[Rule, ...], said: str) -> None:
 
 def test_rules_that_nobody_wants_any_more() -> None:
     finding = only(judged(wanted=replace(WANTED, groups={})), "fail")
-    assert finding.detail.endswith("gpuboot-gpu: still loaded")
+    assert finding.detail.endswith("gpuboot-gpu: still loaded; gpuboot-stamp: still loaded")
     nothing = judged(wanted=replace(WANTED, groups={}), rules=(Rule("Watchdog", "ok", "", "g"),))
     assert not [item for item in nothing if item.check == "our rules loaded"]
 
@@ -122,8 +130,8 @@ def test_our_groups_are_known_by_their_name() -> None:
 
 
 def test_rules_that_were_not_evaluated_yet_are_not_healthy() -> None:
-    finding = only(judged(rules=(OURS[0], replace(OURS[1], health="unknown"))), "unknown")
-    assert "1 of 2 not evaluated yet: GPUXidFatal" in finding.detail
+    finding = only(judged(rules=(OURS[0], replace(OURS[1], health="unknown"), STAMP)), "unknown")
+    assert "1 of 3 not evaluated yet: GPUXidFatal" in finding.detail
 
 
 def test_kube_state_metrics() -> None:
@@ -230,6 +238,7 @@ def test_what_is_expected_follows_the_settings() -> None:
     names = [name for group in wanted.groups.values() for name in group]
     assert "node:gpu_expected:count" in names
     assert len(names) == sum(len(g["rules"]) for g in rules.groups(Settings(), NODES))
+    assert wanted.rules == rules.digest(rules.groups(Settings(), NODES))
     assert wanted.alertmanager["route"]["receiver"]
     assert wanted.state_metrics
 
@@ -248,7 +257,8 @@ def test_what_is_switched_off_is_not_expected() -> None:
             },
         }
     )
-    assert set(wanted.groups) == {"gpuboot-static", "gpuboot-gpus", "gpuboot-allocation"}
+    left = {"gpuboot-static", "gpuboot-gpus", "gpuboot-allocation", "gpuboot-stamp"}
+    assert set(wanted.groups) == left
     assert (wanted.alertmanager, wanted.claims) == ({}, {})
     assert not wanted.state_metrics
 
