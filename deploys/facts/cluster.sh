@@ -10,7 +10,7 @@ if ! answer=$(kubectl get --raw /readyz --request-timeout=5s 2>&1); then
   put error "$(printf '%s' "$answer" | flat)"; put end ok; exit 0
 fi
 
-# All questions at once: each costs little but the start of a program.
+# Few questions, all at once: what they cost is the start of a program each.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ask() {
@@ -18,25 +18,30 @@ ask() {
   { kubectl "$@" --request-timeout=20s >"$answer" 2>"$answer.err" || mv "$answer.err" "$work/failed"; } &
 }
 tab='{"\t"}' end='{"\n"}{end}'
+# each KIND WORD COLUMNS: a line for each object of a kind
+each() { printf '{range .items[?(@.kind=="%s")]}%s%s%s%s' "$1" "$2" "$tab" "$3" "$end"; }
 ask version get --raw /version
 ask kubeadm -n kube-system get configmap kubeadm-config \
   -o "jsonpath={.metadata.annotations.gpuboot\\.io/sha256}$tab{.data.ClusterConfiguration}"
 ready='.status.conditions[?(@.type=="Ready")]'
-ask nodes get nodes -o "jsonpath={range .items[*]}node$tab{.metadata.name}$tab\
-{.status.addresses[?(@.type==\"InternalIP\")].address}$tab{.status.nodeInfo.kubeletVersion}$tab{$ready.status}$tab{$ready.message}$tab\
-{.status.allocatable}$tab{.metadata.labels}$tab{.spec.taints}$end"
-ask namespaces get namespaces \
-  -o "jsonpath={range .items[*]}namespace$tab{.metadata.name}$tab{.metadata.labels}$end"
-ask classes get storageclasses -o "jsonpath={range .items[*]}class$tab{.metadata.name}$tab\
-{.metadata.annotations.storageclass\\.kubernetes\\.io/is-default-class}$end"
-ask workloads get daemonsets,deployments,statefulsets -A -o "jsonpath={range .items[*]}workload$tab\
-{.kind}$tab{.metadata.namespace}$tab{.metadata.name}$tab{.status}$tab{.spec.replicas}$tab\
-{.metadata.generation}$tab{.metadata.annotations.gpuboot\\.io/sha256}$end"
+node="{.metadata.name}$tab{.status.addresses[?(@.type==\"InternalIP\")].address}$tab\
+{.status.nodeInfo.kubeletVersion}$tab{$ready.status}$tab{$ready.message}$tab\
+{.status.allocatable}$tab{.metadata.labels}$tab{.spec.taints}"
+class="{.metadata.name}$tab{.metadata.annotations.storageclass\\.kubernetes\\.io/is-default-class}"
+workload="{.kind}$tab{.metadata.namespace}$tab{.metadata.name}$tab{.status}$tab{.spec.replicas}$tab\
+{.metadata.generation}$tab{.metadata.annotations.gpuboot\\.io/sha256}"
 waiting='{.name}={.state.waiting.reason} {end}'
-ask pods get pods -A --field-selector status.phase!=Succeeded -o "jsonpath={range .items[*]}trouble$tab\
-{.metadata.namespace}$tab{.metadata.name}$tab{.spec.nodeName}$tab\
+trouble="{.metadata.namespace}$tab{.metadata.name}$tab{.spec.nodeName}$tab\
 {range .status.initContainerStatuses[*]}$waiting{range .status.containerStatuses[*]}$waiting$tab\
-{.status.conditions[?(@.type==\"PodScheduled\")].message}$end"
+{.status.conditions[?(@.type==\"PodScheduled\")].message}"
+ask objects get nodes,namespaces,storageclasses,daemonsets,deployments,statefulsets,pods -A \
+  -o "jsonpath=$(
+    each Node node "$node"
+    each Namespace namespace "{.metadata.name}$tab{.metadata.labels}"
+    each StorageClass class "$class"
+    for kind in DaemonSet Deployment StatefulSet; do each "$kind" workload "$workload"; done
+    each Pod trouble "$trouble"
+  )"
 kubectl get clusterpolicies.nvidia.com -o 'jsonpath={.items[*].status.state}' \
   >"$work/policy" 2>/dev/null # there is no such kind before the GPU Operator is installed
 wait
@@ -46,7 +51,6 @@ fi
 put server "$(sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p' "$work/version")"
 put config "$(head -n 1 "$work/kubeadm" | cut -f 1)"
 put record "$(sed '1s/^[^\t]*\t//' "$work/kubeadm" | base64 -w 0)"
-cat "$work/nodes" "$work/namespaces" "$work/classes" "$work/workloads"
-awk -F '\t' '$5 ~ /=[A-Z]/ || $6 != ""' "$work/pods"
+awk -F '\t' '$1 != "trouble" || $5 ~ /=[A-Z]/ || $6 != ""' "$work/objects"
 put policy "$(cat "$work/policy")"
 put end ok

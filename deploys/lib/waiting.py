@@ -13,6 +13,7 @@ from pyinfra.api.state import State
 from gpuboot.progress import Progress
 
 POLL_S = 2.0
+_SLOWEST_S = 5.0
 _REPEAT_S = 20.0
 
 
@@ -53,7 +54,8 @@ def watch(host: Host, look: Callable[[], Progress], timeout_s: float) -> Progres
         if progress.text != told or now - told_at >= _REPEAT_S:
             logger.info(f"{host.print_prefix}waiting: {progress.text} ({now - started:.0f} s)")
             told, told_at = progress.text, now
-        time.sleep(POLL_S)
+        # what takes long already may be noticed a little later: looking costs the host as well
+        time.sleep(min(POLL_S * (1 + (now - started) / 20), _SLOWEST_S))
 
 
 def describe(progress: Progress, timeout_s: float, remedy: str) -> str:
