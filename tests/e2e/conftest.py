@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -98,6 +99,11 @@ class Lab:
         assert done.code == 0, f"kubectl {arguments}\n{done.text}"
         return done.out
 
+    def renew(self, daemon_set: str, machine: str) -> None:
+        """Have a DaemonSet of the GPU Operator start its pod on a machine anew."""
+        pod = ("-l", f"app={daemon_set}", "--field-selector", f"spec.nodeName={machine}")
+        self.kubectl("-n", "gpu-operator", "delete", "pod", *pod)
+
     def deploy(
         self,
         *arguments: str,
@@ -166,6 +172,8 @@ def until(look: Callable[[], Any], what: str) -> Any:
 def fresh(name: str, *arguments: str) -> Iterator[Lab]:
     """A lab of a test's own, made by `scripts/lab ARGUMENTS` from nothing, and taken down again."""
     lab = Lab(name)
+    # ended by a signal the tests take their labs down as well
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     lab.lab("down", "--name", name)
     try:
         done = lab.lab("--name", name, *arguments, timeout=3600)
