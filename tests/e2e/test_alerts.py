@@ -21,7 +21,8 @@ pytestmark = pytest.mark.lab
 FIRES_WITHIN_S = 240
 RESOLVES_WITHIN_S = 300
 POLL_S = 3
-# DCGM remembers a verdict until its engine restarts, and the device plugin a GPU that failed.
+# DCGM remembers a verdict until its engine restarts, and the device plugin a GPU that failed: the
+# runbooks have their pods deleted.
 EXPORTER, PLUGIN = "nvidia-dcgm-exporter", "nvidia-device-plugin-daemonset"
 RESTARTS = {
     "GPUXidFatal": (EXPORTER, PLUGIN),
@@ -150,7 +151,7 @@ def _mend(lab: Lab, fault: Fault) -> float:
     """Undo the fault as on real hardware, and what its remedy asks for besides."""
     _gpu_sim(lab, fault.machine, fault.undo, str(fault.gpu or 0))
     for daemon_set in RESTARTS.get(fault.alert, ()):
-        lab.kubectl("-n", "gpu-operator", "rollout", "restart", f"daemonset/{daemon_set}")
+        lab.renew(daemon_set, fault.machine)
     return time.monotonic()
 
 

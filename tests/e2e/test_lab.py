@@ -80,7 +80,10 @@ def test_a_lost_gpu_is_named_with_node_link_and_remedy(lab: Lab) -> None:
         assert lost in {item["gpu_uuid"] for item in failed}
     finally:
         assert lab.lab("fault", "--name", lab.name, "gpu1", "clear").code == 0
-        _restart_gpu_pods(lab)
+        # the device plugin takes a GPU back only when its pod starts anew
+        plugin = "nvidia-device-plugin-daemonset"
+        lab.renew(plugin, "gpu1")
+        lab.kubectl("-n", "gpu-operator", "rollout", "status", f"daemonset/{plugin}")
     _until_proven(lab)
 
 
@@ -102,21 +105,6 @@ def test_a_stopped_exporter_is_named(lab: Lab) -> None:
 def _seed(lab: Lab, machine: str) -> str:
     listed = lab.ssh(machine, "grep -m1 uuid_seed /var/lib/gpu-sim/hardware.conf")
     return f"{int(listed.split('=')[1].strip(), 0):08x}"
-
-
-def _restart_gpu_pods(lab: Lab) -> None:
-    """The device plugin takes a GPU back only when its pod starts anew."""
-    lab.kubectl(
-        "-n", "gpu-operator", "rollout", "restart", "daemonset/nvidia-device-plugin-daemonset"
-    )
-    lab.kubectl(
-        "-n",
-        "gpu-operator",
-        "rollout",
-        "status",
-        "daemonset/nvidia-device-plugin-daemonset",
-        "--timeout=120s",
-    )
 
 
 def _until_proven(lab: Lab, tries: int = 4) -> None:
