@@ -17,6 +17,8 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.e2e.alert_faults import HOLD_FOR
+
 ROOT = Path(__file__).resolve().parents[2]
 RUN_TIMEOUT_S = 1500
 SETTLES_WITHIN_S = 120
@@ -54,10 +56,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Lab:
-    """A running lab, by name, driven by the commands that a person uses."""
+    """A running lab, by name, driven by the commands that a person uses.
+
+    + settings: laid over those of the lab in every run, where it has none of its own
+    """
 
     name: str
-    env: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def reports(self) -> Path:
@@ -70,7 +75,8 @@ class Lab:
         timeout: int = RUN_TIMEOUT_S,
         settings: Mapping[str, Any] | None = None,
     ) -> Run:
-        laid_over = {"verify": {"reports": str(self.reports)}, **(settings or {})}
+        reports = {"verify": {"reports": str(self.reports)}}
+        laid_over = {**reports, **self.settings, **(settings or {})}
         done = subprocess.run(
             argv,
             cwd=ROOT,
@@ -169,9 +175,9 @@ def until(look: Callable[[], Any], what: str) -> Any:
 
 
 @contextmanager
-def fresh(name: str, *arguments: str) -> Iterator[Lab]:
+def fresh(name: str, *arguments: str, settings: Mapping[str, Any] | None = None) -> Iterator[Lab]:
     """A lab of a test's own, made by `scripts/lab ARGUMENTS` from nothing, and taken down again."""
-    lab = Lab(name)
+    lab = Lab(name, settings or {})
     # ended by a signal the tests take their labs down as well
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     lab.lab("down", "--name", name)
@@ -198,6 +204,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
-    """The default lab, deployed from bare machines; taken down afterwards."""
-    with fresh("test") as running:
+    """The default lab, deployed from bare machines; taken down afterwards.
+
+    Its alerts hold for seconds instead of minutes.
+    """
+    with fresh("test", settings={"alerts": {"rules": HOLD_FOR}}) as running:
         yield running

@@ -13,7 +13,7 @@ import pytest
 
 from lab.alerts.site import JOURNAL
 from lab.settings import home
-from tests.e2e.alert_faults import FAULTS, HOLD_FOR, Fault
+from tests.e2e.alert_faults import FAULTS, Fault
 from tests.e2e.conftest import Lab
 
 pytestmark = pytest.mark.lab
@@ -29,7 +29,6 @@ RESTARTS = {
     "GPUUncorrectableECC": (EXPORTER,),
     "GPULost": (PLUGIN,),
 }
-SETTINGS = {"alerts": {"rules": HOLD_FOR}}
 
 
 @dataclass
@@ -78,33 +77,31 @@ class Journal:
 
 
 @pytest.fixture(scope="module")
-def hasty(lab: Lab) -> Iterator[Lab]:
-    """The lab with alerts that hold for seconds instead of minutes, until somebody deploys."""
-    done = lab.deploy(settings=SETTINGS)
-    assert done.code == 0, done.told
+def quiet(lab: Lab) -> Iterator[Lab]:
+    """The lab while nobody is told of anything; repaired afterwards."""
     _until_quiet(lab)
     yield lab
     for machine in ("gpu1", "gpu2"):
         _gpu_sim(lab, machine, "repair")
 
 
-def test_every_fault_is_told_as_it_should_be_and_nothing_else(hasty: Lab) -> None:
-    uuids = _uuids(hasty)
-    journal = Journal.of(hasty)
-    told = _inject_and_mend(hasty, journal, uuids)
-    _write_table(hasty, told)
+def test_every_fault_is_told_as_it_should_be_and_nothing_else(quiet: Lab) -> None:
+    uuids = _uuids(quiet)
+    journal = Journal.of(quiet)
+    told = _inject_and_mend(quiet, journal, uuids)
+    _write_table(quiet, told)
     for item in told:
         assert item.labels["gpu_action"] == item.fault.action, item
         assert item.labels["alertname"] == item.fault.alert
     assert _unexpected(journal, uuids) == []
-    shown = hasty.lab("alerts", "--name", hasty.name)
+    shown = quiet.lab("alerts", "--name", quiet.name)
     assert shown.code == 0, shown.text
     assert all(fault.alert in shown.out for fault in FAULTS)
 
 
-def test_rules_are_healthy_and_nothing_fires_afterwards(hasty: Lab) -> None:
-    _until_quiet(hasty)
-    done, report = hasty.verify(SETTINGS)
+def test_rules_are_healthy_and_nothing_fires_afterwards(quiet: Lab) -> None:
+    _until_quiet(quiet)
+    done, report = quiet.verify()
     assert done.code == 0, done.told
     rules = [item for item in report["findings"] if item["link"] == "rules"]
     assert rules
