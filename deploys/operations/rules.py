@@ -15,7 +15,7 @@ _WRITTEN_S = 30
 # A pod that changes is looked at by its kubelet at once, its volumes included.
 _REREAD = f"""\
 for left in $(seq {_WRITTEN_S}); do
-  if {KUBECTL} -n {{namespace}} get configmaps -l prometheus-name={{name}} -o yaml \
+  if {KUBECTL} -n {{namespace}} get configmaps -l prometheus-name={{name}} -o yaml \\
     | grep -q {{digest}}
   then exec {KUBECTL} -n {{namespace}} annotate --overwrite pods \\
     -l operator.prometheus.io/name={{name}} gpuboot.io/rules={{digest}}

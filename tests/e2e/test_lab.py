@@ -83,7 +83,8 @@ def test_a_lost_gpu_is_named_with_node_link_and_remedy(lab: Lab) -> None:
         # the device plugin takes a GPU back only when its pod starts anew
         plugin = "nvidia-device-plugin-daemonset"
         lab.renew(plugin, "gpu1")
-        lab.kubectl("-n", "gpu-operator", "rollout", "status", f"daemonset/{plugin}")
+        back = ("rollout", "status", f"daemonset/{plugin}", "--timeout=120s")
+        lab.kubectl("-n", "gpu-operator", *back)
     _until_proven(lab)
 
 

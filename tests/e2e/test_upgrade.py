@@ -85,10 +85,10 @@ def test_a_run_with_newer_versions_upgrades_the_cluster_and_the_driver(
     assert versions(two) == expected(lock["versions"]["kubernetes"]["version"], "595.91.07")
     assert two.snapshot()["ready"] == {"cp1": ["True"], "gpu1": ["True"]}
     assert two.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.by}") == "etcd"
+    assert two.deploy("--json").changes == []
 
 
 def test_a_node_that_a_killed_run_kept_pods_off_is_let_in_again(two: Lab) -> None:
-    """And nothing else is left to do after an upgrade."""
     unschedulable = ("get", "node", "gpu1", "-o", "jsonpath={.spec.unschedulable}")
     two.ssh("gpu1", f"touch {MARK}")
     two.kubectl("cordon", "gpu1")
