@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import cast
 
 from pyinfra.api.deploy import deploy
 
 from deploys.context import Context, current
 from deploys.operations import apt, driver, files, units
-from gpuboot import gpus, platforms
+from gpuboot import gpus, kernels, platforms
 from gpuboot.apt import source
-from gpuboot.nodestate import NodeState
 from gpuboot.platforms import Flavour, Platform
 
 NOUVEAU = """\
@@ -75,27 +75,21 @@ def _install(context: Context, version: str) -> None:
     )
     apt.packages(
         name=f"Install driver {version} ({flavour(context)} kernel modules)",
-        wanted={
-            f"linux-headers-{context.state.kernel}": "",
-            **dict.fromkeys(names, f"{version}-*"),
-            **({"nvidia-persistenced": ""} if context.settings.driver.persistence else {}),
-        },
+        wanted=to_install(context, version, names),
     )
 
 
-def headers(state: NodeState) -> list[str]:
-    """Packages with the headers that DKMS builds the module against.
+def to_install(context: Context, version: str, names: Iterable[str]) -> dict[str, str]:
+    """Packages to install -> their version patterns.
 
-    The running kernel's, unless they are there by other means; and the metapackage beside each
-    kernel metapackage, so that a new kernel finds its headers: linux-image-aws, linux-headers-aws.
+    + names: of the driver itself
     """
-    own = f"linux-headers-{state.kernel}"
-    found = [own] if state.headers != "installed" or own in state.packages else []
-    for name in state.packages:
-        kernel = name.removeprefix("linux-image-")
-        if kernel != name and not any(char.isdigit() for char in kernel.partition("-")[0]):
-            found.append(f"linux-headers-{kernel}")
-    return found
+    persistence = ["nvidia-persistenced"] if context.settings.driver.persistence else []
+    return {
+        **dict.fromkeys(kernels.headers(context.state), ""),
+        **dict.fromkeys(names, f"{version}-*"),
+        **dict.fromkeys(persistence, ""),
+    }
 
 
 def flavour(context: Context) -> Flavour:

@@ -12,7 +12,7 @@ from pyinfra.context import ctx_host, state
 
 from deploys import context
 from deploys.facts.reach import Silent
-from gpuboot import netpolicies, reach
+from gpuboot import kernels, netpolicies, reach
 from gpuboot.checks import operator_files
 from gpuboot.checks.preflight import judge
 from gpuboot.problems import Problem, render
@@ -53,7 +53,11 @@ def preflight(standalone: bool = False) -> None:
             ]
             run.verdict = render(problems) if problems else ""
             settings = run.settings
-            for line in (*operator_files.warnings(settings), *netpolicies.warnings(settings)):
+            for line in (
+                *operator_files.warnings(settings),
+                *netpolicies.warnings(settings),
+                *kernels.warnings(run.nodes, run.states, settings),
+            ):
                 logger.warning(line)
         if run.verdict:
             raise DeployError(run.verdict)

@@ -45,6 +45,8 @@ class NodeState:
     + container: what container the machine is ("" for a real or virtual machine)
     + headers: kernel headers of the running kernel: installed, available (from apt), missing, or
       unknown while apt has read no index
+    + kernel_headers: the headers that go with each installed kernel metapackage -> the same four:
+      linux-headers-generic where linux-image-generic is installed
     + abilities: kernel features that are built in, loaded or there as a module
     + driver_loaded: version of the NVIDIA driver in the kernel; "" for none
     + driver_open: the loaded driver is made of the open kernel modules
@@ -86,6 +88,7 @@ class NodeState:
     abilities: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
     pci: tuple[PciDevice, ...] = ()
+    kernel_headers: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
     holds: frozenset[str] = frozenset()
@@ -184,6 +187,7 @@ def _state(values: Mapping[str, list[str]]) -> NodeState:
         abilities=frozenset(values.get("ability", [])),
         modules=frozenset(values.get("module", [])),
         pci=tuple(_pci(item) for item in values.get("pci", [])),
+        kernel_headers=_pairs(values.get("kernel_headers", [])),
         packages=_pairs(values.get("package", [])),
         broken=tuple(values.get("broken", [])),
         holds=frozenset(values.get("hold", [])),

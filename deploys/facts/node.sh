@@ -24,17 +24,28 @@ if has systemd-detect-virt; then
   container=$(systemd-detect-virt --container) && put container "$container"
 fi
 
+# --- kernel headers: of the running kernel, and beside each metapackage that brings new kernels
+offered() { # what dpkg and apt know of a package
+  if dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; then
+    echo installed
+  elif ! ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1; then
+    echo unknown # apt has read no index yet
+  elif has apt-cache && apt-cache show "$1" 2>/dev/null | grep -q '^Package:'; then echo available
+  else echo missing; fi
+}
+if [ -e "/lib/modules/$kernel/build/Makefile" ]; then put headers installed
+else put headers "$(offered "linux-headers-$kernel")"; fi
+# a metapackage depends on the kernel of the day; its name may begin with a number as well
+# (linux-image-6.12-amd64 of Debian's 6.12 for bookworm)
+# shellcheck disable=SC2016
+dpkg-query -W -f '${db:Status-Status} ${Package} ${Depends}\n' 'linux-image-*' 2>/dev/null |
+  awk '$1 == "installed" && $2 !~ /-dbg$/ { name = $2; $1 = $2 = ""
+    if ($0 ~ / linux-image-(unsigned-)?[0-9]/) print substr(name, 13) }' |
+  while IFS= read -r flavour; do
+    put kernel_headers "linux-headers-$flavour $(offered "linux-headers-$flavour")"
+  done
+
 # --- the kernel: can it do what we need, whether as a module or built in?
-if [ -e "/lib/modules/$kernel/build/Makefile" ]; then
-  put headers installed
-elif dpkg-query -W -f '${db:Status-Status}' "linux-headers-$kernel" 2>/dev/null | grep -qx installed
-then
-  put headers installed
-elif ! ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1; then
-  put headers unknown # apt has read no index yet
-elif has apt-cache && apt-cache show "linux-headers-$kernel" 2>/dev/null | grep -q '^Package:'; then
-  put headers available
-fi
 ability() {
   if [ -e "/lib/modules/$kernel/modules.dep" ] &&
      grep -qE "/$1\.ko" "/lib/modules/$kernel/modules.dep" "/lib/modules/$kernel/modules.builtin"

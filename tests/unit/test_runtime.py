@@ -93,24 +93,6 @@ def test_time_is_kept_once():
     assert "chrony" not in base.packages(context(units={}, container="systemd-nspawn"))
 
 
-@pytest.mark.parametrize(
-    ("packages", "headers", "expected"),
-    [
-        ({}, "available", ["linux-headers-6.8.0-90-generic"]),
-        ({}, "installed", []),
-        (
-            {"linux-image-generic": "1", "linux-image-6.8.0-90-generic": "1"},
-            "available",
-            ["linux-headers-6.8.0-90-generic", "linux-headers-generic"],
-        ),
-        ({"linux-headers-6.8.0-90-generic": "1"}, "installed", ["linux-headers-6.8.0-90-generic"]),
-        ({"linux-image-aws": "1"}, "installed", ["linux-headers-aws"]),
-    ],
-)
-def test_headers(packages, headers, expected):
-    assert drivers.headers(replace(STATE, packages=packages, headers=headers)) == expected
-
-
 def test_fabric_manager_goes_with_nvswitches():
     alone = PciDevice("0000:10:00.0", 0x2330, "0x030200")
     assert drivers.services(context()) == [

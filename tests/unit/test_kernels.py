@@ -1,0 +1,165 @@
+"""Kernel headers: which packages a machine needs, as dpkg and apt tell, so that DKMS can build.
+
+Names and dependencies: Debian 12's archive (apt-cache show); Ubuntu's kernel metapackages as
+`dpkg -l` of 24.04 machines shows them: generic-hwe-24.04 (kevoreilly/CAPEv2, installer notes) and
+nvidia-hwe-24.04 (DGX Spark update notes); those of the clouds follow the same rule.
+"""
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from deploys import drivers
+from deploys.facts.node import SCRIPT
+from gpuboot import kernels
+from gpuboot.nodes import Node
+from gpuboot.nodestate import parse
+from gpuboot.settings import load
+from tests.unit.test_nodestate import ANSWER
+from tests.unit.test_runtime import context
+
+STATE = parse(ANSWER)
+KERNEL = os.uname().release
+# package, Depends
+UBUNTU = (
+    ("generic", "linux-image-6.8.0-90-generic, linux-modules-extra-6.8.0-90-generic"),
+    ("virtual", "linux-image-6.8.0-90-generic"),
+    ("generic-hwe-24.04", "linux-image-7.0.0-30-generic, linux-firmware"),
+    ("aws", "linux-image-6.8.0-1044-aws"),
+    ("aws-lts-24.04", "linux-image-6.8.0-1044-aws"),
+    ("azure", "linux-image-6.8.0-1044-azure, linux-modules-extra-6.8.0-1044-azure"),
+    ("gcp", "linux-image-6.8.0-1044-gcp"),
+    ("oracle", "linux-image-6.8.0-1044-oracle"),
+    ("nvidia", "linux-image-6.8.0-1044-nvidia"),
+    ("nvidia-hwe-24.04", "linux-image-6.17.0-1014-nvidia"),
+    ("nvidia-64k", "linux-image-6.8.0-1044-nvidia-64k"),
+)
+DEBIAN = (
+    ("amd64", "linux-image-6.1.0-56-amd64 (= 6.1.192-2)"),
+    ("cloud-amd64", "linux-image-6.1.0-56-cloud-amd64 (= 6.1.192-2)"),
+    ("6.12-amd64", "linux-image-6.12.117+deb12-amd64 (= 6.12.117-1~deb12u1)"),
+)
+NO_METAPACKAGES = (
+    ("6.1.0-56-amd64", "kmod, linux-base (>= 4.3~), initramfs-tools | linux-initramfs-tool"),
+    ("unsigned-6.8.0-90-generic", "kmod, linux-base, linux-modules-6.8.0-90-generic"),
+    ("amd64-dbg", "linux-image-6.1.0-56-amd64-dbg (= 6.1.192-2)"),
+    ("extra-virtual", "linux-image-generic"),  # its linux-image-generic is looked at for itself
+)
+
+
+def told(
+    tmp_path: Path,
+    installed: tuple[tuple[str, str], ...],
+    offered: tuple[str, ...],
+    there: tuple[str, ...] = (),
+) -> list[str]:
+    """What the fact's own script says of headers, beside the dpkg and apt of some machine."""
+    table = "".join(f"installed linux-image-{name} {needs}\n" for name, needs in installed)
+    programs = {
+        "dpkg-query": f"""case "$*" in
+            *'linux-image-*') printf '%s' '{table}' ;;
+            *) for name in {" ".join(there) or "''"}; do
+              case "$*" in *" $name") printf installed ;; esac
+            done ;; esac""",
+        "apt-cache": f"""for name in {" ".join(offered) or "''"}; do
+            test "$2" != "$name" || echo "Package: $name"; done""",
+        "ls": ":",  # apt has read an index
+    }
+    for name, text in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    head, _, _ = SCRIPT.partition("# --- the kernel: can it do")
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", head], env=environment, capture_output=True, text=True, check=True
+    )
+    return [line for line in done.stdout.splitlines() if "headers" in line.split("\t")[0]]
+
+
+@pytest.mark.parametrize(("name", "needs"), [*UBUNTU, *DEBIAN])
+def test_every_kernel_metapackage_has_its_headers(tmp_path, name, needs):
+    said = told(tmp_path, ((name, needs),), (f"linux-headers-{name}",))
+    assert f"kernel_headers\tlinux-headers-{name} available" in said
+    state = parse([*(line for line in ANSWER if not line.startswith("headers")), *said])
+    assert f"linux-headers-{name}" in kernels.headers(state)
+
+
+def test_packages_that_bring_no_new_kernel_need_none(tmp_path):
+    assert not [line for line in told(tmp_path, NO_METAPACKAGES, ()) if "kernel_headers" in line]
+
+
+def test_headers_that_are_installed_and_those_that_apt_lacks(tmp_path):
+    said = told(tmp_path, (*DEBIAN[:1], ("mine", "linux-image-6.9-mine")), (), (
+        "linux-headers-amd64",))  # fmt: skip
+    assert "kernel_headers\tlinux-headers-amd64 installed" in said
+    assert "kernel_headers\tlinux-headers-mine missing" in said
+
+
+@pytest.mark.parametrize(
+    ("there", "offered", "status"),
+    [
+        ((f"linux-headers-{KERNEL}",), (), "installed"),
+        ((), (f"linux-headers-{KERNEL}",), "available"),
+        ((), (), "missing"),
+    ],
+)
+def test_the_running_kernel(tmp_path, there, offered, status):
+    if Path(f"/lib/modules/{KERNEL}/build/Makefile").exists():
+        status = "installed"
+    assert f"headers\t{status}" in told(tmp_path, (), offered, there)
+
+
+OWN = "linux-headers-6.8.0-90-generic"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"headers": "available"}, [OWN]),
+        ({"headers": "unknown"}, [OWN]),
+        # put there by hand: apt may not have this package at all
+        ({"headers": "installed"}, []),
+        ({"headers": "installed", "packages": {OWN: "1"}}, [OWN]),
+        (
+            {
+                "kernel_headers": {
+                    "linux-headers-generic": "installed",
+                    "linux-headers-aws": "unknown",
+                }
+            },
+            [OWN, "linux-headers-aws", "linux-headers-generic"],
+        ),
+        ({"headers": "installed", "kernel_headers": {"linux-headers-mine": "missing"}}, []),
+    ],
+)
+def test_packages_to_install(changes, expected):
+    assert kernels.headers(replace(STATE, **changes)) == expected
+
+
+def test_a_kernel_that_will_come_without_headers_is_told():
+    node = Node("gpu1", "gpu1", "10.0.0.5", "worker", 8, False)
+    states = {"gpu1": replace(STATE, kernel_headers={"linux-headers-mine": "missing"})}
+    (line,) = kernels.warnings([node], states, load({}))
+    assert "[gpu1] apt has no linux-headers-mine" in line
+    assert "remedy" in line
+    off = load({"driver": {"enabled": False}})
+    assert kernels.warnings([node], states, off) == []
+    assert kernels.warnings([replace(node, gpus=0)], states, load({})) == []
+    assert kernels.warnings([node], {}, load({})) == []
+    good = {"gpu1": replace(STATE, kernel_headers={"linux-headers-generic": "available"})}
+    assert kernels.warnings([node], good, load({})) == []
+
+
+def test_the_driver_is_installed_with_them():
+    found = drivers.to_install(
+        context(kernel_headers={"linux-headers-generic": "available"}), "595.91.07", ["nvidia-open"]
+    )
+    assert found == {
+        OWN: "",
+        "linux-headers-generic": "",
+        "nvidia-open": "595.91.07-*",
+        "nvidia-persistenced": "",
+    }
