@@ -47,7 +47,14 @@ def retention_size(monitoring: Monitoring) -> str | None:
     """
     if monitoring.retention_size or not monitoring.storage.persistent:
         return monitoring.retention_size
-    size = monitoring.storage.prometheus_size
+    return room(monitoring.storage.prometheus_size)
+
+
+def room(size: str) -> str:
+    """What Prometheus may fill of so much space, in its own units.
+
+    + size: as Kubernetes writes it, e.g. `50Gi`
+    """
     number, unit = int(size[:-2]), size[-2]
     mib = number / 1024 if unit == "K" else number * _MIB[unit]
     return f"{max(1, int(mib * FILL))}MB"

@@ -6,6 +6,7 @@ own networks may be the site's elsewhere, and names are to resolve as they do on
 
 from __future__ import annotations
 
+from gpuboot.charts.volumes import room
 from gpuboot.compose import grafana
 from gpuboot.compose.files import Object, bind
 from gpuboot.compose.images import image
@@ -88,14 +89,15 @@ def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
 def prometheus_server(settings: Settings, lock: Lock) -> Object:
     """Prometheus: its configuration is read again on SIGHUP, targets when their files change."""
     monitoring, own = settings.monitoring, settings.standalone
+    # data are always kept here, in a folder: nothing but Prometheus itself holds it to a size
+    size = monitoring.retention_size or room(monitoring.storage.prometheus_size)
     command = [
         f"--config.file={PROMETHEUS}/prometheus.yml",
         "--storage.tsdb.path=/prometheus",
         f"--storage.tsdb.retention.time={monitoring.retention}",
+        f"--storage.tsdb.retention.size={size}",
         f"--web.listen-address={listen(own.bind, own.prometheus_port)}",
     ]
-    if monitoring.retention_size:
-        command.append(f"--storage.tsdb.retention.size={monitoring.retention_size}")
     return _service(
         "prometheus",
         settings,

@@ -95,7 +95,9 @@ class Monitoring(Model):
     scrape_interval: Duration = "30s"
     retention: Duration = "15d"
     retention_size: str | None = Field(
-        None, pattern=r"^\d+(KB|MB|GB|TB)$", description="e.g. `45GB`; default: 85 % of the volume."
+        None,
+        pattern=r"^\d+(KB|MB|GB|TB)$",
+        description="e.g. `45GB`; default: 85 % of `storage.prometheus_size`.",
     )
     grafana: bool = True
     storage: Storage = Storage()

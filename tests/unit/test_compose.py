@@ -77,6 +77,20 @@ def test_compose_takes_every_hosts_project(check, tmp_path, node):
     assert set(yaml.safe_load(read.stdout)["services"]) == set(found.services)
 
 
+@pytest.mark.parametrize(
+    ("monitoring", "size"),
+    [
+        ({}, "43520MB"),  # as in a cluster: 85 % of 50 GiB
+        ({"storage": {"prometheus_size": "200Gi"}}, "174080MB"),
+        ({"storage": {"persistent": False}}, "43520MB"),  # it is always kept here
+        ({"retention_size": "45GB"}, "45GB"),
+    ],
+)
+def test_prometheus_never_fills_the_disk_of_its_host(monitoring, size):
+    command = services(made(MONITOR, monitoring=monitoring))["prometheus"]["command"]
+    assert f"--storage.tsdb.retention.size={size}" in command
+
+
 def test_the_check_tells_a_wrong_file(check, tmp_path):
     (tmp_path / "compose.yaml").write_text("services: {a: {image: x, immage: y}}\n")
     read = check(tmp_path / "compose.yaml")
