@@ -1,0 +1,308 @@
+"""Every command of the README and of docs/ is one that its program takes; every setting, ours."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from pyinfra_cli.cli import cli as pyinfra
+
+from gpuboot.cli import app as gpuboot
+from gpuboot.settings import load
+from lab.cli import app as lab
+from tests import tools
+from tests.documents import ROOT, Command, commands, settings, split
+
+# Programs of others: what the pages use of them. Options with a value of their own end in "=".
+# kubectl's and amtool's are compared with the programs themselves below; the others are from
+# nvidia-smi 595 --help, DCGM 4.8 dcgmi --help, and Debian 12's manual pages.
+OTHERS: dict[str, str] = {
+    "amtool alert query": "--alertmanager.url=",
+    "amtool config routes test": "--alertmanager.url=",
+    "amtool silence add": "--alertmanager.url= --author= --duration= --comment=",
+    "amtool silence query": "--alertmanager.url=",
+    "amtool silence expire": "--alertmanager.url=",
+    "base64": "-d",
+    "cat": "",
+    "curl": "-s",
+    "dcgmi diag": "-r=",
+    "dcgmi health": "-s= -c -j",
+    "dcgmi profile": "--pause --resume",
+    "docker compose": "-f=",
+    "docker run": "--gpus=",
+    "dockerd": "--validate",
+    "dpkg": "-l",
+    "etcdctl defrag": "--cacert= --cert= --key=",
+    "grafana cli admin reset-admin-password": "",
+    "helm upgrade": "--install --repo= -n= -f=",
+    "ipmitool sdr": "",
+    "ipmitool sel list": "",
+    "journalctl": "-k -u= --since= -b=",
+    "kubeadm certs check-expiration": "",
+    "kubeadm certs renew": "",
+    "kubeadm join": "",
+    "kubeadm reset": "",
+    "kubectl apply": "-f=",
+    "kubectl cordon": "",
+    "kubectl create secret tls": "-n= --cert= --key=",
+    "kubectl delete": "-n= -l=",
+    "kubectl describe": "-n=",
+    "kubectl drain": "--ignore-daemonsets --delete-emptydir-data",
+    "kubectl exec": "-n= -i -c=",
+    "kubectl get": "-A -n= -o= -l= --field-selector= --raw=",
+    "kubectl label": "",
+    "kubectl logs": "-n= -c= --tail= --previous",
+    "kubectl patch": "-n= -p=",
+    "kubectl port-forward": "-n= --kubeconfig=",
+    "kubectl scale": "-n= --replicas=",
+    "kubectl taint": "",
+    "kubectl uncordon": "",
+    "lspci": "-d= -s= -vv",
+    "nvidia-smi": "-q -d= -i= -L -pl= -rgc --gpu-reset",
+    "nvidia-smi nvlink": "-s -e -i=",
+    "ssh": "-L= -p= -J=",
+    "ssh-keyscan": "-p= -t=",
+    "systemctl reboot": "",
+    "systemctl restart": "",
+    "systemctl start": "",
+    "systemctl status": "",
+    "systemctl stop": "",
+    "ufw allow": "",
+    "vagrant up": "",
+}
+# what these get from stdin or write to says nothing about the command itself
+REDIRECTED = {">", "<"}
+OWN = {"pyinfra", "gpuboot", "cp", "python", "pytest"}
+SCRIPTS = {"scripts/lab", "scripts/test", "scripts/setup", "scripts/lint"}
+FILTERS = {"grep", "head", "tail", "sort", "wc"}  # behind a pipe, or found by the reader
+PROGRAMS = OWN | SCRIPTS | {name.split()[0] for name in OTHERS}
+
+GPUBOOT: Any = typer.main.get_command(gpuboot)
+LAB: Any = typer.main.get_command(lab)
+FOUND = {command.words: command for command in commands(PROGRAMS)}
+
+
+def placeholder(word: str) -> bool:
+    """A word in the place of the reader's own: NODE, INVENTORY, GPU-…"""
+    return word.isupper() or "…" in word or word.startswith("[")
+
+
+def parsed(command: Any, name: str, words: list[str]) -> dict[str, Any]:
+    """What click makes of the words; a group's subcommand is followed down to the last.
+
+    + command: click's own, or of the click that typer brings along
+    """
+    try:
+        context = command.make_context(name, list(words))
+        rest = [*getattr(context, "_protected_args", []), *context.args]
+        if not (getattr(command, "commands", None) and rest):
+            return dict(context.params)
+        _, found, rest = command.resolve_command(context, rest)
+    except Exception as error:
+        # both clicks' UsageError; its text alone says what is wrong
+        if not hasattr(error, "format_message"):
+            raise
+        raise AssertionError(f"{name}: {error.format_message()}") from error
+    return parsed(found, f"{name} {found.name}", rest)
+
+
+def named_only(group: Any, words: list[str]) -> bool:
+    """A text that speaks of a subcommand without its arguments: "`gpuboot verify` says"."""
+    return len(words) == 1 and words[0] in group.commands
+
+
+def check_pyinfra(words: list[str]) -> None:
+    words = [word for word in words if word != "…"]
+    if words[0].startswith("-"):  # an example of options alone
+        words = ["INVENTORY", "deploys/site.py", *words]
+    found = parsed(pyinfra, "pyinfra", words)
+    exists(found["inventory"])
+    for operation in found["operations"]:
+        exists(operation)
+    for item in found["data"]:
+        key = item.partition("=")[0]
+        assert key in (ROOT / found["operations"][0]).read_text(), f"nobody reads {key}"
+
+
+def check_gpuboot(words: list[str]) -> None:
+    before = words[: words.index(">")] if ">" in words else words
+    if named_only(GPUBOOT, before):
+        return
+    found = parsed(GPUBOOT, "gpuboot", before)
+    if found.get("inventory"):
+        exists(str(found["inventory"]))
+
+
+def check_lab(words: list[str]) -> None:
+    words = [word.strip("[]") for word in words]
+    if not words or words[0].startswith("-"):
+        words = ["up", *words]
+    if not named_only(LAB, words):
+        parsed(LAB, "scripts/lab", words)
+
+
+def check_script(words: list[str], script: str) -> None:
+    text = (ROOT / script).read_text()
+    for word in words:
+        assert f"= {word} ]" in text, f"{script} knows no {word}"
+
+
+def check_cp(words: list[str]) -> None:
+    source, target = words
+    assert (ROOT / source).is_file()
+    assert (ROOT / target).parent.is_dir()
+
+
+def exists(path: str) -> None:
+    """The file is here, the reader's own, or made by a `cp` of the pages."""
+    copied = {words[2] for words in FOUND if words[0] == "cp"}
+    site = re.fullmatch(r"inventories/(prod|site)\.py", path)
+    assert placeholder(path) or path in copied or site or (ROOT / path).is_file(), path
+
+
+def check_other(words: tuple[str, ...]) -> None:
+    """The subcommand is one of the table, and so is each option."""
+    words = tuple(word for word in words if not placeholder(word) or word.startswith("-"))
+    options, plain = options_of(words)
+    if plain[0] == "ssh":
+        plain = plain[:1]
+    known = max(
+        (name for name in OTHERS if plain[: len(name.split())] == name.split()),
+        key=len,
+        default=None,
+    )
+    assert known is not None, f"no such command in the table: {' '.join(plain)}"
+    unknown = options - {option.rstrip("=") for option in OTHERS[known].split()}
+    assert not unknown, f"{known}: {', '.join(sorted(unknown))}"
+
+
+def options_of(words: tuple[str, ...]) -> tuple[set[str], list[str]]:
+    """Options of a command, and what else it says without their values.
+
+    What follows a `--` or a redirection, and what ssh runs on the other side, is not its own.
+    """
+    valued = {
+        option.rstrip("=")
+        for name, text in OTHERS.items()
+        if name.split()[0] == words[0]
+        for option in text.split()
+        if option.endswith("=")
+    }
+    options: set[str] = set()
+    plain: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--" or word in REDIRECTED:
+            break
+        if re.match(r"--?[a-zA-Z]", word):
+            name, _, value = word.partition("=")
+            options.add(name)
+            if name in valued and not value and rest:
+                rest.pop(0)
+        else:
+            plain.append(word)
+            if words[0] == "ssh" and len(plain) > 1:
+                break
+    return options, plain
+
+
+@pytest.mark.parametrize("command", FOUND.values(), ids=str)
+def test_a_command_of_the_pages_is_one(command: Command) -> None:
+    program, *words = command.words
+    if program in FILTERS:
+        return
+    if program == "pyinfra":
+        check_pyinfra(words)
+    elif program == "gpuboot":
+        check_gpuboot(words)
+    elif program == "scripts/lab":
+        check_lab(words)
+    elif program in SCRIPTS:
+        check_script(words, program)
+    elif program == "cp":
+        check_cp(words)
+    elif program == "pytest":
+        assert all((ROOT / word).exists() for word in words)
+    elif program == "python":
+        assert words[0] == "-m"
+        assert (ROOT / f"{words[1].replace('.', '/')}/__main__.py").is_file()
+    else:
+        check_other(command.words)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "pyinfra INVENTORY deploys/site.py --drie",
+        "pyinfra INVENTORY deploys/sites.py",
+        "pyinfra INVENTORY deploys/reset.py --data gpuboot_rest=yes",
+        "gpuboot prove INVENTORY",
+        "gpuboot query pods NAME -n NAMESPACE",
+        "scripts/lab --doker",
+        "scripts/test --quick",
+        "kubectl drain NODE --ignore-daemonset",
+        "kubectl drian NODE",
+        "cp inventories/examples.py inventories/prod.py",
+    ],
+)
+def test_a_wrong_command_would_be_seen(line: str) -> None:
+    (words,) = split(line)
+    with pytest.raises(AssertionError):
+        test_a_command_of_the_pages_is_one(Command("a page", words))
+
+
+@cache
+def help_of(program: str, words: tuple[str, ...]) -> str:
+    said = subprocess.run([program, *words], capture_output=True, text=True, timeout=30)
+    return said.stdout + said.stderr
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if name.startswith("kubectl ")])
+def test_the_table_s_options_are_kubectl_s(name: str) -> None:
+    program = shutil.which("kubectl")
+    if program is None:
+        pytest.skip("kubectl is not on this machine")
+    words = tuple(name.split()[1:])
+    text = help_of(program, (*words, "--help")) + help_of(program, ("options",))
+    for option in OTHERS[name].split():
+        assert re.search(rf"(^|\s){re.escape(option.rstrip('='))}[,= ]", text, re.MULTILINE), option
+
+
+@pytest.mark.parametrize("name", [name for name in OTHERS if name.startswith("amtool ")])
+def test_the_table_s_options_are_amtool_s(name: str) -> None:
+    text = help_of(str(tools.amtool()), (*name.split()[1:], "--help"))
+    assert "unexpected" not in text
+    for option in OTHERS[name].split():
+        assert option in text, option
+
+
+@pytest.mark.parametrize(("page", "source"), settings())
+def test_settings_of_the_pages_are_taken(page: str, source: str) -> None:
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "gpuboot":
+            load(ast.literal_eval(node.value))
+            return
+    pytest.fail(f"{page}: a block that assigns nothing")
+
+
+def test_the_pages_have_commands_and_settings() -> None:
+    assert {"scripts/lab", "pyinfra", "gpuboot", "kubectl", "nvidia-smi"} <= {w[0] for w in FOUND}
+    assert len(settings()) >= 4
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs"])
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    base = ROOT / page
+    for file in [base] if base.is_file() else sorted(base.rglob("*.md")):
+        text = re.sub(r"`[^`]*`", "", file.read_text())
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if "://" not in target and not target.startswith("mailto:"):
+                assert (Path(file.parent) / target).exists(), f"{file}: {target}"

@@ -1,0 +1,127 @@
+"""What docs/ promises in a sentence, compared with what is made: the sentence and the thing."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+import yaml
+
+from gpuboot import dashboards, versions
+from gpuboot.charts.monitoring import monitoring_values
+from gpuboot.charts.volumes import FILL
+from gpuboot.compose import project
+from gpuboot.netpolicies import policies
+from gpuboot.nodes import Node
+from gpuboot.rules.catalogue import all_alerts
+from gpuboot.settings import load
+from gpuboot.standalone.preflight import ports
+from tests.documents import ROOT
+
+MONITOR = Node("box1", "box1", "192.0.2.31", "docker", gpus=2, leader=True)
+CONTROL = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=0, leader=True)
+LOCAL = "127.0.0.1"
+
+
+def says(page: str, sentence: str) -> None:
+    """The page still has the sentence; who changes it looks here."""
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    assert sentence in text, f"{page} no longer says: {sentence}"
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    settings = load({})
+    made = project(MONITOR, (MONITOR,), settings, versions.lock(settings))
+    text = next(file.text for file in made.files if file.path == "compose.yaml")
+    found: dict[str, Any] = yaml.safe_load(text or "")["services"]
+    return found
+
+
+def test_docker_hosts_use_the_host_s_network(services: dict[str, Any]) -> None:
+    says("docs/standalone.md", "All containers are in the host's network, on purpose")
+    assert {item["network_mode"] for item in services.values()} == {"host"}
+    assert not any("ports" in item for item in services.values())
+
+
+def test_docker_hosts_give_no_capabilities(services: dict[str, Any]) -> None:
+    says(
+        "docs/standalone.md",
+        "Every container drops all capabilities and gains none; dcgm-exporter alone has "
+        "`SYS_ADMIN`, which profiling fields take. The others' file systems are read-only.",
+    )
+    for name, item in services.items():
+        own = name == "dcgm-exporter"
+        assert item["cap_drop"] == ["ALL"]
+        assert item.get("cap_add", []) == (["SYS_ADMIN"] if own else [])
+        assert item.get("read_only", False) is not own
+        assert item["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_docker_hosts_show_pages_to_themselves_only(services: dict[str, Any]) -> None:
+    says("docs/standalone.md", "The pages are shown on 127.0.0.1 unless `standalone.bind`")
+    says("docs/standalone.md", "Let only the monitoring host reach 9400 and 9100 of the others")
+    assert load({}).standalone.bind == LOCAL
+    addresses = " ".join(str(item) for item in services.values())
+    for port, use in ports(MONITOR, load({})).items():
+        own = MONITOR.address if use in {"dcgm-exporter", "node-exporter"} else LOCAL
+        assert f"{own}:{port}" in addresses or f"'GF_SERVER_HTTP_ADDR': '{own}'" in addresses
+    assert {9400, 9100} <= set(ports(MONITOR, load({})))
+
+
+def test_docker_hosts_keep_as_much_as_a_cluster(services: dict[str, Any]) -> None:
+    says("docs/standalone.md", "as in a cluster: by default 85 % of `monitoring.storage.")
+    size = monitoring_values(load({}))["prometheus"]["prometheusSpec"]["retentionSize"]
+    assert f"--storage.tsdb.retention.size={size}" in services["prometheus"]["command"]
+
+
+def test_docker_hosts_have_their_dashboards_in_the_folder() -> None:
+    says("docs/dashboards.md", "folder *GPU*")
+    settings = load({})
+    made = project(MONITOR, (MONITOR,), settings, versions.lock(settings))
+    file = next(item for item in made.files if item.path.endswith("dashboards/gpuboot.yaml"))
+    assert yaml.safe_load(file.text or "")["providers"][0]["folder"] == dashboards.FOLDER == "GPU"
+
+
+def test_what_is_kept_by_default() -> None:
+    monitoring = load({}).monitoring
+    storage = monitoring.storage
+    for name, value in (
+        ("`monitoring.retention`", f"{monitoring.retention.removesuffix('d')} days"),
+        ("`monitoring.retention_size`", f"{FILL:.0%}".replace("%", " %")),
+        ("`monitoring.storage.prometheus_size`", storage.prometheus_size.replace("G", " G")),
+        ("`…alertmanager_size`", storage.alertmanager_size.replace("G", " G")),
+        ("`…grafana_size`", storage.grafana_size.replace("G", " G")),
+    ):
+        says("docs/storage.md", f"{name} | {value}")
+
+
+def test_who_may_ask_whom_under_network_policies() -> None:
+    """The table of docs/access.md has every port that a policy opens, and no other."""
+    text = (ROOT / "docs/access.md").read_text().split("## NetworkPolicies")[1].split("\n## ")[0]
+    promised = {int(port) for port in re.findall(r"^\| [\w-]+ (\d+) \|", text, re.MULTILINE)}
+    settings = load({"monitoring": {"network_policies": True}})
+    opened = {
+        port["port"]
+        for policy in policies(settings, [CONTROL])
+        for rule in policy["spec"]["ingress"]
+        for port in rule["ports"]
+    }
+    reloader = 8080  # Prometheus reads its neighbours' metrics there; nobody asks for it
+    assert opened - {reloader} == promised
+
+
+def test_the_readme_counts_rightly() -> None:
+    says("README.md", "**Some fifty alerts**")
+    assert 45 <= sum(len(group) for group in all_alerts(load({})).values()) <= 65
+    says("README.md", "**Five dashboards**")
+    assert len(dashboards.dashboards(load({}))) == 5
+
+
+def test_pages_are_not_open_by_default() -> None:
+    says("docs/access.md", "Nothing is open to the network unless the settings say so.")
+    made = monitoring_values(load({}))
+    for name in ("prometheus", "alertmanager", "grafana"):
+        assert "nodePort" not in str(made[name].get("service", {}))
+        assert not made[name].get("ingress", {}).get("enabled")
