@@ -7,7 +7,7 @@ from pyinfra.api.deploy import deploy
 from deploys.context import current
 from deploys.helm import deploy_chart
 from deploys.operations import kubectl, secrets
-from gpuboot.charts import exporter_values, secrets_needed
+from gpuboot.charts import exporter_values, rollout_s, secrets_needed
 
 NAMESPACE = "dcgm-exporter"
 RELEASE = "dcgm-exporter"
@@ -31,11 +31,12 @@ def dcgm_exporter() -> None:
         needed=secrets_needed(settings.exporter),
     )
     deploy_chart("dcgm-exporter", RELEASE, NAMESPACE, exporter_values(settings, context.lock))
+    nodes = sum(bool(node.gpus) for node in context.nodes)
     kubectl.gpus_ready(
         name="Wait until it runs on every GPU node",
         namespace=NAMESPACE,
-        operands={"dcgm-exporter": sum(bool(node.gpus) for node in context.nodes)},
+        operands={"dcgm-exporter": nodes},
         gpus={},
         policy=False,
-        timeout_s=settings.gpu_operator.timeout_s,
+        timeout_s=rollout_s(nodes, settings.gpu_operator.timeout_s),
     )

@@ -8,7 +8,7 @@ from deploys.context import Context, current
 from deploys.dcgm_exporter import NAMESPACE, RELEASE
 from deploys.helm import deploy_chart
 from deploys.operations import helm, kubectl
-from gpuboot.charts import expected_gpus, operands, operator_values
+from gpuboot.charts import expected_gpus, operands, operator_values, rollout_s
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
 
@@ -37,5 +37,5 @@ def _wait(context: Context) -> None:
         operands=operands(settings, context.lock, nodes),
         gpus=expected_gpus(context.nodes, settings),
         policy=bool(nodes),
-        timeout_s=settings.gpu_operator.timeout_s,
+        timeout_s=rollout_s(nodes, settings.gpu_operator.timeout_s),
     )

@@ -10,6 +10,7 @@ from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
 from gpuboot.settings import Settings
+from gpuboot.telemetry.collectors import STAMP
 
 T = TypeVar("T")
 EXPORTER_PORT = 9400
@@ -100,7 +101,7 @@ class Gatherer:
         path = self._cluster.pod(meta["namespace"], meta["name"], EXPORTER_PORT)
         try:
             text = self._cluster.get(f"{path}/metrics").decode()
-            return ExporterAnswer(node, meta["name"], gpu_readings(parse_exposition(text), node))
+            return exporter_answer(node, meta["name"], text, meta.get("annotations", {}).get(STAMP))
         except (ClusterError, ValueError) as error:
             return ExporterAnswer(node, meta["name"], error=str(error))
 
@@ -126,6 +127,16 @@ class Gatherer:
         except (ClusterError, PrometheusError, KeyError, ValueError) as error:
             errors[what] = str(error)
             return None
+
+
+def exporter_answer(node: str, pod: str, text: str, stamp: str | None = None) -> ExporterAnswer:
+    """What an exporter's page of metrics says. Raises ValueError for a page that is none.
+
+    + stamp: see `ExporterAnswer`
+    """
+    samples = list(parse_exposition(text))
+    names = frozenset(sample.name for sample in samples)
+    return ExporterAnswer(node, pod, gpu_readings(samples, node), "", names, stamp)
 
 
 def _alive(pod: Any) -> bool:

@@ -16,6 +16,7 @@ from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.gather import Gatherer
 from gpuboot.settings import Settings
 from gpuboot.settings.base import seconds
+from gpuboot.telemetry.collectors import asked
 from gpuboot.workload import TOLERATED, Plan, Say, Workload, plan
 
 _POLL_S = 2.0
@@ -76,7 +77,7 @@ class _Prover:
         self._say = say
         self._gatherer = Gatherer(cluster, settings)
         self._workload = Workload(cluster, settings, say)
-        self._seen = Evidence(hosts, {}, wanted=wanted)
+        self._seen = Evidence(hosts, {}, wanted=wanted, asked=asked(settings))
         self._spent: dict[str, float] = {}
 
     def run(self) -> Proof:

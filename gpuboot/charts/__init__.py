@@ -4,7 +4,7 @@ Sources of the keys: values.yaml of gpu-operator v26.7.0, kube-prometheus-stack 
 dcgm-exporter 4.8.4; tests check every key against the charts' own lists.
 """
 
-from gpuboot.charts.exporter import GPUS_LABEL, exporter_values
+from gpuboot.charts.exporter import GPUS_LABEL, exporter_values, rollout_s
 from gpuboot.charts.monitoring import (
     GRAFANA_SECRET,
     fullname,
@@ -36,6 +36,7 @@ __all__ = [
     "operands",
     "operator_values",
     "repository",
+    "rollout_s",
     "secrets_needed",
     "server_name",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuboot.charts.scrape import WEB_CONFIG, service_monitor
 from gpuboot.settings import Exporter, Settings
 from gpuboot.telemetry import collectors
+from gpuboot.telemetry.collectors import stamp
 from gpuboot.values import Values
 from gpuboot.versions import Lock
 
@@ -44,6 +45,10 @@ RESOURCES = {
     "requests": {"cpu": "100m", "memory": "256Mi"},
     "limits": {"cpu": "2", "memory": "1Gi"},
 }
+# A new pod is first asked after 45 s whether it is ready, and nodes follow one another:
+# gpu-operator v26.7.0, assets/state-dcgm-exporter/0800_daemonset.yaml and daemonsets.rollingUpdate;
+# the chart 4.8.4, readinessProbe and rollingUpdate.
+_ROLLOUT_S = 75
 # No more than profiling needs; these are the chart's defaults, and stay ours if it changes them.
 _PRIVILEGES = {
     "runAsNonRoot": False,
@@ -68,6 +73,7 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
             *exporter.arguments,
         ],
         "customMetrics": collectors(exporter),
+        "podAnnotations": stamp(exporter),
         "extraEnv": environment(settings),
         "serviceMonitor": {**service_monitor(settings), "metricRelabelings": []},
         "resources": RESOURCES,
@@ -87,8 +93,17 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
         values["runtimeClassName"] = "nvidia"
     if settings.runtime.mode == "cdi":
         # No nvidia runtime to inject the driver: the host's own CDI spec does.
-        values["podAnnotations"] = {"cdi.k8s.io/gpuboot": "nvidia.com/gpu=all"}
+        values["podAnnotations"] |= {"cdi.k8s.io/gpuboot": "nvidia.com/gpu=all"}
     return values
+
+
+def rollout_s(nodes: int, timeout_s: int) -> int:
+    """How long to wait until the exporter runs anew on every node. Unit: seconds.
+
+    + nodes: how many it runs on
+    + timeout_s: what the site allows at least
+    """
+    return max(timeout_s, nodes * _ROLLOUT_S)
 
 
 def environment(settings: Settings) -> list[Values]:

@@ -9,6 +9,7 @@ from gpuboot.charts.scrape import service_monitor
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
 from gpuboot.telemetry import collectors
+from gpuboot.telemetry.collectors import stamp
 from gpuboot.values import Values, merge
 from gpuboot.versions import Lock
 
@@ -44,6 +45,8 @@ def _operated_exporter(settings: Settings, lock: Lock) -> Values:
         "version": lock.images.dcgm_exporter,
         "env": environment(settings),
         "resources": RESOURCES,
+        # The operator merges them into the pods' own (object_controls.go, addExtraAnnotations).
+        "annotations": stamp(exporter),
         "config": {"name": COLLECTORS_MAP, "create": True, "data": collectors(exporter)},
         "serviceMonitor": service_monitor(settings),
         **pod_label_values(exporter),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gpuboot.checks import fields, kubernetes, metrics, monitoring, stack
 from gpuboot.checks import host as host_checks
-from gpuboot.checks import kubernetes, metrics, monitoring, stack
 from gpuboot.checks.evidence import Evidence, Host
 from gpuboot.checks.metrics import Limits
 from gpuboot.checks.model import GPU_LINKS, Finding, Scribe
@@ -44,7 +44,7 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
     """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
-    found = [f for host in seen.hosts for f in metrics.judge(host, seen, limits(settings))]
+    found = [f for host in seen.hosts for f in _metrics(host, seen, settings)]
     if settings.monitoring.enabled:
         found += monitoring.judge(seen.metrics, settings.monitoring.grafana)
         found += stack.judge(seen)
@@ -72,7 +72,11 @@ def _node(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
             if item.status == "fail"
         ]
     found += kubernetes.judge(host, seen, bounds.slices)
-    return found + metrics.judge(host, seen, bounds)
+    return found + _metrics(host, seen, settings)
+
+
+def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
+    return [*metrics.judge(host, seen, limits(settings)), *fields.judge(host, seen)]
 
 
 def _links(settings: Settings) -> list[str]:

@@ -145,12 +145,30 @@ class Reading:
 
 @dataclass(frozen=True)
 class ExporterAnswer:
-    """One dcgm-exporter pod's /metrics, by node; error: why it could not be read."""
+    """One dcgm-exporter pod's /metrics, by node; error: why it could not be read.
+
+    + names: of all its metrics
+    + stamp: digest of the list of fields that it was started with; None where nobody noted it
+    """
 
     node: str
     pod: str
     readings: tuple[Reading, ...] = ()
     error: str = ""
+    names: frozenset[str] = frozenset()
+    stamp: str | None = None
+
+
+@dataclass(frozen=True)
+class AskedFields:
+    """The list of fields that the exporters are to collect.
+
+    + names: of the metrics that it makes
+    + stamp: its digest
+    """
+
+    names: frozenset[str]
+    stamp: str
 
 
 @dataclass(frozen=True)
@@ -242,6 +260,8 @@ class Evidence:
     + skipped: node -> why no pod was started there
     + seconds: durations by name (`workload`, `metrics`, …)
     + wanted: what is to stand beside the charts' own; None: nobody asked
+    + asked: the list of fields that exporters are to have; None: the site's own, of which nothing
+      is known
     + stack: what of it stands there; None: it could not be read, and stack_error says why
     """
 
@@ -256,5 +276,6 @@ class Evidence:
     skipped: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     wanted: WantedStack | None = None
+    asked: AskedFields | None = None
     stack: Stack | None = None
     stack_error: str = ""

@@ -4,21 +4,27 @@ from __future__ import annotations
 
 import difflib
 import functools
+import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuboot.checks.evidence import AskedFields
 from gpuboot.problems import Problem
 from gpuboot.telemetry.fields import BY_NAME, FIELDS, Field, UnknownField
 
 if TYPE_CHECKING:
     from gpuboot.settings import Exporter, Settings
 
+# Annotation of the exporter's pods: `digest` of the collectors file that they started with.
+STAMP = "gpuboot.io/collectors"
 # What dcgm-exporter 4.8.3 and later can print; up to 4.8.2 histogram and summary instead of
 # untyped (internal/pkg/counters/variables.go).
 KINDS = {"counter", "gauge", "label", "untyped"}
+# By which the exporter is told another file (pkg/cmd/app.go, CLIFieldsFile and ConfigMapData).
+_FILE_OPTIONS = {"-f", "--collectors", "-m", "--configmap-data"}
 # Fields that exporter 4.8.4 refuses, and what it names in their place (counter_config.go).
 _RETIRED = {200: "DCGM_FI_PROF_PCIE_TX_BYTES", 201: "DCGM_FI_PROF_PCIE_RX_BYTES"}
 # One cell of a CSV line as Go's encoding/csv reads it: quotes count at the cell's start only.
@@ -145,6 +151,21 @@ def collectors(exporter: Exporter) -> str:
     return collectors_csv(exporter.counters)
 
 
+def stamp(exporter: Exporter) -> dict[str, str]:
+    """The annotation that starts the exporter's pods anew when their list of fields changes.
+
+    Both charts mount the list by subPath, which the kubelet never refreshes, and neither puts a
+    checksum of it into the pod (gpu-operator v26.7.0 object_controls.go TransformDCGMExporter;
+    dcgm-exporter's chart 4.8.4 templates/daemonset.yaml). What is raised: see `collectors`.
+    """
+    return {STAMP: digest(collectors(exporter))}
+
+
+def digest(text: str) -> str:
+    """Digest of a collectors file, as `STAMP` carries it."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def collected(settings: Settings) -> set[str]:
     """Names of the metrics that the exporter has when it runs by these settings.
 
@@ -155,6 +176,20 @@ def collected(settings: Settings) -> set[str]:
     """
     parsed = parse_collectors(collectors(settings.exporter))
     return {name for name, kind in parsed.items() if kind != "label"}
+
+
+def asked(settings: Settings) -> AskedFields | None:
+    """What verification is to find collected; None where the site runs a list of its own past us.
+
+    That is: another collectors file by `exporter.arguments`, or another ConfigMap by
+    `gpu_operator.values`. What is raised: see `collectors` and `parse_collectors`.
+    """
+    exporter = settings.exporter
+    chart = settings.gpu_operator.values.get("dcgmExporter", {})
+    elsewhere = exporter.kind == "operator" and "config" in chart
+    if elsewhere or any(word.split("=")[0] in _FILE_OPTIONS for word in exporter.arguments):
+        return None
+    return AskedFields(frozenset(collected(settings)), digest(collectors(exporter)))
 
 
 def problems(exporter: Exporter) -> list[Problem]:

@@ -11,6 +11,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from gpuboot.cluster import ClusterError
+from gpuboot.settings import Exporter
+from gpuboot.telemetry.collectors import stamp
 from tests.unit.evidence import SIZES, uuid
 
 VALUES = {
@@ -26,6 +28,7 @@ VALUES = {
 class FakeCluster:
     """+ holders: GPU (node, index) -> `namespace/pod` of somebody else
     + stale: GPU -> a name its series give for the next `stale_reads` answers
+    + annotations: of the exporters' pods
     + faults: GPU -> log of the pod that gets it, in place of vectorAdd's
     """
 
@@ -35,6 +38,7 @@ class FakeCluster:
     stale_reads: int = 0
     faults: dict[tuple[str, int], str] = field(default_factory=dict)
     attribute: bool = True
+    annotations: dict[str, str] = field(default_factory=lambda: stamp(Exporter()))
     namespace: str = ""
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)
     placed: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -97,7 +101,12 @@ class FakeCluster:
     def _exporters(self) -> list[dict[str, Any]]:
         return [
             {
-                "metadata": {"name": f"exporter-{name}", "namespace": "gpu-operator", "uid": name},
+                "metadata": {
+                    "name": f"exporter-{name}",
+                    "namespace": "gpu-operator",
+                    "uid": name,
+                    "annotations": self.annotations,
+                },
                 "spec": {"nodeName": name},
                 "status": {"phase": "Running"},
             }

@@ -1,0 +1,131 @@
+"""Which fields the exporters collect, compared with the list that they were to start with.
+
+Both charts mount the list by subPath, which the kubelet never refreshes, and put no checksum of it
+into the pod: gpu-operator v26.7.0 controllers/object_controls.go:1902, dcgm-exporter's chart 4.8.4
+templates/daemonset.yaml and templates/metrics-configmap.yaml.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuboot import charts
+from gpuboot.checks import fields
+from gpuboot.checks.evidence import AskedFields, ExporterAnswer
+from gpuboot.checks.model import Finding, verdict
+from gpuboot.settings import load
+from gpuboot.telemetry import collected
+from gpuboot.telemetry.collectors import STAMP, asked, digest
+from gpuboot.versions import lock
+from tests.unit.evidence import answer, evidence, metrics, of, only
+from tests.unit.fake_cluster import FakeCluster
+from tests.unit.test_prove import clock, run
+
+__all__ = ["clock"]
+
+TEMPERATURE, POWER, FAN = (f"DCGM_FI_DEV_{it}" for it in ("GPU_TEMP", "POWER_USAGE", "FAN_SPEED"))
+ASKED = AskedFields(frozenset({TEMPERATURE, POWER, FAN}), "new")
+OPTED = {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}
+OTHER_CONFIG = {"dcgmExporter": {"config": {"name": "site", "create": False}}}
+
+
+def said(node: str, names: set[str], stamp: str | None) -> ExporterAnswer:
+    count = {"gpu1": 2, "gpu2": 4}[node]
+    return answer(node, count, names=frozenset(names), stamp=stamp)
+
+
+def judge(*answers: ExporterAnswer, wanted: AskedFields | None = ASKED) -> list[Finding]:
+    seen = evidence(metrics=metrics(exporters=answers), asked=wanted)
+    return [item for host in seen.hosts for item in fields.judge(host, seen)]
+
+
+def test_what_a_gpu_does_not_have_is_no_failure_where_the_list_is_current() -> None:
+    found = judge(said("gpu1", {TEMPERATURE, POWER}, "new"), said("gpu2", {TEMPERATURE}, "new"))
+    assert [item.status for item in found] == ["pass", "pass"]
+    assert found[0].detail == f"2 of 3 fields have values; this node's GPUs have no {FAN}"
+
+
+def test_an_exporter_that_started_with_an_earlier_list_fails_alone() -> None:
+    found = judge(said("gpu1", {TEMPERATURE}, "old"), said("gpu2", set(ASKED.names), "new"))
+    failed = only(found, "fail")
+    assert (failed.node, failed.link, failed.gpu_uuid) == ("gpu1", "exporter", None)
+    assert "another list" in failed.detail
+    assert POWER in failed.detail
+    assert "deploys/site.py" in failed.remedy
+
+
+def test_a_field_that_nobody_asked_for_tells_of_another_list() -> None:
+    """The ConfigMap was edited by hand, and the pod started since."""
+    more = {*ASKED.names, "DCGM_FI_DEV_SM_CLOCK"}
+    failed = of(judge(said("gpu1", more, "new"), said("gpu2", more, "new")), "fail")
+    assert len(failed) == 2
+    assert "DCGM_FI_DEV_SM_CLOCK, which nobody asked for" in failed[0].detail
+
+
+def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:
+    found = judge(said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE, POWER}, None))
+    assert of(found, "fail") == []
+    found = judge(said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE}, None))
+    assert [item.detail.endswith(f"does not collect {POWER}") for item in found] == [True, True]
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        (),
+        (said("gpu1", set(), "old"), said("gpu1", set(), "old")),
+        (answer("gpu1", 0, error="502"),),
+    ],
+)
+def test_an_exporter_without_one_answer_has_a_finding_elsewhere(
+    answers: tuple[ExporterAnswer, ...],
+) -> None:
+    assert judge(*answers) == []
+
+
+def test_a_list_of_the_sites_own_is_not_judged() -> None:
+    assert judge(said("gpu1", {TEMPERATURE}, "old"), wanted=None) == []
+    assert asked(load({"gpu_operator": {"values": OTHER_CONFIG}})) is None
+    assert asked(load({"exporter": {"arguments": ["--collectors=/etc/own.csv"]}})) is None
+
+
+def test_every_field_that_was_asked_for_is_compared() -> None:
+    settings = load({"exporter": OPTED})
+    wanted = asked(settings)
+    assert wanted is not None
+    assert wanted.names == collected(settings)
+    assert len(wanted.names) > 50
+
+
+@pytest.mark.parametrize("kind", ["operator", "chart"])
+def test_pods_start_anew_when_the_list_changes_and_only_then(kind: str) -> None:
+    def pods(**exporter: Any) -> Any:
+        settings = load({"exporter": {"kind": kind, **exporter}})
+        if kind == "chart":
+            values = charts.exporter_values(settings, lock(settings))
+            return values["podAnnotations"], values["customMetrics"]
+        values = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+        return values["annotations"], values["config"]["data"]
+
+    notes, text = pods()
+    assert notes == {STAMP: digest(text)}
+    assert pods(scrape_interval="30s")[0] == notes
+    assert pods(**OPTED)[0] != notes
+
+
+def test_verification_fails_where_a_changed_list_was_not_taken_up() -> None:
+    cluster = FakeCluster()
+    assert verdict(run(cluster).findings) == "proven"
+    cluster = FakeCluster(annotations={STAMP: "of the release before"})
+    failed = of(list(run(cluster).findings), "fail")
+    assert {(item.link, item.node) for item in failed} == {
+        ("exporter", "gpu1"),
+        ("exporter", "gpu2"),
+    }
+
+
+def test_a_large_cluster_gets_the_time_that_one_node_after_the_other_takes() -> None:
+    assert charts.rollout_s(2, 900) == 900
+    assert charts.rollout_s(64, 900) > 64 * 45
