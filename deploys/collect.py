@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from gevent.pool import Pool
-from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.api.host import Host
@@ -18,6 +17,7 @@ from pyinfra.context import state as run_state
 
 from deploys.facts.node import NodeFact
 from deploys.lib import privilege
+from deploys.lib.shell import ask
 from gpuboot.nodestate import NodeState
 from gpuboot.problems import Problem
 
@@ -77,8 +77,11 @@ def _read(host: Host) -> NodeState | Problem:
     # The host's own context: facts and sudo look at it, not at the host whose greenlet this is.
     with ctx_host.use(host):
         try:
+            if not host.connected:
+                host.connect(reason="to read its state", raise_exceptions=True)
             if denied := _denied(host):
                 return denied
+            privilege.prepare(host)
             before = time.time()
             state = get_fact(run_state, host, NodeFact, apply_failed_hosts=False)
             after = time.time()
@@ -102,22 +105,19 @@ def _denied(host: Host) -> Problem | None:
     arguments = privilege.arguments(host)
     if not arguments.get("_sudo") or arguments.get("_sudo_password"):
         return None
-    if not host.connected:
-        host.connect(reason="to read its state", raise_exceptions=True)
     # its message is kept back: pyinfra would take it for a question and ask for a password
-    _, output = host.run_shell_command(
-        StringCommand(
-            "if ! command -v sudo >/dev/null; then echo none; "
-            "elif ! sudo -n true 2>/dev/null; then echo denied; fi"
-        )
-    )
-    if output.stdout == "none":
+    said = ask(
+        host,
+        "if ! command -v sudo >/dev/null; then echo none; "
+        "elif ! sudo -n true 2>/dev/null; then echo denied; fi",
+    ).stdout
+    if said == "none":
         return Problem(
             host.name,
             "commands are to run by sudo, which is not installed there",
             "install sudo, or set _sudo = False in the host's data when its user is root",
         )
-    if output.stdout == "denied":
+    if said == "denied":
         return Problem(
             host.name,
             "its user may not become root without a password",

@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
+
+from deploys.facts.framed import Framed
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class PackageState:
     holds: tuple[str, ...] = ()
 
 
-class Packages(FactBase[PackageState]):
+class Packages(Framed[PackageState]):
     """The installed versions of some packages, and all holds, in one command."""
 
     default = PackageState
@@ -64,7 +65,7 @@ FINGERPRINTS = (
 )
 
 
-class Repository(FactBase[RepositoryState]):
+class Repository(Framed[RepositoryState]):
     """One repository's source file and key, and files of others that name its URL."""
 
     default = RepositoryState

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from importlib import resources
 
 from pyinfra.api.exceptions import FactProcessError
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 from gpuboot.answers import fields
 
 SCRIPT = resources.files("deploys.facts").joinpath("compose.sh").read_text()
@@ -38,7 +38,7 @@ class ComposeState:
     containers: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
 
 
-class Compose(FactBase[ComposeState]):
+class Compose(Framed[ComposeState]):
     """Files, applied digests and containers of a compose project."""
 
     default = ComposeState

@@ -7,8 +7,9 @@ from base64 import b64decode
 from dataclasses import dataclass, field
 from importlib import resources
 
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
+
+from deploys.facts.framed import Framed
 
 SCRIPT = resources.files("deploys.facts").joinpath("containerd.sh").read_text()
 
@@ -37,7 +38,7 @@ class ContainerdState:
     stale: tuple[str, ...] = ()
 
 
-class Containerd(FactBase[ContainerdState]):
+class Containerd(Framed[ContainerdState]):
     """The configuration that a root file and NVIDIA's toolkit give on this very host."""
 
     default = ContainerdState
@@ -78,7 +79,7 @@ class CdiState:
     error: str = ""
 
 
-class Cdi(FactBase[CdiState]):
+class Cdi(Framed[CdiState]):
     """Compares a CDI specification with the one that nvidia-ctk makes now."""
 
     default = CdiState

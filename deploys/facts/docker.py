@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from importlib import resources
 
 from pyinfra.api.exceptions import FactProcessError
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 from gpuboot.answers import fields
 
 SCRIPT = resources.files("deploys.facts").joinpath("docker.sh").read_text()
@@ -39,7 +39,7 @@ class DockerState:
     swarm: bool = False
 
 
-class Docker(FactBase[DockerState]):
+class Docker(Framed[DockerState]):
     """dockerd's configuration and what it runs with."""
 
     default = DockerState
@@ -67,7 +67,7 @@ class Docker(FactBase[DockerState]):
         )
 
 
-class UntrustedMirrors(FactBase[list[str]]):
+class UntrustedMirrors(Framed[list[str]]):
     """Those of some `host[:port]` addresses whose authority Docker does not know yet."""
 
     default = list

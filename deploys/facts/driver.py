@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pyinfra.api.exceptions import FactProcessError
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 from deploys.lib.cordon import MARK
 from gpuboot.nodestate import driver_version
 
@@ -34,7 +34,7 @@ class DriverState:
     kept_off: bool = False
 
 
-class Driver(FactBase[DriverState]):
+class Driver(Framed[DriverState]):
     """Loaded and installed driver, and the GPUs that nvidia-smi shows within a time in seconds."""
 
     default = DriverState

@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
+
+from deploys.facts.framed import Framed
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class FileState:
     sha256: str
 
 
-class Files(FactBase[dict[str, FileState]]):
+class Files(Framed[dict[str, FileState]]):
     """Permissions and digests of those of the files that exist."""
 
     default = dict

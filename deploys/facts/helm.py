@@ -6,9 +6,9 @@ import shlex
 from importlib import resources
 
 from pyinfra.api.exceptions import FactProcessError
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
 from gpuboot.helm import Release, parse_release
 
@@ -24,7 +24,7 @@ class HelmVersion(OneLine):
         return f"! test -x {binary} || {binary} version --template '{{{{.Version}}}}'"
 
 
-class HelmRelease(FactBase[Release]):
+class HelmRelease(Framed[Release]):
     """One release: chart, version, status and values, by one command on the leader.
 
     Values may hold secrets: they are compared, never shown.

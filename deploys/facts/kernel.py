@@ -6,8 +6,9 @@ import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
+
+from deploys.facts.framed import Framed
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class KernelState:
     sysctls: dict[str, str] = field(default_factory=dict)
 
 
-class Kernel(FactBase[KernelState]):
+class Kernel(Framed[KernelState]):
     """Abilities and settings of the running kernel. lsmod is no help: it hides what is built in."""
 
     default = KernelState
@@ -50,7 +51,7 @@ class SwapState:
     fstab: tuple[str, ...] = ()
 
 
-class Swap(FactBase[SwapState]):
+class Swap(Framed[SwapState]):
     """Active swap areas, and those that fstab names."""
 
     default = SwapState
@@ -73,7 +74,7 @@ class Swap(FactBase[SwapState]):
         )
 
 
-class HostsBlock(FactBase[list[str]]):
+class HostsBlock(Framed[list[str]]):
     """The lines of /etc/hosts between our two marks; nothing when the marks are not there."""
 
     default = list

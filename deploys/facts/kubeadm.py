@@ -6,9 +6,9 @@ import shlex
 from importlib import resources
 
 from pyinfra.api.exceptions import FactProcessError
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 from gpuboot.clusterstate import (
     ClusterState,
     KubeadmState,
@@ -21,7 +21,7 @@ HOST_SCRIPT = _SCRIPTS.joinpath("kubeadm.sh").read_text()
 CLUSTER_SCRIPT = _SCRIPTS.joinpath("cluster.sh").read_text()
 
 
-class Kubeadm(FactBase[KubeadmState]):
+class Kubeadm(Framed[KubeadmState]):
     """Packages, files and half-done steps of kubeadm on one host, by one command."""
 
     @override
@@ -37,7 +37,7 @@ class Kubeadm(FactBase[KubeadmState]):
             raise FactProcessError(str(error)) from error
 
 
-class Cluster(FactBase[ClusterState]):
+class Cluster(Framed[ClusterState]):
     """API server, nodes, workloads and GPU Operator, by one command. Read it on the leader."""
 
     @override

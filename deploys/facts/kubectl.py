@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
+
+from deploys.facts.framed import Framed
 
 _ADMIN = "/etc/kubernetes/admin.conf"
 _KEYS = '{{range $key, $value := .data}}{{$key}} {{$value}}{{"\\n"}}{{end}}'
 
 
-class SecretDigests(FactBase[dict[str, str]]):
+class SecretDigests(Framed[dict[str, str]]):
     """Key -> SHA-256 of each value of a Secret; {} when there is no such Secret, or no cluster.
 
     The values stay on the host, and in the shell: no process has one as an argument.

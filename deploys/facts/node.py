@@ -5,15 +5,15 @@ from __future__ import annotations
 from importlib import resources
 
 from pyinfra.api.exceptions import FactProcessError
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 from gpuboot.nodestate import NodeState, ParseError, parse
 
 SCRIPT = resources.files("deploys.facts").joinpath("node.sh").read_text()
 
 
-class NodeFact(FactBase[NodeState]):
+class NodeFact(Framed[NodeState]):
     """The state of a host, read by one command.
 
     Needs root to see which process listens on which port; without it the rest is still read.

@@ -5,15 +5,15 @@ from __future__ import annotations
 from importlib import resources
 
 from pyinfra.api.exceptions import FactProcessError
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 from gpuboot.gpustate import GpuState, parse
 
 SCRIPT = resources.files("deploys.facts").joinpath("nvidia.sh").read_text()
 
 
-class NvidiaFact(FactBase[GpuState]):
+class NvidiaFact(Framed[GpuState]):
     """The GPUs as nvidia-smi, CDI and containerd have them. Needs root for containerd's socket."""
 
     @override

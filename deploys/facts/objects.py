@@ -6,15 +6,15 @@ import shlex
 from importlib import resources
 
 from pyinfra.api.exceptions import FactProcessError
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 from gpuboot.manifests import BUILT_IN, OPERATORS, OWNER, OWNER_LABEL, OwnedObjects, parse_owned
 
 SCRIPT = resources.files("deploys.facts").joinpath("objects.sh").read_text()
 
 
-class Owned(FactBase[OwnedObjects]):
+class Owned(Framed[OwnedObjects]):
     """Kind, place and digest of every object with our label, by one command on the leader."""
 
     @staticmethod

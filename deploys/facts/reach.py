@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.facts import FactBase
+import shlex
+
 from typing_extensions import override
+
+from deploys.facts.framed import Framed
 
 WAIT_S = 10
 
 
-class Silent(FactBase[list[str]]):
+class Silent(Framed[list[str]]):
     """Those of some `host:port` addresses that nobody answers at, asked all at once.
 
     bash and timeout are there on every Debian and Ubuntu, curl is not.
@@ -18,15 +20,13 @@ class Silent(FactBase[list[str]]):
     default = list
 
     @override
-    def command(self, addresses: list[str]) -> StringCommand:
+    def command(self, addresses: list[str]) -> str:
         script = (
             "for a; do "
             f'{{ timeout {WAIT_S} bash -c "exec 3<>/dev/tcp/${{a%:*}}/${{a##*:}}" 2>/dev/null '
             '|| echo "$a"; } & done; wait'
         )
-        return StringCommand(
-            "bash", "-c", QuoteString(script), "_", *(QuoteString(item) for item in addresses)
-        )
+        return shlex.join(["bash", "-c", script, "_", *addresses])
 
     @override
     def process(self, output: list[str]) -> list[str]:

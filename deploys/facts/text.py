@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 
-class OneLine(FactBase[str]):
+
+class OneLine(Framed[str]):
     """The first line that a command prints, without surrounding blanks; "" for no output."""
 
     abstract = True

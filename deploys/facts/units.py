@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from pyinfra.api.facts import FactBase
 from typing_extensions import override
 
+from deploys.facts.framed import Framed
 
-class Units(FactBase[dict[str, tuple[str, str]]]):
+
+class Units(Framed[dict[str, tuple[str, str]]]):
     """ActiveState and UnitFileState by unit, of those that exist."""
 
     default = dict

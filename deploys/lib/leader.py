@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from gevent.lock import BoundedSemaphore
-from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import FactBase
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
 from deploys.lib import privilege
+from deploys.lib.shell import ask
 from gpuboot.kubernetes import BootstrapToken, new_token, token_manifest
 
 ADMIN = "/etc/kubernetes/admin.conf"
@@ -46,12 +46,10 @@ def run(target: Host, command: str, stdin: str = "") -> str:
         arguments = privilege.arguments(target)
         if stdin:
             arguments["_stdin"] = stdin
-        ok, output = target.run_shell_command(
-            StringCommand(command), print_output=False, print_input=False, **arguments
-        )
-    if not ok:
-        raise RemoteError(f"{target.name}: {command}: {output.output}")
-    return str(output.stdout)
+        done = ask(target, command, print_output=False, print_input=False, **arguments)
+    if not done.ok:
+        raise RemoteError(f"{target.name}: {command}: {done.said}")
+    return done.stdout
 
 
 def read(target: Host, fact: type[FactBase[T]], **arguments: object) -> T:

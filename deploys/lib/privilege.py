@@ -6,7 +6,10 @@ from typing import Any
 
 from pyinfra.api.arguments import pop_global_arguments
 from pyinfra.api.host import Host
+from pyinfra.connectors.util import ASKPASS_COMMAND, SUDO_ASKPASS_ENV_VAR
 from pyinfra.context import state
+
+from deploys.lib.shell import ask
 
 _KEYS = ("_sudo", "_sudo_user", "_sudo_password", "_use_sudo_login")
 
@@ -15,3 +18,17 @@ def arguments(host: Host) -> dict[str, Any]:
     """Arguments for `host.run_shell_command`, as host data, config and flags have them."""
     found: dict[str, Any] = dict(pop_global_arguments(state, host, {})[0])
     return {key: found[key] for key in _KEYS if found.get(key)}
+
+
+def prepare(host: Host) -> None:
+    """Make the program that gives sudo its password, on a connected host.
+
+    pyinfra makes it when it is not there, and takes the first line that the shell prints for its
+    path, which may be a banner's.
+    """
+    folder: str = host.get_temp_dir_config()  # type: ignore[no-untyped-call]
+    made = f"sudo_askpass_path__{folder}"
+    if arguments(host).get("_sudo_password") and not host.connector_data.get(made):
+        done = ask(host, ASKPASS_COMMAND.format(folder, SUDO_ASKPASS_ENV_VAR))
+        if done.ok:
+            host.connector_data[made] = done.stdout

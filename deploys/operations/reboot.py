@@ -11,11 +11,11 @@ import time
 from pathlib import Path
 
 from paramiko import SSHException
-from pyinfra.api.command import StringCommand
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.host import Host
 
 from deploys.lib import privilege
+from deploys.lib.shell import ask
 
 POLL_S = 3.0
 _COMMAND_TIMEOUT_S = 20
@@ -82,6 +82,7 @@ def _reconnect(host: Host) -> None:
         host.connected = False
     try:
         host.connect(show_errors=False)
+        privilege.prepare(host)
     except _GONE:
         host.connected = False
 
@@ -93,13 +94,11 @@ def _boot_id(host: Host) -> str:
 def _run(host: Host, command: str, timeout_s: int = _COMMAND_TIMEOUT_S) -> str:
     """The command's output; "" when it failed or the connection went away."""
     try:
-        success, output = host.run_shell_command(
-            StringCommand(command), _timeout=timeout_s, **privilege.arguments(host)
-        )
+        done = ask(host, command, _timeout=timeout_s, **privilege.arguments(host))
     except _GONE:
         host.connected = False
         return ""
-    return output.stdout.strip() if success else ""
+    return done.stdout.strip() if done.ok else ""
 
 
 def _say(host: Host, text: str) -> None:

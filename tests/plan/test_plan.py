@@ -95,6 +95,15 @@ def test_the_leader_is_upgraded_before_the_others(steps: list[dict[str, Any]]) -
     assert ["leader" in name for name in upgrades] == [True, False]
 
 
+def test_a_shell_that_greets_is_told_once_and_passed_over() -> None:
+    done = plan()
+    told = done.stdout + done.stderr
+    assert done.returncode == 0, told
+    assert told.count("its shell prints text beside every command") == 1
+    assert "[@fake/gpu1]" in told
+    assert "*** Welcome to gpu1.example.com ***; remedy" in told
+
+
 def test_every_operation_says_what_it_is(steps: list[dict[str, Any]]) -> None:
     assert all(" | " in step["name"] for step in steps)
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from deploys.facts.objects import Owned as Fact
+from gpuboot.answers import answer
 from gpuboot.manifests import Owned, difference, manifest, marked, parse_owned
 
 
@@ -85,7 +86,7 @@ def read(tmp_path: Path, kubectl: str | None = KUBECTL, **environment: str) -> l
     """What the fact's script prints on a host with this kubectl."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("sh", "mktemp", "rm", "cat", "grep", "tr", "cut"):
+    for name in ("sh", "mktemp", "rm", "cat", "grep", "tr", "cut", "awk"):
         (programs / name).symlink_to(str(shutil.which(name)))
     if kubectl:
         (programs / "kubectl").write_text(kubectl)
@@ -99,7 +100,7 @@ def read(tmp_path: Path, kubectl: str | None = KUBECTL, **environment: str) -> l
         text=True,
         check=True,
     )
-    return done.stdout.splitlines()
+    return answer(done.stdout.splitlines()).lines
 
 
 def test_the_script_reads_what_is_there(tmp_path: Path) -> None:

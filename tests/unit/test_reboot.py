@@ -6,6 +6,12 @@ import pytest
 
 from deploys.operations import reboot as rebooting
 from deploys.operations.reboot import RebootError, reboot
+from tests.noise import noisy
+
+
+def said(*lines):
+    """What the shell prints: a banner beside the command's own lines."""
+    return SimpleNamespace(stdout_lines=noisy(lines), stderr_lines=[], output="")
 
 
 class Machine:
@@ -22,9 +28,9 @@ class Machine:
         text = str(command)
         if "boot_id" in text:
             boot = self.boots.pop(0) if len(self.boots) > 1 else self.boots[0]
-            return bool(boot), SimpleNamespace(stdout=f"{boot}\n")
+            return bool(boot), said(boot)
         self.rebooted = self.rebooted or "systemctl reboot" in text
-        return True, SimpleNamespace(stdout="")
+        return True, said()
 
     def disconnect(self):
         self.connected = False
@@ -40,6 +46,7 @@ def _here(monkeypatch, tmp_path):
     monkeypatch.setattr(rebooting, "BOOT_ID", own)
     monkeypatch.setattr(rebooting, "POLL_S", 0)
     monkeypatch.setattr(rebooting.privilege, "arguments", lambda host: {})
+    monkeypatch.setattr(rebooting.privilege, "prepare", lambda host: None)
 
 
 def test_only_another_boot_is_a_reboot():

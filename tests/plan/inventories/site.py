@@ -1,11 +1,13 @@
 """Three bare Ubuntu servers that do not exist: one control plane, one of 8 GPUs, one without.
 
 $PLAN_BREAKAGE, a JSON object of inventory name -> lines of the compound fact, spoils hosts.
-Each of the other facts answers as on a bare host.
+Each of the other facts answers as on a bare host. The shell of gpu1 greets everybody.
 """
 
 import json
 import os
+
+from tests.noise import noisy, own
 
 _FACT = "Reads everything gpuboot wants to know about a host"
 _OTHERS = {
@@ -15,7 +17,6 @@ _OTHERS = {
     'A Helm release as "key<TAB>value" lines': ["end\tok"],
     "dockerd's configuration as it is": ["absent\tdocker-ce", "end\tok"],
     "A compose project on this host": ["absent\tdocker", "end\tok"],
-    "uname -s": "Linux",
 }
 _BREAKAGE = json.loads(os.environ.get("PLAN_BREAKAGE", "{}"))
 _SETTINGS = json.loads(os.environ.get("PLAN_SETTINGS", "{}"))
@@ -54,14 +55,18 @@ def _host(number, name, gpus):
         *(f"pci 0000:{slot:02x}:00.0 0x2330 0x030200" for slot in range(16, 16 + gpus)),
         *breakage,
     ]
-    answer = [line.replace(" ", "\t", 1) for line in lines]
+    answer = [*(line.replace(" ", "\t", 1) for line in lines), "clock\t0"]
+    frame = noisy if name == "gpu1" else own
     return f"@fake/{name}", {
         "node_name": name,
         "address": address,
         "gpus": gpus,
         "fake_delay": 0,
         "fake_delay_jitter": 0,
-        "fake_responses": {_FACT: [*answer, "clock\t0"], **_OTHERS},
+        "fake_responses": {
+            "uname -s": "Linux",
+            **{part: frame(said) for part, said in {_FACT: answer, **_OTHERS}.items()},
+        },
     }
 
 

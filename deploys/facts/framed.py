@@ -1,0 +1,55 @@
+"""Facts that know their own lines, whatever else a host's shell prints."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase
+
+from deploys.lib.shell import tell_noise
+from gpuboot.answers import UnfinishedAnswer, answer, framed
+
+T = TypeVar("T")
+
+
+class Framed(FactBase[T]):
+    """A fact whose command runs in a frame: `process` gets what the command itself printed.
+
+    Facts define `command` (one string) and `process` as ever; no line: the fact's default.
+    """
+
+    abstract = True
+
+    def __init_subclass__(cls) -> None:
+        if "command" in cls.__dict__:
+            cls.command = _in_frame(cls.__dict__["command"])
+        if "process" in cls.__dict__:
+            cls.process = _own_lines(cls.__dict__["process"])  # type: ignore[method-assign]
+        super().__init_subclass__()
+
+
+def _in_frame(command: Callable[..., str]) -> Callable[..., str]:
+    @functools.wraps(command)
+    def in_frame(*args: Any, **kwargs: Any) -> str:
+        return framed(command(*args, **kwargs))
+
+    # pyinfra looks at the names of a fact's arguments, and not behind a wrapper
+    in_frame.__signature__ = inspect.signature(command)  # type: ignore[attr-defined]
+    return in_frame
+
+
+def _own_lines(process: Callable[..., T]) -> Callable[..., T]:
+    @functools.wraps(process)
+    def own_lines(self: FactBase[T], output: list[str]) -> T:
+        try:
+            found = answer(output)
+        except UnfinishedAnswer as error:
+            raise FactProcessError(str(error)) from error
+        tell_noise(found.noise)
+        return process(self, found.lines) if found.lines else self.default()
+
+    return own_lines

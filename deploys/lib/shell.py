@@ -1,0 +1,54 @@
+"""Commands on a host beside operations and facts, and what its shell prints unasked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyinfra import logger
+from pyinfra.api.command import StringCommand
+from pyinfra.api.host import Host
+from pyinfra.context import ctx_host
+
+from gpuboot.answers import UnfinishedAnswer, answer, framed
+
+_SHOWN = 80  # characters of the noise
+_told: set[str] = set()
+
+
+@dataclass(frozen=True)
+class Done:
+    """A command that has run: its standard output, and `said`, all it said, for messages."""
+
+    ok: bool
+    stdout: str
+    said: str
+
+
+def ask(host: Host, command: str, **arguments: Any) -> Done:
+    """Run a shell command on a host, and take its own output for the answer.
+
+    + arguments: of `host.run_shell_command`
+    """
+    ok, output = host.run_shell_command(StringCommand(framed(command)), **arguments)
+    try:
+        found = answer(output.stdout_lines)
+    except UnfinishedAnswer as error:
+        return Done(False, "", output.output or str(error))
+    tell_noise(found.noise)
+    stdout = "\n".join(found.lines)
+    return Done(ok, stdout, "\n".join([*found.lines, *output.stderr_lines]))
+
+
+def tell_noise(noise: Sequence[str]) -> None:
+    """Warn, once, that the current host's shell prints what nobody asked for."""
+    host: Host | None = ctx_host.get()  # type: ignore[no-untyped-call]
+    if not noise or host is None or host.name in _told:
+        return
+    _told.add(host.name)
+    logger.warning(
+        "%sits shell prints text beside every command, which is passed over: %.*s; remedy: let "
+        "~/.bashrc, the profile and what they call print in interactive shells only",
+        host.print_prefix, _SHOWN, noise[0],
+    )  # fmt: skip

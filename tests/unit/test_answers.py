@@ -1,0 +1,162 @@
+"""The frame that tells a command's own lines from what a host's shell prints beside them."""
+
+import importlib
+import pkgutil
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+from pyinfra.api.exceptions import FactProcessError
+from pyinfra.api.facts import FactBase
+from pyinfra.connectors import util
+from pyinfra.context import ctx_host
+
+from deploys import facts
+from deploys.facts.framed import Framed
+from deploys.facts.reach import Silent
+from deploys.facts.text import OneLine
+from deploys.lib import privilege, shell
+from gpuboot.answers import UnfinishedAnswer, answer, framed
+from tests.noise import NOISE, noisy, own
+
+
+def run(script):
+    return subprocess.run(["sh", "-c", framed(script)], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    ("script", "lines"),
+    [
+        ("echo a; echo b", ["a", "b"]),
+        ("printf 'no newline'", ["no newline"]),
+        ("printf 'a\\n\\n\\n'", ["a", "", ""]),
+        ("printf '\\n'", [""]),
+        ("true", []),
+        ("printf 'key\\tvalue\\twith tab\\n'", ["key\tvalue\twith tab"]),
+        ("echo 'ä ☃'", ["ä ☃"]),
+        # its own text may hold the mark: only the first one on a line counts
+        ("echo '##gpuboot##=x ##gpuboot##.0 0'", ["##gpuboot##=x ##gpuboot##.0 0"]),
+        ("echo a # a comment is last", ["a"]),
+        ("cat <<EOF\na\nEOF", ["a"]),
+    ],
+)
+def test_a_commands_own_lines_come_as_they_are(script, lines):
+    found = answer(run(script).stdout.splitlines())
+    assert (found.lines, found.noise) == (lines, [])
+
+
+@pytest.mark.parametrize("status", [0, 1, 3, 127])
+def test_the_exit_status_is_the_commands(status):
+    done = run(f"echo a; exit {status}")
+    assert done.returncode == status
+    assert answer(done.stdout.splitlines()).lines == ["a"]
+
+
+def test_standard_input_reaches_the_command():
+    assert answer(own(["a", " b"])).lines == ["a", " b"]
+
+
+def test_noise_is_told_apart_wherever_it_stands():
+    found = answer(noisy(["uid\t0", "", "end\tok"]))
+    assert found.lines == ["uid\t0", "", "end\tok"]
+    assert set(found.noise) == {line for line in NOISE if line} | {"Last login: today"}
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        [],
+        ["*** Welcome ***"],
+        own(["a", "b"])[:-1],
+        own(["a", "b"])[1:],
+        ["##gpuboot##=a", "##gpuboot##=b", "##gpuboot##.2 3"],  # one of them lost its end
+    ],
+)
+def test_an_answer_that_is_not_whole(output):
+    with pytest.raises(UnfinishedAnswer):
+        answer(output)
+
+
+def every_fact():
+    for module in pkgutil.iter_modules(facts.__path__):
+        for value in vars(importlib.import_module(f"deploys.facts.{module.name}")).values():
+            if isinstance(value, type) and issubclass(value, FactBase):
+                yield value
+
+
+def test_every_fact_runs_in_a_frame():
+    found = set(every_fact()) - {FactBase}
+    assert len(found) > 20
+    assert [fact for fact in found if not issubclass(fact, Framed)] == []
+
+
+def test_a_shell_with_a_banner_reaches_everything():
+    # `*** Welcome … ***` was taken for an address that does not answer
+    assert Silent().process(noisy(["mirror:443"])) == ["mirror:443"]
+    assert Silent().process(noisy([])[: -len(NOISE)] + own([])) == []
+
+
+def test_no_line_of_its_own_is_the_facts_default():
+    assert OneLine().process([*NOISE, *own([])]) == ""
+
+
+def test_half_an_answer_is_no_fact():
+    with pytest.raises(FactProcessError, match="not whole"):
+        Silent().process(NOISE)
+
+
+@pytest.fixture
+def warnings(monkeypatch):
+    said = []
+    monkeypatch.setattr(shell, "_told", set())
+    monkeypatch.setattr(shell.logger, "warning", lambda text, *words: said.append(text % words))
+    return said
+
+
+def test_the_noise_is_told_once_for_each_host(warnings):
+    for name in ("gpu1", "gpu1", "gpu2"):
+        with ctx_host.use(SimpleNamespace(name=name, print_prefix=f"[{name}] ")):
+            Silent().process(noisy(["a:1"]))
+            Silent().process(own(["a:1"]))
+    assert len(warnings) == 2
+    assert warnings[0].startswith("[gpu1] its shell prints text beside every command")
+    assert "*** Welcome to gpu1.example.com ***; remedy: let ~/.bashrc" in warnings[0]
+
+
+class Machine:
+    """A host whose shell greets everybody."""
+
+    def __init__(self, ok, lines, errors=()):
+        self._answer = (
+            ok,
+            SimpleNamespace(
+                stdout_lines=lines, stderr_lines=list(errors), output="\n".join([*lines, *errors])
+            ),
+        )
+
+        self.connector_data = {}
+
+    def run_shell_command(self, command, **arguments):
+        return self._answer
+
+    def get_temp_dir_config(self):
+        return "/tmp"
+
+
+def test_commands_beside_facts_are_framed_as_well():
+    assert shell.ask(Machine(True, noisy(["ours"])), "x").stdout == "ours"
+    failed = shell.ask(Machine(False, noisy(["half"]), ["no such file"]), "x")
+    assert (failed.ok, failed.said) == (False, "half\nno such file")
+    cut = shell.ask(Machine(True, [], ["connection lost"]), "x")
+    assert (cut.ok, cut.said) == (False, "connection lost")
+
+
+def test_sudos_password_is_asked_for_behind_a_banner(monkeypatch):
+    monkeypatch.setattr(privilege, "arguments", lambda host: {"_sudo_password": "secret"})
+    host = Machine(True, noisy(["/tmp/pyinfra-sudo-askpass-1"]))
+    privilege.prepare(host)
+    assert util._ensure_sudo_askpass_set_for_host(host) == "/tmp/pyinfra-sudo-askpass-1"
+    monkeypatch.setattr(privilege, "arguments", lambda host: {"_sudo": True})
+    without = Machine(True, noisy([]))
+    privilege.prepare(without)
+    assert without.connector_data == {}
