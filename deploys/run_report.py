@@ -1,17 +1,18 @@
-"""`run.json`: what a run changed, how long each phase took, and how it ended.
+"""`run.json` and `run.html`: what a run changed, how long each phase took, and how it ended.
 
-A pyinfra callback handler notes operations as they run. The file is written after each of them
-and once more when the process ends, so a run that is killed has left one too: it says how far the
-run came, with exit 1. A run that executed nothing writes none.
+A pyinfra callback handler notes operations as they run. The files are written after each of them
+and once more when the process ends, so a run that is killed has left them too: they say how far
+the run came, with exit 1. A run that executed nothing writes none.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
+import sys
 import time
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,15 +22,19 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
 from gpuboot import versions
-from gpuboot.report.writer import new_folder, write_json
+from gpuboot.report.causes import Failure
+from gpuboot.report.run import run_html, told
+from gpuboot.report.writer import new_folder, put, write_json
 from gpuboot.settings import Settings
 
 SCHEMA = 1
 # `gpuboot verify` names a file here, to learn which folder the run it started has written to
 POINTER = "GPUBOOT_REPORT_POINTER"
 
+_SAID = 20  # lines of a failed command's output that are kept
+
 _folder: Path | None = None
-_watched: State | None = None
+_recorder: Recorder | None = None
 
 
 def folder(settings: Settings) -> Path:
@@ -44,13 +49,25 @@ def folder(settings: Settings) -> Path:
 
 def watch(state: State, settings: Settings) -> None:
     """Note what this run does, and write it down at its end. Calls after the first do nothing."""
-    global _watched
-    if _watched is state:
+    global _recorder
+    if _recorder is not None and _recorder.state is state:
         return
-    _watched = state
-    recorder = Recorder(state, settings)
-    state.add_callback_handler(recorder)  # type: ignore[no-untyped-call]
-    atexit.register(recorder.write)
+    _recorder = Recorder(state, settings)
+    state.add_callback_handler(_recorder)  # type: ignore[no-untyped-call]
+    atexit.register(_recorder.close)
+
+
+def note(host: Host, message: str) -> None:
+    """Why the operation that runs on this host is about to fail."""
+    if _recorder is not None and host.executing_op_hash:
+        _recorder.messages[host.name, host.executing_op_hash] = message
+
+
+def failures() -> dict[str, Failure]:
+    """Inventory name of each host that has failed in this run -> what failed there first."""
+    if _recorder is None:
+        return {}
+    return {name: found[0] for name in _recorder.failed if (found := _recorder.errors(name))}
 
 
 @dataclass
@@ -72,8 +89,9 @@ class Recorder(BaseStateCallback):
     operations: dict[str, Operation] = field(default_factory=dict)
     changed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    messages: dict[tuple[str, str], str] = field(default_factory=dict)
     retried: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    unreachable: set[str] = field(default_factory=set)
+    unreachable: dict[str, str] = field(default_factory=dict)
     versions: dict[str, Any] = field(init=False)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     begun: float = field(default_factory=time.monotonic)
@@ -82,7 +100,7 @@ class Recorder(BaseStateCallback):
         self.versions = versions.lock(self.settings).model_dump(mode="json")
 
     def host_connect_error(self, state: State, host: Host, error: Any) -> None:  # type: ignore[override]
-        self.unreachable.add(host.name)
+        self.unreachable[host.name] = str(error)
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         name = sorted(state.op_meta[op_hash].names)[0] if state.op_meta[op_hash].names else op_hash
@@ -92,7 +110,18 @@ class Recorder(BaseStateCallback):
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         if op_hash in self.operations:
             self.operations[op_hash].ended = time.monotonic()
+        for host in state.failed_hosts:
+            self._forget(host)
         self.write()
+
+    def _forget(self, host: Host) -> None:
+        """What a failed host never began is no error of its own: one cause, one error.
+
+        pyinfra's table of results counts every operation that did not succeed.
+        """
+        planned = self.state.ops[host]
+        for op_hash in [op for op, it in planned.items() if not it.operation_meta.is_complete()]:
+            del planned[op_hash]
 
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
@@ -109,7 +138,7 @@ class Recorder(BaseStateCallback):
         retry_count: int = 0,
         max_retries: int = 0,
     ) -> None:
-        self.failed[host.name].append(self._name(op_hash))
+        self.failed[host.name].append(op_hash)
 
     def operation_host_retry(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_num: int, max_retries: int
@@ -117,9 +146,19 @@ class Recorder(BaseStateCallback):
         self.retried[host.name] += 1
 
     def write(self) -> None:
-        """Write run.json, unless nothing was executed."""
+        """Write run.json and run.html, unless nothing was executed."""
         if self.operations:
-            write_json(folder(self.settings) / "run.json", self.to_json())
+            run = self.to_json()
+            write_json(folder(self.settings) / "run.json", run)
+            proof = (folder(self.settings) / "verify.html").exists()
+            put(folder(self.settings) / "run.html", run_html(run, proof))
+
+    def close(self) -> None:
+        """Write for the last time; of a run that failed, tell what failed, and where it stands."""
+        self.write()
+        if self.operations and not self._done():
+            lines = [*told(self.to_json()), f"report: {folder(self.settings)}/run.html"]
+            print("\n".join(lines), file=sys.stderr, flush=True)
 
     def to_json(self) -> dict[str, Any]:
         """The notes as run.json has them; docs/reports.md documents the schema."""
@@ -136,13 +175,32 @@ class Recorder(BaseStateCallback):
             "hosts": {
                 host.name: {
                     "changed": self._changes(host),
-                    "failed": self.failed.get(host.name, []),
+                    "failed": [item.operation for item in self.errors(host.name)],
+                    "errors": [asdict(item) for item in self.errors(host.name)],
                     "retries": self.retried.get(host.name, 0),
                 }
                 for host in self.state.inventory
             },
             "versions": self.versions,
         }
+
+    def errors(self, host: str) -> list[Failure]:
+        """What failed on a host, in order; a lost connection comes first."""
+        lost = [Failure("Connect", self.unreachable[host])] if host in self.unreachable else []
+        return lost + [
+            Failure(self._name(op), self._message(host, op)) for op in self.failed.get(host, [])
+        ]
+
+    def _message(self, host: str, op_hash: str) -> str:
+        """What an operation said that failed: ours their own text, commands what they wrote."""
+        if message := self.messages.get((host, op_hash)):
+            return message
+        data = self.state.ops[self.state.inventory.get_host(host)].get(op_hash)
+        if data is None or not data.operation_meta.is_complete():
+            return ""
+        meta = data.operation_meta
+        lines = (meta.stderr or meta.stdout).strip().splitlines()
+        return "\n".join(lines[-_SAID:])
 
     def _done(self) -> bool:
         """Whether every operation ended and no host was lost on the way."""

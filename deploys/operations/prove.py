@@ -32,8 +32,8 @@ from gpuboot.nodes import Node
 from gpuboot.nodestate import NodeState
 from gpuboot.prove import Proof, prove, simulated
 from gpuboot.report import Report, build, write
+from gpuboot.report.causes import explained
 from gpuboot.report.terminal import show
-from gpuboot.settings import Settings
 
 _MAX_AT_ONCE = 32
 
@@ -80,22 +80,24 @@ def verify(context: Context) -> Report:
         proof = _no_answer(error, hosts, settings.runtime.mode)
     versions = {"kubernetes (lock)": context.lock.kubernetes.version}
     proof = replace(proof, versions=proof.versions | versions)
-    return publish(settings, started, time.monotonic() - begun, read_s, proof)
+    return publish(context, started, time.monotonic() - begun, read_s, proof)
 
 
 def publish(
-    settings: Settings, started: datetime, seconds: float, read_s: float, proof: Proof
+    context: Context, started: datetime, seconds: float, read_s: float, proof: Proof
 ) -> Report:
     """Make the report of a proof, write it and show it.
 
     + seconds: duration of it all; read_s: of reading the hosts
     """
+    settings, failed = context.settings, run_report.failures()
+    by_node = {node.name: failed[node.host] for node in context.nodes if node.host in failed}
     report = build(
         settings.cluster.name,
         f"{started:%Y-%m-%dT%H:%M:%SZ}",
         seconds,
         proof.evidence.hosts,
-        proof.findings,
+        explained(proof.findings, by_node),
         simulated=simulated(proof.evidence.hosts),
         versions=proof.versions,
         durations={"read hosts": round(read_s, 3), **proof.evidence.seconds},

@@ -58,7 +58,7 @@ def verify(context: Context) -> Report:
     proof = prove(hosts, settings, gatherer, lambda: _trials(hosts, nodes, settings), say)
     versions = {"docker (lock)": context.lock.docker.version}
     proof = replace(proof, versions=proof.versions | versions)
-    return publish(settings, started, time.monotonic() - begun, read_s, proof)
+    return publish(context, started, time.monotonic() - begun, read_s, proof)
 
 
 def _with_docker(found: Host, node: Node) -> Host:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import re
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
-
 from gpuboot.checks.model import CLUSTER_LINKS, GPU_LINKS, Status
 from gpuboot.report.model import Report, group
-from gpuboot.templates import TEMPLATES
+from gpuboot.report.page import page
 
 MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
 TROUBLES: tuple[Status, ...] = ("fail", "unknown", "not_covered")
@@ -20,28 +15,13 @@ HEADLINES = {
     "not_covered": "Not everything could be proven",
 }
 
-_environment = Environment(
-    loader=FileSystemLoader(TEMPLATES / "report"),
-    undefined=StrictUndefined,
-    autoescape=True,  # logs and error messages stand in it
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-
-
-def _code(text: str) -> Markup:
-    """Commands that stand in backquotes, as code."""
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))
-
-
-_environment.filters["code"] = _code
-
 
 def html(report: Report) -> str:
     """The page: summary, chain, GPU matrix, failures with remedies, versions and durations."""
     troubles = [item for status in TROUBLES for item in group(report.of(status))]
     links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
-    return _environment.get_template("verify.html.j2").render(
+    return page(
+        "verify.html.j2",
         report=report,
         troubles=troubles,
         passed=report.of("pass"),

@@ -16,8 +16,10 @@ from rich.console import Console
 
 from gpuboot.checks import chain
 from gpuboot.checks.evidence import Evidence, GpuPod
+from gpuboot.checks.model import Finding
 from gpuboot.prove import simulated
 from gpuboot.report import Report, build, load, new_folder, write
+from gpuboot.report.causes import Failure, explained
 from gpuboot.report.html import html
 from gpuboot.report.junit import junit
 from gpuboot.report.model import ReportError
@@ -144,6 +146,24 @@ def test_terminal_has_a_row_per_gpu_and_says_what_to_do(tmp_path: Path) -> None:
     assert "remedy: look at the dcgm-exporter pod" in shown
     assert "SIMULATED" in shown
     assert str(tmp_path) in shown
+
+
+def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
+    """To run the deployment again is no remedy for what the deployment has just failed at."""
+    failure = Failure("Drivers | Install the driver", "\nE: no such package\n    remedy: x")
+    found = [
+        Finding("c", "driver", "gpu1", None, "fail", "none is loaded", "run deploys/site.py"),
+        Finding("c", "driver", "gpu2", None, "fail", "none is loaded", "run deploys/site.py"),
+        Finding("c", "pci", "gpu1", "GPU-1", "pass", "on the bus"),
+    ]
+    first, other, passed = explained(found, {"gpu1": failure})
+    assert first.remedy == (
+        "first mend what failed there in this run: Drivers | Install the driver: "
+        "E: no such package; then run deploys/site.py"
+    )
+    assert (other, passed) == (found[1], found[2])
+    assert Failure("Connect", "x" * 500).line.endswith("…")
+    assert Failure("Connect", "").line == "Connect"
 
 
 def test_terminal_of_a_proof() -> None:

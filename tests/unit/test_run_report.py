@@ -37,10 +37,25 @@ drivers()
 """
 
 
-def run(folder: Path, last: str, *arguments: str) -> tuple[int, dict[str, Any] | None]:
+LOCAL = "hosts = ['@local']\n"
+# two servers that do not exist; on one of them the driver's command fails
+TWO = """
+_refused = {"stdout": [], "stderr": ["gpuboot: no such driver", "    remedy: name another"],
+            "success": False}
+hosts = [
+    ("@fake/gpu1", {"fake_delay": 0, "fake_delay_jitter": 0}),
+    ("@fake/gpu2", {"fake_delay": 0, "fake_delay_jitter": 0,
+                    "fake_responses": {"install-driver": _refused}}),
+]
+"""
+
+
+def pyinfra(
+    folder: Path, last: str, *arguments: str, inventory: str = LOCAL
+) -> subprocess.CompletedProcess[str]:
     (folder / "site.py").write_text(DEPLOY.replace("LAST", last))
-    (folder / "inventory.py").write_text("hosts = ['@local']\n")
-    done = subprocess.run(
+    (folder / "inventory.py").write_text(inventory)
+    return subprocess.run(
         [sys.executable, "-m", "pyinfra", "inventory.py", "site.py", *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -48,8 +63,15 @@ def run(folder: Path, last: str, *arguments: str) -> tuple[int, dict[str, Any] |
         text=True,
         timeout=120,
     )
+
+
+def notes(folder: Path) -> dict[str, Any] | None:
     path = folder / "reports/latest/run.json"
-    return done.returncode, json.loads(path.read_text()) if path.exists() else None
+    return json.loads(path.read_text()) if path.exists() else None
+
+
+def run(folder: Path, last: str, *arguments: str) -> tuple[int, dict[str, Any] | None]:
+    return pyinfra(folder, last, *arguments).returncode, notes(folder)
 
 
 def test_a_run_that_ends_well(tmp_path: Path) -> None:
@@ -67,6 +89,7 @@ def test_a_run_that_ends_well(tmp_path: Path) -> None:
             "Drivers | Come after it",
         ],
         "failed": [],
+        "errors": [],
         "retries": 0,
     }
     assert noted["versions"]["kubernetes"]["version"]
@@ -95,3 +118,65 @@ def test_a_run_that_executes_nothing_leaves_nothing(
     code, noted = run(tmp_path, "true", *arguments)
     assert (code, noted) == (0, None)
     assert not (tmp_path / "reports").exists()
+
+
+def test_a_failure_is_told_once_with_its_message(tmp_path: Path) -> None:
+    """On one of two hosts an operation fails: what follows is neither tried there nor an error."""
+    done = pyinfra(tmp_path, "install-driver", "-y", inventory=TWO)
+    noted = notes(tmp_path)
+    assert noted is not None
+    assert (done.returncode, noted["exit"]) == (1, 1)
+    assert noted["hosts"]["@fake/gpu2"]["errors"] == [
+        {
+            "operation": "Drivers | Do what install-driver says",
+            "message": "gpuboot: no such driver\n    remedy: name another",
+        }
+    ]
+    total = next(line for line in done.stderr.splitlines() if "Grand total" in line)
+    assert total.split()[2:] == ["7", "6", "1", "-"]  # hosts, success, error, no change
+    told = done.stderr.split("Grand total")[1]
+    assert told.count("no such driver") == 1
+    assert "failed on @fake/gpu2: Drivers | Do what install-driver says" in told
+    assert "report: reports/" in told
+
+
+def test_a_run_that_fails_before_it_verifies_has_a_page(tmp_path: Path) -> None:
+    pyinfra(tmp_path, "install-driver", "-y", inventory=TWO)
+    page = (tmp_path / "reports/latest/run.html").read_text()
+    assert "The run failed" in page
+    assert "no such driver" in page
+    assert "Do what install-driver says" in page
+    assert "verify.html" not in page
+
+
+def test_our_own_messages_are_noted_too(tmp_path: Path) -> None:
+    """An operation of Python has no output: its message comes from who fails the host."""
+    deploy = """
+from pyinfra.context import state
+from pyinfra.api.operation import operation
+from deploys.lib.waiting import fail
+from deploys.run_report import watch
+from gpuboot.settings import load
+
+watch(state, load({"cluster": {"name": "t"}}))
+
+@operation()
+def wait():
+    yield fail("not done after 5 s: no node\\n    remedy: look")
+
+wait(name="Kubernetes | Wait")
+"""
+    pyinfra(tmp_path, "true", inventory=LOCAL)
+    (tmp_path / "site.py").write_text(deploy)
+    subprocess.run(
+        [sys.executable, "-m", "pyinfra", "inventory.py", "site.py", "-y"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=120,
+    )  # fmt: skip
+    noted = notes(tmp_path)
+    assert noted is not None
+    assert noted["hosts"]["@local"]["errors"] == [
+        {
+            "operation": "Kubernetes | Wait",
+            "message": "not done after 5 s: no node\n    remedy: look",
+        }
+    ]
