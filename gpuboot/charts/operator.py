@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import yaml
 
 from gpuboot.charts.exporter import RESOURCES, TOLERATIONS, environment, pod_label_values
@@ -57,6 +59,12 @@ def _operated_exporter(settings: Settings, lock: Lock) -> Values:
 
 
 def _time_slicing(settings: Settings) -> Values:
+    """A configuration of the device plugin, named by what stands in it.
+
+    config-manager (k8s-device-plugin v0.20.0, cmd/config-manager/main.go:273) looks at its files
+    when a label of the node changes, and at no other time. Another name of the default is another
+    pod template (object_controls.go:2893 and :2929), so the pods start anew with a new content.
+    """
     operator = settings.gpu_operator
     shared = {"name": "nvidia.com/gpu", "replicas": operator.time_slices}
     config = {
@@ -64,8 +72,9 @@ def _time_slicing(settings: Settings) -> Values:
         "flags": {"migStrategy": operator.mig_strategy},
         "sharing": {"timeSlicing": {"renameByDefault": False, "resources": [shared]}},
     }
-    data = {"default": yaml.safe_dump(config, sort_keys=False)}
-    return {"name": PLUGIN_MAP, "create": True, "default": "default", "data": data}
+    text = yaml.safe_dump(config, sort_keys=False)
+    name = f"time-slices-{operator.time_slices}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+    return {"name": PLUGIN_MAP, "create": True, "default": name, "data": {name: text}}
 
 
 def expected_gpus(nodes: tuple[Node, ...], settings: Settings) -> dict[str, int]:

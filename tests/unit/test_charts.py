@@ -120,6 +120,27 @@ def test_time_slices() -> None:
     assert charts.expected_gpus(nodes, settings) == {"gpu1": 8}
 
 
+def test_each_content_of_the_plugins_configuration_has_a_name_of_its_own() -> None:
+    """k8s-device-plugin v0.20.0, cmd/config-manager/main.go:273-279: only the node's label counts.
+
+    So a content that changes under its old name is never read; the operator puts the name into
+    the pods (gpu-operator v26.7.0, controllers/object_controls.go:2893, 2929), which renews them.
+    """
+    wanted = [
+        {"gpu_operator": {"time_slices": 4}},
+        {"gpu_operator": {"time_slices": 2}},
+        {"gpu_operator": {"time_slices": 4, "mig_strategy": "mixed"}},
+    ]
+    names = set()
+    for data in wanted:
+        config = charts.operator_values(load(data), lock(Settings()))["devicePlugin"]["config"]
+        assert list(config["data"]) == [config["default"]]
+        names.add(config["default"])
+    assert len(names) == len(wanted)
+    again = charts.operator_values(load(wanted[0]), lock(Settings()))["devicePlugin"]["config"]
+    assert again["default"] in names
+
+
 def test_monitoring_selects_everything_and_keeps_no_password() -> None:
     values = charts.monitoring_values(load({"grafana_password": "hunter2"}))
     spec = values["prometheus"]["prometheusSpec"]

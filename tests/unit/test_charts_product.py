@@ -81,6 +81,20 @@ def test_operated_exporter_reads_our_counters(folders: dict[str, Path]) -> None:
     assert targets == ["node", "instance", None]
 
 
+@pytest.mark.parametrize("name", ["nvidia-device-plugin-daemonset", "gpu-feature-discovery"])
+def test_another_number_of_time_slices_renews_the_pods(folders: dict[str, Path], name: str) -> None:
+    """config-manager notices nothing else (k8s-device-plugin v0.20.0, cmd/config-manager)."""
+    pods = [
+        find(
+            site(folders, "gpu-operator", {"gpu_operator": {"time_slices": slices}}),
+            "DaemonSet",
+            name,
+        )["spec"]["template"]
+        for slices in (1, 2, 4)
+    ]
+    assert pods[0] != pods[1] != pods[2]
+
+
 def test_prometheus_selects_the_exporters_monitor(folders: dict[str, Path]) -> None:
     stack = site(folders, "kube-prometheus-stack", {})
     [prometheus] = [o for o in stack if o["kind"] == "Prometheus"]

@@ -217,6 +217,36 @@ def test_device_plugin_strategy_follows_cdi(rendered: Render) -> None:
         assert "DP_DISABLE_HEALTHCHECKS" not in env
 
 
+@pytest.mark.parametrize(
+    ("name", "process"),
+    [
+        ("nvidia-device-plugin-daemonset", "nvidia-device-plugin"),
+        ("gpu-feature-discovery", "gpu-feature-discovery"),
+    ],
+)
+def test_config_manager_chooses_the_plugins_configuration(
+    rendered: Render, name: str, process: str
+) -> None:
+    """gpu-operator v26.7.0, controllers/object_controls.go:2818 and assets/state-device-plugin."""
+    config = {"name": "plugin", "create": True, "default": "few", "data": {"few": "version: v1"}}
+    pod = find(rendered("gpu-operator", {"devicePlugin": {"config": config}}), "DaemonSet", name)
+    spec = pod["spec"]["template"]["spec"]
+    assert spec["shareProcessNamespace"] is True
+    assert environment(pod)["CONFIG_FILE"] == "/config/config.yaml"
+    first = next(c for c in spec["initContainers"] if c["name"] == "config-manager-init")
+    beside = next(c for c in spec["containers"] if c["name"] == "config-manager")
+    for container, once, told in ((first, "true", ""), (beside, "false", process)):
+        env = {item["name"]: item.get("value") for item in container["env"]}
+        assert (env["ONESHOT"], env["PROCESS_TO_SIGNAL"]) == (once, told)
+        assert (env["DEFAULT_CONFIG"], env["CONFIG_FILE_DST"]) == ("few", "/config/config.yaml")
+        assert {mount["mountPath"] for mount in container["volumeMounts"]} == {
+            "/config",
+            "/available-configs",
+        }
+    bare = find(rendered("gpu-operator"), "DaemonSet", name)["spec"]["template"]["spec"]
+    assert len(bare["containers"]) == 1
+
+
 def test_nfd_sees_pci_vendors_of_gpus(rendered: Render) -> None:
     conf = find(
         rendered("gpu-operator"), "ConfigMap", "gpu-operator-node-feature-discovery-worker-conf"

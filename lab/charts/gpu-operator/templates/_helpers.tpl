@@ -108,15 +108,54 @@ a shell; the lab's image has none, so its binary does the waiting.
 {{- end }}
 
 {{/*
-Which file of devicePlugin.config.name device plugin and GFD read. NVIDIA's config-manager side-car,
-which chooses one per node by label, is not in the lab.
+config-manager, as an init container and as a side-car: it chooses one file of
+devicePlugin.config.name for the node, by label or default, and tells the program when that choice
+changes; a content that changes under its name is not noticed. As the operator's (v26.7.0,
+controllers/object_controls.go:2818). Takes (dict "root" $ "values" V "process" PROGRAM), with ""
+for the init container.
 */}}
-{{- define "gpu-operator.pluginConfigEnv" -}}
-{{- $config := .Values.devicePlugin.config -}}
-{{- if $config.name -}}
-- name: CONFIG_FILE
-  value: /available-configs/{{ required "the lab's stand-in chart runs no config-manager: set devicePlugin.config.default" $config.default }}
-{{- end -}}
+{{- define "gpu-operator.configManager" -}}
+{{- if .root.Values.devicePlugin.config.name }}
+- name: {{ ternary "config-manager" "config-manager-init" (not (empty .process)) }}
+  image: {{ include "gpu-operator.image" (dict "root" .root "values" .root.Values.devicePlugin) }}
+  imagePullPolicy: {{ .root.Values.devicePlugin.imagePullPolicy }}
+  command: [config-manager]
+  env:
+    - {name: ONESHOT, value: {{ empty .process | quote }}}
+    - {name: KUBECONFIG, value: ""}
+    - {{- include "gpu-operator.fieldEnv" (list "NODE_NAME" "spec.nodeName") | nindent 6 }}
+    - {name: NODE_LABEL, value: nvidia.com/device-plugin.config}
+    - {name: CONFIG_FILE_SRCDIR, value: /available-configs}
+    - {name: CONFIG_FILE_DST, value: /config/config.yaml}
+    - {name: DEFAULT_CONFIG, value: {{ .root.Values.devicePlugin.config.default | quote }}}
+    - {name: SEND_SIGNAL, value: {{ not (empty .process) | quote }}}
+    - {name: SIGNAL, value: {{ ternary "1" "" (not (empty .process)) | quote }}}
+    - {name: PROCESS_TO_SIGNAL, value: {{ .process | quote }}}
+    - {name: FALLBACK_STRATEGIES, value: empty}
+  {{- with .values.resources }}
+  resources: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- if .process }}
+  securityContext: {privileged: true}
+  {{- end }}
+  volumeMounts: {{- include "gpu-operator.configMounts" .root | nindent 4 }}
+{{- end }}
+{{- end }}
+
+{{- define "gpu-operator.configMounts" -}}
+{{- with .Values.devicePlugin.config.name -}}
+- {name: config, mountPath: /config}
+- {name: {{ . }}, mountPath: /available-configs}
+{{- end }}
+{{- end }}
+
+{{- define "gpu-operator.configVolumes" -}}
+{{- with .Values.devicePlugin.config.name -}}
+- name: {{ . }}
+  configMap: {name: {{ . }}}
+- name: config
+  emptyDir: {}
+{{- end }}
 {{- end }}
 
 {{- define "gpu-operator.fieldEnv" -}}
