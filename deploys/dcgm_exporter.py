@@ -7,7 +7,7 @@ from pyinfra.api.deploy import deploy
 from deploys.context import current
 from deploys.helm import deploy_chart
 from deploys.operations import kubectl, secrets
-from gpuboot.charts import exporter_values, rollout_s, secrets_needed
+from gpuboot.charts import exporter_values, needs_runtime_class, rollout_s, secrets_needed
 
 NAMESPACE = "dcgm-exporter"
 RELEASE = "dcgm-exporter"
@@ -30,6 +30,12 @@ def dcgm_exporter() -> None:
         namespace=NAMESPACE,
         needed=secrets_needed(settings.exporter),
     )
+    if needs_runtime_class(settings):
+        kubectl.runtime_class(
+            name="Have the RuntimeClass by which it gets all GPUs",
+            runtime="nvidia",
+            handler="nvidia",
+        )
     deploy_chart("dcgm-exporter", RELEASE, NAMESPACE, exporter_values(settings, context.lock))
     nodes = sum(bool(node.gpus) for node in context.nodes)
     kubectl.gpus_ready(

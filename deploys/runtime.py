@@ -20,8 +20,9 @@ TOOLKIT = (
     "nvidia-container-toolkit",
     "nvidia-container-toolkit-base",
 )
-# settings.runtime.mode -> options of `nvidia-ctk runtime configure`, or "none"
-MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": "none"}
+# settings.runtime.mode -> options of `nvidia-ctk runtime configure`. The handler nvidia is there in
+# each: in "cdi" for dcgm-exporter alone, which claims no GPU and must see them all.
+MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
 
 
 @deploy("Runtime")

@@ -101,6 +101,7 @@ class ClusterState:
     + trouble: pods that do not start by waiting alone
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
     + classes: StorageClasses by name, and whether each is a default one
+    + runtimes: RuntimeClasses by name, and the runtime handler of each
     """
 
     error: str = ""
@@ -114,6 +115,7 @@ class ClusterState:
     trouble: tuple[Trouble, ...] = ()
     policy: str = ""
     classes: Mapping[str, bool] = field(default_factory=dict)
+    runtimes: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
@@ -148,6 +150,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         trouble=tuple(filter(None, map(_trouble, values.get("trouble", [])))),
         policy=_first(values, "policy"),
         classes={name: default == "true" for name, default in values.get("class", [])},
+        runtimes=dict(item for item in values.get("runtime", [])),
     )
 
 

@@ -202,6 +202,12 @@ def new_token() -> BootstrapToken:
     return BootstrapToken(draw[0], draw[1])
 
 
+def runtime_class(name: str, handler: str) -> str:
+    """The RuntimeClass by whose name pods ask for a runtime handler of containerd."""
+    kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
+    return json.dumps({**kind, "metadata": {"name": name}, "handler": handler})
+
+
 def token_manifest(token: BootstrapToken, node: str, now: datetime, minutes: int = 30) -> str:
     """The Secret that makes a bootstrap token valid for a while. The result is secret.
 

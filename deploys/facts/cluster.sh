@@ -34,11 +34,12 @@ waiting='{.name}={.state.waiting.reason} {end}'
 trouble="{.metadata.namespace}$tab{.metadata.name}$tab{.spec.nodeName}$tab\
 {range .status.initContainerStatuses[*]}$waiting{range .status.containerStatuses[*]}$waiting$tab\
 {.status.conditions[?(@.type==\"PodScheduled\")].message}"
-ask objects get nodes,namespaces,storageclasses,daemonsets,deployments,statefulsets,pods -A \
+ask objects get nodes,namespaces,storageclasses,runtimeclasses,daemonsets,deployments,statefulsets,pods -A \
   -o "jsonpath=$(
     each Node node "$node"
     each Namespace namespace "{.metadata.name}$tab{.metadata.labels}"
     each StorageClass class "$class"
+    each RuntimeClass runtime "{.metadata.name}$tab{.handler}"
     for kind in DaemonSet Deployment StatefulSet; do each "$kind" workload "$workload"; done
     each Pod trouble "$trouble"
   )"

@@ -11,7 +11,7 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster
 from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import describe, executing, fail, watch
-from gpuboot import progress
+from gpuboot import kubernetes, progress
 from gpuboot.kubernetes import stamp
 from gpuboot.progress import Progress
 
@@ -90,6 +90,25 @@ def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Comman
             KUBECTL, "label --overwrite namespace", QuoteString(namespace),
             *[QuoteString(f"{key}={value}") for key, value in missing.items()],
         )  # fmt: skip
+
+
+@operation()
+def runtime_class(runtime: str, handler: str) -> Commands:
+    """Ensure a RuntimeClass, by whose name pods ask for one of containerd's runtime handlers.
+
+    + runtime: its name
+    + handler: the handler's name in containerd, which cannot be changed in a RuntimeClass
+    """
+    found = host.get_fact(Cluster, kubeconfig=ADMIN).runtimes.get(runtime)
+    if found == handler:
+        host.noop(f"RuntimeClass {runtime} is there")
+    elif found is None:
+        yield StringCommand(APPLY, "-", _stdin=kubernetes.runtime_class(runtime, handler))
+    else:
+        yield fail(
+            f"RuntimeClass {runtime} is for the handler {found}, not {handler}\n    remedy: where "
+            f"nothing else needs it, `kubectl delete runtimeclass {runtime}`, then run again"
+        )
 
 
 @operation()

@@ -4,7 +4,12 @@ Sources of the keys: values.yaml of gpu-operator v26.7.0, kube-prometheus-stack 
 dcgm-exporter 4.8.4; tests check every key against the charts' own lists.
 """
 
-from gpuboot.charts.exporter import GPUS_LABEL, exporter_values, rollout_s
+from gpuboot.charts.exporter import (
+    GPUS_LABEL,
+    exporter_values,
+    needs_runtime_class,
+    rollout_s,
+)
 from gpuboot.charts.monitoring import (
     GRAFANA_SECRET,
     fullname,
@@ -33,6 +38,7 @@ __all__ = [
     "fullname",
     "monitoring_values",
     "monitoring_workloads",
+    "needs_runtime_class",
     "operands",
     "operator_values",
     "repository",

@@ -78,7 +78,7 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
         "serviceMonitor": {**service_monitor(settings), "metricRelabelings": []},
         "resources": RESOURCES,
         "securityContext": _PRIVILEGES,
-        "hostNetwork": False,
+        "hostNetwork": on_host_network(exporter),
         "hostPID": False,
         "tolerations": TOLERATIONS,
         # Our own label, since NVIDIA's nvidia.com/gpu.present needs the operator.
@@ -89,11 +89,11 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
     if exporter.pod_labels:
         values["kubernetes"] = {**pod_label_values(exporter), "rbac": {"create": True}}
     values |= _protection(exporter)
-    if settings.runtime.mode == "runtimeclass":
+    if settings.runtime.mode != "default":
+        # It claims no GPU and must see them all, which a runtime alone can give it: containerd
+        # reads CDI devices of containers, and a pod's annotations never become a container's
+        # (containerd v2, internal/cri/server/container_create_linux.go:103).
         values["runtimeClassName"] = "nvidia"
-    if settings.runtime.mode == "cdi":
-        # No nvidia runtime to inject the driver: the host's own CDI spec does.
-        values["podAnnotations"] |= {"cdi.k8s.io/gpuboot": "nvidia.com/gpu=all"}
     return values
 
 
@@ -104,6 +104,20 @@ def rollout_s(nodes: int, timeout_s: int) -> int:
     + timeout_s: what the site allows at least
     """
     return max(timeout_s, nodes * _ROLLOUT_S)
+
+
+def needs_runtime_class(settings: Settings) -> bool:
+    """Whether RuntimeClass nvidia is ours to make; the GPU Operator makes it where it runs.
+
+    Source: gpu-operator v26.7.0, assets/pre-requisites/0200_runtime_class.yaml.
+    """
+    return settings.runtime.mode != "default" and not settings.gpu_operator.enabled
+
+
+def on_host_network(exporter: Exporter) -> bool:
+    """Whether the host engine listens on the node's own loopback, which pods cannot reach."""
+    host = (exporter.remote_engine or "").rpartition(":")[0].strip("[]")
+    return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
 def environment(settings: Settings) -> list[Values]:

@@ -6,7 +6,13 @@ import hashlib
 
 import yaml
 
-from gpuboot.charts.exporter import RESOURCES, TOLERATIONS, environment, pod_label_values
+from gpuboot.charts.exporter import (
+    RESOURCES,
+    TOLERATIONS,
+    environment,
+    on_host_network,
+    pod_label_values,
+)
 from gpuboot.charts.scrape import service_monitor
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
@@ -53,6 +59,10 @@ def _operated_exporter(settings: Settings, lock: Lock) -> Values:
         "serviceMonitor": service_monitor(settings),
         **pod_label_values(exporter),
     }
+    if on_host_network(exporter):
+        # The operator looks for such an engine before it adds our environment, so it never finds
+        # it (gpu-operator v26.7.0, controllers/object_controls.go:1833 and :1936).
+        values["hostNetwork"] = True
     if exporter.arguments:
         values["args"] = list(exporter.arguments)
     return values

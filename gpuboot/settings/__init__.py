@@ -93,8 +93,8 @@ class Settings(Model):
             raise ValueError(f"cluster.pod_cidr {pods} overlaps cluster.service_cidr {services}")
         if self.runtime.mode == "cdi" and self.gpu_operator.enabled:
             raise ValueError(
-                'runtime.mode "cdi" leaves out the containerd handler nvidia, which the GPU '
-                'Operator\'s own pods run with; use "default" or "runtimeclass"'
+                'runtime.mode "cdi" is for clusters with a device plugin of their own; the GPU '
+                'Operator hands out GPUs by CDI in the modes "default" and "runtimeclass" as well'
             )
         if self.exporter.kind == "operator" and not self.gpu_operator.enabled:
             raise ValueError(

@@ -36,8 +36,9 @@ class Runtime(Model):
     mode: Literal["default", "runtimeclass", "cdi"] = Field(
         "default",
         description="`default`: nvidia is containerd's default runtime; `runtimeclass`: only pods "
-        "with runtimeClassName nvidia; `cdi`: no nvidia runtime, devices by CDI alone, for "
-        "clusters without the GPU Operator.",
+        "with runtimeClassName nvidia; `cdi`: workloads get GPUs by CDI alone, from a device "
+        "plugin of your own, for clusters without the GPU Operator; runtimeClassName nvidia is "
+        "there for dcgm-exporter.",
     )
     restrict_oom_score_adj: bool = Field(
         False, description="containerd option for hosts without CAP_SYS_RESOURCE."
@@ -96,7 +97,10 @@ class Exporter(Model):
         'docs/metrics.md) by which it asks for a password; `kind = "chart"` only.',
     )
     remote_engine: str | None = Field(
-        None, description="`host:port` of a DCGM host engine to use instead of an embedded one."
+        None,
+        description="`host:port` of a DCGM host engine to use instead of an embedded one. With "
+        "`localhost:5555` each node's own; the exporter then listens on the node's port 9400, "
+        "where no NetworkPolicy reaches it.",
     )
     devices: str | None = Field(
         None, description="GPUs and MIG instances to watch, e.g. `f`, `g:0,1` or `i:0-3`."

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from deploys.runtime import MODES
 from gpuboot import charts
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings, load
@@ -139,6 +140,49 @@ def test_each_content_of_the_plugins_configuration_has_a_name_of_its_own() -> No
     assert len(names) == len(wanted)
     again = charts.operator_values(load(wanted[0]), lock(Settings()))["devicePlugin"]["config"]
     assert again["default"] in names
+
+
+@pytest.mark.parametrize("mode", ["runtimeclass", "cdi"])
+def test_the_charts_exporter_gets_its_gpus_by_a_runtime_class(mode: str) -> None:
+    """A pod's annotations never reach its containers, whose own and CDI fields containerd reads.
+
+    containerd v2, internal/cri/server/container_create_linux.go:103; the image asks the runtime
+    for all GPUs (dcgm-exporter 4.8.2, docker/Dockerfile:165, NVIDIA_VISIBLE_DEVICES=all).
+    """
+    data = {"exporter": {"kind": "chart"}, "gpu_operator": {"enabled": False}}
+    alone = load({**data, "runtime": {"mode": mode}})
+    values = charts.exporter_values(alone, lock(alone))
+    assert values["runtimeClassName"] == "nvidia"
+    assert not any("cdi" in key for key in values.get("podAnnotations", {}))
+    assert charts.needs_runtime_class(alone)
+    assert MODES[mode] == ""  # containerd has the handler nvidia, and not as its default
+    assert not charts.needs_runtime_class(load(data))
+
+
+def test_the_operator_makes_its_runtime_class_itself() -> None:
+    settings = load({"exporter": {"kind": "chart"}, "runtime": {"mode": "runtimeclass"}})
+    assert not charts.needs_runtime_class(settings)
+
+
+@pytest.mark.parametrize(
+    ("engine", "host"),
+    [
+        ("localhost:5555", True),
+        ("127.0.0.1:5555", True),
+        ("[::1]:5555", True),
+        ("10.0.0.1:5555", False),
+        ("localhost.example.org:5555", False),
+        (None, False),
+    ],
+)
+def test_an_engine_on_the_nodes_loopback_needs_the_hosts_network(
+    engine: str | None, host: bool
+) -> None:
+    """The operator looks for it too early (v26.7.0, controllers/object_controls.go:1833, 1936)."""
+    settings = load({"exporter": {"remote_engine": engine}})
+    operated = charts.operator_values(settings, lock(settings))["dcgmExporter"]
+    assert operated.get("hostNetwork", False) is host
+    assert charts.exporter_values(settings, lock(settings))["hostNetwork"] is host
 
 
 def test_monitoring_selects_everything_and_keeps_no_password() -> None:

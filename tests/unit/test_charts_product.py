@@ -95,6 +95,21 @@ def test_another_number_of_time_slices_renews_the_pods(folders: dict[str, Path],
     assert pods[0] != pods[1] != pods[2]
 
 
+@pytest.mark.parametrize(
+    ("chart", "kind"), [("gpu-operator", "operator"), ("dcgm-exporter", "chart")]
+)
+def test_an_engine_of_the_node_is_reached(folders: dict[str, Path], chart: str, kind: str) -> None:
+    """docs/settings.md promises it of `exporter.remote_engine`."""
+    exporter = {"kind": kind, "remote_engine": "localhost:5555"}
+    objects = site(folders, chart, {"exporter": exporter})
+    [pod] = [
+        o["spec"]["template"]["spec"]
+        for o in objects
+        if o["kind"] == "DaemonSet" and "dcgm-exporter" in o["metadata"]["name"]
+    ]
+    assert (pod["hostNetwork"], pod["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
+
+
 def test_prometheus_selects_the_exporters_monitor(folders: dict[str, Path]) -> None:
     stack = site(folders, "kube-prometheus-stack", {})
     [prometheus] = [o for o in stack if o["kind"] == "Prometheus"]

@@ -247,6 +247,17 @@ def test_config_manager_chooses_the_plugins_configuration(
     assert len(bare["containers"]) == 1
 
 
+def test_the_exporters_environment_opens_no_host_network(rendered: Render) -> None:
+    """gpu-operator v26.7.0, controllers/object_controls.go:1833: it is added too late for that."""
+    engine = {"name": "DCGM_REMOTE_HOSTENGINE_INFO", "value": "localhost:5555"}
+    exporter = find(
+        rendered("gpu-operator", {"dcgmExporter": {"env": [engine]}}),
+        "DaemonSet",
+        "nvidia-dcgm-exporter",
+    )
+    assert "hostNetwork" not in exporter["spec"]["template"]["spec"]
+
+
 def test_nfd_sees_pci_vendors_of_gpus(rendered: Render) -> None:
     conf = find(
         rendered("gpu-operator"), "ConfigMap", "gpu-operator-node-feature-discovery-worker-conf"

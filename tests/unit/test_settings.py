@@ -29,7 +29,7 @@ def test_an_empty_dict_is_a_complete_answer() -> None:
         ({"driver": {"version": "latest"}}, "driver.version"),
         ({"runtime": {"mode": "docker"}}, "runtime.mode"),
         ({"cluster": {"kubelet": {"cgroupDriver": "cgroupfs"}}}, "cluster.kubelet may not set"),
-        ({"runtime": {"mode": "cdi"}}, "containerd handler nvidia"),
+        ({"runtime": {"mode": "cdi"}}, "device plugin of their own"),
         ({"gpu_operator": {"enabled": False}}, "exporter.kind"),
         ({"mirrors": {"images": {"nvcr.io": "mirror/nvcr"}}}, "mirrors.images.nvcr.io"),
         ({"versions": {"kubernetes": {"version": "1.37.2"}}}, "minor"),
