@@ -45,9 +45,17 @@ def standalone(source: Inventory) -> bool:
 
 
 def settings_data(source: Inventory) -> tuple[dict[str, Any], list[Problem]]:
-    """The `gpuboot` dict of the inventory's group data, which must be the same for all hosts."""
+    """The `gpuboot` dict of the inventory's group data, which must be the same for all hosts.
+
+    What is wrong with it comes as problems; the dict may only be used when there is none.
+    """
     hosts = list(source)
-    first = hosts[0].data.get("gpuboot") or {} if hosts else {}
+    first = hosts[0].data.get("gpuboot") if hosts else {}
+    if first is None:
+        first = {}
+    if not isinstance(first, dict):
+        kind = type(first).__name__
+        return {}, [Problem("", f"gpuboot is a {kind}, not a dict", "write gpuboot = {...}")]
     problems = [
         Problem(
             host.name,
@@ -57,7 +65,7 @@ def settings_data(source: Inventory) -> tuple[dict[str, Any], list[Problem]]:
         for host in hosts[1:]
         if (host.data.get("gpuboot") or {}) != first
     ]
-    return dict(first), problems
+    return first, problems
 
 
 def nodes() -> tuple[Node, ...]:

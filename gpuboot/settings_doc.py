@@ -12,6 +12,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from gpuboot.settings import Settings
+from gpuboot.settings.base import Form
 from gpuboot.settings.monitoring import Secret
 
 _INTRO = """# Settings
@@ -109,8 +110,9 @@ def _limit(item: Any) -> str:
             return f"< {value}"
         case MaxLen(max_length=value):
             return f"at most {value} characters"
-    pattern = getattr(item, "pattern", None)
-    return f"like `{pattern}`" if pattern else ""
+        case Form(what=what, example=example):
+            return f"{what}, e.g. `{example}`"
+    return ""
 
 
 def _type(annotation: Any) -> str:

@@ -10,13 +10,14 @@ import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from gpuboot import telemetry
 from gpuboot.problems import Problem
-from gpuboot.settings import Model, Settings, SettingsError
+from gpuboot.settings import Model, Settings, SettingsError, kubelet, messages
+from gpuboot.settings.base import Form
 
 # gpu-operator release -> Kubernetes minors that NVIDIA supports it on
 # (docs.nvidia.com, gpu-operator "Platform Support")
@@ -28,35 +29,38 @@ KUBERNETES_CONTAINERD = {33: (1, 7), 34: (1, 7), 35: (2, 1), 36: (2, 2), 37: (2,
 LOWEST_EXPORTER = (4, 8, 3)
 
 
+Version = Annotated[str, Form(r"v?\d+(\.\d+)+([-+~][A-Za-z0-9.+~-]+)?", "a version", "1.36.6", 100)]
+
+
 class DriverLock(Model):
-    version: str
-    last_legacy: str
+    version: Version
+    last_legacy: Version
 
 
 class PackageLock(Model):
-    version: str
+    version: Version
 
 
 class DockerLock(Model):
-    version: str
-    compose: str
+    version: Version
+    compose: Version
 
 
 class KubernetesLock(Model):
-    version: str
-    minor: str
-    cri_tools: str
-    cni: str
-    pause: str
+    version: Version
+    minor: Version
+    cri_tools: Version
+    cni: Version
+    pause: Version
 
 
 class FlannelLock(Model):
-    version: str
-    cni_plugin: str
+    version: Version
+    cni_plugin: Version
 
 
 class HelmLock(Model):
-    version: str
+    version: Version
     sha256: dict[str, str]
 
 
@@ -64,7 +68,7 @@ class ChartLock(Model):
     """One Helm chart: `repository` is a key of `settings.mirrors.charts`."""
 
     repository: str
-    version: str
+    version: Version
     sha256: str
 
 
@@ -106,18 +110,10 @@ def lock(settings: Settings) -> Lock:
     try:
         result = Lock.model_validate(merged)
     except ValidationError as error:
-        raise SettingsError(
-            [
-                Problem(
-                    "",
-                    f"versions.{'.'.join(map(str, item['loc']))}: {item['msg']}",
-                    "use the layout of gpuboot/versions.toml",
-                )
-                for item in error.errors()
-            ]
-        ) from None
+        raise SettingsError(messages.problems(error, Lock, "versions.")) from None
     problems = mismatches(result)
     problems += telemetry.problems(settings.exporter)
+    problems += kubelet.problems(settings.cluster.kubelet, result.kubernetes.minor)
     if problems:
         raise SettingsError(problems)
     return result

@@ -13,6 +13,7 @@ from typing import Any, Self
 from pydantic import Field, SecretStr, ValidationError, model_validator
 
 from gpuboot.problems import Problem, render
+from gpuboot.settings import messages
 from gpuboot.settings.base import Model
 from gpuboot.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy
 from gpuboot.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
@@ -116,17 +117,8 @@ def load(data: Mapping[str, Any]) -> Settings:
     try:
         settings = Settings.model_validate(dict(data))
     except ValidationError as error:
-        raise SettingsError([_problem(dict(item)) for item in error.errors()]) from None
+        raise SettingsError(messages.problems(error, Settings)) from None
     problems = validate(settings)
     if problems:
         raise SettingsError(problems)
     return settings
-
-
-def _problem(error: Mapping[str, Any]) -> Problem:
-    path = ".".join(str(part) for part in error["loc"]) or "settings"
-    if error["type"] == "extra_forbidden":
-        return Problem("", f"unknown setting {path}", "see docs/settings.md for every setting")
-    message = str(error["msg"]).removeprefix("Value error, ")
-    given = "" if "password" in path else f" (given: {error.get('input')!r})"
-    return Problem("", f"{path}: {message}{given}", f"correct gpuboot[{path!r}] in group_data")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from gpuboot.settings.base import Cidr, Label, Model, Url
+from gpuboot.settings.base import Cidr, Domain, Endpoint, Form, Label, Model, Url
 
 
 class Cluster(Model):
@@ -15,8 +15,8 @@ class Cluster(Model):
     name: Label = Field("gpuboot", description="Cluster name in kubeadm and in reports.")
     pod_cidr: Cidr = Field("10.244.0.0/16", description="Addresses of pods (flannel).")
     service_cidr: Cidr = Field("10.96.0.0/12", description="Addresses of Services.")
-    dns_domain: str = Field("cluster.local", description="Domain of cluster DNS names.")
-    endpoint: str | None = Field(
+    dns_domain: Domain = Field("cluster.local", description="Domain of cluster DNS names.")
+    endpoint: Endpoint | None = Field(
         None,
         description="`host:port` that stands for all control-plane nodes (a load balancer or "
         "virtual address). Needed for three or more of them; default: the first one's address.",
@@ -40,7 +40,7 @@ class Cluster(Model):
     kubelet: dict[str, Any] = Field(
         {},
         description="More fields of KubeletConfiguration, named as upstream, e.g. `maxPods` or "
-        "`evictionHard`.",
+        "`evictionHard`; names and types are checked.",
     )
     init_timeout_s: int = Field(
         240, ge=10, description="How long the first control-plane node may take to come up."
@@ -58,9 +58,8 @@ class AptMirror(Model):
         "`https://pkgs.k8s.io`, `https://developer.download.nvidia.com/compute/cuda/repos` or "
         "`https://nvidia.github.io/libnvidia-container`."
     )
-    key_sha256: str | None = Field(
+    key_sha256: Annotated[str, Form(r"[0-9a-f]{64}", "64 digits", "9a3f…")] | None = Field(
         None,
-        pattern=r"^[0-9a-f]{64}$",
         description="Digest of the repository's public key file, when it is not upstream's key.",
     )
 

@@ -7,15 +7,23 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from gpuboot.settings.base import Duration, Label, Model, seconds
+from gpuboot.settings.base import (
+    Engine,
+    Form,
+    Label,
+    Model,
+    Period,
+    SecretName,
+    seconds,
+)
 
 
 class Driver(Model):
     """The NVIDIA driver on the hosts."""
 
     enabled: bool = Field(True, description="Install the driver; `False`: it is there already.")
-    version: str | None = Field(
-        None, pattern=r"^\d+\.\d+(\.\d+)?$", description="Exact version; default: version lock."
+    version: Annotated[str, Form(r"\d+\.\d+(\.\d+)?", "a driver version", "595.91.07")] | None = (
+        Field(None, description="Exact version; default: version lock.")
     )
     modules: Literal["auto", "open", "proprietary"] = Field(
         "auto", description="Kernel module flavour; auto: open wherever the GPUs allow it."
@@ -62,7 +70,9 @@ def _label_expression(value: str) -> str:
 
 
 PodLabel = Annotated[str, AfterValidator(_label_expression)]
-SecretName = Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", max_length=253)]
+# `parseDeviceOptions` in dcgm-exporter's pkg/cmd/app.go
+_RANGES = r"\d+(-\d+)?(,\d+(-\d+)?)*"
+Devices = Annotated[str, Form(rf"f|[gi](:{_RANGES})?", "f, g:NUMBERS or i:NUMBERS", "g:0,2-3")]
 
 
 class Exporter(Model):
@@ -72,8 +82,8 @@ class Exporter(Model):
         "operator", description="Run it under the GPU Operator, or by its own Helm chart."
     )
     interval_ms: int = Field(15000, ge=100, description="Sampling period in milliseconds.")
-    scrape_interval: Duration = Field("15s", description="How often Prometheus reads it.")
-    scrape_timeout: Duration = Field("10s", description="Must be at most the scrape interval.")
+    scrape_interval: Period = Field("15s", description="How often Prometheus reads it.")
+    scrape_timeout: Period = Field("10s", description="Must be at most the scrape interval.")
     arguments: tuple[str, ...] = Field((), description="Extra command-line arguments.")
     counters: tuple[str, ...] = Field(
         (), description="Opt-in fields to collect beside the default ones (see docs/metrics.md)."
@@ -96,13 +106,13 @@ class Exporter(Model):
         description="Secret with `username`, `password` and the exporter's `web.yml` (see "
         'docs/metrics.md) by which it asks for a password; `kind = "chart"` only.',
     )
-    remote_engine: str | None = Field(
+    remote_engine: Engine | None = Field(
         None,
         description="`host:port` of a DCGM host engine to use instead of an embedded one. With "
         "`localhost:5555` each node's own; the exporter then listens on the node's port 9400, "
         "where no NetworkPolicy reaches it.",
     )
-    devices: str | None = Field(
+    devices: Devices | None = Field(
         None, description="GPUs and MIG instances to watch, e.g. `f`, `g:0,1` or `i:0-3`."
     )
 

@@ -2,32 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from gpuboot.settings.base import Duration, Label, Model, NodePort, Port, Url
+from gpuboot.settings.base import (
+    Duration,
+    Form,
+    Label,
+    Model,
+    NodePort,
+    Period,
+    Port,
+    Size,
+    Smarthost,
+    Target,
+    Url,
+)
 from gpuboot.xid import XidClass
 
 Severity = Literal["critical", "warning", "info"]
 
 
+def _path(value: str) -> str:
+    if "://" in value or "\n" in value:
+        raise ValueError("takes the path of a file that holds the secret, not the secret itself")
+    return value
+
+
+_KEY_OF_SECRET = Form(
+    r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-._a-zA-Z0-9]+", "NAME/KEY of a Secret", "slack/webhook"
+)
+
+
 class Secret(Model):
     """Where a secret comes from: one of the two. Its content is never part of the settings."""
 
-    file: str | None = Field(
+    file: Annotated[str, AfterValidator(_path)] | None = Field(
         None, description="File on the operator's machine; its content goes to the cluster only."
     )
-    secret: str | None = Field(
+    secret: Annotated[str, _KEY_OF_SECRET] | None = Field(
         None,
-        pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[-._a-zA-Z0-9]+$",
         description="`name/key` of a Secret that is there already, in the monitoring namespace.",
     )
 
     @model_validator(mode="after")
     def _one(self) -> Self:
         if (self.file is None) == (self.secret is None):
-            raise ValueError("give either file or secret")
+            raise ValueError('takes either {"file": "PATH"} or {"secret": "NAME/KEY"}')
         return self
 
 
@@ -46,9 +68,9 @@ class Storage(Model):
         None, description="StorageClass of the volumes; default: the cluster's default one."
     )
     path: str = Field("/var/lib/gpuboot/volumes", description="Folder of local-path on each node.")
-    prometheus_size: str = Field("50Gi", pattern=r"^\d+[KMGT]i$")
-    alertmanager_size: str = Field("1Gi", pattern=r"^\d+[KMGT]i$")
-    grafana_size: str = Field("5Gi", pattern=r"^\d+[KMGT]i$")
+    prometheus_size: Size = "50Gi"
+    alertmanager_size: Size = "1Gi"
+    grafana_size: Size = "5Gi"
 
 
 class Ingress(Model):
@@ -86,18 +108,19 @@ class RemoteWrite(Model):
         return self
 
 
+_NODE_PORTS = ("prometheus_node_port", "alertmanager_node_port", "grafana_node_port")
+
+
 class Monitoring(Model):
     """kube-prometheus-stack."""
 
     enabled: bool = True
     namespace: Label = "monitoring"
     release: Label = "kube-prometheus-stack"
-    scrape_interval: Duration = "30s"
-    retention: Duration = "15d"
-    retention_size: str | None = Field(
-        None,
-        pattern=r"^\d+(KB|MB|GB|TB)$",
-        description="e.g. `45GB`; default: 85 % of `storage.prometheus_size`.",
+    scrape_interval: Period = "30s"
+    retention: Period = "15d"
+    retention_size: Annotated[str, Form(r"\d+(KB|MB|GB|TB)", "a size", "45GB")] | None = Field(
+        None, description="Default: 85 % of `storage.prometheus_size`."
     )
     grafana: bool = True
     storage: Storage = Storage()
@@ -122,6 +145,10 @@ class Monitoring(Model):
 
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
+        ports = [getattr(self, name) for name in _NODE_PORTS]
+        for port in sorted({port for port in ports if port is not None and ports.count(port) > 1}):
+            both = " and ".join(name for name in _NODE_PORTS if getattr(self, name) == port)
+            raise ValueError(f"{both} are both {port}: give each a node port of its own")
         names = [item.name for item in self.remote_write]
         if len(names) != len(set(names)):
             raise ValueError("every remote_write needs a name of its own")
@@ -176,7 +203,7 @@ class Email(Model):
 
     to: tuple[str, ...] = Field(min_length=1)
     sender: str
-    smarthost: str = Field(pattern=r"^[^\s:]+:\d+$", description="`host:port`")
+    smarthost: Smarthost = Field(description="`host:port`")
     username: str | None = None
     password: Secret | None = None
     require_tls: bool = True
@@ -192,7 +219,7 @@ class Watchdog(Model):
     """A dead-man's switch outside the cluster: it alarms when our heartbeat stops."""
 
     url: Secret = Field(description="Webhook URL that gets the alert Watchdog again and again.")
-    interval: Duration = "1m"
+    interval: Period = "1m"
 
 
 class Alertmanager(Model):
@@ -208,20 +235,30 @@ class Alertmanager(Model):
     watchdog: Watchdog | None = None
     group_by: tuple[str, ...] = ("alertname", "cluster", "node")
     group_wait: Duration = "30s"
-    group_interval: Duration = "5m"
-    repeat_interval: Duration = "12h"
-    critical_repeat_interval: Duration = "4h"
+    group_interval: Period = "5m"
+    repeat_interval: Period = "12h"
+    critical_repeat_interval: Period = "4h"
     ca_file: str | None = Field(
         None, description="PEM file on the operator's machine that signs the receivers' addresses."
     )
+
+
+# how the names begin that drivers since R470 give
+_MODEL = Form(
+    r"\*|(NVIDIA|Tesla|Quadro|GRID) \S.*",
+    "models as nvidia-smi -L prints them",
+    "NVIDIA H100 80GB HBM3",
+)
 
 
 class Cost(Model):
     """What a GPU hour costs; without prices dashboards show hours only."""
 
     currency: str = "USD"
-    gpu_hour: dict[str, float] = Field(
-        {}, description="Model name as DCGM prints it (`modelName`) -> price; `*`: all others."
+    gpu_hour: dict[Annotated[str, _MODEL], Annotated[float, Field(ge=0, allow_inf_nan=False)]] = (
+        Field(
+            {}, description="Model name as DCGM prints it (`modelName`) -> price; `*`: all others."
+        )
     )
 
 
@@ -238,7 +275,7 @@ class Standalone(Model):
     bind: str = Field(
         "127.0.0.1", description="Address on which the monitoring host shows its web pages."
     )
-    targets: dict[str, tuple[str, ...]] = Field(
+    targets: dict[str, tuple[Target, ...]] = Field(
         {},
         description="More exporters of hosts that gpuboot does not manage: job -> `host:port`s, "
         "by file-based discovery. A job of ours (`dcgm-exporter`, `node-exporter`) may be named.",

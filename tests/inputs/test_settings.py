@@ -1,0 +1,206 @@
+"""Wrong settings: each gives one problem that names the field and what it takes, and no secret.
+
+What upstream takes: KubeletConfiguration's fields from k8s.io/kubelet v0.36.3
+config/v1beta1/types.go; `exporter.devices` from `parseDeviceOptions` in dcgm-exporter 4.8.2
+pkg/cmd/app.go; node ports from Kubernetes' default --service-node-port-range.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gpuboot import settings, versions
+
+WORD = "hunter2"  # a secret that must be in no message
+HOOK = f"https://hooks.slack.com/services/T0/B0/{WORD}"
+PROXY = f"http://user:{WORD}@proxy.example:3128"
+NOT_ITSELF = '{"file": "PATH"}'
+
+
+def kubelet(**fields: Any) -> dict[str, Any]:
+    return {"cluster": {"kubelet": fields}}
+
+
+def alertmanager(**parts: Any) -> dict[str, Any]:
+    return {"alertmanager": parts}
+
+
+def monitoring(**parts: Any) -> dict[str, Any]:
+    return {"monitoring": parts}
+
+
+MAIL = {"to": ["a@example.com"], "sender": "b@example.com"}
+
+# what a person wrote -> what the one problem says, in its cause or remedy
+WRONG: list[tuple[dict[Any, Any], str]] = [
+    # names
+    ({"clutser": {}}, "did you mean cluster?"),
+    ({"pod_cidr": "10.0.0.0/16"}, "did you mean cluster.pod_cidr?"),
+    ({"cluster": {"pod_cdir": "10.0.0.0/16"}}, "did you mean cluster.pod_cidr?"),
+    ({"exporter": {"interval": "15s"}}, "did you mean exporter.interval_ms?"),
+    (monitoring(storage={"prom_size": "50Gi"}), "did you mean monitoring.storage.prometheus_size?"),
+    ({"frobnicate": 1}, "see docs/settings.md"),
+    ({1: 2}, "takes names, which are text"),
+    # kinds
+    ({"cluster": "prod"}, "cluster: takes a dict of settings (given: 'prod')"),
+    ({"cluster": None}, "cluster: takes a dict of settings"),
+    ({"driver": {"version": 595}}, "driver.version: takes text (given: 595)"),
+    ({"driver": {"version": "latest"}}, "takes a driver version, e.g. 595.91.07"),
+    ({"driver": {"enabled": "maybe"}}, "driver.enabled"),
+    ({"driver": {"modules": "closed"}}, "'auto', 'open' or 'proprietary'"),
+    ({"exporter": {"counters": "DCGM_FI_DEV_FAN_SPEED"}}, "exporter.counters: takes a list"),
+    ({"exporter": {"interval_ms": "15s"}}, "exporter.interval_ms"),
+    ({"proxy": {"no_proxy": "localhost"}}, "proxy.no_proxy: takes a list"),
+    ({"verify": {"timeout_s": -1}}, "verify.timeout_s"),
+    # forms
+    ({"cluster": {"name": "My Cluster"}}, "e.g. gpu-cluster (given: 'My Cluster')"),
+    ({"cluster": {"name": "x" * 64}}, "at most 63 characters"),
+    ({"cluster": {"pod_cidr": "10.0.0.0/33"}}, "e.g. 10.244.0.0/16 (given: '10.0.0.0/33')"),
+    ({"cluster": {"pod_cidr": "10.0.0.1/16"}}, "cluster.pod_cidr: takes a network"),
+    ({"cluster": {"dns_domain": "cluster_local"}}, "cluster.dns_domain: takes a domain name"),
+    ({"cluster": {"dns_domain": "Cluster.Local"}}, "in lower case"),
+    ({"cluster": {"endpoint": "api.example.com"}}, "cluster.endpoint: takes host:port"),
+    ({"cluster": {"endpoint": "api.example.com:70000"}}, "from 1 to 65535"),
+    ({"cluster": {"endpoint": "https://api.example.com:6443"}}, "e.g. api.example.com:6443"),
+    ({"exporter": {"remote_engine": "localhost"}}, "e.g. localhost:5555"),
+    ({"exporter": {"devices": "0,1"}}, "exporter.devices: takes f, g:NUMBERS or i:NUMBERS"),
+    ({"exporter": {"devices": "g:0-"}}, "e.g. g:0,2-3"),
+    ({"exporter": {"scrape_interval": "15"}}, "takes a duration, e.g. 15s"),
+    ({"exporter": {"scrape_timeout": "0s"}}, "longer than 0"),
+    (monitoring(retention="2 weeks"), "monitoring.retention: takes a duration"),
+    (monitoring(retention="0d"), "monitoring.retention: takes a duration longer than 0"),
+    (monitoring(retention_size="45"), "takes a size, e.g. 45GB"),
+    (monitoring(storage={"prometheus_size": "50GB"}), "takes a size, e.g. 50Gi"),
+    (monitoring(grafana_node_port=80), "monitoring.grafana_node_port"),
+    (alertmanager(email={**MAIL, "smarthost": "smtp"}), "e.g. smtp.example.com:587"),
+    (alertmanager(watchdog={"url": {"file": "x"}, "interval": "0s"}), "longer than 0, e.g. 1m"),
+    ({"standalone": {"targets": {"other": ["192.0.2.50"]}}}, "e.g. 192.0.2.50:9400"),
+    ({"alerts": {"xid": {"seventy": "reset"}}}, "alerts.xid.seventy"),
+    ({"alerts": {"rules": {"GPULosst": {}}}}, "did you mean GPULost?"),
+    # numbers
+    ({"cost": {"gpu_hour": {"NVIDIA H100 80GB HBM3": -2}}}, "greater than or equal to 0"),
+    ({"cost": {"gpu_hour": {"*": float("nan")}}}, "cost.gpu_hour.*"),
+    ({"cost": {"gpu_hour": {"H100": 2}}}, "e.g. NVIDIA H100 80GB HBM3 (given: 'H100')"),
+    ({"gpu_operator": {"time_slices": 0}}, "gpu_operator.time_slices"),
+    # what does not go together
+    ({"cluster": {"pod_cidr": "10.96.0.0/16"}}, "overlaps cluster.service_cidr"),
+    ({"runtime": {"mode": "cdi"}}, 'use "default" or "runtimeclass"'),
+    ({"gpu_operator": {"enabled": False}}, 'use exporter.kind "chart"'),
+    ({"exporter": {"scrape_timeout": "20s"}}, "longer than scrape_interval 15s"),
+    (
+        monitoring(prometheus_node_port=30090, grafana_node_port=30090),
+        "prometheus_node_port and grafana_node_port are both 30090",
+    ),
+    # kubelets
+    (kubelet(cgroupDriver="cgroupfs"), "cluster.kubelet may not set cgroupDriver"),
+    (kubelet(maxPodz=200), "did you mean maxPods?"),
+    (kubelet(nonsense=1), "Kubernetes 1.36 has no such kubelet field"),
+    (kubelet(maxPods="200"), "cluster.kubelet.maxPods: takes a whole number (given: '200')"),
+    (kubelet(maxPods=True), "takes a whole number"),
+    (kubelet(serializeImagePulls="no"), "takes True or False (given: 'no')"),
+    (kubelet(shutdownGracePeriod=30), 'takes a duration, e.g. "1m30s"'),
+    (kubelet(shutdownGracePeriod="30"), 'takes a duration, e.g. "1m30s"'),
+    (kubelet(evictionHard="10%"), "cluster.kubelet.evictionHard: takes a dict"),
+    (kubelet(evictionHard={"memory.available": 500}), "each value text"),
+    (kubelet(allowedUnsafeSysctls="net.*"), "takes a list, each item text"),
+    (kubelet(featureGates={"X": "true"}), "each value True or False"),
+    # versions
+    ({"versions": "1.36.6"}, "versions: takes a dict"),
+    ({"versions": {"containerd": {"version": "abc"}}}, "versions.containerd.version: takes a ver"),
+    ({"versions": {"kubernetes": {"version": "1"}}}, "e.g. 1.36.6 (given: '1')"),
+    ({"versions": {"kubernetez": {}}}, "did you mean versions.kubernetes?"),
+    ({"versions": {"driver": {"verison": "1.2"}}}, "did you mean versions.driver.version?"),
+    ({"versions": {"charts": {"gpu-operator": {"version": "latest"}}}}, "takes a version"),
+    ({"versions": {"kubernetes": {"version": "1.35.2"}}}, 'set minor = "1.35"'),
+    ({"versions": {"containerd": {"version": "1.7.34"}}}, "containerd 2.2 or newer"),
+    # secrets, where they do not belong
+    (alertmanager(slack={"webhook": HOOK}), NOT_ITSELF),
+    (alertmanager(slack=HOOK), "alertmanager.slack: takes a dict of settings"),
+    (alertmanager(slack={"webhook": {"file": HOOK}}), "not the secret itself"),
+    (alertmanager(slack={"webhook": {"secret": HOOK}}), "NAME/KEY of a Secret"),
+    (alertmanager(slack={"webhook": {}}), NOT_ITSELF),
+    (alertmanager(slack={"webhook": {"value": WORD}}), "unknown setting alertmanager.slack.web"),
+    (alertmanager(pagerduty={"routing_key": WORD}), NOT_ITSELF),
+    (alertmanager(watchdog={"url": HOOK}), NOT_ITSELF),
+    (
+        alertmanager(email={**MAIL, "smarthost": "m:25", "username": "u", "password": WORD}),
+        "alertmanager.email.password",
+    ),
+    (
+        monitoring(remote_write=[{"url": "https://store.example/api", "bearer_token": WORD}]),
+        "monitoring.remote_write.0.bearer_token",
+    ),
+    (monitoring(remote_write=[{"url": f"{PROXY}/"}]), "without / at its end"),
+    (monitoring(remote_write={"url": PROXY}), "monitoring.remote_write: takes a list"),
+    ({"proxy": {"http": f"{PROXY}/"}}, "proxy.http: takes an address"),
+    ({"proxy": PROXY}, "proxy: takes a dict of settings"),
+    ({"mirrors": {"images": {"nvcr.io": f"user:{WORD}@mirror"}}}, "mirrors.images.nvcr.io"),
+    ({"grafana_password": [WORD]}, "grafana_password: takes text"),
+    # a rule about several settings, beside secrets that are right
+    (
+        {
+            "grafana_password": WORD,
+            "proxy": {"http": PROXY},
+            "gpu_operator": {"enabled": False, "values": {"token": WORD}},
+        },
+        "needs gpu_operator.enabled",
+    ),
+    (
+        monitoring(
+            remote_write=[{"url": f"{PROXY}/a", "headers": {"Authorization": WORD}}] * 2,
+        ),
+        "every remote_write needs a name of its own",
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "said"), WRONG, ids=[said for _, said in WRONG])
+def test_one_problem_that_names_the_setting(data: dict[Any, Any], said: str) -> None:
+    with pytest.raises(settings.SettingsError) as caught:
+        versions.lock(settings.load(data))
+    [problem] = caught.value.problems
+    told = str(problem)
+    assert said in told
+    assert problem.remedy
+    assert WORD not in told
+    # no regular expression, and not pydantic's words for a dict
+    assert "^" not in told
+    assert "instance of" not in told
+
+
+def test_a_field_of_a_newer_kubelet_passes_and_a_wrong_type_does_not() -> None:
+    data: dict[str, Any] = {
+        "cluster": {"kubelet": {"brandNew": 1}},
+        "versions": {
+            "kubernetes": {"version": "1.35.9", "minor": "1.35"},
+        },
+    }
+    versions.lock(settings.load(data))
+    data["cluster"]["kubelet"]["maxPods"] = "many"
+    with pytest.raises(settings.SettingsError, match="maxPods"):
+        versions.lock(settings.load(data))
+
+
+def test_what_is_right_stays_right() -> None:
+    versions.lock(
+        settings.load(
+            {
+                "cluster": {
+                    "endpoint": "[2001:db8::1]:6443",
+                    "dns_domain": "gpu.example.com",
+                    "kubelet": {
+                        "maxPods": 200,
+                        "evictionHard": {"memory.available": "500Mi"},
+                        "memorySwap": {"swapBehavior": "NoSwap"},
+                        "registerWithTaints": [{"key": "gpu", "effect": "NoSchedule"}],
+                    },
+                },
+                "exporter": {"devices": "g:0-3,5", "remote_engine": "192.0.2.1:5555"},
+                "cost": {"gpu_hour": {"*": 0, "Tesla T4": 0.5}},
+                "proxy": {"http": PROXY},
+                "alertmanager": {"group_wait": "0s", "slack": {"webhook": {"file": "~/slack"}}},
+            }
+        )
+    )
