@@ -86,7 +86,7 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"gpu_operator": {"time_slices": 0}}, "gpu_operator.time_slices"),
     # what does not go together
     ({"cluster": {"pod_cidr": "10.96.0.0/16"}}, "overlaps cluster.service_cidr"),
-    ({"runtime": {"mode": "cdi"}}, 'use "default" or "runtimeclass"'),
+    ({"runtime": {"mode": "cdi"}}, 'in the modes "default" and "runtimeclass"'),
     ({"gpu_operator": {"enabled": False}}, 'use exporter.kind "chart"'),
     ({"exporter": {"scrape_timeout": "20s"}}, "longer than scrape_interval 15s"),
     (
