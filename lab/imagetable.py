@@ -29,6 +29,9 @@ IPTABLES = tuple(
     for variant in ("", "-nft")
     for action in ("", "-save", "-restore")
 )
+# Upstream's image has Debian's whole file (distroless, netbase). Without it nft lists protocols as
+# numbers, in which kube-proxy does not find its own elements again: it deletes them all.
+PROTOCOLS = b"icmp\t1\tICMP\ntcp\t6\tTCP\nudp\t17\tUDP\nsctp\t132\tSCTP\n"
 
 
 def table(programs: Programs) -> list[Image]:
@@ -123,6 +126,7 @@ def _netfilter(programs: Programs) -> dict[str, Source]:
     files: dict[str, Source] = {
         f"/usr/lib/x86_64-linux-gnu/xtables/{path.name}": path for path in extensions
     }
+    files["/etc/protocols"] = PROTOCOLS
     for name in ("nft", "conntrack", "xtables-nft-multi"):
         files[f"/usr/sbin/{name}"] = programs[name]
     return files | {f"/usr/sbin/{name}": f"{SYMLINK}xtables-nft-multi" for name in IPTABLES}

@@ -63,6 +63,23 @@ def test_a_helper_pod_has_the_commands_that_make_and_remove_a_volume(
     assert {"/usr/bin/sh", "/usr/bin/mkdir", "/usr/bin/rm"} <= set(files)
 
 
+def test_nft_names_protocols_as_kube_proxy_does(images: dict[str, Image]) -> None:
+    """Without the file nft lists `6` for `tcp`; kube-proxy takes such elements for leftovers of
+    another kube-proxy and deletes them at its next full sync: no Service is reached any more.
+
+    kubernetes v1.36.3 pkg/proxy/nftables/proxier.go, readOrReset and cleanupLeftoverKeys.
+    """
+    proxy = next(one for name, one in images.items() if "/kube-proxy:" in name)
+    protocols = proxy.files["/etc/protocols"]
+    assert isinstance(protocols, bytes)
+    numbers = dict(line.split()[:2] for line in protocols.decode().splitlines())
+    assert {key: numbers[key] for key in ("tcp", "udp", "sctp")} == {
+        "tcp": "6",
+        "udp": "17",
+        "sctp": "132",
+    }
+
+
 def test_an_earlier_release_has_its_own_programs_in_images_and_packages(
     programs: Programs, images: dict[str, Image]
 ) -> None:
