@@ -13,6 +13,7 @@ import os
 import ssl
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,15 +108,17 @@ class Cluster:
 
     + access: the kubeconfig's content
     + url: where the server is reached, e.g. `https://127.0.0.1:40001`
+    + transport: SSH to a machine of the cluster; None: this is one
 
     `core` and `custom` are the `kubernetes` package's API objects; `get` reads any path. The
     server's certificate is checked against the kubeconfig's host name, whatever `url` says.
     """
 
-    def __init__(self, access: Access, url: str) -> None:
+    def __init__(self, access: Access, url: str, transport: Transport | None = None) -> None:
         from kubernetes import client  # half a second that --help need not pay
 
         self.url = url
+        self._transport = transport
         self._headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
         self._pool = urllib3.PoolManager(
             maxsize=8,
@@ -166,6 +169,10 @@ class Cluster:
         """Path of a pod in the API server's proxy."""
         return f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy"
 
+    def route(self, address: str, port: int) -> AbstractContextManager[tuple[str, int]]:
+        """The way to an address inside the cluster, such as a pod's; see `route`."""
+        return route(self._transport, address, port)
+
     def close(self) -> None:
         self._pool.clear()
 
@@ -184,6 +191,24 @@ def _say(body: bytes) -> str:
 
 
 @contextlib.contextmanager
+def route(transport: Transport | None, address: str, port: int) -> Iterator[tuple[str, int]]:
+    """The host and port by which an address is reached from here, as long as the block lasts.
+
+    + transport: SSH to a machine that reaches it; None: it is reached from here
+
+    Raises `ClusterError` when the machine does not get there.
+    """
+    with contextlib.ExitStack() as stack:
+        if transport is not None:
+            try:
+                port = stack.enter_context(forward(transport, address, port))
+            except TunnelError as error:
+                raise ClusterError(str(error)) from None
+            address = "127.0.0.1"
+        yield address, port
+
+
+@contextlib.contextmanager
 def connect(kubeconfig: str, transport: Transport | None) -> Iterator[Cluster]:
     """The cluster of a kubeconfig.
 
@@ -194,14 +219,8 @@ def connect(kubeconfig: str, transport: Transport | None) -> Iterator[Cluster]:
     """
     access = read_kubeconfig(kubeconfig)
     with contextlib.ExitStack() as stack:
-        host, port = access.host, access.port
-        if transport is not None:
-            try:
-                local = stack.enter_context(forward(transport, host, port))
-            except TunnelError as error:
-                raise ClusterError(str(error)) from None
-            host, port = "127.0.0.1", local
+        host, port = stack.enter_context(route(transport, access.host, access.port))
         bare = f"[{host}]" if ":" in host else host
-        cluster = Cluster(access, f"https://{bare}:{port}")
+        cluster = Cluster(access, f"https://{bare}:{port}", transport)
         stack.callback(cluster.close)
         yield cluster

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from gpuboot.charts.annotated import EXPORTER_NAMESPACE
+from gpuboot.charts.scrape import is_protected
 from gpuboot.checks.evidence import Claim, ExporterAnswer, Metrics, Reading, Stack
 from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
+from gpuboot.protected import Protected
 from gpuboot.settings import Settings
 from gpuboot.telemetry.collectors import STAMP
 
@@ -32,6 +35,7 @@ class Gatherer:
         self._settings = settings
         namespace = settings.monitoring.namespace
         self._namespace = namespace
+        self._protected = Protected(cluster, settings.exporter)
         self._prometheus = Prometheus(cluster, cluster.service(namespace, *PROMETHEUS))
 
     def metrics(self) -> Metrics:
@@ -98,12 +102,17 @@ class Gatherer:
         phase = pod.get("status", {}).get("phase")
         if phase != "Running":
             return ExporterAnswer(node, meta["name"], error=f"the pod is {phase}")
-        path = self._cluster.pod(meta["namespace"], meta["name"], EXPORTER_PORT)
         try:
-            text = self._cluster.get(f"{path}/metrics").decode()
+            text = self._page(meta, pod["status"].get("podIP", ""))
             return exporter_answer(node, meta["name"], text, meta.get("annotations", {}).get(STAMP))
         except (ClusterError, ValueError) as error:
             return ExporterAnswer(node, meta["name"], error=str(error))
+
+    def _page(self, meta: Any, address: str) -> str:
+        if is_protected(self._settings.exporter) and meta["namespace"] == EXPORTER_NAMESPACE:
+            return self._protected.metrics(address, EXPORTER_PORT)
+        path = self._cluster.pod(meta["namespace"], meta["name"], EXPORTER_PORT)
+        return self._cluster.get(f"{path}/metrics").decode()
 
     def _dashboards(self, errors: dict[str, str]) -> int | None:
         """How many dashboards draw GPU metrics; `errors` tells when Grafana does not answer."""

@@ -10,7 +10,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,8 @@ class Forwarding(paramiko.ServerInterface):
             back = threading.Thread(target=_copy, args=(target, channel), daemon=True)
             back.start()
             _copy(channel, target)
-            target.shutdown(socket.SHUT_WR)
+            with suppress(OSError):  # the target has ended already
+                target.shutdown(socket.SHUT_WR)
             back.join(5)
         channel.close()
 
