@@ -41,9 +41,9 @@ def drivers() -> None:
             _serial=True,
         )
         if wanted := services(context):
-            units.running(name=f"Run {' and '.join(wanted)}", units=wanted)
+            units.running(name="Run the driver's services", units=wanted)
     driver.proven(
-        name=f"Prove {context.node.gpus} GPUs under driver {version or '(any)'}",
+        name=f"Prove that every promised GPU answers, under driver {version or '(any)'}",
         version=version,
         gpus=context.node.gpus,
     )
@@ -74,7 +74,7 @@ def _install(context: Context, version: str) -> None:
         offers=names,
     )
     apt.packages(
-        name=f"Install driver {version} ({flavour(context)} kernel modules)",
+        name=f"Install driver {version}",
         wanted=to_install(context, version, names),
     )
 

@@ -107,7 +107,7 @@ def _upgrade(context: Context) -> None:
     lock = context.lock
     version, wanted = lock.kubernetes.version, packages(lock)
     kubeadm_changes.upgraded(
-        name=f"Upgrade the leader to {version}",
+        name=f"Upgrade an existing cluster to {version}: the leader",
         node=context.node.name,
         leader=context.leader.host,
         version=version,
@@ -117,7 +117,7 @@ def _upgrade(context: Context) -> None:
         ignore=context.settings.cluster.ignore_preflight_errors,
     )
     kubeadm_changes.upgraded(
-        name=f"Upgrade the other nodes to {version}",
+        name=f"Upgrade an existing cluster to {version}: the other nodes",
         node=context.node.name,
         leader=context.leader.host,
         version=version,

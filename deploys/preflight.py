@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from gevent.lock import RLock
 from gevent.pool import Pool
 from pyinfra import logger
@@ -57,10 +59,20 @@ def preflight(standalone: bool = False) -> None:
                 *operator_files.warnings(settings),
                 *netpolicies.warnings(settings),
                 *kernels.warnings(run.nodes, run.states, settings),
+                *_no_plan(),
             ):
                 logger.warning(line)
         if run.verdict:
             raise DeployError(run.verdict)
+
+
+def _no_plan() -> list[str]:
+    """pyinfra looks for no changes under -y, not even with --dry: it then has no plan to print."""
+    if "--dry" not in sys.argv or state.check_for_changes:
+        return []
+    return [
+        "--dry with -y shows no plan: pyinfra looks for changes only without -y; remedy: drop -y"
+    ]
 
 
 def _unreachable(run: context.Run) -> list[Problem]:

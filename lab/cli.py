@@ -9,9 +9,10 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.main
 
 from lab import cli_mirror, machines, mirror, preflight, settings, state
 from lab.cli_mirror import Name
@@ -156,6 +157,7 @@ def ssh(
     user: Annotated[str, typer.Option(help="Log in as root, admin or nosudo.")] = "root",
 ) -> None:
     """Log in to a machine, or run a command there."""
+    _explain(context, machine)
     lab = state.load(name)
     command = machines.ssh_command(lab, lab.get(machine), user)
     _become([*command, *context.args])
@@ -171,7 +173,12 @@ def kubectl(context: typer.Context, name: Name = "lab") -> None:
 
 @app.command(context_settings=_PASS_ON)
 def fault(context: typer.Context, machine: str, name: Name = "lab") -> None:
-    """Change what a simulated GPU says: set GPU KEY VALUE, clear, or show."""
+    """Change what a simulated GPU says: set GPU KEY VALUE, clear, reset, repair, or show.
+
+    GPU is a number or `all`. Every KEY with its limits: scripts/lab fault MACHINE help. What each
+    one brings about, and what ends it: docs/lab.md.
+    """
+    _explain(context, machine)
     lab = state.load(name)
     remote = shlex.join(["gpu-sim", *context.args])
     _become([*machines.ssh_command(lab, lab.get(machine)), remote])
@@ -200,6 +207,13 @@ def alerts(
     quiet = [record for record in records if record["receiver"] != "watchdog"]
     told = show.firing(quiet) if firing else [line for one in quiet for line in show.lines(one)]
     print("\n".join([*told, show.heartbeat(records, time.time())]))
+
+
+def _explain(context: typer.Context, machine: str) -> None:
+    """Show the help where a machine's name should be; later on, --help is for what runs there."""
+    if machine == "--help":
+        print(context.get_help())
+        raise typer.Exit
 
 
 def _become(command: list[str]) -> None:
@@ -272,8 +286,11 @@ def main(arguments: list[str]) -> int:
     """Run the command; what goes wrong is one message on stderr, exit code 1."""
     if not arguments or (arguments[0].startswith("-") and arguments[0] != "--help"):
         arguments = ["up", *arguments]
+    command: Any = typer.main.get_command(app)
+    names = [param.opts[0] for param in command.commands["up"].params]
+    command.epilog = f"Options without a command are those of up: {', '.join(names)}."
     try:
-        app(arguments, prog_name="scripts/lab")
+        command(arguments, prog_name="scripts/lab")
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 1

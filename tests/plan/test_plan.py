@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,7 @@ def plan(
     settings: dict[str, Any] | None = None,
     inventory: str = "site",
     deploy: str = "site",
+    arguments: Sequence[str] = ("--json",),
 ) -> subprocess.CompletedProcess[str]:
     """`pyinfra … deploys/site.py --dry --json` for the site of three fake servers."""
     return subprocess.run(
@@ -39,7 +43,7 @@ def plan(
             f"tests/plan/inventories/{inventory}.py",
             f"deploys/{deploy}.py",
             "--dry",
-            "--json",
+            *arguments,
         ],
         cwd=ROOT,
         env={
@@ -91,7 +95,7 @@ def test_cluster_work_is_done_by_the_leader_alone(steps: list[dict[str, Any]]) -
 
 
 def test_the_leader_is_upgraded_before_the_others(steps: list[dict[str, Any]]) -> None:
-    upgrades = [step["name"] for step in steps if "Upgrade the" in step["name"]]
+    upgrades = [step["name"] for step in steps if "Upgrade an existing cluster" in step["name"]]
     assert ["leader" in name for name in upgrades] == [True, False]
 
 
@@ -102,6 +106,22 @@ def test_a_shell_that_greets_is_told_once_and_passed_over() -> None:
     assert told.count("its shell prints text beside every command") == 1
     assert "[@fake/gpu1]" in told
     assert "*** Welcome to gpu1.example.com ***; remedy" in told
+
+
+def test_an_operation_s_name_holds_for_every_host() -> None:
+    """pyinfra shows one name for all hosts of an operation: none may speak of one host alone."""
+    for file in sorted((ROOT / "deploys").glob("*.py")):
+        for call in (
+            it for it in ast.walk(ast.parse(file.read_text())) if isinstance(it, ast.Call)
+        ):
+            name = next((ast.unparse(it.value) for it in call.keywords if it.arg == "name"), "")
+            assert not re.search(r"\{[^}]*(context\.node\b|context\.state|flavour)", name), name
+
+
+def test_a_plan_without_a_search_for_changes_is_told() -> None:
+    said = "--dry with -y shows no plan"
+    assert said in plan(arguments=["-y"]).stderr
+    assert said not in plan(arguments=[]).stderr
 
 
 def test_every_operation_says_what_it_is(steps: list[dict[str, Any]]) -> None:

@@ -17,6 +17,7 @@ from pyinfra_cli.cli import cli as pyinfra
 from gpuboot.cli import app as gpuboot
 from gpuboot.settings import load
 from lab.cli import app as lab
+from lab.cli import main
 from tests import tools
 from tests.documents import ROOT, Command, commands, settings, split
 
@@ -236,6 +237,19 @@ def test_a_command_of_the_pages_is_one(command: Command) -> None:
         assert (ROOT / f"{words[1].replace('.', '/')}/__main__.py").is_file()
     else:
         check_other(command.words)
+
+
+def test_the_lab_s_help_names_the_options_of_its_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, said in (
+        (["--help"], ("--single", "--docker", "--earlier", "--gpus")),
+        (["fault", "--help"], ("set GPU KEY VALUE", "docs/lab.md")),
+        (["ssh", "--help"], ("Log in to a machine",)),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(arguments)
+        assert ended.value.code == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert all(part in text for part in said), text
 
 
 @pytest.mark.parametrize(
