@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from gpuboot.charts import grafana_name
 from gpuboot.charts.annotated import EXPORTER_NAMESPACE
 from gpuboot.charts.scrape import is_protected
 from gpuboot.checks.evidence import Claim, ExporterAnswer, Metrics, Reading, Stack
@@ -116,8 +117,8 @@ class Gatherer:
 
     def _dashboards(self, errors: dict[str, str]) -> int | None:
         """How many dashboards draw GPU metrics; `errors` tells when Grafana does not answer."""
-        release = self._settings.monitoring.release
-        health = f"{self._cluster.service(self._namespace, f'{release}-grafana', 80)}/api/health"
+        name = grafana_name(self._settings.monitoring.release)
+        health = f"{self._cluster.service(self._namespace, name, 80)}/api/health"
         self._try(errors, "grafana", lambda: self._cluster.get(health))
         maps = self._try(
             errors, "dashboards", lambda: self._cluster.json("/api/v1/configmaps", _DASHBOARDS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuboot import dashboards, netpolicies, rules
-from gpuboot.charts import fullname, monitoring_values
+from gpuboot.charts import fullname, grafana_name, monitoring_values
 from gpuboot.charts.annotated import EXPORTER_NAMESPACE
 from gpuboot.charts.scrape import exporter_objects
 from gpuboot.checks.evidence import WantedStack
@@ -73,8 +73,7 @@ def _claims(settings: Settings, values: Values) -> dict[str, str]:
     }
     grafana = values["grafana"]
     if grafana["enabled"] and grafana.get("persistence", {}).get("enabled"):
-        name = release if "grafana" in release else f"{release}-grafana"
-        found[name] = grafana["persistence"]["size"]
+        found[grafana_name(release)] = grafana["persistence"]["size"]
     return found
 
 

@@ -13,6 +13,7 @@ from gpuboot.charts.exporter import (
 from gpuboot.charts.monitoring import (
     GRAFANA_SECRET,
     fullname,
+    grafana_name,
     monitoring_values,
     monitoring_workloads,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "exporter_objects",
     "exporter_values",
     "fullname",
+    "grafana_name",
     "monitoring_values",
     "monitoring_workloads",
     "needs_runtime_class",

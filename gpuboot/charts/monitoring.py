@@ -16,6 +16,14 @@ LABELS = (
     "namespaces=[team]",
 )
 
+# A dashboard's annotation makes the sidecar put its file into a folder; that the folder is one of
+# Grafana's own too is said to Grafana's provider (grafana 12.11.1, templates/_config.tpl:159, 168).
+_DASHBOARDS: Values = {
+    "enabled": True,
+    "folderAnnotation": "grafana_folder",
+    "provider": {"foldersFromFilesStructure": True},
+}
+
 
 def monitoring_values(settings: Settings) -> Values:
     """Values of kube-prometheus-stack: everything selected, kubeadm's targets reachable or off.
@@ -74,7 +82,7 @@ def _grafana(settings: Settings) -> Values:
             "userKey": "admin-user",
             "passwordKey": "admin-password",
         },
-        "sidecar": {"dashboards": {"enabled": True, "folderAnnotation": "grafana_folder"}},
+        "sidecar": {"dashboards": _DASHBOARDS},
         **volumes.grafana(monitoring),
         **ways.grafana(monitoring),
     }
@@ -109,6 +117,14 @@ def fullname(release: str) -> str:
     """How kube-prometheus-stack names its objects (its template `fullname`)."""
     chart = "kube-prometheus-stack"
     return (release if chart in release else f"{release}-{chart}")[:26].rstrip("-")
+
+
+def grafana_name(release: str) -> str:
+    """Name of Grafana's Service, Deployment and claim (grafana 12.11.1, templates/_helpers.tpl:14).
+
+    + release: of kube-prometheus-stack, whose part Grafana's chart is
+    """
+    return (release if "grafana" in release else f"{release}-grafana")[:63].removesuffix("-")
 
 
 def monitoring_workloads(settings: Settings) -> list[str]:

@@ -1,0 +1,95 @@
+"""Grafana as its chart sets it up: the folder of our dashboards, and the names of its objects."""
+
+from __future__ import annotations
+
+import posixpath
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from gpuboot import dashboards
+from gpuboot.charts import grafana_name, monitoring_values
+from gpuboot.cluster import Cluster, ClusterError
+from gpuboot.gather import Gatherer
+from gpuboot.settings import load
+from lab.charts import assemble as charts
+from lab.charts.render import Object, find, helm_binary, render
+
+STACK = "kube-prometheus-stack"
+NEEDS_HELM = pytest.mark.skipif(helm_binary() is None, reason="no helm")
+
+
+def folder_of(dashboard: Object, values: dict[str, Any], provider: dict[str, Any]) -> str:
+    """Title of the folder in which Grafana shows a dashboard; "" for none.
+
+    The sidecar writes the file below the provider's path, at what the annotation says
+    (grafana 12.11.1, templates/_pod.tpl:514); Grafana takes folders from there only where the
+    provider says so, and else the provider's one folder (templates/_config.tpl:159-169).
+    """
+    options = provider["options"]
+    annotation = values["grafana"]["sidecar"]["dashboards"].get("folderAnnotation")
+    place = dashboard["metadata"]["annotations"].get(annotation, "")
+    if not options["foldersFromFilesStructure"]:
+        return str(provider["folder"])
+    return posixpath.basename(posixpath.relpath(posixpath.join("/d", place), "/d")).strip(".")
+
+
+@NEEDS_HELM
+@pytest.mark.parametrize(("chosen", "folder"), [({}, dashboards.FOLDER), ({"ours": False}, "")])
+def test_our_dashboards_are_in_their_folder(
+    tmp_path: Path, chosen: dict[str, bool], folder: str
+) -> None:
+    """docs/dashboards.md: "folder *GPU*"; without the provider's part the annotation is in vain."""
+    settings = load({})
+    values = monitoring_values(settings)
+    if chosen:
+        del values["grafana"]["sidecar"]["dashboards"]["provider"]
+    objects = render(charts.assemble(STACK, tmp_path), STACK, "monitoring", values)
+    text = find(objects, "ConfigMap", f"{STACK}-grafana-config-dashboards")["data"]["provider.yaml"]
+    [provider] = yaml.safe_load(text)["providers"]
+    found = {folder_of(item, values, provider) for item in dashboards.config_maps(settings)}
+    assert found == {folder}
+
+
+@pytest.mark.parametrize(
+    ("release", "name"),
+    [
+        (STACK, f"{STACK}-grafana"),
+        ("prometheus-grafana", "prometheus-grafana"),
+        ("grafana", "grafana"),
+        ("m" * 60, "m" * 60 + "-gr"),
+    ],
+)
+def test_grafanas_service_is_asked_by_its_name(release: str, name: str) -> None:
+    """grafana 12.11.1, templates/_helpers.tpl:14-25 and templates/service.yaml:6."""
+    assert grafana_name(release) == name
+
+
+class Proxy:
+    """Behind the API server's proxy: what is asked for, and no answer to anything."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def service(self, namespace: str, name: str, port: int) -> str:
+        return f"{namespace}/{name}:{port}"
+
+    def pod(self, namespace: str, name: str, port: int) -> str:
+        return f"{namespace}/{name}:{port}"
+
+    def get(self, path: str, _query: object = None) -> bytes:
+        self.asked.append(path)
+        raise ClusterError("no answer")
+
+    def json(self, path: str, query: object = None) -> object:
+        return self.get(path, query)
+
+
+@pytest.mark.parametrize("release", ["grafana-stack", "mon"])
+def test_verification_asks_grafana_by_that_name(release: str) -> None:
+    proxy = Proxy()
+    settings = load({"monitoring": {"release": release}})
+    Gatherer(cast(Cluster, proxy), settings).metrics()
+    assert f"monitoring/{grafana_name(release)}:80/api/health" in proxy.asked
