@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
@@ -160,6 +162,14 @@ class Cluster:
             return json.loads(body)
         except ValueError:
             raise ClusterError(f"GET {path}: the answer is no JSON: {body[:80]!r}") from None
+
+    def now(self) -> datetime:
+        """The API server's clock, to the second. Raises `ClusterError`."""
+        try:
+            answer = self._pool.request("GET", f"{self.url}/version", headers=self._headers)
+            return parsedate_to_datetime(answer.headers["Date"])
+        except (HTTPError, KeyError, ValueError) as error:
+            raise ClusterError(f"GET /version: no time of the API server: {error}") from None
 
     def service(self, namespace: str, name: str, port: int | str) -> str:
         """Path of a Service in the API server's proxy."""

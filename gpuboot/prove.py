@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,6 +14,7 @@ from gpuboot.checks.evidence import Evidence, GpuPod, Host, KubeNode, WantedStac
 from gpuboot.checks.model import Finding
 from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.gather import Gatherer
+from gpuboot.heartbeat import Heartbeats
 from gpuboot.settings import Settings
 from gpuboot.settings.base import seconds
 from gpuboot.telemetry.collectors import asked
@@ -76,7 +77,8 @@ class _Prover:
         self._settings = settings
         self._say = say
         self._gatherer = Gatherer(cluster, settings)
-        self._workload = Workload(cluster, settings, say)
+        self._beats = Heartbeats(cluster)
+        self._workload = Workload(cluster, settings, say, self._beats)
         self._seen = Evidence(hosts, {}, wanted=wanted, asked=asked(settings))
         self._spent: dict[str, float] = {}
 
@@ -101,7 +103,8 @@ class _Prover:
             with self._timed("workload"):
                 trials = self._workload.start(chosen, nodes)
                 trials = self._workload.wait(trials)
-                self._seen = replace(self._seen, trials=tuple(trials))
+                nodes = self._silent(nodes, self._workload.given_up)
+                self._seen = replace(self._seen, trials=tuple(trials), nodes=nodes)
             with self._timed("metrics"):
                 self._watch(started)
         finally:
@@ -114,7 +117,15 @@ class _Prover:
         taints = {
             item["metadata"]["name"]: objects.foreign_taint(item, TOLERATED) for item in items
         }
-        return nodes, taints
+        ready = [host.node for host in self._seen.hosts if host.node in nodes]
+        ready = [name for name in ready if nodes[name].ready]
+        return self._silent(nodes, self._beats.silent(ready, self._say)), taints
+
+    @staticmethod
+    def _silent(nodes: dict[str, KubeNode], why: Mapping[str, str]) -> dict[str, KubeNode]:
+        return {
+            name: replace(node, silent=why.get(name, node.silent)) for name, node in nodes.items()
+        }
 
     def _holders(self) -> tuple[GpuPod, ...]:
         return objects.gpu_pods(self._cluster.json("/api/v1/pods")["items"])

@@ -12,6 +12,7 @@ from typing import Any
 from gpuboot import objects
 from gpuboot.checks.evidence import GpuPod, KubeNode, Trial
 from gpuboot.cluster import Cluster, ClusterError
+from gpuboot.heartbeat import SILENT_S, Heartbeats
 from gpuboot.settings import Settings
 
 NAMESPACE = "gpuboot-verify"
@@ -56,6 +57,8 @@ def plan(
         node = nodes.get(name)
         if node is None or not node.ready:
             skipped[name] = "the node is not Ready"
+        elif node.silent:
+            skipped[name] = node.silent
         elif node.cordoned:
             skipped[name] = "the node is cordoned"
         elif taints.get(name):
@@ -105,12 +108,17 @@ class Workload:
     """The pods of one verification.
 
     + say: takes lines of progress
+    + beats: tells of nodes whose kubelets stop meanwhile
+
+    `given_up` has those nodes after `wait`, and what is known of each.
     """
 
-    def __init__(self, cluster: Cluster, settings: Settings, say: Say) -> None:
+    def __init__(self, cluster: Cluster, settings: Settings, say: Say, beats: Heartbeats) -> None:
         self._cluster = cluster
         self._settings = settings
         self._say = say
+        self._beats = beats
+        self.given_up: dict[str, str] = {}
 
     def clear(self, timeout_s: float = 60.0) -> None:
         """Delete everything an earlier verification left, and wait until it is gone.
@@ -166,6 +174,7 @@ class Workload:
                 why = _waits_for(pods, done)
                 self._say(f"vectorAdd: {passed} of {len(trials)} pods passed, {spent:.0f} s{why}")
                 told, told_at = passed, time.monotonic()
+                self._listen({trial.node for trial in trials if trial.pod not in done})
             if len(done) < len(trials):
                 time.sleep(_POLL_S)
         return [done[trial.pod] for trial in trials]
@@ -174,6 +183,8 @@ class Workload:
         self, trial: Trial, pod: objects.Json | None, spent: float, last: bool
     ) -> Trial | None:
         """The trial's answer; None while there is reason to wait."""
+        if gone := self.given_up.get(trial.node):
+            return replace(trial, trouble=gone, seconds=spent)
         if pod is None:
             return replace(trial, trouble="somebody deleted the pod", seconds=spent)
         trouble, hopeless = objects.pod_trouble(pod)
@@ -192,6 +203,13 @@ class Workload:
         waited = f"no answer within {spent:.0f} s" if last and not hopeless else ""
         text = "; ".join(part for part in (trouble, waited, tail and f"log: {tail}") if part)
         return replace(trial, uuids=uuids, trouble=text, seconds=spent)
+
+    def _listen(self, nodes: Iterable[str]) -> None:
+        """Give up nodes whose kubelets have stopped: no pod of theirs will answer."""
+        self._beats.look()
+        for node in nodes:
+            if self._beats.silence(node) > SILENT_S:
+                self.given_up[node] = self._beats.describe(node)
 
     def remove(self) -> None:
         """Delete the pods at once and the namespace behind them; wait for the pods."""

@@ -74,7 +74,11 @@ class Host:
 
 @dataclass(frozen=True)
 class KubeNode:
-    """A node object. gpus: allocatable `nvidia.com/gpu` (and `.shared`); mig: of MIG resources."""
+    """A node object. gpus: allocatable `nvidia.com/gpu` (and `.shared`); mig: of MIG resources.
+
+    + silent: why its kubelet is taken for stopped although the node is still Ready; "" when it
+      reports
+    """
 
     name: str
     ready: bool
@@ -83,6 +87,7 @@ class KubeNode:
     mig: int = 0
     versions: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
+    silent: str = ""
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,11 @@ def _node_trouble(node: KubeNode | None, name: str) -> tuple[str, str] | None:
         return f"{name} is no node of the cluster", "run deploys/site.py, which joins it"
     if not node.ready:
         return f"{name} is not Ready", f"`kubectl describe node {name}` tells why"
+    if node.silent:
+        return node.silent, (
+            f"on {name}: `systemctl status kubelet containerd`, `journalctl -u kubelet -n 50`; the "
+            "node stays Ready for 40 s after its kubelet's last report"
+        )
     return None
 
 

@@ -4,13 +4,17 @@ GPUs, runs them, and its exporters and Prometheus tell what holds what."""
 from __future__ import annotations
 
 import json
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
 from gpuboot.cluster import ClusterError
+from gpuboot.heartbeat import LEASES
 from gpuboot.settings import Exporter
 from gpuboot.telemetry.collectors import stamp
 from tests.unit.evidence import SIZES, uuid
@@ -29,6 +33,7 @@ class FakeCluster:
     """+ holders: GPU (node, index) -> `namespace/pod` of somebody else
     + stale: GPU -> a name its series give for the next `stale_reads` answers
     + annotations: of the exporters' pods
+    + stopped: node -> time at which its kubelet stopped
     + faults: GPU -> log of the pod that gets it, in place of vectorAdd's
     """
 
@@ -38,6 +43,7 @@ class FakeCluster:
     stale_reads: int = 0
     faults: dict[tuple[str, int], str] = field(default_factory=dict)
     attribute: bool = True
+    stopped: dict[str, float] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=lambda: stamp(Exporter()))
     namespace: str = ""
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -54,6 +60,9 @@ class FakeCluster:
             delete_namespace=self._delete_namespace,
         )
 
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(time.monotonic(), UTC)
+
     def service(self, namespace: str, name: str, port: int | str) -> str:
         return f"/svc/{namespace}/{name}:{port}"
 
@@ -69,6 +78,8 @@ class FakeCluster:
 
     def _answer(self, path: str, query: dict[str, str]) -> Any:
         own = "/api/v1/namespaces/gpuboot-verify"
+        if path == LEASES:
+            return {"items": [self._lease(name) for name in SIZES]}
         if path == "/api/v1/nodes":
             return {"items": [self._node(name, count) for name, count in SIZES.items()]}
         if path == "/api/v1/pods" and query:
@@ -96,6 +107,14 @@ class FakeCluster:
                 "conditions": [{"type": "Ready", "status": "True"}],
                 "nodeInfo": {"kubeletVersion": "v1.36.3"},
             },
+        }
+
+    def _lease(self, node: str) -> dict[str, Any]:
+        now = min(time.monotonic(), self.stopped.get(node, math.inf))
+        renewed = datetime.fromtimestamp(now - now % 10, UTC).isoformat(timespec="microseconds")
+        return {
+            "metadata": {"name": node},
+            "spec": {"renewTime": renewed.replace("+00:00", "Z"), "leaseDurationSeconds": 40},
         }
 
     def _exporters(self) -> list[dict[str, Any]]:
@@ -191,6 +210,9 @@ class FakeCluster:
             self.placed[name] = free[0]
             pod["spec"]["nodeName"] = node
             broken = free[0] in self.faults
+            if node in self.stopped:
+                pod["status"] = {"phase": "Pending"}  # and nobody on the node takes it up
+                return
             pod["status"] = {"phase": "Failed" if broken else "Running"}
         else:
             message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
@@ -198,6 +220,8 @@ class FakeCluster:
             pod["status"] = {"phase": "Pending", "conditions": [condition]}
 
     def _log(self, name: str) -> str:
+        if self.pods[name]["status"]["phase"] == "Pending":
+            raise ClusterError("container vectoradd is waiting to start", 400)
         node, index = self.placed[name]
         listed = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid(node, index)})\n"
         text = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
