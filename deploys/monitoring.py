@@ -54,6 +54,7 @@ def monitoring() -> None:
         namespaces=wanted.namespaces(context.settings),
         after=f"{settings.namespace}/{fullname(settings.release)}-operator",
         timeout_s=settings.timeout_s,
+        pod_network=settings.network_policies,
     )
     kubectl.workloads_ready(
         name="Wait until it runs",

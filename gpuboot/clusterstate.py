@@ -48,7 +48,11 @@ class KubeadmState:
 
 @dataclass(frozen=True)
 class NodeStatus:
-    """A node as the API server knows it; `message` says why it is not Ready."""
+    """A node as the API server knows it.
+
+    + message: why it is not Ready
+    + pod_cidrs: the addresses of its pods
+    """
 
     name: str
     address: str
@@ -58,6 +62,7 @@ class NodeStatus:
     allocatable: Mapping[str, str]
     labels: Mapping[str, str]
     taints: tuple[str, ...]
+    pod_cidrs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -179,7 +184,7 @@ def moved(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
 
 
 def _node(item: Sequence[str]) -> NodeStatus:
-    name, address, kubelet, ready, message, allocatable, labels, taints = item
+    name, address, kubelet, ready, message, allocatable, labels, taints, cidrs = item
     return NodeStatus(
         name=name,
         address=address,
@@ -189,6 +194,7 @@ def _node(item: Sequence[str]) -> NodeStatus:
         allocatable=_json(allocatable, {}),
         labels=_json(labels, {}),
         taints=tuple(f"{taint['key']}:{taint['effect']}" for taint in _json(taints, [])),
+        pod_cidrs=tuple(_json(cidrs, [])),
     )
 
 

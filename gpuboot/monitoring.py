@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpuboot import dashboards, netpolicies, rules
 from gpuboot.charts import fullname, grafana_name, monitoring_values
@@ -28,12 +28,17 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     ]
 
 
-def expectation(settings: Settings, nodes: Sequence[Node]) -> WantedStack:
-    """What verification is to find."""
+def expectation(
+    settings: Settings, nodes: Sequence[Node], ranges: Mapping[str, Sequence[str]] | None = None
+) -> WantedStack:
+    """What verification is to find.
+
+    + ranges: as `netpolicies.reached` takes them
+    """
     values = monitoring_values(settings)
     groups = rules.groups(settings, nodes)
     return WantedStack(
-        digests(objects(settings, nodes)),
+        digests(netpolicies.reached(objects(settings, nodes), ranges or {})),
         _names(groups),
         _alertmanager(values).get("config") or {},
         _claims(settings, values),

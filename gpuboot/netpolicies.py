@@ -4,6 +4,13 @@ They take a network plugin that enforces them (Calico, Cilium, …); flannel ign
 word. What needs no rule: `kubectl port-forward` ends inside the pod's own network; node-exporter
 stands in its host's network, which NetworkPolicies do not reach.
 
+The API server's requests do not come from its node's own address: what a host sends into the pod
+network carries the address of the device it leaves by. With flannel that is, to pods of other
+nodes, flannel.1 (vxlan) or flannel-wg (wireguard), which have the network address of the node's
+range of pods (flannel, pkg/backend/vxlan/vxlan.go: "used as a source address for host to workload
+traffic"); to pods of the same node the bridge cni0, which has the first address in it; with host-gw
+the node's own. The ranges are known only when the nodes are there: see `reached`.
+
 A namespace whose pods ask Prometheus, Alertmanager or Grafana (an ingress controller, KEDA,
 prometheus-adapter) carries the label `gpuboot.io/monitoring-client: "true"`.
 """
@@ -11,7 +18,8 @@ prometheus-adapter) carries the label `gpuboot.io/monitoring-client: "true"`.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from gpuboot.charts.annotated import EXPORTER_NAMESPACE
 from gpuboot.manifests import Object
@@ -75,6 +83,41 @@ def policies(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
             )
         )
     return found
+
+
+def reached(objects: Iterable[Object], ranges: Mapping[str, Sequence[str]]) -> list[Object]:
+    """The objects, their policies with the hosts' addresses in the pod network beside their own.
+
+    + ranges: address of a node -> addresses of its pods (`spec.podCIDRs`)
+    """
+    gateways = {
+        _block(address): [_block(cidr[number]) for cidr in map(ipaddress.ip_network, cidrs)
+                          for number in (0, 1)]
+        for address, cidrs in ranges.items()
+    }  # fmt: skip
+    return [
+        _with_gateways(item, gateways) if item["kind"] == "NetworkPolicy" else item
+        for item in objects
+    ]
+
+
+def ranges(nodes: Iterable[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """What `reached` takes, from nodes as the API server's JSON has them."""
+    return {
+        address["address"]: tuple(node["spec"].get("podCIDRs", ()))
+        for node in nodes
+        for address in node.get("status", {}).get("addresses", ())
+        if address["type"] == "InternalIP"
+    }
+
+
+def _with_gateways(policy: Object, gateways: Mapping[str, Sequence[str]]) -> Object:
+    rules = []
+    for rule in policy["spec"]["ingress"]:
+        blocks = [peer["ipBlock"]["cidr"] for peer in rule.get("from", ()) if "ipBlock" in peer]
+        more = [{"ipBlock": {"cidr": cidr}} for block in blocks for cidr in gateways.get(block, ())]
+        rules.append({**rule, "from": [*rule["from"], *more]} if more else rule)
+    return {**policy, "spec": {**policy["spec"], "ingress": rules}}
 
 
 def warnings(settings: Settings) -> list[str]:
@@ -146,9 +189,14 @@ def _clients() -> Object:
 
 def _hosts(nodes: Sequence[Node]) -> list[Object]:
     """The control plane's hosts, whose API servers pass questions on to Services."""
-    addresses = [
-        ipaddress.ip_address(node.address)
+    return [
+        {"ipBlock": {"cidr": _block(node.address)}}
         for node in nodes
         if node.role == "control_plane" and node.address
     ]
-    return [{"ipBlock": {"cidr": f"{address}/{address.max_prefixlen}"}} for address in addresses]
+
+
+def _block(text: object) -> str:
+    """One address as a range."""
+    address = ipaddress.ip_address(str(text))
+    return f"{address}/{address.max_prefixlen}"

@@ -26,7 +26,7 @@ ask kubeadm -n kube-system get configmap kubeadm-config \
 ready='.status.conditions[?(@.type=="Ready")]'
 node="{.metadata.name}$tab{.status.addresses[?(@.type==\"InternalIP\")].address}$tab\
 {.status.nodeInfo.kubeletVersion}$tab{$ready.status}$tab{$ready.message}$tab\
-{.status.allocatable}$tab{.metadata.labels}$tab{.spec.taints}"
+{.status.allocatable}$tab{.metadata.labels}$tab{.spec.taints}$tab{.spec.podCIDRs}"
 class="{.metadata.name}$tab{.metadata.annotations.storageclass\\.kubernetes\\.io/is-default-class}"
 workload="{.kind}$tab{.metadata.namespace}$tab{.metadata.name}$tab{.status}$tab{.spec.replicas}$tab\
 {.metadata.generation}$tab{.metadata.annotations.gpuboot\\.io/sha256}"

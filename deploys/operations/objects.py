@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
 
 from pyinfra import logger
 from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
+from deploys.facts.kubeadm import Cluster
 from deploys.facts.objects import Owned
 from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import executing, fail
-from gpuboot import manifests
+from gpuboot import manifests, netpolicies
+from gpuboot.clusterstate import ClusterState
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -32,10 +33,11 @@ printf '%s\\n' "$said" >&2; exit 1"""
 
 @operation()
 def exactly(
-    objects: Sequence[Mapping[str, Any]],
+    objects: Sequence[manifests.Object],
     namespaces: Sequence[str],
     after: str = "",
     timeout_s: int = 300,
+    pod_network: bool = False,
 ) -> Commands:
     """Ensure that these objects are there as they are given, and no others of ours.
 
@@ -44,13 +46,16 @@ def exactly(
     + namespaces: where objects of these kinds that gpuboot made and that are not given are removed
     + after: `namespace/deployment` that must run before anything can be applied; "": none
     + timeout_s: how long to wait for it
+    + pod_network: let hosts that policies let in do so by their addresses in the pod network too
 
     What is there is compared by the digest that each object carries: one fact tells them all.
     """
     found = host.get_fact(Owned, kubeconfig=ADMIN)
-    if found.error and executing(host):
-        yield fail(f"the cluster's objects cannot be read: {found.error}\n    remedy: run again")
+    state = host.get_fact(Cluster, kubeconfig=ADMIN) if pod_network else ClusterState()
+    if (error := found.error or state.error) and executing(host):
+        yield fail(f"the cluster's objects cannot be read: {error}\n    remedy: run again")
         return
+    objects = netpolicies.reached(objects, {node.address: node.pod_cidrs for node in state.nodes})
     change = manifests.difference(objects, found.objects, namespaces)
     if change.nothing:
         host.noop(f"{len(objects)} objects are as they should be")

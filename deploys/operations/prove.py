@@ -22,11 +22,11 @@ from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.lib.api import cluster
 from deploys.lib.waiting import executing, fail
-from gpuboot import gpustate, monitoring
+from gpuboot import gpustate, monitoring, netpolicies
 from gpuboot.checks import host as host_checks
-from gpuboot.checks.evidence import Evidence, Host
+from gpuboot.checks.evidence import Evidence, Host, WantedStack
 from gpuboot.checks.model import Finding
-from gpuboot.cluster import ClusterError
+from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.gpustate import GpuState
 from gpuboot.nodes import Node
 from gpuboot.nodestate import NodeState
@@ -72,15 +72,23 @@ def verify(context: Context) -> Report:
     read_s = time.monotonic() - begun
     try:
         with cluster(inventory.get_host(context.leader.host)) as clients:
-            wanted = None
-            if settings.monitoring.enabled:
-                wanted = monitoring.expectation(settings, context.nodes)
-            proof = prove(clients, hosts, settings, say, wanted)
+            proof = prove(clients, hosts, settings, say, _wanted(clients, context))
     except ClusterError as error:
         proof = _no_answer(error, hosts, settings.runtime.mode)
     versions = {"kubernetes (lock)": context.lock.kubernetes.version}
     proof = replace(proof, versions=proof.versions | versions)
     return publish(context, started, time.monotonic() - begun, read_s, proof)
+
+
+def _wanted(clients: Cluster, context: Context) -> WantedStack | None:
+    """What monitoring is to find, None without it. Raises `ClusterError`."""
+    monitored = context.settings.monitoring
+    if not monitored.enabled:
+        return None
+    ranges = {}
+    if monitored.network_policies:
+        ranges = netpolicies.ranges(clients.json("/api/v1/nodes")["items"])
+    return monitoring.expectation(context.settings, context.nodes, ranges)
 
 
 def publish(

@@ -11,7 +11,15 @@ import pytest
 
 from gpuboot import monitoring
 from gpuboot.manifests import marked
-from gpuboot.netpolicies import ALERTMANAGER, GRAFANA, PROMETHEUS, policies, warnings
+from gpuboot.netpolicies import (
+    ALERTMANAGER,
+    GRAFANA,
+    PROMETHEUS,
+    policies,
+    ranges,
+    reached,
+    warnings,
+)
 from gpuboot.nodes import Node
 from gpuboot.settings import load
 
@@ -19,6 +27,7 @@ NODES = (
     Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True),
     Node("gpu1", "gpu1", "10.0.0.2", "worker", 8, False),
 )
+RANGES = {"10.0.0.1": ("10.244.0.0/24",), "10.0.0.2": ("10.244.1.0/24",)}
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,7 @@ def reaches(source: Peer, target: Peer, port: int, protocol: str = "TCP", **sett
     """Whether a connection is let in: by no policy at all, or by a rule of one that selects it."""
     selected = [
         policy
-        for policy in policies(load(_with(settings)), NODES)
+        for policy in reached(policies(load(_with(settings)), NODES), RANGES)
         if policy["metadata"]["namespace"] == target.namespace
         and matches(policy["spec"]["podSelector"], target.labels)
     ]
@@ -82,6 +91,10 @@ tenant = Peer("team-a", {"app": "web"})
 impostor = Peer("team-a", PROMETHEUS)
 keda = Peer("keda", {"app": "keda"}, {"gpuboot.io/monitoring-client": "true"})
 api_server = Peer(address="10.0.0.1")
+# the same, as pods see it (flannel, pkg/backend/vxlan/vxlan.go: the device's address is the source
+# of what a host sends to pods): of other nodes, and of its own
+by_tunnel = Peer(address="10.244.0.0")
+by_bridge = Peer(address="10.244.0.1")
 other_host = Peer(address="10.0.0.2")
 
 
@@ -94,6 +107,16 @@ other_host = Peer(address="10.0.0.2")
         (prometheus, prometheus, 9090),
         (prometheus, prometheus, 8080),
         (api_server, prometheus, 9090),
+        *[
+            (host, target, port)
+            for host in (by_tunnel, by_bridge)
+            for target, port in (
+                (exporter, 9400),
+                (prometheus, 9090),
+                (alertmanager, 9093),
+                (grafana, 3000),
+            )
+        ],
         (keda, prometheus, 9090),
         (prometheus, alertmanager, 9093),
         (alertmanager, alertmanager, 9094),
@@ -121,6 +144,9 @@ def test_who_must_talk_may(source: Peer, target: Peer, port: int) -> None:
         (tenant, alertmanager, 9093),
         (tenant, alertmanager, 9094),
         (other_host, prometheus, 9090),
+        (Peer(address="10.244.1.0"), prometheus, 9090),  # another node's tunnel
+        (Peer(address="10.244.0.2"), prometheus, 9090),  # a pod beside the API server
+        (by_tunnel, prometheus, 8080),
         (tenant, grafana, 3000),
     ],
 )
@@ -165,3 +191,29 @@ def test_addresses_of_both_families() -> None:
     nodes = [Node("cp1", "cp1", "fd00::1", "control_plane", 0, True)]
     [policy, *_] = policies(load({"monitoring": {"network_policies": True}}), nodes)
     assert {"ipBlock": {"cidr": "fd00::1/128"}} in policy["spec"]["ingress"][0]["from"]
+
+
+def test_ranges_of_pods_are_the_nodes_own() -> None:
+    node = {
+        "spec": {"podCIDR": "10.244.0.0/24", "podCIDRs": ["10.244.0.0/24"]},
+        "status": {
+            "addresses": [
+                {"type": "InternalIP", "address": "10.0.0.1"},
+                {"type": "Hostname", "address": "cp1"},
+            ]
+        },
+    }
+    assert ranges([node, {"spec": {}}]) == {"10.0.0.1": ("10.244.0.0/24",)}
+
+
+def test_only_policies_are_completed() -> None:
+    on = load({"monitoring": {"network_policies": True}})
+    plain = monitoring.objects(on, NODES)
+    completed = reached(plain, RANGES)
+    changed = [a["kind"] for a, b in zip(plain, completed, strict=True) if a != b]
+    assert changed == ["NetworkPolicy"] * 4
+    assert reached(plain, {}) == plain
+    assert (
+        monitoring.expectation(on, NODES, RANGES).objects
+        != monitoring.expectation(on, NODES).objects
+    )
