@@ -61,6 +61,7 @@ class Gatherer:
                 lambda: str(self._cluster.json(f"{base}/api/v2/status")["config"]["original"]),
             ),
             errors,
+            self._try(errors, "alerts", self._prometheus.alerts),
         )
 
     def stack(self) -> Stack:

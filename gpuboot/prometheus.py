@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from gpuboot.checks.evidence import Reading, Rule, Target
+from gpuboot.checks.firing import Firing, firing
 
 TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
 POWER = "DCGM_FI_DEV_POWER_USAGE"
@@ -112,6 +113,10 @@ class Prometheus:
             for group in self._api("rules")["groups"]
             for rule in group["rules"]
         )
+
+    def alerts(self) -> tuple[Firing, ...]:
+        """The alerts that fire now."""
+        return firing(self._api("alerts")["alerts"])
 
     def alertmanagers(self) -> tuple[str, ...]:
         """URLs of the Alertmanagers that alerts are sent to."""

@@ -106,6 +106,7 @@ def publish(
         seconds,
         proof.evidence.hosts,
         explained(proof.findings, by_node),
+        alerts=proof.evidence.metrics.alerts,
         simulated=simulated(proof.evidence.hosts),
         versions=proof.versions,
         durations={"read hosts": round(read_s, 3), **proof.evidence.seconds},

@@ -8,7 +8,7 @@ from gpuboot.checks import fields, kubernetes, metrics, monitoring, stack
 from gpuboot.checks import host as host_checks
 from gpuboot.checks.evidence import Evidence, Host
 from gpuboot.checks.metrics import Limits
-from gpuboot.checks.model import GPU_LINKS, Finding, Scribe
+from gpuboot.checks.model import GPU_LINKS, NOT_REACHED, Finding, Scribe
 from gpuboot.settings import Settings
 
 
@@ -96,7 +96,7 @@ def unreached(host: Host, found: Iterable[Finding], links: Iterable[str]) -> lis
     wanted = list(links)
     return [
         Scribe(link, GPU_LINKS[link], host.node).not_covered(
-            "not reached: a lower link is broken", "mend that one first", gpu.uuid
+            NOT_REACHED, "mend that one first", gpu.uuid
         )
         for gpu in host.gpus
         if gpu.uuid

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuboot.checks.firing import Firing
+
 
 @dataclass(frozen=True)
 class Gpu:
@@ -253,6 +255,7 @@ class Metrics:
     dashboards: int | None = None
     alertmanager_config: str | None = None
     errors: Mapping[str, str] = field(default_factory=dict)
+    alerts: tuple[Firing, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ CLUSTER_LINKS: dict[str, str] = {
     "policies": "NetworkPolicies are in the cluster",
 }
 LINKS = {**GPU_LINKS, **CLUSTER_LINKS}
+# what is said of a link that nobody could look at
+NOT_REACHED = "not reached: a lower link is broken"
 
 
 @dataclass(frozen=True)

@@ -1,40 +1,60 @@
-"""The report as one HTML page without any other file."""
+"""The verification as one HTML page without any other file."""
 
 from __future__ import annotations
 
-from gpuboot.checks.model import CLUSTER_LINKS, GPU_LINKS, Status
-from gpuboot.report.model import Report, group
+from gpuboot.checks.firing import Firing
+from gpuboot.checks.model import CLUSTER_LINKS, GPU_LINKS
+from gpuboot.report.cases import cases
+from gpuboot.report.model import GpuRow, Report
 from gpuboot.report.page import page
 
 MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
-TROUBLES: tuple[Status, ...] = ("fail", "unknown", "not_covered")
 WORDS = {"pass": "pass", "fail": "fail", "not_covered": "not covered", "unknown": "unknown"}
 HEADLINES = {
     "proven": "Every GPU is proven",
     "failed": "The proof failed",
     "not_covered": "Not everything could be proven",
 }
+BANNERS = {"proven": "pass", "failed": "fail", "not_covered": "not_covered"}
+_GRAVITY = ("fail", "unknown", "not_covered", "pass")
 
 
 def html(report: Report) -> str:
-    """The page: summary, chain, GPU matrix, failures with remedies, versions and durations."""
-    troubles = [item for status in TROUBLES for item in group(report.of(status))]
+    """The page: what is wrong first, alerts, then the GPUs, the chain, versions and durations."""
     links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
+    told = {row.uuid: report.firing(row.node, row.uuid) for row in report.gpus if row.uuid}
+    rows = sorted(report.gpus, key=lambda row: _GRAVITY.index(row.status))
+    open_ = [row for row in rows if row.status != "pass" or told.get(row.uuid)]
     return page(
         "verify.html.j2",
         report=report,
-        troubles=troubles,
+        cases=cases(report.findings),
+        alerts=_places(report),
+        told=told,
         passed=report.of("pass"),
         links=links,
         chain=[(link, GPU_LINKS[link], _counts(report, link)) for link in links],
         cluster_links=[
             (link, CLUSTER_LINKS[link], status) for link, status in report.cluster_links.items()
         ],
+        rows=open_ or rows,
+        proven=[row for row in rows if row not in open_] if open_ else [],
         details=_details(report),
         marks=MARKS,
         words=WORDS,
         headline=HEADLINES[report.verdict],
+        banner=BANNERS[report.verdict],
     )
+
+
+def _places(report: Report) -> list[tuple[str, GpuRow | None, Firing]]:
+    """Each alert with where it fires: (node, GPU). The gravest first, as the report has them."""
+    known = {row.uuid: row for row in report.gpus if row.uuid}
+    return [
+        (known[item.gpu_uuid].node if item.gpu_uuid in known else item.node,
+         known.get(item.gpu_uuid), item)
+        for item in report.alerts or ()
+    ]  # fmt: skip
 
 
 def _counts(report: Report, link: str) -> dict[str, int]:
@@ -42,10 +62,11 @@ def _counts(report: Report, link: str) -> dict[str, int]:
     return {status: states.count(status) for status in MARKS} | {"total": len(states)}  # type: ignore[arg-type]
 
 
-def _details(report: Report) -> dict[tuple[str, str, str], str]:
+def _details(report: Report) -> dict[tuple[str, str, str], list[str]]:
     """(node, uuid, link) -> what was found; a node's own findings stand under uuid ""."""
-    details: dict[tuple[str, str, str], str] = {}
+    details: dict[tuple[str, str, str], list[str]] = {}
     for item in report.findings:
-        key = (item.node, item.gpu_uuid or "", item.link)
-        details[key] = "\n".join(filter(None, (details.get(key), item.detail)))
+        found = details.setdefault((item.node, item.gpu_uuid or "", item.link), [])
+        if item.detail and item.detail not in found:
+            found.append(item.detail)
     return details

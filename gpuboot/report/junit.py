@@ -1,4 +1,7 @@
-"""JUnit XML: one suite per node and one for the cluster, one case per finding."""
+"""JUnit XML: one suite per node and one for the cluster, one case per finding.
+
+Alerts that fire stand in the suite's output.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,22 @@ def junit(report: Report) -> str:
         )
         for item in own:
             _case(suite, item)
+        if alerts := _alerts(report, name):
+            ET.SubElement(suite, "system-out").text = _FORBIDDEN.sub("�", alerts)
     root.attrib.update(_counts(total))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def _alerts(report: Report, node: str) -> str:
+    """What fires there, a line each: no test case, since no alert decides about a proof."""
+    gpus = [row.uuid for row in report.gpus if row.node == node and row.uuid] if node else []
+    found = [item for uuid in ["", *gpus] for item in report.firing(node, uuid)]
+    return "\n".join(
+        f"alert {it.name} fires ({it.severity}, gpu_action {it.action or 'none'})"
+        f"{f' for {it.gpu_uuid}' if it.gpu_uuid else ''}: {it.summary}"
+        for it in found
+    )
 
 
 def _counts(found: Sequence[Finding]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuboot.checks.evidence import Host
+from gpuboot.checks.firing import Firing
 from gpuboot.checks.model import (
     CLUSTER_LINKS,
     GPU_LINKS,
@@ -24,6 +25,7 @@ from gpuboot.checks.model import (
 )
 
 SCHEMA = 1
+_DERIVED = {"status", "alerts"}  # of a GPU's row in verify.json
 
 
 class ReportError(ValueError):
@@ -53,34 +55,6 @@ class GpuRow:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Findings that say the same of one node, for several GPUs or links: told once."""
-
-    node: str
-    status: Status
-    detail: str
-    remedy: str
-    links: tuple[str, ...]
-    uuids: tuple[str, ...]
-
-
-def group(findings: Sequence[Finding]) -> list[Group]:
-    """The findings, those that say the same put together, in the order of their first."""
-    alike: dict[tuple[str, Status, str, str], list[Finding]] = {}
-    for item in findings:
-        key = (item.node, item.status, item.detail, item.remedy)
-        alike.setdefault(key, []).append(item)
-    return [
-        Group(
-            *key,
-            tuple(dict.fromkeys(item.link for item in items)),
-            tuple(dict.fromkeys(item.gpu_uuid for item in items if item.gpu_uuid)),
-        )
-        for key, items in alike.items()
-    ]
-
-
-@dataclass(frozen=True)
 class Report:
     """One verification.
 
@@ -88,6 +62,7 @@ class Report:
     + seconds: duration
     + simulated: texts in which a driver or product says that it is simulated
     + versions, durations: by name; durations in seconds
+    + alerts: what fires, of GPUs, nodes and the cluster; None: nobody could say
     """
 
     cluster: str
@@ -98,6 +73,7 @@ class Report:
     simulated: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     durations: Mapping[str, float] = field(default_factory=dict)
+    alerts: tuple[Firing, ...] | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -127,6 +103,18 @@ class Report:
             "not_covered": states.count("not_covered") + states.count("unknown"),
         }
 
+    def firing(self, node: str, uuid: str = "") -> list[Firing]:
+        """The alerts of one GPU; without a UUID those of the node itself, node "": of the rest."""
+        known = {row.uuid: row.node for row in self.gpus if row.uuid}
+        nodes = {row.node for row in self.gpus}
+
+        def place(item: Firing) -> tuple[str, str]:
+            if item.gpu_uuid in known:
+                return known[item.gpu_uuid], item.gpu_uuid
+            return (item.node if item.node in nodes else ""), ""
+
+        return [item for item in self.alerts or () if place(item) == (node, uuid)]
+
     def of(self, status: Status) -> list[Finding]:
         """All findings of one status, the lowest links first: they are the causes of others."""
         order = list(LINKS)
@@ -148,7 +136,15 @@ class Report:
             "versions": dict(self.versions),
             "durations": dict(self.durations),
             "links": self.cluster_links,
-            "gpus": [{**asdict(row), "status": row.status} for row in self.gpus],
+            "alerts": None if self.alerts is None else [asdict(item) for item in self.alerts],
+            "gpus": [
+                {
+                    **asdict(row),
+                    "status": row.status,
+                    "alerts": [item.name for item in self.firing(row.node, row.uuid)],
+                }
+                for row in self.gpus
+            ],
             "findings": [item.to_json() for item in self.findings],
         }
 
@@ -163,7 +159,7 @@ def build(
 ) -> Report:
     """A report of these findings, with one row for each GPU the hosts have.
 
-    + more: `simulated`, `versions` and `durations` of `Report`
+    + more: `simulated`, `versions`, `durations` and `alerts` of `Report`
     """
     rows = tuple(
         GpuRow(
@@ -195,7 +191,7 @@ def load(path: Path) -> Report:
         if data["schema"] != SCHEMA:
             raise ReportError(f"{path}: schema {data['schema']}, this gpuboot reads {SCHEMA}")
         rows = tuple(
-            GpuRow(**{key: value for key, value in row.items() if key != "status"})
+            GpuRow(**{key: value for key, value in row.items() if key not in _DERIVED})
             for row in data["gpus"]
         )
         return Report(
@@ -207,6 +203,10 @@ def load(path: Path) -> Report:
             tuple(data["simulated"]),
             data["versions"],
             data["durations"],
+            # reports of earlier versions do not have them
+            None
+            if (alerts := data.get("alerts")) is None
+            else tuple(Firing(**it) for it in alerts),
         )
     except FileNotFoundError:
         raise ReportError(f"{path}: there is no such report") from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -10,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from gpuboot.checks.model import GPU_LINKS, Status
-from gpuboot.report.model import Group, Report, group
+from gpuboot.report.cases import Case, Step, cases
+from gpuboot.report.model import Report
 
 MARKS: dict[Status, tuple[str, str]] = {
     "pass": ("✓", "green"),
@@ -39,8 +39,9 @@ def show(report: Report, folder: Path | None = None, console: Console | None = N
         for link, status in links.items():
             line.append_text(_mark(status)).append(f" {link}   ")
         out.print(line)
-    for status in ("fail", "unknown", "not_covered"):
-        _explain(out, group(report.of(status)))
+    for case in cases(report.findings):
+        _explain(out, case)
+    _alerts(out, report)
     _sum_up(out, report, folder)
 
 
@@ -71,15 +72,37 @@ def _mark(status: Status) -> Text:
     return Text(mark, style=style)
 
 
-def _explain(out: Console, groups: Iterable[Group]) -> None:
-    for item in groups:
-        line = Text().append_text(_mark(item.status)).append(f" {item.node or 'cluster'}", "bold")
-        line.append(f"  {', '.join(item.links)}: {item.detail}")
-        out.print(line, soft_wrap=True)
-        for uuid in item.uuids:
-            out.print(Text(f"    {uuid}"), soft_wrap=True)
-        if item.remedy:
-            out.print(Text(f"    remedy: {item.remedy}", style="cyan"), soft_wrap=True)
+def _explain(out: Console, case: Case) -> None:
+    where = ", ".join(place.node or "cluster" for place in case.places)
+    line = Text().append_text(_mark(case.status)).append(f" {where}", "bold")
+    out.print(line.append(f"  {_said(case.cause)}"), soft_wrap=True)
+    for uuid in (uuid for place in case.places for uuid in place.uuids):
+        out.print(Text(f"    {uuid}"), soft_wrap=True)
+    if case.cause.remedy:
+        out.print(Text(f"    remedy: {case.cause.remedy}", style="cyan"), soft_wrap=True)
+    for step in case.others:
+        out.print(Text("    also ").append_text(_mark(step.status)).append(f" {_said(step)}"),
+                  soft_wrap=True)  # fmt: skip
+        if step.remedy and step.status == "fail" and step.remedy != case.cause.remedy:
+            out.print(Text(f"        remedy: {step.remedy}", style="cyan"), soft_wrap=True)
+
+
+def _said(step: Step) -> str:
+    return f"{', '.join(step.links)}: {'; '.join(step.details)}"
+
+
+def _alerts(out: Console, report: Report) -> None:
+    """What fires, whatever the proof says: a GPU that works may have to be replaced."""
+    known = {row.uuid: row.node for row in report.gpus if row.uuid}
+    for item in report.alerts or ():
+        where = known.get(item.gpu_uuid, item.node) or "cluster"
+        line = Text("! ", "bold yellow").append(where, "bold").append(f"  {item.name} fires")
+        action = f", {item.action}" if item.action not in {"", "none"} else ""
+        out.print(line.append(f" ({item.severity}{action}): {item.summary}"), soft_wrap=True)
+        if item.gpu_uuid:
+            out.print(Text(f"    {item.gpu_uuid} {item.part}".rstrip()), soft_wrap=True)
+        if item.runbook:
+            out.print(Text(f"    runbook: {item.runbook}", style="cyan"), soft_wrap=True)
 
 
 def _sum_up(out: Console, report: Report, folder: Path | None) -> None:

@@ -84,6 +84,7 @@ class Gatherer:
             self._try(errors, "alertmanager", lambda: self._ask(ready)) is not None,
             self._dashboards(errors) if self._settings.standalone.grafana else None,
             errors=errors,
+            alerts=self._try(errors, "alerts", prometheus.alerts),
         )
 
     def _dashboards(self, errors: dict[str, str]) -> int | None:

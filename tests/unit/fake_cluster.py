@@ -187,6 +187,9 @@ class FakeCluster:
         elif path.endswith("/targets"):
             labels = [{"job": "nvidia-dcgm-exporter", "node": name} for name in SIZES]
             data = {"activeTargets": [{"labels": item, "health": "up"} for item in labels]}
+        elif path.endswith("/alerts"):
+            labels = [{"alertname": "GPUMemoryHot", "severity": "warning", "UUID": uuid("gpu1", 0)}]
+            data = {"alerts": [{"labels": item, "state": "firing"} for item in labels]}
         elif path.endswith("/rules"):
             data = {"groups": [{"rules": [{"name": "GPULost", "health": "ok"}]}]}
         else:

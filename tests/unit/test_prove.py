@@ -50,6 +50,13 @@ def test_six_free_gpus_are_proven_and_nothing_is_left() -> None:
     assert set(proof.evidence.seconds) == {"before", "workload", "metrics", "cleanup"}
 
 
+def test_what_fires_is_read_beside_the_proof() -> None:
+    proof = run(FakeCluster())
+    (alert,) = proof.evidence.metrics.alerts or ()
+    assert (alert.name, alert.gpu_uuid) == ("GPUMemoryHot", uuid("gpu1", 0))
+    assert verdict(proof.findings) == "proven"
+
+
 def test_only_free_gpus_are_taken() -> None:
     cluster = FakeCluster(holders={("gpu2", 1): "ml/train-0"})
     proof = run(cluster)

@@ -16,9 +16,11 @@ from rich.console import Console
 
 from gpuboot.checks import chain
 from gpuboot.checks.evidence import Evidence, GpuPod
-from gpuboot.checks.model import Finding
+from gpuboot.checks.firing import firing
+from gpuboot.checks.model import NOT_REACHED, Finding
 from gpuboot.prove import simulated
 from gpuboot.report import Report, build, load, new_folder, write
+from gpuboot.report.cases import Place, Step, cases
 from gpuboot.report.causes import Failure, explained
 from gpuboot.report.html import html
 from gpuboot.report.junit import junit
@@ -128,6 +130,7 @@ def test_html_has_every_gpu_every_remedy_and_no_other_file() -> None:
     assert "SIMULATED by the gpuboot lab" in page
     assert "595.91.07" in page
     assert not re.search(r"(src|href)=|https?://|@import|url\(", page)
+    assert page.index("What is wrong") < page.index("<h2>GPUs")
 
 
 def test_html_of_a_proof() -> None:
@@ -164,6 +167,132 @@ def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
     assert (other, passed) == (found[1], found[2])
     assert Failure("Connect", "x" * 500).line.endswith("…")
     assert Failure("Connect", "").line == "Connect"
+
+
+def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
+    """Eight links of one GPU, one of them broken: one card, and what was not reached folded."""
+    said = {"nvidia-smi": ("fail", "is lost", "reboot"), "allocatable": ("fail", "3 of 4", "see")}
+    found = [Finding("c", link, "gpu2", "GPU-3", *said[link]) for link in ("allocatable", *said)]
+    found += [
+        Finding("c", link, "gpu2", "GPU-3", "not_covered", NOT_REACHED, "mend that one first")
+        for link in ("runtime", "workload", "exporter", "prometheus", "attribution")
+    ]
+    (case,) = cases(found)
+    assert case.cause == Step(("nvidia-smi",), "fail", ("is lost",), "reboot")
+    assert [step.links[0] for step in case.others] == ["runtime", "allocatable"]
+    assert len(case.other_links) == 6
+    assert case.places == (Place("gpu2", ("GPU-3",)),)
+
+
+def test_what_is_alike_is_told_once() -> None:
+    dead = [Finding("c", "pci", node, None, "unknown", "no answer", "SSH") for node in "ab"]
+    follows = [
+        Finding("c", link, node, uuid, "not_covered", NOT_REACHED, "mend that one first")
+        for link in ("driver", "workload")
+        for node, uuid in (("a", "GPU-1"), ("a", "GPU-2"), ("b", "GPU-3"))
+    ]
+    (case,) = cases([*follows, *dead])
+    assert case.places == (Place("a"), Place("b"))
+    down = [Finding("c", "targets", n, None, "fail", f"{n} is down", "see its pod") for n in "ab"]
+    other = Finding("c", "rules", "", None, "fail", "none", "run again")
+    first, second = cases([*down, other])
+    assert first.cause.details == ("a is down", "b is down")
+    assert (second.cause.links, second.places) == (("rules",), (Place(""),))
+
+
+def test_failures_come_first() -> None:
+    order = ["not_covered", "unknown", "fail"]
+    found = [Finding("c", "pci", status, None, status, "d", "r") for status in order]  # type: ignore[arg-type]
+    assert [case.status for case in cases(found)] == order[::-1]
+
+
+# as Prometheus 3.13 answers /api/v1/alerts (web/api/v1/api.go: Alert), with labels of our rules
+ALERTS = [
+    {
+        "labels": {
+            "alertname": "GPURowRemapFailure", "severity": "critical", "component": "gpu",
+            "gpu_action": "replace", "node": "gpu1", "UUID": UUIDS[0], "gpu": "0",
+        },
+        "annotations": {
+            "summary": "GPU 0 of gpu1 could not remap a row",
+            "description": "NVIDIA's criterion for replacement.",
+            "runbook_url": "https://git.example.com/docs/runbooks/GPURowRemapFailure.md",
+        },
+        "state": "firing", "activeAt": "2026-11-22T05:01:02.123456789Z", "value": "1e+00",
+    },
+    {
+        "labels": {"alertname": "GPUNodeNotReady", "severity": "warning", "node": "gpu2"},
+        "annotations": {"summary": "gpu2 is not ready"},
+        "state": "firing", "activeAt": "2026-11-22T05:01:02Z", "value": "1e+00",
+    },
+    {
+        "labels": {"alertname": "KubeletDown", "severity": "critical"},
+        "annotations": {}, "state": "firing", "activeAt": "2026-11-22T05:01:02Z", "value": "1e+00",
+    },
+    {
+        "labels": {"alertname": "GPUMemoryHot", "severity": "warning", "UUID": UUIDS[1]},
+        "annotations": {}, "state": "pending", "activeAt": "2026-11-22T05:01:02Z", "value": "9e+01",
+    },
+    {
+        "labels": {"alertname": "Watchdog", "severity": "none"},
+        "annotations": {}, "state": "firing", "activeAt": "2026-11-22T05:01:02Z", "value": "1e+00",
+    },
+]  # fmt: skip
+
+
+def alerted() -> Report:
+    """Every GPU is proven, and one of them is to be replaced."""
+    return replace(report(evidence()), alerts=firing(ALERTS))
+
+
+def test_what_fires_is_known_by_gpu_node_and_cluster() -> None:
+    found = alerted()
+    assert [item.name for item in found.alerts or ()] == [
+        "KubeletDown", "GPURowRemapFailure", "GPUNodeNotReady",
+    ]  # fmt: skip
+    assert [item.action for item in found.firing("gpu1", UUIDS[0])] == ["replace"]
+    assert found.firing("gpu1") == found.firing("gpu1", UUIDS[1]) == []
+    assert [item.name for item in found.firing("gpu2")] == ["GPUNodeNotReady"]
+    assert [item.name for item in found.firing("")] == ["KubeletDown"]
+    assert found.verdict == "proven"
+
+
+def test_a_proven_gpu_that_is_to_be_replaced_shows_it_everywhere(tmp_path: Path) -> None:
+    found = alerted()
+    write(found, tmp_path)
+    data = json.loads((tmp_path / "verify.json").read_text())
+    assert load(tmp_path / "verify.json") == found
+    rows = {row["uuid"]: row["alerts"] for row in data["gpus"]}
+    assert (rows[UUIDS[0]], rows[UUIDS[1]]) == (["GPURowRemapFailure"], [])
+    assert {item["action"] for item in data["alerts"]} == {"replace", ""}
+    suites = {suite.attrib["name"]: suite for suite in ET.fromstring(junit(found))}
+    assert "GPURowRemapFailure fires (critical, gpu_action replace)" in (
+        suites["gpu1"].findtext("system-out") or ""
+    )
+    assert "KubeletDown" in (suites["cluster"].findtext("system-out") or "")
+    shown = text(found)
+    assert "! gpu1  GPURowRemapFailure fires (critical, replace)" in shown
+    assert UUIDS[0] in shown.split("fires (critical, replace)")[1]
+    page = html(found)
+    row = page.split("<h2>GPUs")[1].split(UUIDS[0])[1].split("</td>")[0]
+    assert "GPURowRemapFailure → replace" in row
+    assert 'href="https://git.example.com/docs/runbooks/GPURowRemapFailure.md"' in page
+    assert "<details" in page.split("<h2>GPUs")[1].split(UUIDS[1])[0]  # without an alert: folded
+
+
+def test_alerts_that_nobody_could_tell_are_unknown(tmp_path: Path) -> None:
+    found = report(evidence())
+    assert found.alerts is None
+    assert json.loads(json.dumps(found.to_json()))["alerts"] is None
+    assert "alerts: no answer" in html(found)
+    assert "0</b><span>alerts fire" in html(replace(found, alerts=()))
+
+
+def test_details_are_no_run_on_sentence() -> None:
+    found = report(evidence())
+    more = Finding("c", "targets", "", None, "pass", "kube-state-metrics is up")
+    page = html(replace(found, findings=(*found.findings, more)))
+    assert "<div>3 targets up</div><div>kube-state-metrics is up</div>" in page
 
 
 def test_terminal_of_a_proof() -> None:

@@ -1,0 +1,73 @@
+"""Alerts that fire while a cluster is proven: beside its proof, since they see what it does not.
+
+A proof asks whether every GPU works now. A GPU that works and is to be replaced, for what its
+memory has been through, passes every link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# the others (a heartbeat, an inhibitor) fire on purpose
+SEVERITIES = ("critical", "warning", "info")
+
+
+@dataclass(frozen=True)
+class Firing:
+    """One alert that fires, as Prometheus' /api/v1/alerts has it.
+
+    + severity: of `SEVERITIES`
+    + action: what the GPU needs (`gpu_action`), or ""
+    + node, gpu_uuid: from its labels; "" where it has none
+    + part: the MIG instance of that GPU, e.g. `1g.10gb 3`, or ""
+    + since: when it became active, RFC 3339
+    + runbook: address or path of its page, or ""
+    """
+
+    name: str
+    severity: str
+    action: str
+    node: str
+    gpu_uuid: str
+    part: str
+    since: str
+    summary: str
+    description: str
+    runbook: str
+
+
+def firing(alerts: Any) -> tuple[Firing, ...]:
+    """The alerts that fire, the gravest first, of the list in Prometheus' answer.
+
+    Raises KeyError for what is no such list.
+    """
+    found = {_one(item) for item in alerts if item["state"] == "firing" and _is_told(item)}
+    return tuple(
+        sorted(
+            found,
+            key=lambda it: (SEVERITIES.index(it.severity), it.node, it.gpu_uuid, it.name, it.part),
+        )
+    )
+
+
+def _is_told(item: Mapping[str, Any]) -> bool:
+    return item["labels"].get("severity") in SEVERITIES
+
+
+def _one(item: Mapping[str, Any]) -> Firing:
+    labels, notes = item["labels"], item.get("annotations", {})
+    part = f"{labels.get('GPU_I_PROFILE', '')} {labels.get('GPU_I_ID', '')}".strip()
+    return Firing(
+        labels["alertname"],
+        labels["severity"],
+        labels.get("gpu_action", ""),
+        labels.get("node", ""),
+        labels.get("UUID", ""),
+        part,
+        item.get("activeAt", ""),
+        notes.get("summary", ""),
+        notes.get("description", ""),
+        notes.get("runbook_url", ""),
+    )
