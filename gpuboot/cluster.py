@@ -12,7 +12,7 @@ import json
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -112,7 +112,7 @@ class Cluster:
     + url: where the server is reached, e.g. `https://127.0.0.1:40001`
     + transport: SSH to a machine of the cluster; None: this is one
 
-    `core` and `custom` are the `kubernetes` package's API objects; `get` reads any path. The
+    `core` and `leases` are the `kubernetes` package's API objects; `get` reads any path. The
     server's certificate is checked against the kubeconfig's host name, whatever `url` says.
     """
 
@@ -137,6 +137,7 @@ class Cluster:
         api.rest_client.pool_manager = self._pool
         api.default_headers.update(self._headers)
         self.core = client.CoreV1Api(api)
+        self.leases = client.CoordinationV1Api(api)
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
         """The body of a GET below the API server.
@@ -185,6 +186,31 @@ class Cluster:
 
     def close(self) -> None:
         self._pool.clear()
+
+
+def call(method: Callable[..., Any], *args: Any, missing_ok: bool = False, **kw: Any) -> None:
+    """Call a method of `Cluster.core` or `Cluster.leases`.
+
+    + missing_ok: that there is no such object is no error
+
+    Raises `ClusterError`.
+    """
+    from kubernetes.client import ApiException
+
+    try:
+        method(*args, **kw)
+    except ApiException as error:
+        if missing_ok and error.status == 404:
+            return
+        raise ClusterError(f"{method.__name__}: {_message(error)}", error.status) from None
+    except HTTPError as error:
+        raise ClusterError(f"{method.__name__}: {error}") from None
+
+
+def _message(error: Any) -> str:
+    with contextlib.suppress(ValueError, TypeError, AttributeError):
+        return str(json.loads(error.body)["message"])
+    return str(error.reason)
 
 
 def _cause(error: BaseException) -> str:

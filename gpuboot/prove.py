@@ -15,6 +15,7 @@ from gpuboot.checks.model import Finding
 from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.gather import Gatherer
 from gpuboot.heartbeat import Heartbeats
+from gpuboot.session import Session
 from gpuboot.settings import Settings
 from gpuboot.settings.base import seconds
 from gpuboot.telemetry.collectors import asked
@@ -78,38 +79,47 @@ class _Prover:
         self._say = say
         self._gatherer = Gatherer(cluster, settings)
         self._beats = Heartbeats(cluster)
-        self._workload = Workload(cluster, settings, say, self._beats)
+        self._session = Session(cluster, say)
+        self._workload = Workload(self._session, settings, say, self._beats)
         self._seen = Evidence(hosts, {}, wanted=wanted, asked=asked(settings))
         self._spent: dict[str, float] = {}
 
     def run(self) -> Proof:
-        with self._timed("before"):
-            self._workload.clear()
-            nodes, taints = self._nodes()
-            holders = self._holders()
-            before = self._before(holders)
-        started = time.monotonic()
-        self._seen = replace(before, nodes=nodes, holders=holders)
-        chosen = plan([host.node for host in self._seen.hosts], nodes, holders, taints)
-        self._seen = replace(self._seen, skipped=chosen.skipped)
-        self._run_pods(chosen, nodes, started)
+        try:
+            nodes = self._prove()
+        finally:
+            with self._timed("cleanup"):
+                self._session.close()
         seen = replace(self._seen, seconds=dict(self._spent))
         findings = tuple(chain.judge(seen, self._settings))
         return Proof(seen, findings, self._versions(nodes))
 
+    def _prove(self) -> dict[str, KubeNode]:
+        """All the evidence; the cluster's nodes."""
+        names = [host.node for host in self._seen.hosts]
+        with self._timed("before"):
+            blocked = self._session.begin(self._settings.verify.timeout_s) if names else ""
+            nodes, taints = self._nodes()
+            holders = self._holders()
+            before = self._before(holders, bool(blocked))
+        started = time.monotonic()
+        self._seen = replace(before, nodes=nodes, holders=holders)
+        chosen = plan(names, nodes, holders, taints)
+        if blocked:
+            chosen = Plan({}, {**dict.fromkeys(names, blocked), **chosen.skipped})
+        self._seen = replace(self._seen, skipped=chosen.skipped)
+        self._run_pods(chosen, nodes, started)
+        return nodes
+
     def _run_pods(self, chosen: Plan, nodes: dict[str, KubeNode], started: float) -> None:
         """The pods, and the metrics while they hold their GPUs."""
-        try:
-            with self._timed("workload"):
-                trials = self._workload.start(chosen, nodes)
-                trials = self._workload.wait(trials)
-                nodes = self._silent(nodes, self._workload.given_up)
-                self._seen = replace(self._seen, trials=tuple(trials), nodes=nodes)
-            with self._timed("metrics"):
-                self._watch(started)
-        finally:
-            with self._timed("cleanup"):
-                self._workload.remove()
+        with self._timed("workload"):
+            trials = self._workload.start(chosen, nodes)
+            trials = self._workload.wait(trials)
+            nodes = self._silent(nodes, self._workload.given_up)
+            self._seen = replace(self._seen, trials=tuple(trials), nodes=nodes)
+        with self._timed("metrics"):
+            self._watch(started)
 
     def _nodes(self) -> tuple[dict[str, KubeNode], dict[str, str]]:
         items = self._cluster.json("/api/v1/nodes")["items"]
@@ -130,11 +140,15 @@ class _Prover:
     def _holders(self) -> tuple[GpuPod, ...]:
         return objects.gpu_pods(self._cluster.json("/api/v1/pods")["items"])
 
-    def _before(self, holders: tuple[GpuPod, ...]) -> Evidence:
+    def _before(self, holders: tuple[GpuPod, ...], shared: bool) -> Evidence:
         """What metrics say before we hold anything.
 
-        A pod that ended a moment ago is named until the next sample, so wait for that.
+        A pod that ended a moment ago is named until the next sample, so wait for that. Where
+        GPUs are taken and given back all the time, by another verification, nothing is learnt
+        from the names in series: `shared`.
         """
+        if shared:
+            return replace(self._seen, before=self._gatherer.exporters(), **self._stack())
         keys = {pod.key for pod in holders}
         until = time.monotonic() + settle_s(self._settings)
         errors: dict[str, str] = {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,12 +9,10 @@ from typing import Any
 
 from gpuboot import objects
 from gpuboot.checks.evidence import GpuPod, KubeNode, Trial
-from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.heartbeat import SILENT_S, Heartbeats
+from gpuboot.session import LABELS, Session
 from gpuboot.settings import Settings
 
-NAMESPACE = "gpuboot-verify"
-LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/component": "verify"}
 TOLERATED = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane")
 Say = Callable[[str], None]
 # Listing UUIDs first names the GPU even when the computation fails on it.
@@ -100,56 +96,36 @@ def manifest(name: str, node: KubeNode, settings: Settings) -> dict[str, Any]:
     }
     if settings.runtime.mode == "runtimeclass":
         spec["runtimeClassName"] = "nvidia"
-    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(LABELS)}
+    metadata = {"name": name, "labels": dict(LABELS)}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 class Workload:
     """The pods of one verification.
 
+    + session: where they are made
     + say: takes lines of progress
     + beats: tells of nodes whose kubelets stop meanwhile
 
     `given_up` has those nodes after `wait`, and what is known of each.
     """
 
-    def __init__(self, cluster: Cluster, settings: Settings, say: Say, beats: Heartbeats) -> None:
-        self._cluster = cluster
+    def __init__(self, session: Session, settings: Settings, say: Say, beats: Heartbeats) -> None:
+        self._session = session
         self._settings = settings
         self._say = say
         self._beats = beats
         self.given_up: dict[str, str] = {}
 
-    def clear(self, timeout_s: float = 60.0) -> None:
-        """Delete everything an earlier verification left, and wait until it is gone.
-
-        Raises `ClusterError` when it stays.
-        """
-        until = time.monotonic() + timeout_s
-        told = False
-        while (namespace := self._namespace()) is not None:
-            if not told:
-                self._say("waiting for what an earlier verification left behind to be gone")
-                told = True
-            if namespace["status"].get("phase") != "Terminating":
-                self._delete()
-            if time.monotonic() > until:
-                raise ClusterError(f"namespace {NAMESPACE} does not go away after {timeout_s:g} s")
-            time.sleep(_POLL_S)
-
     def start(self, chosen: Plan, nodes: Mapping[str, KubeNode]) -> list[Trial]:
         """Create all pods at once. Raises `ClusterError`."""
-        if not chosen.total:
-            return []
-        body = {"metadata": {"name": NAMESPACE, "labels": dict(LABELS)}}
-        self._call(self._cluster.core.create_namespace, body)
         trials = []
         for node, count in chosen.pods.items():
             for number in range(count):
                 name = f"vectoradd-{node.replace('.', '-')[:40]}-{number}"
                 pod = manifest(name, nodes[node], self._settings)
-                self._create(pod)
-                trials.append(Trial(name, NAMESPACE, node))
+                self._session.create(pod)
+                trials.append(Trial(name, self._session.namespace, node))
         return trials
 
     def wait(self, trials: list[Trial]) -> list[Trial]:
@@ -161,7 +137,7 @@ class Workload:
         done: dict[str, Trial] = {}
         told, told_at = -1, started
         while len(done) < len(trials):
-            pods = {pod["metadata"]["name"]: pod for pod in self._pods()}
+            pods = {pod["metadata"]["name"]: pod for pod in self._session.pods()}
             spent = time.monotonic() - started
             last = time.monotonic() > deadline
             for trial in trials:
@@ -185,6 +161,9 @@ class Workload:
         """The trial's answer; None while there is reason to wait."""
         if gone := self.given_up.get(trial.node):
             return replace(trial, trouble=gone, seconds=spent)
+        if pod is None and self._session.lost:
+            why = "another verification took over: this one was not heard of for too long"
+            return replace(trial, trouble=why, unschedulable=True, seconds=spent)
         if pod is None:
             return replace(trial, trouble="somebody deleted the pod", seconds=spent)
         trouble, hopeless = objects.pod_trouble(pod)
@@ -193,7 +172,7 @@ class Workload:
                 return None
             why = trouble or "the scheduler has not looked at it"
             return replace(trial, trouble=why, unschedulable=True, seconds=spent)
-        log = "" if trouble and not hopeless else self._log(trial.pod)
+        log = "" if trouble and not hopeless else self._session.log(trial.pod)
         uuids, passed = objects.log_answer(log)
         if passed and not hopeless:
             return replace(trial, uuids=uuids, passed=True, seconds=spent)
@@ -211,75 +190,9 @@ class Workload:
             if self._beats.silence(node) > SILENT_S:
                 self.given_up[node] = self._beats.describe(node)
 
-    def remove(self) -> None:
-        """Delete the pods at once and the namespace behind them; wait for the pods."""
-        if self._namespace() is None:
-            return
-        self._delete()
-        until = time.monotonic() + 30
-        while self._pods() and time.monotonic() < until:
-            time.sleep(_POLL_S / 2)
-
-    def _delete(self) -> None:
-        core = self._cluster.core
-        self._call(core.delete_collection_namespaced_pod, NAMESPACE, grace_period_seconds=0)
-        self._call(core.delete_namespace, NAMESPACE, missing_ok=True)
-
-    def _namespace(self) -> Any:
-        try:
-            return self._cluster.json(f"/api/v1/namespaces/{NAMESPACE}")
-        except ClusterError as error:
-            if error.status == 404:
-                return None
-            raise
-
-    def _pods(self) -> list[Any]:
-        return list(self._cluster.json(f"/api/v1/namespaces/{NAMESPACE}/pods")["items"])
-
-    def _log(self, pod: str) -> str:
-        """The log so far; "" while there is none (the kubelet answers 400 until it has begun)."""
-        with contextlib.suppress(ClusterError):
-            path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod}/log"
-            return self._cluster.get(path).decode(errors="replace")
-        return ""
-
-    def _create(self, pod: dict[str, Any], timeout_s: float = 15.0) -> None:
-        """A new namespace has no service account for an instant; pods are refused until then."""
-        until = time.monotonic() + timeout_s
-        while True:
-            try:
-                return self._call(self._cluster.core.create_namespaced_pod, NAMESPACE, pod)
-            except ClusterError as error:
-                if error.status != 403 or "serviceaccount" not in str(error):
-                    raise
-                if time.monotonic() > until:
-                    raise
-            time.sleep(0.2)
-
-    def _call(
-        self, method: Callable[..., Any], *args: Any, missing_ok: bool = False, **kw: Any
-    ) -> None:
-        from kubernetes.client import ApiException
-        from urllib3.exceptions import HTTPError
-
-        try:
-            method(*args, **kw)
-        except ApiException as error:
-            if missing_ok and error.status == 404:
-                return
-            raise ClusterError(f"{method.__name__}: {_message(error)}", error.status) from None
-        except HTTPError as error:
-            raise ClusterError(f"{method.__name__}: {error}") from None
-
 
 def _waits_for(pods: Mapping[str, objects.Json], done: Mapping[str, Trial]) -> str:
     """What the first pod that says why it waits says."""
     waiting = (objects.pod_trouble(pod)[0] for name, pod in pods.items() if name not in done)
     why = next(filter(None, waiting), "")
     return f"; waiting: {why}" if why else ""
-
-
-def _message(error: Any) -> str:
-    with contextlib.suppress(ValueError, TypeError, AttributeError):
-        return str(json.loads(error.body)["message"])
-    return str(error.reason)

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
+from gpuboot import turn
 from gpuboot.cluster import ClusterError
 from gpuboot.heartbeat import LEASES
 from gpuboot.settings import Exporter
@@ -31,6 +32,9 @@ VALUES = {
 @dataclass
 class FakeCluster:
     """+ holders: GPU (node, index) -> `namespace/pod` of somebody else
+    + namespaces: verifications' own -> phase; those being deleted are gone at the next look
+    + lease: of the verification whose turn it is
+    + pods, placed: by name; all of them are in the newest namespace
     + stale: GPU -> a name its series give for the next `stale_reads` answers
     + annotations: of the exporters' pods
     + stopped: node -> time at which its kubelet stopped
@@ -45,7 +49,8 @@ class FakeCluster:
     attribute: bool = True
     stopped: dict[str, float] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=lambda: stamp(Exporter()))
-    namespace: str = ""
+    namespaces: dict[str, str] = field(default_factory=dict)
+    lease: dict[str, Any] | None = None
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)
     placed: dict[str, tuple[str, int]] = field(default_factory=dict)
     created: list[dict[str, Any]] = field(default_factory=list)
@@ -58,6 +63,14 @@ class FakeCluster:
             create_namespaced_pod=self._create_pod,
             delete_collection_namespaced_pod=self._delete_pods,
             delete_namespace=self._delete_namespace,
+        )
+
+    @property
+    def leases(self) -> Any:
+        return SimpleNamespace(
+            create_namespaced_lease=self._create_lease,
+            replace_namespaced_lease=self._replace_lease,
+            delete_namespaced_lease=self._delete_lease,
         )
 
     def now(self) -> datetime:
@@ -77,7 +90,10 @@ class FakeCluster:
         return answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
 
     def _answer(self, path: str, query: dict[str, str]) -> Any:
-        own = "/api/v1/namespaces/gpuboot-verify"
+        if path == turn.PATH:
+            if self.lease is None:
+                raise ClusterError("leases not found", 404)
+            return self.lease
         if path == LEASES:
             return {"items": [self._lease(name) for name in SIZES]}
         if path == "/api/v1/nodes":
@@ -86,14 +102,13 @@ class FakeCluster:
             return {"items": self._exporters() if query["labelSelector"].startswith("app=") else []}
         if path == "/api/v1/pods":
             return {"items": [self._holder(*key) for key in self.holders]}
-        if path == own:
-            if not self.namespace:
-                raise ClusterError("namespace not found", 404)
-            return {"status": {"phase": self._aging_namespace()}}
-        if path == f"{own}/pods":
-            return {"items": list(self.pods.values())}
-        if path.startswith(f"{own}/pods/"):
-            return self._log(path.split("/")[-2])
+        if path == "/api/v1/namespaces":
+            return {"items": self._namespaces()}
+        if path.startswith("/api/v1/namespaces/gpuboot-verify-"):
+            name, *rest = path.split("/")[4:]
+            if rest == ["pods"]:
+                return {"items": list(self.pods.values()) if name == self._newest else []}
+            return self._log(rest[1])
         if path.startswith("/pod/"):
             return self._metrics(path.split("-")[-1].split(":")[0])
         return self._prometheus(path, query)
@@ -148,7 +163,7 @@ class FakeCluster:
             return self.stale[node, index]
         ours = {gpu: name for name, gpu in self.placed.items()}
         if (node, index) in ours and self.attribute:
-            return f"gpuboot-verify/{ours[node, index]}"
+            return f"{self._newest}/{ours[node, index]}"
         return self.holders.get((node, index), "")
 
     def _labels(self, node: str, index: int) -> dict[str, str]:
@@ -196,8 +211,31 @@ class FakeCluster:
             data = {"activeAlertmanagers": [{"url": "http://10.244.1.9:9093/api/v2/alerts"}]}
         return {"status": "success", "data": data}
 
+    @property
+    def _newest(self) -> str:
+        return next(reversed(self.namespaces), "")
+
+    def _namespaces(self) -> list[dict[str, Any]]:
+        found = [
+            {"metadata": {"name": name}, "status": {"phase": phase}}
+            for name, phase in self.namespaces.items()
+        ]
+        for name, phase in list(self.namespaces.items()):
+            if phase == "Terminating":
+                del self.namespaces[name]
+        return found
+
+    def _create_lease(self, namespace: str, body: dict[str, Any]) -> None:
+        self.lease = body
+
+    def _replace_lease(self, name: str, namespace: str, body: dict[str, Any]) -> None:
+        self.lease = body
+
+    def _delete_lease(self, name: str, namespace: str) -> None:
+        self.lease = None
+
     def _create_namespace(self, body: Any) -> None:
-        self.namespace = "Active"
+        self.namespaces[body["metadata"]["name"]] = "Active"
 
     def _create_pod(self, namespace: str, body: dict[str, Any]) -> None:
         self.created.append(body)
@@ -231,15 +269,9 @@ class FakeCluster:
         return listed + self.faults.get((node, index), text)
 
     def _delete_pods(self, namespace: str, grace_period_seconds: int) -> None:
+        assert namespace in self.namespaces
         self.pods.clear()
         self.placed.clear()
 
     def _delete_namespace(self, namespace: str) -> None:
-        self.namespace = "Terminating"
-
-    def _aging_namespace(self) -> str:
-        """A namespace that is being deleted is gone at the next look."""
-        phase = self.namespace
-        if phase == "Terminating":
-            self.namespace = ""
-        return phase
+        self.namespaces[namespace] = "Terminating"

@@ -44,7 +44,8 @@ def test_six_free_gpus_are_proven_and_nothing_is_left() -> None:
     cluster, said = FakeCluster(), list[str]()
     proof = run(cluster, said=said)
     assert verdict(proof.findings) == "proven"
-    assert (cluster.pods, cluster.placed, cluster.namespace) == ({}, {}, "Terminating")
+    assert (cluster.pods, cluster.placed, cluster.lease) == ({}, {}, None)
+    assert list(cluster.namespaces.values()) == ["Terminating"]
     assert "vectorAdd: 6 of 6 pods passed, 0 s" in said
     assert proof.versions["kubelet"] == "v1.36.3"
     assert set(proof.evidence.seconds) == {"before", "workload", "metrics", "cleanup"}
@@ -98,7 +99,9 @@ def test_names_of_a_pod_that_just_ended_are_waited_for() -> None:
 
 
 def test_leftovers_of_a_killed_run_are_removed_first() -> None:
-    cluster = FakeCluster(namespace="Active", pods={"vectoradd-gpu1-0": {}})
+    cluster = FakeCluster(
+        namespaces={"gpuboot-verify-dead00": "Active"}, pods={"vectoradd-gpu1-0": {}}
+    )
     cluster.placed["vectoradd-gpu1-0"] = ("gpu1", 0)
     proof = run(cluster)
     assert verdict(proof.findings) == "proven"
@@ -114,7 +117,8 @@ def test_pods_are_removed_when_verification_breaks(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(workload.Workload, "wait", stop)
     with pytest.raises(KeyboardInterrupt):
         run(cluster)
-    assert (cluster.pods, cluster.namespace) == ({}, "Terminating")
+    assert (cluster.pods, cluster.lease) == ({}, None)
+    assert list(cluster.namespaces.values()) == ["Terminating"]
 
 
 def test_without_monitoring_nothing_asks_prometheus(monkeypatch: pytest.MonkeyPatch) -> None:

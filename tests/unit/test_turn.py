@@ -1,0 +1,135 @@
+"""Two verifications at once: one waits for the other, and neither removes the other's pods."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from gpuboot import turn, workload
+from gpuboot.checks.model import verdict
+from gpuboot.cluster import ClusterError
+from gpuboot.session import LABELS, PREFIX
+from gpuboot.settings import load
+from tests.unit.evidence import SIZES, of
+from tests.unit.fake_cluster import FakeCluster
+from tests.unit.test_prove import clock, run
+
+__all__ = ["clock"]
+
+OTHER = f"{PREFIX}other0"
+SETTINGS = load({"monitoring": {"grafana": False}, "verify": {"timeout_s": 60}})
+
+
+def lease(renewed: float) -> dict[str, Any]:
+    text = datetime.fromtimestamp(renewed, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return {"metadata": {}, "spec": {"holderIdentity": OTHER, "renewTime": text}}
+
+
+@dataclass
+class Busy(FakeCluster):
+    """Another verification holds all GPUs of gpu1, and renews its Lease until it ends."""
+
+    until: float = 0.0
+    theirs: dict[tuple[str, int], str] = field(
+        default_factory=lambda: {("gpu1", i): f"{OTHER}/vectoradd-gpu1-{i}" for i in range(2)}
+    )
+
+    def _answer(self, path: str, query: dict[str, str]) -> Any:
+        runs = time.monotonic() < self.until
+        self.holders = self.theirs if runs else {}
+        if runs and path == turn.PATH:
+            return lease(time.monotonic())
+        return super()._answer(path, query)
+
+
+def test_it_waits_for_another_one_and_proves_then() -> None:
+    cluster, said = Busy(until=1030), list[str]()
+    assert verdict(run(cluster, SETTINGS, said).findings) == "proven"
+    assert said[0] == f"waiting for another verification, {OTHER}, to end"
+    assert len(cluster.created) == sum(SIZES.values())
+    assert cluster.lease is None
+
+
+def test_one_that_does_not_end_is_left_alone_and_nothing_fails() -> None:
+    cluster = Busy(until=9999, namespaces={OTHER: "Active"})
+    findings = list(run(cluster, SETTINGS).findings)
+    assert verdict(findings) == "not_covered"
+    assert of(findings, "fail") == []
+    assert {item.detail.split(",")[0] for item in of(findings, "not_covered", "workload")} == {
+        "another verification"
+    }
+    assert (cluster.created, cluster.namespaces) == ([], {OTHER: "Active"})
+
+
+def test_one_that_was_killed_is_cleaned_up_after() -> None:
+    cluster = FakeCluster(lease=lease(1000 - 41), namespaces={OTHER: "Active"})
+    cluster.pods["vectoradd-gpu1-0"] = {}
+    cluster.placed["vectoradd-gpu1-0"] = ("gpu1", 0)
+    assert verdict(run(cluster, SETTINGS).findings) == "proven"
+    assert cluster.namespaces.keys() - {OTHER}
+    assert (cluster.pods, cluster.lease) == ({}, None)
+
+
+def test_two_that_begin_at_the_same_moment_have_one_winner() -> None:
+    class Race(Busy):
+        def _create_lease(self, namespace: str, body: Mapping[str, Any]) -> None:
+            if not self.until:
+                self.until = time.monotonic() + 5
+                raise ClusterError("leases already exists", 409)
+            super()._create_lease(namespace, dict(body))
+
+    cluster = Race()
+    assert verdict(run(cluster, SETTINGS).findings) == "proven"
+    assert time.monotonic() >= 1005
+
+
+def test_one_that_was_taken_for_dead_blames_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that slept: another verification removed its pods meanwhile."""
+
+    def overtaken(self: workload.Workload, trials: list[Any]) -> list[Any]:
+        self._session._turn.lost = True
+        cluster.pods.clear()
+        cluster.lease = lease(time.monotonic())
+        return wait(self, trials)
+
+    wait = workload.Workload.wait
+    monkeypatch.setattr(workload.Workload, "wait", overtaken)
+    cluster = FakeCluster()
+    findings = list(run(cluster, SETTINGS).findings)
+    assert {item.link for item in of(findings, "fail")} == set()
+    assert "another verification took over" in of(findings, "not_covered", "workload")[0].detail
+    assert cluster.lease is not None  # the other one's
+
+
+def test_every_run_has_a_namespace_of_its_own() -> None:
+    names = set()
+    for _ in range(3):
+        cluster = FakeCluster()
+        run(cluster, SETTINGS)
+        names |= cluster.namespaces.keys()
+    assert len(names) == 3
+    assert all(name.startswith(PREFIX) for name in names)
+    assert LABELS["app.kubernetes.io/managed-by"] == "gpuboot"
+
+
+def test_the_lease_is_renewed_while_it_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turn, "_RENEW_S", 0.01)
+    cluster, seen = FakeCluster(), list[str]()
+    replaced = cluster._replace_lease
+
+    def noted(name: str, namespace: str, body: dict[str, Any]) -> None:
+        seen.append(body["spec"]["renewTime"])
+        replaced(name, namespace, body)
+
+    monkeypatch.setattr(cluster, "_replace_lease", noted)
+    one = turn.Turn(cluster, "gpuboot-verify-a", lambda _: None)  # type: ignore[arg-type]
+    assert one.take(0) == ""
+    one._ended.wait(0.2)
+    one.end()
+    assert seen
+    assert (one.lost, cluster.lease) == (False, None)
