@@ -16,7 +16,7 @@ from pyinfra.context import ctx_host
 from pyinfra.context import state as run_state
 
 from deploys.facts.node import NodeFact
-from deploys.lib import privilege
+from deploys.lib import connections, privilege
 from deploys.lib.shell import ask
 from gpuboot.nodestate import NodeState
 from gpuboot.problems import Problem
@@ -74,6 +74,8 @@ def _read_settled(host: Host, wait_s: int) -> NodeState | Problem:
 
 
 def _read(host: Host) -> NodeState | Problem:
+    if host.name in connections.unreachable:
+        return connections.refused(host.name)
     # The host's own context: facts and sudo look at it, not at the host whose greenlet this is.
     with ctx_host.use(host):
         try:
@@ -86,11 +88,8 @@ def _read(host: Host) -> NodeState | Problem:
             state = get_fact(run_state, host, NodeFact, apply_failed_hosts=False)
             after = time.time()
         except PyinfraError as error:
-            return Problem(
-                host.name,
-                f"cannot be reached: {error.args[0] if error.args else error}",
-                "check its address, SSH key and user with `pyinfra INVENTORY exec -- true`",
-            )
+            connections.note(host.name, error)
+            return connections.refused(host.name)
     if not isinstance(state, NodeState):
         return Problem(
             host.name,

@@ -8,11 +8,9 @@ from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.context import state
 
-from gpuboot.nodes import Entry, Node
+from gpuboot.nodes import DATA, Entry, Node
 from gpuboot.problems import Problem
 from gpuboot.standalone.nodes import is_standalone
-
-_DATA = ("node_name", "address", "gpus", "ssh_hostname")
 
 
 def inventory() -> Inventory:
@@ -33,7 +31,8 @@ def read(source: Inventory) -> list[Entry]:
         Entry(
             host.name,
             tuple(dict.fromkeys(host.groups)),
-            {key: host.data.get(key) for key in _DATA if host.data.get(key) is not None},
+            {key: host.data.get(key) for key in DATA if host.data.get(key) is not None},
+            tuple(sorted(set(host.data.dict()) - set(DATA))),  # type: ignore[no-untyped-call]
         )
         for host in ordered.values()
     ]

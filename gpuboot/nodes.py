@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import ipaddress
 import re
 from collections import defaultdict
@@ -14,6 +15,8 @@ from gpuboot.problems import Problem
 Role = Literal["control_plane", "worker", "docker"]
 
 ROLES: Mapping[str, Role] = {"control_plane": "control_plane", "workers": "worker"}
+# what a host's data may say of it, beside pyinfra's own
+DATA = ("node_name", "address", "gpus", "ssh_hostname")
 # RFC 1123 subdomain: what Kubernetes takes as a node's name
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -44,12 +47,14 @@ class Node:
 class Entry:
     """One host as it stands in the inventory, before anything is checked.
 
-    `data` holds `node_name`, `address`, `gpus` and `ssh_hostname` where they are given.
+    `data` holds `node_name`, `address`, `gpus` and `ssh_hostname` where they are given; `others`
+    the names of all its other data.
     """
 
     host: str
     groups: tuple[str, ...]
     data: Mapping[str, Any]
+    others: tuple[str, ...] = ()
 
 
 def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ...], list[Problem]]:
@@ -79,7 +84,20 @@ def described(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
     """The node that a host's data describes, leading nothing; and what is wrong with the data."""
     gpus, gpu_problems = _gpus(entry)
     name, address, name_problems = _names(entry)
-    return Node(entry.host, name, address, role, gpus, leader=False), gpu_problems + name_problems
+    node = Node(entry.host, name, address, role, gpus, leader=False)
+    return node, gpu_problems + name_problems + _misspelt(entry)
+
+
+def _misspelt(entry: Entry) -> list[Problem]:
+    """Data that nobody reads, and whose name is nearly one of ours."""
+    found = []
+    for name in entry.others:
+        near = difflib.get_close_matches(name, DATA, n=1, cutoff=0.8)
+        if near and near[0] not in entry.data:
+            found.append(
+                Problem(entry.host, f"its data has {name}, which nobody reads", f"write {near[0]}")
+            )
+    return found
 
 
 def _role(entry: Entry) -> tuple[Role | None, list[Problem]]:
@@ -94,6 +112,9 @@ def _role(entry: Entry) -> tuple[Role | None, list[Problem]]:
         own = ", ".join(sorted(entry.groups)) or "none"
         cause = f"is in neither group control_plane nor workers (its groups: {own})"
         remedy = "move it to control_plane or workers; other group names have no role"
+        for group in entry.groups:
+            if near := difflib.get_close_matches(group, ROLES, n=1, cutoff=0.8):
+                remedy = f"call the group {near[0]} instead of {group}"
     return None, [Problem(entry.host, cause, remedy)]
 
 

@@ -1,0 +1,22 @@
+"""Which hosts could not be connected to in this run, and why."""
+
+from __future__ import annotations
+
+from gpuboot.problems import Problem
+
+# inventory name -> what the connection ended with
+unreachable: dict[str, str] = {}
+
+
+def note(host: str, error: BaseException) -> None:
+    """Remember why a host could not be connected to, so that it is not tried again."""
+    unreachable[host] = str(error.args[0] if error.args else error)
+
+
+def refused(host: str) -> Problem:
+    """The problem of a host that could not be connected to."""
+    return Problem(
+        host,
+        f"cannot be reached: {unreachable[host]}",
+        "check its address, SSH key and user with `pyinfra INVENTORY exec -- true`",
+    )

@@ -1,0 +1,203 @@
+"""Wrong inventories, files and options, as a person gives them: one answer, before any host is
+connected to, without a traceback and without a secret."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.inputs.command_line import ROOT, WORD, Done, project, pyinfra
+
+SITE = str(ROOT / "deploys" / "site.py")
+MINE = "inventories/mine.py"
+GOOD = """\
+control_plane = [("@fake/cp1", {"node_name": "cp1", "address": "192.0.2.1"})]
+workers = [("@fake/gpu1", {"node_name": "gpu1", "address": "192.0.2.2", "gpus": 8})]
+"""
+LEADER = GOOD.splitlines()[0] + "\n"
+
+
+def ssh(name: str, more: str = "") -> str:
+    """Two hosts by SSH, of which one has more data."""
+    data = f'"ssh_connect_retries": 0, "ssh_port": 1, {more}'
+    return LEADER + f'workers = [("127.0.0.1", {{"node_name": "{name}", {data}}})]\n'
+
+
+# files of the folder -> what the answer says
+WRONG: dict[str, tuple[dict[str, str], str]] = {
+    # the inventory file
+    "empty": ({MINE: ""}, f"the inventory {MINE} has no hosts"),
+    "only private names": ({MINE: "_workers = ['gpu1']"}, "has no hosts"),
+    "syntax": ({MINE: 'workers = [("gpu1", {"gpus": 8})\n'}, "mine.py, line 1: '[' was never clo"),
+    "name": ({MINE: "workers = hosts\n"}, "mine.py, line 1: NameError: name 'hosts' is not def"),
+    "a number instead of data": ({MINE: LEADER + 'workers = [("gpu2", 3)]'}, "'gpu2' with a int"),
+    "no data in a pair": ({MINE: LEADER + 'workers = [("gpu2",)]'}, "'gpu2' with nothing"),
+    "dicts as hosts": ({MINE: LEADER + 'workers = [{"name": "gpu1"}]'}, "no host: a dict"),
+    "no brackets": (
+        {MINE: LEADER + 'workers = ("gpu2", {"gpus": 8})'},
+        'write workers = [("gpu1.example.com", {"gpus": 8})]',
+    ),
+    "text as a group": ({MINE: 'control_plane = "cp1.example.com"\n'}, "no list of hosts, but a s"),
+    "twice": ({MINE: LEADER + 'workers = ["@fake/gpu1", "@fake/gpu1"]'}, "names @fake/gpu1 twice"),
+    "no name": ({MINE: LEADER + 'workers = [""]'}, "has a host without a name"),
+    "misspelt group": ({MINE: GOOD.replace("workers", "worker")}, "call the group workers"),
+    "misspelt data": ({MINE: GOOD.replace('"gpus"', '"gpu"')}, "has gpu, which nobody reads"),
+    # group_data
+    "settings as text": ({MINE: GOOD, "group_data/mine.py": 'gpuboot = "x"'}, "gpuboot is a str"),
+    "settings as a list": ({MINE: GOOD, "group_data/all.py": "gpuboot = ['x']"}, "is a list, not"),
+    "group_data's syntax": (
+        {MINE: GOOD, "group_data/mine.py": "gpuboot = {\n"},
+        "group_data/mine.py, line 1",
+    ),
+    "a variable that is not set": (
+        {MINE: GOOD, "group_data/mine.py": "import os\n\ngpuboot = os.environ['NO_SUCH_VAR']\n"},
+        "group_data/mine.py, line 3: KeyError: 'NO_SUCH_VAR'",
+    ),
+    "settings that nobody reads": (
+        {MINE: GOOD, "group_data/mien.py": "gpuboot = {'cluster': {'name': 'mine'}}"},
+        "mien.py is read by no host: mien is no group of this inventory",
+    ),
+    "settings of one group": (
+        {MINE: GOOD, "group_data/workers.py": "gpuboot = {'cluster': {'name': 'mine'}}"},
+        "its gpuboot settings differ from those of @fake/cp1",
+    ),
+    "wrong settings beside secrets": (
+        {
+            MINE: GOOD,
+            "group_data/mine.py": f"gpuboot = {{'grafana_password': '{WORD}', 'proxy': {{'http': "
+            f"'http://u:{WORD}@p:1'}}, 'gpu_operator': {{'enabled': False}}}}",
+        },
+        'use exporter.kind "chart"',
+    ),
+    # how to log in
+    "no key": ({MINE: ssh("w", '"ssh_key": "~/none"')}, "No such private key file: ~/none (ssh_k"),
+    "a public key": (
+        {MINE: ssh("w", '"ssh_key": "public"'), "public": "ssh-ed25519 AAAA a@b\n"},
+        "Invalid private key file: public (ssh_key of 127.0.0.1)",
+    ),
+    "a port that is none": ({MINE: ssh("w", '"ssh_port": "ssh"')}, "ssh_port`: str is not an"),
+    "a port that cannot be": ({MINE: ssh("w", '"ssh_port": 70000')}, "ssh_port is 70000"),
+    "a user that is a number": ({MINE: ssh("w", '"ssh_user": 1000')}, "ssh_user`: int is not"),
+}
+
+
+def answer(done: Done) -> str:
+    assert done.code == 1, done.told
+    for never in ("Traceback", "bug report", "continue?", "Beginning operation", WORD):
+        assert never not in done.told, done.told
+    assert "remedy: " in done.told
+    return done.told
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_one_answer_before_any_host_is_connected_to(case: str, tmp_path: Path) -> None:
+    files, said = WRONG[case]
+    done = pyinfra(project(tmp_path, files), [MINE, SITE, "--dry"])
+    told = answer(done)
+    assert said in told, told
+    assert "nothing was changed" in told
+    assert "Connected" not in told
+    assert told.count("remedy: ") == int(told.partition(" problem")[0].split()[-1])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nosuch.py"], "there is no inventory file nosuch.py"),
+        (["inventories/exmaple.py"], "did you mean inventories/example.py?"),
+        (["example"], "did you mean inventories/example.py?"),
+        (["exmaple"], "did you mean inventories/example.py?"),
+        (["inventories"], "inventories is a folder"),
+        ([MINE, "--limit", "gpu7"], "--limit and --exclude leave no host"),
+        ([MINE, "--exclude", "workers", "--exclude", "control_plane"], "leave no host"),
+    ],
+)
+def test_an_inventory_that_is_none(arguments: list[str], said: str, tmp_path: Path) -> None:
+    inventory, *options = arguments
+    folder = project(tmp_path, {MINE: GOOD})
+    assert said in answer(pyinfra(folder, [inventory, SITE, "--dry", *options]))
+
+
+@pytest.mark.parametrize("options", [[], ["-y"], ["--dry"], ["-y", "--fail-percent", "0"]])
+def test_hosts_that_cannot_be_reached_are_told_at_once(options: list[str], tmp_path: Path) -> None:
+    leader = ssh("cp1").replace("workers", "control_plane").replace("127.0.0.1", "no.such.invalid")
+    files = {MINE: leader.partition("\n")[2] + ssh("gpu1").partition("\n")[2]}
+    told = answer(pyinfra(project(tmp_path, files), [MINE, SITE, *options]))
+    assert "2 problems; nothing was changed" in told
+    for host in ("127.0.0.1", "no.such.invalid"):
+        assert f"[{host}] cannot be reached: " in told
+
+
+def test_one_host_that_cannot_be_reached_stands_beside_the_others_problems(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tests" / "plan" / "inventories", tmp_path / "plan")
+    text = (
+        'import os, runpy\nos.environ["PLAN_BREAKAGE"] = \'{"gpu1": ["cgroup 1"]}\'\n'
+        '_site = runpy.run_path("plan/site.py")\n_data = _site["_data"]\n'
+        'control_plane = _site["control_plane"]\n'
+        "workers = (_site['workers'][0] + [('127.0.0.1', {'node_name': 'gpu2', 'address': "
+        "'192.0.2.99', 'ssh_port': 1, 'ssh_connect_retries': 0})], _data)\n"
+    )
+    told = answer(pyinfra(project(tmp_path, {MINE: text}), [MINE, SITE]))
+    assert "[127.0.0.1] cannot be reached: " in told
+    assert "[@fake/gpu1] it uses cgroup v1" in told
+    assert told.count("cannot be reached") == 1
+
+
+def test_a_question_that_nobody_can_answer_ends_the_run(tmp_path: Path) -> None:
+    files = {
+        MINE: GOOD,
+        "tiny.py": "from pyinfra.operations import server\n\n"
+        "server.shell(name='Say', commands=['true'])\n",
+    }
+    told = answer(pyinfra(project(tmp_path, files), [MINE, "tiny.py"]))
+    assert "standard input is no terminal" in told
+    assert "run with -y" in told
+
+
+def test_a_key_with_a_password_is_not_asked_for_without_a_terminal(tmp_path: Path) -> None:
+    folder = project(tmp_path, {MINE: ssh("w", '"ssh_key": "key"')})
+    subprocess.run(
+        ["ssh-keygen", "-q", "-t", "ed25519", "-N", WORD, "-f", "key"], cwd=folder, check=True
+    )
+    told = answer(pyinfra(folder, [MINE, SITE]))
+    assert "is encrypted, set ssh_key_password" in told
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--dry", "-y"], "--dry with -y shows no plan"),
+        (["--debug", "--dry"], "passwords such as _sudo_password included"),
+    ],
+)
+def test_options_that_do_not_do_what_they_seem_to(
+    options: list[str], said: str, tmp_path: Path
+) -> None:
+    files = {MINE: GOOD, "tiny.py": "", "group_data/old.py": "color = 'red'\n"}
+    done = pyinfra(project(tmp_path, files), [MINE, "tiny.py", *options])
+    assert done.code == 0, done.told
+    assert said in done.told
+
+
+def test_data_that_nobody_reads_is_told_of(tmp_path: Path) -> None:
+    files = {
+        MINE: GOOD,
+        "group_data/old.py": "color = 'red'\n",
+        "group_data/mine.py": "gpuboot = 5",
+    }
+    told = answer(pyinfra(project(tmp_path, files), [MINE, SITE, "--dry"]))
+    assert "old.py is read by no host: old is no group of this inventory" in told
+    assert "example.py is read by no host" not in told
+
+
+def test_verify_of_an_inventory_that_is_none_is_an_error() -> None:
+    gpuboot = Path(sys.executable).with_name("gpuboot")
+    done = subprocess.run(
+        [gpuboot, "verify", "inventories/exmaple.py"], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert "did you mean inventories/example.py?" in done.stderr
