@@ -7,6 +7,7 @@ default, and kube-state-metrics' series; tests hold them to it.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from gpuboot.dashboards import health, namespace
@@ -14,7 +15,7 @@ from gpuboot.dashboards.build import build
 from gpuboot.dashboards.cluster import CLUSTER
 from gpuboot.dashboards.node import NODE
 from gpuboot.dashboards.profile import PROFILE
-from gpuboot.dashboards.spec import Dashboard
+from gpuboot.dashboards.spec import Dashboard, Panel
 from gpuboot.dashboards.standalone import without_kubernetes
 from gpuboot.settings import Settings
 
@@ -26,12 +27,34 @@ FOLDER = "GPU"
 
 def boards(settings: Settings) -> tuple[Dashboard, ...]:
     """The dashboards as our own tables."""
-    return (
+    made = (
         CLUSTER,
         NODE,
         PROFILE,
         namespace.board(settings.cost),
         health.board(settings.alerts),
+    )
+    return tuple(_with_runbooks(board, settings.alerts.runbooks) for board in made)
+
+
+def _with_runbooks(board: Dashboard, runbooks: str) -> Dashboard:
+    """The dashboard whose alerts lead to their runbooks, where these have an address."""
+    if not runbooks.startswith(("https://", "http://")):
+        return board
+
+    def led(panel: Panel) -> Panel:
+        url = f"{runbooks.rstrip('/')}/${{__data.fields.Alert}}.md"
+        return replace(
+            panel,
+            columns=tuple(
+                replace(column, url=url) if column.label == "alertname" else column
+                for column in panel.columns
+            ),
+        )
+
+    return replace(
+        board,
+        rows=tuple(replace(row, panels=tuple(map(led, row.panels))) for row in board.rows),
     )
 
 

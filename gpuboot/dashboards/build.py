@@ -191,6 +191,9 @@ def _properties(column: Column, headings: frozenset[str]) -> Iterator[model.Dyna
     elif column.steps or column.states:
         cell = "color-background" if column.states else "color-text"
         yield model.DynamicConfigValue("custom.cellOptions", {"type": cell, "mode": "basic"})
+    if column.url:
+        link = {"title": "Runbook", "url": column.url, "targetBlank": True}
+        yield model.DynamicConfigValue("links", [link])
     if column.link:
         url = row_url(column.link, headings)
         link = {"title": f"Open {column.link}", "url": url, "targetBlank": False}

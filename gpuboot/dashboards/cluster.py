@@ -35,13 +35,20 @@ FREE = f"(node:gpu_allocatable:sum{NODES} - node:gpu_requested:sum{NODES})"
 USABLE = f"({FREE} unless on (node) {CORDONED})"
 ON_ANY_NODE = 'node=~"($node)|"'  # alerts about the cluster as a whole name no node
 ALERTS = alerts_expr(ON_ANY_NODE)
-BY_ALERT = "alertname, severity, node, gpu, namespace, pod"
+BY_ALERT = "alertname, severity, gpu_action, node, gpu, namespace, pod"
+REPAIR = ("reset", "reboot", "replace")
 
 
 def firing(severity: str) -> str:
     """How many of our alerts of this severity fire."""
     matchers = f'{ON_ANY_NODE},severity="{severity}"'
     return f"count({alerts_expr(matchers)}) or vector(0)"
+
+
+def needing(*actions: str) -> str:
+    """How many GPUs have an alert that asks for one of these actions."""
+    matchers = f'{ON_ANY_NODE},UUID!="",gpu_action=~"{"|".join(actions)}"'
+    return f"count(max by (node, UUID) ({alerts_expr(matchers)})) or vector(0)"
 
 
 ALERT_COUNTS = (
@@ -67,10 +74,12 @@ def alerts_table(size: tuple[int, int] = (14, 8)) -> Panel:
         "table",
         "Firing alerts",
         "Our own alerts that fire now. Active since: how long the condition has held. Empty is "
-        "good. What to do stands in the alert's runbook.",
+        "good. Action: what the GPU needs. A click on the alert opens its runbook, where "
+        "alerts.runbooks says where they are published.",
         columns=(
             Column("Alert", label="alertname"),
             Column("Severity", label="severity"),
+            Column("Action", label="gpu_action"),
             Column("Node", label="node", link="gpu-node"),
             Column("GPU", label="gpu", link="gpu-profile"),
             Column("Namespace", label="namespace"),
@@ -103,8 +112,9 @@ CAPACITY = (
         f"sum(node:gpu_capacity:sum{NODES})",
     ),
     stat(
-        "Unhealthy",
-        "Capacity that may not be given to pods, because the device plugin calls it unhealthy.",
+        "Not allocatable",
+        "Capacity that may not be given to pods, because the device plugin calls it unhealthy. A "
+        "GPU that works and still has to be reset or replaced is under Need repair.",
         f"sum(node:gpu_capacity:sum{NODES}) - sum(node:gpu_allocatable:sum{NODES})",
         steps=RED_ABOVE_NONE,
     ),
@@ -154,11 +164,11 @@ CAPACITY = (
         ((None, "green"), (0.85, "orange")),
     ),
     stat(
-        "Engine active",
-        "Mean share of time in which GPU engines were active, idle GPUs included. It says that "
-        "kernels ran, not that they used the GPU well.",
-        "cluster:engine_active:avg",
-        "percentunit",
+        "Need repair",
+        "GPUs with an alert that asks for a reset, a reboot or a replacement, whether they are "
+        "still given to pods or not.",
+        needing(*REPAIR),
+        steps=RED_ABOVE_NONE,
     ),
     stat(
         "Power", "Power draw of all GPUs, without hosts.", f"sum(node:gpu_power:sum{NODES})", "watt"
@@ -180,7 +190,7 @@ USE = (
         "timeseries",
         "GPUs: there, given away, active",
         "The gap between held and active is reserved but unused; between allocatable and held, "
-        "free; between capacity and allocatable, unhealthy.",
+        "free; between capacity and allocatable, what the device plugin calls unhealthy.",
         (
             Query(f"sum(node:gpu_capacity:sum{NODES})", "capacity"),
             Query(f"sum(node:gpu_allocatable:sum{NODES})", "allocatable"),
@@ -201,7 +211,8 @@ USE = (
         "timeseries",
         "Activity",
         "Engine: some kernel ran. SM: multiprocessors had work, the better measure of use "
-        "(NVIDIA: 0.8 is needed for good use, below 0.5 is likely ineffective). Allocation far "
+        "(NVIDIA: 0.8 is needed for good use, below 0.5 is likely ineffective). Both are means, "
+        "idle GPUs included. Allocation far "
         "above both: GPUs are held, not used.",
         (
             Query("cluster:gpu_allocation:ratio", "allocation"),

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from gpuboot import xid
-from gpuboot.dashboards.cluster import ALERT_COUNTS, CORDONED, ON_ANY_NODE, alerts_table
+from gpuboot.dashboards.cluster import (
+    ALERT_COUNTS,
+    CORDONED,
+    ON_ANY_NODE,
+    alerts_table,
+    needing,
+)
 from gpuboot.dashboards.spec import (
     ORANGE_ABOVE_NONE,
     RED_ABOVE_NONE,
@@ -61,8 +67,9 @@ STATE = (
     ),
     stat(
         "Replace",
-        "GPUs with a row remap failure: NVIDIA's criterion for replacement.",
-        count(f"DCGM_FI_DEV_ROW_REMAP_FAILURE{GPUS} == 1"),
+        "GPUs with an alert whose action is replace, such as a row remap failure, NVIDIA's "
+        "criterion. They may work: each of them is among those that need repair.",
+        needing("replace"),
         steps=RED_ABOVE_NONE,
     ),
     stat(

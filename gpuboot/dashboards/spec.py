@@ -44,6 +44,7 @@ class Column:
     """A column of a table: an expression's value, or, with `label`, that label's text.
 
     + link: uid of the dashboard that a click opens, with what the row is about as its variables
+    + url: an address outside Grafana that a click opens
     + gauge: a bar from 0 to 1
     + hidden: the expression is there for its labels only
     """
@@ -56,6 +57,7 @@ class Column:
     steps: Steps = ()
     states: tuple[State, ...] = ()
     link: str = ""
+    url: str = ""
     gauge: bool = False
     hidden: bool = False
 
@@ -69,7 +71,8 @@ class Panel:
     + size: width (of 24) and height
     + limit: a line drawn at each threshold
     + matrix: of a table with one expression: (row label, column label)
-    + sort: of a table: column to sort by, highest first; default: its labels, in order
+    + sort: of a table: column to sort by, highest first; default: its labels, or a matrix's rows,
+      in order
     """
 
     kind: Kind

@@ -307,3 +307,40 @@ def test_tables_of_panels_name_each_once() -> None:
 def test_an_unknown_variable_is_an_error() -> None:
     with pytest.raises(UnknownVariable, match=r"\$nodes"):
         interpolate('up{node="$nodes"}', {"node": "a"})
+
+
+def titled(title: str, made: dict[str, dict[str, Any]] = BOARDS) -> list[dict[str, Any]]:
+    return [panel for board in made.values() for panel in panels(board) if panel["title"] == title]
+
+
+def test_what_needs_repair_counts_what_is_to_be_replaced() -> None:
+    """A GPU to be replaced is among those that need repair: the two come from the same alerts."""
+    (repair,), (replaced,) = titled("Need repair"), titled("Replace")
+    asked, least = (panel["targets"][0]["expr"] for panel in (repair, replaced))
+    assert 'gpu_action=~"replace"' in least
+    assert asked == least.replace('"replace"', '"reset|reboot|replace"')
+
+
+def test_rows_of_every_table_are_sorted() -> None:
+    for _, panel in PANELS:
+        if panel["type"] == "table":
+            assert panel["options"]["sortBy"], panel["title"]
+
+
+def test_firing_alerts_tell_the_action_and_lead_to_the_runbook() -> None:
+    published = load({"alerts": {"runbooks": "https://git.example.com/docs/runbooks/"}})
+    found = titled("Firing alerts", dashboards(published))
+    assert len(found) == 3
+    for panel in found:
+        headings = panel["transformations"][-1]["options"]["renameByName"]
+        assert headings["gpu_action"] == "Action"
+        (link,) = next(
+            item["value"]
+            for override in panel["fieldConfig"]["overrides"]
+            if override["matcher"]["options"] == "Alert"
+            for item in override["properties"]
+            if item["id"] == "links"
+        )
+        assert link["url"] == "https://git.example.com/docs/runbooks/${__data.fields.Alert}.md"
+    # a path in a repository is no address
+    assert "${__data.fields.Alert}" not in json.dumps(BOARDS)
