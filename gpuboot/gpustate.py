@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gpuboot import migstate
 from gpuboot.answers import fields
+from gpuboot.checks.devices import Sensor
 from gpuboot.checks.evidence import Gpu, Host
 from gpuboot.nodes import Node
 from gpuboot.nodestate import NodeState
 
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_COLUMNS = 6
+_BUS = re.compile(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+_COLUMNS = 9
+# What stands in nvidia-smi's CSV for a value: these of a GPU that works no more, in any column.
+_FAULTS = ("[GPU requires reset]", "[GPU is lost]")
+# A missing sensor is [N/A]. Temperature or state that cannot be read is trouble; power alone may
+# be a board without its sensor.
+_UNKNOWN = "[Unknown Error]"
 
 
 class UnfinishedAnswer(ValueError):
@@ -51,11 +60,14 @@ def parse(lines: Iterable[str]) -> GpuState:
     handlers, default = _cri(values["cri"][0] if values["cri"] else "")
     known = [item.partition(" ") for item in values["proc"]]
     silent = [item.partition(" ") for item in values["silent"]]
+    rows = [row for row in map(_columns, values["smi"]) if row is not None]
+    named = [row for row in rows if _UUID.fullmatch(row[1]) and row[0].isdigit()]
+    nameless = {slot(row[3]): _words(row) for row in rows if row not in named}
     return GpuState(
         (values["module"] or [""])[0],
         {slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
-        tuple(gpu for gpu in map(_gpu, values["smi"]) if gpu is not None),
-        {slot: text.strip() for slot, _, text in silent},
+        tuple(_cut(_gpu(row), row[3], values["mig"], values["mig_id"]) for row in named),
+        nameless | {slot: text.strip() for slot, _, text in silent},
         (values["smi_error"] or [""])[0],
         tuple(values["cdi"]) if values["cdi_read"] else None,
         handlers,
@@ -63,14 +75,45 @@ def parse(lines: Iterable[str]) -> GpuState:
     )
 
 
-def _gpu(row: str) -> Gpu | None:
+def _columns(row: str) -> list[str] | None:
     """A row of nvidia-smi's CSV; None for a line that is none (warnings go to stdout too)."""
     columns = [column.strip() for column in row.split(", ")]
-    if len(columns) != _COLUMNS or not _UUID.fullmatch(columns[1]) or not columns[0].isdigit():
-        return None
-    index, uuid, name, bus, memory, mig = columns
-    size = int(memory) if memory.isdigit() else None
-    return Gpu(slot(bus), uuid, int(index), name, size, mig=mig == "Enabled")
+    good = len(columns) == _COLUMNS and _BUS.fullmatch(columns[3])
+    return columns if good else None
+
+
+def _words(columns: Sequence[str]) -> str:
+    """What a row without index and UUID says in their place."""
+    said = dict.fromkeys(text.strip("[]") for text in columns if text.startswith("["))
+    return ", ".join(said) or "nvidia-smi tells no UUID"
+
+
+def _gpu(columns: Sequence[str]) -> Gpu:
+    index, uuid, name, bus, memory, mig, temperature, power, state = columns
+    fault = next((text for text in _FAULTS if text in columns), "")
+    if not fault and _UNKNOWN in (temperature, state):
+        fault = _UNKNOWN
+    said: dict[Sensor, str] = {"temperature": temperature, "power": power, "memory": memory}
+    return Gpu(
+        slot(bus),
+        uuid,
+        int(index),
+        name,
+        int(memory) if memory.isdigit() else None,
+        mig=mig == "Enabled",
+        fault=fault.strip("[]"),
+        sensors=frozenset(sensor for sensor, value in said.items() if _NUMBER.fullmatch(value)),
+    )
+
+
+def _cut(gpu: Gpu, bus: str, listing: Sequence[str], details: Sequence[str]) -> Gpu:
+    """The GPU with its MIG devices."""
+    if not gpu.mig:
+        return gpu
+    known = migstate.listed(listing)
+    if gpu.uuid not in known:
+        return replace(gpu, fault=gpu.fault or "nvidia-smi -L does not list it and its instances")
+    return replace(gpu, instances=migstate.with_ids(known[gpu.uuid], bus, migstate.ids(details)))
 
 
 def slot(bus_id: str) -> str:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpuboot.checks.devices import MIG
 from gpuboot.checks.evidence import GpuPod, KubeNode
 
 Json = Mapping[str, Any]
 
 GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
-_UUID = re.compile(r"\(UUID: (GPU-[0-9a-fA-F-]+)\)")
+# up to driver 460 a MIG device is called MIG-GPU-<UUID of its GPU>/<GI>/<CI>
+_UUID = re.compile(r"\(UUID: ((GPU|MIG)-[^)\s]+)\)")
 _ENDED = {"Succeeded", "Failed"}
 
 
@@ -26,7 +29,7 @@ def node(item: Json) -> KubeNode:
         conditions.get("Ready") == "True",
         bool(item.get("spec", {}).get("unschedulable")),
         sum(int(allocatable.get(name, 0)) for name in GPU_RESOURCES),
-        sum(int(n) for name, n in allocatable.items() if name.startswith("nvidia.com/mig-")),
+        {name: int(n) for name, n in allocatable.items() if name.startswith(MIG)},
         {
             "kubelet": info.get("kubeletVersion", ""),
             "runtime": info.get("containerRuntimeVersion", ""),
@@ -41,30 +44,39 @@ def gpu_pods(items: Iterable[Json]) -> tuple[GpuPod, ...]:
     """Pods bound to a node that hold GPUs: neither ended nor without a GPU request."""
     found = []
     for item in items:
-        gpus = requested(item)
+        claims = requested(item)
         bound = item["spec"].get("nodeName", "")
-        if gpus and bound and item.get("status", {}).get("phase") not in _ENDED:
+        if claims and bound and item.get("status", {}).get("phase") not in _ENDED:
             meta = item["metadata"]
-            found.append(GpuPod(meta["namespace"], meta["name"], bound, gpus))
+            gpus = sum(claims.get(name, 0) for name in GPU_RESOURCES)
+            mig = {name: count for name, count in claims.items() if name.startswith(MIG)}
+            found.append(GpuPod(meta["namespace"], meta["name"], bound, gpus, mig))
     return tuple(found)
 
 
-def requested(pod: Json) -> int:
-    """GPUs that the scheduler counts for a pod: its containers' sum, or one init container's
-    where that is more (extended resources have limits = requests)."""
+def requested(pod: Json) -> dict[str, int]:
+    """GPUs and MIG devices that the scheduler counts for a pod, by resource.
 
-    def limits(containers: Iterable[Json]) -> list[int]:
-        return [
-            sum(
-                int(amount)
-                for name, amount in c.get("resources", {}).get("limits", {}).items()
-                if name in GPU_RESOURCES or name.startswith("nvidia.com/mig-")
-            )
-            for c in containers
-        ]
+    The sum of its containers, or one init container's where that is more (extended resources
+    have limits = requests).
+    """
 
-    main = sum(limits(pod["spec"].get("containers", [])))
-    return max([main, *limits(pod["spec"].get("initContainers", []))])
+    def limits(container: Json) -> Counter[str]:
+        given = container.get("resources", {}).get("limits", {})
+        return Counter(
+            {
+                name: int(amount)
+                for name, amount in given.items()
+                if name in GPU_RESOURCES or name.startswith(MIG)
+            }
+        )
+
+    claims: Counter[str] = Counter()
+    for container in pod["spec"].get("containers", []):
+        claims += limits(container)
+    for container in pod["spec"].get("initContainers", []):
+        claims |= limits(container)
+    return dict(+claims)
 
 
 def foreign_taint(item: Json, tolerated: Iterable[str]) -> str:
@@ -81,8 +93,13 @@ def foreign_taint(item: Json, tolerated: Iterable[str]) -> str:
 
 
 def log_answer(log: str) -> tuple[tuple[str, ...], bool]:
-    """What a vectorAdd pod's log says: the GPUs nvidia-smi listed, and whether it passed."""
-    return tuple(dict.fromkeys(_UUID.findall(log))), "Test PASSED" in log
+    """What a vectorAdd pod's log says: what nvidia-smi listed, and whether it passed.
+
+    A pod that holds a MIG device sees its GPU as well, which it does not hold.
+    """
+    listed = dict.fromkeys(uuid for uuid, _ in _UUID.findall(log))
+    instances = tuple(uuid for uuid in listed if uuid.startswith("MIG-"))
+    return instances or tuple(listed), "Test PASSED" in log
 
 
 def pod_trouble(pod: Json) -> tuple[str, bool]:

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
+from gpuboot.checks.devices import Key
 from gpuboot.checks.evidence import Reading, Rule, Target
 from gpuboot.checks.firing import Firing, firing
+from gpuboot.telemetry.anchor import AGES, ANCHORS
 
 TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
 POWER = "DCGM_FI_DEV_POWER_USAGE"
-MEMORY = ("DCGM_FI_DEV_FB_USED", "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_RESERVED")
+FREE, USED = "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_USED"
+MEMORY = (FREE, USED, "DCGM_FI_DEV_FB_RESERVED")
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 # DCGM's "no value" numbers (dcgm_fields.h: 0x7ffffffffffffff0 and up, 140737488355328.0 and up)
 BLANK = 140737488355328.0
@@ -123,9 +126,9 @@ class Prometheus:
         return tuple(item["url"] for item in self._api("alertmanagers")["activeAlertmanagers"])
 
     def gpu_series(self) -> tuple[Reading, ...]:
-        """One reading per GPU series: node, workload pod, age. Two series give two readings."""
+        """One reading per series of a GPU or MIG slice: node, workload pod, age."""
         readings = []
-        for sample in self.query(f"timestamp({TEMPERATURE})"):
+        for sample in self.query(AGES):
             age = max(0.0, (sample.time or 0.0) - sample.value)
             readings.append(
                 replace(_reading(sample.labels, sample.labels.get("node", "")), age_s=age)
@@ -160,34 +163,38 @@ def _labels(text: str) -> dict[str, str]:
 
 
 def gpu_readings(samples: Iterable[Sample], node: str) -> tuple[Reading, ...]:
-    """What an exporter's samples say of each GPU.
+    """What an exporter's samples say of each GPU, and under MIG of each slice.
 
     + node: the node of the exporter's pod
     """
-    by_uuid: dict[str, list[Sample]] = {}
+    devices: dict[Key, list[Sample]] = {}
     for sample in samples:
         if (uuid := sample.labels.get("UUID")) and sample.name.startswith("DCGM_FI_"):
-            by_uuid.setdefault(uuid, []).append(sample)
-    return tuple(_merged(found, node) for found in by_uuid.values())
+            key = uuid, sample.labels.get("GPU_I_ID", "")
+            devices.setdefault(key, []).append(sample)
+    return tuple(_merged(found, node) for found in devices.values())
 
 
 def _merged(found: Sequence[Sample], node: str) -> Reading:
     values = {sample.name: sample.value for sample in found if abs(sample.value) < BLANK}
-    memory = [values[name] for name in MEMORY if name in values]
+    # an idle GPU uses nothing and a full one has nothing free: only together they are its size
+    memory = (
+        [values[name] for name in MEMORY if name in values] if {FREE, USED} <= set(values) else []
+    )
     pod = next((name for sample in found if (name := _pod(sample.labels))), "")
-    return Reading(
-        found[0].labels["UUID"],
-        node,
-        pod,
-        values.get(TEMPERATURE),
-        values.get(POWER),
-        sum(memory) if memory else None,
-        values.get(ENERGY),
+    return replace(
+        _reading(found[0].labels, node),
+        pod=pod,
+        temperature=values.get(TEMPERATURE),
+        power=values.get(POWER),
+        memory=sum(memory) if memory else None,
+        energy=values.get(ENERGY),
+        anchored=any(name in values for name in ANCHORS),
     )
 
 
 def _reading(labels: Mapping[str, str], node: str) -> Reading:
-    return Reading(labels.get("UUID", ""), node, _pod(labels))
+    return Reading(labels.get("UUID", ""), node, _pod(labels), slice=labels.get("GPU_I_ID", ""))
 
 
 def _pod(labels: Mapping[str, str]) -> str:

@@ -1,13 +1,15 @@
-"""vectorAdd on every free GPU: pods of our own, in a namespace of our own, gone afterwards."""
+"""vectorAdd on all GPUs and MIG devices that are free: pods of our own, gone afterwards."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gpuboot import objects
+from gpuboot.checks.devices import WHOLE
 from gpuboot.checks.evidence import GpuPod, KubeNode, Trial
 from gpuboot.heartbeat import SILENT_S, Heartbeats
 from gpuboot.session import LABELS, Session
@@ -25,14 +27,14 @@ _UNSCHEDULED_S = 15.0  # free GPUs are counted before asking, so a pod that wait
 
 @dataclass(frozen=True)
 class Plan:
-    """How many pods go to which node, and why none goes to the others."""
+    """How many pods ask for which resource of which node, and why none goes to the others."""
 
-    pods: Mapping[str, int]
+    pods: Mapping[str, Mapping[str, int]]
     skipped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
-        return sum(self.pods.values())
+        return sum(sum(wanted.values()) for wanted in self.pods.values())
 
 
 def plan(
@@ -41,13 +43,13 @@ def plan(
     holders: tuple[GpuPod, ...],
     taints: Mapping[str, str],
 ) -> Plan:
-    """One pod for every GPU that is free.
+    """One pod for every GPU and every MIG device that is free.
 
     + names: GPU nodes of the inventory
     + holders: pods that hold GPUs now
     + taints: node -> a taint that keeps our pods away, or ""
     """
-    pods: dict[str, int] = {}
+    pods: dict[str, Mapping[str, int]] = {}
     skipped: dict[str, str] = {}
     for name in names:
         node = nodes.get(name)
@@ -60,13 +62,23 @@ def plan(
         elif taints.get(name):
             skipped[name] = f"the node has the taint {taints[name]}"
         else:
-            held = sum(pod.gpus for pod in holders if pod.node == name)
-            pods[name] = max(0, node.gpus - held)
+            pods[name] = _free(node, [pod for pod in holders if pod.node == name])
     return Plan(pods, skipped)
 
 
-def manifest(name: str, node: KubeNode, settings: Settings) -> dict[str, Any]:
-    """The pod: one GPU of one node, no privileges, and an end of its own."""
+def _free(node: KubeNode, holders: Iterable[GpuPod]) -> dict[str, int]:
+    """What of a node's GPUs and MIG devices nobody holds, by resource."""
+    held = Counter[str]()
+    for pod in holders:
+        held.update({WHOLE: pod.gpus, **pod.mig})
+    offered = {WHOLE: node.gpus, **node.mig}
+    return {name: count - held[name] for name, count in offered.items() if count > held[name]}
+
+
+def manifest(
+    name: str, node: KubeNode, settings: Settings, resource: str = WHOLE
+) -> dict[str, Any]:
+    """The pod: one GPU or MIG device of one node, no privileges, and an end of its own."""
     hold = settings.verify.timeout_s + _SPARE_S
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
@@ -86,7 +98,7 @@ def manifest(name: str, node: KubeNode, settings: Settings) -> dict[str, Any]:
                 "image": settings.verify.image,
                 "imagePullPolicy": "IfNotPresent",
                 "command": ["sh", "-c", _SCRIPT.format(hold=hold)],
-                "resources": {"limits": {"nvidia.com/gpu": "1"}},
+                "resources": {"limits": {resource: "1"}},
                 "securityContext": {
                     "allowPrivilegeEscalation": False,
                     "capabilities": {"drop": ["ALL"]},
@@ -120,12 +132,12 @@ class Workload:
     def start(self, chosen: Plan, nodes: Mapping[str, KubeNode]) -> list[Trial]:
         """Create all pods at once. Raises `ClusterError`."""
         trials = []
-        for node, count in chosen.pods.items():
-            for number in range(count):
+        for node, wanted in chosen.pods.items():
+            each = [name for name, count in wanted.items() for _ in range(count)]
+            for number, resource in enumerate(each):
                 name = f"vectoradd-{node.replace('.', '-')[:40]}-{number}"
-                pod = manifest(name, nodes[node], self._settings)
-                self._session.create(pod)
-                trials.append(Trial(name, self._session.namespace, node))
+                self._session.create(manifest(name, nodes[node], self._settings, resource))
+                trials.append(Trial(name, self._session.namespace, node, resource=resource))
         return trials
 
     def wait(self, trials: list[Trial]) -> list[Trial]:

@@ -13,10 +13,13 @@ for file in /proc/driver/nvidia/gpus/*/information; do
   put proc "${slot##*/} $(sed -n 's/^GPU UUID:[[:space:]]*//p' "$file")"
 done
 
-fields=index,uuid,name,pci.bus_id,memory.total,mig.mode.current
+# A GPU that needs a reset keeps index and UUID, and says so in the place of its values.
+fields=index,uuid,name,pci.bus_id,memory.total,mig.mode.current,temperature.gpu,power.draw,pstate
 query() { timeout 60 nvidia-smi "$@" --query-gpu=$fields --format=csv,noheader,nounits 2>&1; }
+mig=no
+answered() { printf '%s\n' "$answer" | lines smi; case $answer in *', Enabled,'*) mig=yes ;; esac; }
 if ! has nvidia-smi; then put smi_error "nvidia-smi is not installed"
-elif answer=$(query); then printf '%s\n' "$answer" | lines smi
+elif answer=$(query); then answered
 else
   # One lost GPU makes nvidia-smi give up on all of them: ask for each by itself.
   printf '%s\n' "$answer" | lines smi_error
@@ -25,10 +28,17 @@ else
     case $(cat "$device/class") in 0x0300*|0x0302*) ;; *) continue ;; esac
     slot=${device##*/}
     bus=$(printf '0000%s' "$slot" | tr '[:lower:]' '[:upper:]')
-    if answer=$(query -i "$bus"); then printf '%s\n' "$answer" | lines smi
+    if answer=$(query -i "$bus"); then answered
     else put silent "$slot $(printf '%s' "$answer" | tr -s '\n' ' ')"
     fi
   done
+fi
+
+if [ $mig = yes ]; then
+  # The list has profile and UUID of each MIG device, the long answer its GPU instance.
+  timeout 60 nvidia-smi -L 2>&1 | lines mig
+  timeout 60 nvidia-smi -q 2>/dev/null | sed -n 's/^ *//
+    /^GPU [0-9A-F]/p; /^Index /p; /^GPU Instance ID /p; /^Compute Instance ID /p' | lines mig_id
 fi
 
 if has nvidia-ctk && answer=$(timeout 60 nvidia-ctk cdi list 2>/dev/null); then

@@ -97,10 +97,10 @@ def _answer(monitor: Node, command: str) -> str:
 
 
 def _trials(hosts: Sequence[Host], nodes: dict[str, Node], settings: Settings) -> list[Trial]:
-    """vectorAdd on every GPU that no process uses: hosts at once, GPUs of a host in turn."""
-    able = [item for item in hosts if not item.error and item.working]
-    count = sum(len(item.working) for item in able)
-    say(f"vectorAdd in a container on each of {count} GPUs")
+    """vectorAdd on all that no process uses: hosts at once, GPUs of a host in turn."""
+    able = [item for item in hosts if not item.error and item.devices]
+    count = sum(len(item.devices) for item in able)
+    say(f"vectorAdd in a container on each of {count} GPUs and MIG devices")
     pool = Pool(min(len(able), _MAX_AT_ONCE) or 1)
     done = pool.map(lambda item: _host_trials(item, nodes[item.node], settings), able)
     return [item for found in done for item in found]
@@ -113,19 +113,22 @@ def _host_trials(found: Host, node: Node, settings: Settings) -> list[Trial]:
     except PyinfraError:
         held = {}  # an old driver cannot tell; the exporter's own process is none of these
     trials = []
-    for gpu in found.working:
-        if count := held.get(gpu.uuid):
+    for device in found.devices:
+        # nvidia-smi names a process's GPU, not its MIG device
+        if count := held.get(device.gpu.uuid):
+            what = "its GPU" if device.instance else "it"
             trials.append(
-                Trial(gpu.uuid, "docker", node.name, trouble=f"{count} processes use it",
+                Trial(device.uuid, "docker", node.name, trouble=f"{count} processes use {what}",
                       unschedulable=True)
             )  # fmt: skip
             continue
         begun = time.monotonic()
         try:
-            status, _, output = run(target, _command(gpu.uuid, settings)).partition("\n")
+            status, _, output = run(target, _command(device.uuid, settings)).partition("\n")
         except (PyinfraError, RemoteError) as error:
             status, output = "255", str(error)
-        trials.append(trial(node.name, gpu.uuid, output, int(status), time.monotonic() - begun))
+        spent = time.monotonic() - begun
+        trials.append(trial(node.name, device.uuid, output, int(status), spent))
     return trials
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from gpuboot.checks import fields, kubernetes, metrics, monitoring, stack
 from gpuboot.checks import host as host_checks
-from gpuboot.checks.evidence import Evidence, Host
+from gpuboot.checks.evidence import Evidence, Gpu, Host
 from gpuboot.checks.metrics import Limits
-from gpuboot.checks.model import GPU_LINKS, NOT_REACHED, Finding, Scribe
+from gpuboot.checks.model import GPU_LINKS, NOT_REACHED, PHYSICAL_LINKS, Finding, Scribe
 from gpuboot.settings import Settings
 
 
@@ -58,6 +58,8 @@ def limits(settings: Settings) -> Limits:
         settings.verify.max_sample_age_s,
         settings.exporter.interval_ms / 1000,
         settings.gpu_operator.time_slices if settings.gpu_operator.enabled else 1,
+        settings.gpu_operator.mig_strategy,
+        settings.exporter.collectors_file is None,
     )
 
 
@@ -68,10 +70,10 @@ def _node(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
         # what Kubernetes knows of it may be worse than that nobody could look
         return found + [
             item
-            for item in kubernetes.allocatable(host, seen, bounds.slices)
+            for item in kubernetes.allocatable(host, seen, bounds.slices, bounds.strategy)
             if item.status == "fail"
         ]
-    found += kubernetes.judge(host, seen, bounds.slices)
+    found += kubernetes.judge(host, seen, bounds.slices, bounds.strategy)
     return found + _metrics(host, seen, settings)
 
 
@@ -96,10 +98,18 @@ def unreached(host: Host, found: Iterable[Finding], links: Iterable[str]) -> lis
     wanted = list(links)
     return [
         Scribe(link, GPU_LINKS[link], host.node).not_covered(
-            NOT_REACHED, "mend that one first", gpu.uuid
+            NOT_REACHED, "mend that one first", uuid
         )
         for gpu in host.gpus
         if gpu.uuid
         for link in wanted
-        if (link, gpu.uuid) not in said and (link, None) not in said
+        for uuid in subjects(gpu, link)
+        if (link, uuid) not in said and (link, None) not in said
     ]
+
+
+def subjects(gpu: Gpu, link: str) -> tuple[str, ...]:
+    """The UUIDs that a link judges of a GPU: its own, or above the driver its MIG devices'."""
+    if gpu.instances and link not in PHYSICAL_LINKS:
+        return tuple(item.uuid for item in gpu.instances)
+    return (gpu.uuid,)

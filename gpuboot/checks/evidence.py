@@ -9,75 +9,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuboot.checks.devices import WHOLE, Key
+from gpuboot.checks.devices import Device as Device
+from gpuboot.checks.devices import Gpu as Gpu
+from gpuboot.checks.devices import Host as Host
+from gpuboot.checks.devices import Instance as Instance
 from gpuboot.checks.firing import Firing
 
 
 @dataclass(frozen=True)
-class Gpu:
-    """One GPU as the host knows it.
-
-    + pci: address in sysfs' spelling, e.g. `0000:1c:00.0`
-    + uuid: "" when neither nvidia-smi nor /proc/driver/nvidia tells it
-    + lost: the driver sees the device and gets no answer from it
-    + mig: MIG mode is on, so pods get parts of it
-    """
-
-    pci: str
-    uuid: str = ""
-    index: int | None = None
-    name: str = ""
-    memory_mib: int | None = None
-    lost: bool = False
-    mig: bool = False
-
-
-@dataclass(frozen=True)
-class Host:
-    """What a GPU node's operating system says.
-
-    + node: Kubernetes node name
-    + expected: number of GPUs that the inventory promises
-    + gpus: every NVIDIA display controller on the PCI bus and every GPU that nvidia-smi lists
-    + on_bus: addresses on the PCI bus
-    + asked, installed, loaded: driver versions; asked is None where gpuboot does not install it
-    + driver_text: first line of /proc/driver/nvidia/version
-    + smi_error: what nvidia-smi said instead of an answer
-    + cdi: names of CDI devices, e.g. `nvidia.com/gpu=GPU-…`; None where they were not asked for
-    + handlers: runtime handlers of containerd's config; default_runtime is one of them
-    + error: why the host could not be read at all; all else is then empty
-    """
-
-    node: str
-    expected: int
-    gpus: tuple[Gpu, ...] = ()
-    on_bus: tuple[str, ...] = ()
-    asked: str | None = None
-    installed: str = ""
-    loaded: str = ""
-    driver_text: str = ""
-    smi_error: str = ""
-    cdi: tuple[str, ...] | None = None
-    handlers: tuple[str, ...] = ()
-    default_runtime: str = ""
-    error: str = ""
-
-    @property
-    def working(self) -> tuple[Gpu, ...]:
-        """GPUs that nvidia-smi answered for."""
-        return tuple(
-            gpu for gpu in self.gpus if gpu.uuid and not gpu.lost and gpu.index is not None
-        )
-
-    @property
-    def uuids(self) -> frozenset[str]:
-        """UUIDs of the working GPUs."""
-        return frozenset(gpu.uuid for gpu in self.working)
-
-
-@dataclass(frozen=True)
 class KubeNode:
-    """A node object. gpus: allocatable `nvidia.com/gpu` (and `.shared`); mig: of MIG resources.
+    """A node object.
 
+    + gpus: allocatable `nvidia.com/gpu` (and `.shared`)
+    + mig: allocatable MIG devices by resource, e.g. `nvidia.com/mig-1g.10gb`
     + silent: why its kubelet is taken for stopped although the node is still Ready; "" when it
       reports
     """
@@ -86,7 +31,7 @@ class KubeNode:
     ready: bool
     cordoned: bool
     gpus: int
-    mig: int = 0
+    mig: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     silent: str = ""
@@ -94,12 +39,17 @@ class KubeNode:
 
 @dataclass(frozen=True)
 class GpuPod:
-    """A pod that holds GPUs: bound to a node, and not at its end."""
+    """A pod that holds GPUs: bound to a node, and not at its end.
+
+    + gpus: how many `nvidia.com/gpu` (and `.shared`)
+    + mig: MIG devices by resource
+    """
 
     namespace: str
     name: str
     node: str
     gpus: int
+    mig: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -110,11 +60,12 @@ class GpuPod:
 class Trial:
     """One vectorAdd pod.
 
-    + uuids: what `nvidia-smi -L` showed inside it
+    + uuids: what `nvidia-smi -L` showed inside it: MIG devices where there were any, else GPUs
     + passed: vectorAdd said "Test PASSED"
     + trouble: why not, as far as Kubernetes or the log tells; "" when passed
     + unschedulable: no node took it, so its GPU was not tried
     + seconds: from asking for the pod to its answer
+    + resource: what it asked for one of
     """
 
     pod: str
@@ -125,6 +76,7 @@ class Trial:
     trouble: str = ""
     unschedulable: bool = False
     seconds: float = 0.0
+    resource: str = WHOLE
 
     @property
     def key(self) -> str:
@@ -133,11 +85,13 @@ class Trial:
 
 @dataclass(frozen=True)
 class Reading:
-    """A GPU's values in one place. Unit: °C, W, MiB, mJ; None where the value is missing.
+    """A GPU's or slice's values in one place. Unit: °C, W, MiB, mJ; None: it has no such value.
 
     + node: the `node` label (Prometheus), or the node of the exporter's pod
     + pod: `namespace/name` that the series names, or ""
     + age_s: age of the sample in Prometheus; None in the exporter's own answer
+    + slice: its GPU_I_ID under MIG; "" for a whole GPU
+    + anchored: one of `gpuboot.telemetry.anchor.ANCHORS` has a value
     """
 
     uuid: str
@@ -148,6 +102,12 @@ class Reading:
     memory: float | None = None
     energy: float | None = None
     age_s: float | None = None
+    slice: str = ""
+    anchored: bool = True
+
+    @property
+    def key(self) -> Key:
+        return self.uuid, self.slice
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from gpuboot.checks.evidence import Gpu, Host
+from collections import Counter
+
+from gpuboot.checks.evidence import Device, Gpu, Host
 from gpuboot.checks.model import Finding, Scribe
+
+UNCUT = "MIG is on and no instance was made of it, so no pod can get it"
+UNCUT_REMEDY = (
+    "choose a layout (`kubectl label node NODE nvidia.com/mig.config=…` where the GPU Operator's "
+    "MIG manager runs, else `nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
+)
 
 
 def judge(host: Host, runtime_mode: str) -> list[Finding]:
@@ -66,7 +74,7 @@ def driver(host: Host) -> list[Finding]:
 
 
 def smi(host: Host) -> list[Finding]:
-    """nvidia-smi answers for every device on the bus, and no two have one UUID."""
+    """nvidia-smi answers for every device on the bus with values, and no two have one UUID."""
     scribe = Scribe("nvidia-smi", "nvidia-smi = PCI devices", host.node)
     if not host.working and not any(gpu.lost for gpu in host.gpus):
         return [
@@ -87,9 +95,11 @@ def _answers(gpu: Gpu, host: Host, scribe: Scribe) -> Finding:
     if gpu.pci not in host.on_bus:
         remedy = "the PCI bus and the driver disagree: reboot the node"
         return scribe.failed(f"{gpu.pci} is not on the PCI bus", remedy, _uuid(gpu))
+    if gpu.fault:
+        return scribe.failed(f"the GPU at {gpu.pci}: {gpu.fault}", _fault_remedy(gpu), _uuid(gpu))
     if gpu in host.working:
         memory = f", {gpu.memory_mib} MiB" if gpu.memory_mib else ""
-        return scribe.passed(f"{gpu.name}{memory} at {gpu.pci}", gpu.uuid)
+        return scribe.passed(f"{gpu.name}{memory} at {gpu.pci}{_layout(gpu)}", gpu.uuid)
     what = "is lost" if gpu.lost else "is not listed"
     said = f": {host.smi_error}" if host.smi_error else ""
     return scribe.failed(
@@ -100,11 +110,38 @@ def _answers(gpu: Gpu, host: Host, scribe: Scribe) -> Finding:
     )
 
 
+def _fault_remedy(gpu: Gpu) -> str:
+    if "reset" in gpu.fault:
+        return (
+            "drain the node, stop what holds the GPU (dcgm-exporter, device plugin, "
+            f"nvidia-persistenced) and run `nvidia-smi --gpu-reset -i {gpu.uuid}`, or reboot the "
+            "node; if it comes back, power-cycle the machine, then replace the GPU"
+        )
+    return (
+        "drain the node and reboot it; `nvidia-smi -q` and the kernel log (`NVRM: Xid`) tell more; "
+        "if it comes back, power-cycle the machine, then replace the GPU"
+    )
+
+
+def _layout(gpu: Gpu) -> str:
+    """What a GPU with MIG is cut into, for people."""
+    if not gpu.mig:
+        return ""
+    profiles = Counter(item.profile for item in gpu.instances)
+    parts = ", ".join(f"{count} x {name}" for name, count in profiles.items())
+    return f", MIG: {parts or 'no instances'}"
+
+
 def runtime(host: Host, mode: str) -> list[Finding]:
-    """containerd has what the runtime mode needs to hand each working GPU to a container."""
+    """containerd has what the runtime mode needs to hand GPUs and MIG devices to containers."""
     if not host.working:
         return []
     scribe = Scribe("runtime", "containerd runtime and CDI", host.node)
+    uncut = [scribe.not_covered(UNCUT, UNCUT_REMEDY, gpu.uuid) for gpu in host.uncut]
+    return [*_runtime(host, mode, scribe), *uncut]
+
+
+def _runtime(host: Host, mode: str, scribe: Scribe) -> list[Finding]:
     rerun = "run deploys/site.py, which writes containerd's configuration anew"
     if mode != "cdi":
         if not host.handlers:
@@ -115,24 +152,36 @@ def runtime(host: Host, mode: str) -> list[Finding]:
             got = host.default_runtime or "unknown"
             return [scribe.failed(f"containerd's default runtime is {got}, not nvidia", rerun)]
         detail = f"handler nvidia, default runtime {host.default_runtime or 'unknown'}"
-        return [scribe.passed(detail, gpu.uuid) for gpu in host.working]
+        return [scribe.passed(detail, device.uuid) for device in host.devices]
     if host.cdi is None:
         return [scribe.unknown("nvidia-ctk cdi list gave no answer", "run it on the node")]
-    return [_device(host.cdi, scribe, gpu) for gpu in host.working]
+    return [_device(host.cdi, scribe, device) for device in host.devices]
 
 
-def _device(devices: tuple[str, ...], scribe: Scribe, gpu: Gpu) -> Finding:
-    """CDI specs name devices by index or by UUID."""
-    names = {name.rpartition("=")[2] for name in devices}
-    if gpu.uuid in names or str(gpu.index) in names:
-        return scribe.passed("CDI device listed", gpu.uuid)
-    listed = ", ".join(sorted(names)) or "none"
+def _device(listed: tuple[str, ...], scribe: Scribe, device: Device) -> Finding:
+    names = {name.rpartition("=")[2] for name in listed}
+    if names & _cdi_names(device):
+        return scribe.passed("CDI device listed", device.uuid)
+    what = "MIG device" if device.instance else "GPU"
+    stale = "; a CDI spec does not follow a change of the MIG layout" if device.instance else ""
     return scribe.failed(
-        f"no CDI device for this GPU (listed: {listed})",
+        f"no CDI device for this {what} (listed: {', '.join(sorted(names)) or 'none'})",
         "`systemctl restart nvidia-cdi-refresh` or `nvidia-ctk cdi generate "
-        "--output=/var/run/cdi/nvidia.yaml` on the node, then restart the device plugin",
-        gpu.uuid,
+        f"--output=/var/run/cdi/nvidia.yaml` on the node, then restart the device plugin{stale}",
+        device.uuid,
     )
+
+
+def _cdi_names(device: Device) -> set[str]:
+    """What a CDI spec may call it: index, uuid or type-index (nvidia-ctk's naming strategies).
+
+    nvidia-container-toolkit v1.20.0, pkg/nvcdi/namer.go. Of a GPU with MIG only the MIG devices
+    are listed (pkg/nvcdi/lib-nvml.go, getDeviceSpecGeneratorsForAllDevices).
+    """
+    if device.instance is None:
+        return {device.uuid, f"{device.gpu.index}", f"gpu{device.gpu.index}"}
+    number = f"{device.gpu.index}:{device.instance.index}"
+    return {device.uuid, number, f"mig{number}"}
 
 
 def _uuid(gpu: Gpu) -> str | None:

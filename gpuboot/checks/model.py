@@ -20,6 +20,7 @@ GPU_LINKS: dict[str, str] = {
     "prometheus": "Prometheus holds its fresh series, with the right node",
     "attribution": "its series name the pod that holds it, and no other",
 }
+PHYSICAL_LINKS = ("pci", "driver", "nvidia-smi")  # of the card; the others of what pods can hold
 CLUSTER_LINKS: dict[str, str] = {
     "targets": "no scrape target is red",
     "rules": "alert rules are loaded without errors",
@@ -40,7 +41,8 @@ class Finding:
     + check: what was compared, in a few words
     + link: key of `LINKS`
     + node: Kubernetes node name; "" for the whole cluster
-    + gpu_uuid: the GPU; None when it is about the node or the cluster
+    + gpu_uuid: the GPU, or the MIG device (`MIG-…`) where the link is about what pods hold; None
+      when it is about the node or the cluster
     + status: `not_covered`: could not be tried (busy, cordoned, a lower link failed);
       `unknown`: tried, and the answer is missing. Neither is a pass.
     + detail: what was found, with the values

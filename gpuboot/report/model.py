@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gpuboot.checks.evidence import Host
+from gpuboot.checks.evidence import Gpu, Host, Instance
 from gpuboot.checks.firing import Firing
 from gpuboot.checks.model import (
     CLUSTER_LINKS,
     GPU_LINKS,
     LINKS,
+    PHYSICAL_LINKS,
     Finding,
     Status,
     Verdict,
@@ -25,18 +26,44 @@ from gpuboot.checks.model import (
 )
 
 SCHEMA = 1
-_DERIVED = {"status", "alerts"}  # of a GPU's row in verify.json
+_DERIVED = {"status", "alerts", "instances"}  # of a GPU's row in verify.json
 
 
 class ReportError(ValueError):
     """A verify.json that cannot be read; the text says why."""
 
 
+def _gravest(links: Mapping[str, Status]) -> Status:
+    """`pass` only if every link passed."""
+    order: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
+    return next((item for item in order if item in links.values()), "unknown")
+
+
+@dataclass(frozen=True)
+class InstanceRow:
+    """One MIG device and the state of each link of its chain; the lowest are its GPU's.
+
+    + gi, ci: ids of its GPU instance and compute instance; None when nvidia-smi did not tell
+    """
+
+    uuid: str
+    profile: str
+    gi: int | None
+    ci: int | None
+    links: Mapping[str, Status]
+
+    @property
+    def status(self) -> Status:
+        return _gravest(self.links)
+
+
 @dataclass(frozen=True)
 class GpuRow:
     """One GPU and the state of each link of its chain.
 
-    + links: link -> worst status of what was found for it; links nobody looked at are missing
+    + links: link -> worst status of what was found for it and for its MIG devices; links nobody
+      looked at are missing
+    + instances: its MIG devices
     """
 
     node: str
@@ -45,13 +72,15 @@ class GpuRow:
     name: str
     memory_mib: int | None
     links: Mapping[str, Status]
+    instances: tuple[InstanceRow, ...] = ()
 
     @property
     def status(self) -> Status:
-        """`pass` only if every link passed."""
-        statuses = set(self.links.values())
-        order: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
-        return next((item for item in order if item in statuses), "unknown")
+        return _gravest(self.links)
+
+    def to_json(self) -> dict[str, Any]:
+        instances = [{**asdict(item), "status": item.status} for item in self.instances]
+        return {**asdict(self), "instances": instances, "status": self.status}
 
 
 @dataclass(frozen=True)
@@ -139,8 +168,7 @@ class Report:
             "alerts": None if self.alerts is None else [asdict(item) for item in self.alerts],
             "gpus": [
                 {
-                    **asdict(row),
-                    "status": row.status,
+                    **row.to_json(),
                     "alerts": [item.name for item in self.firing(row.node, row.uuid)],
                 }
                 for row in self.gpus
@@ -161,22 +189,38 @@ def build(
 
     + more: `simulated`, `versions`, `durations` and `alerts` of `Report`
     """
-    rows = tuple(
-        GpuRow(
-            host.node, gpu.uuid, gpu.pci, gpu.name, gpu.memory_mib, _links(host, gpu.uuid, findings)
-        )
-        for host in hosts
-        for gpu in host.gpus
-    )
+    rows = tuple(_row(host, gpu, findings) for host in hosts for gpu in host.gpus)
     return Report(cluster, started, seconds, tuple(findings), rows, **more)
 
 
-def _links(host: Host, uuid: str, findings: Sequence[Finding]) -> dict[str, Status]:
+def _row(host: Host, gpu: Gpu, findings: Sequence[Finding]) -> GpuRow:
+    devices = [item.uuid for item in gpu.instances]
+    links = _links(host, {gpu.uuid, *devices} - {""}, findings)
+    instances = tuple(
+        InstanceRow(
+            item.uuid, item.profile, item.gi, item.ci, _device_links(host, gpu, item, findings)
+        )
+        for item in gpu.instances
+    )
+    return GpuRow(host.node, gpu.uuid, gpu.pci, gpu.name, gpu.memory_mib, links, instances)
+
+
+def _device_links(
+    host: Host, gpu: Gpu, item: Instance, findings: Sequence[Finding]
+) -> dict[str, Status]:
+    """A MIG device's own links, above the physical ones of its GPU."""
+    below = _links(host, {gpu.uuid}, [one for one in findings if one.link in PHYSICAL_LINKS])
+    return below | _links(
+        host, {item.uuid}, [one for one in findings if one.link not in PHYSICAL_LINKS]
+    )
+
+
+def _links(host: Host, uuids: Collection[str], findings: Sequence[Finding]) -> dict[str, Status]:
     """What was found for the GPU itself; where that is nothing, what was found for its node."""
     links: dict[str, Status] = {}
     for link in GPU_LINKS:
         here = [item for item in findings if item.node == host.node and item.link == link]
-        found = [item for item in here if uuid and item.gpu_uuid == uuid] or [
+        found = [item for item in here if item.gpu_uuid in uuids] or [
             item for item in here if item.gpu_uuid is None
         ]
         if found:
@@ -190,10 +234,7 @@ def load(path: Path) -> Report:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["schema"] != SCHEMA:
             raise ReportError(f"{path}: schema {data['schema']}, this gpuboot reads {SCHEMA}")
-        rows = tuple(
-            GpuRow(**{key: value for key, value in row.items() if key not in _DERIVED})
-            for row in data["gpus"]
-        )
+        rows = tuple(_read_row(row) for row in data["gpus"])
         return Report(
             data["cluster"],
             data["started"],
@@ -214,3 +255,13 @@ def load(path: Path) -> Report:
         if isinstance(error, ReportError):
             raise
         raise ReportError(f"{path}: not a report of gpuboot: {error!r}") from None
+
+
+def _read_row(row: Mapping[str, Any]) -> GpuRow:
+    """A row of the file; one written before there were `instances` has none."""
+    instances = tuple(
+        InstanceRow(**{key: value for key, value in item.items() if key != "status"})
+        for item in row.get("instances", ())
+    )
+    plain = {key: value for key, value in row.items() if key not in _DERIVED}
+    return GpuRow(**plain, instances=instances)

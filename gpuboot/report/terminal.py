@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -62,9 +63,14 @@ def _matrix(report: Report) -> Table:
     for number, _ in enumerate(links, start=1):
         table.add_column(str(number), justify="center", no_wrap=True)
     for row in report.gpus:
-        marks = [_mark(row.links[link]) if link in row.links else Text(" ") for link in links]
-        table.add_row(row.node, row.uuid or f"? at {row.pci}", *marks)
+        table.add_row(row.node, row.uuid or f"? at {row.pci}", *_marks(row.links, links))
+        for item in row.instances:
+            table.add_row(f"  {item.profile}", item.uuid, *_marks(item.links, links))
     return table
+
+
+def _marks(states: Mapping[str, Status], links: Iterable[str]) -> list[Text]:
+    return [_mark(states[link]) if link in states else Text(" ") for link in links]
 
 
 def _mark(status: Status) -> Text:

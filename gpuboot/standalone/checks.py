@@ -53,10 +53,10 @@ def _host(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
 
 
 def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
-    limits = settings.verify.max_sample_age_s
+    limits = chain.limits(settings)
     return [
-        *metrics.exporter(host, seen, settings.exporter.interval_ms / 1000),
-        *metrics.prometheus(host, seen, limits),
+        *metrics.exporter(host, seen, limits),
+        *metrics.prometheus(host, seen, limits.max_age_s),
     ]
 
 
@@ -87,20 +87,22 @@ def runtime(host: Host) -> list[Finding]:
         return [scribe.failed("dockerd has no runtime `nvidia`", remedy)]
     if host.default_runtime != "nvidia":
         return [scribe.failed(f"dockerd's default runtime is {host.default_runtime}", remedy)]
-    return [scribe.passed("default runtime nvidia", gpu.uuid) for gpu in host.working]
+    passed = [scribe.passed("default runtime nvidia", device.uuid) for device in host.devices]
+    return passed + _uncut(host, scribe)
+
+
+def _uncut(host: Host, scribe: Scribe) -> list[Finding]:
+    remedy = "make instances (`nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
+    why = "MIG is on and no instance was made of it, so no container can get it"
+    return [scribe.not_covered(why, remedy, gpu.uuid) for gpu in host.uncut]
 
 
 def workload(host: Host, seen: Evidence) -> list[Finding]:
-    """vectorAdd passed in a container on every GPU, and each container saw its own GPU alone."""
+    """vectorAdd passed in a container on every GPU and MIG device; each saw its own alone."""
     scribe = Scribe("workload", "vectorAdd by UUID", host.node, seen.seconds.get("workload", 0.0))
     trials = {trial.pod: trial for trial in seen.trials if trial.node == host.node}
-    shared = {gpu.uuid for gpu in host.gpus if gpu.mig}
-    return [
-        scribe.not_covered("MIG is on: containers get parts of a GPU", "try a MIG device", uuid)
-        if uuid in shared
-        else _tried(uuid, trials.get(uuid), scribe)
-        for uuid in sorted(host.uuids)
-    ]
+    uuids = sorted(device.uuid for device in host.devices)
+    return [_tried(uuid, trials.get(uuid), scribe) for uuid in uuids] + _uncut(host, scribe)
 
 
 def _tried(uuid: str, trial: Trial | None, scribe: Scribe) -> Finding:

@@ -33,7 +33,14 @@ def uuid(node: str, index: int) -> str:
 
 
 def gpu(node: str, number: int, **other: Any) -> Gpu:
-    plain = Gpu(SLOTS[number], uuid(node, number), number, "NVIDIA H100 80GB HBM3", 81559)
+    plain = Gpu(
+        SLOTS[number],
+        uuid(node, number),
+        number,
+        "NVIDIA H100 80GB HBM3",
+        81559,
+        sensors=frozenset({"temperature", "power", "memory"}),
+    )
     return replace(plain, **other)
 
 
@@ -57,7 +64,7 @@ def host(node: str = "gpu1", count: int = 2, **other: Any) -> Host:
 
 def node(name: str, gpus: int, **other: Any) -> KubeNode:
     plain = KubeNode(
-        name, True, False, gpus, 0, {"kubelet": "v1.36.3"}, {"kubernetes.io/hostname": name}
+        name, True, False, gpus, {}, {"kubelet": "v1.36.3"}, {"kubernetes.io/hostname": name}
     )
     return replace(plain, **other)
 

@@ -63,6 +63,18 @@ def test_a_lost_gpu_is_named_and_the_others_pass() -> None:
     assert only(found, "pass").gpu_uuid == uuid("gpu1", 0)
 
 
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [("GPU requires reset", "--gpu-reset"), ("GPU is lost", "reboot"), ("Unknown Error", "Xid")],
+)
+def test_a_gpu_that_says_so_in_place_of_its_values_fails(said: str, remedy: str) -> None:
+    """It has index and UUID, and its memory size; it passed."""
+    found = checks.smi(host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, fault=said))))
+    failed = only(found, "fail")
+    assert (failed.gpu_uuid, said in failed.detail) == (uuid("gpu1", 1), True)
+    assert remedy in failed.remedy
+
+
 def test_a_gpu_that_the_bus_lacks_fails() -> None:
     assert "not on the PCI bus" in only(checks.smi(host(on_bus=SLOTS[:1])), "fail").detail
 

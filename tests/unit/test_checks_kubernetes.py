@@ -9,7 +9,7 @@ import pytest
 from gpuboot.checks import kubernetes as checks
 from gpuboot.checks.evidence import GpuPod, KubeNode
 from gpuboot.checks.model import Finding
-from tests.unit.evidence import evidence, gpu, host, node, of, only, trial, uuid
+from tests.unit.evidence import evidence, node, of, only, trial, uuid
 
 TRAIN = GpuPod("ml", "train-0", "gpu1", 1)
 
@@ -115,9 +115,3 @@ def test_one_gpu_given_to_two_pods_fails_unless_shared() -> None:
 def test_a_gpu_of_another_machine_fails() -> None:
     found = judge(trials=(trial("gpu1", 0), trial("gpu1", 1, uuids=(uuid("gpu2", 3),))))
     assert "which the host lacks" in only(found, "fail").detail
-
-
-def test_mig_is_not_covered_never_passed() -> None:
-    parts = host(gpus=(gpu("gpu1", 0, mig=True), gpu("gpu1", 1)))
-    seen = evidence(hosts=(parts,), nodes=nodes(gpus=0, mig=7))
-    assert {f.status for f in checks.judge(parts, seen, 1)} == {"not_covered"}

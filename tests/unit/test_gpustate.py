@@ -24,8 +24,8 @@ GOOD = [
     "module\tNVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.91.07  Release Build",
     f"proc\t0000:10:00.0 {uuid('gpu1', 0)}",
     f"proc\t0000:1c:00.0 {uuid('gpu1', 1)}",
-    f"smi\t0, {uuid('gpu1', 0)}, NVIDIA H100 80GB HBM3, 00000000:10:00.0, 81559, Disabled",
-    f"smi\t1, {uuid('gpu1', 1)}, NVIDIA H100 80GB HBM3, 00000000:1C:00.0, 81559, [N/A]",
+    f"smi\t0, {uuid('gpu1', 0)}, NVIDIA H100 80GB HBM3, 00000000:10:00.0, 81559, Disabled, 34, 71.20, P0",  # noqa: E501
+    f"smi\t1, {uuid('gpu1', 1)}, NVIDIA H100 80GB HBM3, 00000000:1C:00.0, 81559, [N/A], 35, 70.81, P0",  # noqa: E501
     "cdi_read\tyes",
     f"cdi\tnvidia.com/gpu={uuid('gpu1', 0)}",
     "cdi\tnvidia.com/gpu=all",
@@ -57,7 +57,12 @@ def test_a_sound_machine() -> None:
     found = parse(GOOD)
     assert [gpu.index for gpu in found.answering] == [0, 1]
     assert found.answering[0] == Gpu(
-        "0000:10:00.0", uuid("gpu1", 0), 0, "NVIDIA H100 80GB HBM3", 81559
+        "0000:10:00.0",
+        uuid("gpu1", 0),
+        0,
+        "NVIDIA H100 80GB HBM3",
+        81559,
+        sensors=frozenset({"temperature", "power", "memory"}),
     )
     assert found.default_runtime == "nvidia"
     assert found.handlers == ("nvidia", "runc")
@@ -89,11 +94,12 @@ def test_a_machine_without_driver() -> None:
 def test_warnings_and_unknown_uuids_are_no_gpus() -> None:
     noise = [
         "smi\tWARNING: infoROM is corrupted at gpu 0000:10:00.0",
-        "smi\t[Unknown Error], [GPU is lost], H100, 00000000:10:00.0, 81559, Disabled",
+        "smi\t[Unknown Error], [GPU is lost], H100, 00000000:10:00.0, 81559, Disabled, 34, 71.20, P0",  # noqa: E501
         "proc\t0000:10:00.0 GPU-????????-????-????-????-????????????",
         "end\tok",
     ]
     assert parse(noise).answering == ()
+    assert parse(noise).silent == {"0000:10:00.0": "Unknown Error, GPU is lost"}
     assert parse(noise).known == {"0000:10:00.0": ""}
 
 

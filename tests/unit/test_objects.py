@@ -8,6 +8,7 @@ import pytest
 
 from gpuboot import objects
 from gpuboot.prometheus import gpu_readings, parse_exposition
+from tests.unit import recordings
 from tests.unit.evidence import uuid
 
 LABELS = (
@@ -44,7 +45,12 @@ def test_a_node() -> None:
         },
     }
     node = objects.node(item)
-    assert (node.ready, node.cordoned, node.gpus, node.mig) == (True, True, 2, 7)
+    assert (node.ready, node.cordoned, node.gpus, node.mig) == (
+        True,
+        True,
+        2,
+        {"nvidia.com/mig-1g.10gb": 7},
+    )
     assert node.versions["runtime"] == "containerd://2.4.2"
 
 
@@ -59,7 +65,7 @@ def test_pods_that_hold_gpus() -> None:
 def test_an_init_container_counts_where_it_asks_for_more() -> None:
     item = pod()
     item["spec"]["initContainers"] = [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]
-    assert objects.requested(item) == 4
+    assert objects.requested(item) == {"nvidia.com/gpu": 4}
 
 
 def test_taints() -> None:
@@ -141,3 +147,19 @@ def test_labels_with_escapes() -> None:
 def test_text_that_is_no_metrics_page_is_refused() -> None:
     with pytest.raises(ValueError, match="no exposition line"):
         list(parse_exposition("<html><body>503</body></html>"))
+
+
+def test_a_pod_on_a_mig_device_holds_that_and_not_the_gpu_that_it_sees() -> None:
+    """`nvidia-smi -L` in a container lists the GPU, and below it the MIG device that was given."""
+    log = "\n".join([recordings.H200_LIST[0], f"  {recordings.H200_LIST[4]}", "Test PASSED"])
+    assert objects.log_answer(log) == (("MIG-00000003-0000-0000-0000-000000000003",), True)
+
+
+def test_claims_are_told_by_resource() -> None:
+    item = pod()
+    item["spec"]["containers"] = [
+        {"resources": {"limits": {"nvidia.com/mig-1g.10gb": "2", "memory": "1Gi"}}},
+        {"resources": {"limits": {"nvidia.com/mig-1g.10gb": "1", "nvidia.com/gpu": "1"}}},
+    ]
+    (found,) = objects.gpu_pods([item])
+    assert (found.gpus, found.mig) == (1, {"nvidia.com/mig-1g.10gb": 3})

@@ -9,6 +9,7 @@ from kubernetes.client import V1Pod
 
 from gpuboot import prove as prover
 from gpuboot import workload
+from gpuboot.checks.evidence import GpuPod
 from gpuboot.checks.model import verdict
 from gpuboot.cluster import Cluster
 from gpuboot.prove import Proof, prove, settle_s, simulated
@@ -161,3 +162,14 @@ def test_waiting_follows_the_periods_and_never_exceeds_the_timeout() -> None:
 def test_what_says_it_is_simulated_is_quoted() -> None:
     assert len(simulated(HOSTS)) == 1
     assert simulated([host(driver_text="NVRM version: NVIDIA UNIX Open Kernel Module")]) == ()
+
+
+def test_each_free_mig_device_gets_a_pod_that_asks_for_it_by_name() -> None:
+    small, large = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
+    mixed = node("gpu1", 1, mig={small: 4, large: 1})
+    held = GpuPod("ml", "infer-0", "gpu1", 0, {small: 1, large: 1})
+    chosen = workload.plan(("gpu1",), {"gpu1": mixed}, (held,), {})
+    assert chosen.pods == {"gpu1": {"nvidia.com/gpu": 1, small: 3}}
+    assert chosen.total == 4
+    pod = workload.manifest("p", mixed, SETTINGS, small)
+    assert pod["spec"]["containers"][0]["resources"] == {"limits": {small: "1"}}

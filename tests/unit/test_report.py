@@ -27,6 +27,7 @@ from gpuboot.report.junit import junit
 from gpuboot.report.model import ReportError
 from gpuboot.report.terminal import show
 from gpuboot.settings import load as settings
+from tests.unit import test_checks_mig
 from tests.unit.evidence import SIZES, answer, evidence, metrics, trial, uuid
 
 UUIDS = [uuid(name, index) for name, count in SIZES.items() for index in range(count)]
@@ -309,3 +310,33 @@ def test_folders_have_names_of_their_own_and_latest_leads_to_the_newest(tmp_path
     assert first.name == "20261121T140005Z-lab"
     assert second.name == "20261121T140005Z-lab-2"
     assert (tmp_path / "reports" / "latest").resolve() == second.resolve()
+
+
+def test_a_gpu_with_mig_is_one_row_with_its_instances(tmp_path: Path) -> None:
+    """Totals go on counting cards; each MIG device has its own chain above the driver."""
+    what = test_checks_mig.evidence(test_checks_mig.machine())
+    found = test_checks_mig.judge(what)
+    bad = what.hosts[0].devices[1].uuid
+    found = [
+        replace(item, status="fail", remedy="-")
+        if (item.link, item.gpu_uuid) == ("workload", bad)
+        else item
+        for item in found
+    ]
+    made = build("lab", "2026-11-21T14:00:00Z", 1.0, what.hosts, found)
+    cut, whole = made.gpus
+    assert (made.totals["gpus"], made.totals["failed"], made.totals["proven"]) == (2, 1, 1)
+    assert whole.instances == ()
+    assert [item.status for item in cut.instances] == ["pass", "fail", "pass", "pass", "pass"]
+    assert cut.links["workload"] == "fail"
+    assert set(cut.instances[0].links) == set(cut.links)
+    text = StringIO()
+    show(made, console=Console(file=text, width=140))
+    assert bad in text.getvalue()
+    assert bad in html(made)
+    write(made, tmp_path)
+    again = load(tmp_path / "verify.json")
+    assert again.gpus == made.gpus
+    row = json.loads((tmp_path / "verify.json").read_text())["gpus"][0]
+    assert row["instances"][1]["status"] == "fail"
+    assert row["instances"][1]["gi"] == 8

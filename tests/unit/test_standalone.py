@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from gpuboot import versions
+from gpuboot.checks.evidence import Evidence
 from gpuboot.checks.model import verdict
 from gpuboot.checks.preflight import judge
 from gpuboot.nodes import Entry, Node
@@ -17,6 +18,7 @@ from gpuboot.settings import load
 from gpuboot.standalone import checks, daemon, prove
 from gpuboot.standalone.nodes import is_standalone, plan
 from gpuboot.standalone.preflight import checks as preflight_checks
+from tests.unit import recordings, test_checks_mig
 from tests.unit.evidence import host, uuid
 from tests.unit.test_nodestate import ANSWER
 
@@ -268,3 +270,20 @@ def test_processes_on_a_gpu_are_counted():
     first, second = uuid("gpu1", 0), uuid("gpu1", 1)
     said = f"{first}, 4711\n{first}, 4712\n{second}, 5\nNo devices were found\n"
     assert prove.busy(said) == {first: 2, second: 1}
+
+
+def test_mig_devices_of_a_docker_host_are_tried_each_by_itself():
+    """`docker run --gpus device=MIG-…`; a GPU that was cut into nothing is told."""
+    empty = replace(recordings.MIXED[0], uuid="GPU-0", instances=())
+    machine = test_checks_mig.machine((*recordings.MIXED, empty))
+    devices = [device.uuid for device in machine.devices]
+    trials = [
+        prove.trial(machine.node, one, f"MIG 1g.10gb Device 0: (UUID: {one})\nTest PASSED", 0, 2.0)
+        for one in devices
+    ]
+    seen = Evidence((machine,), {}, trials=tuple(trials))
+    found = [*checks.runtime(machine), *checks.workload(machine, seen)]
+    passed = {(item.link, item.gpu_uuid) for item in found if item.status == "pass"}
+    assert passed == {(link, one) for link in ("runtime", "workload") for one in devices}
+    rest = [item for item in found if item.status != "pass"]
+    assert {(item.status, item.gpu_uuid) for item in rest} == {("not_covered", "GPU-0")}

@@ -1,0 +1,154 @@
+"""What a GPU node has, and what of it pods can hold: whole GPUs, or MIG devices of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Strategy = Literal["none", "single", "mixed"]
+Sensor = Literal["temperature", "power", "memory"]
+Key = tuple[str, str]  # UUID of a GPU and GPU_I_ID of a slice ("": the whole GPU), as series have
+WHOLE = "nvidia.com/gpu"
+MIG = "nvidia.com/mig-"
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A MIG device: a compute instance of a GPU instance.
+
+    + uuid: `MIG-…`
+    + profile: as nvidia-smi spells it, e.g. `1g.10gb`, `1g.10gb+me`, `1c.3g.71gb`
+    + gi, ci: ids of its GPU instance and compute instance; None when nvidia-smi did not tell
+    """
+
+    uuid: str
+    profile: str
+    index: int
+    gi: int | None = None
+    ci: int | None = None
+
+    @property
+    def resource(self) -> str:
+        """The device plugin's name for it under the strategy `mixed`.
+
+        k8s-device-plugin v0.20.0, internal/rm/rm.go, AddDefaultResourcesToConfig.
+        """
+        return MIG + self.profile.replace("+", ".")
+
+    @property
+    def part(self) -> bool:
+        """It has only some of its GPU instance's compute (`1c.3g.71gb`)."""
+        return "c." in self.profile
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as the host knows it.
+
+    + pci: address in sysfs' spelling, e.g. `0000:1c:00.0`
+    + uuid: "" when neither nvidia-smi nor /proc/driver/nvidia tells it
+    + lost: the driver sees the device and gets no answer from it
+    + mig: MIG mode is on, so pods get its instances
+    + instances: its MIG devices
+    + fault: what nvidia-smi says in the place of values, e.g. `GPU requires reset`; "" when well
+    + sensors: what nvidia-smi has a value of; None: it was not asked
+    """
+
+    pci: str
+    uuid: str = ""
+    index: int | None = None
+    name: str = ""
+    memory_mib: int | None = None
+    lost: bool = False
+    mig: bool = False
+    instances: tuple[Instance, ...] = ()
+    fault: str = ""
+    sensors: frozenset[Sensor] | None = None
+
+
+@dataclass(frozen=True)
+class Device:
+    """What one pod can hold. instance: None for a whole GPU."""
+
+    gpu: Gpu
+    instance: Instance | None = None
+
+    @property
+    def uuid(self) -> str:
+        """The UUID by which a pod sees it, and by which reports name it."""
+        return self.instance.uuid if self.instance else self.gpu.uuid
+
+    @property
+    def key(self) -> Key | None:
+        """How its series are labelled; None when nvidia-smi did not tell its GPU instance.
+
+        Compute instances of one GPU instance share their series.
+        """
+        if self.instance is None:
+            return self.gpu.uuid, ""
+        return None if self.instance.gi is None else (self.gpu.uuid, str(self.instance.gi))
+
+    def resource(self, strategy: Strategy) -> str:
+        """What a pod asks for to get it, under the device plugin's MIG strategy."""
+        if self.instance is None or strategy != "mixed":
+            return WHOLE
+        return self.instance.resource
+
+
+@dataclass(frozen=True)
+class Host:
+    """What a GPU node's operating system says.
+
+    + node: Kubernetes node name
+    + expected: number of GPUs that the inventory promises
+    + gpus: every NVIDIA display controller on the PCI bus and every GPU that nvidia-smi lists
+    + on_bus: addresses on the PCI bus
+    + asked, installed, loaded: driver versions; asked is None where gpuboot does not install it
+    + driver_text: first line of /proc/driver/nvidia/version
+    + smi_error: what nvidia-smi said instead of an answer
+    + cdi: names of CDI devices, e.g. `nvidia.com/gpu=GPU-…`; None where they were not asked for
+    + handlers: runtime handlers of containerd's config; default_runtime is one of them
+    + error: why the host could not be read at all; all else is then empty
+    """
+
+    node: str
+    expected: int
+    gpus: tuple[Gpu, ...] = ()
+    on_bus: tuple[str, ...] = ()
+    asked: str | None = None
+    installed: str = ""
+    loaded: str = ""
+    driver_text: str = ""
+    smi_error: str = ""
+    cdi: tuple[str, ...] | None = None
+    handlers: tuple[str, ...] = ()
+    default_runtime: str = ""
+    error: str = ""
+
+    @property
+    def working(self) -> tuple[Gpu, ...]:
+        """GPUs that nvidia-smi answered for."""
+        return tuple(
+            gpu for gpu in self.gpus if gpu.uuid and not gpu.lost and gpu.index is not None
+        )
+
+    @property
+    def uuids(self) -> frozenset[str]:
+        """UUIDs of the working GPUs."""
+        return frozenset(gpu.uuid for gpu in self.working)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """What pods can hold: working GPUs without MIG, and the instances of those with it."""
+        return tuple(
+            device
+            for gpu in self.working
+            for device in (
+                [Device(gpu, item) for item in gpu.instances] if gpu.mig else [Device(gpu)]
+            )
+        )
+
+    @property
+    def uncut(self) -> tuple[Gpu, ...]:
+        """Working GPUs on which MIG is on and that no instance was made of: no pod gets them."""
+        return tuple(gpu for gpu in self.working if gpu.mig and not gpu.instances)

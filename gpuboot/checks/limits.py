@@ -1,0 +1,47 @@
+"""What the links of the metrics are judged by, and what they are judged for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuboot.checks.devices import Device, Strategy
+from gpuboot.checks.evidence import Host
+from gpuboot.checks.model import Finding, Scribe
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the settings say about metrics. Unit: seconds.
+
+    + slices: pods that share one GPU by time-slicing
+    + strategy: the device plugin's MIG strategy; a node's own label is believed first
+    + every_sensor: the exporter collects all that nvidia-smi has a value of; False where a site
+      wrote its own collectors file
+    """
+
+    monitoring: bool
+    max_age_s: float
+    interval_s: float
+    slices: int = 1
+    strategy: Strategy = "single"
+    every_sensor: bool = True
+
+
+def watched(host: Host) -> list[Device]:
+    """What has series: GPUs and MIG devices, and a GPU with MIG that was cut into nothing."""
+    return sorted(
+        [*host.devices, *(Device(gpu) for gpu in host.uncut)], key=lambda device: device.uuid
+    )
+
+
+def what(device: Device) -> str:
+    """A GPU or MIG device by the labels of its series, for people."""
+    if device.instance is None:
+        return "this GPU"
+    return f"this MIG device (UUID {device.gpu.uuid}, GPU_I_ID {device.instance.gi})"
+
+
+def untold(scribe: Scribe, uuid: str) -> Finding:
+    """A MIG device whose series nobody can tell from others."""
+    why = "nvidia-smi -q does not tell its GPU instance, by which its series are labelled"
+    return scribe.unknown(why, "run `nvidia-smi -q` on the node, and verify again", uuid)

@@ -1,0 +1,113 @@
+"""What real machines said: values of public captures, each with its source.
+
+NGE: github.com/utkuozdemir/nvidia_gpu_exporter at e656cd8, internal/captures (UUIDs are masked
+there). FREELENS: github.com/freelensapp/freelens-gpu-extension at d76d4f2,
+src/renderer/gpu/__tests__/fixtures/dgx_a100_mig_mixed.prom (47 slices on 7 cards, one whole GPU).
+"""
+
+from __future__ import annotations
+
+from gpuboot.checks.devices import Gpu, Instance, Sensor
+
+ALL: frozenset[Sensor] = frozenset({"temperature", "power", "memory"})
+
+# NGE linux-x86_64__nvidia-h200-mig__590.48.01.txt, lines 1186 to 1191: `nvidia-smi -L`
+H200_UUID = "GPU-00000000-0000-0000-0000-000000000000"
+H200_LIST = (
+    f"GPU 0: NVIDIA H200 (UUID: {H200_UUID})",
+    "MIG 1c.3g.71gb  Device  0: (UUID: MIG-00000000-0000-0000-0000-000000000000)",
+    "MIG 2c.3g.71gb  Device  1: (UUID: MIG-00000001-0000-0000-0000-000000000001)",
+    "MIG 2g.35gb     Device  2: (UUID: MIG-00000002-0000-0000-0000-000000000002)",
+    "MIG 1g.18gb     Device  3: (UUID: MIG-00000003-0000-0000-0000-000000000003)",
+    "MIG 1g.18gb     Device  4: (UUID: MIG-00000004-0000-0000-0000-000000000004)",
+)
+# the same file, `nvidia-smi -q`: (GPU instance, compute instance) of MIG devices 0 to 4
+H200_IDS = ((2, 0), (2, 1), (3, 0), (9, 0), (10, 0))
+H200_BUS = "00000000:83:00.0"
+H200_DETAILS = (
+    f"GPU {H200_BUS}",
+    *(
+        line
+        for index, (gi, ci) in enumerate(H200_IDS)
+        for line in (
+            f"Index                                          : {index}",
+            f"GPU Instance ID                                : {gi}",
+            f"Compute Instance ID                            : {ci}",
+        )
+    ),
+)
+# the same file, `--query-gpu`, the fact's columns; without MIG: linux-x86_64__nvidia-h200__590…
+H200_ROW = f"0, {H200_UUID}, NVIDIA H200, {H200_BUS}, 143771, Enabled, 28, 78.28, P0"
+
+# FREELENS: GPU 2 has four 1g.10gb and one 3g.40gb, GPU 4 is whole; values of both
+A100_GI = {7: "1g.10gb", 8: "1g.10gb", 9: "1g.10gb", 10: "1g.10gb", 2: "3g.40gb"}
+A100_CUT = "GPU-a1000002-0000-4000-8000-000000000000"
+A100_WHOLE = "GPU-a1000004-0000-4000-8000-000000000000"
+
+
+def mig_uuid(gi: int) -> str:
+    return f"MIG-a1000002-0000-4000-8000-{gi:012x}"
+
+
+def a100(index: int, uuid: str, instances: tuple[Instance, ...], mig: bool = True) -> Gpu:
+    """One of the DGX's cards."""
+    return Gpu(
+        f"0000:{0x07 + index:02x}:00.0",
+        uuid,
+        index,
+        "NVIDIA A100-SXM4-80GB",
+        81920,
+        mig=mig,
+        instances=instances,
+        sensors=ALL,
+    )
+
+
+MIXED = (
+    a100(
+        2,
+        A100_CUT,
+        tuple(
+            Instance(mig_uuid(gi), profile, index, gi, 0)
+            for index, (gi, profile) in enumerate(A100_GI.items())
+        ),
+    ),
+    a100(4, A100_WHOLE, (), mig=False),
+)
+
+# What dcgm-exporter had of kinds that lack sensors: metric -> value. All else was absent.
+# vGPU guest: "GRID A100-40C", driver 580.126.09, in a VKS how-to of 2026 (public GitHub file
+# with GPU-0946f70c-659b-4c39-8b78-7e7600000000); issues NVIDIA/dcgm-exporter#193 and #236 agree
+VGPU = {
+    "DCGM_FI_DEV_SM_CLOCK": 1410,
+    "DCGM_FI_DEV_MEM_CLOCK": 1215,
+    "DCGM_FI_DEV_MEMORY_TEMP": 0,
+    "DCGM_FI_DEV_GPU_UTIL": 0,
+    "DCGM_FI_DEV_MEM_COPY_UTIL": 0,
+    "DCGM_FI_DEV_ENC_UTIL": 0,
+    "DCGM_FI_DEV_DEC_UTIL": 0,
+    "DCGM_FI_DEV_FB_FREE": 37739,
+    "DCGM_FI_DEV_FB_USED": 0,
+    "DCGM_FI_DEV_FB_RESERVED": 3220,
+    "DCGM_FI_DEV_VGPU_LICENSE_STATUS": 1,
+}
+# DGX Spark, "NVIDIA GB10", driver 580.178.04, exporter 3.3.5: a homelab's log of 2026-09-16
+# ("13 series emit"; FB_*, MEM_CLOCK and all PROF fields are not emitted)
+GB10 = {
+    "DCGM_FI_DEV_SM_CLOCK": 2509,
+    "DCGM_FI_DEV_GPU_UTIL": 88,
+    "DCGM_FI_DEV_GPU_TEMP": 50,
+    "DCGM_FI_DEV_POWER_USAGE": 12.3,
+    "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION": 458e9,
+    "DCGM_FI_DEV_XID_ERRORS": 0,
+    "DCGM_FI_DEV_PCIE_REPLAY_COUNTER": 0,
+    "DCGM_FI_DEV_MEM_COPY_UTIL": 0,
+    "DCGM_FI_DEV_MEMORY_TEMP": 0,
+    "DCGM_FI_DEV_ENC_UTIL": 0,
+    "DCGM_FI_DEV_DEC_UTIL": 0,
+    "DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL": 0,
+    "DCGM_FI_DEV_VGPU_LICENSE_STATUS": 0,
+}
+
+# A slice of an A800 in MIG mode; the same fields stand on an A30's (dcgm-exporter#317)
+SLICE = {"DCGM_FI_DEV_SM_CLOCK": 1410, "DCGM_FI_DEV_GPU_TEMP": 35}
