@@ -15,6 +15,7 @@ from gpuboot.checks.model import Finding
 from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.gather import Gatherer
 from gpuboot.heartbeat import Heartbeats
+from gpuboot.services import Services
 from gpuboot.session import Session
 from gpuboot.settings import Settings
 from gpuboot.settings.base import seconds
@@ -81,6 +82,7 @@ class _Prover:
         self._beats = Heartbeats(cluster)
         self._session = Session(cluster, say)
         self._workload = Workload(self._session, settings, say, self._beats)
+        self._services = Services(cluster, self._session, settings)
         self._seen = Evidence(hosts, {}, wanted=wanted, asked=asked(settings))
         self._spent: dict[str, float] = {}
 
@@ -115,9 +117,11 @@ class _Prover:
         """The pods, and the metrics while they hold their GPUs."""
         with self._timed("workload"):
             trials = self._workload.start(chosen, nodes)
+            self._services.start(chosen.pods, nodes)
             trials = self._workload.wait(trials)
+            services = self._services.wait(self._workload.given_up)
             nodes = self._silent(nodes, self._workload.given_up)
-            self._seen = replace(self._seen, trials=tuple(trials), nodes=nodes)
+            self._seen = replace(self._seen, trials=tuple(trials), services=services, nodes=nodes)
         with self._timed("metrics"):
             self._watch(started)
 

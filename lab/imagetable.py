@@ -187,6 +187,16 @@ def _gpu_env(capabilities: str) -> dict[str, str]:
     return {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": capabilities}
 
 
+def _ubuntu() -> dict[str, Source]:
+    """What else of NVIDIA's base image (Ubuntu's) verification runs; the host's, as vectorAdd's
+    libraries are."""
+    return {
+        "/usr/bin/bash": Path("/bin/bash"),
+        "/usr/bin/getent": Path("/usr/bin/getent"),
+        "/usr/bin/timeout": f"{SYMLINK}busybox",
+    }
+
+
 def _simulated(programs: Programs) -> list[Image]:
     counters = GO_MODULE / "default-counters.csv"
     exporter: dict[str, Source] = {
@@ -196,7 +206,7 @@ def _simulated(programs: Programs) -> list[Image]:
         "/etc/dcgm-exporter/dcp-metrics-included.csv": counters,
     }
     operator = {**shell(programs), "/usr/bin/sim-gpu-operator": programs["sim-gpu-operator"]}
-    sample = {**shell(programs), "/cuda-samples/vectorAdd": programs["vectorAdd"]}
+    sample = {**shell(programs), **_ubuntu(), "/cuda-samples/vectorAdd": programs["vectorAdd"]}
     return [
         Image(
             f"nvcr.io/nvidia/k8s/dcgm-exporter:{DCGM_EXPORTER}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuboot.checks import fields, kubernetes, metrics, monitoring, stack
+from gpuboot.checks import fields, kubernetes, metrics, monitoring, services, stack
 from gpuboot.checks import host as host_checks
 from gpuboot.checks.evidence import Evidence, Gpu, Host
 from gpuboot.checks.metrics import Limits
@@ -17,7 +17,7 @@ def judge(seen: Evidence, settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     for host in seen.hosts:
         own = _node(host, seen, settings)
-        findings += own + unreached(host, own, _links(settings))
+        findings += own + unreached(host, own, _links(settings)) + services.judge(host, seen)
     if not seen.hosts:
         scribe = Scribe("pci", "GPU nodes")
         remedy = "set gpus = N for the hosts that have GPUs, in the inventory"

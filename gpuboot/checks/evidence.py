@@ -84,6 +84,27 @@ class Trial:
 
 
 @dataclass(frozen=True)
+class ServicePod:
+    """A pod that tried the cluster's network from one node.
+
+    + name: what it was to resolve
+    + address: ClusterIP and port that it was to connect to
+    + resolved, connected: whether it could
+    + trouble: why there is no answer; "" where there is one
+    + lacks: the program that its image does not have; ""
+    """
+
+    node: str
+    pod: str
+    name: str = ""
+    address: str = ""
+    resolved: bool = False
+    connected: bool = False
+    trouble: str = ""
+    lacks: str = ""
+
+
+@dataclass(frozen=True)
 class Reading:
     """A GPU's or slice's values in one place. Unit: °C, W, MiB, mJ; None: it has no such value.
 
@@ -225,6 +246,7 @@ class Evidence:
     + idle: Prometheus' series before our pods started; None without Prometheus
     + holders: pods that held GPUs then
     + before: the exporters' answers then, and before_s how long ago that was
+    + services: pods that tried Services
     + skipped: node -> why no pod was started there
     + seconds: durations by name (`workload`, `metrics`, …)
     + wanted: what is to stand beside the charts' own; None: nobody asked
@@ -241,6 +263,7 @@ class Evidence:
     idle: tuple[Reading, ...] | None = None
     before: tuple[ExporterAnswer, ...] = ()
     before_s: float = 0.0
+    services: tuple[ServicePod, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
     wanted: WantedStack | None = None

@@ -22,6 +22,7 @@ GPU_LINKS: dict[str, str] = {
 }
 PHYSICAL_LINKS = ("pci", "driver", "nvidia-smi")  # of the card; the others of what pods can hold
 CLUSTER_LINKS: dict[str, str] = {
+    "services": "pods of every GPU node resolve names and reach Services",
     "targets": "no scrape target is red",
     "rules": "alert rules are loaded without errors",
     "alertmanager": "Prometheus reaches Alertmanager",

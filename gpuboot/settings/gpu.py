@@ -152,7 +152,8 @@ class Verify(Model):
 
     enabled: bool = True
     image: str = Field(
-        "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0", description="vectorAdd's image."
+        "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
+        description="vectorAdd's image; also getent, bash and timeout are run in it.",
     )
     timeout_s: int = Field(300, ge=10, description="For the pods and for Prometheus to show them.")
     reports: str = Field("reports", description="Folder on the operator's machine.")

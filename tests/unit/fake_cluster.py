@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from gpuboot import turn
 from gpuboot.cluster import ClusterError
 from gpuboot.heartbeat import LEASES
+from gpuboot.services import SERVICE
 from gpuboot.settings import Exporter
 from gpuboot.telemetry.collectors import stamp
 from tests.unit.evidence import SIZES, uuid
@@ -37,6 +38,7 @@ class FakeCluster:
     + pods, placed: by name; all of them are in the newest namespace
     + stale: GPU -> a name its series give for the next `stale_reads` answers
     + annotations: of the exporters' pods
+    + services: node -> what its pod says of Services
     + stopped: node -> time at which its kubelet stopped
     + faults: GPU -> log of the pod that gets it, in place of vectorAdd's
     """
@@ -47,6 +49,7 @@ class FakeCluster:
     stale_reads: int = 0
     faults: dict[tuple[str, int], str] = field(default_factory=dict)
     attribute: bool = True
+    services: dict[str, str] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=lambda: stamp(Exporter()))
     namespaces: dict[str, str] = field(default_factory=dict)
@@ -90,6 +93,8 @@ class FakeCluster:
         return answer.encode() if isinstance(answer, str) else json.dumps(answer).encode()
 
     def _answer(self, path: str, query: dict[str, str]) -> Any:
+        if path == SERVICE:
+            return {"spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443}]}}
         if path == turn.PATH:
             if self.lease is None:
                 raise ClusterError("leases not found", 404)
@@ -238,11 +243,16 @@ class FakeCluster:
         self.namespaces[body["metadata"]["name"]] = "Active"
 
     def _create_pod(self, namespace: str, body: dict[str, Any]) -> None:
-        self.created.append(body)
         name, node = (
             body["metadata"]["name"],
             body["spec"]["nodeSelector"]["kubernetes.io/hostname"],
         )
+        if "resources" not in body["spec"]["containers"][0]:
+            phase = "Pending" if node in self.stopped else "Succeeded"
+            bound = {**body["spec"], "nodeName": node}
+            self.pods[name] = {**body, "spec": bound, "status": {"phase": phase}}
+            return
+        self.created.append(body)
         taken = {*self.placed.values(), *self.holders}
         free = [(node, i) for i in range(SIZES[node]) if (node, i) not in taken]
         pod = {"metadata": body["metadata"], "spec": dict(body["spec"]), "status": {}}
@@ -263,6 +273,9 @@ class FakeCluster:
     def _log(self, name: str) -> str:
         if self.pods[name]["status"]["phase"] == "Pending":
             raise ClusterError("container vectoradd is waiting to start", 400)
+        if name not in self.placed:
+            said = self.services.get(name.removeprefix("services-"), "resolved connected")
+            return "".join(f"gpuboot-services: {word}\n" for word in said.split())
         node, index = self.placed[name]
         listed = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid(node, index)})\n"
         text = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"

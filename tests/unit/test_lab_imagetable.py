@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuboot.services import TOOLS
 from lab import mirror, packages, software
 from lab.charts import assemble as charts
 from lab.images import Image
@@ -61,6 +62,11 @@ def test_a_helper_pod_has_the_commands_that_make_and_remove_a_volume(
 ) -> None:
     files = images["docker.io/library/busybox:1.35.0"].files
     assert {"/usr/bin/sh", "/usr/bin/mkdir", "/usr/bin/rm"} <= set(files)
+
+
+def test_vectoradds_image_has_what_verification_runs_in_it(images: dict[str, Image]) -> None:
+    sample = next(one for name, one in images.items() if "/cuda-sample:" in name)
+    assert {f"/usr/bin/{tool}" for tool in TOOLS} <= set(sample.files)
 
 
 def test_nft_names_protocols_as_kube_proxy_does(images: dict[str, Image]) -> None:

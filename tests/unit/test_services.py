@@ -1,0 +1,146 @@
+"""Pods that try Services: with kube-proxy's or CoreDNS' work gone, verification is not proven.
+
+kube-proxy v1.36.3 in nftables mode can empty its own map `service-ips`: no Service answers any
+more, while GPUs compute, Prometheus scrapes pods by address, and every link of theirs is green.
+"""
+
+from __future__ import annotations
+
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+from kubernetes.client import V1Pod
+
+from gpuboot import services
+from gpuboot.checks import services as checks
+from gpuboot.checks.evidence import ServicePod
+from gpuboot.checks.model import Finding, verdict
+from gpuboot.services import answer
+from gpuboot.settings import load
+from tests.unit.evidence import evidence, node, of, only
+from tests.unit.fake_cluster import FakeCluster
+from tests.unit.test_prove import clock, run
+
+__all__ = ["clock"]
+
+NAME, ADDRESS = "kubernetes.default.svc.cluster.local", "10.96.0.1:443"
+POD = ServicePod("gpu1", "services-gpu1", NAME, ADDRESS)
+
+
+def judge(log: str) -> Finding:
+    """What is found on gpu1 when its pod's log says this."""
+    seen = evidence(services=(answer(POD, log),))
+    [found] = checks.judge(seen.hosts[0], seen)
+    return found
+
+
+def words(*said: str) -> str:
+    return "".join(f"gpuboot-services: {word}\n" for word in said)
+
+
+def test_a_pod_that_resolves_and_connects_passes() -> None:
+    found = judge(words("resolved", "connected"))
+    assert (found.status, found.link, found.node, found.gpu_uuid) == (
+        "pass",
+        "services",
+        "gpu1",
+        None,
+    )
+
+
+def test_without_kube_proxy_the_remedy_is_kube_proxy() -> None:
+    found = judge(words("unresolved", "unconnected"))
+    assert found.status == "fail"
+    assert found.detail == (
+        f"{ADDRESS} (Service default/kubernetes) does not answer and {NAME} is not resolved"
+    )
+    assert "k8s-app=kube-proxy --field-selector spec.nodeName=gpu1" in found.remedy
+
+
+def test_without_dns_the_remedy_is_coredns() -> None:
+    found = judge(words("unresolved", "connected"))
+    assert (found.status, found.detail) == ("fail", f"{NAME} is not resolved")
+    assert "k8s-app=kube-dns" in found.remedy
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        ("", "ends before the answer"),
+        (words("resolved"), "ends before the answer"),
+        (words("lacks getent"), "has no getent"),
+    ],
+)
+def test_no_answer_is_unknown(log: str, told: str) -> None:
+    found = judge(log)
+    assert found.status == "unknown"
+    assert told in found.detail
+
+
+def test_verification_fails_where_services_are_dead_on_one_node() -> None:
+    assert verdict(run(FakeCluster()).findings) == "proven"
+    findings = list(run(FakeCluster(services={"gpu2": "unresolved unconnected"})).findings)
+    failed = only(findings, "fail")
+    assert (failed.link, failed.node) == ("services", "gpu2")
+    assert [item.node for item in of(findings, "pass", "services")] == ["gpu1"]
+
+
+def test_a_node_that_gets_no_pods_is_not_covered() -> None:
+    findings = list(run(FakeCluster(cordoned={"gpu2"})).findings)
+    assert [item.node for item in of(findings, "not_covered", "services")] == ["gpu2"]
+
+
+def test_busy_gpus_keep_nobody_from_trying_services() -> None:
+    held = {("gpu1", index): f"ml/train-{index}" for index in range(2)}
+    findings = list(run(FakeCluster(holders=held)).findings)
+    assert {item.node for item in of(findings, "pass", "services")} == {"gpu1", "gpu2"}
+
+
+def test_the_pod_asks_for_no_gpu() -> None:
+    settings = load({"runtime": {"mode": "runtimeclass"}, "cluster": {"dns_domain": "site.lan"}})
+    name = "kubernetes.default.svc.site.lan"
+    made = services._manifest("p", node("gpu1", 2), settings, name, "10.96.0.1", 443)
+    V1Pod.model_validate(made)
+    [container] = made["spec"]["containers"]
+    assert "resources" not in container
+    assert "runtimeClassName" not in made["spec"]
+    assert container["command"][3:] == ["sh", f"{name}.", "10.96.0.1", "443"]
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """The programs of an image: bash and coreutils, a resolver, and no time lost by sleeping."""
+    for name in ("bash", "timeout"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    for name, code in {"sleep": 0, "getent": 0}.items():
+        program(tmp_path / name, code)
+    return tmp_path
+
+
+def program(path: Path, code: int) -> None:
+    path.unlink(missing_ok=True)
+    path.write_text(f"#!/bin/sh\nexit {code}\n")
+    path.chmod(0o755)
+
+
+def said(image: Path, port: int) -> str:
+    command = ["/bin/sh", "-c", services._SCRIPT, "sh", f"{NAME}.", "127.0.0.1", str(port)]
+    done = subprocess.run(
+        command, env={"PATH": str(image)}, capture_output=True, text=True, check=True, timeout=30
+    )
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_the_script_tells_what_it_finds(image: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert said(image, port) == words("resolved", "connected")
+        program(image / "getent", 2)
+        assert said(image, port) == words("unresolved", "connected")
+    assert said(image, port) == words("unresolved", "unconnected")
+    (image / "getent").unlink()
+    assert said(image, port) == words("lacks getent")
