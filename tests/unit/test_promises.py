@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast, get_args
 
 import pytest
 import yaml
@@ -11,11 +12,15 @@ import yaml
 from gpuboot import dashboards, versions
 from gpuboot.charts.monitoring import monitoring_values
 from gpuboot.charts.volumes import FILL
+from gpuboot.checks import preflight_network
+from gpuboot.checks.preflight import Subject, _gpus
 from gpuboot.compose import project
 from gpuboot.netpolicies import policies
 from gpuboot.nodes import Node
+from gpuboot.reach import endpoints
 from gpuboot.rules.catalogue import all_alerts
 from gpuboot.settings import load
+from gpuboot.settings.cluster import Cluster
 from gpuboot.standalone.preflight import ports
 from tests.documents import ROOT
 
@@ -84,6 +89,17 @@ def test_docker_hosts_have_their_dashboards_in_the_folder() -> None:
     assert yaml.safe_load(file.text or "")["providers"][0]["folder"] == dashboards.FOLDER == "GPU"
 
 
+def test_clusters_have_their_dashboards_in_the_folder() -> None:
+    """The chart's Grafana takes folders from files only where both are told (its sidecar)."""
+    says("docs/dashboards.md", "folder *GPU*")
+    sidecar = monitoring_values(load({}))["grafana"]["sidecar"]["dashboards"]
+    assert sidecar["provider"]["foldersFromFilesStructure"] is True
+    marks = {
+        tuple(item["metadata"]["annotations"].items()) for item in dashboards.config_maps(load({}))
+    }
+    assert marks == {((sidecar["folderAnnotation"], "GPU"),)}
+
+
 def test_what_is_kept_by_default() -> None:
     monitoring = load({}).monitoring
     storage = monitoring.storage
@@ -95,6 +111,73 @@ def test_what_is_kept_by_default() -> None:
         ("`…grafana_size`", storage.grafana_size.replace("G", " G")),
     ):
         says("docs/storage.md", f"{name} | {value}")
+
+
+def table(page: str, heading: str) -> list[list[str]]:
+    """The cells of the first table below a heading, without its head."""
+    text = (ROOT / page).read_text(encoding="utf-8").split(f"## {heading}\n")[1]
+    lines = re.search(r"^\|.*?(?=^[^|]|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert lines
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[0].splitlines()]
+    return [row for row in rows[2:] if row]
+
+
+def test_firewalls_are_told_every_port_of_the_cluster() -> None:
+    rows = table("docs/servers.md", "Firewalls between the nodes")
+    told = {
+        (int(port), where)
+        for ports, where, *_ in rows
+        for port in re.findall(r"(\d+)/(?:tcp|udp)", ports)
+    }
+    kubernetes = {(port, "every node") for port in preflight_network._EVERY_NODE}
+    kubernetes |= {(port, "control plane") for port in preflight_network._CONTROL_PLANE}
+    targets = monitoring_values(load({"monitoring": {"control_plane_targets": True}}))
+    metrics = {
+        (targets[name]["service"]["targetPort"], where)
+        for name, where in (
+            ("kubeControllerManager", "control plane"),
+            ("kubeScheduler", "control plane"),
+            ("kubeEtcd", "control plane"),
+            ("kubeProxy", "every node"),
+        )
+    }
+    # flannel's: Documentation/backends.md at v0.28 (VXLAN: Port 8472; WireGuard: 51820, 51821);
+    # node-exporter's: the chart's default
+    others = {(22, "every node"), *((port, "every node") for port in (8472, 51820, 51821, 9100))}
+    assert told == kubernetes | metrics | others
+    backends = get_args(Cluster.model_fields["flannel_backend"].annotation)
+    assert all(f'"{name}"' in str(rows) for name in backends)
+
+
+def test_firewalls_are_told_every_site() -> None:
+    rows = table("docs/servers.md", "Sites that the servers reach")
+    told = {site.strip() for row in rows for site in row[0].split(",")}
+    with_gpus = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=8, leader=True)
+    asked = {address.rpartition(":")[0] for address in endpoints(load({}), with_gpus)}
+    assert told == asked
+    assert all(address.endswith(":443") for address in endpoints(load({}), with_gpus))
+
+
+def test_every_setting_that_the_page_of_servers_names_exists() -> None:
+    text = (ROOT / "docs/servers.md").read_text()
+    for name in re.findall(r"`((?:cluster|driver|monitoring|mirrors|proxy)\.\w+)", text):
+        section, key = name.split(".")
+        assert hasattr(getattr(load({}), section), key), name
+
+
+def test_what_preflight_refuses_is_said_beforehand() -> None:
+    """Each remark of the page about a server is one that preflight makes, or an operation."""
+    says("docs/servers.md", "refused; `nvidia-uninstall --silent` and a reboot remove it")
+    says("docs/servers.md", "`gpus` has to equal what the PCI bus shows, neither more nor fewer")
+    source = (ROOT / "gpuboot/checks/preflight.py").read_text()
+    for remedy in ("nvidia-uninstall --silent", "mokutil --import /var/lib/dkms/mok.pub"):
+        assert remedy in source
+    seven = SimpleNamespace(gpus=range(7))
+    for promised, said in ((8, "the PCI bus shows 7"), (6, "the PCI bus shows 7 GPUs")):
+        ((cause, _),) = _gpus(
+            cast(Subject, SimpleNamespace(node=SimpleNamespace(gpus=promised), state=seven))
+        )
+        assert said in cause
 
 
 def test_who_may_ask_whom_under_network_policies() -> None:
