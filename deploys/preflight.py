@@ -12,7 +12,7 @@ from pyinfra.api.exceptions import DeployError
 from pyinfra.api.facts import get_fact
 from pyinfra.context import ctx_host, state
 
-from deploys import context
+from deploys import context, living
 from deploys.facts.reach import Silent
 from gpuboot import kernels, netpolicies, reach
 from gpuboot.checks import operator_files
@@ -47,9 +47,11 @@ def preflight(standalone: bool = False) -> None:
             run.verdict = render([_WRONG_DEPLOY[standalone]])
         elif run.verdict is None:
             checks = docker_checks(run.settings) if standalone else None
+            unfit, unsure = living.judge(run)
             problems = [
                 *run.unread,
                 *operator_files.problems(run.settings),
+                *unfit,
                 *judge(run.nodes, run.states, run.settings, run.lock, checks),
                 *_unreachable(run),
             ]
@@ -59,6 +61,7 @@ def preflight(standalone: bool = False) -> None:
                 *operator_files.warnings(settings),
                 *netpolicies.warnings(settings),
                 *kernels.warnings(run.nodes, run.states, settings),
+                *unsure,
                 *_no_plan(),
             ):
                 logger.warning(line)

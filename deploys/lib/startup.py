@@ -60,8 +60,6 @@ def _warn(options: dict[str, Any]) -> None:
             "--debug prints the hosts' data, passwords such as _sudo_password included: "
             "read what it wrote before you pass it on"
         )
-    if options.get("dry") and options.get("yes"):
-        logger.warning("--dry with -y shows no plan: leave -y out")
 
 
 def _loading(load: Callable[..., Any]) -> Callable[..., Any]:

@@ -170,7 +170,6 @@ def test_a_key_with_a_password_is_not_asked_for_without_a_terminal(tmp_path: Pat
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--dry", "-y"], "--dry with -y shows no plan"),
         (["--debug", "--dry"], "passwords such as _sudo_password included"),
     ],
 )

@@ -1,0 +1,224 @@
+"""What a cluster that lives cannot become is refused in preflight, with --dry as well.
+
+The record is kubeadm's ClusterConfiguration (v1beta4), as `kubeadm init` keeps it in the ConfigMap
+kubeadm-config; that kubeadm changes none of its networking is said in its documentation
+("Reconfiguring a kubeadm cluster").
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuboot import versions
+from gpuboot.checks import preflight_cluster as checks
+from gpuboot.clusterstate import ClusterState, NodeStatus, parse_cluster
+from gpuboot.kubernetes import configuration
+from gpuboot.nodes import Node
+from gpuboot.settings import load
+from tests.inputs.command_line import ROOT, pyinfra
+from tests.inputs.test_command_line import MINE, SITE, answer, project
+
+RECORD = """\
+apiVersion: kubeadm.k8s.io/v1beta4
+clusterName: gpuboot
+controlPlaneEndpoint: ""
+kind: ClusterConfiguration
+kubernetesVersion: v1.36.6
+networking:
+  dnsDomain: cluster.local
+  podSubnet: 10.244.0.0/16
+  serviceSubnet: 10.96.0.0/12
+"""
+LEADER = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=0, leader=True)
+WORKER = Node("gpu1.example.com", "gpu1", "192.0.2.21", "worker", gpus=8, leader=False)
+
+
+def lines(version: str = "v1.36.6", classes: tuple[str, ...] = ("local-path\ttrue",)) -> list[str]:
+    """What the fact prints of the cluster of these two nodes."""
+    nodes = (("cp1", "192.0.2.11"), ("gpu1", "192.0.2.21"))
+    return [
+        *(
+            f"node\t{name}\t{address}\tv1.36.6\tTrue\tready\t{{}}\t{{}}\t\t"
+            for name, address in nodes
+        ),
+        *(f"class\t{item}" for item in classes),
+        f"server\t{version}",
+        "config\tabc",
+        f"record\t{base64.b64encode(RECORD.encode()).decode()}",
+        "policy\tready",
+        "end\tok",
+    ]
+
+
+LIVING = parse_cluster(lines())
+
+
+def causes(
+    settings: dict[str, Any] | None = None,
+    cluster: ClusterState = LIVING,
+    worker: Node = WORKER,
+) -> list[str]:
+    parsed = load(settings or {})
+    found = checks.judge([LEADER, worker], parsed, versions.lock(parsed), cluster)
+    return [str(problem) for problem in found]
+
+
+def test_a_cluster_as_the_settings_have_it_passes() -> None:
+    assert causes() == []
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "was"),
+    [
+        ("pod_cidr", "10.32.0.0/16", "10.244.0.0/16"),
+        ("service_cidr", "10.112.0.0/12", "10.96.0.0/12"),
+        ("dns_domain", "gpu.local", "cluster.local"),
+        ("endpoint", "api.example.com:6443", "not set"),
+    ],
+)
+def test_a_setting_that_is_fixed(key: str, value: str, was: str) -> None:
+    [told] = causes({"cluster": {key: value}})
+    assert f"cluster.{key} is {was}, the settings ask for {value}" in told
+    assert "a living cluster cannot change this" in told
+
+
+def test_every_setting_that_kubeadm_fixes_is_compared() -> None:
+    parsed = load({})
+    fixed = configuration(parsed, versions.lock(parsed), [LEADER]).fixed
+    assert set(fixed) == {
+        "cluster.pod_cidr", "cluster.service_cidr", "cluster.dns_domain", "cluster.endpoint"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("server", ["v1.36.7", "v1.37.0", "v1.35.9"])
+def test_a_version_that_no_run_moves_to(server: str) -> None:
+    [told] = causes(cluster=parse_cluster(lines(server)))
+    assert f"the cluster runs Kubernetes {server[1:]}, the version lock asks for 1.36.6" in told
+    assert "newer patch releases only" in told
+
+
+def test_a_patch_release_passes() -> None:
+    assert causes(cluster=parse_cluster(lines("v1.36.3"))) == []
+
+
+def test_a_node_cannot_be_renamed() -> None:
+    [told] = causes(worker=replace(WORKER, name="gpu-a"))
+    assert "[gpu1.example.com] the cluster knows the machine at 192.0.2.21 as node gpu1" in told
+    assert 'set node_name = "gpu1"' in told
+    assert "deploys/reset.py --limit gpu1.example.com" in told
+
+
+def test_a_node_s_name_is_taken() -> None:
+    [told] = causes(worker=replace(WORKER, address="192.0.2.99"))
+    assert "the cluster has a node gpu1 already, at 192.0.2.21" in told
+
+
+def test_names_that_changed_places_are_both_told() -> None:
+    swapped = [replace(LEADER, name="gpu1"), replace(WORKER, name="cp1")]
+    parsed = load({})
+    found = checks.judge(swapped, parsed, versions.lock(parsed), LIVING)
+    assert [problem.host for problem in found] == ["cp1", "gpu1.example.com"]
+
+
+def test_a_node_with_two_addresses_is_itself() -> None:
+    both = NodeStatus("gpu1", "192.0.2.21 2001:db8::21", "1.36.6", True, "", {}, {}, ())
+    assert causes(cluster=replace(LIVING, nodes=(LIVING.nodes[0], both))) == []
+
+
+@pytest.mark.parametrize(
+    ("storage", "classes", "said"),
+    [
+        (
+            {"class_name": "fast"},
+            ("local-path\ttrue",),
+            "there is no StorageClass fast (there: l",
+        ),
+        ({"provisioner": "none"}, (), "no StorageClass is the default one (there: none)"),
+        ({"provisioner": "none", "class_name": "local-path"}, (), "no StorageClass local-path"),
+    ],
+)
+def test_a_storage_class_that_is_not_there(
+    storage: dict[str, str], classes: tuple[str, ...], said: str
+) -> None:
+    settings = {"monitoring": {"storage": storage}}
+    [told] = causes(settings, parse_cluster(lines(classes=classes)))
+    assert said in told
+    assert "remedy: " in told
+    settings["monitoring"]["enabled"] = False  # type: ignore[assignment]
+    assert causes(settings, parse_cluster(lines(classes=classes))) == []
+
+
+def test_our_own_class_is_still_to_be_made() -> None:
+    assert causes(cluster=parse_cluster(lines(classes=()))) == []
+
+
+def test_secrets_that_are_not_there() -> None:
+    settings = load(
+        {
+            "alertmanager": {"slack": {"webhook": {"secret": "hooks/slack"}}},
+            "exporter": {"kind": "chart", "tls_secret": "exporter-tls"},
+        }
+    )
+    needed = checks.secrets(settings, "dcgm-exporter")
+    assert needed == {
+        ("monitoring", "hooks"): ["slack"],
+        ("dcgm-exporter", "exporter-tls"): ["tls.crt", "tls.key", "ca.crt"],
+    }
+    assert checks.missing(needed, needed) == []
+    partly = {("monitoring", "hooks"): ["slack"], ("dcgm-exporter", "exporter-tls"): ["tls.crt"]}
+    [told] = map(str, checks.missing(needed, partly))
+    assert "Secret exporter-tls in namespace dcgm-exporter, which lacks tls.key, ca.crt" in told
+    told = str(checks.missing(needed, {})[0])
+    assert "settings name Secret hooks, which is not in namespace monitoring" in told
+    assert "kubectl -n monitoring create secret generic hooks --from-file=slack=FILE" in told
+
+
+def test_a_first_run_is_told_where_it_would_stop() -> None:
+    assert checks.too_early(load({}), "x") == []
+    settings = load(
+        {
+            "alertmanager": {"slack": {"webhook": {"secret": "hooks/slack"}}},
+            "monitoring": {"storage": {"class_name": "fast"}},
+        }
+    )
+    secret, storage = checks.too_early(settings, "x")
+    assert "Secret hooks cannot be in its namespace monitoring" in secret
+    assert "it cannot have StorageClass fast" in storage
+
+
+SITE_WITH_CLUSTER = """
+import json, os, runpy
+os.environ["PLAN_BREAKAGE"] = json.dumps({
+    "cp1": ["kubeconfig /etc/kubernetes/admin.conf https://192.0.2.11:6443"],
+})
+os.environ["PLAN_SETTINGS"] = json.dumps(_SETTINGS)
+import sys
+sys.path.append(_ROOT)
+from tests.noise import own
+_site = runpy.run_path(_ROOT + "/tests/plan/inventories/site.py")
+_others = {
+    "How far kubeadm got on this host": [
+        "file\\tadmin.conf", "file\\tkubelet.conf", "kubeconfig\\tsame", "end\\tok",
+    ],
+    "The cluster as its leader sees it": _LINES,
+}
+for _part, _said in _others.items():
+    _site["control_plane"][0][0][1]["fake_responses"][_part] = own(_said)
+control_plane, workers = _site["control_plane"], _site["workers"]
+"""
+
+
+@pytest.mark.parametrize("options", [["--dry"], ["-y"]])
+def test_a_run_refuses_before_anything_is_written(options: list[str], tmp_path: Path) -> None:
+    settings = {"cluster": {"pod_cidr": "10.32.0.0/16"}}
+    given = f"_ROOT = {str(ROOT)!r}\n_LINES = {lines()!r}\n_SETTINGS = {json.dumps(settings)}\n"
+    files = {MINE: given + SITE_WITH_CLUSTER}
+    told = answer(pyinfra(project(tmp_path, files), [MINE, SITE, *options]))
+    assert "1 problem; nothing was changed" in told
+    assert "cluster.pod_cidr is 10.244.0.0/16, the settings ask for 10.32.0.0/16" in told
