@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from gpuboot import apt, charts, downloads
@@ -69,17 +69,35 @@ def _address(url: str) -> str:
 def problems(
     settings: Settings, nodes: Iterable[Node], silent: Mapping[str, Iterable[str]]
 ) -> list[Problem]:
-    """A problem for each place that a host cannot reach.
+    """A problem for each place that cannot be reached, and one for all hosts that reach none.
 
     + silent: inventory name -> the `host:port` of `endpoints` that did not answer
     """
-    return [
-        Problem(
-            node.host,
-            f"{address} does not answer ({', '.join(endpoints(settings, node)[address])})",
-            "check name resolution, routes and firewalls between the two; a site without internet "
-            "names its mirror in mirrors.*, one with a proxy in proxy.*",
-        )
-        for node in nodes
-        for address in silent.get(node.host, ())
+    cut_off: list[str] = []
+    silent_for: dict[str, list[str]] = {}
+    uses: dict[str, list[str]] = {}
+    for node in nodes:
+        wanted, lost = endpoints(settings, node), set(silent.get(node.host, ()))
+        if len(wanted) > 1 and lost >= set(wanted):
+            cut_off.append(node.host)
+            continue
+        for address in sorted(lost):
+            silent_for.setdefault(address, []).append(node.host)
+            uses.setdefault(address, wanted[address])
+    found = [
+        _problem(hosts, f"{address} does not answer ({', '.join(uses[address])})")
+        for address, hosts in silent_for.items()
     ]
+    if cut_off:
+        found.append(_problem(cut_off, "none of the addresses to download from answers"))
+    return found
+
+
+def _problem(hosts: Sequence[str], cause: str) -> Problem:
+    remedy = (
+        "check name resolution, routes and firewalls between the two; a site without internet "
+        "names its mirror in mirrors.*, one with a proxy in proxy.*"
+    )
+    if len(hosts) == 1:
+        return Problem(hosts[0], cause, remedy)
+    return Problem("", f"from {', '.join(hosts)}: {cause}", remedy)

@@ -56,13 +56,19 @@ def judge(
             continue
         subject = Subject(node, states[node.host], settings, lock)
         for check in CHECKS if checks is None else checks:
-            problems += [Problem(node.host, cause, remedy) for cause, remedy in check(subject)]
+            found = [Problem(node.host, cause, remedy) for cause, remedy in check(subject)]
+            problems += found
+            if found and check is _root:
+                break  # most of what others see without root is wrong
     return problems + _duplicates(nodes, states) + _other_clusters(nodes, states)
 
 
-def _identity(it: Subject) -> Iterator[Finding]:
+def _root(it: Subject) -> Iterator[Finding]:
     if it.state.uid != 0:
         yield f"commands run as uid {it.state.uid}, not as root", "set _sudo = True in group_data"
+
+
+def _identity(it: Subject) -> Iterator[Finding]:
     if it.state.arch not in platforms.ARCHITECTURES:
         yield f"its architecture is {it.state.arch}", "use x86_64 or aarch64 machines"
     if platforms.find(it.state) is None:
@@ -209,7 +215,7 @@ def _driver(it: Subject) -> Iterator[Finding]:
 
 
 # what any machine has to be, whatever runs on it
-MACHINE: tuple[Check, ...] = (_identity, _size, _clock, _packages, _gpus, _driver)
+MACHINE: tuple[Check, ...] = (_root, _identity, _size, _clock, _packages, _gpus, _driver)
 CHECKS: tuple[Check, ...] = (
     *MACHINE,
     _kernel,
@@ -246,6 +252,16 @@ def _other_clusters(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> l
     if leader not in states:
         return []
     ours = states[leader].cluster_ca
+    others = [node.host for node in nodes if node.host in states and states[node.host].cluster_ca]
+    if others and not ours:
+        return [
+            Problem(
+                leader,
+                f"it leads the inventory and is in no cluster; in one are {', '.join(others)}",
+                "name the cluster's first control-plane node first in control_plane; or take "
+                "them out of that cluster (kubectl drain, kubeadm reset), then run again",
+            )
+        ]
     return [
         Problem(
             node.host,

@@ -161,6 +161,23 @@ def test_a_node_of_another_cluster():
     ]
 
 
+def test_a_host_without_root_has_no_other_problem():
+    unread = {"ports": {6443: "?"}, "disk_mib": 0, "pci": (), "abilities": frozenset()}
+    assert causes(uid=1000, **unread) == ["commands run as uid 1000, not as root"]
+
+
+def test_a_leader_that_is_in_no_cluster_while_others_are():
+    states = {
+        "cp1": replace(CLEAN, machine_id="a", boot_id="a", cluster_ca="", addresses=("10.0.0.1",)),
+        "gpu1": replace(CLEAN, machine_id="b", boot_id="b", cluster_ca="old"),
+    }
+    nodes = [replace(LEADER, address="10.0.0.1"), WORKER]
+    parsed = load({})
+    (problem,) = judge(nodes, states, parsed, versions.lock(parsed))
+    assert problem.host == "cp1"
+    assert "is in no cluster; in one are gpu1" in problem.cause
+
+
 def test_hosts_that_were_not_read_are_left_to_their_own_problem():
     parsed = load({})
     assert judge([LEADER], {}, parsed, versions.lock(parsed)) == []

@@ -38,3 +38,18 @@ def test_a_silent_place_is_named_with_what_comes_from_it():
     assert problem.host == "gpu1"
     assert "nvcr.io:443 does not answer (images of nvcr.io)" in problem.cause
     assert "mirrors" in problem.remedy
+
+
+def test_one_silent_place_is_one_problem_for_all_hosts():
+    silent = {"cp1": ["ghcr.io:443"], "gpu1": ["ghcr.io:443"]}
+    (problem,) = problems(load({}), [LEADER, GPU], silent)
+    assert problem.host == ""
+    assert problem.cause.startswith("from cp1, gpu1: ghcr.io:443 does not answer")
+
+
+def test_a_site_without_internet_is_one_problem():
+    silent = {node.host: list(endpoints(load({}), node)) for node in (LEADER, GPU)}
+    assert sum(map(len, silent.values())) > 15
+    (problem,) = problems(load({}), [LEADER, GPU], silent)
+    assert problem.cause == "from cp1, gpu1: none of the addresses to download from answers"
+    assert "mirrors" in problem.remedy
