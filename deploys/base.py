@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
 from pyinfra.api.deploy import deploy
 
 from deploys.context import Context, current
 from deploys.operations import apt, files, kernel
+from gpuboot import proxies
 from gpuboot.templates import render
 
 PACKAGES = (
@@ -60,6 +62,7 @@ def base() -> None:
             APT_CONF: apt_conf(context),
         },
     )
+    keep_apt_password(context)
     apt.packages(
         name="Install what Kubernetes and its tools need",
         wanted=dict.fromkeys(packages(context), ""),
@@ -90,15 +93,29 @@ def packages(context: Context, names: Sequence[str] = PACKAGES) -> list[str]:
     return [*names, *([] if timed else ["chrony"])]
 
 
+def keep_apt_password(context: Context) -> None:
+    """The proxy's password where root's apt alone reads it: everybody reads apt's settings."""
+    auth = proxies.apt_auth(context.settings.proxy)
+    files.secret(
+        name="Keep the proxy's password for apt",
+        contents={proxies.APT_AUTH: SecretStr(auth)} if auth else {},
+        absent=[] if auth else [proxies.APT_AUTH],
+    )
+
+
 def apt_conf(context: Context) -> str:
     """apt's settings: proxy, the mirrors' certificate authority, and the fence."""
-    mirrors = context.settings.mirrors
-    names = {urlsplit(mirror.url).hostname for mirror in mirrors.apt.values()}
+    mirrors, proxy = context.settings.mirrors, context.settings.proxy
+    urls = {urlsplit(mirror.url).hostname or "": mirror.url for mirror in mirrors.apt.values()}
+    # apt knows single names alone, so the mirrors that an entry means are told one by one
+    single = [name for name in proxy.no_proxy if not set(name) & set("/*") and name[0] != "."]
+    ours = [name for name, url in urls.items() if proxies.is_direct(url, proxy.no_proxy)]
     return render(
         "base/apt.conf.j2",
-        proxy=context.settings.proxy,
-        direct=[name for name in context.settings.proxy.no_proxy if "/" not in name],
-        mirrors=sorted(name for name in names if name) if mirrors.ca_bundle else [],
+        http=proxies.without_password(proxy.http),
+        https=proxies.without_password(proxy.https or proxy.http),
+        direct=list(dict.fromkeys([*single, *ours])),
+        mirrors=sorted(urls) if mirrors.ca_bundle else [],
         ca_bundle=mirrors.ca_bundle,
         fenced=FENCED,
     )

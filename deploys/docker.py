@@ -7,11 +7,12 @@ from pyinfra.api.deploy import deploy
 from deploys import base as cluster_base
 from deploys.context import Context, current
 from deploys.operations import apt, containerd, docker, files, units
-from deploys.runtime import add_repository, install_toolkit
+from deploys.runtime import add_repository, install_toolkit, keep_proxy
+from gpuboot import proxies
 from gpuboot.compose.images import hosts
-from gpuboot.standalone import daemon
 
 PACKAGES = ("ca-certificates", "curl", "gnupg", "iproute2", "iptables", "kmod", "pciutils")
+_PROXY = "/etc/systemd/system/docker.service.d/gpuboot-proxy.conf"
 
 
 @deploy("Base")
@@ -22,6 +23,7 @@ def base() -> None:
         name="Write apt's settings",
         contents={cluster_base.APT_CONF: cluster_base.apt_conf(context)},
     )
+    cluster_base.keep_apt_password(context)
     apt.packages(
         name="Install what Docker and its repositories need",
         wanted=dict.fromkeys(cluster_base.packages(context, PACKAGES), ""),
@@ -70,10 +72,17 @@ def packages(context: Context) -> dict[str, str]:
 def runtime() -> None:
     """Make Docker know the GPUs: NVIDIA's runtime is the default one of GPU hosts."""
     context = current()
+    keep_proxy(context)
+    proxied = proxies.is_set(context.settings.proxy)
+    files.present(
+        name="Give dockerd the proxy",
+        contents={_PROXY: proxies.UNIT} if proxied else {},
+        absent=[] if proxied else [_PROXY],
+    )
     docker.configured(
         name="Configure dockerd, restarting it only where it cannot reload",
         toolkit=bool(context.node.gpus),
-        ours=daemon.proxies(context.settings.proxy),
+        proxied=proxied,
     )
     if context.node.gpus:
         containerd.cdi(name="Describe the GPUs to container runtimes (CDI)")

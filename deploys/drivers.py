@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import cast
 
 from pyinfra.api.deploy import deploy
 
 from deploys.context import Context, current
 from deploys.operations import apt, driver, files, units
+from deploys.runtime import add_repository
 from gpuboot import gpus, kernels, platforms
-from gpuboot.apt import source
-from gpuboot.platforms import Flavour, Platform
+from gpuboot.platforms import Flavour
 
 NOUVEAU = """\
 # Written by gpuboot: nouveau and NVIDIA's driver cannot share a GPU
@@ -50,20 +49,7 @@ def drivers() -> None:
 
 
 def _install(context: Context, version: str) -> None:
-    platform = cast(Platform, platforms.find(context.state))  # preflight let nothing else through
-    mirrors, proxy = context.settings.mirrors, context.settings.proxy
-    apt.repository(
-        name="Configure NVIDIA's CUDA repository",
-        source=source(
-            "cuda",
-            platform,
-            context.state.arch,
-            context.lock.kubernetes.minor,
-            context.settings,
-        ),
-        ca_bundle=mirrors.ca_bundle,
-        proxy=proxy.https or proxy.http,
-    )
+    add_repository(context, "cuda", "Configure NVIDIA's CUDA repository")
     files.present(
         name="Keep nouveau away", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
     )

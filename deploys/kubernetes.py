@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pyinfra.api.deploy import deploy
-from pyinfra.api.exceptions import DeployError
 
 from deploys.context import Context, current
-from deploys.operations import apt, files, kubeadm, kubeadm_changes, kubectl
-from gpuboot import platforms
-from gpuboot.apt import source
+from deploys.operations import files, kubeadm, kubeadm_changes, kubectl
+from deploys.runtime import add_repository
 from gpuboot.charts import GPUS_LABEL
 from gpuboot.kubernetes import (
     Configuration,
@@ -85,16 +83,8 @@ def labels(node: Node) -> dict[str, str | None]:
 
 
 def _packages(context: Context) -> None:
-    settings, lock, state = context.settings, context.lock, context.state
-    platform = platforms.find(state)
-    if platform is None:
-        raise DeployError(f"{state.os_name} is not supported; see gpuboot/platforms.py")
-    apt.repository(
-        name="Configure the Kubernetes repository",
-        source=source("kubernetes", platform, state.arch, lock.kubernetes.minor, settings),
-        ca_bundle=settings.mirrors.ca_bundle,
-        proxy=settings.proxy.https or settings.proxy.http,
-    )
+    lock = context.lock
+    add_repository(context, "kubernetes", "Configure the Kubernetes repository")
     kubeadm.installed(name=f"Install Kubernetes {lock.kubernetes.version}", packages=packages(lock))
 
 

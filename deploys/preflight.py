@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Iterable, Mapping
 
 from gevent.lock import RLock
 from gevent.pool import Pool
@@ -19,6 +21,7 @@ from gpuboot.checks import operator_files
 from gpuboot.checks.preflight import judge
 from gpuboot.problems import Problem, render
 from gpuboot.standalone.preflight import checks as docker_checks
+from gpuboot.transient import PAUSES_S
 
 _once = RLock()
 _WRONG_DEPLOY = {
@@ -53,8 +56,8 @@ def preflight(standalone: bool = False) -> None:
                 *operator_files.problems(run.settings),
                 *unfit,
                 *judge(run.nodes, run.states, run.settings, run.lock, checks),
-                *_unreachable(run),
             ]
+            problems += _unreachable(run, pauses=() if problems else PAUSES_S)
             run.verdict = render(problems) if problems else ""
             settings = run.settings
             for line in (
@@ -78,18 +81,34 @@ def _no_plan() -> list[str]:
     ]
 
 
-def _unreachable(run: context.Run) -> list[Problem]:
-    """A problem for each mirror or publisher that a host needs and cannot reach."""
-    readable = [node for node in run.nodes if node.host in run.states]
+def _unreachable(run: context.Run, pauses: Iterable[int]) -> list[Problem]:
+    """A problem for each mirror or publisher that a host needs and cannot reach.
 
-    def ask(host: str, addresses: list[str]) -> list[str]:
+    + pauses: seconds before each other try, for what does not answer
+    """
+    readable = [node for node in run.nodes if node.host in run.states]
+    wanted = {node.host: list(reach.endpoints(run.settings, node)) for node in readable}
+    silent = _silent(run, wanted)
+    for pause in pauses:
+        if not silent:
+            break
+        names = ", ".join(dict.fromkeys(name for items in silent.values() for name in items))
+        logger.info(f"waiting for {names}: no answer to {len(silent)} hosts (again in {pause} s)")
+        time.sleep(pause)
+        silent = _silent(run, silent)
+    return reach.problems(run.settings, readable, silent)
+
+
+def _silent(run: context.Run, wanted: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Those `host:port` that do not answer, by host; all hosts ask at once."""
+
+    def ask(host: str) -> list[str]:
         target = run.inventory.get_host(host)
         with ctx_host.use(target):
-            silent: list[str] = get_fact(state, target, Silent, kwargs={"addresses": addresses})
-            return silent
+            answer: list[str] = get_fact(
+                state, target, Silent, kwargs={"addresses": list(wanted[host])}
+            )
+            return answer
 
-    asked = Pool(len(readable) or 1).map(
-        lambda node: ask(node.host, list(reach.endpoints(run.settings, node))), readable
-    )
-    silent = {node.host: answer for node, answer in zip(readable, asked, strict=True)}
-    return reach.problems(run.settings, readable, silent)
+    answers = Pool(len(wanted) or 1).map(ask, wanted)
+    return {host: answer for host, answer in zip(wanted, answers, strict=True) if answer}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -9,7 +10,7 @@ from pyinfra.api.deploy import deploy
 
 from deploys.context import Context, current
 from deploys.operations import apt, containerd, files, units
-from gpuboot import platforms
+from gpuboot import platforms, proxies
 from gpuboot.apt import source
 from gpuboot.platforms import Platform
 from gpuboot.templates import render
@@ -38,11 +39,12 @@ def runtime() -> None:
         install_toolkit(context)
     if mirrors := registry_files(context):
         files.present(name="Say where images come from", contents=mirrors)
+    keep_proxy(context, direct(context))
     containerd.configured(
         name="Configure containerd, restarting it only for a difference",
         root=root_config(context),
         toolkit=MODES[context.settings.runtime.mode] if context.node.gpus else "none",
-        proxy=proxy_unit(context),
+        proxy=proxies.UNIT if proxies.is_set(context.settings.proxy) else "",
     )
     units.running(name="Run containerd", units=["containerd.service"])
     if context.node.gpus:
@@ -62,18 +64,19 @@ def install_toolkit(context: Context) -> None:
 
 def add_repository(context: Context, key: str, title: str) -> None:
     """A repository of the current host. `key`: its name in `settings.mirrors.apt`."""
-    mirrors, proxy = context.settings.mirrors, context.settings.proxy
+    settings = context.settings
+    found = source(
+        key,
+        cast(Platform, platforms.find(context.state)),  # preflight let nothing else through
+        context.state.arch,
+        context.lock.kubernetes.minor,
+        settings,
+    )
     apt.repository(
         name=title,
-        source=source(
-            key,
-            cast(Platform, platforms.find(context.state)),  # preflight let nothing else through
-            context.state.arch,
-            context.lock.kubernetes.minor,
-            context.settings,
-        ),
-        ca_bundle=mirrors.ca_bundle,
-        proxy=proxy.https or proxy.http,
+        source=found,
+        ca_bundle=settings.mirrors.ca_bundle,
+        curl=proxies.curl(settings, found.key_url),
     )
 
 
@@ -98,20 +101,26 @@ def registry_files(context: Context) -> dict[str, str]:
     return found
 
 
-def proxy_unit(context: Context) -> str:
-    """The drop-in that gives containerd the proxy; "" without one.
+def keep_proxy(context: Context, direct: Sequence[str] = ()) -> None:
+    """The proxy for what pulls images, where only root reads it: its address may hold a password.
 
-    Nodes, pods, Services and mirrors are reached directly.
+    + direct: what is reached without it, beside the site's own list
     """
+    proxy, path = context.settings.proxy, proxies.ENVIRONMENT_FILE
+    wanted = proxies.is_set(proxy)
+    files.secret(
+        name="Keep the proxy for image pulls",
+        contents={path: proxies.environment(proxy, direct)} if wanted else {},
+        absent=[] if wanted else [path],
+    )
+
+
+def direct(context: Context) -> list[str]:
+    """What containerd reaches without the proxy: nodes, pods, Services and mirrors."""
     settings = context.settings
-    if not (settings.proxy.http or settings.proxy.https):
-        return ""
     hosts = {urlsplit(url).hostname for url in settings.mirrors.images.values()}
-    direct = [
+    return [
         "localhost", "127.0.0.1", settings.cluster.pod_cidr, settings.cluster.service_cidr,
         ".svc", f".{settings.cluster.dns_domain}", *(node.address for node in context.nodes),
-        *sorted(name for name in hosts if name), *settings.proxy.no_proxy,
+        *sorted(name for name in hosts if name),
     ]  # fmt: skip
-    return render(
-        "containerd/proxy.conf.j2", proxy=settings.proxy, no_proxy=list(dict.fromkeys(direct))
-    )

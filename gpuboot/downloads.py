@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import shlex
 
+from pydantic import SecretStr
+
+from gpuboot import proxies
 from gpuboot.settings import Settings
 
 HELM_PUBLISHER = "https://get.helm.sh"
@@ -14,7 +17,7 @@ NOT_PINNED = (
     "{what} is not pinned: its digest is the publisher's own word (TLS); "
     "pin it by settings.versions: {key}"
 )
-_CURL = "curl -fsSL --retry 3 --connect-timeout 15"
+_CURL = "curl -fsSL --connect-timeout 15"
 # An index as Helm writes it: charts two spaces in, each version a list item two spaces in.
 INDEX_DIGEST = r"""
 function flush() { if (inside && version == wanted) print digest; version = digest = "" }
@@ -27,23 +30,20 @@ END { flush() }
 """
 
 
-def environment(settings: Settings, mirrored: bool) -> dict[str, str]:
-    """The environment of a download on a host.
+def environment(settings: Settings, mirrored: bool) -> SecretStr | None:
+    """Shell commands that set the environment of a download on a host; None: there is none.
 
     + mirrored: it comes from the site's mirror, whose certificate the site's authority signed
     """
-    proxy = settings.proxy
-    found = {
-        "http_proxy": proxy.http or "",
-        "https_proxy": proxy.https or "",
-        "no_proxy": ",".join(proxy.no_proxy),
-    }
-    if mirrored and settings.mirrors.ca_bundle:
-        found |= {
-            "CURL_CA_BUNDLE": settings.mirrors.ca_bundle,
-            "SSL_CERT_FILE": settings.mirrors.ca_bundle,  # Go's name for it, for Helm
-        }
-    return {key: value for key, value in found.items() if value}
+    authority = settings.mirrors.ca_bundle if mirrored else None
+    # the second is Go's name for it, for Helm
+    names = ("CURL_CA_BUNDLE", "SSL_CERT_FILE") if authority else ()
+    return proxies.exports(settings, dict.fromkeys(names, authority or ""))
+
+
+def with_environment(script: str) -> str:
+    """The script, with an environment from standard input: that may hold a password."""
+    return f'eval "$(cat)"\n{script}'
 
 
 def helm_url(settings: Settings, version: str, architecture: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
-from gpuboot import apt, charts, downloads
+from gpuboot import apt, charts, downloads, proxies
 from gpuboot.nodes import Node
 from gpuboot.problems import Problem
 from gpuboot.settings import Settings
@@ -17,14 +17,14 @@ _PORTS = {"http": 80, "https": 443}
 def endpoints(settings: Settings, node: Node) -> dict[str, list[str]]:
     """What a host has to reach: `host:port` -> what it gets from there.
 
-    Behind a proxy that is the proxy alone: the host need not even resolve the others' names.
+    What comes by a proxy needs the proxy alone: the host need not even resolve the others' names.
     """
-    proxies = [url for url in (settings.proxy.http, settings.proxy.https) if url]
-    if proxies:
-        return {_address(url): ["everything, by the HTTP proxy"] for url in proxies}
     found: dict[str, list[str]] = {}
     for what, url in _downloads(settings, node):
-        found.setdefault(_address(url), []).append(what)
+        if proxy := proxies.used(settings.proxy, url):
+            found[_address(proxy)] = ["what comes by the HTTP proxy"]
+        else:
+            found.setdefault(_address(url), []).append(what)
     return found
 
 

@@ -57,7 +57,8 @@ fi
 started=$(systemctl show -p ExecMainStartTimestamp --value containerd.service 2>/dev/null)
 if [ "$(systemctl is-active containerd.service)" = active ] && [ -n "$started" ]; then
   started=$(date -d "$started" +%s)
-  for file in /etc/containerd/config.toml /etc/containerd/conf.d/*.toml "$dropin"; do
+  for file in /etc/containerd/config.toml /etc/containerd/conf.d/*.toml "$dropin" \
+    /etc/gpuboot/proxy.env; do
     if [ -f "$file" ] && [ "$(stat -c %Y "$file")" -gt "$started" ]; then echo "stale $file"; fi
   done
 else

@@ -27,6 +27,7 @@ class DockerState:
     + error: why the toolkit could not
     + default_runtime, runtimes, version, swarm: of the running dockerd; version is "" when
       none answers
+    + stale: the running dockerd was started with another proxy than its unit has now
     """
 
     absent: tuple[str, ...] = ()
@@ -37,6 +38,7 @@ class DockerState:
     runtimes: tuple[str, ...] = ()
     version: str = ""
     swarm: bool = False
+    stale: bool = False
 
 
 class Docker(Framed[DockerState]):
@@ -64,6 +66,7 @@ class Docker(Framed[DockerState]):
             tuple(filter(None, words[3].split(","))) if known else (),
             words[2] if known else "",
             known and words[1] not in {"inactive", ""},
+            "stale" in values,
         )
 
 

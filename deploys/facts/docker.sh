@@ -22,6 +22,18 @@ if [ "$toolkit" = yes ] && has nvidia-ctk; then
     put error "$(printf '%s' "$said" | tail -n 3 | tr '\n' ' ')"
   fi
 fi
+# does the running dockerd know the proxy that its unit has now? (none of both, after it was taken away)
+dropin=/etc/systemd/system/docker.service.d/gpuboot-proxy.conf environment=/etc/gpuboot/proxy.env
+unit() { systemctl show -p "$1" --value docker.service 2>/dev/null; }
+started=$(unit ExecMainStartTimestamp)
+if [ -n "$started" ]; then
+  for file in "$dropin" "$environment"; do
+    if [ -f "$file" ] && [ "$(stat -c %Y "$file")" -gt "$(date -d "$started" +%s)" ]; then
+      put stale "$file"
+    fi
+  done
+  if [ ! -e "$dropin" ] && unit EnvironmentFiles | grep -qF "$environment"; then put stale "$dropin"; fi
+fi
 # shellcheck disable=SC2016
 has docker && put running "$(timeout 30 docker info --format \
   '{{.DefaultRuntime}} {{.Swarm.LocalNodeState}} {{.ServerVersion}} {{range $name, $r := .Runtimes}}{{$name}},{{end}}' 2>/dev/null)"

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from pyinfra.api.command import QuoteString, StringCommand
+from pydantic import SecretStr
+from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.exceptions import OperationValueError
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.apt import FINGERPRINTS, Packages, Repository
+from deploys.lib.patience import patiently
 from gpuboot.apt import Source
+
+Commands = Generator[StringCommand | FunctionCommand, None, None]
 
 LOCK_TIMEOUT_S = 600
 _WORK = "/run/gpuboot"
@@ -29,8 +33,8 @@ _INSTALL = (
 
 @operation()
 def repository(
-    source: Source, ca_bundle: str | None = None, proxy: str | None = None
-) -> Generator[StringCommand, None, None]:
+    source: Source, ca_bundle: str | None = None, curl: SecretStr | None = None
+) -> Commands:
     """Ensure a repository is configured with the key we know, and its index is read.
 
     The key is checked before anything is put in place, and the index is read with it first, so a
@@ -38,7 +42,7 @@ def repository(
 
     + source: the repository, see `gpuboot.apt`
     + ca_bundle: file on the host that signs the server's certificate; None: the system's
-    + proxy: HTTP proxy for the key's download
+    + curl: curl's configuration for the key's download, for the proxy; shown nowhere
     """
     state = host.get_fact(Repository, source=source.path, key=source.key_path, url=source.url)
     if source.key_sha256:
@@ -52,11 +56,11 @@ def repository(
     yield StringCommand(
         f"mkdir -p {_WORK} /etc/apt/keyrings && chmod 0755 {_WORK} /etc/apt/keyrings && rm -f {key}"
     )
-    yield _download(source, key, ca_bundle, proxy)
+    yield _download(source, key, ca_bundle, curl)
     yield _verify(source, key)
     text = source.text.replace(f"Signed-By: {source.key_path}", f"Signed-By: {key}")
     yield StringCommand("printf", "%s", QuoteString(text), ">", QuoteString(trial))
-    yield StringCommand(
+    read = StringCommand(
         f"apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={trial} -o Dir::Etc::sourceparts=- "
         "-o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any ||",
         _fail(
@@ -64,6 +68,7 @@ def repository(
             "with its key; nothing was installed; remedy: check the address and who runs the mirror"
         ),
     )
+    yield patiently(read, f"the index of the {source.name} repository")
     for path in state.conflicts:
         if path == "/etc/apt/sources.list":
             yield StringCommand("sed -i", QuoteString(f"\\|{source.url}|d"), QuoteString(path))
@@ -76,18 +81,21 @@ def repository(
 
 
 def _download(
-    source: Source, target: str, ca_bundle: str | None, proxy: str | None
-) -> StringCommand:
-    options: list[str | QuoteString] = ["curl -fsSL --retry 3 --connect-timeout 15"]
+    source: Source, target: str, ca_bundle: str | None, config: SecretStr | None
+) -> FunctionCommand:
+    options: list[str | QuoteString] = ["curl -fsSL --connect-timeout 15"]
     if ca_bundle:
         options += ["--cacert", QuoteString(ca_bundle)]
-    if proxy:
-        options += ["--proxy", QuoteString(proxy)]
+    if config:
+        options.append("--config -")
     message = (
         f"gpuboot: the key of the {source.name} repository cannot be downloaded from "
         f"{source.key_url}; remedy: check the address, proxy and ca_bundle (nothing was installed)"
     )
-    return StringCommand(*options, "-o", target, QuoteString(source.key_url), "||", _fail(message))
+    command = StringCommand(
+        *options, "-o", target, QuoteString(source.key_url), "||", _fail(message)
+    )
+    return patiently(command, f"the key of the {source.name} repository", config)
 
 
 def _verify(source: Source, key: str) -> StringCommand:
@@ -117,7 +125,7 @@ def packages(
     hold: bool = False,
     update: bool = False,
     offers: Sequence[str] = (),
-) -> Generator[StringCommand, None, None]:
+) -> Commands:
     """Ensure packages are installed at exactly these versions.
 
     + wanted: package name -> version, a pattern like `2.3.7-*`, or "" for any version
@@ -141,9 +149,11 @@ def packages(
         host.noop(f"packages are installed: {', '.join(names)}")
         return
     if missing and update:
-        yield StringCommand(f"apt-get {_LOCK} update -q")
+        # an index that cannot be read may be one that nobody needs here
+        read = f"apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"
+        yield patiently(read, "apt's indices", needed=False)
     if missing:
-        yield _install({name: wanted[name] for name in missing}, offers)
+        yield patiently(_install({name: wanted[name] for name in missing}, offers), "packages")
     if unheld:
         yield StringCommand("apt-mark hold", *[QuoteString(name) for name in unheld])
 

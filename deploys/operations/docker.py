@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from typing import Any
+from collections.abc import Generator, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
@@ -28,14 +27,14 @@ Commands = Generator[StringCommand, None, None]
 
 
 @operation()
-def configured(toolkit: bool, ours: Mapping[str, Any]) -> Commands:
+def configured(toolkit: bool, proxied: bool = False) -> Commands:
     """Ensure dockerd runs with this configuration, keeping whatever else a site has in it.
 
     A running dockerd takes the change over without a restart where it can. When it does not
     answer afterwards the file from before comes back.
 
     + toolkit: NVIDIA's runtime is registered, and the default one
-    + ours: other keys of daemon.json
+    + proxied: its unit gives it the site's proxy
     """
     state = host.get_fact(Docker, toolkit=toolkit)
     if state.absent:
@@ -51,9 +50,9 @@ def configured(toolkit: bool, ours: Mapping[str, Any]) -> Commands:
     except ValueError as error:
         yield _fail(f"{PATH} is no JSON ({error})", "correct it there; nothing was changed")
         return
-    new = daemon.wanted(present, daemon.parse(state.toolkit), ours, state.swarm)
+    new = daemon.wanted(present, daemon.parse(state.toolkit), proxied, state.swarm)
     runs = bool(state.version) and (not toolkit or state.default_runtime == RUNTIME)
-    if new == present and runs:
+    if new == present and runs and not state.stale:
         host.noop("dockerd runs with its configuration")
         return
     if new != present:
@@ -68,7 +67,7 @@ def configured(toolkit: bool, ours: Mapping[str, Any]) -> Commands:
             f"rm -f {_PREVIOUS} && {{ test ! -f {PATH} || cp -a {PATH} {_PREVIOUS}; }} "
             f"&& mv {_TRIAL} {PATH}"
         )
-    restart = not state.version or daemon.needs_restart(present, new)
+    restart = not state.version or state.stale or daemon.needs_restart(present, new)
     if state.version and restart and new.get("live-restore") and not present.get("live-restore"):
         # so that containers survive this very restart
         yield StringCommand("systemctl reload docker.service && sleep 2")
@@ -82,7 +81,10 @@ def _applied(restart: bool, toolkit: bool, changed: bool) -> StringCommand:
             f"test \"$(docker info --format '{{{{.DefaultRuntime}}}}' 2>/dev/null)\" = {RUNTIME}"
         )
     # the sockets of a unit that failed too often have to be reset before it starts again
-    start = "systemctl reset-failed docker.service docker.socket; systemctl restart docker.service"
+    start = (
+        "systemctl daemon-reload; systemctl reset-failed docker.service docker.socket; "
+        "systemctl restart docker.service"
+    )
     first = start if restart else f"systemctl reload docker.service || {{ {start}; }}"
     back = (
         f"{{ rm -f {PATH}; test ! -f {_PREVIOUS} || cp -a {_PREVIOUS} {PATH}; }}; {start};"

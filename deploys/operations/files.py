@@ -6,17 +6,18 @@ import hashlib
 import posixpath
 from collections.abc import Generator, Mapping, Sequence
 
+from pydantic import SecretStr
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from deploys.facts.files import Files
+from deploys.facts.files import Files, FileState
+
+Commands = Generator[StringCommand, None, None]
 
 
 @operation()
-def present(
-    contents: Mapping[str, str], mode: str = "644", absent: Sequence[str] = ()
-) -> Generator[StringCommand, None, None]:
+def present(contents: Mapping[str, str], mode: str = "644", absent: Sequence[str] = ()) -> Commands:
     """Ensure text files have exactly these contents. Nothing secret: contents are on command lines.
 
     + contents: absolute path -> text
@@ -26,17 +27,43 @@ def present(
     found = host.get_fact(Files, paths=[*contents, *absent])
     changed = False
     for path, text in contents.items():
-        state = found.get(path)
-        if state and state.mode == mode and state.sha256 == _digest(text):
+        if _is(found.get(path), text, mode):
             continue
         changed = True
         yield write(path, text, mode)
+    yield from _removed(absent, found)
+    if not changed and not any(path in found for path in absent):
+        host.noop(f"files are as they should be: {', '.join([*contents, *absent])}")
+
+
+@operation()
+def secret(contents: Mapping[str, SecretStr | str], absent: Sequence[str] = ()) -> Commands:
+    """Ensure text files that only root can read; contents go by standard input, and nowhere else.
+
+    + contents: absolute path -> text, with a newline at its end
+    + absent: paths that must not exist
+    """
+    found = host.get_fact(Files, paths=[*contents, *absent])
+    changed = False
+    for path, value in contents.items():
+        text = value.get_secret_value() if isinstance(value, SecretStr) else value
+        if _is(found.get(path), text, "600"):
+            continue
+        changed = True
+        part = QuoteString(f"{path}.gpuboot-new")
+        yield StringCommand(
+            "mkdir -p", QuoteString(posixpath.dirname(path)), "&& (umask 077 && rm -f", part,
+            "&& cat >", part, ") && mv", part, QuoteString(path), _stdin=text,
+        )  # fmt: skip
+    yield from _removed(absent, found)
+    if not changed and not any(path in found for path in absent):
+        host.noop(f"files are as they should be: {', '.join([*contents, *absent])}")
+
+
+def _removed(absent: Sequence[str], found: Mapping[str, FileState]) -> Commands:
     for path in absent:
         if path in found:
-            changed = True
             yield StringCommand("rm -f", QuoteString(path))
-    if not changed:
-        host.noop(f"files are as they should be: {', '.join([*contents, *absent])}")
 
 
 def write(path: str, text: str, mode: str = "644") -> StringCommand:
@@ -46,6 +73,10 @@ def write(path: str, text: str, mode: str = "644") -> StringCommand:
         "mkdir -p", QuoteString(posixpath.dirname(path)), "&& printf %s", QuoteString(text),
         ">", part, f"&& chmod {mode}", part, "&& mv", part, QuoteString(path),
     )  # fmt: skip
+
+
+def _is(state: FileState | None, text: str, mode: str) -> bool:
+    return bool(state and state.mode == mode and state.sha256 == _digest(text))
 
 
 def _digest(text: str) -> str:

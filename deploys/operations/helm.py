@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import Any
 
+from pydantic import SecretStr
 from pyinfra import logger
-from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
-from pyinfra.api.hiddenvalue import HiddenValue
+from pyinfra.api.command import FunctionCommand, PyinfraCommand, QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
 from deploys.lib.leader import ADMIN, APPLY, KUBECTL
+from deploys.lib.patience import patiently
 from deploys.lib.waiting import executing, fail
-from gpuboot.downloads import NOT_PINNED, chart_script, helm_script
+from gpuboot.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.helm import Change, judge, needs_crds
 
 Commands = Generator[str | PyinfraCommand, None, None]
@@ -33,23 +34,21 @@ def _tell(message: str) -> None:
 
 @operation()
 def installed(
-    version: str, url: str, sha256: str = "", environment: Mapping[str, str] | None = None
+    version: str, url: str, sha256: str = "", environment: SecretStr | None = None
 ) -> Commands:
     """Ensure that this version of Helm is at /usr/local/bin/helm.
 
     + version: with its v
     + url: of the release's tarball
     + sha256: the tarball's digest; "": what the publisher's own .sha256 file says, with a warning
-    + environment: proxy and certificate authority of the download
+    + environment: shell commands for proxy and certificate authority; shown nowhere
     """
     if host.get_fact(HelmVersion, path=BINARY) == version:
         host.noop(f"Helm {version}")
         return
     if not sha256:
         _tell(NOT_PINNED.format(what=f"Helm {version}", key="helm.sha256"))
-    yield StringCommand(
-        "sh -ec", QuoteString(helm_script(url, sha256, BINARY)), **_env(environment)
-    )
+    yield _download(helm_script(url, sha256, BINARY), f"Helm {version}", environment)
 
 
 @operation()
@@ -58,13 +57,13 @@ def chart(
     version: str,
     repository: str,
     sha256: str = "",
-    environment: Mapping[str, str] | None = None,
+    environment: SecretStr | None = None,
 ) -> Commands:
     """Ensure that a chart's archive is on the host, verified before it is put in place.
 
     + repository: base URL of the chart repository
     + sha256: the archive's digest; "": what the repository's index says, with a warning
-    + environment: proxy and certificate authority of the download
+    + environment: shell commands for proxy and certificate authority; shown nowhere
     """
     path = archive(chart, version)
     found = host.get_fact(FileDigest, path=path)
@@ -74,23 +73,17 @@ def chart(
     if not sha256:
         _tell(NOT_PINNED.format(what=f"chart {chart} {version}", key=f"charts.{chart}.sha256"))
     script = chart_script(chart, version, repository, sha256, path)
-    yield StringCommand("sh -ec", QuoteString(script), **_env(environment))
+    yield _download(script, f"chart {chart} {version}", environment)
+
+
+def _download(script: str, what: str, environment: SecretStr | None) -> FunctionCommand:
+    text = with_environment(script) if environment else script
+    return patiently(StringCommand("sh -ec", QuoteString(text)), what, environment)
 
 
 def archive(chart: str, version: str) -> str:
     """Where a chart's archive is kept on the host."""
     return f"{CACHE}/{chart}-{version}.tgz"
-
-
-def _env(environment: Mapping[str, str] | None) -> dict[str, Any]:
-    if not environment:
-        return {}
-    # a proxy's URL may hold a password
-    hidden = {
-        key: HiddenValue(value) if "@" in value else value  # type: ignore[no-untyped-call]
-        for key, value in environment.items()
-    }
-    return {"_env": hidden}
 
 
 @operation()

@@ -21,6 +21,7 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import leader as remote
 from deploys.lib.leader import ADMIN
+from deploys.lib.patience import patiently
 from deploys.lib.waiting import executing, fail
 from deploys.operations import apt
 from gpuboot.clusterstate import Step, belongs_elsewhere, stage
@@ -83,10 +84,11 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
     if config:
         # Not `kubeadm config images pull`: it asks the registry even for images that are there.
         fetch = f"{_CRICTL} inspecti -q {{}} >/dev/null 2>&1 || {_CRICTL} pull {{}}"
-        yield StringCommand(
+        command = StringCommand(
             "kubeadm config images list --config", QuoteString(config),
             "| xargs -P 4 -I {} sh -c", QuoteString(fetch),
         )  # fmt: skip
+        yield patiently(command, "the control plane's images")
         return
     pull = "; ".join(f"{_CRICTL} pull {image}" for image in missing)
     # A pull that still runs from an earlier try is as good as a new one.

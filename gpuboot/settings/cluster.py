@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote, urlsplit
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from gpuboot.settings.base import Cidr, Domain, Endpoint, Form, Label, Model, Url
 
@@ -79,11 +80,26 @@ class Mirrors(Model):
 
 
 class Proxy(Model):
-    """HTTP proxy for the hosts' downloads (apt, images, charts)."""
+    """HTTP proxy for the hosts' downloads (apt, images, charts).
 
-    http: Url | None = None
-    https: Url | None = None
-    no_proxy: tuple[str, ...] = ()
+    Its address may hold name and password, `http://name:password@proxy:3128`, with `%40` for an @
+    in the password: they go by standard input, and into files that only root reads.
+    """
+
+    http: Url | None = Field(None, description="For addresses of plain http.")
+    https: Url | None = Field(None, description="For https; default: the one for http.")
+    no_proxy: tuple[str, ...] = Field(
+        (),
+        description="What is reached without it: names (with all below them), addresses, networks.",
+    )
+
+    @field_validator("http", "https")
+    @classmethod
+    def _password(cls, value: str | None) -> str | None:
+        parts = urlsplit(value or "")
+        if any(char.isspace() for char in unquote(f"{parts.username}{parts.password}")):
+            raise ValueError("apt knows no password with white space in it")
+        return value
 
 
 class Preflight(Model):

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gpuboot.settings import Proxy
 from gpuboot.values import merge
 
 Object = dict[str, Any]
@@ -29,32 +28,24 @@ def parse(text: str) -> Object:
     return found
 
 
-def wanted(present: Mapping[str, Any], toolkit: Mapping[str, Any], ours: Mapping[str, Any],
+def wanted(present: Mapping[str, Any], toolkit: Mapping[str, Any], proxied: bool,
            swarm: bool) -> Object:  # fmt: skip
     """What daemon.json ought to be. Everything that is not ours stays as it is.
 
     + present: what it is
     + toolkit: what NVIDIA's toolkit makes of it; {} on a host without GPUs
-    + ours: `proxies` at most
+    + proxied: dockerd gets its proxy from its unit; what the file, which everybody reads, says of
+      one would come before that
     + swarm: the host is in a Docker swarm, which does not go with live-restore
 
     With live-restore containers survive a restart of dockerd; a site's own word on it holds.
     """
-    found = merge(merge(present, toolkit), ours)
+    found = merge(present, toolkit)
+    if proxied:
+        found.pop("proxies", None)
     if not swarm:
         found.setdefault("live-restore", True)
     return found
-
-
-def proxies(proxy: Proxy) -> Object:
-    """The proxies of dockerd's own downloads, as daemon.json has them; {} without any."""
-    found = {
-        "http-proxy": proxy.http,
-        "https-proxy": proxy.https or proxy.http,
-        "no-proxy": ",".join(proxy.no_proxy),
-    }
-    given = {key: value for key, value in found.items() if value}
-    return {"proxies": given} if proxy.http or proxy.https else {}
 
 
 def needs_restart(present: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

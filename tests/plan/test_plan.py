@@ -182,6 +182,16 @@ def test_a_secret_is_planned_and_shown_nowhere(tmp_path: Path) -> None:
     assert "very-secret-token" not in told
 
 
+@pytest.mark.parametrize(("inventory", "deploy"), [("site", "site"), ("docker", "standalone")])
+def test_a_proxys_password_is_planned_and_shown_nowhere(inventory: str, deploy: str) -> None:
+    proxy = {"proxy": {"https": "http://me:very-secret@proxy.example:3128"}}
+    done = plan(None, proxy, inventory, deploy, ["-vvv"])
+    told = done.stdout + done.stderr
+    assert done.returncode == 0, told
+    assert "Keep the proxy for image pulls" in told
+    assert "very-secret" not in told
+
+
 @pytest.mark.parametrize("inventory", ["docker", "example", "quickstart", "vagrant"])
 def test_the_inventories_a_person_starts_from_load(inventory: str) -> None:
     done = subprocess.run(

@@ -120,10 +120,24 @@ def test_digest_of_an_index(version: str, digest: str) -> None:
 
 
 def test_environment_of_downloads() -> None:
-    assert downloads.environment(Settings(), mirrored=True) == {}
+    assert downloads.environment(Settings(), mirrored=True) is None
     settings = load({"proxy": {"https": "http://p:3128"}, "mirrors": {"ca_bundle": "/etc/ca.pem"}})
-    assert downloads.environment(settings, mirrored=False) == {"https_proxy": "http://p:3128"}
-    assert downloads.environment(settings, mirrored=True)["SSL_CERT_FILE"] == "/etc/ca.pem"
+
+    def shown(mirrored: bool) -> dict[str, str]:
+        """What a script sees of it, by the shell."""
+        given = downloads.environment(settings, mirrored)
+        assert given
+        script = downloads.with_environment("env")
+        done = subprocess.run(
+            ["sh", "-ec", script],
+            env={"PATH": "/usr/bin:/bin"}, input=given.get_secret_value(),
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        found = dict(line.split("=", 1) for line in done.stdout.splitlines())
+        return {key: found[key] for key in found.keys() - {"PATH", "PWD", "_"}}
+
+    assert shown(mirrored=False) == {"https_proxy": "http://p:3128"}
+    assert shown(mirrored=True)["SSL_CERT_FILE"] == "/etc/ca.pem"
 
 
 def test_helm_comes_from_its_publisher_or_the_mirror() -> None:

@@ -1,8 +1,14 @@
 """Where a host downloads from follows the settings, and a silent place is named with its use."""
 
+from types import SimpleNamespace
+
+import pytest
+
+from deploys import preflight
 from gpuboot.nodes import Node
 from gpuboot.reach import endpoints, problems
 from gpuboot.settings import load
+from gpuboot.transient import PAUSES_S
 
 LEADER = Node("cp1", "cp1", "192.0.2.1", "control_plane", gpus=0, leader=True)
 GPU = Node("gpu1", "gpu1", "192.0.2.2", "worker", gpus=8, leader=False)
@@ -31,6 +37,59 @@ def test_a_mirror_takes_the_publishers_place():
 def test_behind_a_proxy_only_the_proxy_counts():
     settings = load({"proxy": {"https": "http://proxy:3128"}})
     assert set(endpoints(settings, LEADER)) == {"proxy:3128"}
+
+
+def test_what_goes_round_the_proxy_counts_as_well():
+    settings = load(
+        {
+            "proxy": {"https": "http://u:secret@proxy:3128", "no_proxy": [".corp.example"]},
+            "mirrors": {"helm": "https://mirror.corp.example/helm"},
+        }
+    )
+    assert endpoints(settings, LEADER) == {
+        "proxy:3128": ["what comes by the HTTP proxy"],
+        "mirror.corp.example:443": ["Helm"],
+    }
+
+
+@pytest.fixture
+def site(monkeypatch):
+    """Preflight of a site whose answers come one after the other."""
+    waits, said = [], []
+    monkeypatch.setattr(preflight.time, "sleep", waits.append)
+    monkeypatch.setattr(preflight.logger, "info", said.append)
+
+    def ask(*answers, pauses=PAUSES_S):
+        left = list(answers)
+        monkeypatch.setattr(
+            preflight, "_silent", lambda run, wanted: left.pop(0) if len(left) > 1 else left[0]
+        )
+        run = SimpleNamespace(nodes=[LEADER, GPU], states={"gpu1": 1}, settings=load({}))
+        return preflight._unreachable(run, pauses)
+
+    return ask, waits, said
+
+
+SILENT = {"gpu1": ["nvcr.io:443"]}
+
+
+def test_a_place_that_comes_back_is_waited_for(site):
+    ask, waits, said = site
+    assert ask(SILENT, SILENT, {}) == []
+    assert waits == [1, 2]
+    assert said[0] == "waiting for nvcr.io:443: no answer to 1 hosts (again in 1 s)"
+
+
+def test_a_place_that_stays_silent_is_a_problem_after_a_minute(site):
+    ask, waits, _ = site
+    assert len(ask(SILENT)) == 1
+    assert waits == list(PAUSES_S)
+
+
+def test_nobody_waits_where_the_run_cannot_start_anyway(site):
+    ask, waits, _ = site
+    assert len(ask(SILENT, pauses=())) == 1
+    assert waits == []
 
 
 def test_a_silent_place_is_named_with_what_comes_from_it():

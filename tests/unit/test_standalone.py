@@ -125,22 +125,24 @@ NVIDIA = {
     ],
 )
 def test_dockerds_file_keeps_what_is_not_ours(present, swarm, more):
-    assert daemon.wanted(present, {**present, **NVIDIA}, {}, swarm) == {**NVIDIA, **more}
+    assert daemon.wanted(present, {**present, **NVIDIA}, False, swarm) == {**NVIDIA, **more}
 
 
 def test_other_runtimes_stay():
     present = {"runtimes": {"kata": {"path": "kata-runtime"}}}
-    found = daemon.wanted(present, NVIDIA, {}, swarm=False)
+    found = daemon.wanted(present, NVIDIA, False, swarm=False)
     assert set(found["runtimes"]) == {"kata", "nvidia"}
+
+
+def test_a_proxy_of_the_unit_takes_the_place_of_the_files():
+    present = {"proxies": {"http-proxy": "http://user:password@p:1"}, "live-restore": True}
+    assert daemon.wanted(present, {}, True, swarm=False) == {"live-restore": True}
+    assert daemon.wanted(present, {}, False, swarm=False) == present
 
 
 def test_only_what_dockerd_cannot_reload_restarts_it():
     assert not daemon.needs_restart({}, {**NVIDIA, "live-restore": True})
     assert daemon.needs_restart(NVIDIA, {**NVIDIA, "proxies": {"http-proxy": "http://p"}})
-    assert daemon.proxies(load({"proxy": {"http": "http://p:1"}}).proxy) == {
-        "proxies": {"http-proxy": "http://p:1", "https-proxy": "http://p:1"}
-    }
-    assert daemon.proxies(load({}).proxy) == {}
     assert daemon.parse("") == {}
     with pytest.raises(ValueError, match="not a JSON object"):
         daemon.parse("[]")

@@ -1,0 +1,70 @@
+"""Downloads that a network may fail for a moment."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from pydantic import SecretStr
+from pyinfra import logger
+from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.lib import privilege
+from deploys.lib.waiting import failed
+from gpuboot.transient import PAUSES_S, reason
+
+_SHOWN = 25  # last lines of a failed command's output
+
+
+def patiently(
+    command: StringCommand | str,
+    what: str,
+    stdin: SecretStr | str | None = None,
+    needed: bool = True,
+) -> FunctionCommand:
+    """A shell command that is tried again while the network fails it, for a minute at least.
+
+    + command: may run any number of times; shown, so it must hold no secret
+    + what: what it fetches, for the person who waits
+    + stdin: what it reads; shown nowhere
+    + needed: the host fails without it; False: that is only told
+    """
+    text = command if isinstance(command, str) else command.get_raw_value()
+    more: dict[str, Any] = {"stdin": stdin} if stdin else {}
+    return FunctionCommand(_patiently, (text, what), more if needed else {**more, "needed": False})
+
+
+def _patiently(
+    state: State,
+    host: Host,
+    command: str,
+    what: str,
+    stdin: SecretStr | str | None = None,
+    needed: bool = True,
+) -> bool:
+    arguments = privilege.arguments(host)
+    if stdin:
+        arguments["_stdin"] = stdin.get_secret_value() if isinstance(stdin, SecretStr) else stdin
+    began = time.monotonic()
+    for pause in (*PAUSES_S, 0):
+        ok, output = host.run_shell_command(
+            StringCommand(command),
+            print_output=state.print_output,
+            print_input=state.print_input,
+            **arguments,
+        )
+        if ok:
+            return True
+        cause = reason(output.output)
+        if not cause or not pause:
+            break
+        logger.info(f"{host.print_prefix}waiting for {what}: {cause} (next try in {pause} s)")
+        time.sleep(pause)
+    spent = f" in {time.monotonic() - began:.0f} s" if cause else ""
+    if not needed:
+        logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {cause}")
+        return True
+    said = "\n".join(output.output_lines[-_SHOWN:])
+    return failed(host, f"{what}: not to be had{spent}:\n{said}")

@@ -1,0 +1,202 @@
+"""Which errors another try may end: as curl, apt and Go's programs print them."""
+
+import socket
+import subprocess
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
+
+import pytest
+from pydantic import SecretStr
+
+from deploys.lib import patience
+from gpuboot.transient import PAUSES_S, reason
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        # curl 7.81 to 8.x
+        "curl: (56) Recv failure: Connection reset by peer",
+        "curl: (35) OpenSSL SSL_connect: Connection reset by peer in connection to m:443",
+        "curl: (35) OpenSSL SSL_connect: SSL_ERROR_SYSCALL in connection to m:443",
+        "curl: (6) Could not resolve host: mirror.example",
+        "curl: (7) Failed to connect to m port 443 after 2 ms: Couldn't connect to server",
+        "curl: (28) Operation timed out after 15001 milliseconds with 0 bytes received",
+        "curl: (28) Connection timed out after 15001 milliseconds",
+        "curl: (52) Empty reply from server",
+        "curl: (18) transfer closed with 1024 bytes remaining to read",
+        "curl: (92) HTTP/2 stream 1 was not closed cleanly: INTERNAL_ERROR (err 2)",
+        "curl: (22) The requested URL returned error: 503",
+        "curl: (22) The requested URL returned error: 429",
+        "curl: (56) CONNECT tunnel failed, response 502",
+        # apt 2.4 to 3.0
+        "  Could not connect to m:443 (192.0.2.1). - connect (111: Connection refused)",
+        "Err:1 https://m InRelease\n  Temporary failure resolving 'm'",
+        "  Error reading from server. Remote end closed connection [IP: 192.0.2.1 443]",
+        "  Connection failed [IP: 192.0.2.1 80]",
+        "E: Failed to fetch http://m/x.deb  502  Bad Gateway [IP: 192.0.2.1 80]",
+        "  Could not handshake: Error in the pull function. [IP: 192.0.2.1 443]",
+        "  Unable to connect to m:https: [IP: 192.0.2.1 443]",
+        # Helm, containerd, Docker
+        'Error: Get "https://m": read tcp 10.0.0.2:1->10.0.0.1:443: read: connection reset by peer',
+        'Error: Get "https://m": dial tcp: lookup m on 127.0.0.53:53: server misbehaving',
+        'Error: Get "https://m/index.yaml": net/http: TLS handshake timeout',
+        'Error: Get "https://m/index.yaml": EOF',
+        'failed to do request: Head "https://m/v2/a": dial tcp 192.0.2.1:443: i/o timeout',
+        "unexpected status from HEAD request to https://m/v2/a: 503 Service Unavailable",
+        "toomanyrequests: You have reached your unauthenticated pull rate limit.",
+    ],
+)  # fmt: skip
+def test_worth_another_try(said):
+    assert reason(f"something before\n{said}\ngpuboot: cannot be downloaded; remedy: look")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "curl: (22) The requested URL returned error: 404",
+        "curl: (22) The requested URL returned error: 403 Forbidden",
+        "curl: (56) CONNECT tunnel failed, response 407",
+        "curl: (56) Received HTTP code 407 from proxy after CONNECT",
+        "curl: (60) SSL certificate problem: self-signed certificate in certificate chain",
+        "E: Failed to fetch http://m/InRelease  404  Not Found [IP: 192.0.2.1 80]",
+        "E: Unable to locate package nvidia-open",
+        "E: Version '595.1-*' for 'nvidia-open' was not found",
+        "W: GPG error: http://m InRelease: The following signatures couldn't be verified",
+        'Error: chart "gpu-operator" version "v99" not found in https://m repository',
+        'failed to resolve reference "m/a:1": m/a:1: not found',
+        "failed to authorize: failed to fetch anonymous token: unexpected status: 401 Unauthorized",
+        "tls: failed to verify certificate: x509: certificate signed by unknown authority",
+        "gpuboot: https://m/gpg is not the key that is pinned",
+    ],
+)
+def test_not_worth_another_try(said):
+    assert reason(said) == ""
+
+
+@contextmanager
+def serving(respond):
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            respond(self)
+
+        def log_message(self, *words):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/key"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def reset(handler):
+    # linger 0: closing sends RST, as a mirror does that is restarted
+    linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    handler.connection.close()
+    handler.close_connection = True
+    nothing = SimpleNamespace(flush=lambda: None, closed=True, close=lambda: None)
+    handler.wfile = handler.rfile = nothing
+
+
+def status(code):
+    return lambda handler: handler.send_error(code)
+
+
+@pytest.mark.parametrize(
+    ("respond", "again"), [(reset, True), (status(503), True), (status(404), False)]
+)
+def test_this_machines_curl_says_what_is_known(respond, again):
+    with serving(respond) as url:
+        done = subprocess.run(["curl", "-fsSL", url], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert bool(reason(done.stderr)) is again, done.stderr
+
+
+def test_pauses_grow_and_last_a_minute():
+    assert list(PAUSES_S) == sorted(set(PAUSES_S))
+    assert sum(PAUSES_S) >= 60
+
+
+RESET = "curl: (56) Recv failure: Connection reset by peer"
+
+
+class Machine:
+    """A host whose commands fail with these texts, one after the other; then they succeed."""
+
+    name, print_prefix = "gpu1", "[gpu1] "
+
+    def __init__(self, *failures):
+        self.failures = list(failures)
+        self.asked = []
+
+    def run_shell_command(self, command, **arguments):
+        self.asked.append((command.get_raw_value(), arguments))
+        text = self.failures.pop(0) if self.failures else ""
+        return not text, SimpleNamespace(output=text, output_lines=text.splitlines())
+
+
+@pytest.fixture
+def told(monkeypatch):
+    said, waits = [], []
+    monkeypatch.setattr(patience.privilege, "arguments", lambda host: {"_sudo": True})
+    monkeypatch.setattr(patience.time, "sleep", waits.append)
+    monkeypatch.setattr(patience.logger, "info", said.append)
+    monkeypatch.setattr(patience.logger, "warning", said.append)
+    monkeypatch.setattr(patience, "failed", lambda host, text: bool(said.append(text)))
+    return said, waits
+
+
+STATE = SimpleNamespace(print_output=False, print_input=False)
+
+
+def run(host, **more):
+    command = patience.patiently("curl x", "the key of docker", **more)
+    return command.function(STATE, host, *command.args, **command.kwargs)
+
+
+def test_a_mirror_that_resets_connections_for_a_while_is_waited_for(told):
+    said, waits = told
+    host = Machine(RESET, RESET)
+    assert run(host)
+    assert len(host.asked) == 3
+    assert waits == [1, 2]
+    assert said[0] == f"[gpu1] waiting for the key of docker: {RESET} (next try in 1 s)"
+
+
+def test_after_a_minute_it_is_wrong(told):
+    said, waits = told
+    assert not run(Machine(*[RESET] * 20))
+    assert waits == list(PAUSES_S)
+    assert said[-1].startswith("the key of docker: not to be had in ")
+    assert RESET in said[-1]
+
+
+def test_a_refusal_is_wrong_at_once(told):
+    said, waits = told
+    assert not run(Machine("curl: (22) The requested URL returned error: 404"))
+    assert waits == []
+    assert "404" in said[-1]
+
+
+def test_what_is_not_needed_fails_nothing(told):
+    said, _ = told
+    assert run(Machine("E: The repository 'https://x' is not signed."), needed=False)
+    assert said[-1].startswith("[gpu1] the key of docker: not all could be read")
+
+
+def test_a_secret_goes_by_standard_input_alone(told):
+    host = Machine()
+    command = patience.patiently("curl --config - x", "x", SecretStr("proxy = secret"))
+    assert "secret" not in repr(command.args) + repr(command.kwargs)
+    assert command.function(STATE, host, *command.args, **command.kwargs)
+    text, arguments = host.asked[0]
+    assert "secret" not in text
+    assert arguments["_stdin"] == "proxy = secret"
+    assert arguments["_sudo"] is True
