@@ -34,7 +34,7 @@ class Answer:
 
 def framed(command: str) -> str:
     """A shell command (POSIX sh) whose output `answer` can tell apart from other output."""
-    return f"{_HEAD} {command}{_TAIL}"
+    return f"{_HEAD} {command.strip()}{_TAIL}"
 
 
 def answer(output: Iterable[str]) -> Answer:
