@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuboot.checks.model import GPU_LINKS, LINKS, NOT_REACHED, Finding, Status, worst
@@ -51,12 +51,15 @@ class Case:
         return tuple(link for step in self.others for link in step.links)
 
 
-def cases(findings: Iterable[Finding]) -> list[Case]:
-    """Everything that did not pass, failures first, then what gave no answer, then the rest."""
+def cases(findings: Iterable[Finding], parents: Mapping[str, str] | None = None) -> list[Case]:
+    """Everything that did not pass, failures first, then what gave no answer, then the rest.
+
+    + parents: MIG device -> its GPU, by UUID
+    """
     trouble = [item for item in findings if item.status != "pass"]
     chain = [item for item in trouble if item.link in GPU_LINKS]
     alike: dict[tuple[Step, ...], list[Place]] = {}
-    for node, uuid, found in _subjects(chain):
+    for node, uuid, found in _subjects(chain, parents or {}):
         alike.setdefault(_steps(found), []).append(Place(node, (uuid,) if uuid else ()))
     made = [Case(steps[0], steps[1:], _places(places)) for steps, places in alike.items()]
     made += _of_cluster([item for item in trouble if item.link not in GPU_LINKS])
@@ -78,15 +81,17 @@ def _of_cluster(trouble: Iterable[Finding]) -> list[Case]:
     ]
 
 
-def _subjects(trouble: Sequence[Finding]) -> Iterable[tuple[str, str, list[Finding]]]:
-    """(node, GPU or "", what is wrong with it), without what only follows from its node."""
+def _subjects(
+    trouble: Sequence[Finding], parents: Mapping[str, str]
+) -> Iterable[tuple[str, str, list[Finding]]]:
+    """(node, GPU or "", what is wrong with it), without what only follows from node or GPU."""
     by_subject: dict[tuple[str, str], list[Finding]] = {}
     for item in trouble:
         by_subject.setdefault((item.node, item.gpu_uuid or ""), []).append(item)
-    broken = {item.node for item in trouble if item.gpu_uuid is None}
     for (node, uuid), found in by_subject.items():
-        follows = uuid and node in broken and all(it.detail == NOT_REACHED for it in found)
-        if not follows:
+        below = {(node, ""), (node, parents.get(uuid, ""))} if uuid else set()
+        unreached = all(item.detail == NOT_REACHED for item in found)
+        if not (unreached and below & by_subject.keys()):
             yield node, uuid, found
 
 

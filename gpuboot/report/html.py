@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gpuboot.checks.firing import Firing
 from gpuboot.checks.model import CLUSTER_LINKS, GPU_LINKS
 from gpuboot.report.cases import cases
-from gpuboot.report.model import GpuRow, Report
+from gpuboot.report.model import GpuRow, InstanceRow, Report
 from gpuboot.report.page import page
 
 MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
@@ -28,7 +30,7 @@ def html(report: Report) -> str:
     return page(
         "verify.html.j2",
         report=report,
-        cases=cases(report.findings),
+        cases=cases(report.findings, report.parents),
         alerts=_places(report),
         told=told,
         passed=report.of("pass"),
@@ -39,6 +41,7 @@ def html(report: Report) -> str:
         ],
         rows=open_ or rows,
         proven=[row for row in rows if row not in open_] if open_ else [],
+        said=_said(report),
         details=_details(report),
         marks=MARKS,
         words=WORDS,
@@ -60,6 +63,21 @@ def _places(report: Report) -> list[tuple[str, GpuRow | None, Firing]]:
 def _counts(report: Report, link: str) -> dict[str, int]:
     states = [row.links[link] for row in report.gpus if link in row.links]
     return {status: states.count(status) for status in MARKS} | {"total": len(states)}  # type: ignore[arg-type]
+
+
+def _said(report: Report) -> Callable[[GpuRow | InstanceRow, str, str], str]:
+    """What was found for a GPU or MIG device at a link; where that is nothing, for its node."""
+    details, parents = _details(report), report.parents
+
+    def said(row: GpuRow | InstanceRow, node: str, link: str) -> str:
+        if isinstance(row, GpuRow):
+            uuids = [row.uuid, *(item.uuid for item in row.instances)]
+        else:
+            uuids = [row.uuid, parents[row.uuid]]
+        own = [text for uuid in uuids if uuid for text in details.get((node, uuid, link), [])]
+        return "; ".join(dict.fromkeys(own or details.get((node, "", link), [])))
+
+    return said
 
 
 def _details(report: Report) -> dict[tuple[str, str, str], list[str]]:

@@ -144,6 +144,11 @@ class Report:
 
         return [item for item in self.alerts or () if place(item) == (node, uuid)]
 
+    @property
+    def parents(self) -> dict[str, str]:
+        """MIG device -> its GPU, by UUID."""
+        return {item.uuid: row.uuid for row in self.gpus for item in row.instances}
+
     def of(self, status: Status) -> list[Finding]:
         """All findings of one status, the lowest links first: they are the causes of others."""
         order = list(LINKS)

@@ -40,7 +40,7 @@ def show(report: Report, folder: Path | None = None, console: Console | None = N
         for link, status in links.items():
             line.append_text(_mark(status)).append(f" {link}   ")
         out.print(line)
-    for case in cases(report.findings):
+    for case in cases(report.findings, report.parents):
         _explain(out, case)
     _alerts(out, report)
     _sum_up(out, report, folder)

@@ -10,7 +10,9 @@ import pytest
 import yaml
 
 from gpuboot import dashboards, versions
+from gpuboot.charts.exporter import exporter_values
 from gpuboot.charts.monitoring import monitoring_values
+from gpuboot.charts.operator import operator_values
 from gpuboot.charts.volumes import FILL
 from gpuboot.checks import preflight_network
 from gpuboot.checks.preflight import Subject, _gpus
@@ -48,6 +50,17 @@ def test_docker_hosts_use_the_host_s_network(services: dict[str, Any]) -> None:
     says("docs/standalone.md", "All containers are in the host's network, on purpose")
     assert {item["network_mode"] for item in services.values()} == {"host"}
     assert not any("ports" in item for item in services.values())
+
+
+@pytest.mark.parametrize(
+    ("engine", "host"), [(None, False), ("192.0.2.9:5555", False), ("localhost:5555", True)]
+)
+def test_exporters_of_a_cluster_have_a_network_of_their_own(engine: str | None, host: bool) -> None:
+    says("docs/metrics.md", "| host network | none, unless `exporter.remote_engine` names the node")
+    settings = load({"exporter": {"remote_engine": engine}})
+    lock = versions.lock(settings)
+    assert exporter_values(settings, lock)["hostNetwork"] is host
+    assert operator_values(settings, lock)["dcgmExporter"].get("hostNetwork", False) is host
 
 
 def test_docker_hosts_give_no_capabilities(services: dict[str, Any]) -> None:

@@ -17,19 +17,21 @@ from rich.console import Console
 from gpuboot.checks import chain
 from gpuboot.checks.evidence import Evidence, GpuPod
 from gpuboot.checks.firing import firing
-from gpuboot.checks.model import NOT_REACHED, Finding
+from gpuboot.checks.model import NOT_REACHED, Finding, Status
 from gpuboot.prove import simulated
 from gpuboot.report import Report, build, load, new_folder, write
 from gpuboot.report.cases import Place, Step, cases
 from gpuboot.report.causes import Failure, explained
 from gpuboot.report.html import html
 from gpuboot.report.junit import junit
-from gpuboot.report.model import ReportError
+from gpuboot.report.model import GpuRow, InstanceRow, ReportError
 from gpuboot.report.terminal import show
 from gpuboot.settings import load as settings
 from tests.unit import test_checks_mig
 from tests.unit.evidence import SIZES, answer, evidence, metrics, trial, uuid
 
+FAILED: Status = "fail"
+PASSED: Status = "pass"
 UUIDS = [uuid(name, index) for name, count in SIZES.items() for index in range(count)]
 
 
@@ -199,6 +201,34 @@ def test_what_is_alike_is_told_once() -> None:
     first, second = cases([*down, other])
     assert first.cause.details == ("a is down", "b is down")
     assert (second.cause.links, second.places) == (("rules",), (Place(""),))
+
+
+def test_a_mig_device_s_trouble_is_told_with_its_gpu() -> None:
+    """What was not reached for the GPU below it makes no case of its own."""
+    devices = tuple(
+        InstanceRow(uuid, "1g.10gb", number, 0, {"workload": status})
+        for number, (uuid, status) in enumerate((("MIG-1", FAILED), ("MIG-2", PASSED)))
+    )
+    links = {"nvidia-smi": PASSED, "workload": FAILED}
+    row = GpuRow("a", "GPU-1", "0000:10:00.0", "A100", 40960, links, devices)
+    found = (
+        Finding("c", "nvidia-smi", "a", "GPU-1", "pass", "answers"),
+        Finding("c", "workload", "a", "MIG-1", "fail", "log: Test FAILED", "see its log"),
+        Finding("c", "workload", "a", "MIG-2", "pass", "it passed"),
+    )
+    plain = replace(report(evidence()), gpus=(row,), findings=found)
+    table = html(plain).split("<h2>GPUs")[1].split("</table>")[0]
+    assert re.findall(r'title="workload: ([^"]*)"', table) == [
+        "log: Test FAILED; it passed",
+        "log: Test FAILED",
+        "it passed",
+    ]
+    lost = [
+        Finding("c", "nvidia-smi", "a", "GPU-1", "fail", "requires reset", "reset it"),
+        Finding("c", "workload", "a", "MIG-1", "not_covered", NOT_REACHED, "mend that one first"),
+    ]
+    (case,) = cases(lost, plain.parents)
+    assert case.places == (Place("a", ("GPU-1",)),)
 
 
 def test_failures_come_first() -> None:
