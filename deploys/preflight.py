@@ -5,24 +5,27 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Mapping
+from typing import TypeVar
 
 from gevent.lock import RLock
 from gevent.pool import Pool
 from pyinfra import logger
 from pyinfra.api.deploy import deploy
 from pyinfra.api.exceptions import DeployError
-from pyinfra.api.facts import get_fact
+from pyinfra.api.facts import FactBase, get_fact
 from pyinfra.context import ctx_host, state
 
 from deploys import context, living
+from deploys.facts.apt import Offers
 from deploys.facts.reach import Silent
 from gpuboot import kernels, netpolicies, reach
-from gpuboot.checks import operator_files
+from gpuboot.checks import operator_files, preflight_apt
 from gpuboot.checks.preflight import judge
 from gpuboot.problems import Problem, render
 from gpuboot.standalone.preflight import checks as docker_checks
 from gpuboot.transient import PAUSES_S
 
+T = TypeVar("T")
 _once = RLock()
 _WRONG_DEPLOY = {
     False: Problem(
@@ -51,10 +54,12 @@ def preflight(standalone: bool = False) -> None:
         elif run.verdict is None:
             checks = docker_checks(run.settings) if standalone else None
             unfit, unsure = living.judge(run)
+            lacking, old = _versions(run)
             problems = [
                 *run.unread,
                 *operator_files.problems(run.settings),
                 *unfit,
+                *lacking,
                 *judge(run.nodes, run.states, run.settings, run.lock, checks),
             ]
             problems += _unreachable(run, pauses=() if problems else PAUSES_S)
@@ -65,6 +70,7 @@ def preflight(standalone: bool = False) -> None:
                 *netpolicies.warnings(settings),
                 *kernels.warnings(run.nodes, run.states, settings),
                 *unsure,
+                *old,
                 *_no_plan(),
             ):
                 logger.warning(line)
@@ -100,15 +106,31 @@ def _unreachable(run: context.Run, pauses: Iterable[int]) -> list[Problem]:
 
 
 def _silent(run: context.Run, wanted: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Those `host:port` that do not answer, by host; all hosts ask at once."""
+    """Those `host:port` that do not answer, by host."""
+    answers = _ask(run, Silent, "addresses", wanted)
+    return {host: answer for host, answer in answers.items() if answer}
 
-    def ask(host: str) -> list[str]:
+
+def _versions(run: context.Run) -> tuple[list[Problem], list[str]]:
+    """Problems and warnings about versions that the repositories lack, as far as apt knows."""
+    wanted = {
+        node.host: preflight_apt.wanted(node, run.states[node.host], run.settings, run.lock)
+        for node in run.nodes
+        if node.host in run.states
+    }
+    names = {host: [item.package for item in items] for host, items in wanted.items() if items}
+    return preflight_apt.judge(wanted, _ask(run, Offers, "packages", names))
+
+
+def _ask(
+    run: context.Run, fact: type[FactBase[list[T]]], argument: str, asked: Mapping[str, list[str]]
+) -> dict[str, list[T]]:
+    """A fact of several hosts at once. + asked: inventory name -> the argument's value"""
+
+    def ask(host: str) -> list[T]:
         target = run.inventory.get_host(host)
         with ctx_host.use(target):
-            answer: list[str] = get_fact(
-                state, target, Silent, kwargs={"addresses": list(wanted[host])}
-            )
-            return answer
+            found: list[T] = get_fact(state, target, fact, kwargs={argument: asked[host]})
+            return found
 
-    answers = Pool(len(wanted) or 1).map(ask, wanted)
-    return {host: answer for host, answer in zip(wanted, answers, strict=True) if answer}
+    return dict(zip(asked, Pool(len(asked) or 1).map(ask, asked), strict=True))

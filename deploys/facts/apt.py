@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from gpuboot.checks.preflight_apt import Offer
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,27 @@ class Packages(Framed[PackageState]):
             {item[1]: item[2] for item in words if len(item) == 3 and item[0] == "installed"},
             tuple(item[1] for item in words if item[0] == "hold"),
         )
+
+
+class Offers(Framed[list[Offer]]):
+    """The versions of some packages that apt's indexes have, and where. Reads no network."""
+
+    default = list
+
+    @override
+    def command(self, packages: Iterable[str]) -> str:
+        names = " ".join(shlex.quote(name) for name in packages)
+        return f"if command -v apt-cache >/dev/null; then apt-cache madison {names} 2>&1; fi"
+
+    @override
+    def process(self, output: list[str]) -> list[Offer]:
+        # kubelet | 1.36.6-1.1 | https://pkgs.k8s.io/core:/stable:/v1.36/deb  Packages
+        rows = [[part.strip() for part in line.split("|")] for line in output]
+        return [
+            Offer(row[0], row[1], row[2].split()[0])
+            for row in rows
+            if len(row) == 3 and row[2].endswith("Packages")
+        ]
 
 
 @dataclass(frozen=True)

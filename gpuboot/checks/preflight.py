@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuboot import gpus, platforms
+from gpuboot.checks import preflight_exporter as exporter
 from gpuboot.checks import preflight_network as network
 from gpuboot.nodes import Node
 from gpuboot.nodestate import NodeState
@@ -215,7 +216,16 @@ def _driver(it: Subject) -> Iterator[Finding]:
 
 
 # what any machine has to be, whatever runs on it
-MACHINE: tuple[Check, ...] = (_root, _identity, _size, _clock, _packages, _gpus, _driver)
+MACHINE: tuple[Check, ...] = (
+    _root,
+    _identity,
+    _size,
+    _clock,
+    _packages,
+    _gpus,
+    _driver,
+    lambda it: exporter.devices(it.node, it.settings.exporter),
+)
 CHECKS: tuple[Check, ...] = (
     *MACHINE,
     _kernel,

@@ -1,0 +1,108 @@
+"""Versions that no repository has are refused in preflight, as far as apt's indexes tell.
+
+Lines of apt-cache madison as apt 2.6 prints them for pkgs.k8s.io, NVIDIA's CUDA repository and
+download.docker.com on Debian 12.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuboot import versions
+from gpuboot.checks import preflight_apt as checks
+from gpuboot.checks import preflight_exporter
+from gpuboot.checks.preflight_apt import Offer
+from gpuboot.nodes import Node
+from gpuboot.settings import load
+from tests.unit.test_preflight import CLEAN, WORKER
+
+HOST = replace(CLEAN, os_id="debian", os_version="12", arch="x86_64")
+CUDA = "https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64"
+OFFERS = [
+    *(Offer("nvidia-open", f"{number}-1", CUDA) for number in ("595.91.07", "590.44.01")),
+    Offer("kubelet", "1.36.6-1.1", "https://pkgs.k8s.io/core:/stable:/v1.36/deb"),
+    Offer("kubelet", "1.36.5-1.1", "https://pkgs.k8s.io/core:/stable:/v1.36/deb"),
+    Offer(
+        "containerd.io", "2.3.7-1~debian.12~bookworm", "https://download.docker.com/linux/debian"
+    ),
+]
+
+
+def judge(
+    settings: dict[str, Any],
+    offers: list[Offer] | None = None,
+    state: Any = HOST,
+    node: Node = WORKER,
+) -> tuple[list[str], list[str]]:
+    parsed = load(settings)
+    wanted = {node.host: checks.wanted(node, state, parsed, versions.lock(parsed))}
+    offered = {node.host: OFFERS if offers is None else offers}
+    problems, warnings = checks.judge(wanted, offered)
+    return [str(problem) for problem in problems], warnings
+
+
+def test_the_lock_s_own_versions_are_there() -> None:
+    assert judge({}) == ([], [])
+
+
+def test_a_driver_that_the_repository_lacks() -> None:
+    [told], warnings = judge({"driver": {"version": "590.99.99"}})
+    assert "[gpu1] its repository has no nvidia-open 590.99.99 (it has 595.91.07, 590.44" in told
+    assert "driver.version" in told
+    assert not warnings
+
+
+def test_a_kubernetes_that_the_repository_lacks() -> None:
+    [told], _ = judge({"versions": {"kubernetes": {"version": "1.36.4"}}})
+    assert "its repository has no kubelet 1.36.4 (it has 1.36.6, 1.36.5)" in told
+
+
+def test_what_is_newer_than_the_index_may_be_there_by_now() -> None:
+    problems, [warning] = judge({"driver": {"version": "600.10.01"}})
+    assert not problems
+    assert "by apt's index its repository has no nvidia-open 600.10.01" in warning
+
+
+@pytest.mark.parametrize(
+    "offers",
+    [
+        [],  # apt has not read the repository
+        [Offer("kubelet", "1.35.9-1.1", "https://pkgs.k8s.io/core:/stable:/v1.35/deb")],
+        [Offer("nvidia-open", "1.0-1", "https://elsewhere.example/debian12")],
+    ],
+)
+def test_another_repository_says_nothing(offers: list[Offer]) -> None:
+    assert judge({}, offers) == ([], [])
+
+
+def test_what_is_installed_already_need_not_be_offered() -> None:
+    state = replace(HOST, packages={"nvidia-open": "590.99.99-1"})
+    assert judge({"driver": {"version": "590.99.99"}}, state=state) == ([], [])
+
+
+def test_one_missing_version_is_one_problem_for_all_hosts() -> None:
+    parsed = load({"versions": {"kubernetes": {"version": "1.36.4"}}})
+    items = checks.wanted(WORKER, HOST, parsed, versions.lock(parsed))
+    problems, _ = checks.judge({"a": items, "b": items}, {"a": OFFERS, "b": OFFERS})
+    assert [problem.cause.partition(":")[0] for problem in problems] == ["from a, b"]
+
+
+@pytest.mark.parametrize(
+    ("devices", "gpus", "said"),
+    [
+        ("g:99", 8, "exporter.devices g:99 names GPU 99, the node's last one is 7"),
+        ("g:0-8", 8, "names GPU 8"),
+        ("g:0-7", 8, ""),
+        ("g", 8, ""),
+        ("f", 8, ""),
+        ("i:0-13", 8, ""),
+        ("g:3", 0, ""),
+    ],
+)
+def test_the_exporter_watches_gpus_that_are_there(devices: str, gpus: int, said: str) -> None:
+    exporter = load({"exporter": {"devices": devices}}).exporter
+    found = [cause for cause, _ in preflight_exporter.devices(replace(WORKER, gpus=gpus), exporter)]
+    assert [said in cause for cause in found] == [True] * bool(said)
