@@ -107,13 +107,12 @@ def _gpu(columns: Sequence[str]) -> Gpu:
 
 
 def _cut(gpu: Gpu, bus: str, listing: Sequence[str], details: Sequence[str]) -> Gpu:
-    """The GPU with its MIG devices."""
-    if not gpu.mig:
-        return gpu
+    """The GPU with its MIG devices, which it may have although it no longer tells its MIG mode."""
     known = migstate.listed(listing)
-    if gpu.uuid not in known:
+    if gpu.mig and gpu.uuid not in known:
         return replace(gpu, fault=gpu.fault or "nvidia-smi -L does not list it and its instances")
-    return replace(gpu, instances=migstate.with_ids(known[gpu.uuid], bus, migstate.ids(details)))
+    instances = migstate.with_ids(known.get(gpu.uuid, ()), bus, migstate.ids(details))
+    return replace(gpu, mig=gpu.mig or bool(instances), instances=instances)
 
 
 def slot(bus_id: str) -> str:

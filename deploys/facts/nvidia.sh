@@ -17,7 +17,11 @@ done
 fields=index,uuid,name,pci.bus_id,memory.total,mig.mode.current,temperature.gpu,power.draw,pstate
 query() { timeout 60 nvidia-smi "$@" --query-gpu=$fields --format=csv,noheader,nounits 2>&1; }
 mig=no
-answered() { printf '%s\n' "$answer" | lines smi; case $answer in *', Enabled,'*) mig=yes ;; esac; }
+# a GPU that needs a reset may say so in the place of its MIG mode, too
+answered() {
+  printf '%s\n' "$answer" | lines smi
+  case $answer in *', Enabled,'* | *', [GPU '*) mig=yes ;; esac
+}
 if ! has nvidia-smi; then put smi_error "nvidia-smi is not installed"
 elif answer=$(query); then answered
 else

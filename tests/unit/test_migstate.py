@@ -96,6 +96,12 @@ def test_a_gpu_that_asks_for_a_reset_is_at_fault_in_whichever_column(text: str) 
         assert gpu.fault == text.strip("[]")
 
 
+def test_a_gpu_with_mig_that_needs_a_reset_keeps_its_instances() -> None:
+    row = seen.H200_ROW.replace("Enabled", "[GPU requires reset]")
+    (gpu,) = parse(fact(row, listing=seen.H200_LIST, details=seen.H200_DETAILS)).answering
+    assert (gpu.fault, gpu.mig, len(gpu.instances)) == ("GPU requires reset", True, 5)
+
+
 def test_a_gpu_that_has_lost_its_uuid_as_well_is_a_silent_one() -> None:
     row = seen.H200_ROW.replace(seen.H200_UUID, "[GPU requires reset]")
     found = parse(fact(row))
@@ -126,8 +132,12 @@ esac
 """
 
 
-@pytest.mark.parametrize("mig", [True, False])
-def test_the_script_asks_for_mig_devices_where_there_are_any(tmp_path: Path, mig: bool) -> None:
+@pytest.mark.parametrize(
+    ("mode", "mig"), [("Enabled", True), ("Disabled", False), ("[GPU requires reset]", True)]
+)
+def test_the_script_asks_for_mig_devices_where_there_are_any(
+    tmp_path: Path, mode: str, mig: bool
+) -> None:
     program = tmp_path / "nvidia-smi"
     program.write_text(SMI)
     program.chmod(0o755)
@@ -137,7 +147,7 @@ def test_the_script_asks_for_mig_devices_where_there_are_any(tmp_path: Path, mig
         ["sh", "-c", SCRIPT],
         env={
             "PATH": f"{tmp_path}:{os.environ['PATH']}",
-            "ROW": seen.H200_ROW if mig else seen.H200_ROW.replace("Enabled", "Disabled"),
+            "ROW": seen.H200_ROW.replace("Enabled", mode),
             "LIST": "\n".join([seen.H200_LIST[0], *(f"  {line}" for line in seen.H200_LIST[1:])]),
             "LONG": "\n".join([*long, *noise]),
         },
