@@ -1,7 +1,8 @@
-"""Take the cluster apart again: `pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=yes`.
+"""Take the cluster apart again: `pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER`.
 
-Everything that ran in it is lost. Packages, containerd and the NVIDIA driver stay. With `--limit`,
-only those hosts are taken apart.
+CLUSTER is `cluster.name`: who names the wrong inventory does not lose the wrong cluster. Everything
+that ran in it is lost. Packages, containerd, the NVIDIA driver and volumes of local-path stay. With
+`--limit`, only those hosts are taken apart.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
 from deploys.context import begin
-from deploys.operations import kubeadm
+from deploys.operations import kubeadm, volumes
 
-nodes = begin()[2]
-if str(host.data.get("gpuboot_reset")).lower() not in ("yes", "true"):
+settings, _, nodes = begin()
+name = settings.cluster.name
+if str(host.data.get("gpuboot_reset")) != name:
     raise DeployError(
-        "this takes the whole cluster apart, with everything that runs in it\n"
-        "    remedy: if that is what you want, add --data gpuboot_reset=yes"
+        f"this takes the cluster {name} apart ({', '.join(node.name for node in nodes)}; with "
+        "--limit only the hosts it names), with everything that runs in it\n"
+        f"    remedy: if that is what you want, name it: --data gpuboot_reset={name}"
     )
 own = next(node for node in nodes if node.host == host.name)
 leader = next(node for node in nodes if node.leader)
@@ -28,3 +31,4 @@ elif not own.leader:
     )
 else:
     kubeadm.absent(name="Reset | Take the leader apart", node=own.name, leader=leader.host)
+volumes.kept(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

@@ -40,3 +40,18 @@ class Files(Framed[dict[str, FileState]]):
             mode, digest, path = line.split(" ", 2)
             found[path] = FileState(mode, digest)
         return found
+
+
+class Folder(Framed[tuple[str, ...]]):
+    """Names of what lies in a folder, in order; nothing where there is no such folder."""
+
+    default = tuple
+
+    @override
+    def command(self, path: str) -> str:
+        quoted = shlex.quote(path)
+        return f"test ! -d {quoted} || ls -1 {quoted}"
+
+    @override
+    def process(self, output: list[str]) -> tuple[str, ...]:
+        return tuple(output)

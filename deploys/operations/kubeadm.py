@@ -115,7 +115,7 @@ def initialised(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
         yield fail(
             f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no"
             " admin.conf, and gpuboot did not make them\n    remedy: look what they are; if"
-            " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=yes"
+            " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER"
         )
         return
     if found == "begun":
@@ -177,7 +177,7 @@ def joined(node: str, leader: str, kubelet: str) -> Commands:
         yield fail(
             f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no"
             " kubelet.conf, and gpuboot did not make them\n    remedy: look what they are; if"
-            " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=yes"
+            " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER"
         )
         return
     if found == "begun":
@@ -199,7 +199,7 @@ def _same_cluster(leader: str) -> Commands:
             yield fail(
                 f"this host is a node of another cluster than {leader}'s\n    remedy: take it out"
                 " of the inventory, or, if that cluster can go: pyinfra INVENTORY deploys/reset.py"
-                f" --data gpuboot_reset=yes --limit {host.name}"
+                f" --data gpuboot_reset=CLUSTER --limit {host.name}"
             )
             return
     host.noop("this host is a node of the cluster")

@@ -118,6 +118,20 @@ def test_an_operation_s_name_holds_for_every_host() -> None:
             assert not re.search(r"\{[^}]*(context\.node\b|context\.state|flavour)", name), name
 
 
+def test_reset_asks_for_the_cluster_s_name() -> None:
+    settings = {"cluster": {"name": "prod"}}
+    for given in ([], ["--data", "gpuboot_reset=yes"], ["--data", "gpuboot_reset=test"]):
+        done = plan(settings=settings, deploy="reset", arguments=given)
+        assert done.returncode == 1
+        assert "this takes the cluster prod apart (cp1, " in done.stdout + done.stderr
+        assert "--data gpuboot_reset=prod" in done.stdout + done.stderr
+    arguments = ["--json", "--data", "gpuboot_reset=prod"]
+    done = plan(settings=settings, deploy="reset", arguments=arguments)
+    assert done.returncode == 0, done.stderr
+    names = [step["name"] for step in json.loads(done.stdout)["plan"]]
+    assert names[-1] == "Reset | List volumes that stay"
+
+
 def test_a_plan_without_a_search_for_changes_is_told() -> None:
     said = "--dry with -y shows no plan"
     assert said in plan(arguments=["-y"]).stderr
