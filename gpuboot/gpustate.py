@@ -102,7 +102,7 @@ def _gpu(columns: Sequence[str]) -> Gpu:
         int(memory) if memory.isdigit() else None,
         mig=mig == "Enabled",
         fault=fault.strip("[]"),
-        sensors=frozenset(sensor for sensor, value in said.items() if _NUMBER.fullmatch(value)),
+        sensors=tuple(sensor for sensor, value in said.items() if _NUMBER.fullmatch(value)),
     )
 
 

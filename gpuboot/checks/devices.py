@@ -51,7 +51,7 @@ class Gpu:
     + mig: MIG mode is on, so pods get its instances
     + instances: its MIG devices
     + fault: what nvidia-smi says in the place of values, e.g. `GPU requires reset`; "" when well
-    + sensors: what nvidia-smi has a value of; None: it was not asked
+    + sensors: what nvidia-smi has a value of
     """
 
     pci: str
@@ -63,7 +63,7 @@ class Gpu:
     mig: bool = False
     instances: tuple[Instance, ...] = ()
     fault: str = ""
-    sensors: frozenset[Sensor] | None = None
+    sensors: tuple[Sensor, ...] = ()
 
 
 @dataclass(frozen=True)

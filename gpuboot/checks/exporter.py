@@ -122,7 +122,7 @@ def _lacking(device: Device, reading: Reading) -> list[Sensor]:
         "power": reading.power,
         "memory": reading.memory,
     }
-    told = (device.gpu.sensors or frozenset()) - ({"memory"} if device.gpu.mig else set())
+    told = {*device.gpu.sensors} - ({"memory"} if device.gpu.mig else set())
     return [sensor for sensor, value in values.items() if sensor in told and value is None]
 
 

@@ -39,7 +39,7 @@ def gpu(node: str, number: int, **other: Any) -> Gpu:
         number,
         "NVIDIA H100 80GB HBM3",
         81559,
-        sensors=frozenset({"temperature", "power", "memory"}),
+        sensors=("temperature", "power", "memory"),
     )
     return replace(plain, **other)
 

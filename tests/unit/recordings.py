@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from gpuboot.checks.devices import Gpu, Instance, Sensor
 
-ALL: frozenset[Sensor] = frozenset({"temperature", "power", "memory"})
+ALL: tuple[Sensor, ...] = ("temperature", "power", "memory")
 
 # NGE linux-x86_64__nvidia-h200-mig__590.48.01.txt, lines 1186 to 1191: `nvidia-smi -L`
 H200_UUID = "GPU-00000000-0000-0000-0000-000000000000"

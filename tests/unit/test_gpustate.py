@@ -62,7 +62,7 @@ def test_a_sound_machine() -> None:
         0,
         "NVIDIA H100 80GB HBM3",
         81559,
-        sensors=frozenset({"temperature", "power", "memory"}),
+        sensors=("temperature", "power", "memory"),
     )
     assert found.default_runtime == "nvidia"
     assert found.handlers == ("nvidia", "runc")

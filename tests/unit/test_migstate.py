@@ -113,9 +113,9 @@ def test_a_missing_sensor_is_no_fault_and_is_remembered() -> None:
     """A vGPU guest has no temperature, GB10 no memory of its own, a GT 1030 no power."""
     row = "0, GPU-0946f70c-659b-4c39-8b78-7e7600000000, GRID A100-40C, 00000000:03:00.0, 40960, "
     (gpu,) = parse(fact(row + "[N/A], [N/A], [N/A], P0")).answering
-    assert (gpu.fault, gpu.sensors, gpu.mig) == ("", frozenset({"memory"}), False)
+    assert (gpu.fault, gpu.sensors, gpu.mig) == ("", ("memory",), False)
     (gpu,) = parse(fact(row.replace("40960", "[N/A]") + "[N/A], 38, 9.82, P0")).answering
-    assert gpu.sensors == frozenset({"temperature", "power"})
+    assert gpu.sensors == ("temperature", "power")
     # power alone may be a board without its sensor, temperature and pstate are read from all
     (gpu,) = parse(fact(row + "[N/A], 38, [Unknown Error], P0")).answering
     assert gpu.fault == ""
