@@ -18,7 +18,7 @@ from pyinfra.context import ctx_host, state
 from deploys import context, living
 from deploys.facts.apt import Offers
 from deploys.facts.reach import Silent
-from gpuboot import kernels, netpolicies, reach
+from gpuboot import kernels, mig, netpolicies, reach
 from gpuboot.checks import operator_files, preflight_apt
 from gpuboot.checks.preflight import judge
 from gpuboot.problems import Problem, render
@@ -69,6 +69,7 @@ def preflight(standalone: bool = False) -> None:
                 *operator_files.warnings(settings),
                 *netpolicies.warnings(settings),
                 *kernels.warnings(run.nodes, run.states, settings),
+                *mig.warnings(run.nodes, run.states, settings),
                 *unsure,
                 *old,
                 *_no_plan(),

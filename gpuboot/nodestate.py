@@ -51,6 +51,7 @@ class NodeState:
     + driver_loaded: version of the NVIDIA driver in the kernel; "" for none
     + driver_open: the loaded driver is made of the open kernel modules
     + driver_module: version of the module on disk, as modinfo tells; "" where it cannot
+    + mig_instances: GPU instances that its GPUs are divided into
     + packages: versions of installed packages that matter here, by name
     + broken: packages that dpkg left half installed, with their state
     + apt_busy: processes that hold the package manager's locks
@@ -81,6 +82,7 @@ class NodeState:
     driver_loaded: str = ""
     driver_open: bool = False
     driver_module: str = ""
+    mig_instances: int = 0
     cloud_init: str = ""
     container: str = ""
     cluster_ca: str = ""
@@ -181,6 +183,7 @@ def _state(values: Mapping[str, list[str]]) -> NodeState:
         driver_loaded=driver,
         driver_open=is_open,
         driver_module=one("driver_module"),
+        mig_instances=number("mig_instances"),
         cloud_init=one("cloud_init"),
         container=one("container"),
         cluster_ca=one("cluster_ca"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuboot.clusterstate import ClusterState, Workload
+from gpuboot.clusterstate import ClusterState, NodeStatus, Workload
 
 _MIG_PROFILE = "nvidia.com/mig.config"
 _WHOLE = "all-disabled"
+_PRODUCT = "nvidia.com/gpu.product"
+_SLICES = "nvidia.com/mig-"
 
 
 @dataclass(frozen=True)
@@ -79,16 +81,12 @@ def _describe(item: Workload) -> str:
 def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource: str) -> Progress:
     """Whether every GPU node offers exactly as many GPUs as promised.
 
-    + expected: GPUs by node name; nodes that a MIG profile cuts into slices are left out
+    + expected: GPUs by node name; nodes whose GPUs are divided by MIG are left out
     """
     if state.error:
         return Progress(False, f"the API server does not answer: {state.error}")
-    cut = {
-        node.name
-        for node in state.nodes
-        if node.labels.get(_MIG_PROFILE, _WHOLE) not in (_WHOLE, "")
-    }
-    expected = {name: count for name, count in expected.items() if name not in cut}
+    divided = {node.name for node in state.nodes if _divided(node)}
+    expected = {name: count for name, count in expected.items() if name not in divided}
     offered = {node.name: int(node.allocatable.get(resource, "0")) for node in state.nodes}
     wrong = [
         f"{name} ({offered.get(name, 0)} of {count})"
@@ -97,6 +95,19 @@ def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource:
     ]
     text = f"{len(expected) - len(wrong)} of {len(expected)} nodes offer their {resource}"
     return Progress(not wrong, f"{text}; not yet: {', '.join(wrong)}" if wrong else text)
+
+
+def _divided(node: NodeStatus) -> bool:
+    """Whether MIG divides GPUs of a node, by the MIG manager or by hand.
+
+    By hand there is no profile, but GPU feature discovery names the product after its slices
+    (k8s-device-plugin v0.20.0, internal/lm/mig-strategy.go), or the slices are resources.
+    """
+    return (
+        node.labels.get(_MIG_PROFILE, _WHOLE) not in (_WHOLE, "")
+        or "-MIG-" in node.labels.get(_PRODUCT, "")
+        or any(name.startswith(_SLICES) and n != "0" for name, n in node.allocatable.items())
+    )
 
 
 def policy_ready(state: ClusterState) -> Progress:

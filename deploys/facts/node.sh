@@ -73,6 +73,8 @@ done
 # --- the NVIDIA driver: loaded, on disk, and what other installers left
 if [ -r /proc/driver/nvidia/version ]; then put driver "$(first /proc/driver/nvidia/version)"; fi
 has modinfo && version=$(modinfo -F version nvidia 2>/dev/null) && put driver_module "$version"
+set -- /proc/driver/nvidia/capabilities/gpu*/mig/gi*
+if [ -e "$1" ]; then put mig_instances $#; fi
 for path in /usr/bin/nvidia-uninstall /usr/bin/nvidia-installer; do
   [ -e "$path" ] && put remnant "$path"
 done

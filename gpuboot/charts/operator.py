@@ -34,6 +34,7 @@ def operator_values(settings: Settings, lock: Lock) -> Values:
         "nfd": {"enabled": True},
         "cdi": {"enabled": True},
         "mig": {"strategy": settings.gpu_operator.mig_strategy},
+        "migManager": {"enabled": settings.gpu_operator.mig_manager},
         "daemonsets": {"tolerations": TOLERATIONS},
         "dcgmExporter": _operated_exporter(settings, lock) if operated else _no_exporter(),
     }

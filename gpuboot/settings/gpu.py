@@ -142,6 +142,12 @@ class GpuOperator(Model):
     enabled: bool = True
     namespace: Label = "gpu-operator"
     mig_strategy: Literal["none", "single", "mixed"] = "single"
+    mig_manager: bool = Field(
+        True,
+        description="The MIG manager: it divides GPUs as the label `nvidia.com/mig.config` of "
+        "their node says, and undoes every division of a node without one. `False`: divisions "
+        "made by hand stay.",
+    )
     time_slices: int = Field(1, ge=1, le=64, description="Pods that may share one GPU.")
     values: dict[str, Any] = Field({}, description="More chart values, merged over ours.")
     timeout_s: int = Field(900, ge=60, description="How long its operands may take.")

@@ -104,7 +104,11 @@ func (c *Controller) loop(ctx context.Context, changed <-chan struct{}) {
 }
 
 func (c *Controller) reconcile(ctx context.Context) error {
-	nodes, err := c.labelNodes(ctx)
+	manager, layout, err := c.migManager(ctx)
+	if err != nil {
+		return err
+	}
+	nodes, err := c.labelNodes(ctx, manager, layout)
 	if err != nil {
 		return err
 	}
@@ -118,7 +122,9 @@ func (c *Controller) reconcile(ctx context.Context) error {
 }
 
 // labelNodes puts every node's labels right and returns what they were before.
-func (c *Controller) labelNodes(ctx context.Context) ([]map[string]string, error) {
+func (c *Controller) labelNodes(
+	ctx context.Context, manager bool, layout string,
+) ([]map[string]string, error) {
 	objects, err := c.nodes.List(labels.Everything())
 	if err != nil {
 		return nil, err
@@ -128,6 +134,9 @@ func (c *Controller) labelNodes(ctx context.Context) ([]map[string]string, error
 		node := object.(*unstructured.Unstructured)
 		all = append(all, node.GetLabels())
 		changes := LabelChanges(node.GetLabels())
+		if config := MIGConfig(node.GetLabels(), manager, layout); config != "" {
+			changes[migConfig] = &config
+		}
 		if len(changes) == 0 {
 			continue
 		}
@@ -143,6 +152,24 @@ func (c *Controller) labelNodes(ctx context.Context) ([]map[string]string, error
 		}
 	}
 	return all, nil
+}
+
+// migManager says whether the policy has a MIG manager, and its default layout.
+func (c *Controller) migManager(ctx context.Context) (bool, string, error) {
+	policies, err := c.Client.Resource(policyResource).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return false, "", err
+	}
+	for _, policy := range policies.Items {
+		if policy.GetName() != policyName {
+			continue
+		}
+		manager, _, _ := unstructured.NestedMap(policy.Object, "spec", "migManager")
+		enabled, _, _ := unstructured.NestedBool(manager, "enabled")
+		layout, _, _ := unstructured.NestedString(manager, "config", "default")
+		return enabled, layout, nil
+	}
+	return false, "", nil
 }
 
 func (c *Controller) operands() ([]*appsv1.DaemonSet, error) {

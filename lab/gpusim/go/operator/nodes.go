@@ -13,6 +13,9 @@ const (
 	deployPrefix  = "nvidia.com/gpu.deploy."
 	operandsLabel = deployPrefix + "operands"
 	migCapable    = "nvidia.com/mig.capable"
+	migConfig     = "nvidia.com/mig.config"
+	migDisabled   = "all-disabled"
+	productLabel  = "nvidia.com/gpu.product"
 	nfdPrefix     = "feature.node.kubernetes.io/"
 )
 
@@ -80,10 +83,31 @@ func wantedLabels(labels map[string]string) map[string]string {
 	for _, operand := range operands {
 		wanted[deployPrefix+operand] = "true"
 	}
-	if labels[migCapable] == "true" {
+	if isMIGCapable(labels) {
 		wanted[deployPrefix+"mig-manager"] = "true"
 	}
 	return wanted
+}
+
+// isMIGCapable goes by GPU feature discovery's label, and before there is one by the product.
+func isMIGCapable(labels map[string]string) bool {
+	if capable, set := labels[migCapable]; set {
+		return capable == "true"
+	}
+	product := strings.ToLower(labels[productLabel])
+	return strings.Contains(product, "h100") || strings.Contains(product, "a100") ||
+		strings.Contains(product, "a30")
+}
+
+// MIGConfig is the layout that the operator gives a node that has none, "" for nothing: what was
+// divided by hand is undone by it. Only with its MIG manager (the real operator v26.7.0,
+// controllers/nodelabeling_controller.go:306).
+func MIGConfig(labels map[string]string, manager bool, byDefault string) string {
+	_, set := labels[migConfig]
+	if !manager || set || !IsGPUNode(labels) || !isMIGCapable(labels) || byDefault != migDisabled {
+		return ""
+	}
+	return migDisabled
 }
 
 // matches says whether a node with `labels`, after its changes, is one that `selector` selects.

@@ -46,6 +46,32 @@ func TestLabelChanges(t *testing.T) {
 	}
 }
 
+// As controllers/nodelabeling_controller_test.go:508 of the real operator v26.7.0.
+func TestMIGLayoutsByHandAreUndone(t *testing.T) {
+	for name, test := range map[string]struct {
+		labels  map[string]string
+		manager bool
+		config  string
+	}{
+		"no layout":      {map[string]string{migCapable: "true"}, true, migDisabled},
+		"by its product": {map[string]string{productLabel: "NVIDIA-A100-SXM4-40GB"}, true, migDisabled},
+		"no manager":     {map[string]string{migCapable: "true"}, false, ""},
+		"a layout":       {map[string]string{migCapable: "true", migConfig: "all-1g.5gb"}, true, ""},
+		"cannot do it":   {map[string]string{migCapable: "false", productLabel: "A100"}, true, ""},
+	} {
+		labels := map[string]string{nfdPrefix + "pci-10de.present": "true"}
+		for label, value := range test.labels {
+			labels[label] = value
+		}
+		if config := MIGConfig(labels, test.manager, migDisabled); config != test.config {
+			t.Errorf("%s: %q", name, config)
+		}
+	}
+	if config := MIGConfig(map[string]string{migCapable: "true"}, true, migDisabled); config != "" {
+		t.Errorf("a node without GPUs: %q", config)
+	}
+}
+
 func daemonSet(desired, updated, available int32) *appsv1.DaemonSet {
 	set := &appsv1.DaemonSet{
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
