@@ -8,7 +8,7 @@ from deploys.context import Context, current
 from deploys.dcgm_exporter import NAMESPACE, RELEASE
 from deploys.helm import deploy_chart
 from deploys.operations import helm, kubectl
-from gpuboot.charts import expected_gpus, operands, operator_values, rollout_s
+from gpuboot.charts import expected_gpus, operands, operator_values, rollout_s, wanted_operands
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
 
@@ -38,4 +38,5 @@ def _wait(context: Context) -> None:
         gpus=expected_gpus(context.nodes, settings),
         policy=bool(nodes),
         timeout_s=rollout_s(nodes, settings.gpu_operator.timeout_s),
+        made_of=wanted_operands(settings, context.lock),
     )

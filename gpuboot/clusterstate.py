@@ -11,6 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from gpuboot.kubernetes import ca_hash, decode, fixed
+from gpuboot.operands import Operand
 from gpuboot.versions import parse
 
 Step = Literal["init", "join", "upgrade"]
@@ -106,6 +107,7 @@ class ClusterState:
     + trouble: pods that do not start by waiting alone
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
     + classes: StorageClasses by name, and whether each is a default one
+    + operands: DaemonSets that the GPU Operator makes
     + runtimes: RuntimeClasses by name, and the runtime handler of each
     """
 
@@ -119,6 +121,7 @@ class ClusterState:
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     trouble: tuple[Trouble, ...] = ()
     policy: str = ""
+    operands: tuple[Operand, ...] = ()
     classes: Mapping[str, bool] = field(default_factory=dict)
     runtimes: Mapping[str, str] = field(default_factory=dict)
 
@@ -154,6 +157,10 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         namespaces={name: _json(text, {}) for name, text in values.get("namespace", [])},
         trouble=tuple(filter(None, map(_trouble, values.get("trouble", [])))),
         policy=_first(values, "policy"),
+        operands=tuple(
+            Operand(namespace, name, chart, _json(template, {}))
+            for namespace, name, chart, template in values.get("operand", [])
+        ),
         classes={name: default == "true" for name, default in values.get("class", [])},
         runtimes=dict(item for item in values.get("runtime", [])),
     )

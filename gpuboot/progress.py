@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuboot import operands
 from gpuboot.clusterstate import ClusterState, NodeStatus, Workload
 
 _MIG_PROFILE = "nvidia.com/mig.config"
@@ -95,6 +96,23 @@ def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource:
     ]
     text = f"{len(expected) - len(wrong)} of {len(expected)} nodes offer their {resource}"
     return Progress(not wrong, f"{text}; not yet: {', '.join(wrong)}" if wrong else text)
+
+
+def operands_current(
+    state: ClusterState, namespace: str, wanted: Mapping[str, operands.Wanted]
+) -> Progress:
+    """Whether the GPU Operator has put the values that it was given into its DaemonSets.
+
+    + wanted: DaemonSet -> what it must be made of; one that is not there yet is not judged
+    """
+    found = [
+        (item.name, operands.missing(item, wanted[item.name]))
+        for item in state.operands
+        if item.namespace == namespace and item.name in wanted
+    ]
+    old = [f"{name} ({', '.join(what)})" for name, what in found if what]
+    text = f"{len(found) - len(old)} of {len(found)} operands are as the values have them"
+    return Progress(not old, f"{text}; not yet: {'; '.join(old)}" if old else text)
 
 
 def _divided(node: NodeStatus) -> bool:

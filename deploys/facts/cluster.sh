@@ -30,6 +30,10 @@ node="{.metadata.name}$tab{.status.addresses[?(@.type==\"InternalIP\")].address}
 class="{.metadata.name}$tab{.metadata.annotations.storageclass\\.kubernetes\\.io/is-default-class}"
 workload="{.kind}$tab{.metadata.namespace}$tab{.metadata.name}$tab{.status}$tab{.spec.replicas}$tab\
 {.metadata.generation}$tab{.metadata.annotations.gpuboot\\.io/sha256}"
+# pods carry the label as well, and have no template
+operated='app\.kubernetes\.io/managed-by=="gpu-operator"'
+operands="{range .items[?(@.metadata.labels.$operated)]}operand$tab{.metadata.namespace}$tab\
+{.metadata.name}$tab{.metadata.labels.helm\.sh/chart}$tab{.spec.template}$end"
 waiting='{.name}={.state.waiting.reason} {end}'
 trouble="{.metadata.namespace}$tab{.metadata.name}$tab{.spec.nodeName}$tab\
 {range .status.initContainerStatuses[*]}$waiting{range .status.containerStatuses[*]}$waiting$tab\
@@ -42,6 +46,7 @@ ask objects get nodes,namespaces,storageclasses,runtimeclasses,daemonsets,deploy
     each RuntimeClass runtime "{.metadata.name}$tab{.handler}"
     for kind in DaemonSet Deployment StatefulSet; do each "$kind" workload "$workload"; done
     each Pod trouble "$trouble"
+    printf '%s' "$operands"
   )"
 kubectl get clusterpolicies.nvidia.com -o 'jsonpath={.items[*].status.state}' \
   >"$work/policy" 2>/dev/null # there is no such kind before the GPU Operator is installed
@@ -52,6 +57,6 @@ fi
 put server "$(sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p' "$work/version")"
 put config "$(head -n 1 "$work/kubeadm" | cut -f 1)"
 put record "$(sed '1s/^[^\t]*\t//' "$work/kubeadm" | base64 -w 0)"
-awk -F '\t' '$1 != "trouble" || $5 ~ /=[A-Z]/ || $6 != ""' "$work/objects"
+awk -F '\t' '$1 == "operand" ? $5 != "" : $1 != "trouble" || $5 ~ /=[A-Z]/ || $6 != ""' "$work/objects"
 put policy "$(cat "$work/policy")"
 put end ok

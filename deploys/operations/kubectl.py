@@ -13,6 +13,7 @@ from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import describe, executing, fail, watch
 from gpuboot import kubernetes, progress
 from gpuboot.kubernetes import stamp
+from gpuboot.operands import Wanted
 from gpuboot.progress import Progress
 
 Commands = Generator[str | PyinfraCommand, None, None]
@@ -149,17 +150,20 @@ def gpus_ready(
     gpus: Mapping[str, int],
     policy: bool = True,
     timeout_s: int = 900,
+    made_of: Mapping[str, Wanted] | None = None,
 ) -> Commands:
     """Wait until GPU workloads can run: operands, ClusterPolicy, GPUs on offer; changes nothing.
 
     + operands: DaemonSet -> number of nodes it must be on
     + gpus: node -> GPUs it must offer; {}: not looked at
     + policy: whether there is a ClusterPolicy to look at
+    + made_of: DaemonSet -> what the operator makes it of; None: not looked at
     """
 
     def look() -> Progress:
         state = host.get_fact(Cluster, kubeconfig=ADMIN)
         parts = [
+            progress.operands_current(state, namespace, made_of or {}),
             progress.workloads_ready(state, namespace, operands),
             progress.gpus_allocatable(state, gpus, "nvidia.com/gpu"),
         ]

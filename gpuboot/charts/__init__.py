@@ -17,6 +17,7 @@ from gpuboot.charts.monitoring import (
     monitoring_values,
     monitoring_workloads,
 )
+from gpuboot.charts.operated import wanted_operands
 from gpuboot.charts.operator import (
     COLLECTORS_MAP,
     PLUGIN_MAP,
@@ -47,4 +48,5 @@ __all__ = [
     "rollout_s",
     "secrets_needed",
     "server_name",
+    "wanted_operands",
 ]

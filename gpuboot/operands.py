@@ -1,0 +1,102 @@
+"""Whether the GPU Operator has carried its values out, by what its DaemonSets are made of.
+
+ClusterPolicy's `status.state` stays "ready" until the operator has looked at a changed policy, and
+has no observedGeneration (gpu-operator v26.7.0, controllers/clusterpolicy_controller.go:312); the
+hash that the operator puts on its DaemonSets (object_controls.go:4791) is of objects that it alone
+renders. So each value is looked for where the operator puts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from kubernetes.utils.quantity import parse_quantity
+
+Json = Mapping[str, Any]
+
+
+_amount: Callable[[str], Decimal] = parse_quantity
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A DaemonSet that the operator makes.
+
+    + chart: name and version of the chart whose ClusterPolicy it was made from
+    + template: its pod template
+    """
+
+    namespace: str
+    name: str
+    chart: str
+    template: Json
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What must be in a DaemonSet when the operator has carried its values out.
+
+    + container: the one that the values are about
+    + version: how its image's name ends; "" for the chart's own
+    + env: of the container; None: the variable must not be there
+    + config: the device plugin's configuration; "" for none; None: it does not read one
+    + args, host_network: None: the operator's own choice
+    """
+
+    container: str
+    chart: str
+    version: str = ""
+    env: Mapping[str, str | None] = field(default_factory=dict)
+    resources: Json = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    tolerations: Sequence[Json] = ()
+    config: str | None = None
+    args: Sequence[str] | None = None
+    host_network: bool | None = None
+
+
+def missing(found: Operand, wanted: Wanted) -> tuple[str, ...]:
+    """What of the values is not in a DaemonSet yet."""
+    return tuple(_missing(found, wanted))
+
+
+def _missing(found: Operand, wanted: Wanted) -> Iterator[str]:
+    if found.chart != wanted.chart:
+        yield f"chart {wanted.chart}"
+    spec = found.template.get("spec", {})
+    containers = {item["name"]: item for item in spec.get("containers", ())}
+    main = containers.get(wanted.container, {})
+    if not main.get("image", "").endswith(wanted.version):
+        yield f"image {wanted.version}"
+    env = _env(main)
+    yield from (name for name, value in wanted.env.items() if env.get(name) != value)
+    if wanted.args is not None and list(main.get("args", ())) != list(wanted.args):
+        yield "args"
+    if _amounts(main.get("resources", {})) != _amounts(wanted.resources) and wanted.resources:
+        yield "resources"
+    noted = found.template.get("metadata", {}).get("annotations", {})
+    yield from (name for name, text in wanted.annotations.items() if noted.get(name) != text)
+    if any(item not in spec.get("tolerations", ()) for item in wanted.tolerations):
+        yield "tolerations"
+    manager = containers.get("config-manager", {})
+    if wanted.config is not None and _env(manager).get("DEFAULT_CONFIG", "") != wanted.config:
+        yield f"configuration {wanted.config or 'none'}"
+    host_network = bool(spec.get("hostNetwork"))
+    if wanted.host_network is not None and host_network != wanted.host_network:
+        yield "hostNetwork"
+
+
+def _env(container: Json) -> dict[str, str | None]:
+    return {item["name"]: item.get("value", "") for item in container.get("env", ())}
+
+
+def _amounts(resources: Json) -> dict[tuple[str, str], Decimal]:
+    """Requests and limits as numbers: the API server writes 1000m as 1."""
+    return {
+        (kind, name): _amount(str(amount))
+        for kind in ("requests", "limits")
+        for name, amount in (resources.get(kind) or {}).items()
+    }

@@ -1,0 +1,130 @@
+"""When the GPU Operator has carried changed values out, and when it only has not looked yet."""
+
+from __future__ import annotations
+
+import copy
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuboot import progress
+from gpuboot.charts import operator_values, wanted_operands
+from gpuboot.clusterstate import ClusterState
+from gpuboot.operands import Operand
+from gpuboot.settings import load
+from gpuboot.versions import lock
+from lab.charts import assemble
+from lab.charts.render import Object, helm_binary, render
+
+if helm_binary() is None or shutil.which("go") is None:
+    pytest.skip("no helm or no go: charts are completed from Go modules", allow_module_level=True)
+
+OLD: dict[str, Any] = {}
+NEW: dict[str, dict[str, Any]] = {
+    "the exporter's version": {"versions": {"images": {"dcgm_exporter": "4.9.0-4.9.0-distroless"}}},
+    "its interval": {"exporter": {"interval_ms": 5000}},
+    "its arguments": {"exporter": {"arguments": ["--debug"]}},
+    "its collectors": {"exporter": {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}},
+    "the host's network": {"exporter": {"remote_engine": "localhost:5555"}},
+    "MIG strategy": {"gpu_operator": {"mig_strategy": "mixed"}},
+    "time slices": {"gpu_operator": {"time_slices": 4}},
+    "tolerations": {
+        "gpu_operator": {
+            "values": {"daemonsets": {"tolerations": [{"key": "a", "operator": "Exists"}]}}
+        }
+    },
+}
+
+
+# a site's own, whose way back to the chart's default leaves nothing to look for
+OWN: dict[str, dict[str, Any]] = {
+    "the plugin's version": {"devicePlugin": {"version": "v0.20.1"}},
+    "resources": {"gfd": {"resources": {"limits": {"cpu": "1000m"}}}},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return assemble.assemble("gpu-operator", tmp_path_factory.mktemp("charts"))
+
+
+def state(folder: Path, data: dict[str, Any]) -> ClusterState:
+    """What the cluster holds once the operator has carried the values out, and says so."""
+    settings = load(data)
+    values = operator_values(settings, lock(settings))
+    made = [_kept(o) for o in render(folder, "gpu-operator", "gpu-operator", values)]
+    found = tuple(
+        Operand(
+            "gpu-operator",
+            o["metadata"]["name"],
+            o["metadata"]["labels"]["helm.sh/chart"],
+            o["spec"]["template"],
+        )
+        for o in made
+        if o["kind"] == "DaemonSet" and o["metadata"]["labels"].get("app") == o["metadata"]["name"]
+    )
+    assert len(found) == 4
+    return ClusterState(policy="ready", operands=found)
+
+
+def _kept(item: Object) -> Object:
+    """As the API server keeps it: 1000m of CPU are 1."""
+    item = copy.deepcopy(item)
+    containers = item.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ())
+    for container in containers:
+        limits = container.get("resources", {}).get("limits", {})
+        limits |= {name: "1" for name, amount in limits.items() if amount == "1000m"}
+    return item
+
+
+def look(found: ClusterState, data: dict[str, Any]) -> progress.Progress:
+    settings = load(data)
+    wanted = wanted_operands(settings, lock(settings))
+    return progress.operands_current(found, "gpu-operator", wanted)
+
+
+@pytest.mark.parametrize("data", NEW.values(), ids=NEW)
+def test_ready_is_not_believed_before_the_values_are_there(
+    folder: Path, data: dict[str, Any]
+) -> None:
+    """gpu-operator v26.7.0, controllers/clusterpolicy_controller.go:313: no observedGeneration."""
+    before, after = state(folder, OLD), state(folder, data)
+    assert progress.policy_ready(before).done
+    assert not look(before, data).done
+    assert look(after, data).done
+    # and back again: what the old values do not have must be gone
+    assert not look(after, OLD).done
+    assert look(before, OLD).done
+
+
+@pytest.mark.parametrize("values", OWN.values(), ids=OWN)
+def test_a_sites_own_values_are_waited_for(folder: Path, values: dict[str, Any]) -> None:
+    data = {"gpu_operator": {"values": values}}
+    assert not look(state(folder, OLD), data).done
+    assert look(state(folder, data), data).done
+
+
+def test_operands_of_another_chart_version_are_not_current(folder: Path) -> None:
+    data = {"versions": {"charts": {"gpu-operator": {"version": "v26.7.1"}}}}
+    found = look(state(folder, OLD), data)
+    assert not found.done
+    assert "chart gpu-operator-v26.7.1" in found.text
+
+
+def test_what_is_missing_is_named(folder: Path) -> None:
+    found = look(state(folder, OLD), {"gpu_operator": {"time_slices": 4}})
+    assert found.text.startswith("1 of 4 operands are as the values have them; not yet: ")
+    assert "nvidia-device-plugin-daemonset (configuration time-slices-4-" in found.text
+    assert "nvidia-dcgm-exporter (KUBERNETES_VIRTUAL_GPUS)" in found.text
+
+
+def test_operands_that_are_turned_off_or_not_made_are_not_waited_for(folder: Path) -> None:
+    off = {"exporter": {"kind": "chart"}, "gpu_operator": {"values": {"gfd": {"enabled": False}}}}
+    settings = load(off)
+    assert set(wanted_operands(settings, lock(settings))) == {
+        "nvidia-device-plugin-daemonset",
+        "nvidia-operator-validator",
+    }
+    assert look(ClusterState(), OLD).done
