@@ -75,6 +75,57 @@ MIXED = (
     a100(4, A100_WHOLE, (), mig=False),
 )
 
+# /proc/driver/nvidia/version of machines and documents, with version and whether it is open.
+# In order: Talos' guide; an Ubuntu 24.04 desktop; a forum's R390 with single blanks; a GH200-class
+# aarch64 host; SUSE's guide; DGX Spark (GB10) in 2026-03 and 2026-01; a Jetson; what a vGPU guest
+# with driver 580.126.09 has is the proprietary form.
+_NVRM = "NVRM version: NVIDIA UNIX"
+DRIVERS = (
+    (f"{_NVRM} x86_64 Kernel Module  515.65.01  Wed Mar 16 11:24:05 UTC 2022", "515.65.01", False),
+    (
+        f"{_NVRM} x86_64 Kernel Module  550.144.03  Mon Dec 30 17:44:08 UTC 2024",
+        "550.144.03",
+        False,
+    ),
+    (f"{_NVRM} x86_64 Kernel Module 390.48 Thu Mar 22 00:42:57 PDT 2018", "390.48", False),
+    (f"{_NVRM} aarch64 Kernel Module  550.120  Fri Sep 13 11:01:10 UTC 2024", "550.120", False),
+    (
+        f"{_NVRM} Open Kernel Module for x86_64  555.42.06  Release Build  (abuild@host)  "
+        "Thu Jul 11 12:00:00 UTC 2024",
+        "555.42.06",
+        True,
+    ),
+    (
+        f"{_NVRM} Open Kernel Module for aarch64  580.142  Release Build  "
+        "(dvs-builder@U22-I3-H10-02-1)  Tue Mar  3 19:08:06 UTC 2026",
+        "580.142",
+        True,
+    ),
+    (
+        f"{_NVRM} Open Kernel Module for aarch64  580.126.09  Release Build  "
+        "(dvs-builder@U22-I3-AF04-07-5)  Wed Jan  7 22:35:57 UTC 2026",
+        "580.126.09",
+        True,
+    ),
+    (
+        f"{_NVRM} Open Kernel Module for aarch64  540.4.0  Release Build  "
+        "(buildbrain@mobile-u64-6336-d8000)  Tue Jan  7 17:35:12 PST 2025",
+        "540.4.0",
+        True,
+    ),
+)
+
+# `nvidia-smi` of influxdata/telegraf at b272631, plugins/inputs/nvidia_smi/testdata, the fact's
+# columns (a100-sxm4-v12.xml has no UUID of its own; MIG devices 0 to 3 are GPU instances 3 to 6)
+TELEGRAF = {
+    "a10g": "0, GPU-9a9a6c50-2a47-2f51-a902-b82c3b127e94, NVIDIA A10G, 00000000:00:1E.0, "
+    "23028, [N/A], 17, 25.58, P8",
+    "tesla-t4": "0, GPU-d37e67a5-91dd-3774-a5cb-99096249601a, Tesla T4, 00000000:00:1E.0, "
+    "15360, [N/A], 40, 26.78, P0",
+    "quadro-p400": "0, GPU-8f750be4-dfbc-23b9-b33f-da729a536494, Quadro P400, 00000000:43:00.0, "
+    "1998, [N/A], 33, [N/A], P8",
+}
+
 # What dcgm-exporter had of kinds that lack sensors: metric -> value. All else was absent.
 # vGPU guest: "GRID A100-40C", driver 580.126.09, in a VKS how-to of 2026 (public GitHub file
 # with GPU-0946f70c-659b-4c39-8b78-7e7600000000); issues NVIDIA/dcgm-exporter#193 and #236 agree

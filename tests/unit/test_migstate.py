@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from deploys.facts.driver import Driver
 from deploys.facts.nvidia import SCRIPT
 from gpuboot import migstate
 from gpuboot.checks.devices import Device, Instance
@@ -123,6 +124,19 @@ def test_a_missing_sensor_is_no_fault_and_is_remembered() -> None:
     assert gpu.fault == "Unknown Error"
 
 
+@pytest.mark.parametrize(
+    ("card", "sensors"),
+    [
+        ("a10g", ("temperature", "power", "memory")),
+        ("tesla-t4", ("temperature", "power", "memory")),
+        ("quadro-p400", ("temperature", "memory")),
+    ],
+)
+def test_cards_without_mig_and_without_a_power_sensor(card: str, sensors: tuple[str, ...]) -> None:
+    (gpu,) = parse(fact(seen.TELEGRAF[card])).answering
+    assert (gpu.mig, gpu.fault, gpu.sensors) == (False, "", sensors)
+
+
 SMI = """#!/bin/sh
 case "$*" in
   *--query-gpu=*) echo "$ROW" ;;
@@ -157,3 +171,17 @@ def test_the_script_asks_for_mig_devices_where_there_are_any(
     )
     (gpu,) = parse(answer.stdout.splitlines()).answering
     assert [(item.gi, item.ci) for item in gpu.instances] == list(seen.H200_IDS if mig else ())
+
+
+def test_the_drivers_fact_counts_gpus_and_not_their_mig_devices(tmp_path: Path) -> None:
+    program = tmp_path / "nvidia-smi"
+    program.write_text(SMI)
+    program.chmod(0o755)
+    answer = subprocess.run(
+        ["sh", "-c", Driver().command(timeout_s=5)],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "LIST": "\n".join(seen.H200_LIST)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert Driver().process(answer.stdout.splitlines()).gpus == (seen.H200_UUID,)

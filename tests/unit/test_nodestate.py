@@ -3,6 +3,7 @@
 import pytest
 
 from gpuboot.nodestate import ParseError, PciDevice, Unit, driver_version, parse, upstream_version
+from tests.unit import recordings
 
 ANSWER = """\
 uid\t0
@@ -103,6 +104,11 @@ def test_an_answer_that_is_none():
     ],
 )
 def test_driver_versions(line, version, is_open):
+    assert driver_version(line) == (version, is_open)
+
+
+@pytest.mark.parametrize(("line", "version", "is_open"), recordings.DRIVERS)
+def test_driver_versions_of_real_machines(line, version, is_open):
     assert driver_version(line) == (version, is_open)
 
 

@@ -67,6 +67,7 @@ def test_driver_packages(version, flavour, fabric, packages):
         (0x20B2, "Ampere"),  # A100 80GB
         (0x2235, "Ampere"),  # A40
         (0x2236, "Ampere"),  # A10
+        (0x2237, "Ampere"),  # A10G of AWS g5
         (0x2330, "Hopper"),  # H100 SXM
         (0x2335, "Hopper"),  # H200
         (0x2342, "Grace Hopper"),  # GH200
@@ -76,6 +77,7 @@ def test_driver_packages(version, flavour, fabric, packages):
         (0x2941, "Blackwell or newer"),  # GB200
         (0x2BB5, "Blackwell or newer"),  # RTX PRO 6000
         (0x3182, "Blackwell or newer"),  # B300
+        (0x31C3, "Blackwell or newer"),  # GB300 of a DGX Station (NVIDIA/NemoClaw#7417)
         (0x102D, "older than Maxwell"),  # K80
     ],
 )
