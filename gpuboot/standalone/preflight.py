@@ -101,7 +101,7 @@ def unfit(settings: Settings) -> Iterator[Finding]:
         parts = urlsplit(url)
         if parts.scheme != "https" or not f"{parts.path}/".startswith("/v2/"):
             yield (
-                f"mirrors.images[{registry!r}] {url} is none that Docker can pull from",
+                f"mirrors.images[{registry!r}] is none that Docker can pull from",
                 "name an https address whose path begins with /v2, e.g. "
                 f"https://mirror.example.com/v2/{registry.replace('*', 'proxy')}",
             )
