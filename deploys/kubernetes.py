@@ -39,6 +39,9 @@ def kubernetes() -> None:
     )
     if node.leader:
         kubeadm.initialised(name="Make the cluster", digest=config.digest, kubelet=config.kubelet)
+        kubeadm_changes.fixed_kept(
+            name="Compare with what the cluster was made with", fixed=config.fixed
+        )
         kubectl.applied(
             name="Apply the pod network (flannel)",
             manifest=flannel(context.settings, lock),
@@ -126,7 +129,6 @@ def _reconfigure(context: Context, config: Configuration) -> str:
         kubeadm_changes.reconfigured(
             name="Put changed settings of the control plane in force",
             digest=config.digest,
-            fixed=config.fixed,
         )
     follows = node.role == "control_plane" and not node.leader
     own = config.digest if follows else config.kubelet

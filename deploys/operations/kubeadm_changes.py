@@ -22,20 +22,33 @@ from gpuboot.progress import Progress, kubelet_is, nodes_ready
 
 
 @operation()
-def reconfigured(digest: str, fixed: dict[str, str], config: str = CONFIG) -> Commands:
-    """Ensure that the control plane and kube-proxy run as the configuration says. On the leader.
+def fixed_kept(fixed: dict[str, str]) -> Commands:
+    """Make sure that the cluster was made with these settings; changes nothing. On the leader.
 
-    + digest, fixed: of the configuration, see `gpuboot.kubernetes.Configuration`
+    Preflight has compared them where the cluster answered; this is for one that answers only now,
+    before anything is written that follows from them.
+
+    + fixed: of the configuration, see `gpuboot.kubernetes.Configuration`
     """
     state = host.get_fact(Cluster, kubeconfig=ADMIN)
-    if state.error and not executing(host):
-        host.noop("there is no cluster yet")
-        return
     if problems := moved(state.fixed, fixed):
         yield fail(
             f"a living cluster cannot change this: {'; '.join(problems)}\n    remedy: put the"
             " settings back, or take the cluster apart (deploys/reset.py) and make it anew"
         )
+        return
+    host.noop("there is no cluster yet" if state.error else "the cluster was made with them")
+
+
+@operation()
+def reconfigured(digest: str, config: str = CONFIG) -> Commands:
+    """Ensure that the control plane and kube-proxy run as the configuration says. On the leader.
+
+    + digest: of the configuration, see `gpuboot.kubernetes.Configuration`
+    """
+    state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    if state.error and not executing(host):
+        host.noop("there is no cluster yet")
         return
     if state.config == digest:
         host.noop("the cluster's configuration is in force")

@@ -99,6 +99,12 @@ def test_the_leader_is_upgraded_before_the_others(steps: list[dict[str, Any]]) -
     assert ["leader" in name for name in upgrades] == [True, False]
 
 
+def test_the_network_is_written_after_the_cluster_was_compared(steps: list[dict[str, Any]]) -> None:
+    names = [step["name"] for step in steps]
+    compared = names.index("Kubernetes | Compare with what the cluster was made with")
+    assert compared < names.index("Kubernetes | Apply the pod network (flannel)")
+
+
 def test_a_shell_that_greets_is_told_once_and_passed_over() -> None:
     done = plan()
     told = done.stdout + done.stderr
