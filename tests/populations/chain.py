@@ -1,0 +1,47 @@
+"""The product's own proof of a population, in a time that passes by sleeping only."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from gpuboot import prove, workload
+from gpuboot.checks.model import Finding
+from gpuboot.cluster import Cluster as RealCluster
+from gpuboot.settings import Settings, load
+from tests.populations.cluster import Cluster
+from tests.populations.machine import Machine
+
+# Short periods: what is waited for costs the test a look a second.
+SETTINGS = load(
+    {
+        "monitoring": {"grafana": False},
+        "verify": {"timeout_s": 10},
+        "exporter": {"interval_ms": 1000, "scrape_interval": "5s", "scrape_timeout": "5s"},
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time that passes only by sleeping."""
+    now = [1000.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    for module in (prove, workload):
+        monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+        monkeypatch.setattr(module.time, "sleep", sleep)
+
+
+def judged(machine: Machine, cluster: Cluster, settings: Settings = SETTINGS) -> list[Finding]:
+    proof = prove.prove(cast(RealCluster, cluster), [machine.host()], settings, lambda line: None)
+    return list(proof.findings)
+
+
+def told(findings: list[Finding]) -> str:
+    return "\n".join(
+        f"{f.status} {f.link} {f.gpu_uuid}: {f.detail}" for f in findings if f.status != "pass"
+    )

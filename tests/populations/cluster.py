@@ -1,0 +1,143 @@
+"""A cluster of one population's node: it schedules pods on the node's devices, and the node's
+exporter and Prometheus tell of them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpuboot.heartbeat import LEASES
+from gpuboot.prometheus import parse_exposition
+from gpuboot.telemetry.expressions import metric_names
+from tests.populations.model import Card, Instance, Population
+from tests.populations.offers import devices, node_object
+from tests.populations.page import Page
+from tests.unit.fake_cluster import FakeCluster
+
+NOW = 1795270540.0
+_ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+_PASSED = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
+
+
+@dataclass(kw_only=True)
+class Cluster(FakeCluster):
+    """+ of: the node
+    + page: what its exporter shows while nobody holds a device
+    + offered: allocatable, where it is not all that the node has
+    + fails: UUID of a device -> log of the pod that gets it
+    + exporter: phase of the exporter's pod; "" for no pod
+    + target: health of the scrape target
+    + age: of Prometheus' samples, in seconds
+    + frozen: the exporter shows the same values for ever
+    + looks: how often each pod's log is asked for in vain
+    """
+
+    of: Population
+    page: Page
+    offered: Mapping[str, str] | None = None
+    fails: Mapping[str, str] = field(default_factory=dict)
+    exporter: str = "Running"
+    target: str = "up"
+    age: float = 2.5
+    frozen: bool = False
+    looks: int = 0
+    on: dict[str, str] = field(default_factory=dict)
+    looked: Counter[str] = field(default_factory=Counter)
+
+    def _answer(self, path: str, query: dict[str, str]) -> Any:
+        if path == "/api/v1/nodes":
+            return {"items": [node_object(self.of, self.offered)]}
+        if path == LEASES:
+            return {"items": [self._lease(self.of.node)]}
+        return super()._answer(path, query)
+
+    def _exporters(self) -> list[dict[str, Any]]:
+        meta = {"namespace": "gpu-operator", "uid": "e1", "annotations": self.annotations}
+        one = {
+            "metadata": {"name": f"nvidia-dcgm-exporter-{self.of.name}", **meta},
+            "spec": {"nodeName": self.of.node},
+            "status": {"phase": self.exporter},
+        }
+        return [one] if self.exporter else []
+
+    def _metrics(self, node: str) -> str:
+        self.energy += 0 if self.frozen else 1_000_000
+        before = self.page.change
+
+        def risen(card: Card, one: Instance | None, known: dict[str, float]) -> dict[str, float]:
+            shown = dict(before(card, one, known)) if before else dict(known)
+            return shown | {name: shown[name] + self.energy for name in (_ENERGY,) if name in shown}
+
+        ours = {uuid: (self._newest, pod) for pod, uuid in self.on.items()}
+        return replace(self.page, holders={**self.page.holders, **ours}, change=risen).text()
+
+    def _prometheus(self, path: str, query: dict[str, str]) -> Any:
+        data: Any
+        if path.endswith("/query"):
+            data = {"result": self._query(query["query"])}
+        elif path.endswith("/targets"):
+            labels = {"job": "nvidia-dcgm-exporter", "node": self.of.node}
+            ours = {"labels": labels, "health": self.target, "lastError": "connection refused"}
+            others = [{"labels": {"job": "apiserver"}, "health": "up"}]
+            data = {"activeTargets": others + ([ours] if self.exporter else [])}
+        elif path.endswith("/alerts"):
+            data = {"alerts": []}
+        else:
+            return super()._prometheus(path, query)
+        return {"status": "success", "data": data}
+
+    def _query(self, expression: str) -> list[dict[str, Any]]:
+        """The newest sample of the series that the expression names, one for each set of labels.
+
+        That is what `timestamp(a) or timestamp(b)` gives, whose value is the sample's time.
+        """
+        wanted = metric_names(expression)
+        found: dict[str, dict[str, Any]] = {}
+        if self.exporter == "Running":
+            for sample in parse_exposition(self._metrics(self.of.node)):
+                if sample.name in wanted:
+                    labels = {**sample.labels, "node": self.of.node}
+                    value = [NOW, str(NOW - self.age)]
+                    found.setdefault(json.dumps(labels), {"metric": labels, "value": value})
+        return list(found.values())
+
+    def _create_pod(self, namespace: str, body: dict[str, Any]) -> None:
+        if "resources" not in body["spec"]["containers"][0]:
+            super()._create_pod(namespace, body)
+            return
+        self.created.append(body)
+        name = body["metadata"]["name"]
+        (asked,) = body["spec"]["containers"][0]["resources"]["limits"]
+        pod = {"metadata": body["metadata"], "spec": dict(body["spec"]), "status": {}}
+        self.pods[name] = pod
+        offered = devices(self.of, self.page.gone).items()
+        free = [uuid for uuid, kind in offered if kind == asked and uuid not in self.on.values()]
+        if free:
+            self.on[name] = free[0]
+            pod["spec"]["nodeName"] = self.of.node
+            pod["status"] = {"phase": "Failed" if free[0] in self.fails else "Running"}
+        else:
+            message = f"0/1 nodes are available: 1 Insufficient {asked}."
+            condition = {"type": "PodScheduled", "status": "False", "message": message}
+            pod["status"] = {"phase": "Pending", "conditions": [condition]}
+
+    def _log(self, name: str) -> str:
+        if name not in self.on:
+            return super()._log(name)
+        self.looked[name] += 1
+        if self.looked[name] <= self.looks:
+            return ""
+        uuid = self.on[name]
+        listed = [f"GPU 0: {self.of.model} (UUID: {uuid})"]
+        for card, one in self.of.instances:
+            if one.uuid == uuid:
+                listed = [f"GPU 0: {self.of.model} (UUID: {card.uuid})"]
+                listed += [f"  MIG {one.profile}     Device  0: (UUID: {uuid})"]
+        return "\n".join([*listed, self.fails.get(uuid, _PASSED)])
+
+    def _delete_pods(self, namespace: str, grace_period_seconds: int) -> None:
+        super()._delete_pods(namespace, grace_period_seconds)
+        self.on.clear()

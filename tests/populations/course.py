@@ -1,0 +1,265 @@
+"""Populations over time, as Prometheus scrapes them, and what the rules make of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from gpuboot import rules, settings
+from gpuboot.telemetry import BY_NAME
+from gpuboot.telemetry.expressions import metric_names
+from tests.populations.machine import Machine
+from tests.populations.model import Population
+from tests.populations.offers import allocatable, devices, node_object
+from tests.populations.page import Page
+from tests.rules.suite import run
+
+# The table has as many driver versions as kinds of GPU.
+SETTINGS = settings.load(
+    {
+        "cost": {"gpu_hour": {"*": 1}},
+        "alerts": {"rules": {"GPUDriverVersionSkew": {"threshold": 99}}},
+    }
+)
+_FIRED = re.compile(r'\{alertname="(\w+)", node="([^"]*)"\}|\{alertname="(\w+)"\}')
+Points = list[float | None]
+Samples = list[tuple[str, dict[str, str], float]]
+
+
+@dataclass(frozen=True)
+class Course:
+    """What happens to a population's node. Unit: minutes.
+
+    + idle: how long nobody holds its GPUs; then a pod works on each
+    + since: from when on all of this holds:
+    + changed: what the exporter shows then
+    + rising: counter -> its rise a minute
+    + scraped: False: the exporter does not answer; target: False: Prometheus has no such target
+    + offered: allocatable
+    """
+
+    of: Population
+    idle: int = 0
+    since: float = 0
+    changed: Callable[[Page], Page] = lambda page: page
+    rising: Mapping[str, float] = field(default_factory=dict)
+    scraped: bool = True
+    target: bool = True
+    offered: Mapping[str, str] | None = None
+    blanks: bool = False
+
+    def page(self, minute: float) -> Page | None:
+        """What the exporter shows at this minute; None without an answer."""
+        late = minute >= self.since
+        if late and not (self.scraped and self.target):
+            return None
+        busy = minute >= self.idle
+        holders = {uuid: ("ml", f"train-{n}") for n, uuid in enumerate(devices(self.of))}
+        page = Page(self.of, holders if busy else {}, busy, self.blanks)
+        return self.changed(page) if late else page
+
+
+@dataclass(frozen=True)
+class Time:
+    """How long it goes on, in minutes, and the seconds between samples and evaluations."""
+
+    minutes: int
+    step: int
+
+    def __iter__(self) -> Iterator[float]:
+        return (at * self.step / 60 for at in range(self.count))
+
+    @property
+    def count(self) -> int:
+        return self.minutes * 60 // self.step
+
+    def points(self, *parts: tuple[float, float | None]) -> Points:
+        """+ parts: minute from which on -> value; None: no sample"""
+        return [
+            next(value for since, value in reversed(parts) if minute >= since) for minute in self
+        ]
+
+
+def fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str, set[str]]:
+    """Node ("" for none) -> alerts that fired at any time, with all courses in one cluster."""
+    found = list(courses)
+    groups = rules.groups(SETTINGS, [Machine(course.of).node for course in found])
+    kept = [
+        {key: rule[key] for key in rule if key != "annotations"}
+        for group in groups
+        for rule in group["rules"]
+    ]
+    _write(folder / "rules.yml", {"groups": [{"name": "all", "rules": kept}]})
+    read = {name for rule in kept for name in metric_names(rule["expr"])}
+    series = {"etcd_server_has_leader{}": f"1x{time.count}"}
+    for course in found:
+        series |= {
+            name: _text(points)
+            for name, points in _series(course, time)
+            if name.partition("{")[0] in read
+        }
+    firing = f'ALERTS{{alertstate="firing"}}[{time.minutes}m]'
+    ask = f"count by (alertname, node) (count_over_time({firing}))"
+    test = {
+        "interval": f"{time.step}s",
+        "input_series": [{"series": name, "values": text} for name, text in series.items()],
+        "promql_expr_test": [{"expr": ask, "eval_time": f"{time.minutes}m", "exp_samples": []}],
+    }
+    suite = {
+        "rule_files": ["rules.yml"],
+        "evaluation_interval": f"{time.step}s",
+        "tests": [test],
+    }
+    _write(folder / "suite.yml", suite)
+    ran = run("test", "rules", folder / "suite.yml")
+    alerts: dict[str, set[str]] = {}
+    for name, node, bare in _FIRED.findall(ran.stdout):
+        alerts.setdefault(node, set()).add(name or bare)
+    assert alerts or ran.returncode == 0, ran.stdout
+    return alerts
+
+
+def _write(path: Path, content: Mapping[str, Any]) -> None:
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    path.write_text(yaml.dump(content, Dumper=dumper, sort_keys=False))
+
+
+def _series(course: Course, time: Time) -> Iterator[tuple[str, Points]]:
+    yield from _exported(course, time).items()
+    yield from _node(course, time)
+    yield from _pods(course, time)
+
+
+def _exported(course: Course, time: Time) -> dict[str, Points]:
+    target = {"job": "nvidia-dcgm-exporter", "node": course.of.node, "instance": course.of.node}
+    found: dict[str, Points] = {}
+    shown: dict[tuple[bool, bool], _Shown | None] = {}
+    risen: dict[tuple[str, ...], float] = {}
+    up: Points = []
+    for at, minute in enumerate(time):
+        phase = minute >= course.idle, minute >= course.since
+        if phase not in shown:
+            page = course.page(minute)
+            rising = course.rising if phase[1] else {}
+            shown[phase] = None
+            if page is not None:
+                shown[phase] = _Shown(list(page.samples()), target, rising, time.step / 60)
+        now = shown[phase]
+        up.append(1.0 if now is not None else 0.0 if course.target else None)
+        for series, value, counter, rise in now.series if now else []:
+            if counter:
+                risen[counter] = risen.get(counter, 0.0) + rise
+            points = found.setdefault(series, [])
+            points += [None] * (at - len(points)) + [value + risen.get(counter, 0.0)]
+    return {_name("up", target): up} | {
+        name: points + [None] * (time.count - len(points)) for name, points in found.items()
+    }
+
+
+class _Shown:
+    """A page as series: name, value, and of a counter what it counts and how it rises."""
+
+    def __init__(
+        self, samples: Samples, target: dict[str, str], rising: Mapping[str, float], minutes: float
+    ) -> None:
+        rises = _rises(samples, rising, minutes)
+        self.series: list[tuple[str, float, tuple[str, ...], float]] = []
+        for metric, labels, value in samples:
+            counter: tuple[str, ...] = ()
+            if BY_NAME[metric].kind == "counter":
+                slice_, xid = labels.get("GPU_I_ID", ""), labels.get("xid", "")
+                counter = (metric, labels["UUID"], slice_, xid)
+            name = _name(metric, {**target, **labels})
+            self.series.append((name, value, counter, rises.get((metric, labels["UUID"]), 0.0)))
+
+
+def _rises(
+    samples: Samples, rising: Mapping[str, float], minutes: float
+) -> dict[tuple[str, str], float]:
+    """Counter and UUID -> its rise from one sample to the next."""
+    found = {}
+    for metric, labels, value in samples:
+        if metric in rising:
+            found[metric, labels["UUID"]] = rising[metric] * minutes
+        elif metric == "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION":
+            found[metric, labels["UUID"]] = 6e6 * minutes
+        elif metric == "DCGM_FI_DEV_CLOCKS_EVENT_REASONS" and int(value) & 4 and value < 1e15:
+            capped = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS"
+            found[capped, labels["UUID"]] = 36e9 * minutes
+    return found
+
+
+def _node(course: Course, time: Time) -> Iterator[tuple[str, Points]]:
+    """kube-state-metrics on the node."""
+    node = course.of.node
+    early, late = node_object(course.of), node_object(course.of, course.offered)
+    labels = {f"label_{_safe(k)}": v for k, v in early["metadata"]["labels"].items()}
+    ready = {"node": node, "condition": "Ready", "status": "true"}
+    whole = time.points((0, 1.0))
+    yield _name("kube_node_info", {"node": node}), whole
+    yield _name("kube_node_labels", {"node": node, **labels}), whole
+    yield _name("kube_node_status_condition", ready), whole
+    yield _name("kube_node_spec_unschedulable", {"node": node}), time.points((0, 0.0))
+    for what in ("capacity", "allocatable"):
+        for resource in allocatable(course.of):
+            given = {"node": node, "resource": _safe(resource), "unit": "integer"}
+            before, after = (float(item["status"][what].get(resource, 0)) for item in (early, late))
+            points = time.points((0, before), (course.since, after))
+            yield _name(f"kube_node_status_{what}", given), points
+
+
+def _pods(course: Course, time: Time) -> Iterator[tuple[str, Points]]:
+    """kube-state-metrics on the pods that hold the devices."""
+    held = time.points((0, None), (course.idle, 1.0))
+    for number, resource in enumerate(devices(course.of).values()):
+        pod = {"namespace": "ml", "pod": f"train-{number}", "node": course.of.node}
+        asked = {"container": "main", "resource": _safe(resource), "unit": "integer"}
+        yield _name("kube_pod_info", pod), held
+        yield _name("kube_pod_status_phase", {**pod, "phase": "Running"}), held
+        yield _name("kube_pod_container_resource_requests", {**pod, **asked}), held
+
+
+def _safe(text: str) -> str:
+    """A label's or resource's name as kube-state-metrics writes it."""
+    return "".join(char if char.isalnum() else "_" for char in text)
+
+
+def _name(metric: str, labels: Mapping[str, str]) -> str:
+    inside = ",".join(f'{key}="{value}"' for key, value in labels.items())
+    return f"{metric}{{{inside}}}"
+
+
+def _text(points: Points) -> str:
+    """promtool's notation, in which what is equal or rises evenly is one item."""
+    parts: list[str] = []
+    at = 0
+    while at < len(points):
+        end = _run_end(points, at)
+        first = points[at]
+        if first is None:
+            rest = end - at - (at > 0)
+            parts += ["stale"] * (at > 0) + ([f"_x{rest}"] if rest else [])
+        else:
+            parts.append(f"{first!r}+{_rise(points, at)!r}x{end - at - 1}".replace("+-", "-"))
+        at = end
+    return " ".join(parts)
+
+
+def _run_end(points: Points, at: int) -> int:
+    first, rise = points[at], _rise(points, at)
+    end = at + 1
+    while end < len(points) and points[end] == (
+        None if first is None else first + (end - at) * rise
+    ):
+        end += 1
+    return end
+
+
+def _rise(points: Points, at: int) -> float:
+    here, after = points[at], points[at + 1] if at + 1 < len(points) else None
+    return after - here if here is not None and after is not None else 0.0

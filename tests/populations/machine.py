@@ -1,0 +1,223 @@
+"""A population's machine: commands and files that answer the product's own facts as it would."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploys.facts.nvidia import SCRIPT
+from gpuboot import gpustate, nodestate
+from gpuboot.checks.evidence import Host
+from gpuboot.nodes import Node
+from tests.populations.model import Card, Population
+
+ADDRESS = "10.77.0.21"
+_NEEDS_RESET = "[GPU requires reset]"
+_CRI = (
+    '{"config":{"containerd":{"defaultRuntimeName":"nvidia"}},'
+    '"runtimeHandlers":[{"name":"runc"},{"name":"nvidia"}]}'
+)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The machine of a population.
+
+    + lost: indices of GPUs that the driver sees and that do not answer it any more
+    + resets: indices of GPUs that need a reset
+    + gone: indices of GPUs that left the bus
+    + fabric: what fabric.state answers, where not as the population says
+    + promised: GPUs by the inventory, where not as many as there are
+    """
+
+    of: Population
+    lost: frozenset[int] = frozenset()
+    resets: frozenset[int] = frozenset()
+    gone: frozenset[int] = frozenset()
+    fabric: str = ""
+    promised: int | None = None
+
+    @property
+    def node(self) -> Node:
+        """What the inventory says of it."""
+        count = len(self.of.cards) if self.promised is None else self.promised
+        return Node(self.of.node, self.of.node, ADDRESS, "worker", count, False)
+
+    @property
+    def cards(self) -> tuple[Card, ...]:
+        """Those on the bus."""
+        return tuple(card for card in self.of.cards if card.index not in self.gone)
+
+    @property
+    def version(self) -> str:
+        """First line of /proc/driver/nvidia/version."""
+        built = "Release Build  (dvs-builder@U22)" if "Open" in self.of.flavour else ""
+        return f"NVRM version: NVIDIA UNIX {self.of.flavour}  {self.of.driver}  {built}".rstrip()
+
+    def host(self) -> Host:
+        """What the product's facts make of it."""
+        gpus = gpustate.parse(self.nvidia_fact())
+        state = nodestate.parse(self.node_fact())
+        return gpustate.host(self.node, state, gpus, None)
+
+    def node_fact(self) -> list[str]:
+        """Lines of deploys/facts/node.sh, as far as GPUs are concerned."""
+        devices = [(card.slot, self.of.device, self.of.kind) for card in self.cards]
+        devices += [(d.slot, d.device, d.kind) for d in self.of.others if d.vendor == "0x10de"]
+        return [
+            "uid\t0",
+            f"hostname\t{self.of.node}",
+            "os_id\tubuntu",
+            "os_version\t24.04",
+            *(f"pci\t{' '.join(device)}" for device in devices),
+            f"driver\t{self.version}",
+            f"driver_module\t{self.of.driver}",
+            "clock\t1795270540.5",
+        ]
+
+    def nvidia_fact(self) -> list[str]:
+        """What deploys/facts/nvidia.sh itself prints there."""
+        whole = self.of.name, self.lost, self.resets, self.gone, self.fabric
+        if whole not in _PRINTED:
+            _PRINTED[whole] = self._run_fact()
+        return _PRINTED[whole]
+
+    def _run_fact(self) -> list[str]:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            self._files(root)
+            script = SCRIPT.replace("/proc/", f"{root}/proc/").replace("/sys/", f"{root}/sys/")
+            ran = subprocess.run(
+                ["sh", "-c", script],
+                env={"PATH": f"{root}/bin:{os.environ['PATH']}"},
+                capture_output=True,
+                text=True,
+                check=True,
+            )
+        return ran.stdout.splitlines()
+
+    def smi(self) -> str:
+        """Text of the stand-in for nvidia-smi."""
+        return _SMI.format(
+            fields="\n".join(self._cases()),
+            buses=" ".join(card.bus for card in self.cards),
+            lost=" ".join(card.bus for card in self.cards if card.index in self.lost) or "none",
+            listing=shlex.quote("\n".join(self.listing())),
+            details=shlex.quote("\n".join(self.details())),
+        )
+
+    def listing(self) -> Iterator[str]:
+        """`nvidia-smi -L`."""
+        for card in self.cards:
+            yield f"GPU {card.index}: {self.of.model} (UUID: {card.uuid})"
+            for number, one in enumerate(card.instances):
+                name = f"MIG {one.profile}"
+                yield f"  {name:<15} Device {number:>2}: (UUID: {one.uuid})"
+
+    def details(self) -> Iterator[str]:
+        """`nvidia-smi -q`, as far as anybody reads it."""
+        for card in self.cards:
+            yield f"GPU {card.bus}"
+            yield f"    Product Name                                       : {self.of.model}"
+            for number, one in enumerate(card.instances):
+                yield "    MIG Device"
+                for key, value in (
+                    ("Index", number),
+                    ("GPU Instance ID", one.gi),
+                    ("Compute Instance ID", 0),
+                ):
+                    yield f"        {key:<47}: {value}"
+            yield "    Fabric"
+            yield f"        {'State':<47}: {self._fabric()}"
+
+    def _fabric(self) -> str:
+        return (self.fabric or self.of.fabric).strip("[]")
+
+    def _answers(self, card: Card) -> dict[str, str]:
+        known = self.of.metrics(card, None)
+        power = known.get("DCGM_FI_DEV_POWER_USAGE")
+        found = {
+            "memory.total": self.of.memory,
+            "mig.mode.current": "Enabled" if card.instances else self.of.mig,
+            "temperature.gpu": f"{known.get('DCGM_FI_DEV_GPU_TEMP', '[N/A]')}",
+            "power.draw": "[N/A]" if power is None else f"{power:.2f}",
+            "pstate": "P0",
+            "fabric.state": self.fabric or self.of.fabric,
+            "driver_version": self.of.driver,
+        }
+        if card.index in self.resets:
+            found = dict.fromkeys(found, _NEEDS_RESET)
+        return found | {
+            "index": str(card.index),
+            "uuid": card.uuid,
+            "name": self.of.model,
+            "pci.bus_id": card.bus,
+        }
+
+    def _cases(self) -> Iterator[str]:
+        for card in self.cards:
+            for key, value in self._answers(card).items():
+                yield f"  {card.bus}={key}) printf '%s' {shlex.quote(value)} ;;"
+
+    def _files(self, root: Path) -> None:
+        driver = root / "proc/driver/nvidia"
+        driver.mkdir(parents=True)
+        (driver / "version").write_text(f"{self.version}\nGCC version:  gcc 13\n")
+        for card in self.cards:
+            folder = driver / "gpus" / card.slot
+            folder.mkdir(parents=True)
+            said = f"Model: \t\t {self.of.model}\nGPU UUID: \t {card.uuid}\n"
+            (folder / "information").write_text(said)
+            device = root / "sys/bus/pci/devices" / card.slot
+            device.mkdir(parents=True)
+            (device / "vendor").write_text("0x10de\n")
+            (device / "class").write_text(f"{self.of.kind}\n")
+        commands = root / "bin"
+        commands.mkdir()
+        devices = [one.uuid for _, one in self.of.instances] + [c.uuid for c in self.of.whole]
+        listed = "\n".join(f"nvidia.com/gpu={uuid}" for uuid in [*devices, "all"])
+        for name, text in (
+            ("nvidia-smi", self.smi()),
+            ("nvidia-ctk", f"printf '%s\\n' {shlex.quote(listed)}"),
+            ("crictl", f"printf '%s\\n' {shlex.quote(_CRI)}"),
+        ):
+            (commands / name).write_text(f"#!/bin/sh\n{text}\n")
+            (commands / name).chmod(0o755)
+
+
+_PRINTED: dict[tuple[object, ...], list[str]] = {}
+# What it does when a GPU is lost: https://docs.nvidia.com/deploy/nvidia-smi, exit code 15
+_SMI = """
+wanted= asked=
+while [ $# -gt 0 ]; do
+  case $1 in
+    -i) wanted=$2; shift ;;
+    --query-gpu=*) asked=${{1#*=}} ;;
+    -L) printf '%s\\n' {listing}; exit ;;
+    -q) printf '%s\\n' {details}; exit ;;
+  esac
+  shift
+done
+one() {{ case $1=$2 in
+{fields}
+  *) echo "Field \\"$2\\" is not a valid field to query."; exit 2 ;;
+esac; }}
+for bus in ${{wanted:-{buses}}}; do
+  case " {lost} " in *" $bus "*)
+    echo "Unable to determine the device handle for GPU$bus: GPU is lost.  Reboot the system" \\
+      "to recover this GPU"
+    exit 15 ;;
+  esac
+done
+for bus in ${{wanted:-{buses}}}; do
+  sep= IFS=,
+  for name in $asked; do printf '%s' "$sep"; one "$bus" "$name"; sep=', '; done
+  unset IFS
+  echo
+done
+"""

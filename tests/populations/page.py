@@ -1,0 +1,117 @@
+"""A population's dcgm-exporter: its /metrics page, as of release 4.8.3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gpuboot.telemetry import BY_NAME
+from tests.populations.model import ASKED, Card, Instance, Population
+
+# What DCGM writes for a value that a GPU has not: exporters up to 4.0, and custom ones, print it.
+BLANK = 9223372036854775794
+# Each has a series of its own (gpu_health_collector.go).
+WATCHES = [
+    "PCIE",
+    "NVLINK",
+    "PMU",
+    "MCU",
+    "MEM",
+    "SM",
+    "INFOROM",
+    "THERMAL",
+    "POWER",
+    "DRIVER",
+    "NVSWITCH_NONFATAL",
+    "NVSWITCH_FATAL",
+]
+Device = tuple[Card, Instance | None]
+Change = Callable[[Card, Instance | None, dict[str, float]], Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the exporter of a population shows.
+
+    + holders: UUID of a GPU or MIG instance -> namespace and pod that hold it
+    + busy: the GPUs are at work
+    + blanks: print blank values rather than leave them out
+    + gone: indices of GPUs that the exporter does not see
+    + change: what is different from a GPU in order
+    + xids: (GPU's index, XID) -> how often it was counted
+    """
+
+    of: Population
+    holders: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    busy: bool = False
+    blanks: bool = False
+    gone: frozenset[int] = frozenset()
+    change: Change | None = None
+    xids: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    @property
+    def devices(self) -> Iterator[Device]:
+        """What it monitors: instances in place of a GPU that is cut (device_monitoring.go)."""
+        for card in self.of.cards:
+            if card.index not in self.gone:
+                for one in card.instances or (None,):
+                    yield card, one
+
+    def text(self) -> str:
+        lines: dict[str, list[str]] = {metric: [] for metric in ASKED}
+        for metric, labels, value in self.samples():
+            inside = ",".join(f'{key}="{text}"' for key, text in labels.items())
+            lines[metric].append(f"{metric}{{{inside}}} {value:g}")
+        blocks = (
+            f"# HELP {name} {BY_NAME[name].help}\n# TYPE {name} {BY_NAME[name].kind}\n"
+            + "\n".join(found)
+            for name, found in lines.items()
+            if found
+        )
+        return "\n".join(blocks) + "\n"
+
+    def samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        """Name, labels and value of every series."""
+        for card, one in self.devices:
+            known = self.of.metrics(card, one, self.busy)
+            known = dict(self.change(card, one, known)) if self.change else known
+            labels = self.labels(card, one)
+            for metric in ASKED:
+                if metric == "DCGM_EXP_GPU_HEALTH_STATUS":
+                    continue
+                if metric in known:
+                    yield metric, labels, known[metric]
+                elif self.blanks and metric.startswith("DCGM_FI_DEV_"):
+                    yield metric, labels, BLANK
+            for (index, xid), count in self.xids.items():
+                if index == card.index:
+                    yield "DCGM_EXP_XID_ERRORS_TOTAL", {**labels, "xid": str(xid)}, count
+        yield from self._health()
+
+    def _health(self) -> Iterator[tuple[str, dict[str, str], float]]:
+        """One verdict for each GPU and watch, whatever the GPU is cut into."""
+        for card in self.of.cards:
+            if card.index not in self.gone:
+                for watch in WATCHES:
+                    more = {"health_watch": watch, "health_error_code": "DCGM_FR_OK"}
+                    yield "DCGM_EXP_GPU_HEALTH_STATUS", {**self.labels(card, None), **more}, 0
+
+    def labels(self, card: Card, one: Instance | None) -> dict[str, str]:
+        """Labels of a series, in the exporter's order (render_metrics.go)."""
+        found = {
+            "gpu": str(card.index),
+            "UUID": card.uuid,
+            "pci_bus_id": card.bus,
+            "device": f"nvidia{card.index}",
+            "modelName": self.of.model,
+        }
+        if one is not None:
+            found |= {"GPU_I_PROFILE": one.profile, "GPU_I_ID": str(one.gi)}
+        found |= {
+            "hostname": f"nvidia-dcgm-exporter-{self.of.name}",
+            "DCGM_FI_DRIVER_VERSION": self.of.driver,
+        }
+        holder = self.holders.get(one.uuid if one else card.uuid if not card.instances else "")
+        if holder is not None:
+            found |= {"container": "main", "namespace": holder[0], "pod": holder[1]}
+        return found

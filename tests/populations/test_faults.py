@@ -1,0 +1,62 @@
+"""One fault of each family, on every kind of GPU that can show it: the right verdict and alert."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.populations.chain import clock, judged, told
+from tests.populations.cluster import Cluster
+from tests.populations.course import Course, Time, fired
+from tests.populations.faults import FAULTS, Fault
+from tests.populations.model import Population
+from tests.populations.page import Page
+from tests.populations.table import POPULATIONS
+
+CASES = [
+    pytest.param(fault, one, id=f"{one}: {fault}")
+    for fault in FAULTS
+    for one in POPULATIONS.values()
+    if fault.expressible(one)
+]
+__all__ = ["clock"]
+
+
+@pytest.mark.parametrize(("fault", "population"), CASES)
+def test_the_verdict(fault: Fault, population: Population) -> None:
+    settings: dict[str, Any] = dict(fault.cluster)
+    if fault.offered:
+        settings["offered"] = fault.offered(population)
+    page = fault.page(Page(population))
+    cluster = Cluster(of=population, page=page, fails=fault.logs(population), **settings)
+    findings = judged(fault.on(population), cluster)
+    failed = [found for found in findings if found.status == "fail"]
+    assert {found.link for found in failed} == fault.failing(population), told(findings)
+    hit = {card.uuid for card in population.cards if fault.everywhere or card.index == 0}
+    hit |= {one.uuid for card, one in population.instances if card.uuid in hit}
+    if not (fault.cluster or fault.offered):
+        assert {found.gpu_uuid for found in failed} <= hit, told(findings)
+
+
+@pytest.fixture(scope="module", params=[fault for fault in FAULTS if fault.shown], ids=str)
+def shown(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Fault, dict[str, set[str]]]:
+    """A fault, and the alerts that fired by the node's name, with a node of each kind."""
+    fault: Fault = request.param
+    courses = []
+    for one in filter(fault.expressible, POPULATIONS.values()):
+        given: dict[str, Any] = dict(fault.course)
+        if fault.offered:
+            given["offered"] = fault.offered(one.small())
+        given |= {"changed": fault.page, "rising": fault.rising}
+        courses.append(Course(one.small(), since=3, **given))
+    return fault, fired(tmp_path_factory.mktemp("fault"), courses, Time(minutes=22, step=60))
+
+
+@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+def test_the_alerts(population: Population, shown: tuple[Fault, dict[str, set[str]]]) -> None:
+    fault, alerts = shown
+    if fault.expressible(population):
+        assert alerts.get(population.node, set()) == fault.firing(population)

@@ -1,0 +1,51 @@
+"""Every rule over every kind of GPU: silent while it is well."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.populations.course import Course, Time, fired
+from tests.populations.model import Population
+from tests.populations.table import POPULATIONS
+
+Fired = dict[str, set[str]]
+
+
+@pytest.fixture(scope="module")
+def hours(tmp_path_factory: pytest.TempPathFactory) -> Fired:
+    """Idle, and then under load."""
+    courses = [Course(one.small(), idle=35) for one in POPULATIONS.values()]
+    return fired(tmp_path_factory.mktemp("hours"), courses, Time(minutes=100, step=60))
+
+
+@pytest.fixture(scope="module")
+def day(tmp_path_factory: pytest.TempPathFactory) -> Fired:
+    """More than a day, for what is counted by the day."""
+    courses = [Course(one.small(), idle=600) for one in POPULATIONS.values()]
+    return fired(tmp_path_factory.mktemp("day"), courses, Time(minutes=26 * 60, step=900))
+
+
+@pytest.fixture(scope="module")
+def blanks(tmp_path_factory: pytest.TempPathFactory) -> Fired:
+    """DCGM's number for `not supported`, which exporters up to 4.0 print."""
+    courses = [Course(one.small(), idle=10, blanks=True) for one in POPULATIONS.values()]
+    return fired(tmp_path_factory.mktemp("blanks"), courses, Time(minutes=35, step=60))
+
+
+@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+def test_rules_are_silent_on_idle_and_busy_gpus(population: Population, hours: Fired) -> None:
+    assert hours.get(population.node, set()) == set()
+
+
+@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+def test_rules_are_silent_for_more_than_a_day(population: Population, day: Fired) -> None:
+    assert day.get(population.node, set()) == set()
+
+
+@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+def test_blank_values_are_no_values(population: Population, blanks: Fired) -> None:
+    assert blanks.get(population.node, set()) == set()
+
+
+def test_nothing_fires_that_names_no_node(hours: Fired, day: Fired, blanks: Fired) -> None:
+    assert [found.get("", set()) for found in (hours, day, blanks)] == [set(), set(), set()]

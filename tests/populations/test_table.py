@@ -1,0 +1,81 @@
+"""The table itself: complete, each value with its source, and read by the product's own parsers."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuboot import gpus, versions
+from gpuboot.nodestate import driver_version, parse
+from gpuboot.prometheus import parse_exposition
+from gpuboot.settings import Settings
+from tests.populations.machine import Machine
+from tests.populations.model import ASKED, Population
+from tests.populations.page import WATCHES, Page
+from tests.populations.table import POPULATIONS
+
+KINDS = pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+HEALTH = "DCGM_EXP_GPU_HEALTH_STATUS"
+
+
+@KINDS
+def test_every_field_has_a_value_or_a_reason_to_have_none(population: Population) -> None:
+    for card in population.cards:
+        told, absent = population.told(card, busy=True), population.absent(card)
+        assert told.keys() | absent.keys() == set(ASKED)
+        assert not told.keys() & absent.keys()
+
+
+@KINDS
+def test_every_kind_has_a_recording_and_every_source_says_where_or_why(
+    population: Population,
+) -> None:
+    assert any(source.recorded for source in population.said)
+    assert all(len(source.where) > 20 for source in population.sources)
+
+
+@KINDS
+def test_the_page_is_read_as_it_was_written(population: Population) -> None:
+    page = Page(population)
+    read = list(parse_exposition(page.text()))
+    shown = [sample for sample in read if sample.name != HEALTH]
+    assert len(read) - len(shown) == len(population.cards) * len(WATCHES)
+    assert {sample.labels["UUID"] for sample in read} == {card.uuid for card in population.cards}
+    slices = {(s.labels["UUID"], s.labels.get("GPU_I_ID", "")) for s in shown}
+    assert slices == {(card.uuid, str(one.gi) if one else "") for card, one in page.devices}
+    for card, one in page.devices:
+        of = {"gpu": str(card.index), "GPU_I_ID": str(one.gi) if one else None}
+        values = {
+            s.name: s.value for s in shown if all(s.labels.get(k) == v for k, v in of.items())
+        }
+        known = population.metrics(card, one)
+        del known[HEALTH]
+        assert values == pytest.approx(known, rel=1e-5)
+
+
+@KINDS
+def test_the_machine_is_read(population: Population) -> None:
+    machine = Machine(population)
+    state = parse(machine.node_fact())
+    assert [device.slot for device in state.gpus] == [card.slot for card in population.cards]
+    is_open = "Open Kernel Module" in population.flavour
+    assert driver_version(machine.version) == (population.driver, is_open)
+    host = machine.host()
+    assert host.uuids == {card.uuid for card in population.cards}
+    assert host.loaded == host.installed == population.driver
+    assert host.smi_error == ""
+
+
+@KINDS
+def test_its_kernel_modules_are_known(population: Population) -> None:
+    device = int(population.device, 16)
+    assert gpus.generation(device).open_modules in {"may", "must"}
+    lock = versions.lock(Settings()).driver
+    assert gpus.flavour([device], "auto", lock) == "open"
+
+
+def test_mig_devices_are_listed_as_the_recording_has_them() -> None:
+    """The capture of the H100, lines 1186 to 1188, but for its masked UUIDs."""
+    lines = list(Machine(POPULATIONS["mig-h100-mixed"]).listing())
+    assert lines[0].startswith("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-")
+    assert lines[1].startswith("  MIG 3g.40gb     Device  0: (UUID: MIG-")
+    assert lines[2].startswith("  MIG 2g.20gb     Device  1: (UUID: MIG-")
