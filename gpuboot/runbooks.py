@@ -24,6 +24,7 @@ _EXPLAINED: dict[str, tuple[XidClass, ...]] = {
 _ACTIONS = {
     "none": "none on the GPU",
     "investigate": "investigate",
+    "drain": "end the jobs that use its NVLinks",
     "reset": "reset the GPU",
     "reboot": "reboot the node",
     "replace": "replace the GPU",
@@ -55,7 +56,7 @@ Any alert can be switched off or changed in the settings:
 ```python
 "alerts": {"rules": {
     "GPUAllocatedIdle": {"enabled": False},
-    "GPUPcieReplay": {"threshold": 31, "hold_for": "30m", "severity": "info"},
+    "GPUThermalMarginLow": {"threshold": 3, "hold_for": "30m", "severity": "info"},
 }}
 ```
 """

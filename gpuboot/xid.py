@@ -22,7 +22,7 @@ REMEDIES: Mapping[XidClass, str] = {
     "reboot": "Drain the node and reboot it; if it comes back, replace the GPU.",
     "reset": "Drain the GPU's pods and reset it (reboot where NVSwitches forbid a reset).",
     "nvlink": "Drain, reset all GPUs of the node together; if it comes back, ask for support.",
-    "inspect": "A person looks: cabling, power, virtual machine or vGPU software.",
+    "inspect": "A person looks: the sub-code in the kernel log, cabling, power, vGPU software.",
     "application": "Tell the owner of the program. Never drain for it.",
     "information": "Nothing. It feeds trends.",
     "context": "Read the XIDs beside it; this one only accompanies them.",

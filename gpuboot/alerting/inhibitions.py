@@ -53,16 +53,17 @@ def _causes() -> list[Rule]:
             _PLACE,
         ),
         _rule([_name(NOT_READY), node], [_name("KubeNodeNotReady", "KubeNodeUnreachable")], _PLACE),
-        # without its exporter a node shows no GPU and no metric
+        # without its exporter a node shows no metric. What is critical goes out all the same: a
+        # dead GPU can stop the exporter
         _rule(
             [_name("GPUExporterDown"), node],
-            [_name("GPUMetricsMissing", "GPULost", "GPUExporterMissingCounters"), node],
+            [_name("GPUMetricsMissing", "GPUExporterMissingCounters"), node, _NOT_CRITICAL],
             _PLACE,
         ),
-        # no exporter anywhere: what each node lacks is a consequence
+        # no exporter anywhere: that a node has none is a consequence
         _rule(
             [_name("GPUExporterAbsent")],
-            [_name("GPUNodeNotMonitored", "GPULost"), node],
+            [_name("GPUNodeNotMonitored"), node, _NOT_CRITICAL],
             ["cluster"],
         ),
         # the XID is the cause; what else that GPU says, short of critical, follows from it

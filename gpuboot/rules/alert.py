@@ -10,7 +10,7 @@ from gpuboot.settings.monitoring import Severity
 Component = Literal["gpu", "exporter", "cluster"]
 # What brings the GPU back, for people and for automatic repair. `capacity`: more GPUs, or less
 # demand. `none`: nothing is wrong with the GPU.
-Action = Literal["none", "investigate", "reset", "reboot", "replace", "capacity"]
+Action = Literal["none", "investigate", "drain", "reset", "reboot", "replace", "capacity"]
 
 
 @dataclass(frozen=True)

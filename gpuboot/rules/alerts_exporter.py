@@ -12,11 +12,13 @@ from gpuboot.rules.alert import (
     REPLACE,
     Alert,
 )
-from gpuboot.rules.promql import RESOURCES, UP
+from gpuboot.rules.promql import RESOURCES, UP, seen
 
 _TARGET = 'Target: Prometheus, Status, Targets; or `up{job=~".*dcgm-exporter"}`'
 _CAPACITY = f"kube_node_status_capacity{{{RESOURCES}}}"
 _ALLOCATABLE = f"kube_node_status_allocatable{{{RESOURCES}}}"
+_PROMISED = "max by (node) (node:gpu_expected:count)"
+_DOWN = f"(max by (node) ({UP}) == 0)"
 _PLUGIN_LOG = (
     "The device plugin of that node: `kubectl get pods -A -o wide | grep device-plugin`, then "
     "`kubectl logs -n NAMESPACE POD`"
@@ -28,14 +30,19 @@ _GPUS = [
         severity="critical",
         component="gpu",
         action="reboot",
-        expr="max by (node) (node:gpu_expected:count)\n"
-        f"  - max by (node) (node:gpu_visible:count or 0 * {UP}) > 0",
+        expr=f"{_PROMISED}\n"
+        f"  - max by (node) (node:gpu_visible:count or 0 * max by (node) ({UP} == 1)) > 0\n"
+        f"or {_PROMISED}\n"
+        f"  - (last_over_time(node:gpu_visible:count[1d]) and on (node) {_DOWN}) > 0\n"
+        f"or {_PROMISED}\n"
+        f"  - (node:gpu_allocatable:sum and on (node) {_DOWN}) > 0",
         hold_for="5m",
         summary="{{ $value }} GPUs of {{ $labels.node }} are missing",
         description="The inventory promises more GPUs than the exporter shows.",
         meaning="The inventory says how many GPUs the node has; the exporter shows fewer, by UUID. "
-        "It may be one or all of them. (When the exporter itself is down, GPUExporterDown fires "
-        "too, and goes first.)",
+        "It may be one or all of them. An exporter that does not answer shows nothing, and that is "
+        "GPUExporterDown. But a dead GPU can stop the exporter: so what was missing before stays "
+        "missing, and so does what the kubelet lacks meanwhile.",
         why="A GPU that fell off the bus is gone until the node reboots, and may hang programs "
         "that used it. Lost capacity goes unnoticed for weeks where nobody counts.",
         check=("On the node: `nvidia-smi -L | wc -l` (driver) against "
@@ -109,16 +116,16 @@ _GPUS = [
         severity="warning",
         component="gpu",
         action="investigate",
-        expr="count(count by (DCGM_FI_DRIVER_VERSION) (DCGM_FI_DEV_GPU_TEMP)) > {threshold}",
+        expr=f"count({seen('DCGM_FI_DRIVER_VERSION')}) > {{threshold}}",
         hold_for="1h",
         threshold=1,
         unit="driver versions in the cluster",
         summary="{{ $value }} driver versions are in use",
-        description="`count by (DCGM_FI_DRIVER_VERSION, node) (DCGM_FI_DEV_GPU_TEMP)` says where.",
+        description="`count by (DCGM_FI_DRIVER_VERSION, node) (DCGM_FI_DEV_SM_CLOCK)` says where.",
         meaning="Not all nodes have loaded the same NVIDIA driver.",
         why="Multi-node jobs with different drivers fail in odd ways. After an upgrade it is "
         "mostly a node that has not rebooted.",
-        check=("`count by (DCGM_FI_DRIVER_VERSION, node) (DCGM_FI_DEV_GPU_TEMP)`",
+        check=("`count by (DCGM_FI_DRIVER_VERSION, node) (DCGM_FI_DEV_SM_CLOCK)`",
                "On the odd node: `cat /proc/driver/nvidia/version`, `dpkg -l | grep nvidia`"),
         remedy=(
             "An upgrade is under way: silence this alert until it is done.",
@@ -139,15 +146,16 @@ _EXPORTER = [
         expr=f"max by (node) ({UP}) == 0",
         hold_for="5m",
         summary="The GPU exporter of {{ $labels.node }} does not answer",
-        description="Nothing is known of the node's GPUs meanwhile; they may be well.",
+        description="Nothing is known of the node's GPUs meanwhile; they may be well, or one that "
+        "died may have stopped it.",
         meaning="Prometheus knows the exporter of this node and gets no answer from it.",
         why="All alerts on this node's GPUs are blind. It says nothing about the GPUs themselves.",
         check=(_TARGET, EXPORTER_LOG),
         remedy=(
             "CrashLoopBackOff with a message about counters: a field of "
             "`exporter.collectors_file` is unknown to this exporter.",
-            "It cannot initialise DCGM or NVML: on the node, does `nvidia-smi` work? If not, "
-            "see GPULost.",
+            "It cannot initialise DCGM or NVML: on the node, does `nvidia-smi` work, and does "
+            "`nvidia-smi -L` show every GPU? If not, see GPULost.",
             "The pod runs and the target times out: NetworkPolicies, or a scrape timeout that is "
             "too short (`exporter.scrape_timeout`).",
         ),
@@ -158,12 +166,15 @@ _EXPORTER = [
         severity="critical",
         component="exporter",
         action="none",
-        expr=f"absent({UP}) and on () count(node:gpu_expected:count) > 0",
+        expr=f"absent({UP}) and on () (\n"
+        "  count(node:gpu_expected:count and on (node) kube_node_info) > 0\n"
+        "  or (count(node:gpu_expected:count) > 0 unless on () count(kube_node_info))\n)",
         hold_for="10m",
         summary="No GPU exporter is scraped at all",
         description="The inventory has GPUs, and Prometheus has no target for any of them.",
-        meaning="Prometheus discovers no exporter. `up == 0` cannot say this: where there is no "
-        "target there is no `up`.",
+        meaning="Prometheus discovers no exporter, although a node that the inventory promises "
+        "GPUs of is in the cluster. `up == 0` cannot say this: where there is no target there is "
+        "no `up`.",
         why="Every GPU alert is silently dead.",
         check=("`kubectl get servicemonitor -A | grep dcgm`",
                "`kubectl get daemonset -A | grep dcgm-exporter`",
@@ -201,7 +212,7 @@ _EXPORTER = [
         severity="critical",
         component="exporter",
         action="investigate",
-        expr=f"max by (node) ({UP} == 1) unless on (node) DCGM_FI_DEV_GPU_TEMP",
+        expr=f"max by (node) ({UP} == 1) unless on (node) node:gpu_visible:count",
         hold_for="5m",
         summary="The exporter of {{ $labels.node }} answers, without any GPU",
         description="DCGM sees nothing, or hangs.",
@@ -219,7 +230,7 @@ _EXPORTER = [
         severity="info",
         component="exporter",
         action="none",
-        expr=f"max by (node) ({UP} == 1 and on (node) DCGM_FI_DEV_GPU_TEMP)\n"
+        expr=f"max by (node) ({UP} == 1 and on (node) node:gpu_visible:count)\n"
         "  unless on (node) DCGM_EXP_GPU_HEALTH_STATUS",
         hold_for="30m",
         summary="The exporter of {{ $labels.node }} does not collect what the alerts need",

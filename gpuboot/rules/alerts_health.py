@@ -19,6 +19,7 @@ from gpuboot.rules.alert import (
 )
 from gpuboot.rules.promql import GPU, level
 
+_ACTION = "gpu:recovery_action:max"
 _WATCH = "node, UUID, gpu, health_watch, health_error_code"
 # DCGM keeps a verdict on every XID until its engine restarts, also on programs' own faults: those
 # have alerts of their own, and this one would stay on for days.
@@ -32,17 +33,18 @@ _VERDICT = [
         name="GPURecoveryAction",
         severity="critical",
         component="gpu",
-        action="{{ if eq $value 2.0 }}reboot{{ else }}reset{{ end }}",
-        expr=level("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION") + " > 0",
-        hold_for="1m",
+        action="{{ if eq $value 2.0 }}reboot{{ else if eq $value 3.0 }}drain"
+        "{{ else }}reset{{ end }}",
+        # held here and not by `for`: another action is another alert, and would wait anew
+        expr=f"{_ACTION} > 0 and min_over_time({_ACTION}[90s]) > 0",
         summary=f"The driver wants {ON_GPU} to be "
         "{{ if eq $value 1.0 }}reset{{ else if eq $value 2.0 }}rebooted with its node"
         "{{ else if eq $value 3.0 }}drained of peer-to-peer traffic{{ else }}drained and reset"
         "{{ end }}",
         description="Recovery action {{ $value }} of {{ $labels.UUID }}: 1 reset, 2 reboot, "
         "3 drain peer-to-peer, 4 drain and reset.",
-        meaning="The driver itself says what this GPU needs. It is the best single signal there "
-        "is: the driver knows more than any XID tells.",
+        meaning="The driver itself says what this GPU needs, for a minute at least. It is the "
+        "best single signal there is: the driver knows more than any XID tells.",
         why="Until that is done the GPU cannot be trusted, and mostly cannot be used.",
         check=("On the node: `nvidia-smi -q -i UUID | grep -A4 'Recovery Action'`", KERNEL_LOG,
                PODS),
@@ -61,8 +63,7 @@ _VERDICT = [
         severity="critical",
         component="gpu",
         action="investigate",
-        expr=f"max by ({_WATCH}) "
-        '(DCGM_EXP_GPU_HEALTH_STATUS{health_watch!~"THERMAL|POWER"}) == 20',
+        expr=level('DCGM_EXP_GPU_HEALTH_STATUS{health_watch!~"THERMAL|POWER"}', _WATCH) + " == 20",
         hold_for="2m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} fails on {ON_GPU}",
         description="{{ $labels.health_error_code }}. {{ $labels.UUID }}. What came from an XID "
@@ -87,8 +88,8 @@ _VERDICT = [
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=f"max by ({_WATCH}) "
-        f'(DCGM_EXP_GPU_HEALTH_STATUS{{health_error_code!~"{_REMEMBERED}"}}) == 10',
+        expr=level(f'DCGM_EXP_GPU_HEALTH_STATUS{{health_error_code!~"{_REMEMBERED}"}}', _WATCH)
+        + " == 10",
         hold_for="10m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} warns of {ON_GPU}",
         description="{{ $labels.health_error_code }}. {{ $labels.UUID }}",
@@ -103,6 +104,7 @@ _VERDICT = [
 ]  # fmt: skip
 
 _RATIO = "gpu:throttle:ratio5m"
+_HELD = 0.1  # share of the time in which a reason explains a low clock
 _CLOCKS = "Clocks and reasons, on the node: `nvidia-smi -q -d CLOCK,PERFORMANCE -i UUID`"
 _HEAT = "Temperatures, on the node: `nvidia-smi -q -d TEMPERATURE -i UUID`; fans: `ipmitool sdr`"
 _COOL = (
@@ -199,21 +201,24 @@ _THERMAL = [
         expr=level("DCGM_FI_DEV_SM_CLOCK")
         + "\n  / ("
         + level("DCGM_FI_DEV_MAX_SM_CLOCK")
-        + f" > 0) < {{threshold}}\nand on ({GPU}) gpu:sm_active:avg5m > 0.5",
+        + f" > 0) < {{threshold}}\nand on ({GPU}) gpu:sm_active:avg5m > 0.5\n"
+        + f"unless on ({GPU}) {_RATIO}{{reason!=\"sync_boost\"}} > {_HELD}\n"
+        + f"unless on ({GPU}) floor({level('DCGM_FI_DEV_CLOCKS_EVENT_REASONS')} / 4) % 2 == 1",
         hold_for="15m",
         threshold=0.5,
         unit="share of the highest SM clock",
         summary=f"{ON_GPU} works at {{{{ $value | humanizePercentage }}}} of its clock",
         description="It is busy, and its clock stays low. {{ $labels.UUID }}",
         meaning="The GPU has work (SMs more than half busy) but its clock does not rise above half "
-        "of what it can.",
+        "of what it can, and neither its power limit nor heat or the power brake explains it: a "
+        "T4 at its 70 W works at 585 of 1590 MHz by design. Heat and the power brake have alerts "
+        "of their own.",
         why="A GPU at half speed halves the speed of the whole job, and no other signal shows it.",
         check=(_CLOCKS, "Somebody set it? `nvidia-smi -q -d CLOCK -i UUID | grep -A2 Applications`",
-               "Heat or power: GPUThermalThrottle and GPUPowerBrake of the same GPU"),
+               "What the driver says holds it down: `gpu:throttle:ratio5m{UUID=\"UUID\"}`"),
         remedy=("A clock somebody has locked: `nvidia-smi -rgc -i UUID` and `-rac` take it back.",
-                "A power limit far below the default: `nvidia-smi -q -d POWER -i UUID`.",
                 *RESET_STEPS),
-        source=OWN,
+        source=f"Reasons: DCGM fields 112 (4: power cap) and 1420 to 1424; shares are {OWN}",
     ),
 ]  # fmt: skip
 

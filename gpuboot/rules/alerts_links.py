@@ -13,10 +13,11 @@ from gpuboot.rules.alert import (
     RESET_STEPS,
     Alert,
 )
-from gpuboot.rules.promql import GPU, level
+from gpuboot.rules.promql import GPU, level, over
 
 _REPLAY = "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"
 _RECOVERY = "DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"
+_CRC = "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL"
 _LINKS = (
     "Links, on the node: `nvidia-smi nvlink -s -i GPU` (state) and `nvidia-smi nvlink -e -i GPU` "
     "(errors)"
@@ -27,8 +28,8 @@ _NVLINK = [
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=f"max by ({GPU}) (increase({_REPLAY}[5m])) > {{threshold}}\n"
-        f"or max by ({GPU}) (increase({_RECOVERY}[5m])) > {{threshold}}",
+        expr=f"max by ({GPU}) {over('increase', _REPLAY, '5m')} > {{threshold}}\n"
+        f"or max by ({GPU}) {over('increase', _RECOVERY, '5m')} > {{threshold}}",
         hold_for="5m",
         threshold=0,
         unit="replays or recoveries in 5 minutes",
@@ -51,8 +52,7 @@ _NVLINK = [
         severity="critical",
         component="gpu",
         action="reset",
-        expr=f"max by ({GPU}) (rate(DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL[5m]))"
-        " >= {threshold}",
+        expr=f"max by ({GPU}) {over('rate', _CRC, '5m')} >= {{threshold}}",
         hold_for="5m",
         threshold=100,
         unit="data CRC errors a second",
@@ -96,16 +96,28 @@ _NVLINK = [
     ),
 ]  # fmt: skip
 
+_SLOT = "node, UUID, pci_bus_id"
+_GEN, _LANES = "gpu:pcie_gen:max", "gpu:pcie_lanes:max"
+_NOW = level("DCGM_FI_DEV_PCIE_LINK_WIDTH", f"{GPU}, pci_bus_id")
+
+
+def _best(record: str) -> str:
+    """What the GPU had in this slot at best: within 14 days, or since it was put there."""
+    return f"max by ({_SLOT}) (max_over_time({record}1h[14d:1h]) or {record}1h)"
+
+
 _PCIE = [
     Alert(
         name="GPUPcieReplay",
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=f"max by ({GPU}) (increase(DCGM_FI_DEV_PCIE_REPLAY_COUNTER[5m])) / 5 > {{threshold}}",
+        expr=f"max by ({GPU}) {over('increase', 'DCGM_FI_DEV_PCIE_REPLAY_COUNTER', '5m')} / 5\n"
+        f"  > on ({GPU}) {{threshold}} * gpu:pcie_replays:allowed",
         hold_for="10m",
-        threshold=16,
-        unit="replays a minute; DCGM allows 8 on gen3 x16, 16 on gen4, 31 on gen5, 62 on gen6",
+        threshold=1,
+        unit="times what DCGM allows the link: 8 a minute on gen3 x16, 16 on gen4, 31 on gen5, 62 "
+        "on gen6, less with fewer lanes",
         summary=f"PCIe replays on {ON_GPU}",
         description="{{ $value | printf \"%.0f\" }} a minute on {{ $labels.UUID }}: a bad contact, "
         "riser or cable.",
@@ -117,29 +129,31 @@ _PCIE = [
                "`lspci -vv -s BUS_ID | grep -E 'LnkSta|LnkCap'`"),
         remedy=("In the next maintenance: reseat the GPU, riser and cables; then another slot.",
                 "Follows the GPU into the other slot: have the GPU replaced.", PROVE),
-        source="DCGM's allowance for gen4 x16",
+        source="DCGM's allowance by generation and lanes (DcgmHealthWatch.cpp of 4.6.0)",
     ),
     Alert(
         name="GPUPcieWidthDegraded",
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=level("DCGM_FI_DEV_PCIE_LINK_WIDTH")
-        + " < "
-        + level("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"),
+        expr=f"max by ({GPU}) (\n  {_NOW}\n  < on ({_SLOT}) group_left {_best(_LANES)}\n)\n"
+        f"and on ({GPU}) (\n  max by ({GPU}) ({_GEN}5m >= on ({_SLOT}) group_left {_best(_GEN)})\n"
+        f"  or max by ({GPU}) (gpu:engine_active:avg5m) > 0.1\n)",
         hold_for="15m",
         summary=f"{ON_GPU} runs on {{{{ $value }}}} PCIe lanes",
-        description="Fewer lanes than GPU and slot can: transfers to the host are slower. "
-        "{{ $labels.UUID }}",
-        meaning="The link came up with fewer lanes than both ends have. (The generation is not "
-        "looked at: it falls by itself when the GPU is idle.)",
+        description="Fewer lanes than it had in this slot before: transfers to the host are "
+        "slower. {{ $labels.UUID }}",
+        meaning="The link has fewer lanes than it had in the same slot within the last 14 days. "
+        "What GPU and slot could do at best is no measure: on AWS g4dn and g5 the GPU says x16 and "
+        "has x8 by design. A link that saves power while its GPU is idle (its generation has "
+        "fallen as well) is not judged. A link that has been narrow since it was first watched "
+        "does not fire.",
         why="Half the lanes are half the speed of loading data, and of GPU traffic through the "
         "host.",
         check=("On the node: `nvidia-smi -q -i UUID | grep -A8 'GPU Link Info'`",
                "`lspci -vv -s BUS_ID | grep -E 'LnkSta|LnkCap'`"),
-        remedy=("A slot that is wired with fewer lanes: nothing is wrong; switch the alert off, or "
-                "move the GPU.",
-                "Otherwise drain the node, power it off, reseat GPU and riser.", PROVE),
+        remedy=("Drain the node, power it off, reseat GPU and riser.", PROVE,
+                "Fewer lanes on purpose (another riser, bifurcation): silence it for 14 days."),
         source=OWN,
     ),
 ]  # fmt: skip

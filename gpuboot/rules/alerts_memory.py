@@ -13,10 +13,30 @@ from gpuboot.rules.alert import (
     RESET_STEPS,
     Alert,
 )
-from gpuboot.rules.promql import level
+from gpuboot.rules.promql import BLANK, GPU, level
+from gpuboot.rules.recording_xid import TOTAL
 
 _ECC = "Counts, on the node: `nvidia-smi -q -d ECC -i UUID`"
 _REMAP = "Remapped rows, on the node: `nvidia-smi -q -d ROW_REMAPPER -i UUID`"
+_FAILURE = "DCGM_FI_DEV_ROW_REMAP_FAILURE"
+_PENDING = "DCGM_FI_DEV_ROW_REMAP_PENDING"
+_ROWS = "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"
+_BY_XID = (
+    "Under MIG neither driver nor `nvidia-smi -q` reports remaps (they say N/A): there XID {xid}, "
+    "counted since the exporter started, stands in for it."
+)
+_MEMORY_XIDS = "48|94|95|140"
+_CUT = 'DCGM_FI_DEV_SM_CLOCK{GPU_I_ID!=""}'
+
+
+def _under_mig(codes: str, field: str) -> str:
+    """What XIDs tell of GPUs that are cut into instances, and of which the field says nothing."""
+    return (
+        f'or max by ({GPU}) ({TOTAL}{{xid=~"{codes}"}} > 0)\n'
+        f"  and on (node, UUID) {_CUT} unless on (node, UUID) {field} < {BLANK}"
+    )
+
+
 _REPLACE_STEPS = (
     DRAIN,
     "Leave the node cordoned and have the GPU replaced: NVIDIA takes this as reason enough. "
@@ -71,10 +91,11 @@ ALERTS = [
         severity="critical",
         component="gpu",
         action="replace",
-        expr=level("DCGM_FI_DEV_ROW_REMAP_FAILURE") + " == 1",
+        expr=level(_FAILURE) + " == 1\n" + _under_mig("64", _FAILURE),
         summary=f"A memory row of {ON_GPU} could not be remapped",
         description="NVIDIA's criterion for replacement. {{ $labels.UUID }}",
-        meaning="The GPU wanted to exchange a damaged memory row for a spare one and could not.",
+        meaning="The GPU wanted to exchange a damaged memory row for a spare one and could not. "
+        + _BY_XID.format(xid="64"),
         why="The damaged row stays in use. The next error there ends the program that uses it.",
         check=(_REMAP, _ECC),
         remedy=_REPLACE_STEPS,
@@ -85,11 +106,12 @@ ALERTS = [
         severity="warning",
         component="gpu",
         action="reset",
-        expr=level("DCGM_FI_DEV_ROW_REMAP_PENDING") + " == 1",
+        expr=level(_PENDING) + " == 1\n" + _under_mig("63", _PENDING),
         hold_for="10m",
         summary=f"A row remap of {ON_GPU} waits for a reset",
         description="Until {{ $labels.UUID }} is reset, the damaged row stays in use.",
-        meaning="A damaged memory row will be exchanged for a spare one at the next reset.",
+        meaning="A damaged memory row will be exchanged for a spare one at the next reset. "
+        + _BY_XID.format(xid="63"),
         why="Programs may still hit the damaged row. There is time until the next maintenance.",
         check=(_REMAP, KERNEL_LOG),
         remedy=(
@@ -99,20 +121,47 @@ ALERTS = [
         source="NVIDIA's GPU memory error management guide",
     ),
     Alert(
+        name="GPURowRemapUnseen",
+        severity="info",
+        component="gpu",
+        action="investigate",
+        expr=_under_mig(_MEMORY_XIDS, _FAILURE).removeprefix("or "),
+        summary=f"Memory errors on {ON_GPU}, which reports no row remaps under MIG",
+        description="Whether a row was remapped, waits for a reset or could not be remapped is "
+        "not known. {{ $labels.UUID }}",
+        meaning="The GPU logged an uncorrectable memory error (XID 48, 94, 95 or 140). While it is "
+        "cut into MIG instances, driver, `nvidia-smi -q` and DCGM say N/A of its remapped rows, "
+        "so that GPURemappedRowsGrowing and GPURemapBanksExhausted cannot fire, and "
+        "GPURowRemapPending and GPURowRemapFailure only by XID 63 and 64.",
+        why="Silence of those alerts would be taken for health.",
+        check=(KERNEL_LOG + " (63: a row was remapped; 64: it could not be)", _ECC,
+               "With MIG off, in a maintenance: " + _REMAP),
+        remedy=(
+            "At the next maintenance: drain, switch MIG off (`nvidia-smi -i UUID -mig 0`), read "
+            "the remapped rows, and switch it on again. The reset that belongs to it also makes a "
+            "pending remap take effect.",
+            PROVE,
+        ),
+        source="nvidia-smi -q under MIG says N/A: A100 (telegraf's testdata a100-sxm4-v12.xml), "
+        "H100 and H200 (nvidia_gpu_exporter's captures, driver 590.48.01)",
+    ),
+    Alert(
         name="GPURemappedRowsGrowing",
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=level("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS")
-        + "\n  - min by (node, UUID, gpu) "
-        "(min_over_time(DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS[7d])) > {threshold}",
+        # by UUID alone: a reboot may number GPUs anew, and a GPU may move to another server
+        expr=level(_ROWS)
+        + f"\n  - on (UUID) group_left min by (UUID) (min_over_time({_ROWS}[7d]) < {BLANK})"
+        " > {threshold}",
         threshold=0,
         unit="rows in 7 days",
         summary=f"Memory of {ON_GPU} wears out",
         description="{{ $value }} rows were remapped after uncorrectable errors in 7 days on "
         "{{ $labels.UUID }}.",
         meaning="More rows were remapped after uncorrectable errors within a week. The count is "
-        "kept in the GPU itself and survives resets and reboots.",
+        "kept in the GPU itself and survives resets and reboots. Under MIG nobody reports it (see "
+        "GPURowRemapUnseen).",
         why="One row is chance. Several in a week are a GPU on its way out.",
         check=(_REMAP, _ECC, "Banks without spares: see GPURemapBanksExhausted"),
         remedy=(
@@ -134,7 +183,8 @@ ALERTS = [
         summary=f"{ON_GPU} has no spare rows left in a memory bank",
         description="The next bad row in one of these {{ $value }} banks cannot be repaired. "
         "{{ $labels.UUID }}",
-        meaning="All spare rows of at least one memory bank are used up.",
+        meaning="All spare rows of at least one memory bank are used up. Under MIG nobody reports "
+        "it (see GPURowRemapUnseen).",
         why="It works now. The next damaged row in that bank is a GPURowRemapFailure.",
         check=(_REMAP,),
         remedy=("Order a replacement now, and exchange the GPU at the next maintenance.",),

@@ -33,7 +33,8 @@ _IDLE = [
         description="Nothing ran on {{ $labels.UUID }} of {{ $labels.node }} for an hour.",
         meaning="A pod has held this GPU for an hour and at no sample did anything run on it. "
         "Bursts count: the highest sample decides, not the mean. GPUs that nobody holds do not "
-        "fire, nor does an hour with too few samples (somebody profiles, or the pod is new).",
+        "fire, nor does an hour with too few samples (somebody profiles), nor a pod younger than "
+        "an hour, whatever its predecessor of the same name did.",
         why="It costs as much as a GPU that works, and others wait for it.",
         check=(_QUERY, "The pod: `kubectl describe pod -n NAMESPACE POD`, `kubectl logs -n "
                "NAMESPACE POD --tail=20`"),

@@ -15,26 +15,31 @@ from gpuboot.rules.alert import (
     SMI,
     Alert,
 )
+from gpuboot.rules.promql import GPU, SLICE
+from gpuboot.rules.recording_xid import INCIDENT, UNREPAIRED
 from gpuboot.settings import Settings
 from gpuboot.xid import CLASSES, FATAL, codes, regex
 
-TOTAL = "gpu:xid_errors:total"
 NEW = "gpu:xid_errors:new10m"
+_INSTANCE = "{{ if $labels.GPU_I_ID }}, MIG instance {{ $labels.GPU_I_ID }}{{ end }}"
 
 
 def _by_program(codes: str) -> str:
-    """New XIDs of these codes with the pod that held the GPU, where one did.
+    """New XIDs of these codes with each pod that holds the GPU; the value says how many do.
 
-    When that pod goes the counter goes on without its name: that is no second XID.
+    When a pod goes the counter goes on without its name: that is no second XID. With time-slicing
+    every pod that shares the GPU has its counter.
     """
 
     def counted(held: str) -> str:
         return f'DCGM_EXP_XID_ERRORS_TOTAL{{xid=~"{codes}", pod{held}""}}'
 
-    labels = "node, UUID, gpu, xid"
+    labels = f"{SLICE}, xid"
+    pods = f"max by ({labels}, namespace, pod) ({counted('!=')})"
     return (
-        f"(\n  max by ({labels}, namespace, pod) ({counted('!=')})\n"
-        f"  or max by ({labels}) ({counted('=')})"
+        f"(\n  0 * {pods}\n"
+        f"  + on ({labels}) group_left count by ({labels}) ({pods})\n"
+        f"  or 0 * max by ({labels}) ({counted('=')})"
         f" unless on ({labels}) last_over_time({counted('!=')}[3m])\n)\n"
         f"and on ({labels}) gpu:xid_errors:new2m"
     )
@@ -52,12 +57,15 @@ def alerts(settings: Settings) -> list[Alert]:
             component="gpu",
             action=f'{{{{ if match "^({reboot})$" $labels.xid }}}}reboot'
             "{{ else }}reset{{ end }}",
-            expr=f'{NEW}{{xid=~"{regex(FATAL, overrides)}"}}',
+            expr=f'{UNREPAIRED}{{xid=~"{regex(FATAL, overrides)}"}} > 0',
             summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU}",
             description="The driver reported a fault from which the GPU does not recover by "
-            "itself. {{ $labels.UUID }}",
-            meaning="The NVIDIA driver reported an XID of class reboot, reset or nvlink, in the "
-            "last 10 minutes. Programs on this GPU are gone or hang.",
+            "itself, last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
+            meaning="The NVIDIA driver reported an XID of class reboot, reset or nvlink. Programs "
+            "on this GPU are gone or hang. The alert lasts until the repair is seen: the exporter "
+            "has restarted, as it does with every reset and reboot, and neither driver nor DCGM "
+            "complains of the GPU; or the GPU is gone and the node has all it should have. After "
+            "24 hours without another XID it ends by itself.",
             why="The GPU stays in the scheduler's pool and takes the next pod down as well. One "
             "such GPU stops a job that runs on hundreds.",
             check=(KERNEL_LOG, SMI, "What the driver asks for: `nvidia-smi -q -i UUID | grep -A4 "
@@ -67,8 +75,10 @@ def alerts(settings: Settings) -> list[Alert]:
                 "reboot; the others a reset.",
                 DRAIN,
                 RESET,
-                "NVLink codes (74, 144 to 150): reset all GPUs of the node together, or reboot.",
+                "NVLink codes (74, 150): reset all GPUs of the node together, or reboot.",
                 PROVE,
+                "Repaired, and the alert stays: the exporter has not restarted. Delete its pod on "
+                "that node (Docker hosts: restart its container).",
                 REPLACE,
             ),
             source=f"{CATALOG}; the counter of dcgm-exporter 4.8.3",
@@ -81,9 +91,13 @@ def alerts(settings: Settings) -> list[Alert]:
             expr=_by_program(regex(("application",), overrides)),
             keep_for="10m",
             summary="XID {{ $labels.xid }} "
-            "{{ if $labels.pod }}in {{ $labels.namespace }}/{{ $labels.pod }}"
+            "{{ if gt $value 1.0 }}in one of {{ $value }} pods, perhaps "
+            "{{ else if $labels.pod }}in {{ end }}"
+            "{{ if $labels.pod }}{{ $labels.namespace }}/{{ $labels.pod }}"
             f"{{{{ else }}}}on {ON_GPU}{{{{ end }}}}",
-            description=f"The program on {ON_GPU} did something the GPU refused. The GPU is fine.",
+            description=f"The program on {ON_GPU}{_INSTANCE} did something the GPU refused. The "
+            "GPU is fine.{{ if gt $value 1.0 }} {{ $value }} pods share it, and nothing tells "
+            "which of them it was.{{ end }}",
             meaning="The driver reported an XID that is, nearly always, a mistake of the program "
             "on the GPU: an illegal address, a bad kernel, a corrupted command buffer.",
             why="The pod's owner wants to know why it crashed. Nobody else does.",
@@ -92,6 +106,8 @@ def alerts(settings: Settings) -> list[Alert]:
             remedy=(
                 "Tell the pod's owner: code and time. `compute-sanitizer` finds the illegal "
                 "access.",
+                "Pods that share a GPU by time: the alert is there for each of them, and one of "
+                "them did it. The kernel log has the process, `pid=` and `name=`.",
                 "The alert names the pod that held the GPU when the XID was counted. If that pod "
                 "is younger than the XID in the kernel log, its predecessor did it.",
                 "Many different programs on the same GPU: see GPUXidRepeated.",
@@ -103,17 +119,22 @@ def alerts(settings: Settings) -> list[Alert]:
             severity="warning",
             component="gpu",
             action="investigate",
-            expr=f"sum by (node, UUID, gpu) (increase({TOTAL}[24h])) > {{threshold}}",
+            expr=f"max by ({GPU}) (resets({INCIDENT}[1d]) + last_over_time({INCIDENT}[1d]))"
+            " > {threshold}",
             threshold=5,
-            unit="XIDs of any class on one GPU in 24 hours",
+            unit="incidents on one GPU in 24 hours",
             summary=f"{ON_GPU} reports XIDs again and again",
-            description="{{ $value | printf \"%.0f\" }} XIDs in 24 hours on {{ $labels.UUID }}.",
-            meaning="One GPU reported more XIDs in a day than a healthy one should, of whatever "
-            "class.",
+            description="{{ $value | printf \"%.0f\" }} incidents in 24 hours on "
+            "{{ $labels.UUID }}.",
+            meaning="One GPU reported XIDs more often in a day than a healthy one should, of "
+            "whatever class. Counted are incidents, not lines: one crash often logs three XID 13 "
+            "and a 109, all within seconds. Codes that only accompany others (45, also of programs "
+            "that were killed; 154, 159) do not count.",
             why="A failing GPU often shows itself first by errors that look like programs' "
             "mistakes.",
             check=(
-                "Which codes: `increase(gpu:xid_errors:total{UUID=\"UUID\"}[24h])`",
+                "Which codes: `gpu:xid_errors:total{UUID=\"UUID\"}`; when: "
+                "`gpu:xid_incident:active{UUID=\"UUID\"}` over a day",
                 "One program or many: `count by (namespace, pod) (DCGM_EXP_XID_ERRORS_TOTAL"
                 "{UUID=\"UUID\"})`",
                 KERNEL_LOG,
@@ -131,17 +152,24 @@ def alerts(settings: Settings) -> list[Alert]:
             severity="warning",
             component="gpu",
             action="investigate",
-            expr=f'{NEW}{{xid=~"{regex(("inspect",), overrides)}"}}\nor {NEW}{{xid!~"{known}"}}',
+            expr=f'max by ({GPU}, xid) ({NEW}{{xid=~"{regex(("inspect",), overrides)}"}}\n'
+            f'  or {NEW}{{xid!~"{known}"}})',
             summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU} is for a person to judge",
-            description="Cabling, power, vGPU software, or a code that NVIDIA's catalog gives no "
-            "action for. {{ $labels.UUID }}",
+            description="NVLink, cabling, power, vGPU software, or a code that NVIDIA's catalog "
+            "gives no action for. {{ $labels.UUID }}",
             meaning="The driver reported an XID that no reset repairs (auxiliary power, vGPU, key "
-            "rotation), or one whose class nobody here knows.",
+            "rotation), one whose sub-code decides (144 to 149: NVLink 5), or one whose class "
+            "nobody here knows.",
             why="A code without a class would otherwise go unseen.",
             check=(KERNEL_LOG, SMI, "NVIDIA's catalog: "
                    "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"),
             remedy=(
-                "Codes of the table below: as it says.",
+                "144 to 149: the kernel log has the sub-code (unit and error status). In NVIDIA's "
+                "sheet \"XID 144-150 Decode\" 45 of the 93 ask for nothing, 40 for a reset, and 8 "
+                "for what XID 154 says, which GPURecoveryAction tells. \"Nonfatal\" in the line: "
+                "leave it. \"Fatal\": "
+                "drain the node and reset its GPUs together.",
+                "Other codes of the table below: as it says.",
                 "Any other: read the catalog of the driver you run, decide on a class, and write "
                 "it down: `\"alerts\": {\"xid\": {166: \"nvlink\"}}` in the settings.",
             ),

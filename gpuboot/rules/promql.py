@@ -4,22 +4,59 @@ from __future__ import annotations
 
 import json
 
+from gpuboot.telemetry.anchor import ANCHORS
+
 # The exporter's job: `nvidia-dcgm-exporter` under the operator, `dcgm-exporter` from its chart.
 EXPORTER = 'job=~".*dcgm-exporter"'
 UP = f"up{{{EXPORTER}}}"
-# What a GPU is to the scheduler. kube-state-metrics writes nvidia.com/mig-1g.10gb with underscores.
-RESOURCES = 'resource=~"nvidia_com_(gpu|mig_.+)"'
+# What a GPU is to the scheduler. kube-state-metrics writes nvidia.com/mig-1g.10gb with underscores;
+# nvidia.com/gpu.shared is what time-slicing and MPS offer with `renameByDefault`.
+RESOURCES = 'resource=~"nvidia_com_(gpu|gpu_shared|mig_.+)"'
 GPU = "node, UUID, gpu"
 # One GPU or MIG instance; several pods hold the same one under time-slicing.
 DEVICE = "node, UUID, GPU_I_ID"
+SLICE = f"{GPU}, GPU_I_ID, GPU_I_PROFILE"
 HOLDER = "node, UUID, gpu, modelName, namespace, pod, container, GPU_I_ID, GPU_I_PROFILE"
 ENGINE = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 UTIL = "DCGM_FI_DEV_GPU_UTIL"
+# DCGM writes 2^47 (numbers with a fraction) or 0x7ffffffffffffff0 (whole ones), and a little more,
+# for what it does not know (dcgm_structs.h, DCGM_FP64_BLANK and DCGM_INT64_BLANK). No value of ours
+# comes near; counted nanoseconds may pass 2^47 within two days.
+BLANK, BLANK_NS = "1e14", "9e18"
+# How long a value stands in for one that is not there: restarts and gaps of scraping.
+GAP = "10m"
 
 
 def quoted(text: str) -> str:
     """`text` as a string of PromQL, quotes included."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def known(metric: str, matchers: str = "") -> str:
+    """The metric where it has a value, and not DCGM's mark for none.
+
+    + matchers: inside of the braces, may be ""
+    """
+    return f"{metric}{{{matchers}}} < {BLANK}" if matchers else f"{metric} < {BLANK}"
+
+
+def seen(labels: str, matchers: str = "") -> str:
+    """1 for each GPU or MIG instance that the exporter shows now, or what they have in common.
+
+    + labels: those that are kept
+    + matchers: inside of the braces, may be ""
+    """
+    shown = "\n  or ".join(known(anchor, matchers) for anchor in ANCHORS)
+    return f"group by ({labels}) ({shown})"
+
+
+def over(function: str, series: str, window: str, blank: str = BLANK) -> str:
+    """`function` over `window` of the series that had a value throughout it.
+
+    + series: a selector
+    + blank: what no value reaches
+    """
+    return f"({function}({series}[{window}]) and max_over_time({series}[{window}]) < {blank})"
 
 
 def now_and(function: str, metric: str, matchers: str, window: str) -> str:
@@ -31,7 +68,7 @@ def now_and(function: str, metric: str, matchers: str, window: str) -> str:
     + matchers: inside of the braces, may be ""
     """
     series = f"{metric}{{{matchers}}}" if matchers else metric
-    return f"({function}({series}[{window}]) and {series})"
+    return f"({over(function, series, window)} and {series})"
 
 
 def engine(function: str, window: str, matchers: str = "") -> str:
@@ -46,13 +83,20 @@ def engine(function: str, window: str, matchers: str = "") -> str:
     return (
         f"max by ({HOLDER}) ({now_and(function, ENGINE, matchers, window)})\n"
         f"or max by ({HOLDER}) ({now_and(function, UTIL, matchers, window)} / 100\n"
-        f"  unless on (node, UUID) max_over_time({ENGINE}[1h]))"
+        f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK})"
     )
 
 
 def level(metric: str, labels: str = GPU) -> str:
     """The value of each GPU, whatever pod holds it and however often it is exported.
 
-    An alert on the raw series would end and start anew with every pod that comes or goes.
+    An alert on the raw series would end and start anew with every pod that comes or goes, and with
+    every gap of scraping: a GPU that is not shown now keeps its last value for `GAP`.
+
+    + metric: a selector
     """
-    return f"max by ({labels}) ({metric})"
+    return (
+        f"(max by ({labels}) ({known(metric)})\n"
+        f"  or max by ({labels}) (last_over_time({metric}[{GAP}]) < {BLANK}"
+        f" unless on (node, UUID) {metric}))"
+    )

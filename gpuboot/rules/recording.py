@@ -10,13 +10,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuboot.nodes import Node
-from gpuboot.rules.promql import DEVICE, ENGINE, GPU, HOLDER, UTIL, engine, level, now_and, quoted
+from gpuboot.rules.promql import (
+    BLANK,
+    BLANK_NS,
+    DEVICE,
+    ENGINE,
+    GPU,
+    HOLDER,
+    UTIL,
+    engine,
+    known,
+    level,
+    now_and,
+    over,
+    quoted,
+    seen,
+)
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording_use import activity, allocation, power
+from gpuboot.rules.recording_xid import VISIBLE, xids
 from gpuboot.settings import Cost, Settings
 from gpuboot.settings.base import seconds
 
 IDLE_SHARE = 0.8  # of an hour's samples; fewer (a profiling pause, a new pod) tell nothing
+# PCIe generation -> Gbit/s of a lane. DCGM allows one error in 10^12 bits, so 0.06 a minute for
+# each Gbit/s (GetExpectedPcieReplayRate of DCGM 4.6.0, modules/health/DcgmHealthWatch.cpp:1519).
+_PCIE_GBPS = {1: 2.5, 2: 5, 3: 8, 4: 16, 5: 32, 6: 64}
+_REPLAYS_PER_GBPS = 0.06
 # reason -> counter of nanoseconds in which clocks were held down for it (DCGM >= 4.2)
 THROTTLE = {
     "sw_power_cap": "DCGM_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP_NS",
@@ -51,37 +71,36 @@ def prices(cost: Cost) -> list[Record]:
     ]
     if "*" in cost.gpu_hour:
         others = ", ".join(f"modelName!={quoted(model)}" for model in named)
-        series = f"DCGM_FI_DEV_GPU_TEMP{{{others}}}" if others else "DCGM_FI_DEV_GPU_TEMP"
-        expr = f"group by (modelName) ({series}) * {cost.gpu_hour['*']}"
+        expr = f"({seen('modelName', others)}) * {cost.gpu_hour['*']}"
         found.append(Record("gpu:price_per_hour", expr, help_))
     return found
+
+
+def visible() -> list[Record]:
+    """Which GPUs are there. It comes first: others ask for it."""
+    return [
+        Record(VISIBLE, seen(GPU), "1 for each GPU that the exporter shows."),
+        Record(
+            "node:gpu_visible:count",
+            f"count by (node) (count by (node, UUID) ({VISIBLE}))",
+            "GPUs (distinct UUIDs) that the exporter shows.",
+        ),
+    ]
 
 
 def gpus(settings: Settings) -> list[Record]:
     """Per GPU: how busy, how full, how held down."""
     return [
         Record(
-            "node:gpu_visible:count",
-            "count by (node) (count by (node, UUID) (DCGM_FI_DEV_GPU_TEMP))",
-            "GPUs (distinct UUIDs) that the exporter shows.",
-        ),
-        Record(
-            "gpu:xid_errors:total",
-            level("DCGM_EXP_XID_ERRORS_TOTAL", f"{GPU}, xid"),
-            "XIDs since the exporter started, by code; goes on when the GPU's pod changes.",
-        ),
-        *(
-            Record(
-                f"gpu:xid_errors:new{window}",
-                _new("gpu:xid_errors:total", window),
-                f"1 for every XID that was counted in the last {window}.",
-            )
-            for window in ("2m", "10m")
-        ),
-        Record(
             "gpu:ecc_sbe:total",
-            level("DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"),
+            f"max by ({GPU}) ({known('DCGM_FI_DEV_ECC_SBE_VOL_TOTAL')})",
             "Corrected memory errors since the GPU's last reset.",
+        ),
+        Record(
+            "gpu:recovery_action:max",
+            level("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"),
+            "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain of peer-to-peer "
+            "traffic, 4 drain and reset.",
         ),
         Record(
             "gpu:engine_active:avg5m",
@@ -109,15 +128,15 @@ def gpus(settings: Settings) -> list[Record]:
         Record(
             "gpu:memory_used:ratio",
             # pods that share a GPU are told their own part of FB_USED, beside the GPU's whole
-            f"max by ({HOLDER}) (DCGM_FI_DEV_FB_USED / on ({DEVICE}) group_left () (\n"
-            f"  max by ({DEVICE}) (DCGM_FI_DEV_FB_USED)"
-            f" + max by ({DEVICE}) (DCGM_FI_DEV_FB_FREE) > 0))",
+            f"max by ({HOLDER}) (({known('DCGM_FI_DEV_FB_USED')}) / on ({DEVICE}) group_left () (\n"
+            f"  max by ({DEVICE}) ({known('DCGM_FI_DEV_FB_USED')})"
+            f" + max by ({DEVICE}) ({known('DCGM_FI_DEV_FB_FREE')}) > 0))",
             "Used device memory as a share of what workloads can have, 0 to 1.",
         ),
         *(
             Record(
                 "gpu:throttle:ratio5m",
-                f"clamp_max(max by ({GPU}) (rate({metric}[5m])) / 1e9, 1)",
+                f"clamp_max(max by ({GPU}) {over('rate', metric, '5m', BLANK_NS)} / 1e9, 1)",
                 "Share of the last 5 minutes in which clocks were held down for this reason.",
                 {"reason": reason},
             )
@@ -126,31 +145,9 @@ def gpus(settings: Settings) -> list[Record]:
     ]
 
 
-def _new(series: str, window: str) -> str:
-    """Which counts of errors, each a series that is born with its first error, have gone up.
-
-    There are four ways, since `increase` of a newborn series is 0, whatever it is born with, and
-    since the counters go away when the exporter restarts:
-
-    1. it rose;
-    2. it is higher than when it was last seen, before nobody looked for a while;
-    3. it has not been seen for six hours, or ever;
-    4. it was not there before, although the GPU was watched (first error after a restart).
-    """
-    before = f"last_over_time({series}[6h] offset {window})"
-    watched = f"max by (node, UUID) (DCGM_FI_DEV_GPU_TEMP offset {window})"
-    return (
-        f"group by ({GPU}, xid) (\n"
-        f"  increase({series}[{window}]) > 0\n"
-        f"  or {series} > {before}\n"
-        f"  or ({series} unless {before})\n"
-        f"  or ({series} unless {series} offset {window}) and on (node, UUID) {watched}\n)"
-    )
-
-
 _BUSIEST = (
-    "Highest engine activity of any sample of the last hour, for GPUs that a pod holds; only where "
-    f"at least {IDLE_SHARE:.0%} of the hour's samples are there."
+    "Highest engine activity of any sample of the last hour, for GPUs that a pod holds for that "
+    f"long; only where at least {IDLE_SHARE:.0%} of the hour's samples are there."
 )
 
 
@@ -159,13 +156,48 @@ def _busiest(settings: Settings) -> str:
 
     def enough(metric: str) -> str:
         held = f'{metric}{{pod!=""}}'
-        return f"(max_over_time({held}[1h]) and count_over_time({held}[1h]) >= {needed} and {held})"
+        return (
+            f"({over('max_over_time', held, '1h')} and count_over_time({held}[1h]) >= {needed}"
+            f" and {held})"
+        )
 
+    # a pod that was made anew has its predecessor's name, and must not have its hour
+    young = "max by (namespace, pod) (time() - kube_pod_created) < 3600"
     return (
-        f"max by ({HOLDER}) {enough(ENGINE)}\n"
+        f"(max by ({HOLDER}) {enough(ENGINE)}\n"
         f"or max by ({HOLDER}) ({enough(UTIL)} / 100\n"
-        f"  unless on (node, UUID) max_over_time({ENGINE}[1h]))"
+        f"  unless on (node, UUID) max_over_time({ENGINE}[1h]) < {BLANK}))\n"
+        f"unless on (namespace, pod) ({young})"
     )
+
+
+def links() -> list[Record]:
+    """What each GPU's PCIe link does and may do."""
+    slot = f"{GPU}, pci_bus_id"
+    gen, lanes = "gpu:pcie_gen:max5m", "gpu:pcie_lanes:max5m"
+    per_lane = " + ".join(
+        f"{gbps * _REPLAYS_PER_GBPS:g} * ({gen} {'==' if number < 6 else '>='} bool {number})"
+        for number, gbps in _PCIE_GBPS.items()
+    )
+    return [
+        *(
+            Record(
+                f"gpu:pcie_{what}:max{window}",
+                f"max by ({slot}) (max_over_time({metric}[{window}]) < {BLANK})",
+                f"Highest PCIe {meaning} in use within {window}, by slot.",
+            )
+            for what, metric, meaning in (
+                ("gen", "DCGM_FI_DEV_PCIE_LINK_GEN", "generation"),
+                ("lanes", "DCGM_FI_DEV_PCIE_LINK_WIDTH", "number of lanes"),
+            )
+            for window in ("5m", "1h")
+        ),
+        Record(
+            "gpu:pcie_replays:allowed",
+            f"max by ({GPU}) (ceil({lanes} * ({per_lane})))",
+            "PCIe replays a minute that DCGM allows this link.",
+        ),
+    ]
 
 
 def recordings(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Record]]:
@@ -177,6 +209,13 @@ def recordings(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Reco
     """
     return {
         "static": [*expected(nodes), *prices(settings.cost)],
-        "gpus": [*gpus(settings), *activity(), *power()],
+        "gpus": [
+            *visible(),
+            *xids(settings),
+            *gpus(settings),
+            *links(),
+            *activity(),
+            *power(),
+        ],
         "allocation": allocation(),
     }

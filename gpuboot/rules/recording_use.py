@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.rules.promql import DEVICE, HOLDER, RESOURCES, engine, now_and
+from gpuboot.rules.promql import DEVICE, HOLDER, RESOURCES, engine, known, now_and
 from gpuboot.rules.record import Record
 
 
@@ -51,7 +51,8 @@ _HELD = 'pod!=""'
 
 def power() -> list[Record]:
     """Watts. What pods share (MIG, time-slicing) is divided evenly among all that share it."""
-    watts = "DCGM_FI_DEV_POWER_USAGE"
+    watts = known("DCGM_FI_DEV_POWER_USAGE")
+    held = known("DCGM_FI_DEV_POWER_USAGE", 'namespace!=""')
     shares = f"max by (namespace, pod, {DEVICE}) ({watts})"
     return [
         Record(
@@ -62,7 +63,7 @@ def power() -> list[Record]:
         Record("cluster:gpu_power:sum", "sum(node:gpu_power:sum)", "Of all GPUs, in W."),
         Record(
             "namespace:gpu_power:sum",
-            f'sum by (namespace) (max by (namespace, pod, {DEVICE}) ({watts}{{namespace!=""}})\n'
+            f"sum by (namespace) (max by (namespace, pod, {DEVICE}) ({held})\n"
             f"  / on (node, UUID) group_left count by (node, UUID) ({shares}))",
             "Power draw of the GPUs that the namespace's pods hold, in W.",
         ),

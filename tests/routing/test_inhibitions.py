@@ -58,13 +58,23 @@ RULES: dict[str, tuple[Alert, list[Alert], list[Alert]]] = {
     ),
     "exporter down": (
         ("GPUExporterDown", WARNING, HERE),
-        [("GPULost", CRITICAL, HERE), ("GPUMetricsMissing", CRITICAL, HERE)],
-        [("GPUMetricsMissing", CRITICAL, THERE), ("GPUDeviceUnhealthy", CRITICAL, HERE)],
+        [("GPUExporterMissingCounters", INFO, HERE)],
+        [
+            # one dead GPU can stop the exporter
+            ("GPULost", CRITICAL, HERE),
+            ("GPUMetricsMissing", CRITICAL, HERE),
+            ("GPUDeviceUnhealthy", CRITICAL, HERE),
+            ("GPUExporterMissingCounters", INFO, THERE),
+        ],
     ),
     "no exporter at all": (
         ("GPUExporterAbsent", CRITICAL, own()),
-        [("GPUNodeNotMonitored", WARNING, HERE), ("GPULost", CRITICAL, THERE)],
-        [("GPUDeviceUnhealthy", CRITICAL, HERE), ("GPUPodPending", WARNING, IN_ML)],
+        [("GPUNodeNotMonitored", WARNING, HERE)],
+        [
+            ("GPULost", CRITICAL, THERE),
+            ("GPUDeviceUnhealthy", CRITICAL, HERE),
+            ("GPUPodPending", WARNING, IN_ML),
+        ],
     ),
     "fatal XID": (
         ("GPUXidFatal", CRITICAL, GPU_A),

@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from tests.rules.model import G0, G1, HELD, STEP_S, Case, dcgm, level, values
+from tests.rules.model import G0, G1, HELD, STEP_S, Case, counter, dcgm, level, values
 
 _NS = "DCGM_FI_DEV_CLOCKS_EVENT_REASON_{}_NS"
 _MINUTE = 60e9  # ns
 _PCIE = {"health_watch": "PCIE", "health_error_code": "DCGM_FR_PCI_REPLAY_RATE"}
 _MEM = {"health_watch": "MEM", "health_error_code": "DCGM_FR_UNCORRECTABLE_ROW_REMAP"}
+_SLICE = {"GPU_I_ID": "2", "GPU_I_PROFILE": "3g.40gb"}
 _SBE = "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL"
 _HEALTH = "DCGM_EXP_GPU_HEALTH_STATUS"
 
 
-def _counter(
-    alert: str, metric: str, *, low: float, high: float, hold: float, **labels: str
-) -> list[Case]:
-    """A counter that rises, by its rises a minute just within and beyond the limit."""
-    said = [{**G0, **labels}]
-    one = dcgm(metric)
-    return [
-        Case(
-            alert,
-            "rises too fast for long, then no more",
-            {one: values((0, 10), (0, 40, high), (40 * high, 40))},
-            {10 + 5 + hold + 5: said},
-            (9, 10 + hold - 1, 70),
-        ),
-        Case(alert, "rises as it may", {one: values((0, 40, low))}, quiet=(20, 39)),
-        Case(
-            alert,
-            "the exporter restarts, and the driver with it: back to 0, and as slow as before",
-            {one: values((1e6, 20, low), (None, 2), (0, 40, low))},
-            quiet=(19, 23, 25, 30, 40, 50),
-            restart=True,
-        ),
-    ]  # fmt: skip
-
-
 def _throttle(alert: str, key: str, reason: str, low: float, high: float) -> list[Case]:
     """+ low, high: share of the time just within and beyond the limit"""
-    found = _counter(
+    found = counter(
         alert, _NS.format(key), low=low * _MINUTE, high=high * _MINUTE, hold=5, reason=reason
     )
     return [
@@ -61,6 +37,46 @@ _MEMORY = [
     ),
     *level("GPURowRemapFailure", "DCGM_FI_DEV_ROW_REMAP_FAILURE", bad=1, good=0),
     *level("GPURowRemapPending", "DCGM_FI_DEV_ROW_REMAP_PENDING", bad=1, good=0, hold=10),
+    *[
+        Case(
+            alert,
+            "under MIG the field says nothing, and an XID stands for it until the reset",
+            {
+                dcgm("DCGM_EXP_XID_ERRORS_TOTAL", xid=xid, **_SLICE):
+                values((None, 20), (1, 40), (None, 20)),
+                dcgm("DCGM_FI_DEV_SM_CLOCK", **_SLICE): "1980x200",
+            },
+            {20 + hold + 1: [G0], 59: [G0]},
+            (19, 62),
+            restart=True,
+        )
+        for alert, xid, hold in (("GPURowRemapPending", "63", 10), ("GPURowRemapFailure", "64", 0),
+                                 ("GPURowRemapUnseen", "94", 0))
+    ],
+    *[
+        Case(
+            alert,
+            "a GPU that is not cut: its field decides, not the XID",
+            {
+                dcgm("DCGM_EXP_XID_ERRORS_TOTAL", xid=xid): "1x100",
+                dcgm("DCGM_FI_DEV_SM_CLOCK"): "1980x100",
+                dcgm("DCGM_FI_DEV_ROW_REMAP_PENDING"): "0x100",
+                dcgm("DCGM_FI_DEV_ROW_REMAP_FAILURE"): "0x100",
+            },
+            quiet=(20, 45),
+        )
+        for alert, xid in (("GPURowRemapPending", "63"), ("GPURowRemapFailure", "64"),
+                           ("GPURowRemapUnseen", "94"))
+    ],
+    Case(
+        "GPURowRemapUnseen",
+        "cut into instances and well",
+        {
+            dcgm("DCGM_FI_DEV_SM_CLOCK", **_SLICE): "1980x100",
+            dcgm("DCGM_EXP_XID_ERRORS_TOTAL", xid="31", **_SLICE): "1x100",
+        },
+        quiet=(20, 45),
+    ),
     *level("GPURemapBanksExhausted", "DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", bad=1, good=0),
     *level("GPURetiredPages", "DCGM_FI_DEV_RETIRED_PENDING", bad=1, good=0, hold=10),
     Case(
@@ -111,6 +127,18 @@ _MEMORY = [
     ),
     Case(
         "GPURemappedRowsGrowing",
+        "a row is remapped by a reboot, which numbers the GPUs anew",
+        {
+            dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"): "1x24 stale _x200",
+            dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", {**G0, "gpu": "3"}): "_x25 2x200",
+        },
+        {27 * 60: [{**G0, "gpu": "3"}], 100 * 60: [{**G0, "gpu": "3"}]},
+        (23 * 60, 200 * 60),
+        step=3600,
+        restart=True,
+    ),
+    Case(
+        "GPURemappedRowsGrowing",
         "rows of last year; the exporter restarts, pods come and go, another GPU has more",
         {
             dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", **HELD): "3x24 stale _x100",
@@ -137,6 +165,22 @@ _HEALTHY = [
         "drain and reset asks for a reset",
         {dcgm("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"): "4x20"},
         {5: [{**G0, "gpu_action": "reset"}]},
+    ),
+    Case(
+        "GPURecoveryAction",
+        "peer-to-peer traffic is to be drained: that is no reset",
+        {dcgm("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"): "3x20"},
+        {5: [{**G0, "gpu_action": "drain"}]},
+    ),
+    Case(
+        "GPURecoveryAction",
+        "first a reset, then a reboot, and never nothing in between",
+        {dcgm("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"): values((0, 5), (1, 10), (2, 10), (0, 5))},
+        {
+            **{minute: [{**G0, "gpu_action": "reset"}] for minute in (6.5, 14.5)},
+            **{minute: [{**G0, "gpu_action": "reboot"}] for minute in (15, 15.5, 16, 24.5)},
+        },
+        (5, 25, 29),
     ),
     *level("GPUHealthFail", _HEALTH, bad=20, good=10, hold=2,
            labels=_PCIE, series_labels=_PCIE),
@@ -194,6 +238,37 @@ _HEALTHY = [
     ),
     *level("GPUClockStuckLow", "DCGM_FI_DEV_SM_CLOCK", bad=900, good=990, hold=15,
            beside={"DCGM_FI_DEV_MAX_SM_CLOCK": 1980, "DCGM_FI_PROF_SM_ACTIVE": 0.9}),
+    *[
+        Case(
+            "GPUClockStuckLow",
+            f"a T4 at its power limit of 70 W: 585 of 1590 MHz by design ({how})",
+            {
+                # telegraf, plugins/inputs/nvidia_smi/testdata/tesla-t4.xml
+                dcgm("DCGM_FI_DEV_SM_CLOCK"): "585x100",
+                dcgm("DCGM_FI_DEV_MAX_SM_CLOCK"): "1590x100",
+                dcgm("DCGM_FI_PROF_SM_ACTIVE"): "0.9x100",
+                **reasons,
+            },
+            quiet=(20, 45),
+        )
+        for how, reasons in (
+            ("counted time", {dcgm(_NS.format("SW_POWER_CAP")): values((0, 50, 0.9 * _MINUTE))}),
+            ("bitmask, of drivers that count no time",
+             {dcgm("DCGM_FI_DEV_CLOCKS_EVENT_REASONS"): "4x100"}),
+        )
+    ],
+    Case(
+        "GPUClockStuckLow",
+        "a clock that somebody has locked",
+        {
+            dcgm("DCGM_FI_DEV_SM_CLOCK"): "585x100",
+            dcgm("DCGM_FI_DEV_MAX_SM_CLOCK"): "1590x100",
+            dcgm("DCGM_FI_PROF_SM_ACTIVE"): "0.9x100",
+            dcgm("DCGM_FI_DEV_CLOCKS_EVENT_REASONS"): "2x100",
+            dcgm(_NS.format("SW_POWER_CAP")): values((0, 50, 0.01 * _MINUTE)),
+        },
+        {20: [G0], 45: [G0]},
+    ),
     Case(
         "GPUClockStuckLow",
         "an idle GPU clocks down: that is right",
@@ -206,52 +281,5 @@ _HEALTHY = [
     ),
 ]  # fmt: skip
 
-_LINKS = [
-    *_counter("GPUNvlinkErrors", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
-              low=0, high=1, hold=5),
-    Case(
-        "GPUNvlinkErrors",
-        "recoveries count as well",
-        {dcgm("DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"): values((0, 10), (0, 20, 1))},
-        {25: [G0]},
-        (9,),
-    ),
-    Case(
-        "GPUNvlinkErrors",
-        "a single replay",
-        {dcgm("DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"): values((7, 10), (8, 30))},
-        quiet=(12, 14, 20),
-    ),
-    *_counter("GPUNvlinkCrcErrors", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
-              low=99 * 60, high=900 * 60, hold=5),
-    *level("GPUFabricNotReady", "DCGM_FI_DEV_FABRIC_MANAGER_STATUS", bad=2, good=3, hold=10),
-    Case(
-        "GPUFabricNotReady",
-        "a GPU without a fabric",
-        {dcgm("DCGM_FI_DEV_FABRIC_MANAGER_STATUS"): "0x60"},
-        quiet=(25,),
-    ),
-    Case(
-        "GPUFabricNotReady",
-        "a driver that is too old to tell",
-        {dcgm("DCGM_FI_DEV_FABRIC_MANAGER_STATUS"): "6x60"},
-        quiet=(25,),
-    ),
-    *_counter("GPUPcieReplay", "DCGM_FI_DEV_PCIE_REPLAY_COUNTER", low=15, high=150, hold=10),
-    *level("GPUPcieWidthDegraded", "DCGM_FI_DEV_PCIE_LINK_WIDTH", bad=8, good=16, hold=15,
-           beside={"DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH": 16}),
-    Case(
-        "GPUPcieWidthDegraded",
-        "the generation falls when the GPU is idle: not looked at",
-        {
-            dcgm("DCGM_FI_DEV_PCIE_LINK_GEN"): "1x100",
-            dcgm("DCGM_FI_DEV_PCIE_MAX_LINK_GEN"): "5x100",
-            dcgm("DCGM_FI_DEV_PCIE_LINK_WIDTH"): "16x100",
-            dcgm("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"): "16x100",
-        },
-        quiet=(40,),
-    ),
-]  # fmt: skip
-
-CASES = [*_MEMORY, *_HEALTHY, *_LINKS]
+CASES = [*_MEMORY, *_HEALTHY]
 assert STEP_S == 30  # the literal counts of samples above

@@ -63,6 +63,17 @@ _IDLE = [
     ),
     Case(
         "GPUAllocatedIdle",
+        "the pod is made anew under its old name: its predecessor's hour is not its own",
+        {
+            _on(_ENGINE, G0): "0x200 stale _x3 0x700",
+            series("kube_pod_created", namespace="ml", pod="train-0"): "-36000x200 stale 3060x704",
+        },
+        {120: [{**G0, **_WHO}], 170: [{**G0, **_WHO}]},
+        (40, 62, 70, 100, 110),
+        step=15,
+    ),
+    Case(
+        "GPUAllocatedIdle",
         "MIG: the instance that is idle, not the one beside it",
         {
             dcgm(_ENGINE, G0, GPU_I_ID="1", GPU_I_PROFILE="1g.10gb", **HELD): "0x300",

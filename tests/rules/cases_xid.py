@@ -1,121 +1,28 @@
-"""XIDs: the first of its code, more of them, restarts, gaps, pods that change."""
+"""XIDs that are programs' faults, that come again and again, or that a person must judge."""
 
 from __future__ import annotations
 
+from tests.rules.cases_xid_fatal import SEEN, said, xid
 from tests.rules.model import G0, HELD, Case, dcgm, values
 
-_XID = "DCGM_EXP_XID_ERRORS_TOTAL"
-_TEMP = {dcgm("DCGM_FI_DEV_GPU_TEMP"): "40x400"}
+_CLOCK = "DCGM_FI_DEV_SM_CLOCK"
 
 
-def _xid(code: int, **more: str) -> str:
-    return dcgm(_XID, xid=str(code), **more)
-
-
-def _said(code: int, action: str = "reset", **more: str) -> list[dict[str, str]]:
-    return [{**G0, "xid": str(code), "gpu_action": action, **more}]
-
+_SLICE = {"GPU_I_ID": "1", "GPU_I_PROFILE": "3g.40gb"}
+_OTHER = {"GPU_I_ID": "2", "GPU_I_PROFILE": "3g.40gb"}
 
 CASES = [
-    Case(
-        "GPUXidFatal",
-        "the first XID of a code: the series is born at 1",
-        {_xid(48): values((None, 20), (1, 40))} | _TEMP,
-        {21: _said(48), 29: _said(48)},
-        (19, 32, 50),
-    ),
-    Case(
-        "GPUXidFatal",
-        "a GPU that fell off the bus wants a reboot",
-        {_xid(79): values((None, 20), (1, 40))} | _TEMP,
-        {21: _said(79, "reboot")},
-        (32,),
-    ),
-    Case(
-        "GPUXidFatal",
-        "another one of the same code, much later",
-        {_xid(119): values((1, 60), (2, 30))} | _TEMP,
-        {61: _said(119), 68: _said(119)},
-        (59, 72),
-    ),
-    Case(
-        "GPUXidFatal",
-        "a program's own fault is none of it",
-        {_xid(31): values((None, 20), (1, 40)), _xid(94): values((None, 20), (1, 40))} | _TEMP,
-        quiet=(21, 25),
-    ),
-    Case(
-        "GPUXidFatal",
-        "the first after the exporter has restarted, of a code that was there before",
-        {
-            _xid(48): values((1, 60), (None, 30), (1, 40)),
-            dcgm("DCGM_FI_DEV_GPU_TEMP"): values((40, 60), (None, 2), (40, 70)),
-        },
-        {91: _said(48), 99: _said(48)},
-        (59, 63, 89, 102),
-        restart=True,
-    ),
-    Case(
-        "GPUXidFatal",
-        "the exporter restarts and counts another one at once",
-        {
-            _xid(48): values((4, 60), (None, 1), (1, 30)),
-            dcgm("DCGM_FI_DEV_GPU_TEMP"): values((40, 60), (None, 1), (40, 30)),
-        },
-        {62: _said(48)},
-        (59, 75),
-        restart=True,
-    ),
-    Case(
-        "GPUXidFatal",
-        "nobody scraped for an hour and nothing happened",
-        {
-            _xid(48): values((1, 60), (None, 60), (1, 40)),
-            dcgm("DCGM_FI_DEV_GPU_TEMP"): values((40, 60), (None, 60), (40, 40)),
-        },
-        quiet=(59, 121, 125, 131, 140),
-    ),
-    Case(
-        "GPUXidFatal",
-        "nobody scraped for an hour and one was counted meanwhile",
-        {
-            _xid(48): values((1, 60), (None, 60), (2, 40)),
-            dcgm("DCGM_FI_DEV_GPU_TEMP"): values((40, 60), (None, 60), (40, 40)),
-        },
-        {121: _said(48), 128: _said(48)},
-        (59, 135),
-    ),
-    Case(
-        "GPUXidFatal",
-        "the first one ever, while nobody scraped",
-        {
-            _xid(48): values((None, 120), (1, 40)),
-            dcgm("DCGM_FI_DEV_GPU_TEMP"): values((40, 60), (None, 60), (40, 40)),
-        },
-        {121: _said(48)},
-        (119, 135),
-    ),
-    Case(
-        "GPUXidFatal",
-        "the GPU goes to the next pod: no new XID",
-        {
-            _xid(48, **HELD): values((1, 30), (None, 1)),
-            _xid(48, **{**HELD, "pod": "next"}): values((None, 30), (1, 40)),
-        }
-        | _TEMP,
-        quiet=(31, 35, 45),
-    ),
     Case(
         "GPUXidApplication",
         "names the pod, and not the one that comes after it",
         {
-            _xid(31, **HELD): values((None, 20), (1, 4), (None, 1)),
-            _xid(31, **{**HELD, "pod": "next"}): values((None, 24), (1, 40)),
+            xid(31, **HELD): values((None, 20), (1, 4), (None, 1)),
+            xid(31, **{**HELD, "pod": "next"}): values((None, 24), (1, 40)),
         }
-        | _TEMP,
+        | SEEN,
         {
-            21: _said(31, "none", namespace="ml", pod="train-0"),
-            28: _said(31, "none", namespace="ml", pod="train-0"),
+            21: said(31, "none", namespace="ml", pod="train-0"),
+            28: said(31, "none", namespace="ml", pod="train-0"),
         },
         (19, 40),
     ),
@@ -123,62 +30,101 @@ CASES = [
         "GPUXidApplication",
         "crashes over it and is gone: told once",
         {
-            _xid(31, **HELD): values((None, 20), (1, 1), (None, 1)),
-            _xid(31): values((None, 21), (1, 40)),
+            xid(31, **HELD): values((None, 20), (1, 1), (None, 1)),
+            xid(31): values((None, 21), (1, 40)),
         }
-        | _TEMP,
+        | SEEN,
         {
-            21: _said(31, "none", namespace="ml", pod="train-0"),
-            25: _said(31, "none", namespace="ml", pod="train-0"),
+            21: said(31, "none", namespace="ml", pod="train-0"),
+            25: said(31, "none", namespace="ml", pod="train-0"),
         },
         (19, 40),
     ),
     Case(
         "GPUXidApplication",
         "of no pod",
-        {_xid(31): values((None, 20), (1, 40))} | _TEMP,
-        {21: _said(31, "none"), 25: _said(31, "none")},
+        {xid(31): values((None, 20), (1, 40))} | SEEN,
+        {21: said(31, "none"), 25: said(31, "none")},
         (19, 40),
     ),
     Case(
         "GPUXidApplication",
         "a fault of the GPU is nobody's program",
-        {_xid(48, **HELD): values((None, 20), (1, 40))} | _TEMP,
+        {xid(48, **HELD): values((None, 20), (1, 40))} | SEEN,
         quiet=(21, 25),
     ),
     Case(
         "GPUXidApplication",
         "the exporter restarts: nothing new",
         {
-            _xid(13, **HELD): values((3, 30), (None, 10)),
-            dcgm("DCGM_FI_DEV_GPU_TEMP"): values((40, 30), (None, 1), (40, 30)),
+            xid(13, **HELD): values((3, 30), (None, 10)),
+            dcgm("DCGM_FI_DEV_GPUSEEN"): values((40, 30), (None, 1), (40, 30)),
         },
         quiet=(29, 32, 40),
         restart=True,
     ),
     Case(
-        "GPUXidRepeated",
-        "six in a day, of any class",
-        {_xid(31): "0x10 1x5 2x5 3x5 4x5 5x5 6x60"},
-        {70: [G0]},
-        (30,),
-        step=60,
+        "GPUXidApplication",
+        "MIG: names the pod of the slice, and a first one is not hidden by another slice's",
+        {
+            xid(31, **_SLICE, **HELD): values((2, 60)),
+            xid(31, **_OTHER, **{**HELD, "pod": "next"}): values((None, 20), (1, 40)),
+        }
+        | SEEN,
+        {21: said(31, "none", **_OTHER, namespace="ml", pod="next")},
+        (19, 40),
+    ),
+    Case(
+        "GPUXidApplication",
+        "three pods share the GPU by time: each is told",
+        {xid(31, **{**HELD, "pod": pod}): values((None, 20), (1, 40)) for pod in "abc"} | SEEN,
+        {21: [one for pod in "abc" for one in said(31, "none", namespace="ml", pod=pod)]},
+        (19, 40),
     ),
     Case(
         "GPUXidRepeated",
-        "five of two codes, which is still allowed, and resolved a day after too many",
-        {
-            _xid(31): "0x10 3x30 8x1500",
-            _xid(13): "0x10 2x1530",
-        },
-        {80: [G0]},
+        "six incidents in a day, of any class; a day later they are forgotten",
+        {xid(31): "0x10 1x5 2x5 3x5 4x5 5x5 6x1600", dcgm(_CLOCK): "1980x2000"},
+        {70: [G0], 1400: [G0]},
         (30, 1500),
         step=60,
     ),
     Case(
         "GPUXidRepeated",
+        "two crashes, of which each logs three XID 13 and a 109, are two incidents",
+        {
+            xid(13): values((None, 10), (3, 20), (6, 60)),
+            xid(109): values((None, 10.5), (1, 20), (2, 60)),
+            xid(43): values((None, 11), (4, 20), (8, 60)),
+        }
+        | SEEN,
+        quiet=(15, 35, 80),
+    ),
+    Case(
+        "GPUXidRepeated",
+        "jobs that are killed, one after the other (45), and what accompanies (154)",
+        {xid(45): values((0, 60, 0.1), (6, 60, 0.2)), xid(154): values((0, 120, 0.1))} | SEEN,
+        quiet=(30, 100, 119),
+    ),
+    Case(
+        "GPUXidRepeated",
+        "MIG: incidents of all slices are the GPU's",
+        {
+            xid(31, **_SLICE): "0x10 1x5 1x5 2x5 2x5 3x5 3x60",
+            xid(31, **_OTHER): "0x10 0x5 1x5 1x5 2x5 2x5 3x60",
+            dcgm(_CLOCK, **_SLICE): "1980x120",
+        },
+        {60: [G0]},
+        (30,),
+        step=60,
+    ),
+    Case(
+        "GPUXidRepeated",
         "restarts of the exporter do not multiply them",
-        {_xid(31): "0x10 2x20 stale _x5 1x20 stale _x5 1x30"},
+        {
+            xid(31): "0x10 2x20 stale _x5 1x20 stale _x5 1x30",
+            dcgm(_CLOCK): "1980x31 stale _x5 1980x20 stale _x5 1980x30",
+        },
         quiet=(30, 50, 80),
         step=60,
         restart=True,
@@ -186,22 +132,30 @@ CASES = [
     Case(
         "GPUXidInspect",
         "a code for a person, and one that nobody knows",
-        {_xid(54): values((None, 20), (1, 40)), _xid(171): values((None, 20), (1, 40))} | _TEMP,
-        {21: [*_said(54, "investigate"), *_said(171, "investigate")]},
+        {xid(54): values((None, 20), (1, 40)), xid(171): values((None, 20), (1, 40))} | SEEN,
+        {21: [*said(54, "investigate"), *said(171, "investigate")]},
+        (19, 32),
+    ),
+    Case(
+        "GPUXidInspect",
+        "NVLink 5 without its sub-code, on two slices: told once",
+        {xid(149, **_SLICE): values((None, 20), (1, 40)),
+         xid(149, **_OTHER): values((None, 20), (1, 40)), dcgm(_CLOCK, **_SLICE): "1980x200"},
+        {21: said(149, "investigate")},
         (19, 32),
     ),
     Case(
         "GPUXidInspect",
         "codes with a class have alerts of their own, or none",
-        {_xid(code): values((None, 20), (1, 40)) for code in (13, 45, 48, 63, 74, 79, 154)} | _TEMP,
+        {xid(code): values((None, 20), (1, 40)) for code in (13, 45, 48, 63, 74, 79, 154)} | SEEN,
         quiet=(21, 25),
     ),
     Case(
         "GPUXidInspect",
         "the exporter restarts",
         {
-            _xid(54): values((1, 30), (None, 10)),
-            dcgm("DCGM_FI_DEV_GPU_TEMP"): values((40, 30), (None, 1), (40, 30)),
+            xid(54): values((1, 30), (None, 10)),
+            dcgm("DCGM_FI_DEV_GPUSEEN"): values((40, 30), (None, 1), (40, 30)),
         },
         quiet=(29, 32, 40),
         restart=True,

@@ -19,6 +19,10 @@ _CARD = {
 }
 
 
+# DCGM_INT64_NOT_SUPPORTED and DCGM_FP64_BLANK of DCGM 4.6.0, dcgmlib/dcgm_structs.h.
+_BLANKS = (9223372036854775794, 140737488355328)
+
+
 @dataclass(frozen=True)
 class Case:
     """One course of events.
@@ -124,10 +128,65 @@ def level(
         ),
         Case(
             alert,
-            "is there again after the exporter has restarted",
-            {one: values((bad, long), (None, 2), (bad, long))} | rest,
-            {long - 1: said, long + 2 + hold + 1: said},
-            (long + 1,),
+            "goes on while the exporter restarts, or nobody scrapes for three minutes",
+            {one: values((bad, long), (None, 3), (bad, long))} | rest,
+            dict.fromkeys((long - 1, long + 0.5, long + 2.5, long + 3.5, long + 5), said),
             restart=True,
         ),
+        Case(
+            alert,
+            "ends when the GPU comes back repaired, and when it has been gone for long",
+            {one: values((bad, long), (None, 3), (good, 20), (bad, long), (None, 20))} | rest,
+            {long - 1: said, long + 2: said, 2 * long + 22: said},
+            (long + 4, 2 * long + 23 + 11),
+            restart=True,
+        ),
+        Case(
+            alert,
+            "DCGM's marks for no value, of whole numbers and of others",
+            {one: values((good, 5), (_BLANKS[0], long), (_BLANKS[1], long))} | rest,
+            quiet=(4, long + 4, 2 * long + 4),
+        ),
     ]
+
+
+def counter(
+    alert: str,
+    metric: str,
+    *,
+    low: float,
+    high: float,
+    hold: float,
+    beside: Mapping[str, float] | None = None,
+    **labels: str,
+) -> list[Case]:
+    """A counter that rises, by its rises a minute just within and beyond the limit.
+
+    + beside: other metrics of the same GPU, which do not change
+    """
+    said = [{**G0, **labels}]
+    one = dcgm(metric)
+    rest = {dcgm(name): f"{value}x200" for name, value in (beside or {}).items()}
+    return [
+        Case(
+            alert,
+            "rises too fast for long, then no more",
+            {one: values((0, 10), (0, 40, high), (40 * high, 40))} | rest,
+            {10 + 5 + hold + 5: said},
+            (9, 10 + hold - 1, 70),
+        ),
+        Case(alert, "rises as it may", {one: values((0, 40, low))} | rest, quiet=(20, 39)),
+        Case(
+            alert,
+            "the exporter restarts, and the driver with it: back to 0, and as slow as before",
+            {one: values((1e6, 20, low), (None, 2), (0, 40, low))} | rest,
+            quiet=(19, 23, 25, 30, 40, 50),
+            restart=True,
+        ),
+        Case(
+            alert,
+            "DCGM's mark for no value comes and goes",
+            {one: values((5, 20), (_BLANKS[0], 20), (5, 20))} | rest,
+            quiet=(19, *range(20, 60)),
+        ),
+    ]  # fmt: skip

@@ -9,13 +9,31 @@ from pathlib import Path
 import pytest
 
 from gpuboot import rules
-from tests.rules import cases_cluster, cases_exporter, cases_gpu, cases_use, cases_xid
+from tests.rules import (
+    cases_cluster,
+    cases_exporter,
+    cases_gpu,
+    cases_links,
+    cases_lost,
+    cases_use,
+    cases_xid,
+    cases_xid_fatal,
+)
 from tests.rules.model import Case
 from tests.rules.suite import SETTINGS, Rule, all_rules, closure, run, write_cases, write_rules
 
 CASES = [
     case
-    for module in (cases_xid, cases_gpu, cases_exporter, cases_use, cases_cluster)
+    for module in (
+        cases_xid,
+        cases_xid_fatal,
+        cases_gpu,
+        cases_links,
+        cases_lost,
+        cases_exporter,
+        cases_use,
+        cases_cluster,
+    )
     for case in module.CASES
 ]
 FIRST = {case.alert: case for case in reversed(CASES) if case.fires}

@@ -22,17 +22,18 @@ def rule(data: dict[str, Any], name: str) -> dict[str, Any] | None:
 
 def test_overrides_change_one_alert() -> None:
     over = {"severity": "info", "hold_for": "1h", "threshold": 31}
-    found = rule({"alerts": {"rules": {"GPUPcieReplay": over}}}, "GPUPcieReplay")
+    found = rule({"alerts": {"rules": {"GPUThermalMarginLow": over}}}, "GPUThermalMarginLow")
     assert found is not None
     assert found["for"] == "1h"
     assert found["labels"]["severity"] == "info"
-    assert found["expr"].endswith("> 31")
+    assert found["expr"].endswith("< 31")
 
 
 def test_a_threshold_of_zero_is_a_threshold() -> None:
-    found = rule({"alerts": {"rules": {"GPUPcieReplay": {"threshold": 0}}}}, "GPUPcieReplay")
+    over = {"threshold": 0}
+    found = rule({"alerts": {"rules": {"GPUThermalMarginLow": over}}}, "GPUThermalMarginLow")
     assert found is not None
-    assert found["expr"].endswith("> 0")
+    assert found["expr"].endswith("< 0")
 
 
 def test_alerts_can_be_switched_off_one_by_one_and_all_together() -> None:

@@ -105,9 +105,12 @@ def test_a_repair_that_is_stuck_is_not_muted_by_the_repair() -> None:
     assert "GPURepairStuck" in text
 
 
-# The codes that facts from NVIDIA's catalog call for help, as the validated rule had them.
-FATAL = (46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143, *range(144, 151), 155, 156,
-         158)  # fmt: skip
+# The codes that facts from NVIDIA's catalog call for help, as the validated rule had them; without
+# 144 to 149, whose sub-code decides.
+FATAL = (46, 48, 62, 64, 74, 79, 95, 109, 110, 119, 120, 136, 140, 143, 150, 155, 156, 158)
+# NVIDIA's sheet "XID 144-150 Decode", as gpud's catalog_generated.go of 2025-10-29 has it: XID ->
+# sub-codes, and how many of them are to be ignored
+NVLINK_5 = {144: (6, 4), 145: (33, 16), 146: (20, 15), 147: (2, 2), 148: (1, 1), 149: (31, 7)}
 
 
 def test_xid_classes_are_disjoint_and_complete() -> None:
@@ -117,6 +120,15 @@ def test_xid_classes_are_disjoint_and_complete() -> None:
     assert xid.REMEDIES.keys() == set(xid.CLASSES)
     assert {94, 31, 13} <= by_class["application"]
     assert 63 in by_class["information"]
+
+
+def test_nvlink_5_is_for_a_person_since_its_sub_code_stands_in_the_kernel_log_only() -> None:
+    assert [sum(column) for column in zip(*NVLINK_5.values(), strict=True)] == [93, 45]
+    for code, (all_, ignored) in NVLINK_5.items():
+        known = xid.table()[code]
+        assert known.kind == "inspect"
+        assert f"nothing in {ignored} case" in known.note
+        assert known.note.endswith(f"of {all_}.")
 
 
 def test_an_override_moves_a_code_and_nothing_else() -> None:

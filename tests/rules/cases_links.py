@@ -1,0 +1,134 @@
+"""NVLink, its fabric, and PCIe."""
+
+from __future__ import annotations
+
+from tests.rules.model import G0, HELD, STEP_S, Case, counter, dcgm, level, values
+
+_WIDTH, _GEN = "DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_GEN"
+_MOST = "DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH"
+_REPLAYS = "DCGM_FI_DEV_PCIE_REPLAY_COUNTER"
+
+_LINKS = [
+    *counter("GPUNvlinkErrors", "DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
+              low=0, high=1, hold=5),
+    Case(
+        "GPUNvlinkErrors",
+        "recoveries count as well",
+        {dcgm("DCGM_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL"): values((0, 10), (0, 20, 1))},
+        {25: [G0]},
+        (9,),
+    ),
+    Case(
+        "GPUNvlinkErrors",
+        "a single replay",
+        {dcgm("DCGM_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL"): values((7, 10), (8, 30))},
+        quiet=(12, 14, 20),
+    ),
+    *counter("GPUNvlinkCrcErrors", "DCGM_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL",
+              low=99 * 60, high=900 * 60, hold=5),
+    *level("GPUFabricNotReady", "DCGM_FI_DEV_FABRIC_MANAGER_STATUS", bad=2, good=3, hold=10),
+    Case(
+        "GPUFabricNotReady",
+        "a GPU without a fabric",
+        {dcgm("DCGM_FI_DEV_FABRIC_MANAGER_STATUS"): "0x60"},
+        quiet=(25,),
+    ),
+    Case(
+        "GPUFabricNotReady",
+        "a driver that is too old to tell",
+        {dcgm("DCGM_FI_DEV_FABRIC_MANAGER_STATUS"): "6x60"},
+        quiet=(25,),
+    ),
+]  # fmt: skip
+
+
+_HOUR = 60
+_PCIE = [
+    # GetExpectedPcieReplayRate of DCGM 4.6.0 (modules/health/DcgmHealthWatch.cpp:1519): for each
+    # lane 0.15, 0.3, 0.48, 0.96, 1.92, 3.84 a minute, by generation, rounded up
+    *(
+        Case(**{**vars(case), "what": f"gen{gen} x{lanes}: {case.what}"})
+        for gen, lanes, allowed in ((1, 16, 3), (3, 16, 8), (3, 8, 4), (4, 16, 16), (5, 16, 31),
+                                    (6, 16, 62), (7, 16, 62))
+        for case in counter("GPUPcieReplay", _REPLAYS, low=allowed * 0.96, high=allowed * 1.3,
+                            hold=10, beside={_GEN: gen, _WIDTH: lanes})
+    ),
+    Case(
+        "GPUPcieReplay",
+        "a GPU whose link nobody reports",
+        {dcgm(_REPLAYS): values((0, 60, 100))},
+        quiet=(40,),
+    ),
+    Case(
+        "GPUPcieWidthDegraded",
+        "half the lanes after a reboot, until it is reseated; pods come and go",
+        {
+            dcgm(_WIDTH): values((16, 30), (None, 3), (8, 20), (None, 60), (16, 20)),
+            dcgm(_WIDTH, **HELD): values((None, 53), (8, 60), (None, 20)),
+            dcgm(_GEN): "5x400",
+        },
+        {49: [G0], 60: [G0], 110: [G0]},
+        (29, 47, 115),
+        restart=True,
+    ),
+    Case(
+        "GPUPcieWidthDegraded",
+        "it stays so for days",
+        {dcgm(_WIDTH): "16x5 8x240", dcgm(_GEN): "4x300"},
+        {8 * _HOUR: [G0], 200 * _HOUR: [G0]},
+        step=3600,
+    ),
+    Case(
+        "GPUPcieWidthDegraded",
+        "AWS g4dn and g5: the GPU says x16, and has x8 by design",
+        {
+            dcgm(_WIDTH): "8x400",
+            dcgm(_MOST): "16x400",
+            dcgm(_GEN): "3x400",
+            dcgm("DCGM_FI_PROF_GR_ENGINE_ACTIVE"): "1x400",
+        },
+        quiet=(30, 190),
+    ),
+    Case(
+        "GPUPcieWidthDegraded",
+        "an idle GPU saves power, with lanes and generation",
+        {
+            dcgm(_WIDTH): values((16, 30), (4, 60), (16, 20)),
+            dcgm(_GEN): values((4, 30), (1, 60), (4, 20)),
+            dcgm("DCGM_FI_DEV_GPU_UTIL"): values((90, 30), (0, 60), (90, 20)),
+        },
+        quiet=(50, 80, 100),
+    ),
+    Case(
+        "GPUPcieWidthDegraded",
+        "lanes and generation are fewer while the GPU works: that is no saving",
+        {
+            dcgm(_WIDTH): values((16, 30), (4, 60), (16, 20)),
+            dcgm(_GEN): values((4, 30), (1, 60), (4, 20)),
+            dcgm("DCGM_FI_DEV_GPU_UTIL"): "90x400",
+        },
+        {50: [G0], 80: [G0]},
+        (29, 100),
+    ),
+    Case(
+        "GPUPcieWidthDegraded",
+        "the GPU moves to a slot with fewer lanes",
+        {
+            dcgm(_WIDTH): values((16, 30), (None, 5)),
+            dcgm(_WIDTH, pci_bus_id="00000000:81:00.0"): values((None, 33), (8, 60)),
+            dcgm(_GEN): values((4, 30), (None, 5)),
+            dcgm(_GEN, pci_bus_id="00000000:81:00.0"): values((None, 33), (4, 60)),
+        },
+        quiet=(50, 80),
+        restart=True,
+    ),
+    Case(
+        "GPUPcieWidthDegraded",
+        "DCGM's mark for no value",
+        {dcgm(_WIDTH): values((16, 30), (9223372036854775794, 30), (16, 30)), dcgm(_GEN): "5x400"},
+        quiet=(50, 65, 80),
+    ),
+]  # fmt: skip
+
+CASES = [*_LINKS, *_PCIE]
+assert STEP_S == 30  # the literal counts of samples above

@@ -1,0 +1,203 @@
+"""XIDs from which a GPU does not recover by itself: from the first line until the repair is seen.
+
+That the exporter restarts with every reset and reboot, and starts its counters anew: dcgm-exporter
+4.8.3, docs ("cumulative XID errors observed since exporter start").
+"""
+
+from __future__ import annotations
+
+from tests.rules.model import G0, G1, HELD, Case, dcgm, up, values
+
+_XID = "DCGM_EXP_XID_ERRORS_TOTAL"
+_CLOCK = "DCGM_FI_DEV_SM_CLOCK"
+_ACTION = "DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION"
+_DAY = 1440
+SEEN = {dcgm(_CLOCK): "1980x400"}
+
+
+def xid(code: int, **more: str) -> str:
+    return dcgm(_XID, xid=str(code), **more)
+
+
+def said(code: int, action: str = "reset", **more: str) -> list[dict[str, str]]:
+    return [{**G0, "xid": str(code), "gpu_action": action, **more}]
+
+
+def _clock(*parts: tuple[float | None, float], of: dict[str, str] = G0) -> dict[str, str]:
+    return {dcgm(_CLOCK, of): values(*parts)}
+
+
+_FIRST = [
+    Case(
+        "GPUXidFatal",
+        "the first XID of a code: the series is born at 1, and nobody repairs it",
+        {xid(48): values((None, 20), (1, 100))} | SEEN,
+        {21: said(48), 40: said(48), 110: said(48)},
+        (19,),
+    ),
+    Case(
+        "GPUXidFatal",
+        "a GPU that fell off the bus wants a reboot; the exporter goes on without it",
+        {xid(79): values((None, 20), (1, 100)), **_clock((1980, 20), (None, 100)), up(): "1x240"},
+        {21: said(79, "reboot"), 110: said(79, "reboot")},
+        (19,),
+    ),
+    Case(
+        "GPUXidFatal",
+        "119 every twelve minutes is one alert",
+        {xid(119): values((None, 10), (1, 12), (2, 12), (3, 12), (4, 30))} | SEEN,
+        {11: said(119), 21.5: said(119), 33.5: said(119), 45: said(119), 70: said(119)},
+        (9,),
+    ),
+    Case(
+        "GPUXidFatal",
+        "a program's own fault is none of it; nor is NVLink 5 without its sub-code",
+        {xid(code): values((None, 20), (1, 40)) for code in (31, 94, 144, 149)} | SEEN,
+        quiet=(21, 25),
+    ),
+    Case(
+        "GPUXidFatal",
+        "MIG: the first of one slice is not hidden by an old one of another; the GPU is told once",
+        {
+            xid(95, GPU_I_ID="1", GPU_I_PROFILE="3g.40gb"): f"1x{2 * _DAY}",
+            xid(95, GPU_I_ID="2", GPU_I_PROFILE="3g.40gb"): f"_x{26 * 60} 1x200",
+            dcgm(_CLOCK, GPU_I_ID="1", GPU_I_PROFILE="3g.40gb"): f"1980x{2 * _DAY}",
+        },
+        {60: said(95), 26 * 60 + 1: said(95)},
+        (25 * 60,),
+        step=60,
+    ),
+    Case(
+        "GPUXidFatal",
+        "the GPU goes to the next pod: the same XID, and no second one",
+        {
+            xid(48, **HELD): values((1, 30), (None, 1)),
+            xid(48, **{**HELD, "pod": "next"}): values((None, 30), (1, 40)),
+        }
+        | SEEN,
+        {29: said(48), 31: said(48), 45: said(48)},
+    ),
+    Case(
+        "GPUXidFatal",
+        "a day after its last line it ends, whatever was done",
+        {xid(48): f"_x20 1x{2 * _DAY}", dcgm(_CLOCK): f"1980x{2 * _DAY}"},
+        {30: said(48), 20 + _DAY - 5: said(48)},
+        (19, 20 + _DAY + 5),
+        step=60,
+    ),
+]  # fmt: skip
+
+_REPAIRS = [
+    Case(
+        "GPUXidFatal",
+        "a reset: the exporter restarts, and the GPU is well",
+        {xid(48): values((None, 20), (1, 20), (None, 1)),
+         **_clock((1980, 40), (None, 5), (1980, 30)),
+         dcgm(_ACTION): values((0, 20), (1, 20), (None, 5), (0, 30))},
+        {39: said(48), 43: said(48)},
+        (19, 46, 60),
+        restart=True,
+    ),
+    Case(
+        "GPUXidFatal",
+        "the exporter restarts and nothing was repaired: the driver still asks for a reset",
+        {xid(119): values((None, 20), (1, 20), (None, 1)),
+         **_clock((1980, 40), (None, 1), (1980, 90)),
+         dcgm(_ACTION): values((0, 20), (1, 20), (None, 1), (1, 90))},
+        {39: said(119), 42: said(119), 60: said(119), 120: said(119)},
+        restart=True,
+    ),
+    Case(
+        "GPUXidFatal",
+        "an older driver that asks for nothing: DCGM's verdict and memory errors stand for it",
+        {xid(48): values((None, 20), (1, 20), (None, 1)),
+         **_clock((1980, 40), (None, 1), (1980, 90)),
+         dcgm("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"):
+         values((0, 20), (1, 20), (None, 1), (1, 40), (0, 50))},
+        {60: said(48), 80: said(48)},
+        (82,),
+        restart=True,
+    ),
+    Case(
+        "GPUXidFatal",
+        "the exporter restarts without the GPU that fell off the bus, until the node reboots",
+        {xid(79): values((None, 20), (1, 20), (None, 1)), up(): values((1, 40), (0, 1), (1, 90)),
+         **_clock((1980, 20), (None, 60), (1980, 50)),
+         **_clock((1980, 40), (None, 1), (1980, 90), of=G1)},
+        {45: said(79, "reboot"), 79: said(79, "reboot")},
+        (82,),
+        restart=True,
+    ),
+    Case(
+        "GPUXidFatal",
+        "the GPU is exchanged for another one: the node has all its GPUs",
+        {xid(79): values((None, 20), (1, 20), (None, 1)),
+         **_clock((1980, 20), (None, 100)),
+         **_clock((1980, 20), (None, 40), (1980, 40), of=G1),
+         **_clock((None, 60), (1980, 40), of={**G0, "UUID": "GPU-new"})},
+        {45: said(79, "reboot"), 59: said(79, "reboot")},
+        (62, 90),
+        restart=True,
+    ),
+    Case(
+        "GPUXidFatal",
+        "once repaired it stays so, also when the exporter is gone later",
+        {xid(48): values((None, 20), (1, 20), (None, 1)),
+         **_clock((1980, 40), (None, 1), (1980, 20), (None, 20), (1980, 20))},
+        {39: said(48)},
+        (45, 60, 62, 79, 85),
+        restart=True,
+    ),
+    Case(
+        "GPUXidFatal",
+        "the first after the exporter has restarted, of a code that was there before",
+        {xid(48): values((1, 60), (None, 30), (1, 40)),
+         **_clock((1980, 60), (None, 2), (1980, 70))},
+        {59: said(48), 91: said(48), 120: said(48)},
+        (65, 89),
+        restart=True,
+    ),
+    Case(
+        "GPUXidFatal",
+        "the exporter restarts and counts another one at once",
+        {xid(48): values((4, 60), (None, 1), (1, 30)),
+         **_clock((1980, 60), (None, 1), (1980, 30))},
+        {59: said(48), 62: said(48), 75: said(48)},
+        restart=True,
+    ),
+]  # fmt: skip
+
+# XIDs so old that their alert has ended by itself; Prometheus itself is away for a while.
+_OLD = _DAY + 60
+_GAPS = [
+    Case(
+        "GPUXidFatal",
+        f"nobody scraped for {gap} minutes, and nothing happened",
+        {xid(48): f"1x{_OLD} stale _x{gap - 2} 1x60",
+         dcgm(_CLOCK): f"1980x{_OLD} stale _x{gap - 2} 1980x60"},
+        {10: said(48)},
+        (_DAY + 30, *(_OLD + gap + minute for minute in range(-8, 20))),
+        step=60,
+    )
+    for gap in (3, 7, 11, 60)
+]  # fmt: skip
+
+_GAPS += [
+    Case(
+        "GPUXidFatal",
+        "nobody scraped for an hour and one was counted meanwhile",
+        {xid(48): f"1x{_OLD} stale _x58 2x60", dcgm(_CLOCK): f"1980x{_OLD} stale _x58 1980x60"},
+        {_OLD + 62: said(48), _OLD + 110: said(48)},
+        (_OLD,),
+        step=60,
+    ),
+    Case(
+        "GPUXidFatal",
+        "the first one ever, while nobody scraped",
+        {xid(48): values((None, 120), (1, 40)), **_clock((1980, 60), (None, 60), (1980, 40))},
+        {121: said(48), 135: said(48)},
+        (119,),
+    ),
+]
+
+CASES = [*_FIRST, *_REPAIRS, *_GAPS]
