@@ -32,6 +32,9 @@ const (
 	managedLabel = "app.kubernetes.io/managed-by"
 	managedValue = "gpu-operator"
 	period       = 30 * time.Second
+	// Pass is how long the real operator's look at all its operands takes at least: it writes the
+	// ClusterPolicy's state at the end of it, so a changed policy goes on being "ready" as long.
+	Pass = 5 * time.Second
 )
 
 // Controller keeps node labels and the ClusterPolicy's status right.
@@ -39,6 +42,7 @@ type Controller struct {
 	Client    dynamic.Interface
 	Namespace string // where the operands run
 	Metrics   *Metrics
+	Pass      time.Duration // from the look at the nodes to the state
 
 	mutex   sync.Mutex
 	synced  bool
@@ -111,6 +115,11 @@ func (c *Controller) reconcile(ctx context.Context) error {
 	nodes, err := c.labelNodes(ctx, manager, layout)
 	if err != nil {
 		return err
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(c.Pass):
 	}
 	operands, err := c.operands()
 	if err != nil {

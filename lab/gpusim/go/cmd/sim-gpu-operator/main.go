@@ -96,6 +96,7 @@ func control(ctx context.Context, arguments []string) error {
 		Client:    api,
 		Namespace: cmp.Or(os.Getenv("OPERATOR_NAMESPACE"), "gpu-operator"),
 		Metrics:   &operator.Metrics{},
+		Pass:      operator.Pass,
 	}
 	return serve(ctx, controller, *metricsAddress, *probeAddress)
 }
