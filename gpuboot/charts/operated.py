@@ -19,8 +19,9 @@ _MADE = {
 }
 _BY_STRATEGY = ("devicePlugin", "gfd")
 # The exporter's variables that our settings take away again when they are unset.
+_ENGINE = "DCGM_REMOTE_HOSTENGINE_INFO"
 _OPTIONAL_ENV = (
-    "DCGM_REMOTE_HOSTENGINE_INFO",
+    _ENGINE,
     "DCGM_EXPORTER_DEVICES_STR",
     "KUBERNETES_VIRTUAL_GPUS",
 )
@@ -60,9 +61,11 @@ def _wanted(key: str, container: str, values: Values, chart: str) -> Wanted:
 def _env(key: str, values: Values) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     if key in _BY_STRATEGY:
-        found["MIG_STRATEGY"] = values["mig"]["strategy"]
+        found["MIG_STRATEGY"] = values["mig"]["strategy"] or None
     if key == "dcgmExporter":
         found = dict.fromkeys(_OPTIONAL_ENV)
+        if values.get("dcgm", {}).get("enabled"):
+            del found[_ENGINE]  # the operator names its own engine (object_controls.go:1829)
     given = {item["name"]: item.get("value", "") for item in values.get(key, {}).get("env", ())}
     return found | given
 

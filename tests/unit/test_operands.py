@@ -128,3 +128,12 @@ def test_operands_that_are_turned_off_or_not_made_are_not_waited_for(folder: Pat
         "nvidia-operator-validator",
     }
     assert look(ClusterState(), OLD).done
+
+
+def test_an_engine_of_the_operators_own_is_no_difference(folder: Path) -> None:
+    """gpu-operator v26.7.0, controllers/object_controls.go:1829: dcgm.enabled names its Service."""
+    data = {"gpu_operator": {"values": {"dcgm": {"enabled": True}, "mig": {"strategy": ""}}}}
+    settings = load(data)
+    wanted = wanted_operands(settings, lock(settings))
+    assert "DCGM_REMOTE_HOSTENGINE_INFO" not in wanted["nvidia-dcgm-exporter"].env
+    assert wanted["gpu-feature-discovery"].env == {"MIG_STRATEGY": None}
