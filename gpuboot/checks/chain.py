@@ -60,6 +60,7 @@ def limits(settings: Settings) -> Limits:
         settings.gpu_operator.time_slices if settings.gpu_operator.enabled else 1,
         settings.gpu_operator.mig_strategy,
         settings.exporter.collectors_file is None,
+        settings.exporter.devices,
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from gpuboot.checks.devices import Device, Key, Sensor
 from gpuboot.checks.evidence import Evidence, ExporterAnswer, Host, Reading
-from gpuboot.checks.limits import Limits, untold, watched, what
+from gpuboot.checks.limits import Limits, missing, untold, watched, what
 from gpuboot.checks.model import Finding, Scribe
 from gpuboot.telemetry.anchor import ANCHORS
 
@@ -78,7 +78,8 @@ def _value(
         return untold(scribe, uuid)
     reading = readings.get(key)
     if reading is None:
-        return scribe.failed(f"the exporter has no series of {what(device)}", EXPORTER_REMEDY, uuid)
+        detail = f"the exporter has no series of {what(device)}"
+        return missing(device, limits, scribe, detail, EXPORTER_REMEDY)
     if wrong := _insane(reading):
         remedy = "DCGM answers without values: restart the exporter's pod, then see nvidia-smi -q"
         return scribe.failed(wrong, remedy, uuid)

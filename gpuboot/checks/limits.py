@@ -17,6 +17,7 @@ class Limits:
     + strategy: the device plugin's MIG strategy; a node's own label is believed first
     + every_sensor: the exporter collects all that nvidia-smi has a value of; False where a site
       wrote its own collectors file
+    + devices: `settings.exporter.devices`
     """
 
     monitoring: bool
@@ -25,6 +26,7 @@ class Limits:
     slices: int = 1
     strategy: Strategy = "single"
     every_sensor: bool = True
+    devices: str | None = None
 
 
 def watched(host: Host) -> list[Device]:
@@ -39,6 +41,33 @@ def what(device: Device) -> str:
     if device.instance is None:
         return "this GPU"
     return f"this MIG device (UUID {device.gpu.uuid}, GPU_I_ID {device.instance.gi})"
+
+
+def missing(device: Device, limits: Limits, scribe: Scribe, detail: str, remedy: str) -> Finding:
+    """What has no series: a failure, unless the exporter was told to leave it out."""
+    if not _left_out(device, limits.devices):
+        return scribe.failed(detail, remedy, device.uuid)
+    why = f"exporter.devices = {limits.devices!r} leaves it out"
+    return scribe.not_covered(why, "set exporter.devices = 'f', or take it out", device.uuid)
+
+
+def _left_out(device: Device, chosen: str | None) -> bool:
+    """dcgm-exporter's option -d (pkg/cmd/app.go, parseDeviceOptions).
+
+    The numbers of `i:` are DCGM's own, so a slice without series is taken for one that was not
+    chosen.
+    """
+    letter, _, numbers = (chosen or "f").partition(":")
+    if letter == "f":
+        return False
+    if letter == "i":
+        return device.instance is None or bool(numbers)
+    if device.instance is not None:
+        return True
+    ranges = [item.partition("-") for item in numbers.split(",") if item]
+    return bool(ranges) and not any(
+        int(first) <= (device.gpu.index or 0) <= int(last or first) for first, _, last in ranges
+    )
 
 
 def untold(scribe: Scribe, uuid: str) -> Finding:

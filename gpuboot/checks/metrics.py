@@ -8,7 +8,7 @@ from gpuboot.checks.attribution import attribution
 from gpuboot.checks.devices import Device
 from gpuboot.checks.evidence import Evidence, Host, Reading
 from gpuboot.checks.exporter import EXPORTER_REMEDY, exporter
-from gpuboot.checks.limits import Limits, untold, watched, what
+from gpuboot.checks.limits import Limits, missing, untold, watched, what
 from gpuboot.checks.model import Finding, Scribe
 
 __all__ = ["Limits", "exporter", "judge", "prometheus"]
@@ -18,12 +18,12 @@ def judge(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     """The exporter's link of one node, and Prometheus' two where monitoring is on."""
     findings = exporter(host, seen, limits)
     if limits.monitoring:
-        findings += prometheus(host, seen, limits.max_age_s)
+        findings += prometheus(host, seen, limits)
         findings += attribution(host, seen, limits)
     return findings
 
 
-def prometheus(host: Host, seen: Evidence, max_age_s: float) -> list[Finding]:
+def prometheus(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     """The exporter's target is up; each GPU and MIG device has a fresh series, with its node."""
     scribe = Scribe("prometheus", "Prometheus series = nvidia-smi", host.node)
     if not host.uuids:
@@ -47,11 +47,11 @@ def prometheus(host: Host, seen: Evidence, max_age_s: float) -> list[Finding]:
     if targets[0].health != "up":
         detail = f"scrape target is {targets[0].health}: {targets[0].error}"
         return [scribe.failed(detail, EXPORTER_REMEDY)]
-    return [_series(device, series, host.node, max_age_s, scribe) for device in watched(host)]
+    return [_series(device, series, host.node, limits, scribe) for device in watched(host)]
 
 
 def _series(
-    device: Device, series: Sequence[Reading], node: str, max_age_s: float, scribe: Scribe
+    device: Device, series: Sequence[Reading], node: str, limits: Limits, scribe: Scribe
 ) -> Finding:
     uuid, key = device.uuid, device.key
     if key is None:
@@ -59,7 +59,8 @@ def _series(
     found = [reading for reading in series if reading.key == key]
     if not found:
         remedy = "compare the exporter's /metrics with Prometheus' metricRelabelings"
-        return scribe.failed(f"no series of {what(device)} in Prometheus", remedy, uuid)
+        detail = f"no series of {what(device)} in Prometheus"
+        return missing(device, limits, scribe, detail, remedy)
     wrong = sorted({reading.node for reading in found} - {node})
     if wrong:
         remedy = "relabel `node` from __meta_kubernetes_pod_node_name in the ServiceMonitor"
@@ -70,7 +71,9 @@ def _series(
     age = min((r.age_s for r in found if r.age_s is not None), default=None)
     if age is None:
         return scribe.unknown("Prometheus does not say how old the sample is", "", uuid)
-    if age > max_age_s:
+    if age > limits.max_age_s:
         remedy = "see why its target is not scraped any more (Prometheus, Status > Targets)"
-        return scribe.failed(f"last sample is {age:.0f} s old, allowed {max_age_s:g}", remedy, uuid)
+        return scribe.failed(
+            f"last sample is {age:.0f} s old, allowed {limits.max_age_s:g}", remedy, uuid
+        )
     return scribe.passed(f"target up, sample {age:.1f} s old, node {node}", uuid)

@@ -56,7 +56,7 @@ def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
     limits = chain.limits(settings)
     return [
         *metrics.exporter(host, seen, limits),
-        *metrics.prometheus(host, seen, limits.max_age_s),
+        *metrics.prometheus(host, seen, limits),
     ]
 
 

@@ -181,6 +181,29 @@ def test_a_slice_that_the_exporter_lacks_fails_for_its_mig_device() -> None:
     assert f"UUID {seen.A100_CUT}, GPU_I_ID 9" in found[0].detail
 
 
+@pytest.mark.parametrize(
+    ("devices", "left", "status"),
+    [
+        ("g:4", "7", "not_covered"),  # whole GPUs by number, and no slice
+        ("g:0-3", "", "not_covered"),
+        ("g:2,4", "", "fail"),
+        ("i:0-3", "7", "not_covered"),
+        ("i", "", "not_covered"),
+        ("i", "7", "fail"),
+        ("f", "7", "fail"),
+    ],
+)
+def test_what_the_exporter_was_told_to_leave_out_is_not_covered(
+    devices: str, left: str, status: str
+) -> None:
+    """It had no series, and failed; the two cards are 2 (cut) and 4 (whole)."""
+    what = evidence(machine())
+    rest = tuple(r for r in what.metrics.exporters[0].readings if r.slice != left)
+    found = judge(with_series(what, rest), replace(LIMITS, devices=devices))
+    gone = {item.link: item.status for item in found if item.status != "pass"}
+    assert gone["exporter"] == gone["prometheus"] == status
+
+
 def test_a_slice_that_the_host_has_no_more_fails() -> None:
     what = evidence(machine())
     old = replace(what.metrics.exporters[0].readings[0], slice="14")
