@@ -61,7 +61,9 @@ GH200_BUS = Source("kubernetes.io, feature gate KubeletPodResourcesDynamicResour
 GB200_NODE = Source("leptonai/gpud detect_nvswitch_test.go:56: 10de:22b1 of class 0604 is a bridge")
 # labels and resources of nodes
 MIG_SINGLE_NODE = Source("NVIDIA/gpu-operator#981: labels under mig.config all-1g.5gb")
-MIG_MIXED_NODE = Source("NVIDIA/k8s-device-plugin@main README.md:486-512: resources of `mixed`")
+MIG_MIXED_NODE = Source(
+    "NVIDIA/k8s-device-plugin@1b826acc6 README.md:486-512: resources of `mixed`"
+)
 GB10_NODE = Source("NVIDIA/gpu-operator#1794: the device plugin offers nvidia.com/gpu")
 
 PCI_IDS = derived("PCI id database: no recording of this machine's bus is public")

@@ -8,6 +8,7 @@ from gpuboot import gpus, versions
 from gpuboot.nodestate import driver_version, parse
 from gpuboot.prometheus import parse_exposition
 from gpuboot.settings import Settings
+from tests.populations import document
 from tests.populations.machine import Machine
 from tests.populations.model import ASKED, Population
 from tests.populations.page import WATCHES, Page
@@ -79,3 +80,8 @@ def test_mig_devices_are_listed_as_the_recording_has_them() -> None:
     assert lines[0].startswith("GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-")
     assert lines[1].startswith("  MIG 3g.40gb     Device  0: (UUID: MIG-")
     assert lines[2].startswith("  MIG 2g.20gb     Device  1: (UUID: MIG-")
+
+
+def test_the_page_of_kinds_is_up_to_date() -> None:
+    """Written by `python -m tests.populations`."""
+    assert document.PAGE.read_text(encoding="utf-8") == document.text()

@@ -1,0 +1,150 @@
+"""docs/hardware.md from the table: `python -m tests.populations` writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuboot import rules
+from gpuboot.rules.catalogue import chosen
+from gpuboot.telemetry.expressions import metric_names
+from tests.populations.course import SETTINGS
+from tests.populations.machine import Machine
+from tests.populations.model import ASKED, Lack, Population, Source
+from tests.populations.sources import FIRST
+from tests.populations.table import POPULATIONS
+
+PAGE = Path(__file__).parents[2] / "docs/hardware.md"
+_HEAD = """\
+# Kinds of GPUs
+
+Not every GPU reports the same. This page says which kinds gpuboot is tried on, what each of them
+lacks, and what of the real world nobody has shown yet. It is made from the table in
+`tests/populations` by `python -m tests.populations`.
+
+For each kind the fast tests build a node from public recordings: what the driver, the PCI bus, the
+Kubernetes node and dcgm-exporter say. Then:
+
+- the [proof](reports.md) runs, and every GPU and MIG instance must be proven;
+- every [alert](runbooks/README.md) must stay silent on idle GPUs, under load, and for 26 hours;
+- one fault of each family is made, and the proof and the alerts must name it.
+
+## What is tried
+
+*Recorded* counts the values of our [default fields](metrics.md) that a public recording of such a
+machine shows. The others are derived; the table says how.
+
+| Name | Kind | Model | MIG | Fields with a value | Recorded |
+|---|---|---|---|---|---|
+"""
+_LACKS = """
+## What they lack
+
+A field without a value has no series. The proof asks a GPU for no sensor that its own `nvidia-smi`
+lacks. An alert that needs such a field says nothing about this kind of GPU; one that has another
+field to go by takes that.
+
+| What is lacking | Where | Fields | Alerts that read them | How that is known |
+|---|---|---|---|---|
+"""
+_OPEN = """
+## What has no recording yet
+
+- A page of dcgm-exporter with gpuboot's whole list of fields, of any GPU: what is recorded are
+  pages with upstream's default list, and `nvidia-smi`'s own answers.
+- A page of dcgm-exporter of H100, H200, B200, GH200, A10G, GeForce and of A100 with strategy
+  `single`. H100, H200, A10G, GeForce and A100 have recordings of `nvidia-smi` instead; of B200 and
+  GH200 only its table of temperature, power and memory is public.
+- The PCI bus of an HGX H100, H200 or B200 and of GH200 and GB10: the ids are those of the PCI id
+  database.
+- MIG on B200 and GH200, MIG-backed vGPUs beyond the names of their series, and GB200 or GB300.
+- `nvidia-smi` on a GPU that is lost or requires a reset, beside its messages; and the exporter's
+  page during any fault. The faults of the tests are made by hand, from NVIDIA's documents.
+- A GPU whose fabric is not ready, seen by DCGM: only that `nvidia-smi` says *In Progress* and that
+  CUDA fails with error 802.
+
+If you have such a machine, the output of `nvidia-smi -q`, `nvidia-smi -L`, `lspci -vv` and
+`curl NODE:9400/metrics` of a healthy node is all it takes to fill a gap.
+"""
+_SOURCES = "\n## Sources\n\n"
+
+
+def text() -> str:
+    """The content of docs/hardware.md."""
+    kinds = list(POPULATIONS.values())
+    return "".join(
+        [
+            _HEAD,
+            *(_row(one) for one in kinds),
+            _LACKS,
+            *_lacks(kinds),
+            _OPEN,
+            _SOURCES,
+            *(f"- {where}\n" for where in sorted({s.where for s in _recorded(kinds)})),
+        ]
+    )
+
+
+def _row(one: Population) -> str:
+    told = one.told(one.cards[-1] if one.whole else one.cards[0])
+    recorded = sum(group.source.recorded for group in told.values())
+    mig = one.strategy if one.instances else "off"
+    counts = f"{len(told)} of {len(ASKED)} | {recorded}"
+    return f"| {one.name} | {one.title} | `{one.model}` | {mig} | {counts} |\n"
+
+
+def _lacks(kinds: list[Population]) -> Iterator[str]:
+    """A line for each lack, with all kinds that have it."""
+    found: dict[tuple[str, frozenset[str], str], list[str]] = {}
+    for one in kinds:
+        for lack in _own(one):
+            how = "recorded" if lack.source.recorded else lack.source.where
+            found.setdefault((lack.what, lack.fields, how), []).append(one.name)
+    readers = _readers(kinds[0])
+    for (what, names, how), where in found.items():
+        fields = ", ".join(f"`{_short(name)}`" for name in ASKED if name in names)
+        alerts = ", ".join(sorted({alert for name in names for alert in readers.get(name, ())}))
+        yield f"| {what} | {', '.join(where)} | {fields} | {alerts or 'none'} | {how} |\n"
+
+
+def _own(one: Population) -> Iterator[Lack]:
+    """Each lack, without the fields that one before it has told; not what comes with events."""
+    told: set[str] = set()
+    for lack in (*one.mig_lacks, *one.lacks):
+        rest = lack.fields - told
+        told |= rest
+        if rest and lack.source is not FIRST:
+            yield Lack(lack.what, lack.source, rest)
+
+
+def _readers(one: Population) -> dict[str, set[str]]:
+    """Field -> alerts that read it, themselves or by recording rules."""
+    groups = rules.groups(SETTINGS, [Machine(one).node])
+    records: dict[str, set[str]] = {}
+    for rule in (rule for group in groups for rule in group["rules"] if "record" in rule):
+        read = metric_names(rule["expr"])
+        records[rule["record"]] = records.get(rule["record"], set()) | read
+    found: dict[str, set[str]] = {}
+    for alert in (alert for group in chosen(SETTINGS).values() for alert in group):
+        for name in _raw(metric_names(rules.expression(alert)), records):
+            found.setdefault(name, set()).add(alert.name)
+    return found
+
+
+def _raw(names: set[str], records: dict[str, set[str]]) -> set[str]:
+    """The names with recording rules replaced by what those read."""
+    found: set[str] = set()
+    new = set(names)
+    while new:
+        found |= new
+        new = {read for name in new for read in records.get(name, ())} - found
+    return found - records.keys()
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("DCGM_FI_DEV_").removeprefix("DCGM_FI_").removeprefix("DCGM_")
+
+
+def _recorded(kinds: list[Population]) -> Iterator[Source]:
+    for one in kinds:
+        yield from (source for source in one.sources if source.recorded)
