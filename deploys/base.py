@@ -46,6 +46,7 @@ FENCED = (
     "libnvidia",
     "libnvsdm",
     "nvidia",
+    "nvlsm",
 )
 APT_CONF = "/etc/apt/apt.conf.d/95gpuboot"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from pyinfra.api.deploy import deploy
 
 from deploys.context import Context, current
-from deploys.operations import apt, driver, files, units
+from deploys.operations import apt, driver, files, kernel, units
 from deploys.runtime import add_repository
-from gpuboot import gpus, kernels, platforms
+from gpuboot import fabric, gpus, kernels, platforms
 from gpuboot.platforms import Flavour
 
 NOUVEAU = """\
@@ -17,6 +17,9 @@ NOUVEAU = """\
 blacklist nouveau
 options nouveau modeset=0
 """
+NVLINK5 = "# Written by gpuboot: the way of the fabric manager to the NVSwitches\n" + "".join(
+    f"{name}\n" for name in fabric.MODULES
+)
 
 
 @deploy("Drivers")
@@ -29,6 +32,12 @@ def drivers() -> None:
     version = ""
     if settings.enabled:
         version = context.lock.driver.version
+        if _fabric(context) == "nvlink5":
+            files.present(
+                name="Load InfiniBand management at boot",
+                contents={"/etc/modules-load.d/gpuboot-nvlink.conf": NVLINK5},
+            )
+            kernel.applied(name="Load InfiniBand management", abilities=fabric.MODULES, sysctls={})
         _install(context, version)
         driver.loaded(
             name=f"Load driver {version}, rebooting only if another one is loaded",
@@ -53,7 +62,7 @@ def _install(context: Context, version: str) -> None:
     files.present(
         name="Keep nouveau away", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
     )
-    names = platforms.driver_packages(version, flavour(context), _has_fabric_manager(context))
+    names = platforms.driver_packages(version, flavour(context), bool(_fabric(context)))
     apt.packages(
         name=f"Pin the driver to {version}",
         wanted={platforms.pinning_package(version): ""},
@@ -75,6 +84,7 @@ def to_install(context: Context, version: str, names: Iterable[str]) -> dict[str
         **dict.fromkeys(kernels.headers(context.state), ""),
         **dict.fromkeys(names, f"{version}-*"),
         **dict.fromkeys(persistence, ""),
+        **dict.fromkeys(fabric.packages(_fabric(context)), ""),
     }
 
 
@@ -87,9 +97,8 @@ def flavour(context: Context) -> Flavour:
     )
 
 
-def _has_fabric_manager(context: Context) -> bool:
-    wish = context.settings.driver.fabric_manager
-    return wish == "always" or (wish == "auto" and bool(context.state.nvswitches))
+def _fabric(context: Context) -> fabric.Fabric:
+    return fabric.managed(context.state, context.settings.driver.fabric_manager)
 
 
 def services(context: Context) -> list[str]:
@@ -97,6 +106,6 @@ def services(context: Context) -> list[str]:
     services = []
     if context.settings.driver.persistence:
         services.append("nvidia-persistenced.service")
-    if _has_fabric_manager(context):
+    if _fabric(context):
         services.append("nvidia-fabricmanager.service")
     return services

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpuboot import migstate
+from gpuboot import fabric, migstate
 from gpuboot.answers import fields
 from gpuboot.checks.devices import Sensor
 from gpuboot.checks.evidence import Gpu, Host
@@ -62,17 +62,30 @@ def parse(lines: Iterable[str]) -> GpuState:
     silent = [item.partition(" ") for item in values["silent"]]
     rows = [row for row in map(_columns, values["smi"]) if row is not None]
     named = [row for row in rows if _UUID.fullmatch(row[1]) and row[0].isdigit()]
+    outside = _fabric(values["fabric"])
     nameless = {slot(row[3]): _words(row) for row in rows if row not in named}
     return GpuState(
         (values["module"] or [""])[0],
         {slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
-        tuple(_cut(_gpu(row), row[3], values["mig"], values["mig_id"]) for row in named),
+        tuple(
+            replace(
+                _cut(_gpu(row), row[3], values["mig"], values["mig_id"]),
+                fabric=outside.get(row[1], ""),
+            )
+            for row in named
+        ),
         nameless | {slot: text.strip() for slot, _, text in silent},
         (values["smi_error"] or [""])[0],
         tuple(values["cdi"]) if values["cdi_read"] else None,
         handlers,
         default,
     )
+
+
+def _fabric(rows: Iterable[str]) -> dict[str, str]:
+    """UUID -> what keeps a GPU out of its NVLink fabric."""
+    words = [[word.strip() for word in row.split(",")] for row in rows]
+    return {item[0]: fabric.unready(item[1], item[2]) for item in words if len(item) == 3}
 
 
 def _columns(row: str) -> list[str] | None:

@@ -52,6 +52,7 @@ class NodeState:
     + driver_open: the loaded driver is made of the open kernel modules
     + driver_module: version of the module on disk, as modinfo tells; "" where it cannot
     + mig_instances: GPU instances that its GPUs are divided into
+    + nvlink_bridges: PCI addresses of the ConnectX devices that lead to NVSwitches (NVLink 5)
     + packages: versions of installed packages that matter here, by name
     + broken: packages that dpkg left half installed, with their state
     + apt_busy: processes that hold the package manager's locks
@@ -90,6 +91,7 @@ class NodeState:
     abilities: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
     pci: tuple[PciDevice, ...] = ()
+    nvlink_bridges: tuple[str, ...] = ()
     kernel_headers: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     broken: tuple[str, ...] = ()
@@ -113,7 +115,7 @@ class NodeState:
 
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:
-        """The NVSwitches on the PCI bus: GPUs behind them need the fabric manager."""
+        """The NVSwitches on the PCI bus; those of NVLink 5 are not there (`gpuboot.fabric`)."""
         return tuple(item for item in self.pci if item.kind.startswith(_SWITCH_CLASS))
 
     @property
@@ -191,6 +193,7 @@ def _state(values: Mapping[str, list[str]]) -> NodeState:
         modules=frozenset(values.get("module", [])),
         pci=tuple(_pci(item) for item in values.get("pci", [])),
         kernel_headers=_pairs(values.get("kernel_headers", [])),
+        nvlink_bridges=tuple(values.get("nvlink_bridge", [])),
         packages=_pairs(values.get("package", [])),
         broken=tuple(values.get("broken", [])),
         holds=frozenset(values.get("hold", [])),

@@ -30,6 +30,8 @@ class Kernel(Framed[KernelState]):
         return (
             "grep -qw overlay /proc/filesystems && echo ability overlay; "
             "test -d /proc/sys/net/bridge && echo ability br_netfilter; "
+            "for name in mlx5_ib ib_umad; do "
+            "test -d /sys/module/$name && echo ability $name; done; "
             f"for key in {keys}; do file=/proc/sys/$(echo $key | tr . /); "
             'test -r "$file" && echo "sysctl $key $(cat "$file")"; done; true'
         )

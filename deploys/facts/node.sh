@@ -53,6 +53,9 @@ ability() {
 }
 if grep -qw overlay /proc/filesystems; then put ability overlay; else ability overlay; fi
 if [ -d /proc/sys/net/bridge ]; then put ability br_netfilter; else ability br_netfilter; fi
+for name in mlx5_ib ib_umad; do
+  if [ -d "/sys/module/$name" ]; then put ability "$name"; else ability "$name"; fi
+done
 [ -d /sys/module/nouveau ] && put module nouveau
 [ -d /sys/module/nvidia ] && put module nvidia
 for key in net.ipv4.ip_forward net.bridge.bridge-nf-call-iptables; do
@@ -69,6 +72,14 @@ for device in /sys/bus/pci/devices/*; do
   [ "$(first "$device/vendor")" = 0x10de ] || continue
   put pci "${device##*/} $(first "$device/device") $(first "$device/class")"
 done
+
+# an NVSwitch of NVLink 5 has no PCI address: the board's ConnectX bridges to it say so in their VPD
+if grep -qsx 0x10de /sys/bus/pci/devices/*/vendor; then
+  grep -lsx 0x15b3 /sys/bus/pci/devices/*/vendor | while IFS= read -r file; do
+    device=${file%/vendor}
+    if timeout 10 grep -qsa SW_MNG "$device/vpd"; then put nvlink_bridge "${device##*/}"; fi
+  done
+fi
 
 # --- the NVIDIA driver: loaded, on disk, and what other installers left
 if [ -r /proc/driver/nvidia/version ]; then put driver "$(first /proc/driver/nvidia/version)"; fi

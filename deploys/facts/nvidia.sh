@@ -45,6 +45,12 @@ if [ $mig = yes ]; then
     /^GPU [0-9A-F]/p; /^Index /p; /^GPU Instance ID /p; /^Compute Instance ID /p' | lines mig_id
 fi
 
+# CUDA starts on no GPU that its NVLink fabric has not admitted. Old drivers know no such field.
+if has nvidia-smi && answer=$(timeout 60 nvidia-smi --format=csv,noheader \
+  --query-gpu=uuid,fabric.state,fabric.status 2>/dev/null); then
+  printf '%s\n' "$answer" | lines fabric
+fi
+
 if has nvidia-ctk && answer=$(timeout 60 nvidia-ctk cdi list 2>/dev/null); then
   put cdi_read yes
   printf '%s\n' "$answer" | lines cdi

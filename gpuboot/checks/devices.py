@@ -52,6 +52,7 @@ class Gpu:
     + instances: its MIG devices
     + fault: what nvidia-smi says in the place of values, e.g. `GPU requires reset`; "" when well
     + sensors: what nvidia-smi has a value of
+    + fabric: what keeps it out of its NVLink fabric, e.g. `In Progress`; "" when nothing does
     """
 
     pci: str
@@ -64,6 +65,7 @@ class Gpu:
     instances: tuple[Instance, ...] = ()
     fault: str = ""
     sensors: tuple[Sensor, ...] = ()
+    fabric: str = ""
 
 
 @dataclass(frozen=True)

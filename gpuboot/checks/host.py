@@ -13,6 +13,12 @@ UNCUT_REMEDY = (
     "MIG manager runs, else `nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
 )
 
+FABRIC_REMEDY = (
+    "see `systemctl status nvidia-fabricmanager` on the node: its version must be the driver's; "
+    "on HGX B200 and later it needs nvlsm and the kernel module ib_umad (deploys/site.py "
+    "installs both); on a GB200 or GB300 rack look at the fabric manager of the switch trays"
+)
+
 
 def judge(host: Host, runtime_mode: str) -> list[Finding]:
     """The four lowest links of one node.
@@ -97,6 +103,13 @@ def _answers(gpu: Gpu, host: Host, scribe: Scribe) -> Finding:
         return scribe.failed(f"{gpu.pci} is not on the PCI bus", remedy, _uuid(gpu))
     if gpu.fault:
         return scribe.failed(f"the GPU at {gpu.pci}: {gpu.fault}", _fault_remedy(gpu), _uuid(gpu))
+    if gpu.fabric:
+        return scribe.failed(
+            f"the GPU at {gpu.pci} is not in its NVLink fabric ({gpu.fabric}): CUDA answers 802 "
+            "(system not yet initialized)",
+            FABRIC_REMEDY,
+            gpu.uuid,
+        )
     if gpu in host.working:
         memory = f", {gpu.memory_mib} MiB" if gpu.memory_mib else ""
         return scribe.passed(f"{gpu.name}{memory} at {gpu.pci}{_layout(gpu)}", gpu.uuid)

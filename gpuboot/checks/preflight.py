@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuboot import gpus, platforms
+from gpuboot import fabric, gpus, platforms
 from gpuboot.checks import preflight_exporter as exporter
 from gpuboot.checks import preflight_network as network
 from gpuboot.nodes import Node
@@ -200,6 +200,7 @@ def _driver(it: Subject) -> Iterator[Finding]:
             f"no kernel headers for the running kernel {state.kernel}, and apt has none",
             f"install linux-headers-{state.kernel}, or boot a kernel whose headers apt has",
         )
+    yield from fabric.problems(state, driver.fabric_manager)
     if state.secure_boot and not state.driver_loaded:
         yield (
             "Secure Boot is on: the kernel would refuse the unsigned NVIDIA modules",

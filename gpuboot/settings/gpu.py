@@ -29,7 +29,10 @@ class Driver(Model):
         "auto", description="Kernel module flavour; auto: open wherever the GPUs allow it."
     )
     fabric_manager: Literal["auto", "always", "never"] = Field(
-        "auto", description="nvidia-fabricmanager; auto: where NVSwitches are found."
+        "auto",
+        description="nvidia-fabricmanager; auto: where the machine has NVSwitches: on the PCI bus, "
+        "or behind the bridges of an HGX B100, B200 or B300 board, which get nvlsm, "
+        "infiniband-diags and ib_umad too. GB200 and GB300 racks have theirs in the switch trays.",
     )
     persistence: bool = Field(True, description="Run nvidia-persistenced.")
     reboot: Literal["when-needed", "never"] = Field(

@@ -1,0 +1,139 @@
+"""Which machines manage an NVLink fabric, and what they need for it.
+
+PCI ids: pci.ids (GB100, GB110) and lspci of p5, p6 and HGX B200/B300 hosts; what NVLink 5 needs:
+NVIDIA/gpu-operator#2781, NVIDIA/gpu-driver-container (install.sh, nvidia-driver),
+siderolabs/extensions#717 and #893, spectrocloud/CanvOS#700.
+"""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from deploys import drivers
+from deploys.facts.node import SCRIPT
+from gpuboot import fabric
+from gpuboot.checks import host as checks
+from gpuboot.checks import preflight
+from gpuboot.gpustate import parse as parse_gpus
+from gpuboot.nodestate import PciDevice, parse
+from gpuboot.settings import load
+from gpuboot.versions import lock
+from tests.unit import evidence
+from tests.unit.test_gpustate import GOOD
+from tests.unit.test_nodestate import ANSWER
+from tests.unit.test_runtime import NODE, context
+
+STATE = parse(ANSWER)
+BRIDGES = ("0000:0a:00.0", "0000:0b:00.0", "0000:0c:00.0", "0000:0d:00.0")
+
+
+def machine(device, count=8, switches=0, bridges=()):
+    gpus = [PciDevice(f"0000:{10 + n}:00.0", device, "0x030200") for n in range(count)]
+    devices = [PciDevice(f"0000:0{n}:00.0", 0x22A3, "0x068000") for n in range(switches)]
+    return replace(STATE, pci=(*devices, *gpus), nvlink_bridges=bridges)
+
+
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        (machine(0x20B0, switches=6), "nvswitch"),  # HGX A100
+        (machine(0x2330, switches=4), "nvswitch"),  # HGX H100
+        (machine(0x2335, switches=4), "nvswitch"),  # HGX H200
+        (machine(0x2901, bridges=BRIDGES), "nvlink5"),  # HGX B200
+        (machine(0x2901), "nvlink5"),  # the same, whose VPD cannot be read
+        (machine(0x3182, bridges=BRIDGES), "nvlink5"),  # HGX B300
+        (machine(0x2901, count=1), ""),  # one B200 handed to a virtual machine
+        (machine(0x2941, count=4), ""),  # GB200 NVL72: the switch trays have the fabric manager
+        (machine(0x31C2, count=4, bridges=BRIDGES), ""),  # GB300 NVL72
+        (machine(0x2331, count=4), ""),  # H100 PCIe
+        (machine(0x1EB8, count=1), ""),  # T4
+        (machine(0x2E12, count=1), ""),  # GB10
+    ],
+)
+def test_what_a_machine_manages(state, found):
+    assert fabric.found(state) == found
+    assert fabric.managed(state, "auto") == found
+    assert fabric.managed(state, "never") == ""
+
+
+def test_the_site_may_know_better():
+    assert fabric.managed(machine(0x2901, count=1), "always") == "nvlink5"
+    assert fabric.managed(machine(0x2331, count=2), "always") == "nvswitch"
+
+
+def b200(**changes):
+    state = machine(0x2901, bridges=BRIDGES)
+    return context(pci=state.pci, nvlink_bridges=BRIDGES, **changes)
+
+
+def test_an_hgx_b200_gets_subnet_manager_and_fabric_manager():
+    found = drivers.to_install(b200(), "595.91.07", ["nvidia-open", "nvidia-fabricmanager"])
+    assert {"nvlsm": "", "infiniband-diags": "", "nvidia-fabricmanager": "595.91.07-*"}.items() <= (
+        found.items()
+    )
+    assert "nvidia-fabricmanager.service" in drivers.services(b200())
+    assert drivers.NVLINK5.splitlines()[1:] == ["mlx5_ib", "ib_umad"]
+    assert "nvlsm" not in drivers.to_install(context(), "595.91.07", ["nvidia-open"])
+
+
+def causes(state):
+    settings = load({})
+    node = replace(NODE, gpus=len(state.gpus))
+    problems = preflight.judge([node], {NODE.host: state}, settings, lock(settings))
+    return [str(item) for item in problems if "NVLink 5" in item.cause]
+
+
+def test_a_kernel_without_infiniband_is_told_before_anything_is_changed():
+    (problem,) = causes(machine(0x2901, bridges=BRIDGES))
+    assert "lacks mlx5_ib, ib_umad" in problem
+    assert "install linux-modules-extra-6.8.0-90-generic" in problem
+    able = frozenset({*STATE.abilities, "mlx5_ib", "ib_umad"})
+    assert causes(replace(machine(0x2901, bridges=BRIDGES), abilities=able)) == []
+    assert causes(machine(0x2330, switches=4)) == []
+
+
+def test_the_fact_finds_bridges_by_their_vpd(tmp_path):
+    for name, vendor, vpd in (
+        ("0000:0a:00.0", "0x15b3", b"\x82\x00NVLink\x90V0\x00SW_MNG\x00"),
+        ("0000:0b:00.0", "0x15b3", b"\x82\x00ConnectX-7 NDR\x90"),
+        ("0000:10:00.0", "0x10de", b""),
+    ):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "vendor").write_text(f"{vendor}\n")
+        (tmp_path / name / "vpd").write_bytes(vpd)
+    start = SCRIPT.index("# an NVSwitch of NVLink 5 has no PCI address")
+    part = SCRIPT[start : SCRIPT.index("# --- the NVIDIA driver: loaded")]
+    head = 'put() { printf \'%s\\t%s\\n\' "$1" "$2"; }\n'
+    script = head + part.replace("/sys/bus/pci/devices", str(tmp_path))
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "nvlink_bridge\t0000:0a:00.0\n"
+    assert parse([*ANSWER, done.stdout.strip()]).nvlink_bridges == ("0000:0a:00.0",)
+
+
+@pytest.mark.parametrize(
+    ("said", "outside"),
+    [
+        # captures of nvidia-smi: H100, H200 (590.48.01), RTX 2080 (595.71.05); B200 of the issues
+        ("Completed, Success", ""),
+        ("Completed, N/A", ""),
+        ("[N/A], [N/A]", ""),
+        ("N/A, N/A", ""),
+        ("Not Supported, Not Supported", ""),
+        ("In Progress, N/A", "In Progress"),
+        ("Not Started, N/A", "Not Started"),
+        ("Completed, Insufficient Resources", "Completed, status Insufficient Resources"),
+    ],
+)
+def test_a_gpu_outside_its_fabric_fails_with_the_remedy_of_802(said, outside):
+    uuid = evidence.uuid("gpu1", 0)
+    state = parse_gpus([f"fabric\t{uuid}, {said}", *GOOD])
+    assert [gpu.fabric for gpu in state.answering] == [outside, ""]
+    found = checks.smi(replace(evidence.host(), gpus=state.answering))
+    failed = [item for item in found if item.status == "fail"]
+    assert bool(failed) is bool(outside)
+    if outside:
+        assert f"not in its NVLink fabric ({outside}): CUDA answers 802" in failed[0].detail
+        assert "nvidia-fabricmanager" in failed[0].remedy
+        assert "nvlsm" in failed[0].remedy
+        assert failed[0].gpu_uuid == uuid
