@@ -1,4 +1,4 @@
-"""MIG devices, as `nvidia-smi -L` and `nvidia-smi -q` tell them; only both together tell all."""
+"""MIG devices, as nvidia-smi (`-L` and `-q` together) and a node's labels tell them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gpuboot.checks.devices import Instance
+from gpuboot.checks.devices import MIG, Instance
 
 # GPU 0: NVIDIA H200 (UUID: GPU-…)
 _GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[0-9a-f-]+)\)")
@@ -15,6 +15,9 @@ _DEVICE = re.compile(r"MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[^)\s]+)\)")
 _OLD_UUID = re.compile(r"MIG-GPU-[0-9a-f-]+/(\d+)/(\d+)")
 _BUS = re.compile(r"GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)")
 _NUMBER = re.compile(r"(Index|GPU Instance ID|Compute Instance ID)\s*:\s*(\d+)")
+
+_PROFILE, _WHOLE = "nvidia.com/mig.config", "all-disabled"
+_PRODUCT = "nvidia.com/gpu.product"
 
 Ids = Mapping[tuple[str, int], tuple[int, int]]  # (bus id, index) -> (GI, CI)
 
@@ -61,4 +64,20 @@ def with_ids(instances: Iterable[Instance], bus: str, known: Ids) -> tuple[Insta
         if (bus, item.index) in known
         else item
         for item in instances
+    )
+
+
+def divided(labels: Mapping[str, str], offered: Mapping[str, str | int]) -> bool:
+    """Whether MIG divides GPUs of a node, by the MIG manager or by hand.
+
+    + labels: the node's
+    + offered: what it offers, by resource
+
+    By hand there is no profile, but GPU feature discovery names the product after its slices
+    (k8s-device-plugin v0.20.0, internal/lm/mig-strategy.go), or the slices are resources.
+    """
+    return (
+        labels.get(_PROFILE, _WHOLE) not in (_WHOLE, "")
+        or "-MIG-" in labels.get(_PRODUCT, "")
+        or any(name.startswith(MIG) and int(count) > 0 for name, count in offered.items())
     )

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuboot import operands
-from gpuboot.clusterstate import ClusterState, NodeStatus, Workload
-
-_MIG_PROFILE = "nvidia.com/mig.config"
-_WHOLE = "all-disabled"
-_PRODUCT = "nvidia.com/gpu.product"
-_SLICES = "nvidia.com/mig-"
+from gpuboot import migstate, operands
+from gpuboot.clusterstate import ClusterState, Workload
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource:
     """
     if state.error:
         return Progress(False, f"the API server does not answer: {state.error}")
-    divided = {node.name for node in state.nodes if _divided(node)}
+    divided = {node.name for node in state.nodes if migstate.divided(node.labels, node.allocatable)}
     expected = {name: count for name, count in expected.items() if name not in divided}
     offered = {node.name: int(node.allocatable.get(resource, "0")) for node in state.nodes}
     wrong = [
@@ -113,19 +108,6 @@ def operands_current(
     old = [f"{name} ({', '.join(what)})" for name, what in found if what]
     text = f"{len(found) - len(old)} of {len(found)} operands are as the values have them"
     return Progress(not old, f"{text}; not yet: {'; '.join(old)}" if old else text)
-
-
-def _divided(node: NodeStatus) -> bool:
-    """Whether MIG divides GPUs of a node, by the MIG manager or by hand.
-
-    By hand there is no profile, but GPU feature discovery names the product after its slices
-    (k8s-device-plugin v0.20.0, internal/lm/mig-strategy.go), or the slices are resources.
-    """
-    return (
-        node.labels.get(_MIG_PROFILE, _WHOLE) not in (_WHOLE, "")
-        or "-MIG-" in node.labels.get(_PRODUCT, "")
-        or any(name.startswith(_SLICES) and n != "0" for name, n in node.allocatable.items())
-    )
 
 
 def policy_ready(state: ClusterState) -> Progress:

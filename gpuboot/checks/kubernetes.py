@@ -10,13 +10,13 @@ from gpuboot.checks.evidence import Evidence, GpuPod, Host, KubeNode, Trial
 from gpuboot.checks.host import UNCUT, UNCUT_REMEDY
 from gpuboot.checks.layout import misfit, wanted
 from gpuboot.checks.model import Finding, Scribe
+from gpuboot.migstate import divided
 
 PLUGIN_REMEDY = (
     "read the device plugin's log on this node (`kubectl -n gpu-operator logs -l "
     "app=nvidia-device-plugin-daemonset`); a GPU that it marked unhealthy after an XID error "
     "comes back when its pod is started anew"
 )
-_LAYOUT = "nvidia.com/mig.config"  # asks the GPU Operator's MIG manager for a layout
 _STRATEGY = "nvidia.com/mig.strategy"  # GPU feature discovery's label: what the plugin runs with
 
 
@@ -44,7 +44,7 @@ def allocatable(
     if trouble := _node_trouble(node, host.node):
         return [scribe.failed(*trouble)]
     assert node is not None
-    if host.error and _looks_cut(node):
+    if host.error and divided(node.labels, node.mig):
         return []  # how many MIG devices there ought to be, only the host could tell
     strategy = in_force(node, strategy)
     if strategy == "none" and (cut := [item for item in host.devices if item.instance]):
@@ -57,10 +57,6 @@ def allocatable(
         return [scribe.failed(*found)]
     uncut = [scribe.not_covered(UNCUT, UNCUT_REMEDY, gpu.uuid) for gpu in host.uncut]
     return _offers(host, seen, node, slices, strategy, scribe) + uncut
-
-
-def _looks_cut(node: KubeNode) -> bool:
-    return bool(node.mig) or node.labels.get(_LAYOUT, "") not in ("", "all-disabled")
 
 
 def in_force(node: KubeNode | None, default: Strategy) -> Strategy:

@@ -346,7 +346,12 @@ def test_the_chain_passes_the_operators_strategy_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "offers", [{"mig": OFFER}, {"labels": {"nvidia.com/mig.config": "all-1g.10gb"}}]
+    "offers",
+    [
+        {"mig": OFFER},
+        {"labels": {"nvidia.com/mig.config": "all-1g.10gb"}},
+        {"labels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"}},
+    ],
 )
 def test_a_mig_node_whose_host_could_not_be_read_is_not_blamed(offers: dict[str, Any]) -> None:
     unread = Host(NODE, 8, error="cannot be reached")
