@@ -192,7 +192,7 @@ def _ubuntu() -> dict[str, Source]:
     libraries are."""
     return {
         "/usr/bin/bash": Path("/bin/bash"),
-        "/usr/bin/getent": Path("/usr/bin/getent"),
+        "/usr/bin/getent": Path("/bin/getent"),  # with /bin its libraries are looked for below /
         "/usr/bin/timeout": f"{SYMLINK}busybox",
     }
 

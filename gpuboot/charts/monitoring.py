@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.alerting import alertmanager_values
-from gpuboot.charts import volumes, ways
+from gpuboot.charts import services, volumes, ways
 from gpuboot.charts.annotated import scrape_configs
 from gpuboot.charts.remote import remote_write
 from gpuboot.settings import Settings
@@ -57,7 +57,7 @@ def _prometheus(settings: Settings) -> Values:
     }
     if monitoring.remote_write:
         spec["remoteWrite"] = remote_write(settings)
-    if found := scrape_configs(settings):
+    if found := [*services.scrape_configs(settings), *scrape_configs(settings)]:
         spec["additionalScrapeConfigs"] = found
     return merge(
         {"prometheus": {"prometheusSpec": spec}}, {"prometheus": ways.prometheus(monitoring)}

@@ -13,6 +13,7 @@ from gpuboot.rules import (
     alerts_health,
     alerts_links,
     alerts_memory,
+    alerts_services,
     alerts_workload,
     alerts_xid,
 )
@@ -36,7 +37,7 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
         "links": alerts_links.ALERTS,
         "exporter": alerts_exporter.ALERTS,
         "workload": alerts_workload.alerts(settings),
-        "cluster": alerts_cluster.alerts(settings),
+        "cluster": [*alerts_cluster.alerts(settings), *alerts_services.alerts(settings)],
     }
 
 

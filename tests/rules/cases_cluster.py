@@ -145,4 +145,36 @@ _STORE = [
     Case("EtcdSlowDisk", "one in a thousand", _fsyncs("0+60.06x300"), quiet=(40,), step=60),
 ]  # fmt: skip
 
-CASES = [*_NODES, *_CERTIFICATES, *_STORE]
+_DNS = "kube-dns.kube-system.svc.cluster.local:9153"
+_PROXY = {"job": "kube-proxy", "instance": "10.0.0.1:10249", "ip_family": "IPv4"}
+
+
+def _reached(text: str) -> dict[str, str]:
+    return {series("up", job="services", instance=_DNS): text,
+            series("up", job="coredns", instance="10.244.0.2:9153"): "1x200"}  # fmt: skip
+
+
+def _proxy(last: str, queued: str) -> dict[str, str]:
+    """kube-proxy's two times, in seconds of promtool's clock, which begins at 0."""
+    name = "kubeproxy_sync_proxy_rules_last{}timestamp_seconds"
+    return {
+        series(name.format("_"), **_PROXY): last,
+        series(name.format("_queued_"), **_PROXY): queued,
+    }
+
+
+_SERVICES = [
+    Case("ClusterServicesUnreachable", "for twenty minutes, while CoreDNS' own pod answers",
+         _reached(values((1, 10), (0, 20), (1, 10))), {16: [{"instance": _DNS}]}, (9, 14, 31)),
+    Case("ClusterServicesUnreachable", "CoreDNS is started anew",
+         _reached(values((1, 10), (0, 3), (1, 20))), quiet=(12, 16, 20)),
+    Case("KubeProxyNotSyncing", "a change waits from minute 10 on, and is written in minute 30",
+         _proxy(values((540, 30), (1800, 10)), values((540, 10), (600, 30))),
+         {21: [_PROXY]}, (9, 17, 31)),
+    Case("KubeProxyNotSyncing", "nothing has changed for an hour", _proxy("0x120", "0x120"),
+         quiet=(30, 59)),
+    Case("KubeProxyNotSyncing", "changes all the time, each written within a minute",
+         _proxy("0+30x120", "15+30x120"), quiet=(30, 59)),
+]  # fmt: skip
+
+CASES = [*_NODES, *_CERTIFICATES, *_STORE, *_SERVICES]

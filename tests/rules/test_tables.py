@@ -32,6 +32,8 @@ OTHERS = {
     "apiserver_client_certificate_expiration_seconds_bucket",
     "apiserver_client_certificate_expiration_seconds_count",
     "kubelet_certificate_manager_client_ttl_seconds",
+    "kubeproxy_sync_proxy_rules_last_timestamp_seconds",
+    "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds",
     "etcd_server_has_leader",
     "etcd_mvcc_db_total_size_in_bytes",
     "etcd_server_quota_backend_bytes",

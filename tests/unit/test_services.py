@@ -10,11 +10,13 @@ import shutil
 import socket
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kubernetes.client import V1Pod
 
 from gpuboot import services
+from gpuboot.charts import monitoring_values
 from gpuboot.checks import services as checks
 from gpuboot.checks.evidence import ServicePod
 from gpuboot.checks.model import Finding, verdict
@@ -108,6 +110,27 @@ def test_the_pod_asks_for_no_gpu() -> None:
     assert "resources" not in container
     assert "runtimeClassName" not in made["spec"]
     assert container["command"][3:] == ["sh", f"{name}.", "10.96.0.1", "443"]
+
+
+def scrapes(**monitoring: Any) -> list[dict[str, Any]]:
+    settings = load({"cluster": {"dns_domain": "site.lan"}, "monitoring": monitoring})
+    spec = monitoring_values(settings)["prometheus"]["prometheusSpec"]
+    return list(spec.get("additionalScrapeConfigs", []))
+
+
+def test_prometheus_goes_the_way_of_pods_once() -> None:
+    [job] = scrapes()
+    assert job["static_configs"] == [{"targets": ["kube-dns.kube-system.svc.site.lan:9153"]}]
+    [rule] = job["metric_relabel_configs"]
+    assert rule == {"source_labels": ["__name__"], "regex": ".+", "action": "drop"}
+    names = [job["job_name"] for job in scrapes(scrape_annotations=True)]
+    assert names == ["services", "annotated-pods", "annotated-services"]
+
+
+def test_a_site_whose_scrapes_are_in_a_secret_keeps_them() -> None:
+    """The chart would write `additionalScrapeConfigs` twice (88.5.3 prometheus.yaml)."""
+    secret = {"additionalScrapeConfigsSecret": {"enabled": True, "name": "s", "key": "k"}}
+    assert scrapes(values={"prometheus": {"prometheusSpec": secret}}) == []
 
 
 @pytest.fixture

@@ -1,0 +1,72 @@
+"""Alerts on the network inside the cluster: Services, and the names that lead to them."""
+
+from __future__ import annotations
+
+from gpuboot.charts.services import JOB, TARGET
+from gpuboot.rules.alert import OWN, Alert
+from gpuboot.settings import Settings
+
+_PROXY_LOG = "`kubectl -n kube-system logs -l k8s-app=kube-proxy --prefix --tail=20`"
+_MAP = "On a node: `nft list map ip kube-proxy service-ips`; it has a line for each Service's port"
+_PROXY_ANEW = (
+    "kube-proxy begins anew when its pods are deleted: `kubectl -n kube-system rollout restart "
+    "daemonset/kube-proxy`."
+)
+_PROVE = "Prove it: `gpuboot verify INVENTORY`; the link `services` must pass on every GPU node."
+_LAST = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
+_QUEUED = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
+
+
+def alerts(settings: Settings) -> list[Alert]:
+    """The alerts on Services; on kube-proxy only where it is scraped."""
+    return [_UNREACHABLE, _stuck(settings.monitoring.control_plane_targets)]
+
+
+_UNREACHABLE = Alert(
+    name="ClusterServicesUnreachable",
+    severity="critical",
+    component="cluster",
+    action="none",
+    expr=f'max by (instance) (up{{job="{JOB}"}}) == 0',
+    hold_for="5m",
+    summary="Services cannot be reached by name from Prometheus' pod",
+    description="{{ $labels.instance }} does not answer: names are not resolved, or the addresses "
+    "of Services lead nowhere.",
+    meaning=f"Prometheus reads one target, `{TARGET}`, the way that all pods go: by its name and "
+    "through its Service. It does not get there.",
+    why="New pods find no API server, no storage and each other no more, while everything that is "
+    "watched by the addresses of pods looks well. Jobs that run keep their connections, and fail "
+    "at the next one.",
+    check=("Which nodes: `gpuboot verify INVENTORY`, link `services`", _MAP, _PROXY_LOG,
+           "CoreDNS: `kubectl -n kube-system get pods,endpointslices -l k8s-app=kube-dns -o wide`"),
+    remedy=("The map is empty or lacks Services: " + _PROXY_ANEW,
+            "CoreDNS' pods are not ready: their log and `kubectl describe` tell why; "
+            "`kubectl -n kube-system rollout restart deployment/coredns`.",
+            "Both are well: traffic between nodes is blocked (flannel: UDP 8472).", _PROVE),
+    source=OWN,
+)  # fmt: skip
+
+
+def _stuck(scraped: bool) -> Alert:
+    return Alert(
+        name="KubeProxyNotSyncing",
+        severity="warning",
+        component="cluster",
+        action="none",
+        expr=f"(time() - {_LAST} > {{threshold}})\n  and {_QUEUED} > {_LAST}",
+        hold_for="5m",
+        threshold=300,
+        unit="seconds since kube-proxy last wrote its rules, while a change waits",
+        summary="kube-proxy on {{ $labels.instance }} does not write its rules",
+        description="A change of Services has waited for {{ $value | humanizeDuration }}.",
+        meaning="kube-proxy knows of changed Services or pods behind them and has not been able to "
+        "put that into the node's packet filter.",
+        why="Its connections go to pods that are gone; new Services do not exist for it.",
+        check=(_PROXY_LOG, "On the node: `nft list table ip kube-proxy | head`; does another "
+               "program change the packet filter?"),
+        remedy=(_PROXY_ANEW, "An error of `nft` in its log: the kernel lacks a module, or the "
+                "filter of another program stands in the way.", _PROVE),
+        source="kube-proxy's own health check compares these two (v1.36.3 "
+        f"pkg/proxy/healthcheck/proxy_health.go); five minutes is {OWN}",
+        wanted=scraped,
+    )  # fmt: skip
