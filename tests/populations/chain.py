@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from gpuboot import prove, workload
 from gpuboot.checks.model import Finding
 from gpuboot.cluster import Cluster as RealCluster
-from gpuboot.settings import Settings, load
+from gpuboot.settings import load
 from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine
 
 # Short periods: what is waited for costs the test a look a second.
-SETTINGS = load(
-    {
-        "monitoring": {"grafana": False},
-        "verify": {"timeout_s": 10},
-        "exporter": {"interval_ms": 1000, "scrape_interval": "5s", "scrape_timeout": "5s"},
-    }
-)
+SETTINGS: dict[str, Any] = {
+    "monitoring": {"grafana": False},
+    "verify": {"timeout_s": 10},
+    "exporter": {"interval_ms": 1000, "scrape_interval": "5s", "scrape_timeout": "5s"},
+}
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +34,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module.time, "sleep", sleep)
 
 
-def judged(machine: Machine, cluster: Cluster, settings: Settings = SETTINGS) -> list[Finding]:
-    proof = prove.prove(cast(RealCluster, cluster), [machine.host()], settings, lambda line: None)
+def judged(machine: Machine, cluster: Cluster, **settings: Any) -> list[Finding]:
+    """What `gpuboot verify` finds. + settings: that differ"""
+    asked = load({**SETTINGS, **settings})
+    host = machine.host()
+    proof = prove.prove(cast(RealCluster, cluster), [host], asked, lambda line: None)
     return list(proof.findings)
 
 

@@ -18,6 +18,7 @@ from tests.populations.model import Card, Population
 
 ADDRESS = "10.77.0.21"
 _NEEDS_RESET = "[GPU requires reset]"
+_KNOWS_FABRIC = 525  # driver branch from which on nvidia-smi can be asked for the fabric
 _CRI = (
     '{"config":{"containerd":{"defaultRuntimeName":"nvidia"}},'
     '"runtimeHandlers":[{"name":"runc"},{"name":"nvidia"}]}'
@@ -75,6 +76,7 @@ class Machine:
             "os_id\tubuntu",
             "os_version\t24.04",
             *(f"pci\t{' '.join(device)}" for device in devices),
+            *(f"nvlink_bridge\t{d.slot}" for d in self.of.others if d.vendor == "0x15b3"),
             f"driver\t{self.version}",
             f"driver_module\t{self.of.driver}",
             "clock\t1795270540.5",
@@ -147,9 +149,12 @@ class Machine:
             "temperature.gpu": f"{known.get('DCGM_FI_DEV_GPU_TEMP', '[N/A]')}",
             "power.draw": "[N/A]" if power is None else f"{power:.2f}",
             "pstate": "P0",
-            "fabric.state": self.fabric or self.of.fabric,
             "driver_version": self.of.driver,
         }
+        if int(self.of.driver.partition(".")[0]) >= _KNOWS_FABRIC:
+            state = self.fabric or self.of.fabric
+            status = "Success" if state == "Completed" else "[N/A]"
+            found |= {"fabric.state": state, "fabric.status": status}
         if card.index in self.resets:
             found = dict.fromkeys(found, _NEEDS_RESET)
         return found | {
@@ -163,6 +168,15 @@ class Machine:
         for card in self.cards:
             for key, value in self._answers(card).items():
                 yield f"  {card.bus}={key}) printf '%s' {shlex.quote(value)} ;;"
+
+    def _cdi(self) -> Iterator[str]:
+        """CDI devices by index and UUID: of a GPU that is cut its MIG devices, and not itself."""
+        for card in self.cards:
+            for number, one in enumerate(card.instances):
+                yield from (f"{card.index}:{number}", one.uuid)
+            if not card.instances:
+                yield from (str(card.index), card.uuid)
+        yield "all"
 
     def _files(self, root: Path) -> None:
         driver = root / "proc/driver/nvidia"
@@ -179,8 +193,7 @@ class Machine:
             (device / "class").write_text(f"{self.of.kind}\n")
         commands = root / "bin"
         commands.mkdir()
-        devices = [one.uuid for _, one in self.of.instances] + [c.uuid for c in self.of.whole]
-        listed = "\n".join(f"nvidia.com/gpu={uuid}" for uuid in [*devices, "all"])
+        listed = "\n".join(f"nvidia.com/gpu={name}" for name in self._cdi())
         for name, text in (
             ("nvidia-smi", self.smi()),
             ("nvidia-ctk", f"printf '%s\\n' {shlex.quote(listed)}"),

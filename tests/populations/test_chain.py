@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from gpuboot.checks.model import verdict
-from tests.populations.chain import clock, judged, told
+from tests.populations.chain import SETTINGS, clock, judged, told
 from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine
 from tests.populations.model import Population
+from tests.populations.offers import devices
 from tests.populations.page import Page
 from tests.populations.table import POPULATIONS
 
 __all__ = ["clock"]
 
 
+# Ways in which containers get GPUs; with CDI alone, the device plugin is the site's own.
+WAYS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "runtimeclass": {"runtime": {"mode": "runtimeclass"}},
+    "cdi": {
+        "runtime": {"mode": "cdi"},
+        "gpu_operator": {"enabled": False},
+        "exporter": {**SETTINGS["exporter"], "kind": "chart"},
+    },
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
-def test_a_healthy_machine_is_proven(population: Population) -> None:
-    findings = judged(Machine(population), Cluster(of=population, page=Page(population)))
+def test_a_healthy_machine_is_proven(population: Population, way: str) -> None:
+    cluster = Cluster(of=population, page=Page(population))
+    findings = judged(Machine(population), cluster, **WAYS[way])
     assert verdict(findings) == "proven", told(findings)
+
+
+@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+def test_every_gpu_and_instance_has_computed(population: Population) -> None:
+    cluster = Cluster(of=population, page=Page(population))
+    findings = judged(Machine(population), cluster)
+    computed = {found.gpu_uuid for found in findings if found.link == "workload"}
+    assert computed == devices(population).keys()
+    assert len(cluster.created) == len(computed)
