@@ -114,7 +114,8 @@ class Cluster(FakeCluster):
         pod = {"metadata": body["metadata"], "spec": dict(body["spec"]), "status": {}}
         self.pods[name] = pod
         offered = devices(self.of, self.page.gone).items()
-        free = [uuid for uuid, kind in offered if kind == asked and uuid not in self.on.values()]
+        held = Counter(self.on.values())
+        free = [uuid for uuid, kind in offered if kind == asked and held[uuid] < self.of.shares]
         if free:
             self.on[name] = free[0]
             pod["spec"]["nodeName"] = self.of.node

@@ -131,6 +131,7 @@ class Population:
     + lacks, mig_lacks: fields without a value; and those of a GPU that is cut by MIG besides
     + strategy: nvidia.com/mig.strategy
     + labels: of the node, beside what every GPU node has
+    + shares: pods that may share one GPU; offered: the resource that a whole GPU is offered as
     """
 
     name: str
@@ -152,6 +153,8 @@ class Population:
     strategy: Strategy = "none"
     others: tuple[Pci, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
+    shares: int = 1
+    offered: str = "nvidia.com/gpu"
 
     def __str__(self) -> str:
         return self.name

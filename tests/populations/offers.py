@@ -10,7 +10,7 @@ from tests.populations.model import Population
 
 def devices(population: Population, gone: frozenset[int] = frozenset()) -> dict[str, str]:
     """UUID of all that a pod can hold -> the resource that it is offered as."""
-    found = {card.uuid: "nvidia.com/gpu" for card in population.whole if card.index not in gone}
+    found = {card.uuid: population.offered for card in population.whole if card.index not in gone}
     if population.strategy == "single":
         found = {}
     for card, one in population.instances:
@@ -23,9 +23,11 @@ def devices(population: Population, gone: frozenset[int] = frozenset()) -> dict[
 def allocatable(population: Population, gone: frozenset[int] = frozenset()) -> dict[str, str]:
     """What the device plugin offers."""
     offered = list(devices(population, gone).values())
-    found = {name: str(offered.count(name)) for name in dict.fromkeys(offered)}
+    shares = population.shares
+    found = {name: str(offered.count(name) * shares) for name in dict.fromkeys(offered)}
     # a plugin that served whole GPUs before leaves their resource behind
-    return {"nvidia.com/gpu": "0"} | found if population.strategy == "mixed" else found
+    left = population.strategy == "mixed" or population.offered != "nvidia.com/gpu"
+    return {"nvidia.com/gpu": "0"} | found if left else found
 
 
 def node_object(population: Population, offered: Mapping[str, str] | None = None) -> dict[str, Any]:

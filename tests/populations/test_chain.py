@@ -13,7 +13,7 @@ from tests.populations.machine import Machine
 from tests.populations.model import Population
 from tests.populations.offers import devices
 from tests.populations.page import Page
-from tests.populations.table import POPULATIONS
+from tests.populations.table import POPULATIONS, SLICED
 
 __all__ = ["clock"]
 
@@ -45,3 +45,11 @@ def test_every_gpu_and_instance_has_computed(population: Population) -> None:
     computed = {found.gpu_uuid for found in findings if found.link == "workload"}
     assert computed == devices(population).keys()
     assert len(cluster.created) == len(computed)
+
+
+def test_shared_gpus_compute_and_whose_series_they_are_is_not_covered() -> None:
+    sliced = {**WAYS["default"], "gpu_operator": {"time_slices": SLICED.shares}}
+    findings = judged(Machine(SLICED), Cluster(of=SLICED, page=Page(SLICED)), **sliced)
+    assert verdict(findings) == "not_covered", told(findings)
+    open_ = [found for found in findings if found.status != "pass"]
+    assert {found.link for found in open_} == {"attribution"}, told(findings)

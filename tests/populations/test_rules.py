@@ -6,7 +6,7 @@ import pytest
 
 from tests.populations.course import Course, Time, fired
 from tests.populations.model import Population
-from tests.populations.table import POPULATIONS
+from tests.populations.table import POPULATIONS, SHARED
 
 Fired = dict[str, set[str]]
 
@@ -14,7 +14,7 @@ Fired = dict[str, set[str]]
 @pytest.fixture(scope="module")
 def hours(tmp_path_factory: pytest.TempPathFactory) -> Fired:
     """Idle, and then under load."""
-    courses = [Course(one.small(), idle=35) for one in POPULATIONS.values()]
+    courses = [Course(one.small(), idle=35) for one in (*POPULATIONS.values(), *SHARED)]
     return fired(tmp_path_factory.mktemp("hours"), courses, Time(minutes=100, step=60))
 
 
@@ -32,7 +32,7 @@ def blanks(tmp_path_factory: pytest.TempPathFactory) -> Fired:
     return fired(tmp_path_factory.mktemp("blanks"), courses, Time(minutes=35, step=60))
 
 
-@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+@pytest.mark.parametrize("population", [*POPULATIONS.values(), *SHARED], ids=str)
 def test_rules_are_silent_on_idle_and_busy_gpus(population: Population, hours: Fired) -> None:
     assert hours.get(population.node, set()) == set()
 
