@@ -22,7 +22,7 @@ _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 class Fault:
     """A fault of the node's first GPU, or of what stands above it.
 
-    + needs: fields without which a kind of GPU cannot show it
+    + needs: fields without which a kind of GPU cannot show it; on_fabric: only GPUs of a fabric can
     + machine: the machine's own state
     + fails: log of the pod that gets a device of the GPU; all: of any GPU of the node
     + offered: allocatable then
@@ -39,6 +39,7 @@ class Fault:
     alone: frozenset[str] = frozenset()
     alerts_alone: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
+    on_fabric: bool = False
     machine: Mapping[str, object] = field(default_factory=dict)
     fails: str = ""
     everywhere: bool = False
@@ -58,6 +59,8 @@ class Fault:
 
     def expressible(self, population: Population) -> bool:
         """Whether this kind of GPU can show the fault at all."""
+        if self.on_fabric and population.fabric != "Completed":
+            return False
         known = population.metrics(population.cards[0], None)
         return all(name in known for name in self.needs)
 
@@ -216,9 +219,9 @@ FAULTS = (
     Fault("vectorAdd fails", _set("workload"), _set(), fails=_FAILED),
     Fault(
         "the fabric is not ready",
-        _set("workload"),
+        _set("nvidia-smi", "workload"),
         _set("GPUFabricNotReady"),
-        needs=("DCGM_FI_DEV_NVLINK_BANDWIDTH_TOTAL", "DCGM_FI_DEV_FABRIC_MANAGER_STATUS"),
+        on_fabric=True,
         machine={"fabric": "In Progress"},
         fails=_802,
         everywhere=True,

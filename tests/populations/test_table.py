@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuboot import gpus, versions
+from gpuboot import fabric, gpus, versions
 from gpuboot.nodestate import driver_version, parse
 from gpuboot.prometheus import parse_exposition
 from gpuboot.settings import Settings
@@ -72,6 +72,19 @@ def test_its_kernel_modules_are_known(population: Population) -> None:
     assert gpus.generation(device).open_modules in {"may", "must"}
     lock = versions.lock(Settings()).driver
     assert gpus.flavour([device], "auto", lock) == "open"
+
+
+@KINDS
+def test_a_fabric_manager_is_installed_where_a_board_has_a_fabric(population: Population) -> None:
+    """The H100 with MIG is a virtual machine that one GPU was passed through to."""
+    wanted = {
+        "h100-sxm": "nvswitch",
+        "h200": "nvswitch",
+        "b200-hgx": "nvlink5",
+        "mig-a100-mixed": "nvswitch",
+    }
+    state = parse(Machine(population).node_fact())
+    assert fabric.managed(state, "auto") == wanted.get(population.name, "")
 
 
 def test_mig_devices_are_listed_as_the_recording_has_them() -> None:
