@@ -36,7 +36,7 @@ USABLE = f"({FREE} unless on (node) {CORDONED})"
 ON_ANY_NODE = 'node=~"($node)|"'  # alerts about the cluster as a whole name no node
 ALERTS = alerts_expr(ON_ANY_NODE)
 BY_ALERT = "alertname, severity, gpu_action, node, gpu, namespace, pod"
-REPAIR = ("reset", "reboot", "replace")
+REPAIR = ("drain", "reset", "reboot", "replace")
 
 
 def firing(severity: str) -> str:
@@ -165,8 +165,8 @@ CAPACITY = (
     ),
     stat(
         "Need repair",
-        "GPUs with an alert that asks for a reset, a reboot or a replacement, whether they are "
-        "still given to pods or not.",
+        "GPUs with an alert that asks for a drain, a reset, a reboot or a replacement, whether "
+        "they are still given to pods or not.",
         needing(*REPAIR),
         steps=RED_ABOVE_NONE,
     ),

@@ -318,7 +318,7 @@ def test_what_needs_repair_counts_what_is_to_be_replaced() -> None:
     (repair,), (replaced,) = titled("Need repair"), titled("Replace")
     asked, least = (panel["targets"][0]["expr"] for panel in (repair, replaced))
     assert 'gpu_action=~"replace"' in least
-    assert asked == least.replace('"replace"', '"reset|reboot|replace"')
+    assert asked == least.replace('"replace"', '"drain|reset|reboot|replace"')
 
 
 def test_rows_of_every_table_are_sorted() -> None:

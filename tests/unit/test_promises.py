@@ -17,9 +17,11 @@ from gpuboot.charts.volumes import FILL
 from gpuboot.checks import preflight_network
 from gpuboot.checks.preflight import Subject, _gpus
 from gpuboot.compose import project
+from gpuboot.dashboards.cluster import REPAIR
 from gpuboot.netpolicies import policies
 from gpuboot.nodes import Node
 from gpuboot.reach import endpoints
+from gpuboot.rules.alert import Action
 from gpuboot.rules.catalogue import all_alerts
 from gpuboot.settings import load
 from gpuboot.settings.cluster import Cluster
@@ -206,6 +208,12 @@ def test_who_may_ask_whom_under_network_policies() -> None:
     }
     reloader = 8080  # Prometheus reads its neighbours' metrics there; nobody asks for it
     assert opened - {reloader} == promised
+
+
+def test_the_readme_names_every_action() -> None:
+    text = (ROOT / "README.md").read_text().split("`gpu_action` is")[1].split(".")[0]
+    assert set(re.findall(r"`(\w+)`", text)) == set(get_args(Action))
+    assert set(REPAIR) < set(get_args(Action))
 
 
 def test_the_readme_counts_rightly() -> None:
