@@ -22,24 +22,30 @@ _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 class Fault:
     """A fault of the node's first GPU, or of what stands above it.
 
-    + needs: fields without which a kind of GPU cannot show it; on_fabric: only GPUs of a fabric can
+    + needs: fields without which a kind of GPU cannot show it; on_fabric,
+      on_mig: only GPUs of a fabric, or with MIG, can
     + machine: the machine's own state
     + fails: log of the pod that gets a device of the GPU; all: of any GPU of the node
     + offered: allocatable then
     + page, rising: what the exporter shows
     + cluster: settings of `Cluster` that differ
     + course: settings of `Course` that differ
-    + links: links of the chain that fail; alone: and these where the node has no other GPU
+    + links: links of the chain that fail; alone, beside: and these where the node has no other
+      GPU, or has one
     + alerts, alerts_alone: alerts that fire; likewise
+    + untold: kind -> those of them that do not fire there
     """
 
     name: str
     links: frozenset[str]
     alerts: frozenset[str]
     alone: frozenset[str] = frozenset()
+    beside: frozenset[str] = frozenset()
     alerts_alone: frozenset[str] = frozenset()
     needs: tuple[str, ...] = ()
     on_fabric: bool = False
+    on_mig: bool = False
+    untold: Mapping[str, frozenset[str]] = field(default_factory=dict)
     machine: Mapping[str, object] = field(default_factory=dict)
     fails: str = ""
     everywhere: bool = False
@@ -61,16 +67,19 @@ class Fault:
         """Whether this kind of GPU can show the fault at all."""
         if self.on_fabric and population.fabric != "Completed":
             return False
+        if self.on_mig and not population.cards[0].instances:
+            return False
         known = population.metrics(population.cards[0], None)
         return all(name in known for name in self.needs)
 
     def failing(self, population: Population) -> frozenset[str]:
         """Links that fail on such a node."""
-        return self.links | (self.alone if len(population.cards) == 1 else frozenset())
+        return self.links | (self.alone if len(population.cards) == 1 else self.beside)
 
     def firing(self, population: Population) -> frozenset[str]:
         """Alerts that fire on such a node."""
-        return self.alerts | (self.alerts_alone if len(population.cards) == 1 else frozenset())
+        found = self.alerts | (self.alerts_alone if len(population.cards) == 1 else frozenset())
+        return found - self.untold.get(population.name, frozenset())
 
     def on(self, population: Population) -> Machine:
         return Machine(population, **self.machine)  # type: ignore[arg-type]
@@ -132,6 +141,21 @@ FAULTS = (
         page=lambda page: replace(page, gone=FIRST),
     ),
     Fault(
+        "a lost GPU stops the exporter",
+        _set("nvidia-smi", "targets"),
+        _set("GPULost", "GPUExporterDown", "GPUDeviceUnhealthy"),
+        alone=_set("allocatable"),
+        beside=_set("exporter", "prometheus"),
+        alerts_alone=_set("GPUDevicePluginMissing"),
+        # without its exporter, GPUs are counted by what the kubelet offers: instances here
+        untold={"mig-a100-mixed": _set("GPULost")},
+        machine={"lost": FIRST},
+        offered=_without_first,
+        page=lambda page: replace(page, gone=FIRST),
+        cluster={"exporter": "Pending", "target": "down"},
+        course={"scraped": False},
+    ),
+    Fault(
         "a GPU requires a reset",
         _set("nvidia-smi", "workload"),
         _set("GPURecoveryAction"),
@@ -168,6 +192,20 @@ FAULTS = (
         _set("GPURowRemapFailure"),
         needs=("DCGM_FI_DEV_ROW_REMAP_FAILURE",),
         page=_shows(ROW_REMAP_FAILURE=1),
+    ),
+    Fault(
+        "a row cannot be remapped, under MIG",
+        _set(),
+        _set("GPURowRemapFailure", "GPUXidFatal"),
+        on_mig=True,
+        page=lambda page: replace(page, xids={(0, 64): 1}),
+    ),
+    Fault(
+        "a remap waits for a reset, under MIG",
+        _set(),
+        _set("GPURowRemapPending"),
+        on_mig=True,
+        page=lambda page: replace(page, xids={(0, 63): 1}),
     ),
     Fault(
         "a remap waits for a reset",

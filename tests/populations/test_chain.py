@@ -53,3 +53,22 @@ def test_shared_gpus_compute_and_whose_series_they_are_is_not_covered() -> None:
     assert verdict(findings) == "not_covered", told(findings)
     open_ = [found for found in findings if found.status != "pass"]
     assert {found.link for found in open_} == {"attribution"}, told(findings)
+
+
+@pytest.mark.parametrize("population", POPULATIONS.values(), ids=str)
+def test_blank_values_are_no_values(population: Population) -> None:
+    """Exporters up to 4.0 print DCGM's number for `not supported`."""
+    findings = judged(
+        Machine(population), Cluster(of=population, page=Page(population, blanks=True))
+    )
+    assert verdict(findings) == "proven", told(findings)
+
+
+@pytest.mark.parametrize(
+    "population", [one for one in POPULATIONS.values() if one.instances], ids=str
+)
+def test_an_instance_that_cannot_compute_is_named_alone(population: Population) -> None:
+    bad = population.instances[-1][1].uuid
+    cluster = Cluster(of=population, page=Page(population), fails={bad: "Test FAILED\n"})
+    failed = [found for found in judged(Machine(population), cluster) if found.status == "fail"]
+    assert [(found.link, found.gpu_uuid) for found in failed] == [("workload", bad)]
