@@ -16,14 +16,6 @@ LABELS = (
     "namespaces=[team]",
 )
 
-# A dashboard's annotation makes the sidecar put its file into a folder; that the folder is one of
-# Grafana's own too is said to Grafana's provider (grafana 12.11.1, templates/_config.tpl:159, 168).
-_DASHBOARDS: Values = {
-    "enabled": True,
-    "folderAnnotation": "grafana_folder",
-    "provider": {"foldersFromFilesStructure": True},
-}
-
 
 def monitoring_values(settings: Settings) -> Values:
     """Values of kube-prometheus-stack: everything selected, kubeadm's targets reachable or off.
@@ -82,7 +74,15 @@ def _grafana(settings: Settings) -> Values:
             "userKey": "admin-user",
             "passwordKey": "admin-password",
         },
-        "sidecar": {"dashboards": _DASHBOARDS},
+        # A dashboard's annotation makes the sidecar put its file into a folder; that the folder is
+        # one of Grafana's own too, its provider is told (grafana 12.11.1, _config.tpl:159, 168).
+        "sidecar": {
+            "dashboards": {
+                "enabled": True,
+                "folderAnnotation": "grafana_folder",
+                "provider": {"foldersFromFilesStructure": True},
+            }
+        },
         **volumes.grafana(monitoring),
         **ways.grafana(monitoring),
     }
