@@ -63,6 +63,12 @@ def note(host: Host, message: str) -> None:
         _recorder.messages[host.name, host.executing_op_hash] = message
 
 
+def proved(host: Host) -> None:
+    """The operation that runs on this host has shown its own report: nobody need tell it again."""
+    if _recorder is not None and host.executing_op_hash:
+        _recorder.proof = host.executing_op_hash
+
+
 def failures() -> dict[str, Failure]:
     """Inventory name of each host that has failed in this run -> what failed there first."""
     if _recorder is None:
@@ -90,6 +96,7 @@ class Recorder(BaseStateCallback):
     changed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     messages: dict[tuple[str, str], str] = field(default_factory=dict)
+    proof: str = ""  # the operation that verified
     retried: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     unreachable: dict[str, str] = field(default_factory=dict)
     versions: dict[str, Any] = field(init=False)
@@ -156,7 +163,9 @@ class Recorder(BaseStateCallback):
     def close(self) -> None:
         """Write for the last time; of a run that failed, tell what failed, and where it stands."""
         self.write()
-        if self.operations and not self._done():
+        failed = {op for found in self.failed.values() for op in found}
+        shown = bool(self.proof) and failed == {self.proof} and not self.unreachable
+        if self.operations and not self._done() and not shown:
             lines = [*told(self.to_json()), f"report: {folder(self.settings)}/run.html"]
             print("\n".join(lines), file=sys.stderr, flush=True)
 

@@ -114,6 +114,7 @@ def publish(
     folder = run_report.folder(settings)
     write(report, folder)
     show(report, folder)
+    run_report.proved(host)
     return report
 
 

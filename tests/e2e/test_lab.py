@@ -38,6 +38,7 @@ def test_every_gpu_is_proven_at_every_link(lab: Lab) -> None:
 def test_all_reports_are_there(lab: Lab) -> None:
     latest = lab.reports / "latest"
     assert {path.name for path in latest.iterdir()} >= {
+        "run.html",
         "run.json",
         "verify.json",
         "verify.xml",

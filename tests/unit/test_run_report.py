@@ -149,29 +149,36 @@ def test_a_run_that_fails_before_it_verifies_has_a_page(tmp_path: Path) -> None:
     assert "verify.html" not in page
 
 
-def test_our_own_messages_are_noted_too(tmp_path: Path) -> None:
-    """An operation of Python has no output: its message comes from who fails the host."""
+@pytest.mark.parametrize("shown", [False, True])
+def test_our_own_messages_are_noted_too(tmp_path: Path, shown: bool) -> None:
+    """An operation of Python has no output: its message comes from who fails the host.
+
+    One that has shown its own report, as verification does, is not told again at the end.
+    """
     deploy = """
-from pyinfra.context import state
+from pyinfra.context import host, state
 from pyinfra.api.operation import operation
-from deploys.lib.waiting import fail
-from deploys.run_report import watch
+from deploys.lib.waiting import executing, fail
+from deploys.run_report import proved, watch
 from gpuboot.settings import load
 
 watch(state, load({"cluster": {"name": "t"}}))
 
 @operation()
 def wait():
+    if SHOWN and executing(host):
+        proved(host)
     yield fail("not done after 5 s: no node\\n    remedy: look")
 
 wait(name="Kubernetes | Wait")
 """
     pyinfra(tmp_path, "true", inventory=LOCAL)
-    (tmp_path / "site.py").write_text(deploy)
-    subprocess.run(
+    (tmp_path / "site.py").write_text(deploy.replace("SHOWN", str(shown)))
+    done = subprocess.run(
         [sys.executable, "-m", "pyinfra", "inventory.py", "site.py", "-y"],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, timeout=120,
     )  # fmt: skip
+    assert (b"failed on @local: Kubernetes | Wait" in done.stderr) is not shown
     noted = notes(tmp_path)
     assert noted is not None
     assert noted["hosts"]["@local"]["errors"] == [
