@@ -14,6 +14,7 @@ from deploys import topology
 from deploys.collect import collect
 from gpuboot import settings as settings_module
 from gpuboot import versions
+from gpuboot.checks import preflight_network as network
 from gpuboot.nodes import Node, plan
 from gpuboot.nodestate import NodeState
 from gpuboot.problems import Problem, render
@@ -135,6 +136,8 @@ def _checked(source: Inventory) -> Run:
         docker_hosts.plan(entries) if standalone else plan(entries, settings.cluster.endpoint)
     )
     problems += plan_problems
+    if not standalone:
+        problems += network.room(nodes, settings)
     if problems or lock is None:
         raise DeployError(render(problems))
     return Run(source, settings, lock, nodes, standalone)

@@ -25,6 +25,7 @@ from pyinfra.api.state import BaseStateCallback, State, StateStage
 from pyinfra.connectors.base import host_to_connector_data
 from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.connectors.ssh_util import load_key_with_certificate
+from pyinfra.context import state as run_state
 from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
 from deploys.lib.connections import note, refused, unreachable
@@ -35,6 +36,7 @@ _DEPLOYS = Path(__file__).resolve().parents[1]
 # they go on without a host that does not answer: preflight or verification tells of it
 _TELLING = ("site.py", "standalone.py", "verify.py", "query.py")
 
+_PRINTING = ("debug", "debug-all", "debug-facts", "debug-operations")
 _group_data: dict[str, bool] = {}  # file -> whether it holds settings
 
 
@@ -55,10 +57,14 @@ def install() -> None:
 
 
 def _warn(options: dict[str, Any]) -> None:
-    if any(options.get(name) for name in ("debug", "debug_all", "debug_facts", "debug_operations")):
+    named = [name for name in _PRINTING if options.get(name.replace("-", "_"))]
+    named = [f"--{name}" for name in named] + [
+        item for item in options["operations"] if item == "debug-inventory"
+    ]
+    if named:
         logger.warning(
-            "--debug prints the hosts' data, passwords such as _sudo_password included: "
-            "read what it wrote before you pass it on"
+            f"{', '.join(named)} prints the hosts' data, passwords such as _sudo_password "
+            "included: read what it wrote before you pass it on"
         )
 
 
@@ -120,11 +126,17 @@ def _asking(confirm: Callable[[str], bool]) -> Callable[[str], bool]:
         try:
             return confirm(question)
         except EOFError:
-            cause = "standard input is no terminal, so nobody can answer whether to go on"
-            remedy = "look at the plan with --dry, then run with -y"
-            raise CliError(render([Problem("", cause, remedy)])) from None
+            raise CliError(_unanswered()) from None
 
     return asking
+
+
+def _unanswered() -> str:
+    """What to say instead of a question that nobody is there to answer."""
+    cause = "standard input is no terminal, so nobody can answer whether to go on"
+    if run_state.current_stage >= StateStage.Execute:
+        return f"{cause}: the run ends here\n    remedy: mend what failed above, and run again"
+    return render([Problem("", cause, "look at the plan with --dry, then run with -y")])
 
 
 def _connecting(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuboot.nodes import Node
 from gpuboot.nodestate import NodeState
-from gpuboot.settings import Settings
+from gpuboot.problems import Problem
+from gpuboot.settings import Settings, networks
 
 # port -> processes of ours that may hold it on a later run
 _EVERY_NODE = {10250: {"kubelet"}, 10256: {"kube-proxy"}}
@@ -48,6 +49,20 @@ def ports(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
                 f"TCP port {port} is in use by {who}; {' or '.join(sorted(owners))} needs it",
                 f"stop what listens there: ss -ltnp 'sport = :{port}'",
             )
+
+
+def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
+    """Each node gets a network of its own out of `cluster.pod_cidr`."""
+    pods = ipaddress.ip_network(settings.cluster.pod_cidr)
+    each = networks.NODE_PREFIX[pods.version]
+    places = 2 ** max(0, each - pods.prefixlen)
+    if places >= len(nodes):
+        return []
+    cause = (
+        f"cluster.pod_cidr {pods} has room for {places} nodes (/{each} for each), the inventory "
+        f"has {len(nodes)}"
+    )
+    return [Problem("", cause, "choose a larger network, e.g. 10.244.0.0/16")]
 
 
 def overlaps(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,7 @@ from typing import Any, Self
 from pydantic import Field, SecretStr, ValidationError, model_validator
 
 from gpuboot.problems import Problem, render
-from gpuboot.settings import messages
+from gpuboot.settings import messages, networks
 from gpuboot.settings.base import Model
 from gpuboot.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy
 from gpuboot.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
@@ -90,7 +90,9 @@ class Settings(Model):
             )
         pods = ipaddress.ip_network(self.cluster.pod_cidr)
         services = ipaddress.ip_network(self.cluster.service_cidr)
-        if pods.version == services.version and pods.overlaps(services):
+        if wrong := networks.wrong(pods, services):
+            raise ValueError(wrong)
+        if pods.overlaps(services):
             raise ValueError(f"cluster.pod_cidr {pods} overlaps cluster.service_cidr {services}")
         if self.runtime.mode == "cdi" and self.gpu_operator.enabled:
             raise ValueError(

@@ -50,7 +50,16 @@ _LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _HOST = r"(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?)"
 
+
+def _address(value: str) -> str:
+    try:
+        return str(ipaddress.ip_address(value))
+    except ValueError:
+        raise ValueError("takes an IP address, e.g. 192.0.2.11") from None
+
+
 Cidr = Annotated[str, AfterValidator(_network)]
+Address = Annotated[str, AfterValidator(_address)]
 Label = Annotated[
     str, Form(_LABEL, "a name of lower-case letters, digits and -", "gpu-cluster", 63)
 ]
@@ -62,6 +71,9 @@ Url = Annotated[
     str, Form(r"https?://\S*[^/\s]", "an address without / at its end", "https://mirror.example")
 ]
 Duration = Annotated[str, Form(r"\d+(ms|s|m|h|d|w|y)", "a duration", "15s")]
+Path = Annotated[str, Form(r"/\S*[^/\s]", "an absolute path", "/var/lib/gpuboot/volumes")]
+_MAIL = r"[^@\s<>]+@[^@\s<>]+"
+Mail = Annotated[str, Form(rf"{_MAIL}|[^<>]*<{_MAIL}>", "an e-mail address", "ops@example.com")]
 Size = Annotated[str, Form(r"\d+[KMGT]i", "a size", "50Gi")]
 Port = Annotated[int, Field(ge=1, le=65535)]
 NodePort = Annotated[int, Field(ge=30000, le=32767)]

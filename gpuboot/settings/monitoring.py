@@ -7,11 +7,15 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from gpuboot.settings.base import (
+    Address,
+    Domain,
     Duration,
     Form,
     Label,
+    Mail,
     Model,
     NodePort,
+    Path,
     Period,
     Port,
     Size,
@@ -67,7 +71,7 @@ class Storage(Model):
     class_name: str | None = Field(
         None, description="StorageClass of the volumes; default: the cluster's default one."
     )
-    path: str = Field("/var/lib/gpuboot/volumes", description="Folder of local-path on each node.")
+    path: Path = Field("/var/lib/gpuboot/volumes", description="Folder of local-path on each node.")
     prometheus_size: Size = "50Gi"
     alertmanager_size: Size = "1Gi"
     grafana_size: Size = "5Gi"
@@ -77,9 +81,9 @@ class Ingress(Model):
     """Names under which an ingress controller of the site shows the web pages."""
 
     class_name: str | None = Field(None, description="IngressClass; default: the cluster's.")
-    prometheus: str | None = Field(None, description="Host name; none: no ingress for it.")
-    alertmanager: str | None = Field(None, description="Host name.")
-    grafana: str | None = Field(None, description="Host name.")
+    prometheus: Domain | None = Field(None, description="Host name; none: no ingress for it.")
+    alertmanager: Domain | None = Field(None, description="Host name.")
+    grafana: Domain | None = Field(None, description="Host name.")
     tls_secret: str | None = Field(None, description="Secret with the names' certificate.")
     annotations: dict[str, str] = Field({}, description="e.g. of cert-manager.")
 
@@ -198,11 +202,18 @@ class Slack(Model):
     channel: str | None = Field(None, description="e.g. `#gpu`; default: the webhook's own.")
 
 
+def _somebody(value: tuple[str, ...]) -> tuple[str, ...]:
+    # not by min_length, which counts only the items that are right
+    if not value:
+        raise ValueError("takes at least one address")
+    return value
+
+
 class Email(Model):
     """E-mail by SMTP."""
 
-    to: tuple[str, ...] = Field(min_length=1)
-    sender: str
+    to: Annotated[tuple[Mail, ...], AfterValidator(_somebody)]
+    sender: Mail
     smarthost: Smarthost = Field(description="`host:port`")
     username: str | None = None
     password: Secret | None = None
@@ -265,14 +276,14 @@ class Cost(Model):
 class Standalone(Model):
     """GPU monitoring without Kubernetes: Docker and a compose project (deploys/standalone.py)."""
 
-    folder: str = Field("/opt/gpuboot", description="Where the compose project stands.")
+    folder: Path = Field("/opt/gpuboot", description="Where the compose project stands.")
     grafana: bool = True
     prometheus_port: Port = 9090
     alertmanager_port: Port = 9093
     grafana_port: Port = 3000
     exporter_port: Port = 9400
     node_exporter_port: Port = 9100
-    bind: str = Field(
+    bind: Address = Field(
         "127.0.0.1", description="Address on which the monitoring host shows its web pages."
     )
     targets: dict[str, tuple[Target, ...]] = Field(

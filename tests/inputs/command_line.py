@@ -36,9 +36,10 @@ def project(folder: Path, files: Mapping[str, str]) -> Path:
     return folder
 
 
-def pyinfra(folder: Path, arguments: Sequence[str]) -> Done:
-    """`pyinfra ARGUMENTS` in this folder, without a terminal."""
+def pyinfra(folder: Path, arguments: Sequence[str], answers: str = "") -> Done:
+    """`pyinfra ARGUMENTS` in this folder, without a terminal. + answers: its standard input"""
     output = folder / "output"
+    (folder / "input").write_text(answers)
     child = os.fork()
     if not child:
         _run(folder, output, arguments)
@@ -50,7 +51,7 @@ def _run(folder: Path, output: Path, arguments: Sequence[str]) -> NoReturn:
     code = 70
     try:
         os.chdir(folder)
-        sys.stdin = open(os.devnull)  # noqa: SIM115  for the rest of the process
+        sys.stdin = open(folder / "input")  # noqa: SIM115  for the rest of the process
         sys.stdout = sys.stderr = open(output, "w")  # noqa: SIM115
         for number, file in enumerate((sys.stdin, sys.stdout, sys.stderr)):
             os.dup2(file.fileno(), number)

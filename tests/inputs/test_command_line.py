@@ -73,6 +73,10 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
         },
         'use exporter.kind "chart"',
     ),
+    "more nodes than networks": (
+        {MINE: GOOD, "group_data/mine.py": "gpuboot = {'cluster': {'pod_cidr': '10.244.0.0/24'}}"},
+        "has room for 1 nodes (/24 for each), the inventory has 2",
+    ),
     # how to log in
     "no key": ({MINE: ssh("w", '"ssh_key": "~/none"')}, "No such private key file: ~/none (ssh_k"),
     "a public key": (
@@ -158,6 +162,19 @@ def test_a_question_that_nobody_can_answer_ends_the_run(tmp_path: Path) -> None:
     assert "run with -y" in told
 
 
+def test_a_failed_host_is_no_question_without_a_terminal(tmp_path: Path) -> None:
+    files = {
+        MINE: "one = [('@fake/a', {'fake_responses': {'boom': {'success': False}}}), '@fake/b']\n",
+        "tiny.py": "from pyinfra.operations import server\n\n"
+        "server.shell(name='Fail', commands=['boom'])\n",
+    }
+    done = pyinfra(project(tmp_path, files), [MINE, "tiny.py"], answers="\n")
+    assert done.code == 1, done.told
+    assert "the run ends here" in done.told
+    assert "nothing was changed" not in done.told
+    assert "Traceback" not in done.told
+
+
 def test_a_key_with_a_password_is_not_asked_for_without_a_terminal(tmp_path: Path) -> None:
     folder = project(tmp_path, {MINE: ssh("w", '"ssh_key": "key"')})
     subprocess.run(
@@ -170,7 +187,8 @@ def test_a_key_with_a_password_is_not_asked_for_without_a_terminal(tmp_path: Pat
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--debug", "--dry"], "passwords such as _sudo_password included"),
+        (["--debug", "--dry"], "--debug prints the hosts' data, passwords such as _sudo_password"),
+        (["--debug-operations"], "--debug-operations prints the hosts' data"),
     ],
 )
 def test_options_that_do_not_do_what_they_seem_to(

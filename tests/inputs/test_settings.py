@@ -1,7 +1,8 @@
 """Wrong settings: each gives one problem that names the field and what it takes, and no secret.
 
 What upstream takes: KubeletConfiguration's fields from k8s.io/kubelet v0.36.3
-config/v1beta1/types.go; `exporter.devices` from `parseDeviceOptions` in dcgm-exporter 4.8.2
+config/v1beta1/types.go; networks from kubeadm v1.36.3 apis/kubeadm/validation/validation.go;
+`exporter.devices` from `parseDeviceOptions` in dcgm-exporter 4.8.2
 pkg/cmd/app.go; node ports from Kubernetes' default --service-node-port-range.
 """
 
@@ -79,6 +80,19 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"standalone": {"targets": {"other": ["192.0.2.50"]}}}, "e.g. 192.0.2.50:9400"),
     ({"alerts": {"xid": {"seventy": "reset"}}}, "alerts.xid.seventy"),
     ({"alerts": {"rules": {"GPULosst": {}}}}, "did you mean GPULost?"),
+    (monitoring(storage={"path": "data/volumes"}), "takes an absolute path"),
+    (monitoring(ingress={"grafana": "https://grafana.example.com"}), "takes a domain name"),
+    (alertmanager(email={"to": ["ops"], "sender": "a@b", "smarthost": "m:25"}), "takes an e-mail"),
+    (alertmanager(email={"to": [], "sender": "a@b", "smarthost": "m:25"}), "at least one address"),
+    (alertmanager(email={"to": "a@b", "sender": "a@b", "smarthost": "m:25"}), "takes a list"),
+    ({"standalone": {"bind": "localhost"}}, "takes an IP address, e.g. 192.0.2.11"),
+    ({"standalone": {"folder": "gpuboot"}}, "standalone.folder: takes an absolute path"),
+    # networks
+    ({"cluster": {"pod_cidr": "16.0.0.0/7"}}, "kubeadm takes /8 to /24"),
+    ({"cluster": {"pod_cidr": "10.244.0.0/25"}}, "each node gets a /24 of it"),
+    ({"cluster": {"service_cidr": "16.0.0.0/8"}}, "is too large: kubeadm takes /12 or smaller"),
+    ({"cluster": {"service_cidr": "10.96.0.0/29"}}, "is too small: it needs 10 addresses"),
+    ({"cluster": {"service_cidr": "fd00::/112"}}, "are of different IP versions"),
     # numbers
     ({"cost": {"gpu_hour": {"NVIDIA H100 80GB HBM3": -2}}}, "greater than or equal to 0"),
     ({"cost": {"gpu_hour": {"*": float("nan")}}}, "cost.gpu_hour.*"),
