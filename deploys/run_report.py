@@ -22,7 +22,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
 from gpuboot import versions
-from gpuboot.report.causes import Failure
+from gpuboot.report.causes import Failure, masked
 from gpuboot.report.run import run_html, told
 from gpuboot.report.writer import new_folder, put, write_json
 from gpuboot.settings import Settings
@@ -197,7 +197,8 @@ class Recorder(BaseStateCallback):
         """What failed on a host, in order; a lost connection comes first."""
         lost = [Failure("Connect", self.unreachable[host])] if host in self.unreachable else []
         return lost + [
-            Failure(self._name(op), self._message(host, op)) for op in self.failed.get(host, [])
+            Failure(self._name(op), masked(self._message(host, op)))
+            for op in self.failed.get(host, [])
         ]
 
     def _message(self, host: str, op_hash: str) -> str:

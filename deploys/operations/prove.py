@@ -107,6 +107,7 @@ def publish(
         proof.evidence.hosts,
         explained(proof.findings, by_node),
         alerts=proof.evidence.metrics.alerts,
+        runbooks=settings.alerts.runbooks,
         simulated=simulated(proof.evidence.hosts),
         versions=proof.versions,
         durations={"read hosts": round(read_s, 3), **proof.evidence.seconds},

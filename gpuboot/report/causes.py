@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from gpuboot.checks.model import Finding
 
 _LONGEST = 160
+
+
+# a name and password within an address, as programs repeat it in their errors
+_CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]+(?=@)")
+
+
+def masked(message: str) -> str:
+    """A message without the credentials of the addresses in it."""
+    return _CREDENTIALS.sub("***", message)
 
 
 @dataclass(frozen=True)

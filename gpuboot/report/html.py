@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpuboot.checks.firing import Firing
 from gpuboot.checks.model import CLUSTER_LINKS, GPU_LINKS
-from gpuboot.report.cases import cases
+from gpuboot.report.cases import Case, cases
 from gpuboot.report.model import GpuRow, InstanceRow, Report
 from gpuboot.report.page import page
 
@@ -18,6 +18,15 @@ HEADLINES = {
     "not_covered": "Not everything could be proven",
 }
 BANNERS = {"proven": "pass", "failed": "fail", "not_covered": "not_covered"}
+# The alert whose runbook tells more about a broken link.
+RUNBOOKS = {
+    "pci": "GPULost",
+    "nvidia-smi": "GPULost",
+    "allocatable": "GPUDeviceUnhealthy",
+    "exporter": "GPUExporterDown",
+    "prometheus": "GPUMetricsMissing",
+    "services": "ClusterServicesUnreachable",
+}
 _GRAVITY = ("fail", "unknown", "not_covered", "pass")
 
 
@@ -43,11 +52,22 @@ def html(report: Report) -> str:
         proven=[row for row in rows if row not in open_] if open_ else [],
         said=_said(report),
         details=_details(report),
+        runbook=_runbook(report),
         marks=MARKS,
         words=WORDS,
         headline=HEADLINES[report.verdict],
         banner=BANNERS[report.verdict],
     )
+
+
+def _runbook(report: Report) -> Callable[[Case], str]:
+    """The page about what a case begins with: its address or path, or "" where there is none."""
+
+    def runbook(case: Case) -> str:
+        name = RUNBOOKS.get(case.cause.links[0], "") if case.status == "fail" else ""
+        return f"{report.runbooks.rstrip('/')}/{name}.md" if name and report.runbooks else ""
+
+    return runbook
 
 
 def _places(report: Report) -> list[tuple[str, GpuRow | None, Firing]]:

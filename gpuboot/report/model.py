@@ -92,6 +92,7 @@ class Report:
     + simulated: texts in which a driver or product says that it is simulated
     + versions, durations: by name; durations in seconds
     + alerts: what fires, of GPUs, nodes and the cluster; None: nobody could say
+    + runbooks: where docs/runbooks is published (`alerts.runbooks`), or ""
     """
 
     cluster: str
@@ -103,6 +104,7 @@ class Report:
     versions: Mapping[str, str] = field(default_factory=dict)
     durations: Mapping[str, float] = field(default_factory=dict)
     alerts: tuple[Firing, ...] | None = None
+    runbooks: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -170,6 +172,7 @@ class Report:
             "versions": dict(self.versions),
             "durations": dict(self.durations),
             "links": self.cluster_links,
+            "runbooks": self.runbooks,
             "alerts": None if self.alerts is None else [asdict(item) for item in self.alerts],
             "gpus": [
                 {
@@ -192,7 +195,7 @@ def build(
 ) -> Report:
     """A report of these findings, with one row for each GPU the hosts have.
 
-    + more: `simulated`, `versions`, `durations` and `alerts` of `Report`
+    + more: `simulated`, `versions`, `durations`, `alerts` and `runbooks` of `Report`
     """
     rows = tuple(_row(host, gpu, findings) for host in hosts for gpu in host.gpus)
     return Report(cluster, started, seconds, tuple(findings), rows, **more)
@@ -253,6 +256,7 @@ def load(path: Path) -> Report:
             None
             if (alerts := data.get("alerts")) is None
             else tuple(Firing(**it) for it in alerts),
+            data.get("runbooks", ""),
         )
     except FileNotFoundError:
         raise ReportError(f"{path}: there is no such report") from None

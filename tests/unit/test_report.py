@@ -17,15 +17,16 @@ from rich.console import Console
 from gpuboot.checks import chain
 from gpuboot.checks.evidence import Evidence, GpuPod
 from gpuboot.checks.firing import firing
-from gpuboot.checks.model import NOT_REACHED, Finding, Status
+from gpuboot.checks.model import LINKS, NOT_REACHED, Finding, Status
 from gpuboot.prove import simulated
 from gpuboot.report import Report, build, load, new_folder, write
 from gpuboot.report.cases import Place, Step, cases
-from gpuboot.report.causes import Failure, explained
-from gpuboot.report.html import html
+from gpuboot.report.causes import Failure, explained, masked
+from gpuboot.report.html import RUNBOOKS, html
 from gpuboot.report.junit import junit
 from gpuboot.report.model import GpuRow, InstanceRow, ReportError
 from gpuboot.report.terminal import show
+from gpuboot.rules.catalogue import all_alerts
 from gpuboot.settings import load as settings
 from tests.unit import test_checks_mig
 from tests.unit.evidence import SIZES, answer, evidence, metrics, trial, uuid
@@ -309,6 +310,24 @@ def test_a_proven_gpu_that_is_to_be_replaced_shows_it_everywhere(tmp_path: Path)
     assert "GPURowRemapFailure → replace" in row
     assert 'href="https://git.example.com/docs/runbooks/GPURowRemapFailure.md"' in page
     assert "<details" in page.split("<h2>GPUs")[1].split(UUIDS[1])[0]  # without an alert: folded
+
+
+def test_a_broken_link_leads_to_its_runbook() -> None:
+    names = {alert.name for group in all_alerts(settings({})).values() for alert in group}
+    assert set(RUNBOOKS.values()) <= names
+    assert set(RUNBOOKS) <= set(LINKS)
+    address = "https://git.example.com/docs/runbooks"
+    page = html(replace(broken(), runbooks=address))
+    assert f'<a href="{address}/GPUExporterDown.md">' in page
+    assert "<code>docs/runbooks/GPUExporterDown.md</code>" in html(
+        replace(broken(), runbooks="docs/runbooks")
+    )
+    assert "Runbook" not in html(report(evidence()))
+
+
+def test_messages_keep_no_credentials() -> None:
+    said = "Failed: http://user:s3cr3t@proxy:3128/ and https://a.example/b:c@d"
+    assert masked(said) == "Failed: http://***@proxy:3128/ and https://a.example/b:c@d"
 
 
 def test_alerts_that_nobody_could_tell_are_unknown(tmp_path: Path) -> None:
