@@ -106,7 +106,10 @@ def operands_current(
         if item.namespace == namespace and item.name in wanted
     ]
     old = [f"{name} ({', '.join(what)})" for name, what in found if what]
-    text = f"{len(found) - len(old)} of {len(found)} operands are as the values have them"
+    there = {item.name for item in state.workloads if item.namespace == namespace} & wanted.keys()
+    old += [f"{name} (not read)" for name in sorted(there - {name for name, _ in found})]
+    total = max(len(found), len(there))
+    text = f"{total - len(old)} of {total} operands are as the values have them"
     return Progress(not old, f"{text}; not yet: {'; '.join(old)}" if old else text)
 
 

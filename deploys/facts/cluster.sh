@@ -18,8 +18,10 @@ ask() {
   { kubectl "$@" --request-timeout=20s >"$answer" 2>"$answer.err" || mv "$answer.err" "$work/failed"; } &
 }
 tab='{"\t"}' end='{"\n"}{end}'
-# each KIND WORD COLUMNS: a line for each object of a kind
-each() { printf '{range .items[?(@.kind=="%s")]}%s%s%s%s' "$1" "$2" "$tab" "$3" "$end"; }
+# each KIND WORD COLUMNS: a line for each object of a kind; with `name`: of a name
+each() {
+  printf '{range .items[?(@.%s=="%s")]}%s%s%s%s' "${4:+metadata.}${4:-kind}" "$1" "$2" "$tab" "$3" "$end"
+}
 ask version get --raw /version
 ask kubeadm -n kube-system get configmap kubeadm-config \
   -o "jsonpath={.metadata.annotations.gpuboot\\.io/sha256}$tab{.data.ClusterConfiguration}"
@@ -30,10 +32,8 @@ node="{.metadata.name}$tab{.status.addresses[?(@.type==\"InternalIP\")].address}
 class="{.metadata.name}$tab{.metadata.annotations.storageclass\\.kubernetes\\.io/is-default-class}"
 workload="{.kind}$tab{.metadata.namespace}$tab{.metadata.name}$tab{.status}$tab{.spec.replicas}$tab\
 {.metadata.generation}$tab{.metadata.annotations.gpuboot\\.io/sha256}"
-# pods carry the label as well, and have no template
-operated='app\.kubernetes\.io/managed-by=="gpu-operator"'
-operands="{range .items[?(@.metadata.labels.$operated)]}operand$tab{.metadata.namespace}$tab\
-{.metadata.name}$tab{.metadata.labels.helm\.sh/chart}$tab{.spec.template}$end"
+operand="{.metadata.namespace}$tab{.metadata.name}$tab{.metadata.labels.helm\.sh/chart}$tab\
+{.spec.template}"
 waiting='{.name}={.state.waiting.reason} {end}'
 trouble="{.metadata.namespace}$tab{.metadata.name}$tab{.spec.nodeName}$tab\
 {range .status.initContainerStatuses[*]}$waiting{range .status.containerStatuses[*]}$waiting$tab\
@@ -46,7 +46,8 @@ ask objects get nodes,namespaces,storageclasses,runtimeclasses,daemonsets,deploy
     each RuntimeClass runtime "{.metadata.name}$tab{.handler}"
     for kind in DaemonSet Deployment StatefulSet; do each "$kind" workload "$workload"; done
     each Pod trouble "$trouble"
-    printf '%s' "$operands"
+    for name in nvidia-device-plugin-daemonset gpu-feature-discovery nvidia-dcgm-exporter \
+      nvidia-operator-validator; do each "$name" operand "$operand" name; done
   )"
 kubectl get clusterpolicies.nvidia.com -o 'jsonpath={.items[*].status.state}' \
   >"$work/policy" 2>/dev/null # there is no such kind before the GPU Operator is installed
@@ -57,6 +58,6 @@ fi
 put server "$(sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p' "$work/version")"
 put config "$(head -n 1 "$work/kubeadm" | cut -f 1)"
 put record "$(sed '1s/^[^\t]*\t//' "$work/kubeadm" | base64 -w 0)"
-awk -F '\t' '$1 == "operand" ? $5 != "" : $1 != "trouble" || $5 ~ /=[A-Z]/ || $6 != ""' "$work/objects"
+awk -F '\t' '$1 != "trouble" || $5 ~ /=[A-Z]/ || $6 != ""' "$work/objects"
 put policy "$(cat "$work/policy")"
 put end ok

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from gpuboot import progress
 from gpuboot.charts import operator_values, wanted_operands
-from gpuboot.clusterstate import ClusterState
+from gpuboot.clusterstate import ClusterState, Workload
 from gpuboot.operands import Operand
 from gpuboot.settings import load
 from gpuboot.versions import lock
@@ -137,3 +138,14 @@ def test_an_engine_of_the_operators_own_is_no_difference(folder: Path) -> None:
     wanted = wanted_operands(settings, lock(settings))
     assert "DCGM_REMOTE_HOSTENGINE_INFO" not in wanted["nvidia-dcgm-exporter"].env
     assert wanted["gpu-feature-discovery"].env == {"MIG_STRATEGY": None}
+
+
+def test_an_operand_that_was_not_read_is_not_taken_for_current(folder: Path) -> None:
+    found = state(folder, OLD)
+    there = tuple(
+        Workload("DaemonSet", item.namespace, item.name, 1, 1, True, "") for item in found.operands
+    )
+    assert look(replace(found, workloads=there), OLD).done
+    unread = look(replace(found, workloads=there, operands=found.operands[1:]), OLD)
+    assert not unread.done
+    assert "not read" in unread.text

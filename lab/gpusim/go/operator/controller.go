@@ -182,8 +182,7 @@ func (c *Controller) migManager(ctx context.Context) (bool, string, error) {
 }
 
 func (c *Controller) operands() ([]*appsv1.DaemonSet, error) {
-	selector := labels.SelectorFromSet(labels.Set{managedLabel: managedValue})
-	objects, err := c.daemons.ByNamespace(c.Namespace).List(selector)
+	objects, err := c.daemons.ByNamespace(c.Namespace).List(labels.Everything())
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +193,10 @@ func (c *Controller) operands() ([]*appsv1.DaemonSet, error) {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &operand); err != nil {
 			return nil, err
 		}
-		operands = append(operands, &operand)
+		// by its pods' label: Helm, which makes the lab's operands, puts its own on the DaemonSet
+		if operand.Spec.Template.Labels[managedLabel] == managedValue {
+			operands = append(operands, &operand)
+		}
 	}
 	return operands, nil
 }

@@ -77,9 +77,10 @@ func daemonSet(desired, updated, available int32) *appsv1.DaemonSet {
 		TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "DaemonSet"},
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "nvidia-dcgm-exporter", Namespace: "gpu-operator", Generation: 2,
-			Labels: map[string]string{managedLabel: managedValue},
+			Labels: map[string]string{managedLabel: "Helm"},
 		},
 	}
+	set.Spec.Template.Labels = map[string]string{managedLabel: managedValue}
 	set.Spec.Template.Spec.NodeSelector = map[string]string{deployPrefix + "dcgm-exporter": "true"}
 	set.Status = appsv1.DaemonSetStatus{
 		ObservedGeneration: 2, DesiredNumberScheduled: desired, UpdatedNumberScheduled: updated,
