@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import typer.main
+import yaml
 from pyinfra_cli.cli import cli as pyinfra
 
 from gpuboot.cli import app as gpuboot
@@ -238,6 +239,23 @@ def test_a_command_of_the_pages_is_one(command: Command) -> None:
         assert (ROOT / f"{words[1].replace('.', '/')}/__main__.py").is_file()
     else:
         check_other(command.words)
+
+
+def test_the_workflow_of_a_gpu_runner_is_one_that_runs() -> None:
+    text = (ROOT / ".github/workflows/gpu-smoke.yml").read_text()
+    jobs = yaml.safe_load(text)["jobs"].values()
+    lines = [
+        line for job in jobs for step in job["steps"] for line in step.get("run", "").splitlines()
+    ]
+    ran = 0
+    for words in (words for line in lines for words in split(line)):
+        program = words[0].removeprefix(".venv/bin/")
+        own = words[1 : words.index(">")] if ">" in words else words[1:]
+        if program in {"pyinfra", "gpuboot", "scripts/setup"}:
+            test_a_command_of_the_pages_is_one(Command("gpu-smoke.yml", (program, *own)))
+            ran += 1
+    assert ran == len(lines) - 1  # python -c looks at the second run's output
+    assert f"gpuboot_reset={load({}).cluster.name}" in text
 
 
 def test_the_lab_s_help_names_the_options_of_its_kinds(capsys: pytest.CaptureFixture[str]) -> None:

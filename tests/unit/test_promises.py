@@ -15,12 +15,14 @@ from gpuboot.charts.monitoring import monitoring_values
 from gpuboot.charts.operator import operator_values
 from gpuboot.charts.volumes import FILL
 from gpuboot.checks import preflight_network
+from gpuboot.checks.model import LINKS
 from gpuboot.checks.preflight import Subject, _gpus
 from gpuboot.compose import project
 from gpuboot.dashboards.cluster import REPAIR
 from gpuboot.netpolicies import policies
 from gpuboot.nodes import Node
 from gpuboot.reach import endpoints
+from gpuboot.report import build
 from gpuboot.rules.alert import Action
 from gpuboot.rules.catalogue import all_alerts
 from gpuboot.settings import load
@@ -221,6 +223,13 @@ def test_the_readme_counts_rightly() -> None:
     assert 45 <= sum(len(group) for group in all_alerts(load({})).values()) <= 65
     says("README.md", "**Five dashboards**")
     assert len(dashboards.dashboards(load({}))) == 5
+
+
+def test_the_page_of_reports_explains_every_link_and_key() -> None:
+    text = (ROOT / "docs/reports.md").read_text()
+    assert [link for link in LINKS if f"`{link}`" not in text] == []
+    made = build("c", "", 0, (), ()).to_json()
+    assert [key for key in made if f"`{key}`" not in text and f"`{key}[]`" not in text] == []
 
 
 def test_pages_are_not_open_by_default() -> None:
