@@ -8,7 +8,7 @@ from deploys import base as cluster_base
 from deploys.context import Context, current
 from deploys.operations import apt, containerd, docker, files, units
 from deploys.runtime import add_repository, install_toolkit, keep_proxy
-from gpuboot import proxies
+from gpuboot import proxies, registries
 from gpuboot.compose.images import hosts
 
 PACKAGES = ("ca-certificates", "curl", "gnupg", "iproute2", "iptables", "kmod", "pciutils")
@@ -78,6 +78,12 @@ def runtime() -> None:
         name="Give dockerd the proxy",
         contents={_PROXY: proxies.UNIT} if proxied else {},
         absent=[] if proxied else [_PROXY],
+    )
+    logins, path = registries.docker(context.settings), str(registries.DOCKER)
+    files.secret(
+        name="Keep the registries' passwords",
+        contents={path: logins} if logins else {},
+        absent=[] if logins else [path],
     )
     docker.configured(
         name="Configure dockerd, restarting it only where it cannot reload",

@@ -10,7 +10,7 @@ from pyinfra.api.deploy import deploy
 
 from deploys.context import Context, current
 from deploys.operations import apt, containerd, files, units
-from gpuboot import platforms, proxies
+from gpuboot import platforms, proxies, registries
 from gpuboot.apt import source
 from gpuboot.platforms import Platform
 from gpuboot.templates import render
@@ -40,6 +40,12 @@ def runtime() -> None:
     if mirrors := registry_files(context):
         files.present(name="Say where images come from", contents=mirrors)
     keep_proxy(context, direct(context))
+    logins = registries.containerd(context.settings)
+    files.secret(
+        name="Keep the registries' passwords",
+        contents={registries.CONTAINERD: logins} if logins else {},
+        absent=[] if logins else [registries.CONTAINERD],
+    )
     containerd.configured(
         name="Configure containerd, restarting it only for a difference",
         root=root_config(context),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from annotated_types import Ge, Gt, Le, Lt, MaxLen
@@ -45,27 +45,26 @@ def settings_markdown() -> str:
             loose.append((name, info))
             continue
         parts.append(f"\n## `{name}`\n\n{_meaning(inner)}\n")
-        parts.append(_table((f"{name}.{key}", field) for key, field in inner.model_fields.items()))
-        parts += _nested(name, inner)
+        rows = [(f"{name}.{key}", field) for key, field in inner.model_fields.items()]
+        parts += [_table(iter(rows)), *_nested(rows)]
     parts.append("\n## Others\n")
-    parts.append(_table(iter(loose)))
+    parts += [_table(iter(loose)), *_nested(loose)]
     parts.append(f"\n## Every `dict (Secret)`\n\n{_meaning(Secret)}\n")
     parts.append(_table(iter(Secret.model_fields.items())))
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _nested(prefix: str, model: type[BaseModel]) -> Iterator[str]:
+def _nested(rows: Iterable[tuple[str, FieldInfo]]) -> Iterator[str]:
     """Models that stand inside a field's type, each after the one that holds it."""
-    for key, field in model.model_fields.items():
+    for path, field in rows:
         for found in _models(field.annotation):
             if found is Secret:
                 continue
-            path = f"{prefix}.{key}"
             single = get_origin(field.annotation) not in (tuple, dict)
             title, start = (f"`{path}`", f"{path}.") if single else (f"Each value of `{path}`", "")
             yield f"\n### {title}\n\n{_meaning(found)}\n"
             yield _table((f"{start}{name}", item) for name, item in found.model_fields.items())
-            yield from _nested(path, found)
+            yield from _nested((f"{path}.{key}", item) for key, item in found.model_fields.items())
 
 
 def _table(rows: Iterator[tuple[str, FieldInfo]]) -> str:

@@ -19,7 +19,7 @@ printf '%s' "$root" | sed "s/@VERSION@/$version/" >"$stage/config.toml"
 for file in /etc/containerd/conf.d/*.toml; do
   if [ -f "$file" ] && [ "${file##*/}" != 99-nvidia.toml ]; then
     cp "$file" "$stage/conf.d/"
-    echo "foreign $file"
+    [ "${file##*/}" = gpuboot-registries.toml ] || echo "foreign $file"
   fi
 done
 # shellcheck disable=SC2016

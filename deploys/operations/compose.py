@@ -6,15 +6,17 @@ import posixpath
 import shlex
 from collections.abc import Generator
 
-from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.compose import Compose, ComposeState
+from deploys.lib.patience import patiently
 from deploys.operations.files import write
 from gpuboot.compose import COMPOSE, File, Project
+from gpuboot.registries import DOCKER_ENVIRONMENT
 
-Commands = Generator[StringCommand, None, None]
+Commands = Generator[StringCommand | FunctionCommand, None, None]
 
 _LOGS = 20  # lines of each service's log that are shown when the project does not come up
 
@@ -85,7 +87,7 @@ def _put(folder: str, file: File) -> StringCommand:
     )  # fmt: skip
 
 
-def _containers(project: Project, state: ComposeState) -> list[StringCommand]:
+def _containers(project: Project, state: ComposeState) -> list[StringCommand | FunctionCommand]:
     digests = {service: project.digest(service) for service in project.services}
     stale = [name for name, digest in digests.items() if state.applied.get(name, "") != digest]
     compose = next(file for file in project.files if file.path == COMPOSE)
@@ -101,7 +103,20 @@ def _containers(project: Project, state: ComposeState) -> list[StringCommand]:
     if right and not stale:
         return []
     lines = [f"{name} {digest}" for name, digest in digests.items() if digest]
-    return [_apply(project, stale), _note(project, "applied", lines)]
+    commands: list[StringCommand | FunctionCommand] = [
+        _apply(project, stale),
+        _note(project, "applied", lines),
+    ]
+    return commands if right else [_pulled(project), *commands]
+
+
+def _pulled(project: Project) -> FunctionCommand:
+    """Images before containers: a registry that fails for a moment stops nothing that runs."""
+    return patiently(
+        f"{DOCKER_ENVIRONMENT}; cd {project.folder} && "
+        "docker compose pull --quiet --policy missing",
+        "the project's images",
+    )
 
 
 def _apply(project: Project, stale: list[str]) -> StringCommand:

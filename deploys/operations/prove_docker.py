@@ -22,6 +22,7 @@ from gpuboot.checks.evidence import Host, Trial
 from gpuboot.compose.images import mirrored
 from gpuboot.compose.services import page
 from gpuboot.nodes import Node
+from gpuboot.registries import DOCKER_ENVIRONMENT
 from gpuboot.report import Report
 from gpuboot.settings import Settings
 from gpuboot.standalone.prove import Gatherer, NoAnswer, busy, prove, trial
@@ -136,6 +137,7 @@ def _command(uuid: str, settings: Settings) -> str:
     """Runs vectorAdd on one GPU and prints its exit status, then all it said."""
     image = shlex.quote(mirrored(settings.verify.image, settings.mirrors))
     return (
+        f"{DOCKER_ENVIRONMENT}; "
         f"out=$(timeout {settings.verify.timeout_s} docker run --rm --network none "
         f"--cap-drop ALL --security-opt no-new-privileges --label {_LABEL} "
         f"--gpus device={uuid} --entrypoint sh {image} -c {shlex.quote(_SCRIPT)} 2>&1); "

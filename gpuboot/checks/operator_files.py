@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot import alerting, secretfiles
+from gpuboot import alerting, registries, secretfiles
 from gpuboot.charts import remote
 from gpuboot.problems import Problem
 from gpuboot.secretfiles import SecretFile
@@ -21,9 +21,11 @@ def warnings(settings: Settings) -> list[str]:
 
 
 def _files(settings: Settings) -> dict[str, SecretFile]:
-    found: dict[str, SecretFile] = {}
+    found: dict[str, SecretFile] = {
+        source.setting: source for source in registries.files(settings).values()
+    }
     if settings.monitoring.enabled:
-        found = {**alerting.files(settings), **remote.files(settings)}
+        found |= {**alerting.files(settings), **remote.files(settings)}
     if settings.exporter.collectors_file:
         setting, path = "exporter.collectors_file", settings.exporter.collectors_file
         found[setting] = SecretFile(setting, path, _collectors, public=True)

@@ -14,8 +14,8 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 
 from gpuboot.problems import Problem, render
 from gpuboot.settings import messages, networks
-from gpuboot.settings.base import Model
-from gpuboot.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy
+from gpuboot.settings.base import Model, RegistryHost
+from gpuboot.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
 from gpuboot.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
 from gpuboot.settings.monitoring import (
     Alertmanager,
@@ -39,6 +39,7 @@ __all__ = [
     "Monitoring",
     "Preflight",
     "Proxy",
+    "Registry",
     "Runtime",
     "Settings",
     "SettingsError",
@@ -72,6 +73,11 @@ class Settings(Model):
     verify: Verify = Verify()
     preflight: Preflight = Preflight()
     mirrors: Mirrors = Mirrors()
+    registries: dict[RegistryHost, Registry] = Field(
+        {},
+        description="Registries that ask for a password: host, or `host:port`, as images are "
+        "pulled from it (a mirror's own) -> name and password. Only root reads it on the hosts.",
+    )
     proxy: Proxy = Proxy()
     versions: dict[str, Any] = Field(
         {}, description="Overrides of the version lock (`gpuboot/versions.toml`), same layout."

@@ -70,6 +70,9 @@ SecretName = Annotated[
 Url = Annotated[
     str, Form(r"https?://\S*[^/\s]", "an address without / at its end", "https://mirror.example")
 ]
+RegistryHost = Annotated[
+    str, Form(rf"{_HOST}(:\d{{1,5}})?", "a registry's host or host:port", "registry.example:5000")
+]
 Duration = Annotated[str, Form(r"\d+(ms|s|m|h|d|w|y)", "a duration", "15s")]
 Path = Annotated[str, Form(r"/\S*[^/\s]", "an absolute path", "/var/lib/gpuboot/volumes")]
 _MAIL = r"[^@\s<>]+@[^@\s<>]+"

@@ -79,6 +79,19 @@ class Mirrors(Model):
     )
 
 
+class PasswordFile(Model):
+    """A password that the operator keeps in a file."""
+
+    file: str = Field(description="On the operator's machine; its content goes to the hosts only.")
+
+
+class Registry(Model):
+    """Name and password with which a registry's images are pulled, on every host."""
+
+    username: str
+    password: PasswordFile
+
+
 class Proxy(Model):
     """HTTP proxy for the hosts' downloads (apt, images, charts).
 

@@ -203,12 +203,20 @@ def test_a_secret_is_planned_and_shown_nowhere(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("inventory", "deploy"), [("site", "site"), ("docker", "standalone")])
-def test_a_proxys_password_is_planned_and_shown_nowhere(inventory: str, deploy: str) -> None:
-    proxy = {"proxy": {"https": "http://me:very-secret@proxy.example:3128"}}
-    done = plan(None, proxy, inventory, deploy, ["-vvv"])
+def test_passwords_are_planned_and_shown_nowhere(
+    inventory: str, deploy: str, tmp_path: Path
+) -> None:
+    (tmp_path / "password").write_text("very-secret\n")
+    login = {"username": "me", "password": {"file": str(tmp_path / "password")}}
+    settings = {
+        "proxy": {"https": "http://me:very-secret@proxy.example:3128"},
+        "registries": {"mirror.example": login},
+    }
+    done = plan(None, settings, inventory, deploy, ["-vvv"])
     told = done.stdout + done.stderr
     assert done.returncode == 0, told
     assert "Keep the proxy for image pulls" in told
+    assert "Keep the registries' passwords" in told
     assert "very-secret" not in told
 
 

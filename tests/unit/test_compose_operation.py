@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from pyinfra.api.command import FunctionCommand
 
 from deploys.facts.compose import Compose, ComposeState
 from deploys.operations import compose
@@ -57,7 +58,10 @@ def commands(monkeypatch):
 
 
 def texts(found):
-    return [command.get_raw_value() for command in found]
+    return [
+        command.args[0] if isinstance(command, FunctionCommand) else command.get_raw_value()
+        for command in found
+    ]
 
 
 def test_nothing_is_done_where_all_is_right(commands):
@@ -73,6 +77,9 @@ def test_a_bare_host_gets_everything_and_no_secret_on_a_command_line(commands):
     assert any("head -c 4 > /opt/gpuboot/secrets/alertmanager/key" in text for text in told)
     up = next(text for text in told if "docker compose up -d" in text)
     assert "--remove-orphans" in up
+    pull = next(text for text in told if "docker compose pull" in text)
+    assert told.index(pull) < told.index(up)
+    assert "DOCKER_CONFIG=/etc/gpuboot/docker" in pull
     assert told[-1].startswith("mkdir -p /opt/gpuboot && printf %s 'prometheus ")
 
 
