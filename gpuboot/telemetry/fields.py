@@ -45,6 +45,7 @@ class Limit(StrEnum):
 
     PROFILING = "GPUs with profiling"
     NO_MIG = "not under MIG"
+    NO_VGPU = "not in vGPU guests"
     ECC = "GPUs with ECC memory"
     AMPERE = "Ampere and later"
     BEFORE_AMPERE = "before Ampere"
@@ -103,11 +104,13 @@ def _family(family: Family, *rows: _Row) -> tuple[Field, ...]:
 
 
 _NO_MIG = (Limit.NO_MIG,)
+_NO_VGPU = (Limit.NO_VGPU,)
 _VIDEO = (Limit.VIDEO, Limit.NO_MIG)
 _PROF = (Limit.PROFILING,)
 _PROF_NVLINK = (Limit.PROFILING, Limit.NVLINK)
 _NVLINK, _NVLINK_5 = (Limit.NVLINK,), (Limit.NVLINK_5,)
 _ECC, _AMPERE, _PAGES = (Limit.ECC,), (Limit.ECC, Limit.AMPERE), (Limit.ECC, Limit.BEFORE_AMPERE)
+_REMAPS = (Limit.ECC, Limit.AMPERE, Limit.NO_MIG)
 _FIRST = (Limit.AFTER_FIRST,)
 _4_1: Since = ("DCGM", "4.1")
 _4_2: Since = ("DCGM", "4.2")
@@ -172,7 +175,7 @@ _THROTTLING = _family(
 _HEAT = _family(
     Family.HEAT,
     ("DCGM_FI_DEV_MEMORY_TEMP", 140, "°C", "gauge", "upstream", "gpu", (Limit.MEMORY_SENSOR,), None, "Memory temperature"),
-    ("DCGM_FI_DEV_GPU_TEMP", 150, "°C", "gauge", "upstream", "gpu", (), None, "GPU temperature"),
+    ("DCGM_FI_DEV_GPU_TEMP", 150, "°C", "gauge", "upstream", "gpu", _NO_VGPU, None, "GPU temperature"),
     ("DCGM_FI_DEV_MEM_MAX_OP_TEMP", 151, "°C", "gauge", "gpuboot", "gpu", (Limit.MEMORY_SENSOR,), None, "Highest operating temperature of the memory"),
     ("DCGM_FI_DEV_GPU_TEMP_LIMIT", 153, "°C", "gauge", "gpuboot", "gpu", (), _4_1, "Degrees left before the GPU slows itself down"),
     ("DCGM_FI_DEV_SLOWDOWN_TEMP", 158, "°C", "gauge", "opt-in", "gpu", (), None, "Temperature at which the GPU slows itself down"),
@@ -181,8 +184,8 @@ _HEAT = _family(
 
 _POWER = _family(
     Family.POWER,
-    ("DCGM_FI_DEV_POWER_USAGE", 155, "W", "gauge", "upstream", "gpu", (), None, "Power draw"),
-    ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 156, "mJ", "counter", "upstream", "gpu", (), None, "Energy since the driver was loaded"),
+    ("DCGM_FI_DEV_POWER_USAGE", 155, "W", "gauge", "upstream", "gpu", _NO_VGPU, None, "Power draw"),
+    ("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 156, "mJ", "counter", "upstream", "gpu", _NO_VGPU, None, "Energy since the driver was loaded"),
     ("DCGM_FI_DEV_POWER_MGMT_LIMIT", 160, "W", "gauge", "gpuboot", "gpu", (), None, "Power limit that was asked for"),
     ("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", 164, "W", "gauge", "gpuboot", "gpu", (), None, "Power limit in force after all limiters"),
 )
@@ -231,14 +234,14 @@ _MEMORY_HEALTH = _family(
     ("DCGM_FI_DEV_ECC_SBE_AGG_TOTAL", 312, "", "counter", "gpuboot", "gpu", _ECC, None, "Corrected memory errors over the GPU's life"),
     ("DCGM_FI_DEV_ECC_DBE_AGG_TOTAL", 313, "", "counter", "gpuboot", "gpu", _ECC, None, "Uncorrected memory errors over the GPU's life"),
     ("DCGM_FI_DEV_THRESHOLD_SRM", 346, "", "gauge", "gpuboot", "gpu", _AMPERE, _4_2, "1: too many SRAM errors"),
-    ("DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", 389, "", "gauge", "gpuboot", "gpu", _AMPERE, None, "Memory banks without spare rows"),
+    ("DCGM_FI_DEV_BANKS_REMAP_ROWS_AVAIL_NONE", 389, "", "gauge", "gpuboot", "gpu", _REMAPS, None, "Memory banks without spare rows"),
     ("DCGM_FI_DEV_RETIRED_SBE", 390, "", "counter", "gpuboot", "gpu", _PAGES, None, "Pages retired after corrected errors"),
     ("DCGM_FI_DEV_RETIRED_DBE", 391, "", "counter", "gpuboot", "gpu", _PAGES, None, "Pages retired after uncorrected errors"),
     ("DCGM_FI_DEV_RETIRED_PENDING", 392, "", "gauge", "gpuboot", "gpu", _PAGES, None, "1: pages wait for a reset to be retired"),
-    ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 393, "", "counter", "upstream", "gpu", _AMPERE, None, "Memory rows remapped after uncorrectable errors"),
-    ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", 394, "", "counter", "upstream", "gpu", _AMPERE, None, "Memory rows remapped after correctable errors"),
-    ("DCGM_FI_DEV_ROW_REMAP_FAILURE", 395, "", "gauge", "upstream", "gpu", _AMPERE, None, "1: a row could not be remapped; NVIDIA's criterion for replacement"),
-    ("DCGM_FI_DEV_ROW_REMAP_PENDING", 396, "", "gauge", "gpuboot", "gpu", _AMPERE, None, "1: a row remap waits for a GPU reset"),
+    ("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", 393, "", "counter", "upstream", "gpu", _REMAPS, None, "Memory rows remapped after uncorrectable errors"),
+    ("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS", 394, "", "counter", "upstream", "gpu", _REMAPS, None, "Memory rows remapped after correctable errors"),
+    ("DCGM_FI_DEV_ROW_REMAP_FAILURE", 395, "", "gauge", "upstream", "gpu", _REMAPS, None, "1: a row could not be remapped; NVIDIA's criterion for replacement"),
+    ("DCGM_FI_DEV_ROW_REMAP_PENDING", 396, "", "gauge", "gpuboot", "gpu", _REMAPS, None, "1: a row remap waits for a GPU reset"),
     ("DCGM_FI_DEV_MEMORY_UNREPAIRABLE_FLAG", 1507, "", "gauge", "gpuboot", "gpu", _AMPERE, _4_5, "1: memory cannot be repaired; replace the GPU"),
 )
 

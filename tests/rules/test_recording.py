@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from gpuboot import rules
+from gpuboot.telemetry import metric_names
 from tests.rules.model import series
 from tests.rules.suite import NODES, SETTINGS, all_rules, run, write_rules
 from tests.rules.worlds import WORLDS, World
@@ -73,3 +74,18 @@ def test_the_records_come_before_what_reads_them() -> None:
             later_only = {name for name in later - seen if name != record.name}
             assert not {name for name in later_only if name in record.expr}, record.name
             seen.add(record.name)
+
+
+def test_new_xids_are_told_from_records_of_one_group_alone() -> None:
+    """Two kinds of series whose last samples differ in age are not forgotten at the same moment.
+
+    Prometheus was away for seven minutes, a GPU's last sample was seconds younger than the last
+    count of its XIDs: for one evaluation the GPU "was watched" and its old XID "was not there".
+    """
+    groups = {
+        record.name: name
+        for name, records in rules.recordings(SETTINGS, NODES).items() for record in records
+    }  # fmt: skip
+    for record in all_rules()[""]:
+        if record["record"].startswith("gpu:xid_errors:new"):
+            assert {groups.get(name) for name in metric_names(record["expr"])} == {"gpus"}

@@ -25,8 +25,10 @@ from tests.unit.test_prove import clock, run
 
 __all__ = ["clock"]
 
-TEMPERATURE, POWER, FAN = (f"DCGM_FI_DEV_{it}" for it in ("GPU_TEMP", "POWER_USAGE", "FAN_SPEED"))
-ASKED = AskedFields(frozenset({TEMPERATURE, POWER, FAN}), "new")
+TEMPERATURE, MEMORY_CLOCK, FAN = (
+    f"DCGM_FI_DEV_{it}" for it in ("GPU_TEMP", "MEM_CLOCK", "FAN_SPEED")
+)
+ASKED = AskedFields(frozenset({TEMPERATURE, MEMORY_CLOCK, FAN}), "new")
 OPTED = {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}
 OTHER_CONFIG = {"dcgmExporter": {"config": {"name": "site", "create": False}}}
 
@@ -42,7 +44,9 @@ def judge(*answers: ExporterAnswer, wanted: AskedFields | None = ASKED) -> list[
 
 
 def test_what_a_gpu_does_not_have_is_no_failure_where_the_list_is_current() -> None:
-    found = judge(said("gpu1", {TEMPERATURE, POWER}, "new"), said("gpu2", {TEMPERATURE}, "new"))
+    found = judge(
+        said("gpu1", {TEMPERATURE, MEMORY_CLOCK}, "new"), said("gpu2", {TEMPERATURE}, "new")
+    )
     assert [item.status for item in found] == ["pass", "pass"]
     assert found[0].detail == f"2 of 3 fields have values; this node's GPUs have no {FAN}"
 
@@ -52,7 +56,7 @@ def test_an_exporter_that_started_with_an_earlier_list_fails_alone() -> None:
     failed = only(found, "fail")
     assert (failed.node, failed.link, failed.gpu_uuid) == ("gpu1", "exporter", None)
     assert "another list" in failed.detail
-    assert POWER in failed.detail
+    assert MEMORY_CLOCK in failed.detail
     assert "deploys/site.py" in failed.remedy
 
 
@@ -65,10 +69,15 @@ def test_a_field_that_nobody_asked_for_tells_of_another_list() -> None:
 
 
 def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:
-    found = judge(said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE, POWER}, None))
+    found = judge(
+        said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE, MEMORY_CLOCK}, None)
+    )
     assert of(found, "fail") == []
     found = judge(said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE}, None))
-    assert [item.detail.endswith(f"does not collect {POWER}") for item in found] == [True, True]
+    assert [item.detail.endswith(f"does not collect {MEMORY_CLOCK}") for item in found] == [
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
