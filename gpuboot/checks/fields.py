@@ -40,17 +40,15 @@ def judge(host: Host, seen: Evidence) -> list[Finding]:
 
 
 def _wrong(asked: AskedFields, answer: ExporterAnswer, all_: Collection[ExporterAnswer]) -> str:
-    missing = asked.names - answer.names
-    more = {name for name in answer.names - asked.names if name.startswith("DCGM_FI_")}
-    parts = [f"it collects {_some(more)}, which nobody asked for"] if more else []
+    parts = []
+    if answer.stamp not in {None, asked.stamp}:
+        parts.append("it was started with another list of fields")
+    if more := {name for name in answer.names - asked.names if name.startswith("DCGM_FI_")}:
+        parts.append(f"it collects {_some(more)}, which nobody asked for")
+    missing = {name for name in asked.names - answer.names if not _may_be_absent(name)}
     if answer.stamp is None:
-        anywhere = {name for other in all_ for name in other.names}
-        missing = frozenset(it for it in missing - anywhere if not _may_be_absent(it))
-    elif answer.stamp == asked.stamp:
-        missing = frozenset()
-    else:
-        parts.insert(0, "it was started with another list of fields")
-    if missing:
+        missing -= {name for other in all_ for name in other.names}
+    if missing and answer.stamp != asked.stamp:
         parts.append(f"it does not collect {_some(missing)}")
     return "; ".join(parts)
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.e2e.conftest import Lab
+from tests.e2e.conftest import Lab, until
 
 pytestmark = pytest.mark.lab
 
+VERIFY = ["gpuboot", "verify", "inventories/lab.py"]
 HOLDER = """
 apiVersion: v1
 kind: Pod
@@ -102,6 +104,35 @@ def test_a_stopped_exporter_is_named(lab: Lab) -> None:
     finally:
         lab.kubectl("label", "node", "gpu2", f"{label}=true", "--overwrite")
     _until_proven(lab)
+
+
+def test_services_that_lead_nowhere_are_named_and_kube_proxy_mends_them(lab: Lab) -> None:
+    listed = "nft list map ip kube-proxy service-ips"
+    lab.ssh("gpu1", "nft flush map ip kube-proxy service-ips")
+    try:
+        done, report = lab.verify()
+        assert done.code == 1, done.told
+        failed = [item for item in report["findings"] if item["status"] == "fail"]
+        services = [item for item in failed if item["link"] == "services"]
+        assert [item["node"] for item in services] == ["gpu1"]
+        assert "kube-proxy" in services[0]["remedy"]
+        assert {item["link"] for item in failed} <= {"services", "targets"}
+    finally:
+        # its second start finds what the first one wrote
+        pod = ("-l", "k8s-app=kube-proxy", "--field-selector", "spec.nodeName=gpu1")
+        for _ in range(2):
+            lab.kubectl("-n", "kube-system", "delete", "pod", *pod)
+            until(lambda: "10.96.0.1 . tcp . 443" in lab.ssh("gpu1", listed), "Services of gpu1")
+    _until_proven(lab)
+
+
+def test_two_verifications_at_once_are_both_proven(lab: Lab) -> None:
+    with ThreadPoolExecutor(2) as pool:
+        runs = list(pool.map(lambda _: lab.command(VERIFY), range(2)))
+    assert [done.code for done in runs] == [0, 0], "\n".join(done.told for done in runs)
+    assert any("waiting for another verification" in done.err for done in runs)
+    leases = lab.kubectl("-n", "kube-system", "get", "leases", "-o", "name")
+    assert "gpuboot-verify" not in leases
 
 
 def _seed(lab: Lab, machine: str) -> str:

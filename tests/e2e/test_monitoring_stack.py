@@ -118,8 +118,11 @@ def test_ports_annotations_and_policies_are_settings(lab: Lab, pods: None) -> No
         "scrape_annotations": True,
         "network_policies": True,
     }
-    done = lab.deploy(settings={"monitoring": more, "alerts": {"enabled": False}})
+    fields = {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}
+    settings = {"monitoring": more, "alerts": {"enabled": False}, "exporter": fields}
+    done = lab.deploy(settings=settings)  # it verifies: also that exporters collect these fields
     assert done.code == 0, done.told
+    assert len(lab.prometheus("DCGM_FI_DEV_FB_TOTAL")) == 6
     machines = json.loads((home(lab.name) / "lab.json").read_text())["machines"]
     for machine in machines:  # a node port is open on every node, whichever runs the pod
         url = f"http://{machine['address']}:30090/-/ready"

@@ -10,6 +10,7 @@ import pytest
 
 from gpuboot import charts as values
 from gpuboot import settings, telemetry, versions
+from gpuboot.telemetry.collectors import STAMP
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, names, render
 
@@ -93,6 +94,34 @@ def test_another_number_of_time_slices_renews_the_pods(folders: dict[str, Path],
         for slices in (1, 2, 4)
     ]
     assert pods[0] != pods[1] != pods[2]
+
+
+@pytest.mark.parametrize(
+    ("chart", "kind"), [("gpu-operator", "operator"), ("dcgm-exporter", "chart")]
+)
+def test_only_our_note_starts_the_exporter_anew(
+    folders: dict[str, Path], chart: str, kind: str
+) -> None:
+    """The list is mounted by subPath, without a checksum, as upstream does (gpu-operator v26.7.0
+    controllers/object_controls.go:1902; dcgm-exporter's chart 4.8.4 templates/daemonset.yaml)."""
+    old, new = (
+        _exporter(site(folders, chart, {"exporter": {"kind": kind, "counters": fields}}))
+        for fields in ([], ["DCGM_FI_DEV_FB_TOTAL"])
+    )
+    assert old["metadata"]["annotations"].pop(STAMP) != new["metadata"]["annotations"].pop(STAMP)
+    assert old == new
+    mounts = [mount for c in new["spec"]["containers"] for mount in c["volumeMounts"]]
+    assert [mount["subPath"] for mount in mounts if "metrics" in mount["name"]]
+
+
+def _exporter(objects: list[Object]) -> dict[str, Any]:
+    """The template of the exporter's pods."""
+    [pods] = [
+        item["spec"]["template"]
+        for item in objects
+        if item["kind"] == "DaemonSet" and "dcgm-exporter" in item["metadata"]["name"]
+    ]
+    return dict(pods)
 
 
 @pytest.mark.parametrize(
