@@ -228,6 +228,26 @@ def test_smi_refuses_an_unknown_field(machine: SimulatedMachine) -> None:
     assert 'Field "warp_core" is not a valid field to query.' in output
 
 
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        ([], "[N/A], [N/A]"),
+        (["nvswitches = 4"], "Not Started, [N/A]"),
+        (["nvswitches = 4", "0.fabric = 1"], "Completed, Success"),
+        (["nvswitches = 4", "0.fabric = 1", "0.fabric_status = 2"], "In Progress, [N/A]"),
+        (["nvswitches = 4", "0.fabric = 1", "0.fabric_status = 4"], "Completed, Unknown Error"),
+    ],
+)
+def test_smi_tells_the_fabric_of_nvswitches(
+    machine: SimulatedMachine, lines: list[str], said: str
+) -> None:
+    machine.load(1)
+    for line in lines:
+        machine.inject(line)
+    query = ("--query-gpu=fabric.state,fabric.status", "--format=csv,noheader")
+    assert machine.smi(*query) == (0, f"{said}\n")
+
+
 def test_smi_sets_the_persistence_mode(machine: SimulatedMachine) -> None:
     machine.load(1)
     query = ("--query-gpu=persistence_mode", "--format=csv,noheader")

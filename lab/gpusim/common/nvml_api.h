@@ -37,6 +37,7 @@
     X(nvmlReturn_t, nvmlDeviceGetRemappedRows,                                                 \
       (nvmlDevice_t, unsigned *, unsigned *, unsigned *, unsigned *))                          \
     X(nvmlReturn_t, nvmlDeviceGetMigMode, (nvmlDevice_t, unsigned *, unsigned *))              \
+    X(nvmlReturn_t, nvmlDeviceGetGpuFabricInfo, (nvmlDevice_t, nvmlGpuFabricInfo_t *))         \
     X(nvmlReturn_t, nvmlDeviceGetCurrPcieLinkGeneration, (nvmlDevice_t, unsigned *))           \
     X(nvmlReturn_t, nvmlDeviceGetMaxPcieLinkGeneration, (nvmlDevice_t, unsigned *))            \
     X(nvmlReturn_t, nvmlDeviceGetCurrPcieLinkWidth, (nvmlDevice_t, unsigned *))                \

@@ -139,6 +139,30 @@ READ_ROWS(uncorrectable)
 READ_ROWS(pending)
 READ_ROWS(failure)
 
+/* As nvidia-smi words them; a GPU without a fabric has neither. */
+static nvmlReturn_t fabric(const struct gpu *gpu, nvmlGpuFabricInfo_t *info) {
+    nvmlReturn_t result = nvmlDeviceGetGpuFabricInfo(gpu->device, info);
+    return result == NVML_SUCCESS && info->state == 0 ? NVML_ERROR_NOT_SUPPORTED : result;
+}
+
+static nvmlReturn_t fabric_state(const struct gpu *gpu, char out[SMI_VALUE]) {
+    static const char *const words[] = {"Not Supported", "Not Started", "In Progress", "Completed"};
+    nvmlGpuFabricInfo_t info;
+    nvmlReturn_t result = fabric(gpu, &info);
+    if (result == NVML_SUCCESS) snprintf(out, SMI_VALUE, "%s", words[info.state & 3]);
+    return result;
+}
+
+static nvmlReturn_t fabric_status(const struct gpu *gpu, char out[SMI_VALUE]) {
+    nvmlGpuFabricInfo_t info;
+    nvmlReturn_t result = fabric(gpu, &info);
+    if (result != NVML_SUCCESS) return result;
+    if (info.state != 3) return NVML_ERROR_NOT_SUPPORTED;
+    snprintf(out, SMI_VALUE, "%s",
+             info.status == NVML_SUCCESS ? "Success" : nvmlErrorString(info.status));
+    return NVML_SUCCESS;
+}
+
 static nvmlReturn_t pstate(const struct gpu *gpu, char out[SMI_VALUE]) {
     unsigned state = 0;
     nvmlReturn_t result = nvmlDeviceGetPerformanceState(gpu->device, &state);
@@ -212,6 +236,8 @@ static const struct field {
     {"remapped_rows.failure", "", "", rows_failure},
     {"mig.mode.current", "", "", mig_mode},
     {"mig.mode.pending", "", "", mig_mode},
+    {"fabric.state", "", "", fabric_state},
+    {"fabric.status", "", "", fabric_status},
 };
 
 static const struct field *find(const char *wanted) {
