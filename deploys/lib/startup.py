@@ -106,6 +106,8 @@ def _reading(execute: Callable[..., Any], given: str) -> Callable[..., Any]:
     def reading(filename: str, *args: Any, **kwargs: Any) -> Any:
         try:
             values = execute(filename, *args, **kwargs)
+        except (OSError, SyntaxError):  # of a folder that --group-data names
+            raise CliError(render(inventory.syntax([Path(filename)]))) from None
         except UnexpectedExternalError as error:
             lines = [line for frame, line in walk_tb(error.exception.__traceback__)
                      if frame.f_code.co_filename == filename]  # fmt: skip

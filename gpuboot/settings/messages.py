@@ -43,7 +43,8 @@ def problems(error: ValidationError, model: type[BaseModel], prefix: str = "") -
 
 def dotted(place: Place) -> str:
     """A setting as messages name it: `cluster.pod_cidr`, `monitoring.remote_write.0.url`."""
-    return ".".join(str(part) for part in place)
+    # an address as the name of a setting is a value in the wrong place, and may be secret
+    return ".".join("…" if "://" in str(part) else str(part) for part in place)
 
 
 def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> Problem:

@@ -211,6 +211,14 @@ def test_data_that_nobody_reads_is_told_of(tmp_path: Path) -> None:
     assert "example.py is read by no host" not in told
 
 
+def test_another_folder_of_group_data_is_read_as_strictly(tmp_path: Path) -> None:
+    folder = project(tmp_path, {MINE: GOOD})
+    (folder / "more").mkdir()
+    (folder / "more" / "all.py").write_text("gpuboot = {\n")
+    told = answer(pyinfra(folder, [MINE, SITE, "--dry", "--group-data", "more"]))
+    assert "more/all.py, line 1" in told
+
+
 def test_verify_of_an_inventory_that_is_none_is_an_error() -> None:
     gpuboot = Path(sys.executable).with_name("gpuboot")
     done = subprocess.run(

@@ -151,6 +151,7 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"proxy": {"http": f"{PROXY}/"}}, "proxy.http: takes an address"),
     ({"proxy": PROXY}, "proxy: takes a dict of settings"),
     ({"mirrors": {"images": {"nvcr.io": f"user:{WORD}@mirror"}}}, "mirrors.images.nvcr.io"),
+    (alertmanager(slack={HOOK: True, "webhook": {"file": "x"}}), "setting alertmanager.slack.…"),
     ({"grafana_password": [WORD]}, "grafana_password: takes text"),
     # a rule about several settings, beside secrets that are right
     (
