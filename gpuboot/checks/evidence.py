@@ -153,10 +153,12 @@ class AskedFields:
 
     + names: of the metrics that it makes
     + stamp: its digest
+    + error: why the list cannot be read; all else is then empty
     """
 
-    names: frozenset[str]
-    stamp: str
+    names: frozenset[str] = frozenset()
+    stamp: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True)

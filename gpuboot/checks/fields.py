@@ -27,6 +27,9 @@ def judge(host: Host, seen: Evidence) -> list[Finding]:
         return []
     scribe = Scribe("exporter", "fields collected = fields asked for", host.node)
     asked, answer = seen.asked, answers[0]
+    if asked.error:
+        remedy = "name a list that can be read, by exporter.collectors_file or exporter.counters"
+        return [scribe.unknown(f"the list of fields: {asked.error}", remedy)]
     if wrong := _wrong(asked, answer, seen.metrics.exporters):
         return [scribe.failed(f"{answer.pod}: {wrong}", REMEDY)]
     here = asked.names & answer.names

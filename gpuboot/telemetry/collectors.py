@@ -182,14 +182,17 @@ def asked(settings: Settings) -> AskedFields | None:
     """What verification is to find collected; None where the site runs a list of its own past us.
 
     That is: another collectors file by `exporter.arguments`, or another ConfigMap by
-    `gpu_operator.values`. What is raised: see `collectors` and `parse_collectors`.
+    `gpu_operator.values`.
     """
     exporter = settings.exporter
     chart = settings.gpu_operator.values.get("dcgmExporter", {})
     elsewhere = exporter.kind == "operator" and "config" in chart
     if elsewhere or any(word.split("=")[0] in _FILE_OPTIONS for word in exporter.arguments):
         return None
-    return AskedFields(frozenset(collected(settings)), digest(collectors(exporter)))
+    try:
+        return AskedFields(frozenset(collected(settings)), digest(collectors(exporter)))
+    except (OSError, ValueError) as error:
+        return AskedFields(error=str(error))
 
 
 def problems(exporter: Exporter) -> list[Problem]:

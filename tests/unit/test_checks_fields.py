@@ -100,6 +100,12 @@ def test_a_list_of_the_sites_own_is_not_judged() -> None:
     assert asked(load({"exporter": {"arguments": ["--collectors=/etc/own.csv"]}})) is None
 
 
+def test_a_list_that_cannot_be_read_is_unknown() -> None:
+    wanted = asked(load({"exporter": {"collectors_file": "/nowhere/own.csv"}}))
+    found = judge(said("gpu1", {TEMPERATURE}, None), wanted=wanted)
+    assert "No such file or directory: '/nowhere/own.csv'" in only(found, "unknown").detail
+
+
 def test_every_field_that_was_asked_for_is_compared() -> None:
     settings = load({"exporter": OPTED})
     wanted = asked(settings)
