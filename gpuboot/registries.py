@@ -36,13 +36,18 @@ def files(settings: Settings) -> dict[str, SecretFile]:
 def containerd(settings: Settings) -> SecretStr | None:
     """containerd's drop-in; None without registries. Raises `SettingsError`."""
     tables = [
-        f'[plugins."io.containerd.cri.v1.images".registry.configs.{json.dumps(host)}.auth]\n'
-        f"username = {json.dumps(name)}\npassword = {json.dumps(password)}\n"
+        f'[plugins."io.containerd.cri.v1.images".registry.configs.{_quoted(host)}.auth]\n'
+        f"username = {_quoted(name)}\npassword = {_quoted(password)}\n"
         for host, (name, password) in _logins(settings, hub=_HUB[1]).items()
     ]
     # the lowest version of a file that has this plugin: a drop-in's may not be above the root's
     head = "# Written by gpuboot\nversion = 3\n"
     return SecretStr("\n".join([head, *tables])) if tables else None
+
+
+def _quoted(text: str) -> str:
+    """A string of TOML, which has JSON's escapes but for characters beyond 16 bits."""
+    return json.dumps(text, ensure_ascii=False)
 
 
 def docker(settings: Settings) -> SecretStr | None:

@@ -63,8 +63,9 @@ def _patiently(
         logger.info(f"{host.print_prefix}waiting for {what}: {cause} (next try in {pause} s)")
         time.sleep(pause)
     spent = f" in {time.monotonic() - began:.0f} s" if cause else ""
-    if not needed:
-        logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {cause}")
-        return True
     said = "\n".join(output.output_lines[-_SHOWN:])
+    if not needed:
+        why = cause or said.strip().rpartition("\n")[2]
+        logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {why}")
+        return True
     return failed(host, f"{what}: not to be had{spent}:\n{said}")

@@ -14,7 +14,7 @@ from gpuboot import registries
 from gpuboot.checks import operator_files
 from gpuboot.settings import SettingsError, load
 
-WORD = 'p"w\\d$ é'
+WORD = 'p"w\\d$ é🔑'
 
 
 @pytest.fixture

@@ -188,7 +188,10 @@ def test_a_refusal_is_wrong_at_once(told):
 def test_what_is_not_needed_fails_nothing(told):
     said, _ = told
     assert run(Machine("E: The repository 'https://x' is not signed."), needed=False)
-    assert said[-1].startswith("[gpu1] the key of docker: not all could be read")
+    assert said[-1] == (
+        "[gpu1] the key of docker: not all could be read: E: The repository 'https://x' is not "
+        "signed."
+    )
 
 
 def test_a_secret_goes_by_standard_input_alone(told):
