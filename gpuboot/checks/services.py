@@ -8,12 +8,13 @@ from gpuboot.checks.model import Finding, Scribe
 _PROXY = (
     "kube-proxy of {node} makes the way to Services: see its log (`kubectl -n kube-system logs -l "
     "k8s-app=kube-proxy --field-selector spec.nodeName={node}`; deleting its pod makes it begin "
-    "anew), and on the node `nft list map ip kube-proxy service-ips`, which must not be empty"
+    "anew), and on the node what it has written: `nft list map ip kube-proxy service-ips`, "
+    "`iptables-save | grep KUBE-SERVICES` or `ipvsadm -Ln`, by cluster.proxy_mode"
 )
 _DNS = (
     "see CoreDNS (`kubectl -n kube-system get pods,endpointslices -l k8s-app=kube-dns -o wide`, "
-    "and its log), and whether {node} reaches CoreDNS' pods on other nodes: UDP 8472 between "
-    "nodes is flannel's"
+    "and its log), and whether {node} reaches CoreDNS' pods on other nodes: flannel's packets "
+    "between nodes are UDP 8472 (vxlan) or 51820 (wireguard)"
 )
 
 

@@ -7,7 +7,10 @@ from gpuboot.rules.alert import OWN, Alert
 from gpuboot.settings import Settings
 
 _PROXY_LOG = "`kubectl -n kube-system logs -l k8s-app=kube-proxy --prefix --tail=20`"
-_MAP = "On a node: `nft list map ip kube-proxy service-ips`; it has a line for each Service's port"
+_MAP = (
+    "On a node: `nft list map ip kube-proxy service-ips` has a line for each Service's port (with "
+    "another cluster.proxy_mode: `iptables-save | grep KUBE-SERVICES`, `ipvsadm -Ln`)"
+)
 _PROXY_ANEW = (
     "kube-proxy begins anew when its pods are deleted: `kubectl -n kube-system rollout restart "
     "daemonset/kube-proxy`."
@@ -39,10 +42,11 @@ _UNREACHABLE = Alert(
     "at the next one.",
     check=("Which nodes: `gpuboot verify INVENTORY`, link `services`", _MAP, _PROXY_LOG,
            "CoreDNS: `kubectl -n kube-system get pods,endpointslices -l k8s-app=kube-dns -o wide`"),
-    remedy=("The map is empty or lacks Services: " + _PROXY_ANEW,
+    remedy=("Services are missing there: " + _PROXY_ANEW,
             "CoreDNS' pods are not ready: their log and `kubectl describe` tell why; "
             "`kubectl -n kube-system rollout restart deployment/coredns`.",
-            "Both are well: traffic between nodes is blocked (flannel: UDP 8472).", _PROVE),
+            "Both are well: packets between nodes are lost (flannel: UDP 8472 with vxlan, 51820 "
+            "with wireguard).", _PROVE),
     source=OWN,
 )  # fmt: skip
 
@@ -62,10 +66,9 @@ def _stuck(scraped: bool) -> Alert:
         meaning="kube-proxy knows of changed Services or pods behind them and has not been able to "
         "put that into the node's packet filter.",
         why="Its connections go to pods that are gone; new Services do not exist for it.",
-        check=(_PROXY_LOG, "On the node: `nft list table ip kube-proxy | head`; does another "
-               "program change the packet filter?"),
-        remedy=(_PROXY_ANEW, "An error of `nft` in its log: the kernel lacks a module, or the "
-                "filter of another program stands in the way.", _PROVE),
+        check=(_PROXY_LOG, "On the node: does another program change the packet filter?"),
+        remedy=(_PROXY_ANEW, "An error of `nft` or `iptables-restore` in its log: the kernel lacks "
+                "a module, or the filter of another program stands in the way.", _PROVE),
         source="kube-proxy's own health check compares these two (v1.36.3 "
         f"pkg/proxy/healthcheck/proxy_health.go); five minutes is {OWN}",
         wanted=scraped,
