@@ -43,8 +43,12 @@ def problems(error: ValidationError, model: type[BaseModel], prefix: str = "") -
 
 def dotted(place: Place) -> str:
     """A setting as messages name it: `cluster.pod_cidr`, `monitoring.remote_write.0.url`."""
-    # an address as the name of a setting is a value in the wrong place, and may be secret
-    return ".".join("…" if "://" in str(part) else str(part) for part in place)
+    return ".".join(str(part) for part in _named(place))
+
+
+def _named(place: Place) -> Place:
+    """Without addresses: one as the name of a setting is in the wrong place, and may be secret."""
+    return ["…" if "://" in str(part) else part for part in place]
 
 
 def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> Problem:
@@ -61,7 +65,8 @@ def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> P
     if error["type"] in ("model_type", "dict_type") and _at(model, place) is Secret:
         message = _SECRET
     given = _given(path, error.get("input"))
-    return Problem("", f"{path}: {message}{given}", f"correct gpuboot[{path!r}] in group_data")
+    keys = "".join(f"[{part!r}]" for part in (*filter(None, prefix.split(".")), *_named(place)))
+    return Problem("", f"{path}: {message}{given}", f"correct gpuboot{keys} in group_data")
 
 
 def _message(error: Mapping[str, Any]) -> str:

@@ -152,6 +152,7 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"proxy": PROXY}, "proxy: takes a dict of settings"),
     ({"mirrors": {"images": {"nvcr.io": f"user:{WORD}@mirror"}}}, "mirrors.images.nvcr.io"),
     (alertmanager(slack={HOOK: True, "webhook": {"file": "x"}}), "setting alertmanager.slack.…"),
+    ({"mirrors": {"images": {PROXY: 1}}}, "mirrors.images.…: takes text"),
     ({"grafana_password": [WORD]}, "grafana_password: takes text"),
     # a rule about several settings, beside secrets that are right
     (
