@@ -1,5 +1,6 @@
 """Which errors another try may end: as curl, apt and Go's programs print them."""
 
+import shutil
 import socket
 import subprocess
 import threading
@@ -117,6 +118,31 @@ def test_this_machines_curl_says_what_is_known(respond, again):
         done = subprocess.run(["curl", "-fsSL", url], capture_output=True, text=True)
     assert done.returncode != 0
     assert bool(reason(done.stderr)) is again, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("apt-get"), reason="there is no apt here")
+@pytest.mark.parametrize(
+    ("respond", "again"), [(reset, True), (status(503), True), (status(404), False)]
+)
+def test_this_machines_apt_says_what_is_known(tmp_path, respond, again):
+    (tmp_path / "lists" / "partial").mkdir(parents=True)
+    with serving(respond) as url:
+        (tmp_path / "sources").write_text(f"deb [trusted=yes] {url} x/\n")
+        options = {
+            "Dir::Etc::sourcelist": tmp_path / "sources",
+            "Dir::Etc::sourceparts": "-",
+            "Dir::State::lists": tmp_path / "lists",
+            "Debug::NoLocking": "1",
+            "APT::Sandbox::User": "",
+            "Acquire::Retries": "0",
+            "APT::Update::Error-Mode": "any",
+        }
+        words = [f"-o{key}={value}" for key, value in options.items()]
+        done = subprocess.run(
+            ["apt-get", "update", "-q", *words], capture_output=True, text=True, timeout=60
+        )
+    assert done.returncode != 0
+    assert bool(reason(done.stdout + done.stderr)) is again, done.stdout + done.stderr
 
 
 def test_pauses_grow_and_last_a_minute():
