@@ -18,5 +18,6 @@ def refused(host: str) -> Problem:
     return Problem(
         host,
         f"cannot be reached: {unreachable[host]}",
-        "check its address, SSH key and user with `pyinfra INVENTORY exec -- true`",
+        "check its address, SSH key and user with `pyinfra INVENTORY exec -- true`, or leave it "
+        f"out of this run: --exclude {host}",
     )

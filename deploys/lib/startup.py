@@ -57,10 +57,8 @@ def install() -> None:
 
 
 def _warn(options: dict[str, Any]) -> None:
-    named = [name for name in _PRINTING if options.get(name.replace("-", "_"))]
-    named = [f"--{name}" for name in named] + [
-        item for item in options["operations"] if item == "debug-inventory"
-    ]
+    named = [f"--{name}" for name in _PRINTING if options.get(name.replace("-", "_"))]
+    named += [item for item in options["operations"] if item == "debug-inventory"]
     if named:
         logger.warning(
             f"{', '.join(named)} prints the hosts' data, passwords such as _sudo_password "
@@ -149,14 +147,10 @@ def _connecting(
         if ours:
             _before(state, hosts, given)
         state.add_callback_handler(_Unreachable())  # type: ignore[no-untyped-call]
-        asked = state.should_raise_failed_hosts
         telling = bool(ours) and set(ours) <= set(_TELLING)
-        if asked is not None:
-            state.should_raise_failed_hosts = lambda state: (
-                not telling if state.current_stage == StateStage.Connect and (
-                    ours or not sys.stdin.isatty()
-                ) else asked(state)
-            )  # fmt: skip
+        if asked := state.should_raise_failed_hosts:
+            asks = not ours and sys.stdin.isatty()
+            state.should_raise_failed_hosts = _ending(asked, asks, telling)
         try:
             connect(state)
         except PyinfraError:
@@ -167,6 +161,22 @@ def _connecting(
             raise CliError(render(map(refused, unreachable)))
 
     return connecting
+
+
+def _ending(asked: Callable[[State], bool], asks: bool, telling: bool) -> Callable[[State], bool]:
+    """Whether hosts that failed end the run.
+
+    + asked: pyinfra's own, which asks the person
+    + asks: also about hosts that could not be connected to
+    + telling: the deploy goes on without these, and tells of them
+    """
+
+    def ending(state: State) -> bool:
+        if state.current_stage == StateStage.Connect and not asks:
+            return not telling
+        return asked(state)
+
+    return ending
 
 
 def _before(state: State, hosts: list[Host], given: str) -> None:
