@@ -16,11 +16,10 @@ from gpuboot.rules.alert import (
     Alert,
 )
 from gpuboot.rules.promql import GPU, SLICE
-from gpuboot.rules.recording_xid import INCIDENT, UNREPAIRED
+from gpuboot.rules.recording_xid import INCIDENT, NEW, UNREPAIRED
 from gpuboot.settings import Settings
 from gpuboot.xid import CLASSES, FATAL, codes, regex
 
-NEW = "gpu:xid_errors:new10m"
 _INSTANCE = "{{ if $labels.GPU_I_ID }}, MIG instance {{ $labels.GPU_I_ID }}{{ end }}"
 
 
@@ -41,7 +40,7 @@ def _by_program(codes: str) -> str:
         f"  + on ({labels}) group_left count by ({labels}) ({pods})\n"
         f"  or 0 * max by ({labels}) ({counted('=')})"
         f" unless on ({labels}) last_over_time({counted('!=')}[3m])\n)\n"
-        f"and on ({labels}) gpu:xid_errors:new2m"
+        f"and on ({labels}) {NEW}"
     )
 
 
@@ -152,14 +151,15 @@ def alerts(settings: Settings) -> list[Alert]:
             severity="warning",
             component="gpu",
             action="investigate",
-            expr=f'max by ({GPU}, xid) ({NEW}{{xid=~"{regex(("inspect",), overrides)}"}}\n'
-            f'  or {NEW}{{xid!~"{known}"}})',
+            expr=f'{UNREPAIRED}{{xid=~"{regex(("inspect",), overrides)}"}} > 0\n'
+            f'or {UNREPAIRED}{{xid!~"{known}"}} > 0',
             summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU} is for a person to judge",
             description="NVLink, cabling, power, vGPU software, or a code that NVIDIA's catalog "
-            "gives no action for. {{ $labels.UUID }}",
+            "gives no action for. Last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
             meaning="The driver reported an XID that no reset repairs (auxiliary power, vGPU, key "
             "rotation), one whose sub-code decides (144 to 149: NVLink 5), or one whose class "
-            "nobody here knows.",
+            "nobody here knows. It lasts as GPUXidFatal does: until the exporter has restarted and "
+            "the GPU is well, or for a day.",
             why="A code without a class would otherwise go unseen.",
             check=(KERNEL_LOG, SMI, "NVIDIA's catalog: "
                    "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"),

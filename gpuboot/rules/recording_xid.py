@@ -5,13 +5,15 @@ from __future__ import annotations
 from gpuboot.rules.promql import BLANK, GPU, SLICE
 from gpuboot.rules.record import Record
 from gpuboot.settings import Settings
-from gpuboot.xid import FATAL, regex
+from gpuboot.xid import XidClass, regex
 
 TOTAL = "gpu:xid_errors:total"
+NEW = "gpu:xid_errors:new2m"
 VISIBLE = "gpu:visible:info"
 PROVEN = "gpu:free_of_complaints:info"
 UNREPAIRED = "gpu:xid_unrepaired:timestamp"
 INCIDENT = "gpu:xid_incident:active"
+_HARMLESS: tuple[XidClass, ...] = ("application", "information", "context")
 _TOGETHER = "2m"  # XIDs that lie closer together are one incident
 _DAY_S = 86400
 # What of a GPU says that it is not well, whatever the XIDs.
@@ -31,13 +33,10 @@ def xids(settings: Settings) -> list[Record]:
             "XIDs since the exporter started, by code and MIG instance; goes on when the GPU's pod "
             "changes.",
         ),
-        *(
-            Record(
-                f"gpu:xid_errors:new{window}",
-                _new(TOTAL, window),
-                f"1 for every XID that was counted in the last {window}.",
-            )
-            for window in ("2m", "10m")
+        Record(
+            NEW,
+            _new(TOTAL, _TOGETHER),
+            f"1 for every XID that was counted in the last {_TOGETHER}.",
         ),
         Record(
             PROVEN,
@@ -46,13 +45,13 @@ def xids(settings: Settings) -> list[Record]:
         ),
         Record(
             UNREPAIRED,
-            _unrepaired(regex(FATAL, settings.alerts.xid)),
-            "When an XID was counted from which a GPU does not recover by itself, in seconds since "
-            "1970; until the repair is seen (then 0, once), or for a day.",
+            _unrepaired(regex(_HARMLESS, settings.alerts.xid)),
+            "When an XID was counted that somebody must act on, in seconds since 1970; until the "
+            "repair is seen (then 0, once), or for a day.",
         ),
         Record(
             INCIDENT,
-            f"max by ({GPU}) (gpu:xid_errors:new{_TOGETHER}"
+            f"max by ({GPU}) ({NEW}"
             f'{{xid!~"{regex(("context",), settings.alerts.xid)}"}})\n'
             f"or max by ({GPU}) (0 * {VISIBLE})",
             f"1 while XIDs are counted, of which none lies more than {_TOGETHER} behind the one "
@@ -90,18 +89,18 @@ def _complaints() -> str:
 
 
 def _unrepaired(codes: str) -> str:
-    """When each fatal XID was last counted; itself remembers.
+    """When each XID that calls for a repair was last counted; itself remembers.
 
     The exporter has the GPU open, so that it restarts with every reset and reboot, and its counters
     with it. What has gone from them is repaired once the GPU shows itself without a complaint; a
     GPU that does not show itself, once the node has all its GPUs (it was exchanged).
 
-    + codes: a regular expression for the label `xid`
+    + codes: a regular expression for the label `xid` of those that call for none
     """
     labels = f"{GPU}, xid"
     kept = f"max by ({labels}) (last_over_time({UNREPAIRED}[1d]) > time() - {_DAY_S})"
     return (
-        f'max by ({labels}) (gpu:xid_errors:new2m{{xid=~"{codes}"}}) * time()\n'
+        f'max by ({labels}) ({NEW}{{xid!~"{codes}"}}) * time()\n'
         f"or {kept}\n"
         f"  and on (node, UUID, xid) last_over_time({TOTAL}[2m])\n"
         f"or {kept}\n"

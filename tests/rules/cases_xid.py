@@ -58,7 +58,7 @@ CASES = [
         "the exporter restarts: nothing new",
         {
             xid(13, **HELD): values((3, 30), (None, 10)),
-            dcgm("DCGM_FI_DEV_GPUSEEN"): values((40, 30), (None, 1), (40, 30)),
+            dcgm(_CLOCK): values((40, 30), (None, 1), (40, 30)),
         },
         quiet=(29, 32, 40),
         restart=True,
@@ -133,16 +133,16 @@ CASES = [
         "GPUXidInspect",
         "a code for a person, and one that nobody knows",
         {xid(54): values((None, 20), (1, 40)), xid(171): values((None, 20), (1, 40))} | SEEN,
-        {21: [*said(54, "investigate"), *said(171, "investigate")]},
-        (19, 32),
+        {minute: [*said(54, "investigate"), *said(171, "investigate")] for minute in (21, 55)},
+        (19,),
     ),
     Case(
         "GPUXidInspect",
         "NVLink 5 without its sub-code, on two slices: told once",
         {xid(149, **_SLICE): values((None, 20), (1, 40)),
          xid(149, **_OTHER): values((None, 20), (1, 40)), dcgm(_CLOCK, **_SLICE): "1980x200"},
-        {21: said(149, "investigate")},
-        (19, 32),
+        {21: said(149, "investigate"), 55: said(149, "investigate")},
+        (19,),
     ),
     Case(
         "GPUXidInspect",
@@ -152,12 +152,13 @@ CASES = [
     ),
     Case(
         "GPUXidInspect",
-        "the exporter restarts",
+        "the exporter restarts, and the GPU is well",
         {
             xid(54): values((1, 30), (None, 10)),
-            dcgm("DCGM_FI_DEV_GPUSEEN"): values((40, 30), (None, 1), (40, 30)),
+            dcgm(_CLOCK): values((40, 30), (None, 1), (40, 30)),
         },
-        quiet=(29, 32, 40),
+        {29: said(54, "investigate"), 31: said(54, "investigate")},
+        (33, 40),
         restart=True,
     ),
 ]  # fmt: skip

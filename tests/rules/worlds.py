@@ -92,7 +92,6 @@ WORLDS = [
                 ({**G0, "reason": "sw_power_cap"}, 0.25), ({**G0, "reason": "hw_thermal"}, 0.1)],
             "gpu:xid_errors:total": [({**G0, "xid": "31"}, 3)],
             "gpu:xid_errors:new2m": [({**G0, "xid": "31"}, 1)],
-            "gpu:xid_errors:new10m": [({**G0, "xid": "31"}, 1)],
             "gpu:visible:info": [(G0, 1), (G1, 1)],
             "gpu:ecc_sbe:total": [(G0, 7)],
             "node:engine_active:avg": [({"node": "gpu1"}, 0.5)],  # 0.8, and 0.2 = (0.4 + 0) / 2
