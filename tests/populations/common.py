@@ -36,8 +36,8 @@ NO_NVLINK = lack("no NVLink", s.NVML, limits=[Limit.NVLINK])
 NO_TLIMIT = lack("no margin of temperature", s.NVML, "GPU_TEMP_LIMIT")
 OLD_DRIVER = lack("driver too old for it", s.OLD_DRIVER, limits=[Limit.RECENT_DRIVER])
 MIG_LACKS = (
-    lack("no utilization under MIG", s.H100_MIG, limits=[Limit.NO_MIG]),
     lack("no remapped rows under MIG", s.A100_MIXED, REMAPPED),
+    lack("no utilization under MIG", s.H100_MIG, limits=[Limit.NO_MIG]),
     lack("no NVLink under MIG", s.MIG_NO_NVLINK, limits=[Limit.NVLINK]),
 )
 
