@@ -60,7 +60,6 @@ HOLD_FOR = {
     for alert in (
         "GPULost",
         "GPUThermalMarginLow",
-        "GPURecoveryAction",
         "GPUHealthFail",
         "GPUFabricNotReady",
         "GPUPcieWidthDegraded",
