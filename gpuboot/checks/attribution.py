@@ -19,8 +19,9 @@ def attribution(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     if series is None:
         return []
     if limits.slices > 1:
-        reason = "GPUs are shared: a series names at most one of a GPU's pods"
-        remedy = "exporter.arguments = ['--kubernetes-virtual-gpus'] makes one series per share"
+        # with KUBERNETES_VIRTUAL_GPUS, which gpuboot sets, every share has a series of its own
+        reason = "GPUs are shared: their series name every pod that shares them, not one each"
+        remedy = "verify with gpu_operator.time_slices = 1"
         return [scribe.not_covered(reason, remedy, device.uuid) for device in watched(host)]
     strategy = in_force(seen.nodes.get(host.node), limits.strategy)
     ours = _holders(host, seen)
