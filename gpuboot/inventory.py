@@ -105,8 +105,20 @@ def _group(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield f"has an item that is no host: {_shown(item)}", f"write {name} = {_EXAMPLE}"
     for host in sorted({host for host in names if names.count(host) > 1}):
         yield f"names {host} twice", "give each machine a line and a name of its own"
-    if "" in names:
-        yield "has a host without a name", f"write {name} = {_EXAMPLE}"
+    for host in names:
+        yield from _name(host)
+
+
+def _name(host: str) -> Iterator[tuple[str, str]]:
+    """What a host's name should not hold, since it stands in its data."""
+    if not host:
+        yield "has a host without a name", 'write ("gpu1.example.com", {"gpus": 8})'
+    user, at, rest = host.partition("@")
+    if user and at:
+        yield f"names {host} with its user", f'write ("{rest}", {{"ssh_user": "{user}"}})'
+    bare, _, port = host.rpartition(":")
+    if port.isdecimal() and bare and ":" not in bare:
+        yield f"names {host} with its port", f'write ("{bare}", {{"ssh_port": {port}}})'
 
 
 def _is_pair(item: Any) -> bool:

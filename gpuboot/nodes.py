@@ -75,7 +75,8 @@ def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ..
             continue
         first = role == "control_plane" and not any(node.leader for node in nodes)
         nodes.append(replace(node, leader=first))
-    problems += _control_planes(nodes, endpoint)
+    if len(nodes) == len(entries):  # else the leader may be one of those without a role
+        problems += _control_planes(nodes, endpoint)
     problems += twice(nodes, "name", "node_name") + twice(nodes, "address", "address")
     return tuple(sorted(nodes, key=lambda node: node.role != "control_plane")), problems
 

@@ -77,7 +77,11 @@ def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
         files = [file for each in sorted(folders) for file in sorted(each.glob("*.py"))]
         if problems := inventory.syntax([*([path] if path.is_file() else []), *files]):
             raise CliError(render(problems))
-        loaded: Inventory = load(given, *args, **kwargs)
+        try:
+            loaded: Inventory = load(given, *args, **kwargs)
+        except PyinfraError as error:
+            remedy = "correct the inventory: a host is a name for SSH, or @local"
+            raise CliError(render([Problem("", f"{given}: {error}", remedy)])) from None
         if problems := [problem for host in loaded for problem in _connection_data(host)]:
             raise CliError(render(problems))
         return loaded
