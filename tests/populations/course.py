@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import yaml
@@ -116,12 +117,17 @@ def fired(folder: Path, courses: Iterable[Course], time: Time) -> dict[str, set[
         "tests": [test],
     }
     _write(folder / "suite.yml", suite)
-    ran = run("test", "rules", folder / "suite.yml")
-    alerts: dict[str, set[str]] = {}
+    return _alerts(run("test", "rules", folder / "suite.yml"))
+
+
+def _alerts(ran: CompletedProcess[str]) -> dict[str, set[str]]:
+    """promtool expected no series, and tells those that there are."""
+    assert ", err: " not in ran.stdout, ran.stdout
+    found: dict[str, set[str]] = {}
     for name, node, bare in _FIRED.findall(ran.stdout):
-        alerts.setdefault(node, set()).add(name or bare)
-    assert alerts or ran.returncode == 0, ran.stdout
-    return alerts
+        found.setdefault(node, set()).add(name or bare)
+    assert found or ran.returncode == 0, ran.stdout
+    return found
 
 
 def _write(path: Path, content: Mapping[str, Any]) -> None:

@@ -22,10 +22,10 @@ _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
 class Fault:
     """A fault of the node's first GPU, or of what stands above it.
 
-    + needs: fields without which a kind of GPU cannot show it; on_fabric,
-      on_mig: only GPUs of a fabric, or with MIG, can
+    + needs: fields without which a kind of GPU cannot show it
+    + on_fabric, on_mig: only GPUs of an NVLink fabric, or with MIG, can show it
     + machine: the machine's own state
-    + fails: log of the pod that gets a device of the GPU; all: of any GPU of the node
+    + fails: log of the pod that gets a device of the GPU; everywhere: of any GPU of the node
     + offered: allocatable then
     + page, rising: what the exporter shows
     + cluster: settings of `Cluster` that differ
