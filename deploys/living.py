@@ -11,7 +11,7 @@ from pyinfra.context import ctx_host, state
 from deploys.context import Run
 from deploys.dcgm_exporter import NAMESPACE
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.facts.kubectl import SecretDigests
+from deploys.facts.kubectl import FlannelBackend, SecretDigests
 from deploys.lib.leader import ADMIN
 from deploys.operations.kubeadm import SOCKET
 from gpuboot.checks import preflight_cluster as cluster
@@ -36,6 +36,7 @@ def judge(run: Run) -> tuple[list[Problem], list[str]]:
         said = "the cluster does not answer, so the settings are not compared with it"
         return [], [f"{said}: {found.error}"]
     problems = cluster.judge(run.nodes, run.settings, run.lock, found)
+    problems += cluster.backend(run.settings, _read(host, FlannelBackend))
     needed = cluster.secrets(run.settings, NAMESPACE)
     keys = {
         place: tuple(_read(host, SecretDigests, namespace=place[0], secret=place[1]).keys())

@@ -1,9 +1,11 @@
-"""Secrets in the cluster, without reading them out."""
+"""What kubectl tells on the leader: Secrets, without reading them out, and flannel's backend."""
 
 from __future__ import annotations
 
+import json
 import shlex
 
+from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
@@ -36,3 +38,27 @@ class SecretDigests(Framed[dict[str, str]]):
     @override
     def process(self, output: list[str]) -> dict[str, str]:
         return dict(line.split() for line in output if line.strip())
+
+
+class FlannelBackend(Framed[str]):
+    """How flannel carries packets in the living cluster, e.g. `vxlan`; "" where there is none."""
+
+    @staticmethod
+    @override
+    def default() -> str:
+        return ""
+
+    @override
+    def command(self) -> str:
+        get = (
+            f"kubectl --kubeconfig {_ADMIN} -n kube-flannel get configmap kube-flannel-cfg"
+            r" --ignore-not-found -o 'jsonpath={.data.net-conf\.json}'"
+        )
+        return f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then {get}; fi"
+
+    @override
+    def process(self, output: list[str]) -> str:
+        try:
+            return str(json.loads("\n".join(output))["Backend"]["Type"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise FactProcessError(f"flannel's configuration cannot be read: {error}") from error

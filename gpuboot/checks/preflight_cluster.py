@@ -44,6 +44,25 @@ def _fixed(
         )
 
 
+def backend(settings: Settings, found: str) -> list[Problem]:
+    """flannel's backend stays: "Once set, the backend should not be changed at runtime", says its
+    Documentation/backends.md.
+
+    + found: the living cluster's; "" when it is not known
+    """
+    wanted = settings.cluster.flannel_backend
+    if found in ("", wanted):
+        return []
+    return [
+        Problem(
+            "",
+            f"cluster.flannel_backend is {found}, the settings ask for {wanted}: flannel does not "
+            "change it in a living cluster",
+            "put the setting back, or take the cluster apart (deploys/reset.py) and make it anew",
+        )
+    ]
+
+
 def _version(lock: Lock, cluster: ClusterState) -> Iterator[Problem]:
     wanted = lock.kubernetes.version
     if upgrade_step(cluster.server, wanted) == "refuse":

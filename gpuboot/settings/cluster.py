@@ -26,7 +26,8 @@ class Cluster(Model):
         "nftables", description="kube-proxy's mode; nftables needs a kernel of 5.13 or newer."
     )
     flannel_backend: Literal["vxlan", "host-gw", "wireguard"] = Field(
-        "vxlan", description="How flannel carries packets between nodes."
+        "vxlan",
+        description="How flannel carries packets between nodes; stays as the cluster was made.",
     )
     fail_cgroup_v1: bool = Field(
         True, description="The kubelet refuses cgroup v1 hosts (upstream's default since 1.35)."

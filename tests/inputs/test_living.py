@@ -96,6 +96,13 @@ def test_every_setting_that_kubeadm_fixes_is_compared() -> None:
     }  # fmt: skip
 
 
+def test_flannel_s_backend_stays() -> None:
+    settings = load({"cluster": {"flannel_backend": "host-gw"}})
+    [told] = map(str, checks.backend(settings, "vxlan"))
+    assert "cluster.flannel_backend is vxlan, the settings ask for host-gw" in told
+    assert checks.backend(settings, "host-gw") == checks.backend(settings, "") == []
+
+
 @pytest.mark.parametrize("server", ["v1.36.7", "v1.37.0", "v1.35.9"])
 def test_a_version_that_no_run_moves_to(server: str) -> None:
     [told] = causes(cluster=parse_cluster(lines(server)))
