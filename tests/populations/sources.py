@@ -34,7 +34,10 @@ T4_PAGE = Source(f"{_EVIDENCE}v1.35, Rafay MKS, accelerator metrics (driver 580.
 VGPU_PAGE = Source(f"{_EVIDENCE}v1.36, VMware VKS, accelerator metrics (driver 580.126.09)")
 VGPU_MIG_BACKED = Source("NVIDIA/dcgm-exporter#193 (driver 525.85.05): names of all series")
 VGPU_UTIL = Source("NVIDIA/dcgm-exporter#236: GPU_UTIL is there, GPU_TEMP is not")
-GB10_PAGE = Source("domenkogler/homelab docs/observability.md, 2026-09-16 (driver 580.178.04)")
+GB10_PAGE = Source(
+    "domenkogler/homelab, documentation of the host spark, HD-377 and HD-379 of 2026-09-16 "
+    "(driver 580.178.04, exporter 3.3.5)"
+)
 GB10_PAGE_2 = Source("rwlove/home-ops#13238, 2026-07-24 (driver 580.142)")
 H100_MIG_NO_FB = Source("NVIDIA/dcgm-exporter#512 (driver 535.129.03): no FB fields on instances")
 GEFORCE_NO_MEMORY_TEMP = Source("NVIDIA/dcgm-exporter#460 (RTX 3090, 4070 Ti SUPER)")
@@ -50,7 +53,9 @@ B200_SMI = Source(
     "modal-labs/gpu-glossary gpu-glossary/host-software/nvidia-smi.md (driver 575.57.08)"
 )
 B200_CLOCK = Source("hashcat's device header of an 8x B200 node, driver 570.172.08: clock 1965")
-H100_NODE = Source("NVIDIA AICR evidence, EKS p5, driver 580.105.08: UUIDs and addresses of GPUs")
+H100_NODE = Source(
+    "NVIDIA/aicr docs/conformance/cncf, evidence on EKS (driver 580.105.08): UUIDs, addresses"
+)
 B200_FABRIC = Source(
     "siderolabs/extensions#893 (NVSwitches are mlx5 devices), NVIDIA/gpu-operator#2781 (fabric "
     "In Progress and error 802 where nobody serves them)"
