@@ -85,7 +85,7 @@ def test_wrong_type_fails(rendered: Render) -> None:
         ("gpu-operator", {"driver": {"enabled": True}}, "no driver container"),
         ("gpu-operator", {"toolkit": {"enabled": True}}, "no toolkit container"),
         ("gpu-operator", {"dcgm": {"enabled": True}}, "dcgm.enabled=false"),
-        ("dcgm-exporter", {"tlsServerConfig": {"enabled": True}}, "no TLS"),
+        ("dcgm-exporter", {"tlsServerConfig": {"enabled": True}}, "existingSecret"),
         ("kube-prometheus-stack", {"thanosRuler": {"enabled": True}}, "no Thanos ruler"),
         (
             "kube-prometheus-stack",

@@ -32,3 +32,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "dcgm-exporter.podData" -}}
 {{- if and .Values.kubernetes.rbac.create (or .Values.kubernetes.enablePodLabels .Values.kubernetes.enablePodUID) }}true{{ end -}}
 {{- end }}
+
+{{- define "dcgm-exporter.webConfig" -}}
+{{ include "dcgm-exporter.fullname" . }}-web-config.yml
+{{- end }}
