@@ -11,7 +11,7 @@ from pyinfra.context import ctx_host, state
 from deploys.context import Run
 from deploys.dcgm_exporter import NAMESPACE
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.facts.kubectl import FlannelBackend, SecretDigests
+from deploys.facts.kubectl import FlannelBackend, NodePorts, SecretDigests
 from deploys.lib.leader import ADMIN
 from deploys.operations.kubeadm import SOCKET
 from gpuboot.checks import preflight_cluster as cluster
@@ -37,6 +37,9 @@ def judge(run: Run) -> tuple[list[Problem], list[str]]:
         return [], [f"{said}: {found.error}"]
     problems = cluster.judge(run.nodes, run.settings, run.lock, found)
     problems += cluster.backend(run.settings, _read(host, FlannelBackend))
+    if cluster.node_ports(run.settings):
+        services: dict[str, str] = _read(host, NodePorts)
+        problems += cluster.taken(run.settings, services)
     needed = cluster.secrets(run.settings, NAMESPACE)
     keys = {
         place: tuple(_read(host, SecretDigests, namespace=place[0], secret=place[1]).keys())

@@ -62,3 +62,26 @@ class FlannelBackend(Framed[str]):
             return str(json.loads("\n".join(output))["Backend"]["Type"])
         except (ValueError, KeyError, TypeError) as error:
             raise FactProcessError(f"flannel's configuration cannot be read: {error}") from error
+
+
+_PORTS = (
+    r'{range .items[*]}{.metadata.namespace}/{.metadata.name} {.spec.ports[*].nodePort}{"\n"}{end}'
+)
+
+
+class NodePorts(Framed[dict[str, str]]):
+    """Node port -> the Service, as `namespace/name`, that has it in the living cluster."""
+
+    default = dict
+
+    @override
+    def command(self) -> str:
+        get = (
+            f"kubectl --kubeconfig {_ADMIN} get services -A -o {shlex.quote(f'jsonpath={_PORTS}')}"
+        )
+        return f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then {get}; fi"
+
+    @override
+    def process(self, output: list[str]) -> dict[str, str]:
+        rows = [line.split() for line in output if line.strip()]
+        return {port: service for service, *ports in rows for port in ports}

@@ -14,6 +14,7 @@ from gpuboot.kubernetes import configuration
 from gpuboot.nodes import Node
 from gpuboot.problems import Problem
 from gpuboot.settings import Settings
+from gpuboot.settings.monitoring import NODE_PORTS
 from gpuboot.storage import CLASS, no_class
 from gpuboot.versions import Lock
 
@@ -113,6 +114,30 @@ def _class(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:
     if wrong := no_class(classes, monitoring.storage.class_name):
         cause, _, remedy = wrong.partition(_REMEDY)
         yield Problem("", cause, remedy)
+
+
+def node_ports(settings: Settings) -> dict[str, int]:
+    """The node ports that settings ask for, by setting."""
+    monitoring = settings.monitoring
+    asked = {name: getattr(monitoring, name) for name in NODE_PORTS} if monitoring.enabled else {}
+    return {f"monitoring.{name}": port for name, port in asked.items() if port is not None}
+
+
+def taken(settings: Settings, found: Mapping[str, str]) -> list[Problem]:
+    """A problem for each node port that somebody else's Service has.
+
+    + found: node port -> `namespace/name` of the Service that has it
+    """
+    ours = f"{settings.monitoring.namespace}/"
+    return [
+        Problem(
+            "",
+            f"{name}: node port {port} belongs to Service {found[str(port)]}",
+            "choose another one",
+        )
+        for name, port in node_ports(settings).items()
+        if not found.get(str(port), ours).startswith(ours)
+    ]
 
 
 def secrets(settings: Settings, exporter: str) -> dict[Place, list[str]]:

@@ -112,7 +112,7 @@ class RemoteWrite(Model):
         return self
 
 
-_NODE_PORTS = ("prometheus_node_port", "alertmanager_node_port", "grafana_node_port")
+NODE_PORTS = ("prometheus_node_port", "alertmanager_node_port", "grafana_node_port")
 
 
 class Monitoring(Model):
@@ -149,9 +149,9 @@ class Monitoring(Model):
 
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
-        ports = [getattr(self, name) for name in _NODE_PORTS]
+        ports = [getattr(self, name) for name in NODE_PORTS]
         for port in sorted({port for port in ports if port is not None and ports.count(port) > 1}):
-            both = " and ".join(name for name in _NODE_PORTS if getattr(self, name) == port)
+            both = " and ".join(name for name in NODE_PORTS if getattr(self, name) == port)
             raise ValueError(f"{both} are both {port}: give each a node port of its own")
         names = [item.name for item in self.remote_write]
         if len(names) != len(set(names)):

@@ -161,6 +161,15 @@ def test_a_storage_class_that_is_not_there(
     assert causes(settings, parse_cluster(lines(classes=classes))) == []
 
 
+def test_a_node_port_that_another_service_has() -> None:
+    settings = load({"monitoring": {"grafana_node_port": 30300, "prometheus_node_port": 30090}})
+    found = {"30300": "shop/web", "30090": "monitoring/kube-prometheus-stack-prometheus"}
+    [told] = map(str, checks.taken(settings, found))
+    assert "monitoring.grafana_node_port: node port 30300 belongs to Service shop/web" in told
+    assert checks.taken(settings, {}) == []
+    assert checks.node_ports(load({})) == {}
+
+
 def test_our_own_class_is_still_to_be_made() -> None:
     assert causes(cluster=parse_cluster(lines(classes=()))) == []
 
