@@ -11,7 +11,21 @@ _CLOCK = "DCGM_FI_DEV_SM_CLOCK"
 _SLICE = {"GPU_I_ID": "1", "GPU_I_PROFILE": "3g.40gb"}
 _OTHER = {"GPU_I_ID": "2", "GPU_I_PROFILE": "3g.40gb"}
 
+_GAPS = [
+    Case(
+        "GPUXidApplication",
+        f"nobody scraped for {gap} minutes, and nothing happened",
+        {
+            xid(31, **HELD): values((1, 40), (None, gap), (1, 30)),
+            dcgm(_CLOCK): values((1980, 40), (None, gap), (1980, 30)),
+        },
+        quiet=(30, *(40 + gap + half / 2 for half in range(-16, 50))),
+    )
+    for gap in (3, 7, 11, 60)
+]
+
 CASES = [
+    *_GAPS,
     Case(
         "GPUXidApplication",
         "names the pod, and not the one that comes after it",

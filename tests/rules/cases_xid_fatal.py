@@ -59,13 +59,13 @@ _FIRST = [
         "GPUXidFatal",
         "MIG: the first of one slice is not hidden by an old one of another; the GPU is told once",
         {
-            xid(95, GPU_I_ID="1", GPU_I_PROFILE="3g.40gb"): f"1x{2 * _DAY}",
-            xid(95, GPU_I_ID="2", GPU_I_PROFILE="3g.40gb"): f"_x{26 * 60} 1x200",
-            dcgm(_CLOCK, GPU_I_ID="1", GPU_I_PROFILE="3g.40gb"): f"1980x{2 * _DAY}",
+            xid(95, GPU_I_ID="1", GPU_I_PROFILE="3g.40gb"): "_x2 1x398",
+            xid(95, GPU_I_ID="2", GPU_I_PROFILE="3g.40gb"): f"_x{26 * 12} 1x80",
+            dcgm(_CLOCK, GPU_I_ID="1", GPU_I_PROFILE="3g.40gb"): "1980x400",
         },
-        {60: said(95), 26 * 60 + 1: said(95)},
+        {60: said(95), 26 * 60 + 5: said(95)},
         (25 * 60,),
-        step=60,
+        step=300,
     ),
     Case(
         "GPUXidFatal",
@@ -80,10 +80,10 @@ _FIRST = [
     Case(
         "GPUXidFatal",
         "a day after its last line it ends, whatever was done",
-        {xid(48): f"_x20 1x{2 * _DAY}", dcgm(_CLOCK): f"1980x{2 * _DAY}"},
+        {xid(48): "_x4 1x400", dcgm(_CLOCK): "1980x400"},
         {30: said(48), 20 + _DAY - 5: said(48)},
-        (19, 20 + _DAY + 5),
-        step=60,
+        (15, 20 + _DAY + 10),
+        step=300,
     ),
 ]  # fmt: skip
 
@@ -167,29 +167,14 @@ _REPAIRS = [
     ),
 ]  # fmt: skip
 
-# XIDs so old that their alert has ended by itself; Prometheus itself is away for a while.
-_OLD = _DAY + 60
 _GAPS = [
     Case(
         "GPUXidFatal",
-        f"nobody scraped for {gap} minutes, and nothing happened",
-        {xid(48): f"1x{_OLD} stale _x{gap - 2} 1x60",
-         dcgm(_CLOCK): f"1980x{_OLD} stale _x{gap - 2} 1980x60"},
-        {10: said(48)},
-        (_DAY + 30, *(_OLD + gap + minute for minute in range(-8, 20))),
-        step=60,
-    )
-    for gap in (3, 7, 11, 60)
-]  # fmt: skip
-
-_GAPS += [
-    Case(
-        "GPUXidFatal",
         "nobody scraped for an hour and one was counted meanwhile",
-        {xid(48): f"1x{_OLD} stale _x58 2x60", dcgm(_CLOCK): f"1980x{_OLD} stale _x58 1980x60"},
-        {_OLD + 62: said(48), _OLD + 110: said(48)},
-        (_OLD,),
-        step=60,
+        {xid(48): "1x300 stale _x11 2x24", dcgm(_CLOCK): "1980x300 stale _x11 1980x24"},
+        {301 * 5 + 65: said(48), 301 * 5 + 110: said(48)},
+        (300 * 5,),
+        step=300,
     ),
     Case(
         "GPUXidFatal",
