@@ -93,6 +93,9 @@ class Registry(Model):
     password: PasswordFile
 
 
+_DIRECT = Form(r"[^\s,;'\"\\{}]+", "a name, an address or a network", ".example.com")
+
+
 class Proxy(Model):
     """HTTP proxy for the hosts' downloads (apt, images, charts).
 
@@ -102,7 +105,7 @@ class Proxy(Model):
 
     http: Url | None = Field(None, description="For addresses of plain http.")
     https: Url | None = Field(None, description="For https; default: the one for http.")
-    no_proxy: tuple[str, ...] = Field(
+    no_proxy: tuple[Annotated[str, _DIRECT], ...] = Field(
         (),
         description="What is reached without it: names (with all below them), addresses, networks.",
     )

@@ -54,6 +54,9 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"exporter": {"counters": "DCGM_FI_DEV_FAN_SPEED"}}, "exporter.counters: takes a list"),
     ({"exporter": {"interval_ms": "15s"}}, "exporter.interval_ms"),
     ({"proxy": {"no_proxy": "localhost"}}, "proxy.no_proxy: takes a list"),
+    ({"proxy": {"no_proxy": ["localhost", ""]}}, "proxy.no_proxy.1: takes a name, an address or"),
+    ({"proxy": {"no_proxy": ["a, b"]}}, "proxy.no_proxy.0: takes a name, an address or a network"),
+    ({"proxy": {"no_proxy": ["it's"]}}, "e.g. .example.com"),
     ({"verify": {"timeout_s": -1}}, "verify.timeout_s"),
     # forms
     ({"cluster": {"name": "My Cluster"}}, "e.g. gpu-cluster (given: 'My Cluster')"),
