@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyinfra.api.arguments import pop_global_arguments
+from pyinfra.api.arguments import auth_argument_meta, pop_global_arguments
 from pyinfra.api.host import Host
 from pyinfra.connectors.util import ASKPASS_COMMAND, SUDO_ASKPASS_ENV_VAR
 from pyinfra.context import state
 
 from deploys.lib.shell import ask
 
-_KEYS = ("_sudo", "_sudo_user", "_sudo_password", "_use_sudo_login")
+_KEYS = (*auth_argument_meta, "_shell_executable", "_env")
 
 
 def arguments(host: Host) -> dict[str, Any]:
-    """Arguments for `host.run_shell_command`, as host data, config and flags have them."""
+    """Who runs a `host.run_shell_command`, and in what environment: by data, config and flags."""
     found: dict[str, Any] = dict(pop_global_arguments(state, host, {})[0])
     return {key: found[key] for key in _KEYS if found.get(key)}
 

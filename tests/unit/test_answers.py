@@ -160,3 +160,10 @@ def test_sudos_password_is_asked_for_behind_a_banner(monkeypatch):
     without = Machine(True, noisy([]))
     privilege.prepare(without)
     assert without.connector_data == {}
+
+
+def test_commands_beside_operations_run_as_operations_do(monkeypatch):
+    """By su and doas as well as by sudo, and in the site's environment."""
+    data = {"_doas": True, "_env": {"SITE": "a"}, "_timeout": 5, "_sudo": False, "_su_user": None}
+    monkeypatch.setattr(privilege, "pop_global_arguments", lambda state, host, more: (data, []))
+    assert privilege.arguments(None) == {"_doas": True, "_env": {"SITE": "a"}}
