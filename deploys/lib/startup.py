@@ -8,7 +8,7 @@ functions of its command line.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
@@ -92,6 +92,10 @@ def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
 def _connection_data(host: Host) -> Iterator[Problem]:
     """Data of a kind that the host's connector does not take, and ports that do not exist."""
     cls = host.connector_cls
+    env = host.data.get("_env")
+    if env is not None and not isinstance(env, Mapping):
+        cause = f"_env is a {type(env).__name__}, not a dict of environment variables"
+        yield Problem(host.name, cause, 'write _env = {"NAME": "value"}')
     try:
         host_to_connector_data(cls.data_cls, cls.data_meta, host.data)
     except ConnectorDataTypeError as error:

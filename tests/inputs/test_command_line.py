@@ -92,6 +92,10 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
         {MINE: GOOD, "group_data/mine.py": "gpuboot = {'cluster': {'pod_cidr': '10.244.0.0/24'}}"},
         "has room for 1 nodes (/24 for each), the inventory has 2",
     ),
+    "an environment that is none": (
+        {MINE: GOOD.splitlines()[0], "group_data/mine.py": f"_env = '{WORD}'"},
+        "_env is a str, not a dict of environment variables",
+    ),
     # how to log in
     "no key": ({MINE: ssh("w", '"ssh_key": "~/none"')}, "No such private key file: ~/none (ssh_k"),
     "a public key": (
