@@ -7,7 +7,7 @@ from pyinfra.api.deploy import deploy
 from deploys import base as cluster_base
 from deploys.context import Context, current
 from deploys.operations import apt, containerd, docker, files, units
-from deploys.runtime import add_repository, install_toolkit, keep_proxy
+from deploys.runtime import add_repository, install_toolkit, keep_secrets
 from gpuboot import proxies, registries
 from gpuboot.compose.images import hosts
 
@@ -72,18 +72,12 @@ def packages(context: Context) -> dict[str, str]:
 def runtime() -> None:
     """Make Docker know the GPUs: NVIDIA's runtime is the default one of GPU hosts."""
     context = current()
-    keep_proxy(context)
+    keep_secrets(context, str(registries.DOCKER), registries.docker(context.settings))
     proxied = proxies.is_set(context.settings.proxy)
     files.present(
         name="Give dockerd the proxy",
         contents={_PROXY: proxies.UNIT} if proxied else {},
         absent=[] if proxied else [_PROXY],
-    )
-    logins, path = registries.docker(context.settings), str(registries.DOCKER)
-    files.secret(
-        name="Keep the registries' passwords",
-        contents={path: logins} if logins else {},
-        absent=[] if logins else [path],
     )
     docker.configured(
         name="Configure dockerd, restarting it only where it cannot reload",

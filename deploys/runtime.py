@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import cast
 from urllib.parse import urlsplit
 
+from pydantic import SecretStr
 from pyinfra.api.deploy import deploy
 
 from deploys.context import Context, current
@@ -39,13 +40,8 @@ def runtime() -> None:
         install_toolkit(context)
     if mirrors := registry_files(context):
         files.present(name="Say where images come from", contents=mirrors)
-    keep_proxy(context, direct(context))
     logins = registries.containerd(context.settings)
-    files.secret(
-        name="Keep the registries' passwords",
-        contents={registries.CONTAINERD: logins} if logins else {},
-        absent=[] if logins else [registries.CONTAINERD],
-    )
+    keep_secrets(context, registries.CONTAINERD, logins, direct(context))
     containerd.configured(
         name="Configure containerd, restarting it only for a difference",
         root=root_config(context),
@@ -107,17 +103,21 @@ def registry_files(context: Context) -> dict[str, str]:
     return found
 
 
-def keep_proxy(context: Context, direct: Sequence[str] = ()) -> None:
-    """The proxy for what pulls images, where only root reads it: its address may hold a password.
+def keep_secrets(
+    context: Context, path: str, logins: SecretStr | None, direct: Sequence[str] = ()
+) -> None:
+    """What image pulls need and only root may read: a proxy's address may hold a password too.
 
-    + direct: what is reached without it, beside the site's own list
+    + path, logins: the file of the registries' passwords and its text, None without any
+    + direct: what is reached without the proxy, beside the site's own list
     """
-    proxy, path = context.settings.proxy, proxies.ENVIRONMENT_FILE
-    wanted = proxies.is_set(proxy)
+    proxy = context.settings.proxy
+    environment = proxies.environment(proxy, direct) if proxies.is_set(proxy) else None
+    wanted = {proxies.ENVIRONMENT_FILE: environment, path: logins}
     files.secret(
-        name="Keep the proxy for image pulls",
-        contents={path: proxies.environment(proxy, direct)} if wanted else {},
-        absent=[] if wanted else [path],
+        name="Keep the proxy and the registries' passwords for image pulls",
+        contents={name: text for name, text in wanted.items() if text},
+        absent=[name for name, text in wanted.items() if not text],
     )
 
 
