@@ -55,7 +55,8 @@ def exactly(
     if (error := found.error or state.error) and executing(host):
         yield fail(f"the cluster's objects cannot be read: {error}\n    remedy: run again")
         return
-    objects = netpolicies.reached(objects, {node.address: node.pod_cidrs for node in state.nodes})
+    ranges = {address: node.pod_cidrs for node in state.nodes for address in node.address.split()}
+    objects = netpolicies.reached(objects, ranges)
     change = manifests.difference(objects, found.objects, namespaces)
     if change.nothing:
         host.noop(f"{len(objects)} objects are as they should be")
