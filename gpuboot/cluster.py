@@ -10,6 +10,7 @@ import base64
 import contextlib
 import json
 import os
+import re
 import ssl
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -18,12 +19,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode, urlsplit
 
 import urllib3
 import yaml
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from gpuboot.tunnel import TunnelError, forward
 
@@ -31,6 +32,21 @@ if TYPE_CHECKING:
     from paramiko import Transport
 
 _TIMEOUT = urllib3.Timeout(connect=10, read=20)
+_BEHIND = re.compile(r"/(proxy/.*|log)$")  # what a pod or a kubelet answers, not the server itself
+
+
+class _Retry(urllib3.Retry):
+    """Tries again, but not where a node or pod keeps silent behind the server's proxy: it is down,
+    and each further try would take the whole time-out.
+    """
+
+    def increment(
+        self, method: str | None = None, url: str | None = None, response: Any = None,
+        error: Exception | None = None, *rest: Any, **more: Any,
+    ) -> Self:  # fmt: skip
+        if isinstance(error, ReadTimeoutError) and _BEHIND.search(url or ""):
+            raise error
+        return super().increment(method, url, response, error, *rest, **more)
 
 
 class ClusterError(RuntimeError):
@@ -128,7 +144,7 @@ class Cluster:
             server_hostname=access.host,
             assert_hostname=access.host,
             timeout=_TIMEOUT,
-            retries=urllib3.Retry(total=2, backoff_factor=0.3, raise_on_status=False),
+            retries=_Retry(total=2, backoff_factor=0.3, raise_on_status=False),
         )
         settings = client.Configuration()
         settings.host = url

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+import urllib3
 
 from gpuboot.cluster import Cluster, ClusterError, connect, read_kubeconfig, tls
-from tests.unit.ssh_server import HOST, api_server, ssh_transport
+from tests.unit.ssh_server import HOST, Api, api_server, ssh_transport
 
 UNDER_GEVENT = """
 from gevent import monkey
@@ -48,6 +50,37 @@ def test_the_kubernetes_client_uses_the_same_way(tmp_path: Path) -> None:
         answer = cluster.core.read_namespace("kube-system", _preload_content=False)
         assert answer.json()["path"] == "/api/v1/namespaces/kube-system"
         assert answer.json()["who"] == "kubernetes-admin"
+
+
+@pytest.mark.parametrize(
+    ("path", "tries"),
+    [
+        ("/api/v1/namespaces/gpu-operator/pods/exporter-1:9400/proxy/metrics", 1),
+        ("/api/v1/namespaces/gpuboot-verify-1/pods/vectoradd-1/log", 1),
+        ("/api/v1/nodes", 3),
+    ],
+)
+def test_the_silence_of_a_pod_is_waited_for_once(
+    path: str, tries: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    get = Api.do_GET
+
+    def silent(api: Api) -> None:
+        asked.append(api.path)
+        time.sleep(1)
+        get(api)
+
+    monkeypatch.setattr(Api, "do_GET", silent)
+    monkeypatch.setattr("gpuboot.cluster._TIMEOUT", urllib3.Timeout(connect=10, read=0.2))
+    with (
+        api_server(tmp_path) as kubeconfig,
+        ssh_transport() as transport,
+        connect(kubeconfig, transport) as cluster,
+        pytest.raises(ClusterError, match="Read timed out"),
+    ):
+        cluster.get(path)
+    assert asked == [path] * tries
 
 
 def test_it_works_under_gevent(tmp_path: Path) -> None:
