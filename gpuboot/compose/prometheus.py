@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from gpuboot.charts.services import JOB as SERVICES
 from gpuboot.compose.services import PROMETHEUS, near
 from gpuboot.nodes import Node
 from gpuboot.settings import Settings
@@ -13,8 +14,11 @@ from gpuboot.settings import Settings
 Object = dict[str, Any]
 
 EXPORTER, HOST = "dcgm-exporter", "node-exporter"
-# What only a cluster has: kube-state-metrics, its components, cAdvisor, the GPU Operator.
-_CLUSTER = r"(kube_|kubelet_|apiserver_|etcd_|gpu_operator_|container_|workqueue_|coredns_)\w+"
+# What only a cluster has: kube-state-metrics, its components, cAdvisor, the GPU Operator, Services.
+_CLUSTER = (
+    r"(kube_|kubelet_|kubeproxy_|apiserver_|etcd_|gpu_operator_|container_|workqueue_|coredns_)\w+"
+    rf'|up\{{job="{SERVICES}"\}}'
+)
 # `node` as in a cluster: from the targets file, else the host part of the address; and `instance`
 # is the node, so that series outlive a change of port.
 _RELABELINGS: list[Object] = [

@@ -234,6 +234,7 @@ def test_the_rules_of_gpus_hold_without_a_cluster():
     assert {"node:gpu_expected:count", "node:gpu_visible:count", "gpu:engine_active:avg5m"} <= names
     assert {"GPULost", "GPUXidFatal", "GPUExporterDown"} <= names
     assert not {name for name in names if "allocat" in name or "requested" in name}
+    assert not names & {"ClusterServicesUnreachable", "KubeProxyNotSyncing"}
 
 
 def test_the_heartbeat_of_a_cluster_beats_here_too():
