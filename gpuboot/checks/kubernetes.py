@@ -84,10 +84,15 @@ def _offers(
 
 
 def _ran(host: Host, seen: Evidence, resource: str) -> frozenset[str]:
-    """UUIDs that pods of ours saw; empty while others hold some, which cannot be told apart."""
+    """UUIDs that pods of ours saw; empty where that does not tell which are offered.
+
+    Others hold some, which cannot be told apart; or a pod got one and did not tell which.
+    """
     if any(pod.node == host.node and (pod.gpus or pod.mig) for pod in seen.holders):
         return frozenset()
     trials = [trial for trial in _trials(host, seen) if trial.resource == resource]
+    if any(len(trial.uuids) != 1 and not trial.unschedulable for trial in trials):
+        return frozenset()
     return frozenset(uuid for trial in trials for uuid in trial.uuids)
 
 

@@ -55,6 +55,12 @@ def test_with_other_pods_about_the_missing_gpu_has_no_name() -> None:
     assert only(found, "fail").gpu_uuid is None
 
 
+def test_a_pod_that_did_not_tell_its_gpu_leaves_the_missing_one_without_a_name() -> None:
+    mute = trial("gpu1", 0, uuids=(), passed=False, trouble="ImagePullBackOff")
+    found = of(judge(nodes=nodes(gpus=1), trials=(mute, trial("gpu1", 1))), "fail", "allocatable")
+    assert [(item.gpu_uuid, "1 of 2" in item.detail) for item in found] == [(None, True)]
+
+
 def test_more_gpus_than_promised_fail() -> None:
     assert "correct the inventory" in only(judge(nodes=nodes(gpus=3)), "fail").remedy
 
