@@ -10,7 +10,7 @@ from typing import Any
 from gpuboot import objects
 from gpuboot.checks.evidence import KubeNode, ServicePod
 from gpuboot.cluster import Cluster, ClusterError
-from gpuboot.session import Session
+from gpuboot.session import Session, pod_name
 from gpuboot.settings import Settings
 from gpuboot.workload import manifest
 
@@ -60,7 +60,7 @@ class Services:
             return
         name = f"kubernetes.default.svc.{self._settings.cluster.dns_domain}"
         for node in wanted:
-            pod = f"services-{node.replace('.', '-')[:40]}"
+            pod = pod_name("services", node)
             self._session.create(_manifest(pod, nodes[node], self._settings, name, address, port))
             self._started.append(ServicePod(node, pod, name, _endpoint(address, port)))
 

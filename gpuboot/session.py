@@ -12,11 +12,18 @@ from gpuboot.cluster import Cluster, ClusterError, call
 from gpuboot.turn import Turn
 
 PREFIX = "gpuboot-verify-"
+_LONGEST = 100  # of a node's name in a pod's: far from any limit, and from cutting names alike
 LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/component": "verify"}
 _SELECTOR = {"labelSelector": ",".join(f"{key}={value}" for key, value in LABELS.items())}
 _NAMESPACES = "/api/v1/namespaces"
 _POLL_S = 1.0
 _GONE_S = 60.0  # for pods of a verification that was killed
+
+
+def pod_name(what: str, node: str, number: int | None = None) -> str:
+    """Name of a pod that does something on one node, of a number of them."""
+    end = "" if number is None else f"-{number}"
+    return f"{what}-{node.replace('.', '-')[:_LONGEST].rstrip('-')}{end}"
 
 
 class Session:
@@ -32,10 +39,12 @@ class Session:
         self._turn = Turn(cluster, self.namespace, say)
         self._made = False
 
-    @property
     def lost(self) -> bool:
-        """Whether another verification took this one for dead, and removed its pods."""
-        return self._turn.lost
+        """Whether another verification took this one for dead, and removed its pods.
+
+        Raises `ClusterError`.
+        """
+        return self._turn.lost()
 
     def begin(self, patience_s: float) -> str:
         """Wait for other verifications to end, and remove what killed ones left behind.

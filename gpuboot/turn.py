@@ -25,8 +25,7 @@ class Turn:
     + holder: name of this verification
     + say: takes lines of progress
 
-    Times in the Lease are the API server's, so that nobody's own clock matters. `lost` tells that
-    another verification took this one for dead.
+    Times in the Lease are the API server's, so that nobody's own clock matters.
     """
 
     def __init__(self, cluster: Cluster, holder: str, say: Callable[[str], None]) -> None:
@@ -36,7 +35,7 @@ class Turn:
         self._clock = datetime.min, 0.0  # the API server's time, and ours of that moment
         self._ended = threading.Event()
         self._renewing: threading.Thread | None = None
-        self.lost = False
+        self._lost = False
 
     def take(self, patience_s: float) -> str:
         """Wait for the turn. Returns "", or why it did not come. Raises `ClusterError`.
@@ -69,9 +68,20 @@ class Turn:
         self._ended.set()
         self._renewing.join(timeout=_RENEW_S)
         self._renewing = None
-        if not self.lost:
+        if not self.lost():
             delete = self._cluster.leases.delete_namespaced_lease
             call(delete, NAME, NAMESPACE, missing_ok=True)
+
+    def lost(self) -> bool:
+        """Whether another verification took this one for dead. Raises `ClusterError`.
+
+        The Lease is asked: a machine that slept hears of it here first.
+        """
+        if not self._lost:
+            found = self._read()
+            holder = found["spec"].get("holderIdentity") if found else None
+            self._lost = holder != self._holder
+        return self._lost
 
     def _try(self) -> bool:
         found = self._read()
@@ -101,7 +111,7 @@ class Turn:
             try:
                 found = self._read()
                 if found is None or found["spec"].get("holderIdentity") != self._holder:
-                    self.lost = True
+                    self._lost = True
                     return
                 self._replace({**found, "spec": {**found["spec"], "renewTime": self._now()}})
             except ClusterError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +13,7 @@ from gpuboot import objects
 from gpuboot.checks.devices import WHOLE
 from gpuboot.checks.evidence import GpuPod, KubeNode, Trial
 from gpuboot.heartbeat import SILENT_S, Heartbeats
-from gpuboot.session import LABELS, Session
+from gpuboot.session import LABELS, Session, pod_name
 from gpuboot.settings import Settings
 
 TOLERATED = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane")
@@ -22,6 +23,7 @@ _SCRIPT = "nvidia-smi -L && /cuda-samples/vectorAdd && exec sleep {hold}"
 _SPARE_S = 120  # a pod that nobody deletes ends itself this long after the time-out
 _POLL_S = 1.0
 _TELL_EVERY_S = 10.0
+_LISTEN_EVERY_S = 5.0
 _UNSCHEDULED_S = 15.0  # free GPUs are counted before asking, so a pod that waits longer lost a race
 
 
@@ -127,6 +129,7 @@ class Workload:
         self._settings = settings
         self._say = say
         self._beats = beats
+        self._listened_at = -math.inf
         self.given_up: dict[str, str] = {}
 
     def start(self, chosen: Plan, nodes: Mapping[str, KubeNode]) -> list[Trial]:
@@ -135,7 +138,7 @@ class Workload:
         for node, wanted in chosen.pods.items():
             each = [name for name, count in wanted.items() for _ in range(count)]
             for number, resource in enumerate(each):
-                name = f"vectoradd-{node.replace('.', '-')[:40]}-{number}"
+                name = pod_name("vectoradd", node, number)
                 self._session.create(manifest(name, nodes[node], self._settings, resource))
                 trials.append(Trial(name, self._session.namespace, node, resource=resource))
         return trials
@@ -154,6 +157,7 @@ class Workload:
             last = time.monotonic() > deadline
             for trial in trials:
                 if trial.pod not in done:
+                    self._listen(trial.node)
                     answer = self._look(trial, pods.get(trial.pod), spent, last)
                     if answer is not None:
                         done[trial.pod] = answer
@@ -162,7 +166,6 @@ class Workload:
                 why = _waits_for(pods, done)
                 self._say(f"vectorAdd: {passed} of {len(trials)} pods passed, {spent:.0f} s{why}")
                 told, told_at = passed, time.monotonic()
-                self._listen({trial.node for trial in trials if trial.pod not in done})
             if len(done) < len(trials):
                 time.sleep(_POLL_S)
         return [done[trial.pod] for trial in trials]
@@ -173,7 +176,7 @@ class Workload:
         """The trial's answer; None while there is reason to wait."""
         if gone := self.given_up.get(trial.node):
             return replace(trial, trouble=gone, seconds=spent)
-        if pod is None and self._session.lost:
+        if pod is None and self._session.lost():
             why = "another verification took over: this one was not heard of for too long"
             return replace(trial, trouble=why, unschedulable=True, seconds=spent)
         if pod is None:
@@ -195,12 +198,16 @@ class Workload:
         text = "; ".join(part for part in (trouble, waited, tail and f"log: {tail}") if part)
         return replace(trial, uuids=uuids, trouble=text, seconds=spent)
 
-    def _listen(self, nodes: Iterable[str]) -> None:
-        """Give up nodes whose kubelets have stopped: no pod of theirs will answer."""
-        self._beats.look()
-        for node in nodes:
-            if self._beats.silence(node) > SILENT_S:
-                self.given_up[node] = self._beats.describe(node)
+    def _listen(self, node: str) -> None:
+        """Give up a node whose kubelet has stopped: no pod of it will answer.
+
+        Before each look at a pod, since the log of one on such a node takes long not to come.
+        """
+        if time.monotonic() - self._listened_at >= _LISTEN_EVERY_S:
+            self._beats.look()
+            self._listened_at = time.monotonic()
+        if self._beats.silence(node) > SILENT_S:
+            self.given_up[node] = self._beats.describe(node)
 
 
 def _waits_for(pods: Mapping[str, objects.Json], done: Mapping[str, Trial]) -> str:

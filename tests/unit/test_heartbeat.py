@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from gpuboot import heartbeat
-from gpuboot.cluster import Cluster
+from gpuboot.cluster import Cluster, ClusterError
 from gpuboot.heartbeat import Heartbeats
 from gpuboot.settings import load
 from tests.unit.evidence import of, only
@@ -96,6 +96,28 @@ def test_a_kubelet_that_stops_meanwhile_ends_the_wait_for_its_pods() -> None:
     assert all("kubelet of gpu2 has not reported" in item.detail for item in failed)
     assert "allocatable" in {item.link for item in failed}
     assert heartbeat.time.monotonic() - NOW < 60
+
+
+class Dead(FakeCluster):
+    """gpu2 goes down when its pods have begun: they stay "Running", and nobody hands out logs."""
+
+    def _create_pod(self, namespace: str, body: dict[str, Any]) -> None:
+        self.stopped = {}
+        super()._create_pod(namespace, body)
+        self.stopped = {"gpu2": NOW}
+
+    def _log(self, name: str) -> str:
+        if "gpu2" in name:
+            heartbeat.time.sleep(20)
+            raise ClusterError("GET log: ReadTimeoutError: Read timed out. (read timeout=20)")
+        return super()._log(name)
+
+
+def test_a_node_that_goes_down_costs_no_wait_for_the_log_of_each_of_its_pods() -> None:
+    failed = of(list(run(Dead(), LONG).findings), "fail")
+    assert {item.node for item in failed} == {"gpu2"}
+    assert all("kubelet of gpu2 has not reported" in item.detail for item in failed)
+    assert heartbeat.time.monotonic() - NOW < 80
 
 
 @pytest.mark.parametrize("text", ["", "yesterday"])

@@ -13,6 +13,7 @@ from gpuboot.checks.evidence import GpuPod
 from gpuboot.checks.model import verdict
 from gpuboot.cluster import Cluster
 from gpuboot.prove import Proof, prove, settle_s, simulated
+from gpuboot.session import pod_name
 from gpuboot.settings import Settings, load
 from tests.unit.evidence import SIZES, host, node, of, uuid
 from tests.unit.fake_cluster import FakeCluster
@@ -145,6 +146,13 @@ def test_the_pod_takes_one_gpu_and_no_privilege_and_ends_by_itself() -> None:
     V1Pod.model_validate(workload.manifest("p", node("gpu1", 2), settings))  # the client is strict
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": "gpu1"}
     assert "runtimeClassName" not in workload.manifest("p", node("gpu1", 2), SETTINGS)["spec"]
+
+
+def test_nodes_whose_long_names_differ_at_the_end_have_pods_of_their_own() -> None:
+    nodes = [f"gke-training-production-europe-west4-pool-a3-{number}.c" for number in range(2)]
+    names = {pod_name("vectoradd", node, 0) for node in nodes}
+    assert len(names) == 2
+    assert all("." not in name for name in names)
 
 
 def test_a_taint_that_the_pods_do_not_tolerate_keeps_them_away() -> None:
