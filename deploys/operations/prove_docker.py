@@ -30,8 +30,10 @@ from gpuboot.standalone.prove import Gatherer, NoAnswer, busy, prove, trial
 _MAX_AT_ONCE = 32
 _ASK_S = 15
 _SCRIPT = "nvidia-smi -L && /cuda-samples/vectorAdd"
-_APPS = "nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader"
+_GRACE_S = 15
+_APPS = "timeout 60 nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader"
 _LABEL = "io.gpuboot=verify"
+_OWN = "io.gpuboot.shell"  # label: process that started the container
 
 
 @operation(is_idempotent=True)
@@ -134,12 +136,18 @@ def _host_trials(found: Host, node: Node, settings: Settings) -> list[Trial]:
 
 
 def _command(uuid: str, settings: Settings) -> str:
-    """Runs vectorAdd on one GPU and prints its exit status, then all it said."""
+    """Runs vectorAdd on one GPU and prints its exit status, then all it said.
+
+    Docker hands SIGTERM on to the container, whose first process, a shell, ignores it: so a
+    container whose time is up is removed, and Docker's client does not wait for it.
+    """
     image = shlex.quote(mirrored(settings.verify.image, settings.mirrors))
     return (
         f"{DOCKER_ENVIRONMENT}; "
-        f"out=$(timeout {settings.verify.timeout_s} docker run --rm --network none "
-        f"--cap-drop ALL --security-opt no-new-privileges --label {_LABEL} "
+        f"out=$(timeout -k {_GRACE_S} {settings.verify.timeout_s} docker run --rm --network none "
+        f"--cap-drop ALL --security-opt no-new-privileges --label {_LABEL} --label {_OWN}=$$ "
         f"--gpus device={uuid} --entrypoint sh {image} -c {shlex.quote(_SCRIPT)} 2>&1); "
-        'status=$?; printf "%s\\n%s\\n" "$status" "$out"'
+        "status=$?; case $status in 124|137) "
+        f"timeout 60 docker ps -q --filter label={_OWN}=$$ | xargs -r timeout 60 docker rm -f >&2 "
+        ';; esac; printf "%s\\n%s\\n" "$status" "$out"'
     )

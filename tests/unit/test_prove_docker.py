@@ -1,0 +1,50 @@
+"""vectorAdd in a container by Docker's client, as the shell of a host runs it."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from deploys.operations import prove_docker
+from gpuboot.settings import load
+from gpuboot.standalone.prove import trial
+
+# `docker run` hands SIGTERM on and waits for the container, which is a shell that ignores it.
+DOCKER = """#!/bin/bash
+echo "$*" >>"$0.log"
+case $1 in
+  run) trap '' TERM; echo "GPU 0: NVIDIA (UUID: GPU-1)"; for _ in {1..300}; do sleep 0.1; done ;;
+  ps) echo 3f4e ;;
+esac
+"""
+
+
+def test_a_container_that_does_not_end_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text(DOCKER)
+    docker.chmod(0o755)
+    monkeypatch.setattr(prove_docker, "_GRACE_S", 1)
+    settings = load({"verify": {"timeout_s": 10}})
+    command = prove_docker._command("GPU-1", settings).replace("timeout -k 1 10", "timeout -k 1 1")
+    begun = time.monotonic()
+    done = subprocess.run(
+        ["sh", "-c", f"PATH={tmp_path}:$PATH; {command}"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=20,
+    )
+    assert time.monotonic() - begun < 10
+    status, _, output = done.stdout.partition("\n")
+    run, ps, remove = (tmp_path / "docker.log").read_text().splitlines()
+    label = next(word for word in run.split() if word.startswith(prove_docker._OWN))
+    assert ps == f"ps -q --filter label={label}"
+    assert remove == "rm -f 3f4e"
+    found = trial("gpu1", "GPU-1", output, int(status), 2.0)
+    assert (found.passed, found.uuids) == (False, ("GPU-1",))
+    assert "ended with 137" in found.trouble
