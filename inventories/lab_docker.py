@@ -3,7 +3,7 @@
 import os
 
 from lab import settings as _site
-from lab import software_docker as _made
+from lab.build import software_docker as _made
 
 _name = os.environ.get("GPUBOOT_LAB", "docker")
 _settings = _site.settings(_name)

@@ -14,11 +14,13 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from lab import cli_mirror, machines, mirror, preflight, settings, state
-from lab.cli_mirror import Name
-from lab.progress import Progress
+from lab import machines, preflight, settings, state
+from lab.build.progress import Progress
+from lab.debian_releases import SUITES, Suite
+from lab.mirror import cli as cli_mirror
+from lab.mirror import service as mirror
+from lab.mirror.cli import Name
 from lab.state import Extra, LabError
-from lab.suites import SUITES, Suite
 
 ROOT = Path(__file__).parents[1]
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
@@ -130,7 +132,7 @@ def list_labs() -> None:
 @app.command()
 def status(name: Name = "lab") -> None:
     """Machines of the lab, and whether they answer; exit code 1 when one does not."""
-    from lab.alerts import service, site
+    from lab.alert_receivers import service, site
     from lab.up import condition
 
     lab = state.load(name)
@@ -191,7 +193,7 @@ def alerts(
     firing: Annotated[bool, typer.Option("--firing", help="Only what fires now.")] = False,
 ) -> None:
     """What arrived at the lab's (simulated) PagerDuty, Slack and mail server."""
-    from lab.alerts import service, show, site
+    from lab.alert_receivers import service, show, site
 
     lab = state.load(name)
     journal = lab.folder / site.JOURNAL
@@ -230,7 +232,7 @@ def dashboards(
     hours: Annotated[float, typer.Option(help="How far back they look.")] = 1.0,
 ) -> None:
     """Draw the Grafana dashboards with the lab's data: HTML, and PNG where chromium is."""
-    from lab.picture.reach import of_lab as draw
+    from lab.dashboard_preview.reach import of_lab as draw
 
     for path in draw(state.load(name), out, hours):
         print(path)

@@ -19,9 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lab import processes
-from lab.base import NSPAWN_DIR, USERS, run
-from lab.gpusim.silicon import install_silicon
-from lab.progress import Progress
+from lab.build.base import NSPAWN_DIR, USERS, run
+from lab.build.progress import Progress
+from lab.gpusim.pci_devices import install_pci_devices
 from lab.state import MIRROR_NAME, MIRROR_URL, Lab, LabError, Machine
 
 SSH_WAIT_S = 90
@@ -68,7 +68,7 @@ def create(lab: Lab, machine: Machine, base: Path, debian_key: bytes) -> None:
     _ssh(lab, part)
     _trust(lab, part, debian_key)
     _kernel_modules(part)
-    install_silicon(part, machine.gpus, lab.seed(machine))
+    install_pci_devices(part, machine.gpus, lab.seed(machine))
     part.rename(root)
 
 

@@ -7,9 +7,9 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from lab.alerts import site
-from lab.base import run
-from lab.debs import write_atomically
+from lab.alert_receivers import site
+from lab.build.base import run
+from lab.build.debs import write_atomically
 from lab.state import Lab, labs, state_dir
 
 _SUBTREE_CONTROL = Path("/sys/fs/cgroup/cgroup.subtree_control")

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from lab.alerts import site as alerts
+from lab.alert_receivers import site as alerts
 from lab.state import state_dir
 
 CA_ON_MACHINES = "/usr/local/share/ca-certificates/gpuboot-lab.crt"

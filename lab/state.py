@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lab.suites import BOOKWORM, SUITES, Suite
+from lab.debian_releases import BOOKWORM, SUITES, Suite
 
 Role = Literal["control_plane", "worker"]
 # What only some labs have in their mirror: Docker's engine, the Kubernetes release before.

@@ -8,17 +8,19 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lab import contents, machines, mirror, network, preflight, processes, state
-from lab.alerts import service as alerts
-from lab.base import base_root
-from lab.builds import build_all
-from lab.progress import Progress, duration
-from lab.recipe import Recipe
-from lab.software import earlier_kubernetes
-from lab.software_docker import recipes as docker_recipes
+from lab import machines, network, preflight, processes, state
+from lab.alert_receivers import service as alerts
+from lab.build.base import base_root
+from lab.build.programs import build_all
+from lab.build.progress import Progress, duration
+from lab.build.recipe import Recipe
+from lab.build.software import earlier_kubernetes
+from lab.build.software_docker import recipes as docker_recipes
+from lab.build.store import unused_since
+from lab.debian_releases import BOOKWORM, Suite
+from lab.mirror import parts as contents
+from lab.mirror import service as mirror
 from lab.state import Extra, Lab, Machine
-from lab.store import unused_since
-from lab.suites import BOOKWORM, Suite
 
 # compiled only for the labs that have it
 _EXTRAS: dict[Extra, Callable[[], list[Recipe]]] = {

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from lab.alerts.server import MailServer, make
-from lab.alerts.web import Secrets
-from lab.keys import Authority
-from lab.webserver import Server
+from lab.alert_receivers.server import MailServer, make
+from lab.alert_receivers.web import Secrets
+from lab.mirror.keys import Authority
+from lab.mirror.webserver import Server
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from lab.gpusim.silicon import HARDWARE_DIR, STATE_DIR, install_silicon
+from lab.gpusim.pci_devices import HARDWARE_DIR, STATE_DIR, install_pci_devices
 
 VERSION = "595.91.07"
 GPU_SIM = HARDWARE_DIR / "gpu-sim"
@@ -103,7 +103,7 @@ class Machine:
 def make_machine(root: Path, bins: Path, gpus: int = 2) -> Machine:
     """A machine in the folder `root` with the outputs of `lab.gpusim.builds.build` in `bins`."""
     made = Machine(root, bins)
-    install_silicon(root, gpus, 0x51AA0001)
+    install_pci_devices(root, gpus, 0x51AA0001)
     for folder in ("proc/driver/nvidia", "dev", "lib", made.conf.parent.relative_to(root)):
         (root / folder).mkdir(parents=True)
     (root / "proc/driver/nvidia/version").write_text("NVRM version: SIMULATED\n")

@@ -1,4 +1,5 @@
-"""Simulated GPUs: the silicon, the driver, its libraries and tools. Nothing here is NVIDIA's.
+"""Simulated GPUs: the PCI devices, the driver, its libraries and tools. Nothing here is NVIDIA's.
 
-`silicon` puts GPUs into a machine, `packages` is the driver as Debian packages, `builds` compiles.
+`pci_devices` puts GPUs into a machine, `packages` is the driver as Debian packages, `builds`
+compiles.
 """

@@ -6,8 +6,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from lab.golang import build_arguments, run_go
-from lab.recipe import Recipe, Workshop
+from lab.build.golang import build_arguments, run_go
+from lab.build.recipe import Recipe, Workshop
 
 SOURCES = Path(__file__).parent
 GO_MODULE = SOURCES / "go"

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from lab.debs import SIMULATED, Deb
+from lab.build.debs import SIMULATED, Deb
 
 DRIVER_DIR = Path(__file__).parent / "driver"
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"

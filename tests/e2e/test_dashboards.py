@@ -12,9 +12,9 @@ import pytest
 from gpuboot.dashboards import dashboards
 from gpuboot.settings import load
 from lab import state
-from lab.picture.panels import Ask, Times, defaults, interpolate, panels
-from lab.picture.reach import prometheus
-from lab.picture.take import asker
+from lab.dashboard_preview.panels import Ask, Times, defaults, interpolate, panels
+from lab.dashboard_preview.reach import prometheus
+from lab.dashboard_preview.take import asker
 from lab.settings import settings as lab_settings
 from tests.e2e.conftest import Lab
 

@@ -17,8 +17,8 @@ import pytest
 
 from gpuboot.telemetry import collectors_csv
 from gpuboot.telemetry.fields import FIELDS, Limit
+from lab.build.toolchain import environment, go
 from lab.gpusim import builds
-from lab.toolchain import environment, go
 from tests.exporter_process import Exporter, start
 from tests.gpusim_machine import VERSION, Machine, make_machine
 

@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from lab import machines, settings, state
-from lab.store import digest, stored
+from lab.build.store import digest, stored
 from tests.e2e.conftest import ROOT, Lab, fresh
 
 pytestmark = pytest.mark.lab

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from lab.toolchain import environment, go
+from lab.build.toolchain import environment, go
 from tests.e2e.conftest import ROOT
 
 pytestmark = pytest.mark.lab

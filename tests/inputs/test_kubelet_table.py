@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab import toolchain
+from lab.build import toolchain
 from tests.inputs.command_line import ROOT
 
 TABLE = (ROOT / "gpuboot" / "settings" / "kubelet.toml").read_text()

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from lab.alerts import show
-from lab.alerts.site import PAGERDUTY, USER
-from lab.alerts.web import Secrets
+from lab.alert_receivers import show
+from lab.alert_receivers.site import PAGERDUTY, USER
+from lab.alert_receivers.web import Secrets
 from tests.alert_receiver import receiver
 from tests.routing.programs import programs, write
 

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from lab.alerts import show
+from lab.alert_receivers import show
 from tests.routing import running
 from tests.routing.running import GROUP_INTERVAL_S, Site
 

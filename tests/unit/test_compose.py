@@ -13,7 +13,7 @@ from gpuboot.compose import images, project, prometheus
 from gpuboot.nodes import Node
 from gpuboot.rules import groups
 from gpuboot.settings import load
-from lab import recipe, software_docker
+from lab.build import recipe, software_docker
 from tests import tools
 
 MONITOR = Node("mon1", "mon1", "192.0.2.11", "docker", gpus=0, leader=True)

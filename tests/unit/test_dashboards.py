@@ -19,7 +19,14 @@ from gpuboot.rules import recordings
 from gpuboot.settings import load
 from gpuboot.telemetry import BY_NAME, choose
 from gpuboot.telemetry.expressions import metric_names
-from lab.picture.panels import Times, UnknownVariable, defaults, interpolate, names, panels
+from lab.dashboard_preview.panels import (
+    Times,
+    UnknownVariable,
+    defaults,
+    interpolate,
+    names,
+    panels,
+)
 from tests.tools import promtool
 
 SETTINGS = load({"cost": {"gpu_hour": {"*": 2.5}}})

@@ -11,7 +11,7 @@ import yaml
 
 from gpuboot.dashboards import classify, cluster, namespace, node
 from gpuboot.dashboards.spec import State
-from lab.picture.panels import ALL, interpolate
+from lab.dashboard_preview.panels import ALL, interpolate
 from tests.tools import promtool
 
 VARIABLES = dict.fromkeys(("node", "gpu", "modelName", "profile", "namespace", "pod"), ALL)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lab.gpusim import builds
-from lab.gpusim.silicon import gpu_uuid
+from lab.gpusim.pci_devices import gpu_uuid
 
 VERSION = "595.91.07"
 SEED = 0x51AA0001

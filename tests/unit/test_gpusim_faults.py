@@ -12,7 +12,7 @@ import pytest
 from gpuboot.rules import all_alerts
 from gpuboot.settings import Settings
 from lab.gpusim import builds
-from lab.gpusim.silicon import STATE_DIR
+from lab.gpusim.pci_devices import STATE_DIR
 from tests.gpusim_machine import GPU_SIM, VERSION, Machine, make_machine
 
 ROOT = Path(__file__).resolve().parents[2]

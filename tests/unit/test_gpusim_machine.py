@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from lab.debs import SIMULATED, build_deb
+from lab.build.debs import SIMULATED, build_deb
 from lab.gpusim import builds
 from lab.gpusim.packages import PINNED, cuda_keyring, driver_debs
-from lab.gpusim.silicon import gpu_uuid, install_silicon
+from lab.gpusim.pci_devices import gpu_uuid, install_pci_devices
 
 PCI = "var/lib/gpu-sim/pci"
 
@@ -25,7 +25,7 @@ def nvidia_devices(root: Path) -> list[str]:
 
 
 def test_gpus_are_on_the_bus_where_the_libraries_say(tmp_path: Path) -> None:
-    install_silicon(tmp_path, 3, 0xABCD0001)
+    install_pci_devices(tmp_path, 3, 0xABCD0001)
     assert nvidia_devices(tmp_path) == ["0000:10:00.0", "0000:1c:00.0", "0000:28:00.0"]
     gpu = tmp_path / PCI / "0000:1c:00.0"
     assert (gpu / "class").read_text() == "0x030200\n"
@@ -34,13 +34,13 @@ def test_gpus_are_on_the_bus_where_the_libraries_say(tmp_path: Path) -> None:
 
 
 def test_a_machine_without_gpus_has_other_devices_only(tmp_path: Path) -> None:
-    install_silicon(tmp_path, 0, 1)
+    install_pci_devices(tmp_path, 0, 1)
     assert nvidia_devices(tmp_path) == []
     assert (tmp_path / PCI / "0000:03:00.0/class").read_text() == "0x030000\n"
 
 
-def test_silicon_is_shown_at_boot(tmp_path: Path) -> None:
-    install_silicon(tmp_path, 1, 1)
+def test_pci_devices_are_shown_at_boot(tmp_path: Path) -> None:
+    install_pci_devices(tmp_path, 1, 1)
     wanted = tmp_path / "etc/systemd/system/sysinit.target.wants/gpu-sim-pci.service"
     assert wanted.readlink() == Path("/etc/systemd/system/gpu-sim-pci.service")
     for program in ("usr/bin/gpu-sim", "usr/lib/gpu-sim/power-on"):
@@ -50,11 +50,11 @@ def test_silicon_is_shown_at_boot(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("count", "model"), [(17, "NVIDIA H200"), (1, "NVIDIA Abacus")])
 def test_unknown_hardware_is_refused(tmp_path: Path, count: int, model: str) -> None:
     with pytest.raises(ValueError, match=r"17|Abacus"):
-        install_silicon(tmp_path, count, 1, model)
+        install_pci_devices(tmp_path, count, 1, model)
 
 
 def test_the_libraries_read_the_hardware_file(tmp_path: Path) -> None:
-    install_silicon(tmp_path, 2, 0xABCD0001, "NVIDIA H200")
+    install_pci_devices(tmp_path, 2, 0xABCD0001, "NVIDIA H200")
     bins = builds.build(tmp_path / "bins", ("595.71.05",))
     (tmp_path / "libnvidia-ml.so.1").symlink_to(bins["libnvidia-ml.so.595.71.05"])
     for node in ("nvidia0", "nvidia1", "nvidiactl"):

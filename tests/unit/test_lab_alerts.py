@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from lab.alerts import media, show
-from lab.alerts.media import Refused
-from lab.alerts.site import PAGERDUTY
-from lab.alerts.web import Secrets
+from lab.alert_receivers import media, show
+from lab.alert_receivers.media import Refused
+from lab.alert_receivers.site import PAGERDUTY
+from lab.alert_receivers.web import Secrets
 from tests.alert_receiver import receiver
 
 KEY = "0123456789abcdef0123456789abcdef"

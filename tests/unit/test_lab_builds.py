@@ -12,11 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from lab import builds, debian, golang, preflight, software, toolchain
+from lab import preflight
+from lab.build import debian_programs as debian
+from lab.build import golang, software, toolchain
+from lab.build import programs as builds
+from lab.build.recipe import Recipe, Workshop, make
+from lab.build.store import folder
 from lab.gpusim.builds import GO_MODULE
-from lab.recipe import Recipe, Workshop, make
 from lab.state import LabError
-from lab.store import folder
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +113,7 @@ def test_an_interrupted_build_ends_its_children_and_leaves_nothing(tmp_path: Pat
         "import signal\n"
         # tests that run in the background are started with it ignored
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from lab.recipe import Recipe, make\n"
+        "from lab.build.recipe import Recipe, make\n"
         f"run = lambda shop: shop.run(['bash', '-c', 'echo $$ > {pidfile}; sleep 60'])\n"
         "make(Recipe('one', {}, (), run), {})\n"
     )

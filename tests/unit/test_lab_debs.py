@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.debs import Deb, build_deb, build_repo
-from lab.keys import SigningKey
+from lab.build.debs import Deb, build_deb, build_repo
+from lab.mirror.keys import SigningKey
 
 
 def example(**changes: object) -> Deb:

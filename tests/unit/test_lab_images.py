@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lab.images import (
+from lab.build.images import (
     GLIBC,
     LAYER_TYPE,
     LOADER,

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from gpuboot.services import TOOLS
-from lab import mirror, packages, software
+from lab.build import packages, software
+from lab.build.image_table import earlier, table
+from lab.build.images import Image
 from lab.charts import assemble as charts
-from lab.images import Image
-from lab.imagetable import earlier, table
+from lab.mirror import service as mirror
 
 VERSIONS = """busybox-static 1:1.35.0-4+deb12u1+b1
 prometheus-node-exporter 1.5.0-1+b6

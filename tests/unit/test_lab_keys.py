@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives import serialization
 MAKE = """
 import sys
 from pathlib import Path
-from lab.keys import Authority, SigningKey
+from lab.mirror.keys import Authority, SigningKey
 folder = Path(sys.argv[1])
 key = SigningKey.ensure(folder / "gpg", "tests <tests@gpuboot.invalid>")
 assert b"BEGIN PGP SIGNATURE" in key.detached(b"text")

@@ -12,13 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from lab import contents, mirror, state
-from lab.contents import Part
-from lab.debs import Deb, build_deb, build_repo
-from lab.keys import Authority
+from lab import state
+from lab.build.debs import Deb, build_deb, build_repo
+from lab.debian_releases import BOOKWORM
+from lab.mirror import parts as contents
+from lab.mirror import service as mirror
+from lab.mirror.keys import Authority
+from lab.mirror.parts import Part
+from lab.mirror.webserver import locate, make_server
 from lab.state import LabError
-from lab.suites import BOOKWORM
-from lab.webserver import locate, make_server
 
 MANIFEST = json.dumps({"schemaVersion": 2, "layers": []}).encode()
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"

@@ -9,10 +9,10 @@ import pytest
 
 from gpuboot.dashboards import dashboards
 from gpuboot.settings import load
-from lab.picture.graph import lines
-from lab.picture.page import page
-from lab.picture.panels import Series, Times, answers, defaults, panels, table
-from lab.picture.values import at_threshold, heat, shown, state
+from lab.dashboard_preview.graph import lines
+from lab.dashboard_preview.page import page
+from lab.dashboard_preview.panels import Series, Times, answers, defaults, panels, table
+from lab.dashboard_preview.values import at_threshold, heat, shown, state
 
 TIMES = Times(0, 3600, 60)
 BOARDS = dashboards(load({}))

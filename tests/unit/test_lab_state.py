@@ -11,8 +11,8 @@ import pytest
 
 from gpuboot.platforms import PLATFORMS
 from lab import processes, state
+from lab.debian_releases import SUITES
 from lab.state import LabError
-from lab.suites import SUITES
 
 
 @pytest.fixture(autouse=True)

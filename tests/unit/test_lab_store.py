@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.progress import Row, Times, duration
-from lab.store import digest, folder, stored
+from lab.build.progress import Row, Times, duration
+from lab.build.store import digest, folder, stored
 
 
 @pytest.fixture(autouse=True)

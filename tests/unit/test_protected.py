@@ -24,7 +24,7 @@ from gpuboot.cluster import Cluster, ClusterError, route
 from gpuboot.gather import Gatherer
 from gpuboot.protected import Protected
 from gpuboot.settings import Settings, load
-from lab.keys import Authority
+from lab.mirror.keys import Authority
 from tests.unit.ssh_server import ssh_transport
 
 POD = "10.244.1.7"  # the tests' SSH server connects to 127.0.0.1, whatever the address

@@ -20,7 +20,7 @@ from gpuboot.telemetry import (
     parse_collectors,
 )
 from gpuboot.versions import LOWEST_EXPORTER, lock, parse
-from lab import toolchain
+from lab.build import toolchain
 
 # dcgm-exporter's etc/default-counters.csv at 4.6.0-4.8.3: what is on without a file of ours
 EXPORTER_DEFAULTS = 26
@@ -149,7 +149,7 @@ def test_list_of_names_is_go_dcgm_s() -> None:
         env={**toolchain.environment(), "GOPROXY": "off", "GOFLAGS": "-mod=readonly"},
     ).stdout.strip()
     if not found:
-        pytest.skip("go-dcgm is not in the lab's module cache: python -m lab.builds")
+        pytest.skip("go-dcgm is not in the lab's module cache: python -m lab.build")
     source = (Path(found) / "pkg/dcgm/const_fields.go").read_text()
     numbers = re.findall(r'^\s+"(\w+)":\s+(\d+),', source, re.MULTILINE)
     assert field_numbers() == {name: int(number) for name, number in numbers}

@@ -1,0 +1,168 @@
+"""Recipes for Go programs, all built in one module (lab/build/recipes) with one set of flags.
+
+The Go build cache works by content: one module, one set of build tags and `-trimpath` everywhere
+make every package that programs share one compilation, whoever asks for it first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from lab.build.recipe import Recipe, Workshop
+from lab.build.toolchain import RECIPES, environment, go
+from lab.state import LabError
+
+# Tags only choose files, so they may be the same for all. netgo, osusergo: no C library for names
+# and users. *_sd: Prometheus finds targets through Kubernetes, files, HTTP and lists, not through
+# clouds. no_*: containerd without snapshotters for file systems that the lab's machines lack.
+TAGS = "netgo,osusergo,remove_all_sd,enable_kubernetes_sd,no_btrfs,no_zfs,no_devmapper,no_aufs"
+
+Prepare = Callable[[Workshop], None]
+
+# Set by whoever changes a version (lab/build/recipes/README.md): builds add the checksums that
+# they miss.
+UPDATE_SUMS = "GPUBOOT_UPDATE_SUMS"
+LINK = ("-s", "-w")  # no symbol table, no debugging information: half the size
+
+
+def common_inputs() -> tuple[str | Path, ...]:
+    """What every build in the module of lab/build/recipes hangs on."""
+    return RECIPES / "go.mod", RECIPES / "go.sum", repr((build_arguments(), LINK))
+
+
+def go_recipe(
+    name: str,
+    packages: Mapping[str, str],
+    *,
+    seconds: float,
+    variables: Mapping[str, str] | None = None,
+    replace: Mapping[str, str] | None = None,
+    cgo: bool = False,
+    prepare: Prepare | None = None,
+    inputs: Sequence[str | Path] = (),
+    needs: tuple[str, ...] = (),
+) -> Recipe:
+    """A recipe for Go programs.
+
+    `packages`: program name -> import path, or `./folder` of the module in lab/build/recipes.
+    `variables`: string variables set at link time (versions). `replace`: modules to be used at
+    another version than the common go.mod says, for this recipe alone. `cgo`: link with the C
+    library; without it programs are static. `prepare` may change the module in `Workshop.work`
+    before the build; `inputs` are what it does that by.
+    """
+    variables, replace = variables or {}, replace or {}
+
+    def make(shop: Workshop) -> None:
+        lay_out(shop)
+        for path, version in replace.items():
+            run_go(shop, "mod", "edit", f"-replace={path}={path}@{version}")
+        if prepare is not None:
+            prepare(shop)
+        _build(shop, packages, variables, cgo)
+
+    parts = {f"program {key}": value for key, value in packages.items()}
+    parts |= {f"variable {key}": value for key, value in variables.items()}
+    parts |= {f"replace {key}": value for key, value in replace.items()}
+    settings = [f"{key}={value}" for key, value in sorted(parts.items())]
+    return Recipe(
+        name=name,
+        outputs={program: f"bin/{program}" for program in packages},
+        inputs=(*common_inputs(), *settings, f"cgo={cgo}", *inputs, *_sources(packages)),
+        make=make,
+        needs=needs,
+        seconds=seconds,
+    )
+
+
+def _sources(packages: Mapping[str, str]) -> list[Path]:
+    folders = (RECIPES / p.removeprefix("./") for p in packages.values() if p.startswith("./"))
+    return [folder for folder in folders if folder.exists()]  # others are made by `prepare`
+
+
+def lay_out(shop: Workshop) -> None:
+    """Put the module of lab/build/recipes into the workshop."""
+    shutil.copytree(RECIPES, shop.work, dirs_exist_ok=True)
+
+
+def run_go(shop: Workshop, *arguments: str, cgo: bool = False) -> None:
+    """Run a go command in the workshop's module."""
+    shop.run([str(go()), *arguments], env=environment(cgo))
+
+
+def _build(
+    shop: Workshop, packages: Mapping[str, str], variables: Mapping[str, str], cgo: bool
+) -> None:
+    link = [*LINK, *(f"-X {name}={value}" for name, value in variables.items())]
+    made = shop.work / ".made"
+    made.mkdir()
+    output = [f"-ldflags={' '.join(link)}", f"-o={made}/"]
+    arguments = build_arguments()
+    if os.environ.get(UPDATE_SUMS):
+        arguments = [
+            "-mod=mod" if argument == "-mod=readonly" else argument for argument in arguments
+        ]
+    run_go(shop, *arguments, *output, *packages.values(), cgo=cgo)
+    if os.environ.get(UPDATE_SUMS):
+        _merge_sums(shop.work / "go.sum")
+    (shop.out / "bin").mkdir()
+    for program, package in packages.items():
+        shutil.move(made / program_name(package), shop.out / "bin" / program)
+
+
+def _merge_sums(made: Path) -> None:
+    common = RECIPES / "go.sum"
+    lines = {*common.read_text().splitlines(), *made.read_text().splitlines()}
+    common.write_text("\n".join(sorted(lines)) + "\n")
+
+
+def build_arguments() -> list[str]:
+    """`go build` with the flags that all builds have in common."""
+    return [
+        "build",
+        "-trimpath",
+        "-buildvcs=false",
+        "-modcacherw",
+        "-mod=readonly",
+        f"-tags={TAGS}",
+    ]
+
+
+def program_name(package: str) -> str:
+    """The name `go build` gives the program of `package`: its last part that is no version."""
+    parts = package.split("/")
+    return parts[-2] if re.fullmatch(r"v[2-9]\d*", parts[-1]) else parts[-1]
+
+
+def module_version(module: str) -> str:
+    """The version of `module` that lab/build/recipes/go.mod asks for, as in `v1.36.3`.
+
+    Replacements with another version count. Raises `LabError` when it asks for none.
+    """
+    text = (RECIPES / "go.mod").read_text()
+    path = re.escape(module)
+    replaced = re.search(rf"^\t{path} => {path} (v\S+)", text, re.MULTILINE)
+    required = re.search(rf"^\t{path} (v\S+)", text, re.MULTILINE)
+    found = replaced or required
+    if found is None:
+        raise LabError(f"lab/build/recipes/go.mod does not ask for {module}")
+    return found.group(1)
+
+
+def module_dir(module: str, version: str = "") -> Path:
+    """The unpacked, read-only folder of a module at the version of lab/build/recipes/go.mod.
+
+    Fetched from the module proxy the first time. Raises `LabError` when it cannot be had.
+    """
+    wanted = f"{module}@{version or module_version(module)}"
+    command = [str(go()), "mod", "download", "-json", wanted]
+    done = subprocess.run(command, cwd=RECIPES, env=environment(), capture_output=True, text=True)
+    answer = json.loads(done.stdout or "{}")
+    if "Dir" not in answer:
+        raise LabError(f"{wanted} cannot be had: {answer.get('Error') or done.stderr.strip()}")
+    return Path(answer["Dir"])

@@ -1,0 +1,235 @@
+"""The images the lab offers, under upstream's names, and which files are in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from lab.build import image_table_monitoring as monitoring
+from lab.build import software
+from lab.build.golang import module_version
+from lab.build.image_parts import NOBODY, Programs, real, shell
+from lab.build.images import SYMLINK, Image, Source, write_images
+from lab.build.progress import Progress
+from lab.build.store import digest, folder, stored
+from lab.gpusim.builds import GO_MODULE
+
+PAUSE = "3.10.2"
+REGISTRY = "registry.k8s.io"
+ETCD_REVISION = "-0"  # of upstream's image, after etcd's version
+FLANNEL_CNI = "v1.9.1-flannel3"
+DCGM_EXPORTER = "4.6.1-4.8.4-distroless"
+CUDA_SAMPLE = "vectoradd-cuda12.5.0"
+GPU_OPERATOR = "v26.7.0"
+
+CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
+IPTABLES = tuple(
+    f"{family}tables{variant}{action}"
+    for family in ("ip", "ip6")
+    for variant in ("", "-nft")
+    for action in ("", "-save", "-restore")
+)
+# Upstream's image has Debian's whole file (distroless, netbase). Without it nft lists protocols as
+# numbers, in which kube-proxy does not find its own elements again: it deletes them all.
+PROTOCOLS = b"icmp\t1\tICMP\ntcp\t6\tTCP\nudp\t17\tUDP\nsctp\t132\tSCTP\n"
+
+
+def table(programs: Programs) -> list[Image]:
+    """Every image; `programs` is what `lab.build.programs.build_all` returned."""
+    return [
+        *_kubernetes(programs),
+        *_network(programs),
+        *_gpu(programs),
+        *_simulated(programs),
+        *monitoring.images(programs),
+    ]
+
+
+def earlier(programs: Programs) -> list[Image]:
+    """The control plane's images of the release before, for labs that try an upgrade."""
+    return _control_plane(programs, software.EARLIER)
+
+
+def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
+    """Folders of the store with all images, laid out as the mirror's `/v2`; made if missing.
+
+    Linking or copying them to the mirror's document root is all that a registry needs.
+    """
+    found = [_images_dir("images", table(programs), progress)]
+    if f"kube{software.EARLIER}" in programs:
+        found.append(_images_dir("images-earlier", earlier(programs), progress))
+    return found
+
+
+def _images_dir(name: str, images: Sequence[Image], progress: Progress) -> Path:
+    key = digest(*(part for image in images for part in _identity(image)), SOURCE)
+
+    def make(out: Path) -> None:
+        progress(f"images: writing {len(images)}")
+        write_images(images, out)
+
+    return stored(f"{name}-{key}", make)
+
+
+SOURCE = Path(__file__).parent / "images.py"
+
+
+def _identity(image: Image) -> list[str | bytes | Path]:
+    """What an image is made of, for a key. A file in the store is known by its name there."""
+    store = folder("")
+    files: list[str | bytes | Path] = []
+    for path, source in sorted(image.files.items()):
+        in_store = isinstance(source, Path) and source.is_relative_to(store)
+        files += [path, str(source) if in_store else source]
+    rest = (image.name, image.entrypoint, image.origin, image.env, image.user, image.workdir)
+    return [repr((*rest, image.libs)), *files]
+
+
+def _control_plane(programs: Programs, suffix: str = "") -> list[Image]:
+    # one content, so one layer, for four images: kube-proxy's nft and iptables cost them little
+    files: dict[str, Source] = {"/usr/local/bin/kube": programs[f"kube{suffix}"]}
+    files |= {f"/usr/local/bin/{name}": f"{SYMLINK}kube" for name in CONTROL_PLANE}
+    files |= _netfilter(programs)
+    version = software.kubernetes_version(suffix)
+    origin = real(software.KUBERNETES) + (f", stamped as {version}" if suffix else "")
+    return [
+        Image(f"{REGISTRY}/{name}:{version}", files, (name,), origin, libs=True)
+        for name in CONTROL_PLANE
+    ]
+
+
+def _kubernetes(programs: Programs) -> list[Image]:
+    etcd_module = f"{software.ETCD}/server/v3"
+    etcd = module_version(etcd_module).removeprefix("v") + ETCD_REVISION
+    coredns = module_version("github.com/coredns/coredns")
+    found = _control_plane(programs)
+    etcd_files = {f"/usr/local/bin/{name}": programs[name] for name in ("etcd", "etcdctl")}
+    found.append(Image(f"{REGISTRY}/etcd:{etcd}", etcd_files, ("etcd",), real(etcd_module)))
+    found.append(
+        Image(
+            f"{REGISTRY}/coredns/coredns:{coredns}",
+            {"/coredns": programs["coredns"]},
+            ("/coredns",),
+            real("github.com/coredns/coredns") + ", with a short list of plugins",
+        )
+    )
+    pause = "STAND-IN: the lab's own program; upstream's is in no Go module"
+    files: dict[str, Source] = {"/pause": programs["pause"]}
+    found.append(Image(f"{REGISTRY}/pause:{PAUSE}", files, ("/pause",), pause, user="65535:65535"))
+    return found
+
+
+def _netfilter(programs: Programs) -> dict[str, Source]:
+    """Debian's nft, iptables (on nftables) with its extensions, and conntrack."""
+    root = programs["debian-root"]
+    extensions = sorted((root / "usr/lib/x86_64-linux-gnu/xtables").glob("*.so"))
+    files: dict[str, Source] = {
+        f"/usr/lib/x86_64-linux-gnu/xtables/{path.name}": path for path in extensions
+    }
+    files["/etc/protocols"] = PROTOCOLS
+    for name in ("nft", "conntrack", "xtables-nft-multi"):
+        files[f"/usr/sbin/{name}"] = programs[name]
+    return files | {f"/usr/sbin/{name}": f"{SYMLINK}xtables-nft-multi" for name in IPTABLES}
+
+
+def _network(programs: Programs) -> list[Image]:
+    version = module_version(software.FLANNEL)
+    daemon: dict[str, Source] = {
+        **shell(programs),
+        **_netfilter(programs),
+        "/opt/bin/flanneld": programs["flanneld"],
+        "/opt/bin/install-conf": programs["install-conf"],
+    }
+    plugin = {**shell(programs), "/flannel": programs["flannel-cni"]}
+    return [
+        Image(
+            f"ghcr.io/flannel-io/flannel:{version}",
+            daemon,
+            ("/opt/bin/flanneld",),
+            real(software.FLANNEL) + ", without its backends for Tencent's VPC and UDP",
+            libs=True,
+        ),
+        Image(
+            f"ghcr.io/flannel-io/flannel-cni-plugin:{FLANNEL_CNI}",
+            plugin,
+            ("/flannel",),
+            "STAND-IN: the lab's own program; upstream's module is not to be had",
+        ),
+    ]
+
+
+def _gpu(programs: Programs) -> list[Image]:
+    plugin = f"{software.NVIDIA}/k8s-device-plugin"
+    names = ("nvidia-device-plugin", "gpu-feature-discovery", "config-manager")
+    nfd = ("nfd-master", "nfd-worker", "nfd-gc")
+    return [
+        Image(
+            f"nvcr.io/nvidia/k8s-device-plugin:{module_version(plugin)}",
+            {f"/usr/bin/{name}": programs[name] for name in names},
+            ("nvidia-device-plugin",),
+            real(plugin),
+            env=_gpu_env("compute,utility"),
+            libs=True,
+        ),
+        Image(
+            f"registry.k8s.io/nfd/node-feature-discovery:{module_version(software.NFD)}",
+            {f"/usr/bin/{name}": programs[name] for name in nfd},
+            (),
+            real(software.NFD),
+            env={"GRPC_GO_LOG_SEVERITY_LEVEL": "INFO"},
+            user=f"{NOBODY}:{NOBODY}",
+        ),
+    ]
+
+
+def _gpu_env(capabilities: str) -> dict[str, str]:
+    """What NVIDIA's images set so that its runtime gives a container the driver."""
+    return {"NVIDIA_VISIBLE_DEVICES": "all", "NVIDIA_DRIVER_CAPABILITIES": capabilities}
+
+
+def _ubuntu() -> dict[str, Source]:
+    """What else of NVIDIA's base image (Ubuntu's) verification runs; the host's, as vectorAdd's
+    libraries are."""
+    return {
+        "/usr/bin/bash": Path("/bin/bash"),
+        "/usr/bin/getent": Path("/bin/getent"),  # with /bin its libraries are looked for below /
+        "/usr/bin/timeout": f"{SYMLINK}busybox",
+    }
+
+
+def _simulated(programs: Programs) -> list[Image]:
+    counters = GO_MODULE / "default-counters.csv"
+    exporter: dict[str, Source] = {
+        "/usr/bin/sim-dcgm-exporter": programs["sim-dcgm-exporter"],
+        "/usr/bin/dcgm-exporter": f"{SYMLINK}sim-dcgm-exporter",
+        "/etc/dcgm-exporter/default-counters.csv": counters,
+        "/etc/dcgm-exporter/dcp-metrics-included.csv": counters,
+    }
+    operator = {**shell(programs), "/usr/bin/sim-gpu-operator": programs["sim-gpu-operator"]}
+    sample = {**shell(programs), **_ubuntu(), "/cuda-samples/vectorAdd": programs["vectorAdd"]}
+    return [
+        Image(
+            f"nvcr.io/nvidia/k8s/dcgm-exporter:{DCGM_EXPORTER}",
+            exporter,
+            ("/usr/bin/dcgm-exporter",),
+            "SIMULATED: the lab's own exporter with upstream's metrics, options and labels",
+            env=_gpu_env("compute,utility"),
+            libs=True,
+        ),
+        Image(
+            f"nvcr.io/nvidia/gpu-operator:{GPU_OPERATOR}",
+            operator,
+            ("/usr/bin/sim-gpu-operator",),
+            "STAND-IN: the lab's own small controller",
+            libs=True,
+        ),
+        Image(
+            f"nvcr.io/nvidia/k8s/cuda-sample:{CUDA_SAMPLE}",
+            sample,
+            ("/cuda-samples/vectorAdd",),
+            "SIMULATED: the lab's own vectorAdd, for the simulated CUDA library",
+            env=_gpu_env("compute,utility"),
+            workdir="/cuda-samples",
+            libs=True,
+        ),
+    ]

@@ -1,0 +1,206 @@
+"""The real software that the lab runs, as recipes: what is built, from which module, and how.
+
+Versions stand in lab/build/recipes/go.mod. Everything is upstream's source; what was left out or
+exchanged to build it is said here, at its recipe.
+"""
+
+from __future__ import annotations
+
+from lab.build import software_monitoring
+from lab.build.golang import go_recipe, module_dir, module_version
+from lab.build.recipe import Recipe, Workshop
+from lab.build.toolchain import RECIPES
+
+KUBERNETES = "k8s.io/kubernetes"
+CONTAINERD = "github.com/containerd/containerd/v2"
+CNI = "github.com/containernetworking/plugins"
+CRI_TOOLS = "sigs.k8s.io/cri-tools"
+ETCD = "go.etcd.io/etcd"
+FLANNEL = "github.com/flannel-io/flannel"
+HELM = "helm.sh/helm/v4"
+NFD = "sigs.k8s.io/node-feature-discovery"
+NVIDIA = "github.com/NVIDIA"
+LOCAL_PATH = "github.com/rancher/local-path-provisioner"
+
+EARLIER = "-earlier"
+
+
+def recipes() -> list[Recipe]:
+    """All recipes of this file, in the order they are best built in: the longest first."""
+    return [
+        _kubernetes(),
+        *_containers(),
+        *_cluster_parts(),
+        *_nvidia(),
+        *software_monitoring.recipes(),
+        _helm(),
+        _pause(),
+    ]
+
+
+def earlier_kubernetes() -> list[Recipe]:
+    """What an upgrade starts from: the same source, stamped as the patch release before.
+
+    Its programs are named with EARLIER behind; only labs that try an upgrade want them.
+    """
+    return [_kubernetes(EARLIER, seconds=120)]
+
+
+def kubernetes_version(suffix: str = "") -> str:
+    """The version of the programs with this suffix, as in `v1.36.3`."""
+    version = module_version(KUBERNETES)
+    minor, _, patch = version.rpartition(".")
+    return f"{minor}.{int(patch) - 1}" if suffix == EARLIER else version
+
+
+def _kubernetes(suffix: str = "", seconds: float = 330) -> Recipe:
+    version = kubernetes_version(suffix)
+    major, minor, _ = version.removeprefix("v").split(".")
+    stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    programs = {name: f"{KUBERNETES}/cmd/{name}" for name in ("kubeadm", "kubelet", "kubectl")}
+    programs["kube"] = "./kube"
+    return go_recipe(
+        f"kubernetes{suffix}",
+        {f"{name}{suffix}": package for name, package in programs.items()},
+        variables={f"k8s.io/component-base/version.{key}": text for key, text in stamp.items()},
+        seconds=seconds,
+    )
+
+
+def _containers() -> list[Recipe]:
+    containerd = module_version(CONTAINERD)
+    names = ("containerd", "containerd-shim-runc-v2", "ctr")
+    version = {f"{CONTAINERD}/version.Version": containerd}
+    plugins = {
+        "main": ("bridge", "loopback", "ptp"),
+        "ipam": ("host-local",),
+        "meta": ("bandwidth", "firewall", "portmap", "tuning"),
+    }
+    build = f"{CNI}/pkg/utils/buildversion.BuildVersion"
+    cri_version = {f"{CRI_TOOLS}/pkg/version.Version": module_version(CRI_TOOLS)}
+    return [
+        # it wants a newer CRI than Kubernetes 1.36: the same protocol with names for signals
+        go_recipe(
+            "containerd",
+            {name: f"{CONTAINERD}/cmd/{name}" for name in names},
+            variables=version,
+            replace={"k8s.io/cri-api": "v0.37.0"},
+            seconds=60,
+        ),
+        go_recipe(
+            "cni-plugins",
+            {name: f"{CNI}/plugins/{kind}/{name}" for kind in plugins for name in plugins[kind]},
+            variables={build: module_version(CNI)},
+            seconds=15,
+        ),
+        go_recipe(
+            "crictl",
+            {"crictl": f"{CRI_TOOLS}/cmd/crictl"},
+            variables=cri_version,
+            seconds=15,
+        ),
+    ]
+
+
+def _cluster_parts() -> list[Recipe]:
+    return [
+        go_recipe(
+            "etcd",
+            {"etcd": f"{ETCD}/server/v3", "etcdctl": f"{ETCD}/etcdctl/v3"},
+            replace={"github.com/olekukonko/tablewriter": "v0.0.5"},  # 1.x has another interface
+            seconds=20,
+        ),
+        go_recipe("coredns", {"coredns": "./coredns"}, seconds=30),
+        go_recipe(
+            "flannel",
+            {
+                "flanneld": "./flanneld",
+                "install-conf": f"{FLANNEL}/cmd/install_conf",
+                "flannel-cni": "./flannel-cni",
+            },
+            variables={f"{FLANNEL}/pkg/version.Version": module_version(FLANNEL)},
+            prepare=_flanneld,
+            inputs=_NO_BACKENDS,
+            seconds=25,
+        ),
+        go_recipe(
+            "node-feature-discovery",
+            {name: f"{NFD}/cmd/{name}" for name in ("nfd-master", "nfd-worker", "nfd-gc")},
+            variables={
+                f"{NFD}/pkg/version.version": module_version(NFD),
+                # where its containers see the host's /sys and the like, as in upstream's image
+                f"{NFD}/pkg/utils/hostpath.pathPrefix": "/host-",
+            },
+            seconds=20,
+        ),
+        go_recipe("local-path-provisioner", {"local-path-provisioner": LOCAL_PATH}, seconds=10),
+    ]
+
+
+# Backends that are left out of flanneld: one imports an SDK that no module proxy has, the other
+# is C. The lab uses vxlan.
+_NO_BACKENDS = ("tencentvpc", "udp")
+
+
+def _flanneld(shop: Workshop) -> None:
+    """flanneld's own main, without the imports of two backends; all else comes from its module."""
+    lines = (module_dir(FLANNEL) / "main.go").read_text().splitlines(keepends=True)
+    dropped = tuple(f'backend/{name}"\n' for name in _NO_BACKENDS)
+    (shop.work / "flanneld").mkdir()
+    kept = "".join(line for line in lines if not line.endswith(dropped))
+    (shop.work / "flanneld/main.go").write_text(kept)
+
+
+def _nvidia() -> list[Recipe]:
+    toolkit = f"{NVIDIA}/nvidia-container-toolkit"
+    plugin = f"{NVIDIA}/k8s-device-plugin"
+    names = (
+        *("nvidia-ctk", "nvidia-cdi-hook", "nvidia-container-runtime"),
+        *("nvidia-container-runtime-hook", "nvidia-container-runtime.cdi"),
+        "nvidia-container-runtime.legacy",
+    )
+    version = module_version(toolkit).removeprefix("v")
+    return [
+        go_recipe(
+            "nvidia-container-toolkit",
+            {name: f"{toolkit}/cmd/{name}" for name in names},
+            variables={f"{toolkit}/internal/info.version": version},
+            cgo=True,  # go-nvml
+            seconds=45,
+        ),
+        # the versions that its own go.mod asks for: it does not compile with newer ones
+        go_recipe(
+            "nvidia-device-plugin",
+            {
+                name: f"{plugin}/cmd/{name}"
+                for name in ("nvidia-device-plugin", "gpu-feature-discovery", "config-manager")
+            },
+            variables={f"{plugin}/internal/info.version": module_version(plugin)},
+            replace={
+                f"{NVIDIA}/go-nvml": "v0.13.0-1.0.20260212130905-92cf8c963449",
+                f"{NVIDIA}/go-nvlib": "v0.9.1-0.20251202135446-d0f42ba016dd",
+                toolkit: "v1.19.0",
+            },
+            cgo=True,
+            seconds=40,
+        ),
+    ]
+
+
+def _helm() -> Recipe:
+    return go_recipe(
+        "helm",
+        {"helm": f"{HELM}/cmd/helm"},
+        variables={f"{HELM}/internal/version.version": module_version(HELM)},
+        seconds=30,
+    )
+
+
+def _pause() -> Recipe:
+    source = RECIPES / "pause" / "pause.c"
+    command = ["gcc", "-Os", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o"]
+
+    def make(shop: Workshop) -> None:
+        shop.run([*command, str(shop.out / "pause"), str(source)])
+
+    return Recipe("pause", {"pause": "pause"}, (source, *command), make, seconds=1)

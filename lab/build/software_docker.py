@@ -1,0 +1,96 @@
+"""Docker for the lab's machines without Kubernetes, built only when such a lab is asked for.
+
+Upstream's source, each program in a module of its own (lab/build/docker): what they share with the
+lab's other programs is of other versions. Left out: buildx, docker-init (`docker run --init`), and
+of docker-ce whatever swarm, plugins and rootless mode want. The command line's one module that no
+proxy serves tells whether macOS translates it, and is made again in lab/build/docker/cli/rosetta.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab.build.golang import LINK, build_arguments, module_dir, program_name, run_go
+from lab.build.recipe import Recipe, Workshop
+
+MODULES = Path(__file__).parent / "docker"
+ENGINE = "github.com/moby/moby/v2"
+ENGINE_MODULE = "v2.0.0-beta.24"  # the module of Docker 29.8
+CLI = "github.com/docker/cli"
+DOCKER = "29.8.1"
+COMPOSE = "5.5.1"
+
+
+def recipes() -> list[Recipe]:
+    """All recipes of this file."""
+    return [engine(), cli(), compose()]
+
+
+def engine() -> Recipe:
+    """dockerd, and the program that holds published ports."""
+    programs = {name: f"{ENGINE}/cmd/{name}" for name in ("dockerd", "docker-proxy")}
+    variables = {f"{ENGINE}/dockerversion.Version": DOCKER}
+    return _recipe("docker-engine", "engine", programs, variables, 240)
+
+
+def compose() -> Recipe:
+    """Docker's compose plugin; it runs by itself as well."""
+    module = "github.com/docker/compose/v5"
+    variables = {f"{module}/internal.Version": f"v{COMPOSE}"}
+    return _recipe("docker-compose", "compose", {"docker-compose": f"{module}/cmd"}, variables, 90)
+
+
+def check() -> Recipe:
+    """What `docker compose config` says of a file, for tests that cannot wait for the whole."""
+    return _recipe("compose-check", "compose", {"check": "./check"}, {}, 20)
+
+
+def cli() -> Recipe:
+    """The docker command, from its own tree, whose go.mod upstream keeps as vendor.mod."""
+
+    def make(shop: Workshop) -> None:
+        tree = module_dir(CLI, f"v{DOCKER}+incompatible")
+        shutil.copytree(tree, shop.work, dirs_exist_ok=True)
+        shutil.copytree(MODULES / "cli", shop.work, dirs_exist_ok=True)
+        variables = {f"{CLI}/cli/version.Version": DOCKER}
+        _build(shop, {"docker": "./cmd/docker"}, variables)
+
+    return Recipe(
+        name="docker-cli",
+        outputs={"docker": "bin/docker"},
+        inputs=(MODULES / "cli", DOCKER, repr((build_arguments(), LINK))),
+        make=make,
+        seconds=60,
+    )
+
+
+def _recipe(
+    name: str,
+    folder: str,
+    programs: Mapping[str, str],
+    variables: Mapping[str, str],
+    seconds: float,
+) -> Recipe:
+    def make(shop: Workshop) -> None:
+        shutil.copytree(MODULES / folder, shop.work, dirs_exist_ok=True)
+        _build(shop, programs, variables)
+
+    about = repr((build_arguments(), LINK, dict(programs), dict(variables)))
+    return Recipe(
+        name=name,
+        outputs={program: f"bin/{program}" for program in programs},
+        inputs=(MODULES / folder, about),
+        make=make,
+        seconds=seconds,
+    )
+
+
+def _build(shop: Workshop, programs: Mapping[str, str], variables: Mapping[str, str]) -> None:
+    link = " ".join([*LINK, *(f"-X {name}={value}" for name, value in variables.items())])
+    (shop.out / "bin").mkdir()
+    for program, package in programs.items():
+        made = shop.work / f".made-{program}" / program_name(package)
+        run_go(shop, *build_arguments(), f"-ldflags={link}", f"-o={made}", package)
+        shutil.move(made, shop.out / "bin" / program)

@@ -1,0 +1,228 @@
+"""Panels that have a time axis, as SVG: lines, stacks, bars, states and heat."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from html import escape
+from itertools import groupby, pairwise
+from typing import Any
+
+from lab.dashboard_preview.panels import Series, Times
+from lab.dashboard_preview.values import PALETTE, at_threshold, colour, heat, shown, state
+
+Object = dict[str, Any]
+Point = tuple[float, float]
+_BOTTOM, _LEGEND = 16, 16
+_LETTER = 6.1  # px of an average letter at 11 px
+
+
+class Canvas:
+    """An SVG of one panel: where times and values lie, and what is drawn so far."""
+
+    def __init__(self, width: int, height: int, left: float, bottom: int, times: Times) -> None:
+        self.width, self.height, self.left = width, height, left
+        self.floor = height - bottom
+        self._times = times
+        self._low, self._high = 0.0, 1.0
+        self._parts: list[str] = []
+
+    def scale(self, low: float, high: float) -> None:
+        self._low, self._high = low, high if high > low else low + 1
+
+    def x(self, at: float) -> float:
+        share = (at - self._times.start) / (self._times.end - self._times.start)
+        return self.left + share * (self.width - self.left - 4)
+
+    def y(self, value: float) -> float:
+        share = (value - self._low) / (self._high - self._low)
+        return self.floor - share * (self.floor - 6)
+
+    def line(self, points: Sequence[tuple[float, float]], ink: str, extra: str = "") -> None:
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self._parts.append(f'<polyline points="{path}" fill="none" stroke="{ink}" {extra}/>')
+
+    def area(self, points: Sequence[tuple[float, float]], ink: str) -> None:
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self._parts.append(f'<polygon points="{path}" fill="{ink}" fill-opacity="0.35"/>')
+
+    def box(self, x: float, y: float, width: float, height: float, ink: str) -> None:
+        size = f'width="{max(width, 0.5):.1f}" height="{height:.1f}"'
+        self._parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{ink}"/>')
+
+    def text(self, x: float, y: float, words: str, anchor: str = "start", ink: str = "") -> None:
+        style = f' style="fill:{ink}"' if ink else ""
+        self._parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{style}>{escape(words)}</text>'
+        )
+
+    def time_axis(self) -> None:
+        span = self._times.end - self._times.start
+        form = "%H:%M:%S" if span < 600 else "%H:%M" if span < 2 * 86400 else "%d. %H:%M"
+        for part in range(5):
+            at = self._times.start + span * (part + 0.5) / 5
+            self.text(self.x(at), self.floor + 13, time.strftime(form, time.gmtime(at)), "middle")
+
+    def svg(self) -> str:
+        size = f'width="{self.width}" height="{self.height}"'
+        return f"<svg {size}>{''.join(self._parts)}</svg>"
+
+
+def lines(panel: Object, found: Sequence[Series], times: Times, width: int, height: int) -> str:
+    """A time series panel: lines, or stacked areas, thresholds as dashed lines, a legend."""
+    defaults = panel["fieldConfig"]["defaults"]
+    custom = defaults["custom"]
+    stacked = custom["stacking"]["mode"] == "normal"
+    unit = defaults["unit"]
+    drawn = _stack(found) if stacked else [(s, [0.0] * len(s.points), s.points) for s in found]
+    limits = _limits(defaults)
+    low, high = _range(defaults, [v for _, _, points in drawn for _, v in points], limits)
+    ticks = list(_ticks(low, high))
+    high = max(high, ticks[-1])
+    labels = [shown(tick, unit) for tick in ticks]
+    several = panel["options"]["legend"]["showLegend"]
+    canvas = Canvas(
+        width,
+        height,
+        max(map(len, labels)) * _LETTER + 8,
+        _BOTTOM + (_LEGEND if several else 0),
+        times,
+    )
+    canvas.scale(low, high)
+    for tick, label in zip(ticks, labels, strict=True):
+        y = canvas.y(tick)
+        canvas.line([(canvas.left, y), (width, y)], "#2c3235")
+        canvas.text(canvas.left - 5, y + 4, label, "end")
+    for index, (_, floor, points) in enumerate(drawn):
+        ink = PALETTE[index % len(PALETTE)]
+        for run in _runs(points, times.step):
+            placed = [(canvas.x(at), canvas.y(value)) for at, value in run]
+            canvas.line(placed if len(placed) > 1 else placed * 2, ink, 'stroke-width="1.4"')
+            if stacked:
+                under = dict(zip((at for at, _ in points), floor, strict=True))
+                back = [(canvas.x(at), canvas.y(under[at])) for at, _ in reversed(run)]
+                canvas.area([*placed, *back], ink)
+    for value, ink in limits:
+        ends = [(canvas.left, canvas.y(value)), (width, canvas.y(value))]
+        canvas.line(ends, ink, 'stroke-dasharray="6 4"')
+    canvas.time_axis()
+    if several:
+        _legend(canvas, [(s.name, PALETTE[i % len(PALETTE)]) for i, (s, _, _) in enumerate(drawn)])
+    return canvas.svg()
+
+
+def _limits(defaults: Object) -> list[tuple[float, str]]:
+    if defaults["custom"]["thresholdsStyle"]["mode"] == "off":
+        return []
+    steps = defaults["thresholds"]["steps"]
+    return [(step["value"], colour(step["color"])) for step in steps if step["value"] is not None]
+
+
+def _range(
+    defaults: Object, values: list[float], limits: Sequence[tuple[float, str]]
+) -> tuple[float, float]:
+    finite = [value for value in values if math.isfinite(value)] + [value for value, _ in limits]
+    low, high = min(finite, default=0.0), max(finite, default=1.0)
+    if defaults.get("min") is not None:
+        low = defaults["min"]
+    if defaults.get("max") is not None:
+        return low, max(defaults["max"], high)
+    pad = (high - low) * 0.05 or abs(high) * 0.1 or 1.0
+    return (low if defaults.get("min") is not None else low - pad), high + pad
+
+
+def _ticks(low: float, high: float) -> Iterator[float]:
+    """Round numbers from `low` to `high`, about four."""
+    rough = (high - low) / 4
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= rough)
+    tick = math.ceil(low / step - 1e-9) * step
+    while tick <= high + step * 1e-9:
+        yield round(tick, 12)
+        tick += step
+
+
+def _stack(found: Sequence[Series]) -> list[tuple[Series, list[float], list[Point]]]:
+    heights: dict[float, float] = {}
+    drawn = []
+    for series in found:
+        floor = [heights.get(at, 0.0) for at, _ in series.points]
+        top = [(at, value + heights.get(at, 0.0)) for at, value in series.points]
+        heights.update(top)
+        drawn.append((series, floor, top))
+    return drawn
+
+
+def _runs(points: Sequence[Point], step: int) -> Iterator[list[Point]]:
+    """Points without a gap between them: a line across a gap would show what nobody measured."""
+    run: list[Point] = []
+    for point in points:
+        if run and (point[0] - run[-1][0] > 1.5 * step or not math.isfinite(point[1])):
+            yield run
+            run = []
+        if math.isfinite(point[1]):
+            run.append(point)
+    if run:
+        yield run
+
+
+def _legend(canvas: Canvas, entries: Sequence[tuple[str, str]]) -> None:
+    x = canvas.left
+    for number, (name, ink) in enumerate(entries):
+        width = len(name) * _LETTER + 24
+        if x + width > canvas.width - 40 and number:
+            canvas.text(x, canvas.height - 3, f"+{len(entries) - number}")
+            return
+        canvas.box(x, canvas.height - 9, 10, 3, ink)
+        canvas.text(x + 14, canvas.height - 3, name)
+        x += width
+
+
+def states(panel: Object, found: Sequence[Series], times: Times, width: int, height: int) -> str:
+    """A state timeline: one bar for each series, one colour for each state."""
+    defaults = panel["fieldConfig"]["defaults"]
+    canvas, row = _rows(found, times, width, height, _LEGEND)
+    for number, series in enumerate(found):
+        y = 4 + number * row
+        canvas.text(canvas.left - 6, y + row / 2 + 3, series.name, "end")
+        for start, end, value in _spans(series.points, times.step):
+            known = state(value, defaults.get("mappings"))
+            ink = known[1] if known else at_threshold(value, defaults.get("thresholds"))
+            canvas.box(canvas.x(start), y, canvas.x(end) - canvas.x(start), row * 0.85, ink)
+    canvas.time_axis()
+    options = [o for m in defaults.get("mappings") or [] for o in m["options"].values()]
+    _legend(canvas, [(option["text"], colour(option["color"])) for option in options])
+    return canvas.svg()
+
+
+def heatmap(panel: Object, found: Sequence[Series], times: Times, width: int, height: int) -> str:
+    """A heatmap: one line of cells for each series, from 0 to 1."""
+    canvas, row = _rows(found, times, width, height, _LEGEND)
+    for number, series in enumerate(found):
+        y = 4 + number * row
+        canvas.text(canvas.left - 6, y + row / 2 + 3, series.name, "end")
+        for at, value in series.points:
+            end = min(at + times.step, times.end)
+            canvas.box(canvas.x(at), y, canvas.x(end) - canvas.x(at) + 0.5, row * 0.92, heat(value))
+    canvas.time_axis()
+    _legend(canvas, [(f"{part * 25} %", heat(part / 4)) for part in range(5)])
+    return canvas.svg()
+
+
+def _rows(
+    found: Sequence[Series], times: Times, width: int, height: int, legend: int
+) -> tuple[Canvas, float]:
+    longest = max(len(series.name) for series in found) * _LETTER + 12
+    canvas = Canvas(width, height, min(longest, width / 2), _BOTTOM + legend, times)
+    return canvas, min((canvas.floor - 4) / len(found), 40.0)
+
+
+def _spans(points: Sequence[Point], step: int) -> Iterator[tuple[float, float, float]]:
+    """(start, end, value) of each stretch of time with one value."""
+    for run in _runs(points, step):
+        ends = [*(after for (_, _), (after, _) in pairwise(run)), run[-1][0] + step]
+        timed = [(at, end, value) for (at, value), end in zip(run, ends, strict=True)]
+        for value, same in groupby(timed, key=lambda item: item[2]):
+            stretch = list(same)
+            yield stretch[0][0], min(stretch[-1][1], points[-1][0]) or stretch[-1][1], value

@@ -1,0 +1,153 @@
+"""A dashboard as one HTML page: what Grafana would show, drawn by simpler means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+from lab.dashboard_preview.graph import heatmap, lines, states
+from lab.dashboard_preview.panels import Cell, Series, Times, table
+from lab.dashboard_preview.values import at_threshold, shown, state
+
+Object = dict[str, Any]
+UNIT, GAP, COLUMN = 36, 6, 60  # px: height of a grid unit, gap, width of a grid column
+
+STYLE = f"""
+body {{ background: #111217; color: #ccccdc; font: 12px Inter, Helvetica, Arial, sans-serif;
+  margin: 12px; width: {24 * COLUMN}px; }}
+h1 {{ font-size: 18px; margin: 0 0 2px; }} p {{ margin: 0 0 10px; color: #8e8e9a; }}
+.grid {{ display: grid; grid-template-columns: repeat(24, {COLUMN - GAP}px);
+  grid-auto-rows: {UNIT - GAP}px; gap: {GAP}px; }}
+.row {{ align-self: end; font-weight: 600; font-size: 14px; }}
+.panel {{ background: #181b1f; border: 1px solid #24262b; border-radius: 2px; overflow: hidden; }}
+.panel h2 {{ font-size: 12px; font-weight: 500; margin: 5px 8px 2px; white-space: nowrap;
+  overflow: hidden; text-overflow: ellipsis; height: 16px; }}
+.body {{ padding: 0 8px; }}
+.none {{ color: #6e6e7a; text-align: center; padding-top: 14px; font-size: 14px; }}
+.stat {{ text-align: center; font-size: 30px; font-weight: 500; line-height: 1.9; }}
+svg text {{ fill: #9fa2ad; font-size: 11px; }}
+table {{ border-collapse: collapse; width: 100%; }}
+th {{ text-align: left; color: #6e9fff; font-weight: 500; }}
+th, td {{ padding: 3px 6px; border-bottom: 1px solid #24262b; white-space: nowrap; }}
+td.cell {{ color: #111217; }}
+.bar {{ background: #24262b; height: 12px; display: inline-block; width: 60px; }}
+.bar i {{ display: block; height: 12px; background: #73bf69; }}
+.gauge {{ display: flex; gap: 8px; align-items: center; margin: 4px 0; }}
+.gauge .bar {{ flex: 1; }} .gauge span {{ min-width: 60px; }}
+"""
+
+
+def page(board: Object, found: dict[int, list[Series]], times: Times, note: str) -> str:
+    """The whole dashboard.
+
+    + found: the panels' series, by panel id
+    + note: where the data come from; stands at the page's top
+    """
+    parts = [
+        f"<!doctype html><meta charset='utf-8'><title>{escape(board['title'])}</title>",
+        f"<style>{STYLE}</style><h1>{escape(board['title'])}</h1><p>{escape(note)}</p>",
+        "<div class='grid'>",
+    ]
+    for panel in board["panels"]:
+        place = _place(panel["gridPos"])
+        if panel["type"] == "row":
+            parts.append(f"<div class='row' style='{place}'>{escape(panel['title'])}</div>")
+            continue
+        body = _body(panel, found.get(panel["id"], []), times)
+        title = f"<h2 title='{escape(panel['description'])}'>{escape(panel['title'])}</h2>"
+        parts.append(
+            f"<div class='panel' style='{place}'>{title}<div class='body'>{body}</div></div>"
+        )
+    return "".join([*parts, "</div>"])
+
+
+def _place(at: Object) -> str:
+    rows = f"grid-row:{at['y'] + 1}/span {at['h']}"
+    return f"grid-column:{at['x'] + 1}/span {at['w']};{rows}"
+
+
+def _body(panel: Object, found: Sequence[Series], times: Times) -> str:
+    if not found:
+        return "<div class='none'>No data</div>"
+    if panel["type"] in _DRAWN:
+        at = panel["gridPos"]
+        width, height = at["w"] * COLUMN - GAP - 18, at["h"] * UNIT - GAP - 30
+        return _DRAWN[panel["type"]](panel, found, times, width, height)
+    return _WRITTEN[panel["type"]](panel, found)
+
+
+def _stat(panel: Object, found: Sequence[Series]) -> str:
+    defaults = panel["fieldConfig"]["defaults"]
+    return "".join(
+        f"<div class='stat' style='color:{at_threshold(series.last, defaults['thresholds'])}'>"
+        f"{escape(shown(series.last, defaults['unit'], defaults.get('decimals')))}</div>"
+        for series in found[:1]
+    )
+
+
+def _bars(panel: Object, found: Sequence[Series]) -> str:
+    defaults = panel["fieldConfig"]["defaults"]
+    most = defaults.get("max") or max(max(s.last for s in found), 1.0)
+    return "".join(
+        f"<div class='gauge'><span>{escape(series.name)}</span>"
+        f"{_bar(series.last / most, at_threshold(series.last, defaults['thresholds']))}"
+        f"<span>{escape(shown(series.last, defaults['unit']))}</span></div>"
+        for series in found
+    )
+
+
+def _bar(share: float, ink: str = "#73bf69") -> str:
+    width = min(max(share, 0.0), 1.0) * 100
+    return f"<span class='bar'><i style='width:{width:.0f}%;background:{ink}'></i></span>"
+
+
+def _table(panel: Object, found: Sequence[Series]) -> str:
+    made = table(panel, found)
+    fields = {heading: _field(panel, heading) for heading in made.headings}
+    head = "".join(f"<th>{escape(heading)}</th>" for heading in made.headings)
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            _cell(cell, fields[heading]) for heading, cell in zip(made.headings, row, strict=True)
+        )
+        + "</tr>"
+        for row in made.rows
+    )
+    return f"<table><tr>{head}</tr>{rows}</table>"
+
+
+def _field(panel: Object, heading: str) -> Object:
+    """How a column is shown: the panel's defaults under the column's own settings."""
+    field = dict(panel["fieldConfig"]["defaults"])
+    for override in panel["fieldConfig"]["overrides"]:
+        if override["matcher"]["options"] == heading:
+            field |= {prop["id"]: prop["value"] for prop in override["properties"]}
+    return field
+
+
+def _cell(cell: Cell, field: Object) -> str:
+    if cell is None:
+        return "<td></td>"
+    if isinstance(cell, str):
+        ink = " style='color:#6e9fff'" if field.get("links") else ""
+        return f"<td{ink}>{escape(cell)}</td>"
+    known = state(cell, field.get("mappings"))
+    if known:
+        return f"<td class='cell' style='background:{known[1]}'>{escape(known[0])}</td>"
+    words = escape(shown(cell, field["unit"], field.get("decimals")))
+    if field.get("custom.cellOptions", {}).get("type") == "gauge":
+        return f"<td>{_bar(cell)} {words}</td>"
+    return f"<td style='color:{at_threshold(cell, field.get('thresholds'))}'>{words}</td>"
+
+
+_DRAWN: dict[str, Callable[[Object, Sequence[Series], Times, int, int], str]] = {
+    "timeseries": lines,
+    "state-timeline": states,
+    "heatmap": heatmap,
+}
+_WRITTEN: dict[str, Callable[[Object, Sequence[Series]], str]] = {
+    "stat": _stat,
+    "bargauge": _bars,
+    "table": _table,
+}

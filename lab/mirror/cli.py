@@ -1,0 +1,59 @@
+"""The `scripts/lab mirror` commands: break and mend what a lab's machines download from."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lab import state
+from lab.mirror import service as mirror
+from lab.state import Lab, LabError
+
+app = typer.Typer(help="Break and mend the lab's mirror.")
+
+Name = Annotated[str, typer.Option("--name", envvar="GPUBOOT_LAB", help="The lab's name.")]
+
+
+def _made(name: str) -> Lab:
+    lab = state.load(name)
+    if not lab.docroot.exists():
+        raise LabError(f"lab {name} has no mirror yet: scripts/lab --name {name} makes it")
+    return lab
+
+
+@app.callback(invoke_without_command=True)
+def of_lab(context: typer.Context, name: Name = "lab") -> None:
+    context.obj = name
+    if context.invoked_subcommand is None:
+        print(_made(name).docroot)
+
+
+@app.command("start")
+def start(context: typer.Context) -> None:
+    """Start the web server."""
+    mirror.start(_made(context.obj))
+
+
+@app.command("stop")
+def stop(context: typer.Context) -> None:
+    """Stop the web server."""
+    mirror.stop(_made(context.obj))
+
+
+@app.command("corrupt")
+def corrupt(context: typer.Context, path: str) -> None:
+    """Flip one byte of a served file (PATH below the docroot; of a folder, its largest file)."""
+    print(f"corrupted {mirror.corrupt(_made(context.obj), path)}")
+
+
+@app.command("missign")
+def missign(context: typer.Context, repository: str) -> None:
+    """Sign an apt repository (cuda, docker, kubernetes, toolkit, debian) with a wrong key."""
+    mirror.missign(_made(context.obj), repository)
+
+
+@app.command("restore")
+def restore(context: typer.Context) -> None:
+    """Undo corrupt and missign."""
+    mirror.restore(_made(context.obj))

@@ -1,0 +1,224 @@
+"""What the mirror serves: apt repositories, Helm, charts and images, made once in the store.
+
+Each part is kept under a key of what it is made from, so a second lab or run costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from lab.build import packages, packages_docker
+from lab.build.base import MIRRORED, mirrored_debs, run
+from lab.build.debs import Deb, build_deb, build_repo
+from lab.build.golang import module_dir
+from lab.build.image_table import images_dirs
+from lab.build.progress import Progress
+from lab.build.store import digest, stored
+from lab.charts import assemble
+from lab.debian_releases import Suite
+from lab.gpusim.builds import DRIVER_VERSIONS
+from lab.gpusim.packages import cuda_keyring, driver_debs
+from lab.mirror.keys import SigningKey
+from lab.state import MIRROR_URL, cache_dir
+
+LAB = Path(__file__).parents[1]
+Builds = Mapping[str, Path]
+TOOLKIT_MODULE = "github.com/NVIDIA/nvidia-container-toolkit"
+
+
+@dataclass(frozen=True)
+class Repository:
+    """One apt repository of the mirror: where it lies, its kind, and where its key is published.
+
+    `key_path` is relative to the docroot; so is `path`.
+    """
+
+    name: str
+    path: str
+    key_path: str
+    flat: bool = True
+    suite: str = "stable"
+    component: str = "stable"
+    origin: str = ""
+
+    def key(self) -> SigningKey:
+        """The key that signs it; each repository has its own."""
+        return SigningKey.ensure(
+            cache_dir() / "keys" / self.name, f"gpuboot lab {self.name} <lab@gpuboot.invalid>"
+        )
+
+
+@cache
+def repositories(suite: Suite) -> Mapping[str, Repository]:
+    """The mirror's apt repositories, by name, for machines of a Debian release."""
+    codename, cuda = suite.codename, f"apt/cuda/{suite.cuda}/x86_64"
+    debian, docker = "apt/debian", "apt/docker/linux/debian"
+    toolkit = "apt/libnvidia-container"
+    kubernetes = "apt/kubernetes/core:/stable:/v1.36/deb"
+    found = (
+        Repository("debian", debian, f"{debian}/key.asc", False, codename, "main", "Debian (lab)"),
+        Repository("cuda", cuda, f"{cuda}/{suite.cuda_key}", origin="NVIDIA CUDA"),
+        Repository(
+            "toolkit",
+            f"{toolkit}/stable/deb/amd64",
+            f"{toolkit}/gpgkey",
+            origin="libnvidia-container",
+        ),
+        Repository("docker", docker, f"{docker}/gpg", False, codename, "stable", "Docker"),
+        Repository("kubernetes", kubernetes, f"{kubernetes}/Release.key", origin="Kubernetes"),
+    )
+    return {repository.name: repository for repository in found}
+
+
+CHARTS = {
+    "gpu-operator": "nvidia",
+    "kube-prometheus-stack": "prometheus-community",
+    "dcgm-exporter": "dcgm-exporter",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """A folder of the store and where it goes below the docroot ("" is the docroot itself)."""
+
+    source: Path
+    target: str
+
+
+def parts(suite: Suite, base: Path, builds: Builds, progress: Progress) -> list[Part]:
+    """Everything the mirror serves; made as needed. `base`: the machines' base system."""
+    known = repositories(suite)
+    debian = [*mirrored_debs(suite, base, MIRRORED, progress), *_built(packages.kernel_headers())]
+    found = [_apt(known["debian"], debian, progress)]
+    for name, debs in _vendor_debs(suite, builds).items():
+        found.append(_apt(known[name], _built(debs), progress))
+    images = [Part(folder, "v2") for folder in images_dirs(builds, progress)]
+    return [*found, _helm(builds), *_charts(progress), *images]
+
+
+def _vendor_debs(suite: Suite, builds: Builds) -> dict[str, list[Deb]]:
+    module = module_dir(TOOLKIT_MODULE, f"v{packages.TOOLKIT.split('-')[0]}")
+    cuda = repositories(suite)["cuda"]
+    keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}", suite.cuda)
+    drivers = [deb for version in DRIVER_VERSIONS for deb in driver_debs(version, builds)]
+    return {
+        "docker": [
+            packages.containerd(builds, suite),
+            *(packages_docker.docker(builds, suite) if "dockerd" in builds else ()),
+        ],
+        "kubernetes": packages.kubernetes(builds),
+        "toolkit": packages.toolkit(builds, module),
+        "cuda": [keyring, *drivers],
+    }
+
+
+def _built(debs: Iterable[Deb]) -> list[Path]:
+    """Archives of our own packages, from the store."""
+    return [_built_one(deb) for deb in debs]
+
+
+def _built_one(deb: Deb) -> Path:
+    contents = [
+        f"{dest}={source}@{_stamp(source)}" if isinstance(source, Path) else f"{dest}={source!r}"
+        for dest, source in sorted(deb.files.items())
+    ]
+    about = repr((deb.filename, deb.version, sorted(deb.scripts.items()), deb.modes, deb.depends))
+    more = repr((deb.description, deb.provides, deb.conflicts, deb.recommends, deb.conffiles))
+    key = digest(about, more, "\n".join(contents), LAB / "build/debs.py")
+    folder = stored(f"deb-{deb.name}-{key}", lambda part: _build_into(deb, part))
+    return folder / deb.filename
+
+
+def _build_into(deb: Deb, part: Path) -> None:
+    build_deb(deb, part)
+
+
+def _stamp(path: Path) -> str:
+    # Programs lie in the store under a key of their own; the checkout's small files do not.
+    if cache_dir() in path.parents:
+        return ""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _apt(repository: Repository, debs: list[Path], progress: Progress) -> Part:
+    name, key = repository.name, repository.key()
+    public = key.public()
+    made_from = "\n".join(str(deb) for deb in debs)
+
+    def make(part: Path) -> None:
+        progress(f"mirror: apt repository {name} ({len(debs)} packages)")
+        build_repo(
+            part,
+            debs,
+            key,
+            repository.flat,
+            suite=repository.suite,
+            component=repository.component,
+            origin=repository.origin,
+        )
+
+    stamp = digest(repr(repository), made_from, public, LAB / "build/debs.py")
+    return Part(stored(f"apt-{name}-{stamp}", make), repository.path)
+
+
+def _helm(builds: Builds) -> Part:
+    helm = builds["helm"]
+
+    def make(part: Path) -> None:
+        version = helm_version(helm)
+        tarball = part / f"helm-{version}-linux-amd64.tar.gz"
+        folder = part / "linux-amd64"
+        folder.mkdir()
+        shutil.copy2(helm, folder / "helm")
+        (folder / "helm").chmod(0o755)
+        options = ["--owner=0", "--group=0", "--mtime=@1767225600", "-C", str(part)]
+        run(["tar", *options, "-I", "gzip -1n", "-cf", str(tarball), "linux-amd64"])
+        shutil.rmtree(folder)
+        checksum = hashlib.sha256(tarball.read_bytes()).hexdigest()
+        for suffix, text in ((".sha256", checksum), (".sha256sum", f"{checksum}  {tarball.name}")):
+            (part / f"{tarball.name}{suffix}").write_text(f"{text}\n")
+
+    return Part(stored(f"helm-{digest(str(helm), Path(__file__))}", make), "helm")
+
+
+def helm_version(helm: Path) -> str:
+    """What a helm program says its version is, e.g. "v4.3.0"."""
+    return run([str(helm), "version", "--template", "{{.Version}}"]).strip()
+
+
+def _charts(progress: Progress) -> Iterator[Part]:
+    key = digest(LAB / "charts")
+    for chart, repository in CHARTS.items():
+
+        def make(part: Path, chart: str = chart) -> None:
+            progress(f"mirror: chart {chart}")
+            archive = assemble.package(chart, part)
+            _index(part, chart, archive)
+
+        folder = stored(f"chart-{chart}-{key}", make)
+        yield Part(folder, f"charts/{repository}")
+
+
+def _index(folder: Path, chart: str, archive: Path) -> None:
+    """Write a chart repository's index.yaml (JSON is YAML) for its one archive."""
+    version = archive.name.removeprefix(f"{chart}-").removesuffix(".tgz")
+    entry = {
+        "apiVersion": "v2",
+        "name": chart,
+        "version": version,
+        "digest": hashlib.sha256(archive.read_bytes()).hexdigest(),
+        "urls": [archive.name],
+        "created": "2026-01-01T00:00:00Z",
+    }
+    index = {
+        "apiVersion": "v1",
+        "entries": {chart: [entry]},
+        "generated": "2026-01-01T00:00:00Z",
+    }
+    (folder / "index.yaml").write_text(json.dumps(index, indent=2) + "\n")
