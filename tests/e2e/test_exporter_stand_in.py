@@ -19,8 +19,8 @@ from gpuboot.telemetry import collectors_csv
 from gpuboot.telemetry.fields import FIELDS, Limit
 from lab.build.toolchain import environment, go
 from lab.gpusim import builds
-from tests.exporter_process import Exporter, start
-from tests.gpusim_machine import VERSION, Machine, make_machine
+from tests.lab.exporter_process import Exporter, start
+from tests.lab.gpusim_machine import VERSION, Machine, make_machine
 
 pytestmark = pytest.mark.lab
 

@@ -20,7 +20,7 @@ import pytest
 from lab.alert_receivers import show
 from lab.alert_receivers.site import PAGERDUTY, USER
 from lab.alert_receivers.web import Secrets
-from tests.alert_receiver import receiver
+from tests.lab.alert_receiver import receiver
 from tests.routing.programs import programs, write
 
 GROUP_WAIT_S, GROUP_INTERVAL_S = 0.2, 0.6

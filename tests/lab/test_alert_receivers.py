@@ -18,7 +18,7 @@ from lab.alert_receivers import media, show
 from lab.alert_receivers.media import Refused
 from lab.alert_receivers.site import PAGERDUTY
 from lab.alert_receivers.web import Secrets
-from tests.alert_receiver import receiver
+from tests.lab.alert_receiver import receiver
 
 KEY = "0123456789abcdef0123456789abcdef"
 SLACK, WATCHDOG = "/services/T/B/token", "/watchdog/token"

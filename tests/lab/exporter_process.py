@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.gpusim_machine import Machine
+from tests.lab.gpusim_machine import Machine
 
 Series = dict[str, list[tuple[dict[str, str], float]]]
 _SERIES = re.compile(r"(\w+)\{(.*)\} (\S+)")

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from lab.charts.render import HelmError, find, names
-from tests.unit.test_charts_kps import STACK, Render, folder, rendered
+from tests.lab.test_charts_kps import STACK, Render, folder, rendered
 
 __all__ = ["folder", "rendered"]  # fixtures
 

@@ -13,7 +13,7 @@ from gpuboot.rules import all_alerts
 from gpuboot.settings import Settings
 from lab.gpusim import builds
 from lab.gpusim.pci_devices import STATE_DIR
-from tests.gpusim_machine import GPU_SIM, VERSION, Machine, make_machine
+from tests.lab.gpusim_machine import GPU_SIM, VERSION, Machine, make_machine
 
 ROOT = Path(__file__).resolve().parents[2]
 NVML_SOURCES = Path(builds.__file__).parent / "nvml"
