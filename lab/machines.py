@@ -19,9 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lab import processes
-from lab.build.base import NSPAWN_DIR, USERS, run
+from lab.build.base import USERS
 from lab.build.progress import Progress
 from lab.gpusim.pci_devices import install_pci_devices
+from lab.host import NSPAWN_DIR, run
 from lab.state import MIRROR_NAME, MIRROR_URL, Lab, LabError, Machine
 
 SSH_WAIT_S = 90

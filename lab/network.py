@@ -8,8 +8,7 @@ import subprocess
 from pathlib import Path
 
 from lab.alert_receivers import site
-from lab.build.base import run
-from lab.build.debs import write_atomically
+from lab.host import run, write_atomically
 from lab.state import Lab, labs, state_dir
 
 _SUBTREE_CONTROL = Path("/sys/fs/cgroup/cgroup.subtree_control")

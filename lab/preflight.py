@@ -17,6 +17,7 @@ MEMORY_GIB = 5
 COMMANDS = {
     "debootstrap": "debootstrap",
     "dpkg-deb": "dpkg",
+    "dpkg-scanpackages": "dpkg-dev",
     "gcc": "gcc",
     "gpg": "gnupg",
     "ip": "iproute2",

@@ -14,7 +14,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from lab.build.base import NSPAWN_DIR, run
+from lab.host import NSPAWN_DIR, run
 from lab.state import LabError, running_pid
 
 _SUPERVISE = NSPAWN_DIR / "supervise.sh"

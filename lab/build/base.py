@@ -9,20 +9,18 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from lab.build.debs import write_atomically
 from lab.build.progress import Progress
 from lab.build.store import digest, stored
 from lab.debian_releases import Suite
+from lab.host import NSPAWN_DIR, run, write_atomically
 from lab.state import LabError, cache_dir
 
 ARCHIVE_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 USERS = ("admin", "nosudo")  # admin may use sudo without a password, nosudo may not at all
-NSPAWN_DIR = Path(__file__).parents[1] / "nspawn"
 
 # What the base holds beyond debootstrap's minbase. Left out on purpose, so that the product has
 # to install them: pciutils, conntrack, socat, ethtool, iptables, chrony.
@@ -167,26 +165,3 @@ def apt_options(suite: Suite, folder: Path, status: Path) -> list[str]:
     options = [f"-o{key}={value}" for key, value in settings.items()]
     run(["apt-get", *options, "-q", "update"], log=folder / "log")
     return options
-
-
-def run(
-    command: list[str], *, cwd: Path | None = None, log: Path | None = None, stdin: str = ""
-) -> str:
-    """Run a host command and return its output; `LabError` with its last lines when it fails."""
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        input=stdin,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        env={**os.environ, "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"},
-    )
-    if log is not None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("a") as stream:
-            stream.write(f"$ {' '.join(command)}\n{done.stdout}")
-    if done.returncode != 0:
-        tail = "\n".join(done.stdout.strip().splitlines()[-12:])
-        raise LabError(f"{' '.join(command[:3])} … failed with status {done.returncode}:\n{tail}")
-    return done.stdout

@@ -6,9 +6,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from lab.build.base import apt_options, run
+from lab.build.base import apt_options
 from lab.build.recipe import Recipe, Workshop
 from lab.debian_releases import BOOKWORM
+from lab.host import run
 
 # For nodes and images: programs, and for images the libraries they are linked with.
 PACKAGES = tuple(

@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 
 from lab.build import packages, packages_docker
-from lab.build.base import MIRRORED, mirrored_debs, run
-from lab.build.debs import Deb, build_deb, build_repo
+from lab.build.base import MIRRORED, mirrored_debs
+from lab.build.debs import Deb, build_deb
 from lab.build.golang import module_dir
 from lab.build.image_table import images_dirs
 from lab.build.progress import Progress
@@ -24,6 +24,8 @@ from lab.charts import assemble
 from lab.debian_releases import Suite
 from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.gpusim.packages import cuda_keyring, driver_debs
+from lab.host import run
+from lab.mirror.apt_repository import build_repo
 from lab.mirror.keys import SigningKey
 from lab.state import MIRROR_URL, cache_dir
 
@@ -163,7 +165,7 @@ def _apt(repository: Repository, debs: list[Path], progress: Progress) -> Part:
             origin=repository.origin,
         )
 
-    stamp = digest(repr(repository), made_from, public, LAB / "build/debs.py")
+    stamp = digest(repr(repository), made_from, public, LAB / "mirror/apt_repository.py")
     return Part(stored(f"apt-{name}-{stamp}", make), repository.path)
 
 

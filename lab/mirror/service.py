@@ -11,12 +11,12 @@ from pathlib import Path
 from lab import processes
 from lab.build import image_table as imagetable
 from lab.build import packages
-from lab.build.base import run
-from lab.build.debs import sign_release, write_atomically
 from lab.build.software import EARLIER, kubernetes_version
 from lab.build.store import digest
 from lab.debian_releases import Suite
 from lab.gpusim.builds import DRIVER_VERSIONS
+from lab.host import run, write_atomically
+from lab.mirror.apt_repository import sign_release
 from lab.mirror.keys import Authority, SigningKey
 from lab.mirror.parts import CHARTS, Part, repositories
 from lab.state import MIRROR_NAME, Lab, LabError, cache_dir

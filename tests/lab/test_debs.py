@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from lab.build.debs import Deb, build_deb, build_repo
+from lab.build.debs import Deb, build_deb
+from lab.mirror.apt_repository import build_repo
 from lab.mirror.keys import SigningKey
 
 
@@ -98,6 +99,14 @@ def test_wrong_descriptions_are_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_repository_lists_every_version(tmp_path: Path, key: SigningKey) -> None:
+    """apt finds the release before, which an upgrade starts from, beside the newest."""
+    debs = [build_deb(example(version=f"1:2.0-{n}"), tmp_path / "debs") for n in (1, 2)]
+    flat = build_repo(tmp_path / "repo", debs, key, flat=True).with_name("Packages")
+    versions = [line for line in flat.read_text().splitlines() if line.startswith("Version:")]
+    assert sorted(versions) == ["Version: 1:2.0-1", "Version: 1:2.0-2"]
+
+
 def test_a_missing_source_file_leaves_no_package(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         build_deb(example(files={"/x": tmp_path / "absent"}, conffiles=()), tmp_path / "out")
@@ -122,9 +131,8 @@ def test_a_repository_is_signed_and_its_hashes_hold(
     packages = in_release.with_name(name) if flat else in_release.parent / name
     content = packages.read_bytes()
     assert (hashlib.sha256(content).hexdigest(), len(content)) == (digest, int(size))
-    entry = dict(
-        line.split(": ", 1) for line in content.decode().splitlines() if not line.startswith(" ")
-    )
+    lines = content.decode().strip().splitlines()
+    entry = dict(line.split(": ", 1) for line in lines if not line.startswith(" "))
     archive = repo / entry["Filename"]
     assert archive.read_bytes() == deb.read_bytes()
     assert entry["SHA256"] == hashlib.sha256(deb.read_bytes()).hexdigest()

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from lab import state
-from lab.build.debs import Deb, build_deb, build_repo
+from lab.build.debs import Deb, build_deb
 from lab.debian_releases import BOOKWORM
 from lab.mirror import parts as contents
 from lab.mirror import service as mirror
+from lab.mirror.apt_repository import build_repo
 from lab.mirror.keys import Authority
 from lab.mirror.parts import Part
 from lab.mirror.webserver import locate, make_server
