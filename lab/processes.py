@@ -60,15 +60,6 @@ def is_running(unit: str, folder: Path) -> bool:
     return running_pid(folder / "supervisor.pid", unit) is not None
 
 
-def main_pid(folder: Path) -> int | None:
-    """Process id of the supervised command, if it lives."""
-    try:
-        pid = int((folder / "main.pid").read_text())
-    except (OSError, ValueError):
-        return None
-    return pid if Path(f"/proc/{pid}").exists() else None
-
-
 def kill(unit: str, folder: Path) -> None:
     """End the part at once, as cutting its power would, and remove its cgroups.
 

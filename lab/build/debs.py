@@ -45,11 +45,8 @@ class Deb:
     provides: str = ""
     conflicts: str = ""
     replaces: str = ""
-    pre_depends: str = ""
     recommends: str = ""
-    breaks: str = ""
     section: str = "admin"
-    maintainer: str = MAINTAINER
 
     @property
     def filename(self) -> str:
@@ -63,13 +60,11 @@ def control(deb: Deb, installed_kib: int) -> str:
         "Package": deb.name,
         "Version": deb.version,
         "Architecture": deb.architecture,
-        "Maintainer": deb.maintainer,
+        "Maintainer": MAINTAINER,
         "Installed-Size": str(installed_kib),
-        "Pre-Depends": deb.pre_depends,
         "Depends": deb.depends,
         "Recommends": deb.recommends,
         "Conflicts": deb.conflicts,
-        "Breaks": deb.breaks,
         "Replaces": deb.replaces,
         "Provides": deb.provides,
         "Section": deb.section,

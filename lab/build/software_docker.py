@@ -17,9 +17,8 @@ from lab.build.recipe import Recipe, Workshop
 
 MODULES = Path(__file__).parent / "docker"
 ENGINE = "github.com/moby/moby/v2"
-ENGINE_MODULE = "v2.0.0-beta.24"  # the module of Docker 29.8
 CLI = "github.com/docker/cli"
-DOCKER = "29.8.1"
+DOCKER = "29.8.1"  # its engine is moby/moby/v2 v2.0.0-beta.24
 COMPOSE = "5.5.1"
 
 

@@ -18,13 +18,6 @@ LIBRARY_FLAGS = ("-fPIC", "-shared", "-fvisibility=hidden")
 STATE_SOURCES = ("common/simconf.c", "common/simgpu.c")
 C_FOLDERS = ("common", "nvml", "cuda", "smi", "vectoradd", "driver")
 
-# Where dcgm-exporter's image holds its lists of metrics. The operator's default and the chart's
-# default are two files with the same active lines, as in release 4.8.
-EXPORTER_FILES = {
-    "/etc/dcgm-exporter/default-counters.csv": GO_MODULE / "default-counters.csv",
-    "/etc/dcgm-exporter/dcp-metrics-included.csv": GO_MODULE / "default-counters.csv",
-}
-
 
 def recipes() -> list[Recipe]:
     """The recipes of everything simulated; outputs are named as `commands` and STAND_INS say."""

@@ -14,6 +14,8 @@ from lab.host import write_atomically
 from lab.mirror.keys import SigningKey
 from lab.state import LabError
 
+ARCHITECTURE = "amd64"
+
 
 def build_repo(
     directory: Path,
@@ -23,28 +25,35 @@ def build_repo(
     *,
     suite: str = "stable",
     component: str = "main",
-    architectures: tuple[str, ...] = ("amd64",),
     origin: str = "gpuboot lab",
 ) -> Path:
     """Make (or make again) an apt repository of `debs` in `directory`; return its InRelease file.
 
-    A flat repository keeps packages and indices in the folder itself; the other kind has
-    `dists/<suite>/<component>/binary-<arch>/` and `pool/`. Packages are hard links where the
+    A flat repository keeps packages and index in the folder itself; the other kind has
+    `dists/<suite>/<component>/binary-amd64/` and `pool/`. Packages are hard links where the
     file system allows it. `Release`, `Release.gpg` and `InRelease` are signed with `key`.
     """
     pool = directory if flat else directory / "pool" / component
     pool.mkdir(parents=True, exist_ok=True)
     for deb in debs:
         _link_or_copy(deb, pool / deb.name)
-    index = _scan(directory, pool)
+    content = _scan(directory, pool)
     release_dir = directory if flat else directory / "dists" / suite
-    names = ["."] if flat else [f"{component}/binary-{arch}" for arch in architectures]
-    for name in names:
-        folder = release_dir / name
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "Packages", index)
-    release = _release(release_dir, names, flat, suite, component, architectures, origin)
-    return sign_release(release_dir, release, key)
+    index = release_dir / ("." if flat else f"{component}/binary-{ARCHITECTURE}") / "Packages"
+    index.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(index, content)
+    names = {} if flat else {"Suite": suite, "Codename": suite, "Components": component}
+    release = {
+        "Origin": origin,
+        "Label": origin,
+        **names,
+        "Date": datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S UTC"),
+        "Architectures": ARCHITECTURE,
+    }
+    name = index.relative_to(release_dir).as_posix()
+    text = "".join(f"{field}: {value}\n" for field, value in release.items())
+    text += f"SHA256:\n {hashlib.sha256(content).hexdigest()} {len(content)} {name}\n"
+    return sign_release(release_dir, text, key)
 
 
 def _scan(directory: Path, pool: Path) -> bytes:
@@ -55,34 +64,6 @@ def _scan(directory: Path, pool: Path) -> bytes:
     if done.returncode != 0:
         raise LabError(f"{' '.join(command)}: {done.stderr.decode().strip()}")
     return done.stdout
-
-
-def _release(
-    release_dir: Path,
-    names: list[str],
-    flat: bool,
-    suite: str,
-    component: str,
-    architectures: tuple[str, ...],
-    origin: str,
-) -> str:
-    head = {
-        "Origin": origin,
-        "Label": origin,
-        "Suite": "" if flat else suite,
-        "Codename": "" if flat else suite,
-        "Date": datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S UTC"),
-        "Architectures": " ".join(architectures),
-        "Components": "" if flat else component,
-    }
-    lines = [f"{key}: {value}" for key, value in head.items() if value]
-    lines.append("SHA256:")
-    for name in names:
-        path = release_dir / name / "Packages"
-        content = path.read_bytes()
-        relative = path.relative_to(release_dir).as_posix()
-        lines.append(f" {hashlib.sha256(content).hexdigest()} {len(content)} {relative}")
-    return "\n".join(lines) + "\n"
 
 
 def sign_release(release_dir: Path, release: str, key: SigningKey) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,18 +25,24 @@ def receiver(folder: Path, secrets: Secrets) -> Iterator[tuple[Server, MailServe
         {
             "address": "127.0.0.1",
             "https_port": 0,
-            "smtp_port": 0,
+            "smtp_port": _free_port(),
             "certificate": str(crt),
             "key": str(key),
             "journal": str(folder / "alerts.jsonl"),
             "secrets": asdict(secrets),
         }
     )
-    for one in (web, mail):
-        threading.Thread(target=one.serve_forever, args=(0.02,), daemon=True).start()
+    threading.Thread(target=web.serve_forever, args=(0.02,), daemon=True).start()
+    mail.start()
     try:
         yield web, mail, authority
     finally:
-        for one in (web, mail):
-            one.shutdown()
-            one.server_close()
+        mail.stop()
+        web.shutdown()
+        web.server_close()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -70,7 +70,7 @@ def site(tmp_path: Path) -> Iterator[dict[str, Any]]:
     with receiver(tmp_path, known) as (web, mail, authority):
         yield {
             "https": web.server_port,
-            "smtp": mail.server_address[1],
+            "smtp": mail.port,
             "journal": tmp_path / "alerts.jsonl",
             "tls": ssl.create_default_context(cafile=str(authority.certificate)),
         }
@@ -204,16 +204,29 @@ def test_mail_is_taken_after_starttls_and_login(site: dict[str, Any]) -> None:
     ]
 
 
-def test_mail_is_refused_without_starttls_or_login(site: dict[str, Any]) -> None:
+def test_mail_is_refused_without_starttls_or_login(
+    site: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
     with smtplib.SMTP("127.0.0.1", site["smtp"]) as client:
         with pytest.raises(smtplib.SMTPSenderRefused, match="STARTTLS"):
             client.send_message(mail())
         client.starttls(context=site["tls"])
         client.ehlo()
-        with pytest.raises(smtplib.SMTPSenderRefused, match="authentication required"):
+        with pytest.raises(smtplib.SMTPSenderRefused, match="Authentication required"):
             client.send_message(mail())
     with pytest.raises(smtplib.SMTPAuthenticationError):
         login(site, "wrong")
+    assert not site["journal"].exists()
+    refused = {line.split("SMTP: ")[1][:3] for line in capsys.readouterr().out.splitlines()}
+    assert refused == {"530", "535"}  # in the receiver's log
+
+
+@pytest.mark.parametrize(("sender", "recipient"), [("gpu", "ops@example.com"), ("gpu@x", "ops")])
+def test_addresses_without_a_domain_are_refused(
+    site: dict[str, Any], sender: str, recipient: str
+) -> None:
+    with login(site) as client, pytest.raises(smtplib.SMTPException):
+        client.sendmail(sender, [recipient], mail().as_bytes())
     assert not site["journal"].exists()
 
 

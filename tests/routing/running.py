@@ -117,7 +117,7 @@ def site(folder: Path) -> Iterator[Site]:
         }
         for name, text in contents.items():
             (kept / name).write_text(text)
-        with _alertmanager(folder, _settings(origin, mail.server_address[1]), kept) as url:
+        with _alertmanager(folder, _settings(origin, mail.port), kept) as url:
             yield Site(
                 url,
                 folder / "alerts.jsonl",
