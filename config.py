@@ -1,5 +1,5 @@
 """pyinfra reads this before the inventory: what a run is started with is checked first."""
 
-from deploys.lib import startup
+from deploys.run import startup
 
 startup.install()

@@ -10,8 +10,8 @@ import os
 from pyinfra.api.deploy import deploy
 from pyinfra.context import host
 
-from deploys.context import begin
 from deploys.operations import query as operations
+from deploys.run.context import begin
 from gpuboot.telemetry.question import from_json
 
 

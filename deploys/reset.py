@@ -10,8 +10,8 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
-from deploys.context import begin
 from deploys.operations import kubeadm, volumes
+from deploys.run.context import begin
 
 settings, _, nodes = begin()
 name = settings.cluster.name

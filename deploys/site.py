@@ -6,18 +6,18 @@ makes it, later runs change what differs, and an upgrade is a run with a newer l
 
 from pyinfra.context import state
 
-from deploys.base import base
-from deploys.context import begin
-from deploys.dcgm_exporter import dcgm_exporter
-from deploys.drivers import drivers
-from deploys.gpu_operator import gpu_operator
-from deploys.helm import helm
-from deploys.kubernetes import kubernetes
-from deploys.monitoring import monitoring
-from deploys.preflight import preflight
-from deploys.run_report import watch
-from deploys.runtime import runtime
-from deploys.storage import storage
+from deploys.phases.base import base
+from deploys.phases.dcgm_exporter import dcgm_exporter
+from deploys.phases.drivers import drivers
+from deploys.phases.gpu_operator import gpu_operator
+from deploys.phases.helm import helm
+from deploys.phases.kubernetes import kubernetes
+from deploys.phases.monitoring import monitoring
+from deploys.phases.preflight import preflight
+from deploys.phases.runtime import runtime
+from deploys.phases.storage import storage
+from deploys.run.context import begin
+from deploys.run.report import watch
 from deploys.verify import verify
 
 watch(state, begin()[0])

@@ -7,12 +7,12 @@ The same drivers, exporter, rules, routes and dashboards as in a cluster, by com
 
 from pyinfra.context import state
 
-from deploys.compose import compose
-from deploys.context import begin
-from deploys.docker import base, engine, runtime, toolkit
-from deploys.drivers import drivers
-from deploys.preflight import preflight
-from deploys.run_report import watch
+from deploys.phases.compose import compose
+from deploys.phases.docker import base, engine, runtime, toolkit
+from deploys.phases.drivers import drivers
+from deploys.phases.preflight import preflight
+from deploys.run.context import begin
+from deploys.run.report import watch
 from deploys.verify import verify
 
 watch(state, begin()[0])

@@ -9,9 +9,10 @@ from __future__ import annotations
 from pyinfra.api.deploy import deploy
 from pyinfra.context import host, state
 
-from deploys import run_report
-from deploys.context import Context, begin, read
-from deploys.operations import prove, prove_docker
+from deploys.operations import verify as prove
+from deploys.operations import verify_docker
+from deploys.run import report
+from deploys.run.context import Context, begin, read
 
 
 @deploy("Verify")
@@ -25,11 +26,11 @@ def verify(always: bool = False) -> None:
     if host.name == leader.host and (always or run.settings.verify.enabled):
         # not current(): a host that cannot be read is a finding here, and no reason to stop
         context = Context(run.settings, run.lock, run.nodes, leader, run.states)
-        chain = prove_docker.chain if run.standalone else prove.chain
+        chain = verify_docker.chain if run.standalone else prove.chain
         chain(name="Every GPU, from the PCI bus to Prometheus", context=context)
 
 
 # pyinfra executes a deploy file without a module name; an import must not run anything
 if "__name__" not in globals():
-    run_report.watch(state, begin()[0])
+    report.watch(state, begin()[0])
     verify(always=True)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuboot.charts import fullname
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.values import Values
 from gpuboot.rules.promql import quoted
-from gpuboot.settings import Settings
-from gpuboot.values import Values
 
 Object = dict[str, Any]
 

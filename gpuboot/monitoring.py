@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuboot import dashboards, netpolicies, rules
+from gpuboot import dashboards, rules
 from gpuboot.charts import fullname, grafana_name, monitoring_values
 from gpuboot.charts.annotated import EXPORTER_NAMESPACE
 from gpuboot.charts.scrape import exporter_objects
-from gpuboot.checks.evidence import WantedStack
-from gpuboot.manifests import Object, digests
-from gpuboot.nodes import Node
-from gpuboot.settings import Settings
-from gpuboot.values import Values
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes import network_policies
+from gpuboot.kubernetes.manifests import Object, digests
+from gpuboot.kubernetes.values import Values
+from gpuboot.verify.evidence import WantedStack
 
 
 def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
@@ -22,7 +23,7 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     """
     return [
         *dashboards.config_maps(settings),
-        *netpolicies.policies(settings, nodes),
+        *network_policies.policies(settings, nodes),
         *exporter_objects(settings),
         rules.prometheus_rule(settings, nodes),
     ]
@@ -38,7 +39,7 @@ def expectation(
     values = monitoring_values(settings)
     groups = rules.groups(settings, nodes)
     return WantedStack(
-        digests(netpolicies.reached(objects(settings, nodes), ranges or {})),
+        digests(network_policies.reached(objects(settings, nodes), ranges or {})),
         _names(groups),
         _alertmanager(values).get("config") or {},
         _claims(settings, values),

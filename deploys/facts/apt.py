@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.checks.preflight_apt import Offer
+from gpuboot.hosts.preflight_packages import Offer
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-# The cluster as its leader sees it, as tab-separated lines. Parsed by gpuboot/clusterstate.py.
+# The cluster as its leader sees it, as tab-separated lines. Parsed by gpuboot/kubernetes/cluster_state.py.
 # POSIX sh, changes nothing; a cluster that does not answer is an answer, not an error.
 export LC_ALL=C KUBECONFIG
 put() { printf '%s\t%s\n' "$1" "$2"; }

@@ -11,7 +11,7 @@ from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.answers import fields
+from gpuboot.fact_output import fields
 
 SCRIPT = resources.files("deploys.facts").joinpath("compose.sh").read_text()
 

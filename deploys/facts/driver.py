@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.lib.cordon import MARK
-from gpuboot.nodestate import driver_version
+from gpuboot.hosts.node_state import driver_version
 
 
 @dataclass(frozen=True)

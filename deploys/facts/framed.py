@@ -11,7 +11,7 @@ from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 
 from deploys.lib.shell import tell_noise
-from gpuboot.answers import UnfinishedAnswer, answer, framed
+from gpuboot.fact_output import UnfinishedAnswer, answer, framed
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
-from gpuboot.helm import Release, parse_release
+from gpuboot.kubernetes.helm import Release, parse_release
 
 SCRIPT = resources.files("deploys.facts").joinpath("helm.sh").read_text()
 

@@ -9,7 +9,7 @@ from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.clusterstate import (
+from gpuboot.kubernetes.cluster_state import (
     ClusterState,
     KubeadmState,
     parse_cluster,

@@ -8,7 +8,7 @@ from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.nodestate import NodeState, ParseError, parse
+from gpuboot.hosts.node_state import NodeState, ParseError, parse
 
 SCRIPT = resources.files("deploys.facts").joinpath("node.sh").read_text()
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Reads everything gpuboot wants to know about a host, as "key<TAB>value" lines; keys may repeat.
-# POSIX sh, changes nothing, needs no Python and no lspci. Parsed by gpuboot/nodestate.py.
+# POSIX sh, changes nothing, needs no Python and no lspci. Parsed by gpuboot/hosts/node_state.py.
 export LC_ALL=C
 put() { printf '%s\t%s\n' "$1" "$2"; }
 first() { [ -r "$1" ] && head -n 1 "$1" | tr -d '\000'; }

@@ -8,7 +8,7 @@ from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.gpustate import GpuState, parse
+from gpuboot.verify.gpu_state import GpuState, parse
 
 SCRIPT = resources.files("deploys.facts").joinpath("nvidia.sh").read_text()
 

@@ -1,5 +1,5 @@
 # What driver, toolkit and containerd of a GPU node say, as "key<TAB>value" lines; keys may repeat.
-# POSIX sh, changes nothing. Parsed by gpuboot/gpustate.py.
+# POSIX sh, changes nothing. Parsed by gpuboot/verify/gpu_state.py.
 export LC_ALL=C
 put() { printf '%s\t%s\n' "$1" "$2"; }
 has() { command -v "$1" >/dev/null 2>&1; }

@@ -9,7 +9,14 @@ from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.manifests import BUILT_IN, OPERATORS, OWNER, OWNER_LABEL, OwnedObjects, parse_owned
+from gpuboot.kubernetes.manifests import (
+    BUILT_IN,
+    OPERATORS,
+    OWNER,
+    OWNER_LABEL,
+    OwnedObjects,
+    parse_owned,
+)
 
 SCRIPT = resources.files("deploys.facts").joinpath("objects.sh").read_text()
 

@@ -1,4 +1,4 @@
-# The objects that gpuboot keeps in the cluster, as tab-separated lines. Parsed by gpuboot/manifests.py.
+# The objects that gpuboot keeps in the cluster, as tab-separated lines. Parsed by gpuboot/kubernetes/manifests.py.
 # POSIX sh, changes nothing; a cluster that does not answer is an answer, not an error.
 export LC_ALL=C KUBECONFIG
 put() { printf '%s\t%s\n' "$1" "$2"; }

@@ -9,7 +9,7 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from deploys.lib.leader import ADMIN, RemoteError, run
-from gpuboot.cluster import Cluster, ClusterError, connect
+from gpuboot.kubernetes.api import Cluster, ClusterError, connect
 
 
 @contextmanager

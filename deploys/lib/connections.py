@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.problems import Problem
+from gpuboot.config.problems import Problem
 
 # inventory name -> what the connection ended with
 unreachable: dict[str, str] = {}

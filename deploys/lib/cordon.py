@@ -12,7 +12,7 @@ from pyinfra.api.host import Host
 
 from deploys.lib.leader import ADMIN, KUBECTL, RemoteError, run
 from deploys.lib.waiting import describe, watch
-from gpuboot.progress import Progress
+from gpuboot.kubernetes.readiness import Progress
 
 MARK = "/etc/gpuboot/cordoned"
 _READY_S = 300

@@ -15,7 +15,7 @@ from pyinfra.context import ctx_host
 
 from deploys.lib import privilege
 from deploys.lib.shell import ask
-from gpuboot.kubernetes import BootstrapToken, new_token, token_manifest
+from gpuboot.kubernetes.kubeadm import BootstrapToken, new_token, token_manifest
 
 ADMIN = "/etc/kubernetes/admin.conf"
 KUBECTL = f"kubectl --kubeconfig {ADMIN}"

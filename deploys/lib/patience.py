@@ -13,7 +13,7 @@ from pyinfra.api.state import State
 
 from deploys.lib import privilege
 from deploys.lib.waiting import failed
-from gpuboot.transient import PAUSES_S, reason
+from gpuboot.hosts.transient import PAUSES_S, reason
 
 _SHOWN = 25  # last lines of a failed command's output
 

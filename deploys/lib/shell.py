@@ -11,7 +11,7 @@ from pyinfra.api.command import StringCommand
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from gpuboot.answers import UnfinishedAnswer, answer, framed
+from gpuboot.fact_output import UnfinishedAnswer, answer, framed
 
 _SHOWN = 80  # characters of the noise
 _told: set[str] = set()

@@ -10,8 +10,8 @@ from pyinfra.api.command import FunctionCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from deploys import run_report
-from gpuboot.progress import Progress
+from deploys.run import report
+from gpuboot.kubernetes.readiness import Progress
 
 POLL_S = 2.0
 _SLOWEST_S = 5.0
@@ -25,7 +25,7 @@ def fail(message: str) -> FunctionCommand:
 
 def failed(host: Host, message: str) -> bool:
     """Tell why a host fails. Returns the False by which a FunctionCommand's body says so."""
-    run_report.note(host, message)
+    report.note(host, message)
     host.log_styled(message, fg="red", log_func=logger.error)
     return False
 

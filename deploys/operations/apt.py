@@ -16,7 +16,7 @@ from pyinfra.context import host
 
 from deploys.facts.apt import FINGERPRINTS, Packages, Repository
 from deploys.lib.patience import patiently
-from gpuboot.apt import Source
+from gpuboot.hosts.apt import Source
 
 Commands = Generator[StringCommand | FunctionCommand, None, None]
 
@@ -40,7 +40,7 @@ def repository(
     The key is checked before anything is put in place, and the index is read with it first, so a
     wrong key or address leaves the host as it was.
 
-    + source: the repository, see `gpuboot.apt`
+    + source: the repository, see `gpuboot.hosts.apt`
     + ca_bundle: file on the host that signs the server's certificate; None: the system's
     + curl: curl's configuration for the key's download, for the proxy; shown nowhere
     """

@@ -13,8 +13,8 @@ from pyinfra.context import host
 from deploys.facts.compose import Compose, ComposeState
 from deploys.lib.patience import patiently
 from deploys.operations.files import write
-from gpuboot.compose import COMPOSE, File, Project
-from gpuboot.registries import DOCKER_ENVIRONMENT
+from gpuboot.docker.compose import COMPOSE, File, Project
+from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
 
 Commands = Generator[StringCommand | FunctionCommand, None, None]
 

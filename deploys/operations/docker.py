@@ -10,7 +10,7 @@ from pyinfra.context import host
 
 from deploys.facts.docker import Docker, UntrustedMirrors
 from deploys.operations.files import write
-from gpuboot.standalone import daemon
+from gpuboot.docker import daemon
 
 PATH = "/etc/docker/daemon.json"
 RUNTIME = "nvidia"

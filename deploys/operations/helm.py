@@ -16,8 +16,8 @@ from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
 from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.patience import patiently
 from deploys.lib.waiting import executing, fail
-from gpuboot.downloads import NOT_PINNED, chart_script, helm_script, with_environment
-from gpuboot.helm import Change, judge, needs_crds
+from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
+from gpuboot.kubernetes.helm import Change, judge, needs_crds
 
 Commands = Generator[str | PyinfraCommand, None, None]
 

@@ -24,8 +24,8 @@ from deploys.lib.leader import ADMIN
 from deploys.lib.patience import patiently
 from deploys.lib.waiting import executing, fail
 from deploys.operations import apt
-from gpuboot.clusterstate import Step, belongs_elsewhere, stage
-from gpuboot.kubernetes import CRI_SOCKET, STAMP
+from gpuboot.kubernetes.cluster_state import Step, belongs_elsewhere, stage
+from gpuboot.kubernetes.kubeadm import CRI_SOCKET, STAMP
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -225,8 +225,8 @@ def _forget(leader: Host, node: str, address: str) -> str:
 
 def _join(node: str, leader_name: str, kubelet: str) -> Commands:
     # here, because context reads the inventory when it is imported by a run, not by a test
-    from deploys.context import current
-    from gpuboot.kubernetes import init_config, join_config
+    from deploys.run.context import current
+    from gpuboot.kubernetes.kubeadm import init_config, join_config
 
     context = current()
     leader = host.state.inventory.get_host(leader_name)
@@ -260,7 +260,7 @@ def installed(packages: dict[str, str]) -> Commands:
     A host that is part of a cluster keeps the versions it has: `upgraded` changes those, one
     host at a time.
 
-    + packages: as `gpuboot.kubernetes.packages` gives them
+    + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them
     """
     state = host.get_fact(Kubeadm, socket=SOCKET)
     member = "kubelet.conf" in state.files

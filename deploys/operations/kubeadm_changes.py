@@ -17,8 +17,8 @@ from deploys.lib.leader import ADMIN
 from deploys.lib.waiting import describe, executing, fail, watch
 from deploys.operations import apt
 from deploys.operations.kubeadm import CONFIG, SOCKET, Commands, marker, note, note_kubelet
-from gpuboot.clusterstate import moved, upgrade_step
-from gpuboot.progress import Progress, kubelet_is, nodes_ready
+from gpuboot.kubernetes.cluster_state import moved, upgrade_step
+from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 
 
 @operation()
@@ -28,7 +28,7 @@ def fixed_kept(fixed: dict[str, str]) -> Commands:
     Preflight has compared them where the cluster answered; this is for one that answers only now,
     before anything is written that follows from them.
 
-    + fixed: of the configuration, see `gpuboot.kubernetes.Configuration`
+    + fixed: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
     state = host.get_fact(Cluster, kubeconfig=ADMIN)
     if problems := moved(state.fixed, fixed):
@@ -44,7 +44,7 @@ def fixed_kept(fixed: dict[str, str]) -> Commands:
 def reconfigured(digest: str, config: str = CONFIG) -> Commands:
     """Ensure that the control plane and kube-proxy run as the configuration says. On the leader.
 
-    + digest: of the configuration, see `gpuboot.kubernetes.Configuration`
+    + digest: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
     state = host.get_fact(Cluster, kubeconfig=ADMIN)
     if state.error and not executing(host):
@@ -123,7 +123,7 @@ def upgraded(
     + leads: whether this host is the leader
     + turn: whether it is this host's turn; nothing is done otherwise
     + version: Kubernetes version without its v
-    + packages: as `gpuboot.kubernetes.packages` gives them
+    + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them
     """
     if not turn:
         host.noop("another host's turn")

@@ -11,10 +11,10 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster
 from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import describe, executing, fail, watch
-from gpuboot import kubernetes, progress
-from gpuboot.kubernetes import stamp
-from gpuboot.operands import Wanted
-from gpuboot.progress import Progress
+from gpuboot.kubernetes import kubeadm, readiness
+from gpuboot.kubernetes.kubeadm import stamp
+from gpuboot.kubernetes.operands import Wanted
+from gpuboot.kubernetes.readiness import Progress
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -104,7 +104,7 @@ def runtime_class(runtime: str, handler: str) -> Commands:
     if found == handler:
         host.noop(f"RuntimeClass {runtime} is there")
     elif found is None:
-        yield StringCommand(APPLY, "-", _stdin=kubernetes.runtime_class(runtime, handler))
+        yield StringCommand(APPLY, "-", _stdin=kubeadm.runtime_class(runtime, handler))
     else:
         yield fail(
             f"RuntimeClass {runtime} is for the handler {found}, not {handler}\n    remedy: where "
@@ -119,10 +119,10 @@ def nodes_ready(names: Sequence[str], timeout_s: int = 300) -> Commands:
     def look() -> Progress:
         state = host.get_fact(Cluster, kubeconfig=ADMIN)
         system = {"coredns": 1, "kube-proxy": len(names)}
-        return progress.together(
-            progress.nodes_ready(state, names),
-            progress.workloads_ready(state, "kube-flannel", {"kube-flannel-ds": len(names)}),
-            progress.workloads_ready(state, "kube-system", system),
+        return readiness.together(
+            readiness.nodes_ready(state, names),
+            readiness.workloads_ready(state, "kube-flannel", {"kube-flannel-ds": len(names)}),
+            readiness.workloads_ready(state, "kube-system", system),
         )
 
     yield from _wait(look, timeout_s, "see `journalctl -u kubelet` on a node that is not Ready")
@@ -136,7 +136,7 @@ def workloads_ready(namespace: str, required: Sequence[str], timeout_s: int = 90
     """
 
     def look() -> Progress:
-        return progress.workloads_ready(
+        return readiness.workloads_ready(
             host.get_fact(Cluster, kubeconfig=ADMIN), namespace, required
         )
 
@@ -163,13 +163,13 @@ def gpus_ready(
     def look() -> Progress:
         state = host.get_fact(Cluster, kubeconfig=ADMIN)
         parts = [
-            progress.operands_current(state, namespace, made_of or {}),
-            progress.workloads_ready(state, namespace, operands),
-            progress.gpus_allocatable(state, gpus, "nvidia.com/gpu"),
+            readiness.operands_current(state, namespace, made_of or {}),
+            readiness.workloads_ready(state, namespace, operands),
+            readiness.gpus_allocatable(state, gpus, "nvidia.com/gpu"),
         ]
         if policy:
-            parts.append(progress.policy_ready(state))
-        return progress.together(*parts)
+            parts.append(readiness.policy_ready(state))
+        return readiness.together(*parts)
 
     yield from _wait(
         look,

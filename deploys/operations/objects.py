@@ -15,8 +15,8 @@ from deploys.facts.kubeadm import Cluster
 from deploys.facts.objects import Owned
 from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import executing, fail
-from gpuboot import manifests, netpolicies
-from gpuboot.clusterstate import ClusterState
+from gpuboot.kubernetes import manifests, network_policies
+from gpuboot.kubernetes.cluster_state import ClusterState
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -56,7 +56,7 @@ def exactly(
         yield fail(f"the cluster's objects cannot be read: {error}\n    remedy: run again")
         return
     ranges = {address: node.pod_cidrs for node in state.nodes for address in node.address.split()}
-    objects = netpolicies.reached(objects, ranges)
+    objects = network_policies.reached(objects, ranges)
     change = manifests.difference(objects, found.objects, namespaces)
     if change.nothing:
         host.noop(f"{len(objects)} objects are as they should be")

@@ -11,11 +11,11 @@ from pyinfra.context import host, inventory
 
 from deploys.lib.api import cluster
 from deploys.lib.waiting import executing
-from gpuboot.cluster import ClusterError
-from gpuboot.gather import PROMETHEUS
-from gpuboot.prometheus import Prometheus
-from gpuboot.settings import Settings
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.api import ClusterError
 from gpuboot.telemetry.question import Question, answer, no_answer
+from gpuboot.verify.collector import PROMETHEUS
+from gpuboot.verify.prometheus import Prometheus
 
 
 @operation(is_idempotent=True)

@@ -11,7 +11,7 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster
 from deploys.lib.leader import ADMIN, KUBECTL
 from deploys.lib.waiting import executing, fail
-from gpuboot import storage
+from gpuboot.kubernetes import storage
 
 Commands = Generator[str | PyinfraCommand, None, None]
 

@@ -20,9 +20,9 @@ from gpuboot.alerting.secrets import (
     wanted,
     without_cluster,
 )
-from gpuboot.settings import Settings, SettingsError
+from gpuboot.config.settings import Settings, SettingsError
+from gpuboot.kubernetes.values import Values
 from gpuboot.templates import TEMPLATES
-from gpuboot.values import Values
 
 __all__ = [
     "NONE",

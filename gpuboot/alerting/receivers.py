@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from gpuboot.alerting.secrets import CA, EMAIL, PAGERDUTY, SLACK, WATCHDOG, wanted
-from gpuboot.settings import Alertmanager
-from gpuboot.settings.monitoring import Severity
+from gpuboot.config.settings import Alertmanager
+from gpuboot.config.settings.monitoring import Severity
 
 Receiver = dict[str, Any]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gpuboot.alerting.receivers import NONE, receiver_of
-from gpuboot.settings import Alertmanager
-from gpuboot.settings.base import seconds
-from gpuboot.settings.monitoring import Watchdog
+from gpuboot.config.settings import Alertmanager
+from gpuboot.config.settings.base import seconds
+from gpuboot.config.settings.monitoring import Watchdog
 
 Route = dict[str, Any]
 

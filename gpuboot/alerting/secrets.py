@@ -8,11 +8,11 @@ from pathlib import PurePosixPath
 
 from pydantic import SecretStr
 
-from gpuboot import secretfiles
-from gpuboot.problems import Problem
-from gpuboot.secretfiles import Check, SecretFile
-from gpuboot.settings import Alertmanager, Settings, SettingsError
-from gpuboot.settings.monitoring import Secret
+from gpuboot.config import secret_files
+from gpuboot.config.problems import Problem
+from gpuboot.config.secret_files import Check, SecretFile
+from gpuboot.config.settings import Alertmanager, Settings, SettingsError
+from gpuboot.config.settings.monitoring import Secret
 
 SECRET = "gpuboot-alertmanager"  # the Secret in the monitoring namespace
 # its keys, which are file names where it is mounted
@@ -47,7 +47,7 @@ def wanted(alertmanager: Alertmanager) -> dict[str, Wanted]:
     """What the receivers that are set need, by key."""
     pagerduty, slack = alertmanager.pagerduty, alertmanager.slack
     email, watchdog = alertmanager.email, alertmanager.watchdog
-    line, url = secretfiles.one_line, secretfiles.url
+    line, url = secret_files.one_line, secret_files.url
     rows = (
         (PAGERDUTY, "pagerduty.routing_key", pagerduty and pagerduty.routing_key, line),
         (SLACK, "slack.webhook", slack and slack.webhook, url),
@@ -70,7 +70,7 @@ def files(settings: Settings) -> dict[str, SecretFile]:
     }
     if settings.alertmanager.ca_file:
         found[CA] = SecretFile(
-            "alertmanager.ca_file", settings.alertmanager.ca_file, secretfiles.certificates, True
+            "alertmanager.ca_file", settings.alertmanager.ca_file, secret_files.certificates, True
         )
     return found
 
@@ -81,7 +81,7 @@ def secrets(settings: Settings) -> dict[str, SecretStr]:
     Raises `SettingsError` that names every file that is missing, unreadable, empty or of the wrong
     kind, and quotes none.
     """
-    contents, problems = secretfiles.read(files(settings))
+    contents, problems = secret_files.read(files(settings))
     if problems:
         raise SettingsError(problems)
     return contents

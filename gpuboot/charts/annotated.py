@@ -8,8 +8,8 @@ is annotated itself is not read again behind its Service.
 
 from __future__ import annotations
 
-from gpuboot.settings import Settings
-from gpuboot.values import Values
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.values import Values
 
 _META = "__meta_kubernetes"
 EXPORTER_NAMESPACE = "dcgm-exporter"

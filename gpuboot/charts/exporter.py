@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gpuboot.charts.scrape import WEB_CONFIG, service_monitor
-from gpuboot.settings import Exporter, Settings
+from gpuboot.config.settings import Exporter, Settings
+from gpuboot.config.versions import Lock
+from gpuboot.kubernetes.values import Values
 from gpuboot.telemetry import collectors
 from gpuboot.telemetry.collectors import stamp
-from gpuboot.values import Values
-from gpuboot.versions import Lock
 
 GPUS_LABEL = "gpuboot.io/gpus"
 _COLLECTORS = "/etc/dcgm-exporter/default-counters.csv"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gpuboot.alerting import alertmanager_values
-from gpuboot.charts import services, volumes, ways
+from gpuboot.charts import exposure, services, volumes
 from gpuboot.charts.annotated import scrape_configs
 from gpuboot.charts.remote import remote_write
-from gpuboot.settings import Settings
-from gpuboot.values import Values, merge
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.values import Values, merge
 
 GRAFANA_SECRET = "gpuboot-grafana-admin"
 # Labels of objects that kube-state-metrics shows (`kube_node_labels`, …): none but these.
@@ -52,7 +52,7 @@ def _prometheus(settings: Settings) -> Values:
     if found := [*services.scrape_configs(settings), *scrape_configs(settings)]:
         spec["additionalScrapeConfigs"] = found
     return merge(
-        {"prometheus": {"prometheusSpec": spec}}, {"prometheus": ways.prometheus(monitoring)}
+        {"prometheus": {"prometheusSpec": spec}}, {"prometheus": exposure.prometheus(monitoring)}
     )
 
 
@@ -60,7 +60,7 @@ def _alertmanager(settings: Settings) -> Values:
     """How it is kept and reached; its configuration is worked out elsewhere."""
     monitoring = settings.monitoring
     kept = {"alertmanagerSpec": volumes.alertmanager(monitoring)}
-    return merge(merge(kept, ways.alertmanager(monitoring)), alertmanager_values(settings))
+    return merge(merge(kept, exposure.alertmanager(monitoring)), alertmanager_values(settings))
 
 
 def _grafana(settings: Settings) -> Values:
@@ -84,7 +84,7 @@ def _grafana(settings: Settings) -> Values:
             }
         },
         **volumes.grafana(monitoring),
-        **ways.grafana(monitoring),
+        **exposure.grafana(monitoring),
     }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuboot.charts.operator import operator_values
-from gpuboot.operands import Wanted
-from gpuboot.settings import Settings
-from gpuboot.values import Values
-from gpuboot.versions import Lock
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
+from gpuboot.kubernetes.operands import Wanted
+from gpuboot.kubernetes.values import Values
 
 # Key in the values -> DaemonSet and container (gpu-operator v26.7.0, assets/*/*daemonset.yaml).
 _MADE = {

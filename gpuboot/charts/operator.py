@@ -14,12 +14,12 @@ from gpuboot.charts.exporter import (
     pod_label_values,
 )
 from gpuboot.charts.scrape import service_monitor
-from gpuboot.nodes import Node
-from gpuboot.settings import Settings
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
+from gpuboot.kubernetes.values import Values, merge
 from gpuboot.telemetry import collectors
 from gpuboot.telemetry.collectors import stamp
-from gpuboot.values import Values, merge
-from gpuboot.versions import Lock
 
 COLLECTORS_MAP = "gpuboot-dcgm-metrics"
 PLUGIN_MAP = "gpuboot-device-plugin"

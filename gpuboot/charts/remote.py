@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pydantic import SecretStr
 
-from gpuboot import rules, secretfiles
-from gpuboot.secretfiles import SecretFile
-from gpuboot.settings import Settings, SettingsError
-from gpuboot.settings.monitoring import RemoteWrite, Secret
-from gpuboot.values import Values
+from gpuboot import rules
+from gpuboot.config import secret_files
+from gpuboot.config.secret_files import SecretFile
+from gpuboot.config.settings import Settings, SettingsError
+from gpuboot.config.settings.monitoring import RemoteWrite, Secret
+from gpuboot.kubernetes.values import Values
 
 SECRET = "gpuboot-remote-write"
 EXPECTED = "node:gpu_expected:count"  # made from the inventory, which the values do not know
@@ -49,7 +50,7 @@ def contents(settings: Settings) -> dict[str, SecretStr]:
 
     Raises `SettingsError` for files that cannot be used.
     """
-    texts, problems = secretfiles.read(files(settings))
+    texts, problems = secret_files.read(files(settings))
     if problems:
         raise SettingsError(problems)
     names = {key: SecretStr(name) for key, name in user_names(settings).items()}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gpuboot.charts.annotated import EXPORTER_NAMESPACE
-from gpuboot.manifests import Object
-from gpuboot.settings import Exporter, Settings
-from gpuboot.values import Values
+from gpuboot.config.settings import Exporter, Settings
+from gpuboot.kubernetes.manifests import Object
+from gpuboot.kubernetes.values import Values
 
 EXPORTER = "dcgm-exporter"
 # The exporter's web configuration within the Secret of `exporter.basic_auth`.

@@ -9,8 +9,8 @@ still lead there when no Service works any more.
 
 from __future__ import annotations
 
-from gpuboot.settings import Settings
-from gpuboot.values import Values
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.values import Values
 
 JOB = "services"
 TARGET = "kube-dns.kube-system.svc"

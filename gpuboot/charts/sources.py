@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuboot.settings import Settings
+from gpuboot.config.settings import Settings
 
 PUBLISHERS = {
     "nvidia": "https://helm.ngc.nvidia.com/nvidia",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuboot.settings import Monitoring
-from gpuboot.values import Values
+from gpuboot.config.settings import Monitoring
+from gpuboot.kubernetes.values import Values
 
 FILL = 0.85  # of its volume; the rest is room for the write-ahead log and for compaction
 _MIB = {"M": 1, "G": 1024, "T": 1024**2}

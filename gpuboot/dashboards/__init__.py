@@ -10,6 +10,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from gpuboot.config.settings import Settings
 from gpuboot.dashboards import health, namespace
 from gpuboot.dashboards.build import build
 from gpuboot.dashboards.cluster import CLUSTER
@@ -17,7 +18,6 @@ from gpuboot.dashboards.node import NODE
 from gpuboot.dashboards.profile import PROFILE
 from gpuboot.dashboards.spec import Dashboard, Panel
 from gpuboot.dashboards.standalone import without_kubernetes
-from gpuboot.settings import Settings
 
 __all__ = ["boards", "config_maps", "dashboards"]
 

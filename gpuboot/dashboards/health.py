@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuboot import xid
+from gpuboot.config.settings import Alerts
 from gpuboot.dashboards.cluster import (
     ALERT_COUNTS,
     CORDONED,
@@ -23,7 +24,6 @@ from gpuboot.dashboards.spec import (
 )
 from gpuboot.dashboards.variables import ON_GPU, ON_NODE, alerts_expr
 from gpuboot.rules.promql import UP
-from gpuboot.settings import Alerts
 
 NODES = f"{{{ON_NODE}}}"
 GPUS = f"{{{ON_GPU}}}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gpuboot.config.settings import Cost
 from gpuboot.dashboards.spec import Column, Dashboard, Panel, Query, Row, stat
 from gpuboot.dashboards.variables import HELD_BY
-from gpuboot.settings import Cost
 
 IN = 'namespace=~"$namespace"'
 NAMESPACES = f"{{{IN}}}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gpuboot.kubernetes import json_digest
-from gpuboot.nodes import Node
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.kubeadm import json_digest
 from gpuboot.rules.alert import Alert, number
 from gpuboot.rules.catalogue import all_alerts, chosen, validate
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording import recordings
-from gpuboot.settings import Settings
 
 __all__ = [
     "STAMP",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuboot.settings.monitoring import Severity
+from gpuboot.config.settings.monitoring import Severity
 
 Component = Literal["gpu", "exporter", "cluster"]
 # What brings the GPU back, for people and for automatic repair. `capacity`: more GPUs, or less

@@ -7,9 +7,9 @@ stands here warns earlier, or covers what they cannot see.
 
 from __future__ import annotations
 
+from gpuboot.config.settings import Settings
 from gpuboot.rules.alert import OWN, PROVE, Alert
 from gpuboot.rules.promql import RESOURCES
-from gpuboot.settings import Settings
 
 # Taint of a node that is being repaired; alerts of such a node are muted (see alerting).
 QUARANTINE = "gpu-quarantine"

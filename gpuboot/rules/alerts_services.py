@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuboot.charts.services import JOB, TARGET
+from gpuboot.config.settings import Settings
 from gpuboot.rules.alert import OWN, Alert
-from gpuboot.settings import Settings
 
 _PROXY_LOG = "`kubectl -n kube-system logs -l k8s-app=kube-proxy --prefix --tail=20`"
 _MAP = (

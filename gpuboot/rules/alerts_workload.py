@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from gpuboot.config.settings import Settings
 from gpuboot.rules.alert import OWN, PODS, Alert
 from gpuboot.rules.promql import ENGINE, HOLDER, RESOURCES, now_and, quoted
-from gpuboot.settings import Settings
 
 _RAISE = "More GPUs, or fewer wishes: GPUs held idle are the cheapest (GPUAllocatedIdle)."
 _QUERY = "How busy each GPU is: `gpu:engine_active:avg5m`; by pod: `namespace_pod:sm_active:avg2m`"

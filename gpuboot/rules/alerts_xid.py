@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuboot.config.settings import Settings
 from gpuboot.rules.alert import (
     CATALOG,
     DRAIN,
@@ -17,7 +18,6 @@ from gpuboot.rules.alert import (
 )
 from gpuboot.rules.promql import GPU, SLICE
 from gpuboot.rules.recording_xid import INCIDENT, NEW, UNREPAIRED
-from gpuboot.settings import Settings
 from gpuboot.xid import CLASSES, FATAL, codes, regex
 
 _INSTANCE = "{{ if $labels.GPU_I_ID }}, MIG instance {{ $labels.GPU_I_ID }}{{ end }}"

@@ -6,20 +6,20 @@ import difflib
 import re
 from dataclasses import replace
 
-from gpuboot.problems import Problem
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings.base import seconds
 from gpuboot.rules import (
     alerts_cluster,
     alerts_exporter,
     alerts_health,
-    alerts_links,
+    alerts_interconnect,
     alerts_memory,
     alerts_services,
     alerts_workload,
     alerts_xid,
 )
 from gpuboot.rules.alert import Alert
-from gpuboot.settings import Settings
-from gpuboot.settings.base import seconds
 
 # Labels that the rules themselves give an alert, or that tell whose it is.
 RESERVED = {"alertname", "severity", "component", "gpu_action", "cluster", "node", "namespace"}
@@ -34,7 +34,7 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
         "xid": alerts_xid.alerts(settings),
         "memory": alerts_memory.ALERTS,
         "health": alerts_health.ALERTS,
-        "links": alerts_links.ALERTS,
+        "links": alerts_interconnect.ALERTS,
         "exporter": alerts_exporter.ALERTS,
         "workload": alerts_workload.alerts(settings),
         "cluster": [*alerts_cluster.alerts(settings), *alerts_services.alerts(settings)],

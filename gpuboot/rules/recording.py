@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuboot.nodes import Node
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Cost, Settings
+from gpuboot.config.settings.base import seconds
 from gpuboot.rules.promql import (
     BLANK,
     BLANK_NS,
@@ -29,8 +31,6 @@ from gpuboot.rules.promql import (
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording_use import activity, allocation, power
 from gpuboot.rules.recording_xid import VISIBLE, xids
-from gpuboot.settings import Cost, Settings
-from gpuboot.settings.base import seconds
 
 IDLE_SHARE = 0.8  # of an hour's samples; fewer (a profiling pause, a new pod) tell nothing
 # PCIe generation -> Gbit/s of a lane. DCGM allows one error in 10^12 bits, so 0.06 a minute for

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gpuboot.config.settings import Settings
 from gpuboot.rules.promql import BLANK, GPU, SLICE
 from gpuboot.rules.record import Record
-from gpuboot.settings import Settings
 from gpuboot.xid import XidClass, regex
 
 TOTAL = "gpu:xid_errors:total"

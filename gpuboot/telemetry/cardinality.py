@@ -10,7 +10,7 @@ from gpuboot.telemetry.collectors import collected
 from gpuboot.telemetry.fields import BY_NAME, Limit
 
 if TYPE_CHECKING:
-    from gpuboot.settings import Settings
+    from gpuboot.config.settings import Settings
 
 # Series of one field on one GPU where it is not one: DCGM's health watches and reasons to hold
 # clocks down (gpu_health_collector.go, clock_events_collector.go of dcgm-exporter), and an

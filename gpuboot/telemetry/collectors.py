@@ -11,12 +11,12 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuboot.checks.evidence import AskedFields
-from gpuboot.problems import Problem
+from gpuboot.config.problems import Problem
 from gpuboot.telemetry.fields import BY_NAME, FIELDS, Field, UnknownField
+from gpuboot.verify.evidence import AskedFields
 
 if TYPE_CHECKING:
-    from gpuboot.settings import Exporter, Settings
+    from gpuboot.config.settings import Exporter, Settings
 
 # Annotation of the exporter's pods: `digest` of the collectors file that they started with.
 STAMP = "gpuboot.io/collectors"

@@ -6,10 +6,10 @@ import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
-from gpuboot.prometheus import Prometheus
-from gpuboot.settings import Settings
-from gpuboot.settings.base import seconds
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings.base import seconds
 from gpuboot.telemetry.usage import METRICS, Answer, Kind, Usage, unknown
+from gpuboot.verify.prometheus import Prometheus
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from gpuboot.prometheus import BLANK, Series
+from gpuboot.verify.prometheus import BLANK, Series
 
 Device = tuple[str, str]  # UUID, MIG instance ("" for a whole GPU)
 Points = dict[float, float]  # unix seconds -> value

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from gpuboot.cluster import ClusterError
-from gpuboot.prometheus import Prometheus, PrometheusError, Series
+from gpuboot.kubernetes.api import ClusterError
 from gpuboot.telemetry.recent import (
     FREE,
     USED,
@@ -33,6 +32,7 @@ from gpuboot.telemetry.recent import (
     selector,
     shown,
 )
+from gpuboot.verify.prometheus import Prometheus, PrometheusError, Series
 
 Kind = Literal["pod", "namespace", "gpu"]
 

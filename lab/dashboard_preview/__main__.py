@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpuboot.settings import load
+from gpuboot.config.settings import load
 from lab.dashboard_preview.take import take
 
 HOURS = 1.0

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuboot.charts.monitoring import fullname
-from gpuboot.settings import load
+from gpuboot.config.settings import load
 from lab import machines
 from lab.dashboard_preview.take import take
 from lab.settings import settings as lab_settings

@@ -12,8 +12,8 @@ from typing import Any
 
 import requests
 
+from gpuboot.config.settings import Settings
 from gpuboot.dashboards import dashboards
-from gpuboot.settings import Settings
 from lab.dashboard_preview.page import COLUMN, GAP, UNIT, page
 from lab.dashboard_preview.panels import Ask, Times, answers, defaults, panels
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from gpuboot.config.settings import load
 from gpuboot.dashboards import dashboards
-from gpuboot.settings import load
 from lab import state
 from lab.dashboard_preview.panels import Ask, Times, defaults, interpolate, panels
 from lab.dashboard_preview.reach import prometheus

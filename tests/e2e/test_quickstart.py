@@ -109,7 +109,7 @@ def test_it_does_not_reboot_under_the_run(runner: Lab) -> None:
     """Another driver is wanted: only the person at the machine may reboot it."""
     boot = runner.ssh("node1", "cat /proc/sys/kernel/random/boot_id")
     command = (
-        "cd gpuboot && sed -i s/595.91.07/595.71.05/ gpuboot/versions.toml && "
+        "cd gpuboot && sed -i s/595.91.07/595.71.05/ gpuboot/config/versions.toml && "
         ".venv/bin/pyinfra inventories/quickstart.py deploys/site.py -y 2>&1; echo code $?"
     )
     said = runner.ssh("node1", command, user="admin")

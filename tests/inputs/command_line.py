@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-import deploys.context
+import deploys.run.context
 
 ROOT = Path(__file__).resolve().parents[2]
 WORD = "hunter2"  # a secret that must be in no output
@@ -56,7 +56,7 @@ def _run(folder: Path, output: Path, arguments: Sequence[str]) -> NoReturn:
         for number, file in enumerate((sys.stdin, sys.stdout, sys.stderr)):
             os.dup2(file.fileno(), number)
         sys.argv = ["pyinfra", *arguments]
-        deploys.context._run = deploys.context._failure = None
+        deploys.run.context._run = deploys.run.context._failure = None
         from pyinfra_cli.main import main
 
         main()

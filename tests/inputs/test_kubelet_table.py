@@ -11,7 +11,7 @@ import pytest
 from lab.build import toolchain
 from tests.inputs.command_line import ROOT
 
-TABLE = (ROOT / "gpuboot" / "settings" / "kubelet.toml").read_text()
+TABLE = (ROOT / "gpuboot/config/settings/kubelet.toml").read_text()
 _KINDS = (
     (r"bool", "bool"),
     (r"int(32|64)", "int"),

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
-from gpuboot import versions
-from gpuboot.checks import preflight_cluster as checks
-from gpuboot.clusterstate import ClusterState, NodeStatus, parse_cluster
-from gpuboot.kubernetes import configuration
-from gpuboot.nodes import Node
-from gpuboot.settings import load
+from gpuboot.config import versions
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.kubernetes import preflight as checks
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, parse_cluster
+from gpuboot.kubernetes.kubeadm import configuration
 from tests.inputs.command_line import ROOT, pyinfra
 from tests.inputs.test_command_line import MINE, SITE, answer, project
 

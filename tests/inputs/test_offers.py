@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from gpuboot import versions
-from gpuboot.checks import preflight_apt as checks
-from gpuboot.checks import preflight_exporter
-from gpuboot.checks.preflight_apt import Offer
-from gpuboot.nodes import Node
-from gpuboot.settings import load
+from gpuboot.config import versions
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.hosts import preflight_exporter
+from gpuboot.hosts import preflight_packages as checks
+from gpuboot.hosts.preflight_packages import Offer
 from tests.unit.test_preflight import CLEAN, WORKER
 
 HOST = replace(CLEAN, os_id="debian", os_version="12", arch="x86_64")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot import settings, versions
+from gpuboot.config import settings, versions
 
 WORD = "hunter2"  # a secret that must be in no message
 HOOK = f"https://hooks.slack.com/services/T0/B0/{WORD}"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from gpuboot.config.settings import load
 from gpuboot.dashboards import dashboards
-from gpuboot.settings import load
 from lab.dashboard_preview.graph import lines
 from lab.dashboard_preview.page import page
 from lab.dashboard_preview.panels import Series, Times, answers, defaults, panels, table

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuboot.config.settings import Settings
 from gpuboot.rules import all_alerts
-from gpuboot.settings import Settings
 from lab.gpusim import builds
 from lab.gpusim.pci_devices import STATE_DIR
 from tests.lab.gpusim_machine import GPU_SIM, VERSION, Machine, make_machine

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.services import TOOLS
+from gpuboot.verify.service_probe import TOOLS
 from lab.build import packages, software
 from lab.build.image_table import earlier, table
 from lab.build.images import Image

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.platforms import PLATFORMS
+from gpuboot.hosts.platforms import PLATFORMS
 from lab import processes, state
 from lab.debian_releases import SUITES
 from lab.state import LabError

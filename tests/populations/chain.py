@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot import prove, workload
-from gpuboot.checks.model import Finding
-from gpuboot.cluster import Cluster as RealCluster
-from gpuboot.settings import load
+from gpuboot.config.settings import load
+from gpuboot.kubernetes.api import Cluster as RealCluster
+from gpuboot.verify import runner, workload
+from gpuboot.verify.checks.model import Finding
 from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine
 
@@ -29,7 +29,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    for module in (prove, workload):
+    for module in (runner, workload):
         monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
         monkeypatch.setattr(module.time, "sleep", sleep)
 
@@ -38,7 +38,7 @@ def judged(machine: Machine, cluster: Cluster, **settings: Any) -> list[Finding]
     """What `gpuboot verify` finds. + settings: that differ"""
     asked = load({**SETTINGS, **settings})
     host = machine.host()
-    proof = prove.prove(cast(RealCluster, cluster), [host], asked, lambda line: None)
+    proof = runner.prove(cast(RealCluster, cluster), [host], asked, lambda line: None)
     return list(proof.findings)
 
 

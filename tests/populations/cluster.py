@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpuboot.heartbeat import LEASES
-from gpuboot.prometheus import parse_exposition
 from gpuboot.telemetry.expressions import metric_names
+from gpuboot.verify.heartbeat import LEASES
+from gpuboot.verify.prometheus import parse_exposition
 from tests.populations.model import Card, Instance, Population
 from tests.populations.offers import devices, node_object
 from tests.populations.page import Page

@@ -11,7 +11,8 @@ from typing import Any
 
 import yaml
 
-from gpuboot import rules, settings
+from gpuboot import rules
+from gpuboot.config import settings
 from gpuboot.telemetry import BY_NAME
 from gpuboot.telemetry.expressions import metric_names
 from tests.populations.machine import Machine

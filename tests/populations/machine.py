@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploys.facts.nvidia import SCRIPT
-from gpuboot import gpustate, nodestate
-from gpuboot.checks.evidence import Host
-from gpuboot.nodes import Node
+from gpuboot.config.inventory import Node
+from gpuboot.hosts import node_state
+from gpuboot.verify import gpu_state
+from gpuboot.verify.evidence import Host
 from tests.populations.model import Card, Population
 
 ADDRESS = "10.77.0.21"
@@ -62,9 +63,9 @@ class Machine:
 
     def host(self) -> Host:
         """What the product's facts make of it."""
-        gpus = gpustate.parse(self.nvidia_fact())
-        state = nodestate.parse(self.node_fact())
-        return gpustate.host(self.node, state, gpus, None)
+        gpus = gpu_state.parse(self.nvidia_fact())
+        state = node_state.parse(self.node_fact())
+        return gpu_state.host(self.node, state, gpus, None)
 
     def node_fact(self) -> list[str]:
         """Lines of deploys/facts/node.sh, as far as GPUs are concerned."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gpuboot import fabric, gpus, versions
-from gpuboot.nodestate import driver_version, parse
-from gpuboot.prometheus import parse_exposition
-from gpuboot.settings import Settings
+from gpuboot.config import versions
+from gpuboot.config.settings import Settings
+from gpuboot.hosts import fabric, gpu_models
+from gpuboot.hosts.node_state import driver_version, parse
+from gpuboot.verify.prometheus import parse_exposition
 from tests.populations import document
 from tests.populations.machine import Machine
 from tests.populations.model import ASKED, Population
@@ -69,9 +70,9 @@ def test_the_machine_is_read(population: Population) -> None:
 @KINDS
 def test_its_kernel_modules_are_known(population: Population) -> None:
     device = int(population.device, 16)
-    assert gpus.generation(device).open_modules in {"may", "must"}
+    assert gpu_models.generation(device).open_modules in {"may", "must"}
     lock = versions.lock(Settings()).driver
-    assert gpus.flavour([device], "auto", lock) == "open"
+    assert gpu_models.flavour([device], "auto", lock) == "open"
 
 
 @KINDS

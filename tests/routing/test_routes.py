@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from gpuboot import alerting, rules, settings
+from gpuboot import alerting, rules
 from gpuboot.alerting import inhibitions
+from gpuboot.config import settings
 from tests.routing import programs
 
 FILE = {"file": "/run/secrets/x"}

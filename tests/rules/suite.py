@@ -10,8 +10,9 @@ from typing import Any
 
 import yaml
 
-from gpuboot import rules, settings
-from gpuboot.nodes import Node
+from gpuboot import rules
+from gpuboot.config import settings
+from gpuboot.config.inventory import Node
 from gpuboot.telemetry.expressions import metric_names
 from tests.rules.model import Case
 from tests.tools import promtool

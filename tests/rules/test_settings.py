@@ -8,8 +8,10 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from gpuboot import rules, runbooks, settings, versions
+from gpuboot import rules
 from gpuboot.cli import app
+from gpuboot.config import settings, versions
+from gpuboot.docs import runbooks
 from gpuboot.rules.promql import quoted
 from tests.rules.suite import NODES
 

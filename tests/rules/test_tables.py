@@ -7,10 +7,12 @@ from typing import get_args
 
 import pytest
 
-from gpuboot import rules, runbooks, settings, xid
+from gpuboot import rules, xid
 from gpuboot.alerting import inhibitions
+from gpuboot.config import settings
+from gpuboot.config.settings.monitoring import Severity
+from gpuboot.docs import runbooks
 from gpuboot.rules.alert import Action
-from gpuboot.settings.monitoring import Severity
 from gpuboot.telemetry import FIELDS
 from gpuboot.telemetry.expressions import metric_names
 from tests.rules.suite import NODES, SETTINGS, all_rules

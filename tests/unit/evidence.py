@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuboot.checks.evidence import (
+from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.evidence import (
     Evidence,
     ExporterAnswer,
     Gpu,
@@ -17,7 +18,6 @@ from gpuboot.checks.evidence import (
     Target,
     Trial,
 )
-from gpuboot.checks.model import Finding
 
 SLOTS = ("0000:10:00.0", "0000:1c:00.0", "0000:2b:00.0", "0000:3d:00.0")
 LOADED = "595.91.07"

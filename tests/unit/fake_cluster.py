@@ -13,12 +13,12 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
-from gpuboot import turn
-from gpuboot.cluster import ClusterError
-from gpuboot.heartbeat import LEASES
-from gpuboot.services import SERVICE
-from gpuboot.settings import Exporter
+from gpuboot.config.settings import Exporter
+from gpuboot.kubernetes.api import ClusterError
 from gpuboot.telemetry.collectors import stamp
+from gpuboot.verify import lease as turn
+from gpuboot.verify.heartbeat import LEASES
+from gpuboot.verify.service_probe import SERVICE
 from tests.unit.evidence import SIZES, uuid
 
 VALUES = {

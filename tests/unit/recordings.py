@@ -7,7 +7,7 @@ src/renderer/gpu/__tests__/fixtures/dgx_a100_mig_mixed.prom (47 slices on 7 card
 
 from __future__ import annotations
 
-from gpuboot.checks.devices import Gpu, Instance, Sensor
+from gpuboot.verify.devices import Gpu, Instance, Sensor
 
 ALL: tuple[Sensor, ...] = ("temperature", "power", "memory")
 

@@ -12,9 +12,9 @@ import pytest
 
 from deploys.facts.kubectl import SecretDigests
 from deploys.operations import secrets as operations
-from gpuboot import alerting, settings
-from gpuboot.checks import operator_files
-from gpuboot.settings import Settings, SettingsError
+from gpuboot import alerting
+from gpuboot.config import local_files, settings
+from gpuboot.config.settings import Settings, SettingsError
 
 CONTENTS = {
     "pagerduty-routing-key": "R0123456789",
@@ -82,7 +82,7 @@ def test_every_mistake_is_told_at_once_and_no_content_is_quoted(folder: Path) ->
         )
     ]
     assert "my-slack-token" not in str(error.value)
-    assert operator_files.problems(site(folder)) == error.value.problems
+    assert local_files.problems(site(folder)) == error.value.problems
 
 
 def test_a_key_is_one_line(folder: Path) -> None:
@@ -92,23 +92,23 @@ def test_a_key_is_one_line(folder: Path) -> None:
 
 
 def test_files_that_others_can_read_are_told_of(folder: Path) -> None:
-    assert operator_files.warnings(site(folder)) == []
+    assert local_files.warnings(site(folder)) == []
     (folder / "email-password").chmod(0o644)
     (folder / "ca.crt").chmod(0o644)  # a certificate is no secret
-    [warning] = operator_files.warnings(site(folder))
+    [warning] = local_files.warnings(site(folder))
     assert warning.startswith("alertmanager.email.password.file: others can read")
 
 
 def test_collectors_are_looked_at_before_the_run(tmp_path: Path) -> None:
     own = tmp_path / "counters.csv"
     chosen = settings.load({"exporter": {"collectors_file": str(own)}})
-    [missing] = operator_files.problems(chosen)
+    [missing] = local_files.problems(chosen)
     assert "exporter.collectors_file" in missing.cause
     own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge\n")
-    [wrong] = operator_files.problems(chosen)
+    [wrong] = local_files.problems(chosen)
     assert "2 columns instead of 3" in wrong.cause
     own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, help\n")
-    assert operator_files.problems(chosen) == []
+    assert local_files.problems(chosen) == []
 
 
 def test_secrets_of_the_cluster_are_mounted_as_they_are(folder: Path) -> None:

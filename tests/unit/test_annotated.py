@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from gpuboot.charts.annotated import scrape_configs
-from gpuboot.settings import load
+from gpuboot.config.settings import load
 from tests.tools import promtool
 
 SETTINGS = load({"monitoring": {"scrape_annotations": True}})

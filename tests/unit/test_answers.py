@@ -12,11 +12,11 @@ from pyinfra.connectors import util
 from pyinfra.context import ctx_host
 
 from deploys import facts
+from deploys.facts.connectivity import Silent
 from deploys.facts.framed import Framed
-from deploys.facts.reach import Silent
 from deploys.facts.text import OneLine
 from deploys.lib import privilege, shell
-from gpuboot.answers import UnfinishedAnswer, answer, framed
+from gpuboot.fact_output import UnfinishedAnswer, answer, framed
 from tests.noise import NOISE, noisy, own
 
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from gpuboot import rules
 from gpuboot.autoscaling import METRIC, SERIES, Workload, adapter_values, hpa, load, scaled_object
 from gpuboot.cli import app
-from gpuboot.settings import Settings
-from gpuboot.settings import load as load_settings
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings import load as load_settings
 from tests.tools import promtool
 
 WEB = Workload("team-a", "web")

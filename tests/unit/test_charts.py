@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 import yaml
 
-from deploys.runtime import MODES
+from deploys.phases.runtime import MODES
 from gpuboot import charts
-from gpuboot.nodes import Node
-from gpuboot.settings import Settings, load
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings, load
+from gpuboot.config.versions import lock
+from gpuboot.kubernetes.values import changed_keys
 from gpuboot.telemetry import parse_collectors
-from gpuboot.values import changed_keys
-from gpuboot.versions import lock
 from lab.charts.schema import json_schema
 
 EVERYTHING = {

@@ -11,9 +11,9 @@ import yaml
 
 from gpuboot import dashboards
 from gpuboot.charts import grafana_name, monitoring_values
-from gpuboot.cluster import Cluster, ClusterError
-from gpuboot.gather import Gatherer
-from gpuboot.settings import load
+from gpuboot.config.settings import load
+from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.verify.collector import Gatherer
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, render
 

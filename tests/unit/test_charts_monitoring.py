@@ -11,8 +11,8 @@ import pytest
 from gpuboot.charts import monitoring_values
 from gpuboot.charts.remote import contents, existing, files, recorded, user_names
 from gpuboot.charts.volumes import retention_size
-from gpuboot.settings import SettingsError, load
-from gpuboot.values import Values
+from gpuboot.config.settings import SettingsError, load
+from gpuboot.kubernetes.values import Values
 from lab.charts.schema import json_schema
 from tests.unit.test_charts import unknown
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from gpuboot import charts as values
-from gpuboot import settings, telemetry, versions
+from gpuboot import telemetry
+from gpuboot.config import settings, versions
 from gpuboot.telemetry.collectors import STAMP
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, names, render

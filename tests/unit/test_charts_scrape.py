@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from gpuboot import charts, monitoring
-from gpuboot.settings import Settings, SettingsError, load
-from gpuboot.versions import lock
+from gpuboot.config.settings import Settings, SettingsError, load
+from gpuboot.config.versions import lock
 from lab.charts import assemble
 from lab.charts.schema import json_schema
 from tests.unit.test_charts import unknown

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot.checks import chain
-from gpuboot.checks.evidence import Evidence, GpuPod
-from gpuboot.checks.model import (
+from gpuboot.config.settings import load
+from gpuboot.verify.checks import chain
+from gpuboot.verify.checks.model import (
     GPU_LINKS,
     Finding,
     Scribe,
@@ -18,7 +18,7 @@ from gpuboot.checks.model import (
     verdict,
     worst,
 )
-from gpuboot.settings import load
+from gpuboot.verify.evidence import Evidence, GpuPod
 from tests.unit.evidence import SIZES, answer, evidence, gpu, host, metrics, of, series, uuid
 
 SETTINGS = load({"monitoring": {"grafana": False}, "exporter": {"interval_ms": 2000}})

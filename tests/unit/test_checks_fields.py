@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from gpuboot import charts
-from gpuboot.checks import fields
-from gpuboot.checks.evidence import AskedFields, ExporterAnswer
-from gpuboot.checks.model import Finding, verdict
-from gpuboot.settings import load
+from gpuboot.config.settings import load
+from gpuboot.config.versions import lock
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.collectors import STAMP, asked, digest
-from gpuboot.versions import lock
+from gpuboot.verify.checks import fields
+from gpuboot.verify.checks.model import Finding, verdict
+from gpuboot.verify.evidence import AskedFields, ExporterAnswer
 from tests.unit.evidence import answer, evidence, metrics, of, only
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_prove import clock, run

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.checks import host as checks
+from gpuboot.verify.checks import host as checks
 from tests.unit.evidence import SLOTS, gpu, host, of, only, uuid
 
 

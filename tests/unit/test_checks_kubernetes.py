@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gpuboot.checks import kubernetes as checks
-from gpuboot.checks.evidence import GpuPod, KubeNode
-from gpuboot.checks.model import Finding
+from gpuboot.verify.checks import kubernetes as checks
+from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.evidence import GpuPod, KubeNode
 from tests.unit.evidence import evidence, node, of, only, trial, uuid
 
 TRAIN = GpuPod("ml", "train-0", "gpu1", 1)

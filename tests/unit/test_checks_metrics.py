@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from gpuboot.checks import metrics as checks
-from gpuboot.checks import monitoring
-from gpuboot.checks.devices import Sensor
-from gpuboot.checks.evidence import ExporterAnswer, GpuPod, Rule, Target
-from gpuboot.checks.metrics import Limits
-from gpuboot.checks.model import Finding
-from gpuboot.prometheus import Prometheus, gpu_readings, parse_exposition
+from gpuboot.verify.checks import metrics as checks
+from gpuboot.verify.checks import monitoring
+from gpuboot.verify.checks.metrics import Limits
+from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.devices import Sensor
+from gpuboot.verify.evidence import ExporterAnswer, GpuPod, Rule, Target
+from gpuboot.verify.prometheus import Prometheus, gpu_readings, parse_exposition
 from tests.unit import recordings
 from tests.unit.evidence import (
     answer,

@@ -10,23 +10,15 @@ from typing import Any
 
 import pytest
 
-from gpuboot.checks import chain, kubernetes
-from gpuboot.checks import host as host_checks
-from gpuboot.checks import metrics as metric_checks
-from gpuboot.checks.devices import Device, Gpu
-from gpuboot.checks.evidence import (
-    Evidence,
-    ExporterAnswer,
-    Host,
-    Metrics,
-    Reading,
-    Target,
-    Trial,
-)
-from gpuboot.checks.metrics import Limits
-from gpuboot.checks.model import Finding
-from gpuboot.gpustate import parse
-from gpuboot.settings import load
+from gpuboot.config.settings import load
+from gpuboot.verify.checks import chain, kubernetes
+from gpuboot.verify.checks import host as host_checks
+from gpuboot.verify.checks import metrics as metric_checks
+from gpuboot.verify.checks.metrics import Limits
+from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.devices import Device, Gpu
+from gpuboot.verify.evidence import Evidence, ExporterAnswer, Host, Metrics, Reading, Target, Trial
+from gpuboot.verify.gpu_state import parse
 from tests.unit import recordings as seen
 from tests.unit.evidence import LOADED, NVRM, node, of, only
 from tests.unit.test_migstate import fact

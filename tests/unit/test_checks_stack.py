@@ -12,14 +12,14 @@ import pytest
 import yaml
 
 from gpuboot import monitoring, rules
-from gpuboot.checks import stack
-from gpuboot.checks.evidence import Claim, Evidence, Rule, Stack, Target, WantedStack
-from gpuboot.checks.model import Finding
-from gpuboot.cluster import Cluster, ClusterError
-from gpuboot.gather import Gatherer
-from gpuboot.manifests import marked
-from gpuboot.nodes import Node
-from gpuboot.settings import Settings, load
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings, load
+from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.kubernetes.manifests import marked
+from gpuboot.verify.checks import stack
+from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.collector import Gatherer
+from gpuboot.verify.evidence import Claim, Evidence, Rule, Stack, Target, WantedStack
 from tests.unit.evidence import evidence, metrics, of, only
 
 NODES = (
@@ -284,7 +284,7 @@ def test_the_clusters_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
     gatherer = Gatherer(cast(Cluster, Api()), Settings())
     with pytest.raises(ClusterError, match="404"):  # a missing kind is no empty list
         gatherer.stack()
-    monkeypatch.setattr("gpuboot.gather.PATHS", {"ConfigMap": "/api/v1/configmaps"})
+    monkeypatch.setattr("gpuboot.verify.collector.PATHS", {"ConfigMap": "/api/v1/configmaps"})
     found = gatherer.stack()
     assert found.claims == (Claim(f"{VOLUME}0", "Bound", "50Gi"),)
     [(key, digest)] = found.objects.items()

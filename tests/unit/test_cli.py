@@ -12,11 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.cli import app
-from gpuboot.metrics_doc import metrics_markdown
-from gpuboot.report import new_folder, write
-from gpuboot.settings import Settings
-from gpuboot.settings_doc import settings_markdown
+from gpuboot.config.settings import Settings
+from gpuboot.docs.metrics import metrics_markdown
+from gpuboot.docs.settings import settings_markdown
 from gpuboot.telemetry import FIELDS
+from gpuboot.verify.report import new_folder, write
 from tests.unit.evidence import evidence
 from tests.unit.test_report import broken, report
 

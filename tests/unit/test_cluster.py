@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from gpuboot.cluster import Cluster, ClusterError, connect, read_kubeconfig, tls
+from gpuboot.kubernetes.api import Cluster, ClusterError, connect, read_kubeconfig, tls
 from tests.unit.ssh_server import HOST, Api, api_server, ssh_transport
 
 UNDER_GEVENT = """
@@ -19,7 +19,7 @@ from gevent import monkey
 monkey.patch_all()
 import sys
 from pathlib import Path
-from gpuboot.cluster import connect
+from gpuboot.kubernetes.api import connect
 from tests.unit.ssh_server import api_server, ssh_transport
 with api_server(Path(sys.argv[1])) as kubeconfig, ssh_transport() as transport:
     with connect(kubeconfig, transport) as cluster:
@@ -72,7 +72,7 @@ def test_the_silence_of_a_pod_is_waited_for_once(
         get(api)
 
     monkeypatch.setattr(Api, "do_GET", silent)
-    monkeypatch.setattr("gpuboot.cluster._TIMEOUT", urllib3.Timeout(connect=10, read=0.2))
+    monkeypatch.setattr("gpuboot.kubernetes.api._TIMEOUT", urllib3.Timeout(connect=10, read=0.2))
     with (
         api_server(tmp_path) as kubeconfig,
         ssh_transport() as transport,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from deploys.collect import busy, skew
-from gpuboot.nodestate import parse
+from deploys.run.collect import busy, skew
+from gpuboot.hosts.node_state import parse
 from tests.unit.test_nodestate import ANSWER
 
 STATE = replace(parse(ANSWER), apt_busy=(), cloud_init="done")

@@ -8,11 +8,11 @@ import subprocess
 import pytest
 import yaml
 
-from gpuboot import versions
-from gpuboot.compose import images, project, prometheus
-from gpuboot.nodes import Node
+from gpuboot.config import versions
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.docker.compose import images, project, prometheus
 from gpuboot.rules import groups
-from gpuboot.settings import load
 from lab.build import recipe, software_docker
 from tests import tools
 

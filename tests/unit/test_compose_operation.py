@@ -13,7 +13,7 @@ from pyinfra.api.command import FunctionCommand
 
 from deploys.facts.compose import Compose, ComposeState
 from deploys.operations import compose
-from gpuboot.compose.files import COMPOSE, File, Project
+from gpuboot.docker.compose.files import COMPOSE, File, Project
 
 PROJECT = Project(
     "/opt/gpuboot",

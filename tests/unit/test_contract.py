@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from gpuboot import charts as values
-from gpuboot.settings import load
-from gpuboot.values import Values
-from gpuboot.versions import lock
+from gpuboot.config.settings import load
+from gpuboot.config.versions import lock
+from gpuboot.kubernetes.values import Values
 from lab.charts import assemble
 from lab.charts.render import Object, find, helm_binary, render
 
@@ -66,8 +66,8 @@ def test_the_contract_was_read_at_the_version_of_the_lock(chart: str) -> None:
     read, locked = CONTRACT["read"][chart], lock(load({})).charts[chart].version
     places = sorted({fact["source"] for fact in FACTS if fact["chart"] == chart})
     assert read["lock"] == locked, (
-        f"{chart} is {locked} in gpuboot/versions.toml, and tests/unit/contract.toml was read at "
-        f"{read['at']}: read anew at {locked}\n  " + "\n  ".join(places)
+        f"{chart} is {locked} in gpuboot/config/versions.toml, and tests/unit/contract.toml "
+        f"was read at {read['at']}: read again at {locked}\n  " + "\n  ".join(places)
     )
 
 

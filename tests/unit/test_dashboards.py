@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 import yaml
 
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
 from gpuboot.dashboards import boards, config_maps, dashboards
 from gpuboot.dashboards.build import WIDTH
-from gpuboot.nodes import Node
 from gpuboot.rules import recordings
-from gpuboot.settings import load
 from gpuboot.telemetry import BY_NAME, choose
 from gpuboot.telemetry.expressions import metric_names
 from lab.dashboard_preview.panels import (

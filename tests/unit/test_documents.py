@@ -16,7 +16,7 @@ import yaml
 from pyinfra_cli.cli import cli as pyinfra
 
 from gpuboot.cli import app as gpuboot
-from gpuboot.settings import load
+from gpuboot.config.settings import load
 from lab.cli import app as lab
 from lab.cli import main
 from tests import tools

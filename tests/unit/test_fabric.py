@@ -10,15 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from deploys import drivers
 from deploys.facts.node import SCRIPT
-from gpuboot import fabric
-from gpuboot.checks import host as checks
-from gpuboot.checks import preflight
-from gpuboot.gpustate import parse as parse_gpus
-from gpuboot.nodestate import PciDevice, parse
-from gpuboot.settings import load
-from gpuboot.versions import lock
+from deploys.phases import drivers
+from gpuboot.config.settings import load
+from gpuboot.config.versions import lock
+from gpuboot.hosts import fabric, preflight
+from gpuboot.hosts.node_state import PciDevice, parse
+from gpuboot.verify.checks import host as checks
+from gpuboot.verify.gpu_state import parse as parse_gpus
 from tests.unit import evidence
 from tests.unit.test_gpustate import GOOD
 from tests.unit.test_nodestate import ANSWER

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gpuboot.checks.evidence import Gpu
-from gpuboot.gpustate import UnfinishedAnswer, host, parse, slot, unread
-from gpuboot.nodes import Node
-from gpuboot.nodestate import NodeState, PciDevice
+from gpuboot.config.inventory import Node
+from gpuboot.hosts.node_state import NodeState, PciDevice
+from gpuboot.verify.evidence import Gpu
+from gpuboot.verify.gpu_state import UnfinishedAnswer, host, parse, slot, unread
 from tests.unit.evidence import uuid
 
 NODE = Node("gpu1", "gpu1", "10.77.0.21", "worker", 2, False)

@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot import heartbeat
-from gpuboot.cluster import Cluster, ClusterError
-from gpuboot.heartbeat import Heartbeats
-from gpuboot.settings import load
+from gpuboot.config.settings import load
+from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.verify import heartbeat
+from gpuboot.verify.heartbeat import Heartbeats
 from tests.unit.evidence import of, only
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_prove import clock, run

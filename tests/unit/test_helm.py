@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot import downloads
-from gpuboot.helm import Release, judge, needs_crds
-from gpuboot.settings import Settings, load
+from gpuboot.config.settings import Settings, load
+from gpuboot.hosts import downloads
+from gpuboot.kubernetes.helm import Release, judge, needs_crds
 
 DEPLOYED = Release("web", "v1.0.0", "deployed", 3, {"a": {"b": 1}})
 

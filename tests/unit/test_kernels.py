@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from deploys import drivers
 from deploys.facts.node import SCRIPT
-from gpuboot import kernels
-from gpuboot.nodes import Node
-from gpuboot.nodestate import parse
-from gpuboot.settings import load
+from deploys.phases import drivers
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.hosts import kernels
+from gpuboot.hosts.node_state import parse
 from tests.unit.test_nodestate import ANSWER
 from tests.unit.test_runtime import context
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import yaml
 
-from gpuboot import kubernetes
-from gpuboot.nodes import Node
-from gpuboot.settings import Settings, load
-from gpuboot.versions import lock
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings, load
+from gpuboot.config.versions import lock
+from gpuboot.kubernetes import kubeadm
 
 CP = Node("host1", "cp1", "10.0.0.1", "control_plane", 0, True)
 CP2 = Node("host2", "cp2", "10.0.0.2", "control_plane", 0, False)
@@ -17,7 +17,7 @@ GPU = Node("host3", "gpu1", "10.0.0.3", "worker", 2, False)
 
 
 def documents(settings: Settings, *nodes: Node) -> dict[str, dict]:
-    text = kubernetes.init_config(settings, lock(settings), nodes)
+    text = kubeadm.init_config(settings, lock(settings), nodes)
     return {item["kind"]: item for item in yaml.safe_load_all(text)}
 
 
@@ -60,9 +60,9 @@ def test_conntrack_is_only_set_when_asked() -> None:
 
 def test_one_node_takes_workloads() -> None:
     assert documents(Settings(), CP)["InitConfiguration"]["nodeRegistration"]["taints"] == []
-    assert kubernetes.untainted(Settings().cluster, (CP, GPU)) is False
+    assert kubeadm.untainted(Settings().cluster, (CP, GPU)) is False
     wanted = load({"cluster": {"schedule_on_control_plane": True}}).cluster
-    assert kubernetes.untainted(wanted, (CP, GPU)) is True
+    assert kubeadm.untainted(wanted, (CP, GPU)) is True
 
 
 def test_several_control_planes() -> None:
@@ -70,7 +70,7 @@ def test_several_control_planes() -> None:
     cluster = documents(settings, CP, CP2)["ClusterConfiguration"]
     assert cluster["controlPlaneEndpoint"] == "api.example.com:6443"
     assert {"api.example.com", "cp2", "10.0.0.2"} <= set(cluster["apiServer"]["certSANs"])
-    text = kubernetes.join_config(settings, (CP, CP2), CP2, "sha256:aa", "abcdef.x", "key")
+    text = kubeadm.join_config(settings, (CP, CP2), CP2, "sha256:aa", "abcdef.x", "key")
     join = yaml.safe_load(text)
     assert join["controlPlane"]["certificateKey"] == "key"
     assert join["controlPlane"]["localAPIEndpoint"]["advertiseAddress"] == "10.0.0.2"
@@ -79,7 +79,7 @@ def test_several_control_planes() -> None:
 
 def test_join_config_of_a_worker() -> None:
     join = yaml.safe_load(
-        kubernetes.join_config(Settings(), (CP, GPU), GPU, "sha256:aa", "abcdef.0123456789abcdef")
+        kubeadm.join_config(Settings(), (CP, GPU), GPU, "sha256:aa", "abcdef.0123456789abcdef")
     )
     token = join["discovery"]["bootstrapToken"]
     assert token["apiServerEndpoint"] == "10.0.0.1:6443"
@@ -89,12 +89,12 @@ def test_join_config_of_a_worker() -> None:
 
 
 def test_tokens_are_kubernetes_and_do_not_show() -> None:
-    token = kubernetes.new_token()
+    token = kubeadm.new_token()
     assert re.fullmatch(r"[a-z0-9]{6}\.[a-z0-9]{16}", token.value)
     assert token.secret not in repr(token)
-    assert token != kubernetes.new_token()
+    assert token != kubeadm.new_token()
     made = json.loads(
-        kubernetes.token_manifest(token, "gpu1", datetime(2026, 1, 1, tzinfo=UTC), minutes=30)
+        kubeadm.token_manifest(token, "gpu1", datetime(2026, 1, 1, tzinfo=UTC), minutes=30)
     )
     assert made["metadata"]["name"] == f"bootstrap-token-{token.id}"
     assert made["stringData"]["expiration"] == "2026-01-01T00:30:00+00:00"
@@ -102,7 +102,7 @@ def test_tokens_are_kubernetes_and_do_not_show() -> None:
 
 def test_flannel_follows_the_settings() -> None:
     settings = load({"cluster": {"pod_cidr": "10.9.0.0/16", "proxy_mode": "iptables"}})
-    objects = list(yaml.safe_load_all(kubernetes.flannel(settings, lock(settings))))
+    objects = list(yaml.safe_load_all(kubeadm.flannel(settings, lock(settings))))
     config = next(item for item in objects if item["kind"] == "ConfigMap")
     assert json.loads(config["data"]["net-conf.json"]) == {
         "EnableNFTables": False,
@@ -113,26 +113,26 @@ def test_flannel_follows_the_settings() -> None:
 
 
 def test_a_stamp_changes_with_the_manifest_and_reaches_the_pods() -> None:
-    first = kubernetes.flannel(Settings(), lock(Settings()))
+    first = kubeadm.flannel(Settings(), lock(Settings()))
     other = load({"cluster": {"pod_cidr": "10.9.0.0/16"}})
-    text, digest = kubernetes.stamp(first)
-    assert kubernetes.stamp(first)[1] == digest
-    assert kubernetes.stamp(kubernetes.flannel(other, lock(other)))[1] != digest
+    text, digest = kubeadm.stamp(first)
+    assert kubeadm.stamp(first)[1] == digest
+    assert kubeadm.stamp(kubeadm.flannel(other, lock(other)))[1] != digest
     daemon_set = next(item for item in yaml.safe_load_all(text) if item["kind"] == "DaemonSet")
     template = daemon_set["spec"]["template"]["metadata"]
-    assert template["annotations"] == {kubernetes.STAMP: digest}
+    assert template["annotations"] == {kubeadm.STAMP: digest}
 
 
 def test_packages_take_any_build() -> None:
-    found = kubernetes.packages(lock(Settings()))
+    found = kubeadm.packages(lock(Settings()))
     assert set(found) == {"kubelet", "kubeadm", "kubectl", "kubernetes-cni", "cri-tools"}
     assert all(version.endswith("-*") for version in found.values())
 
 
 def test_the_digest_follows_what_a_living_cluster_can_change() -> None:
-    def configuration(data: dict) -> kubernetes.Configuration:
+    def configuration(data: dict) -> kubeadm.Configuration:
         settings = load(data)
-        return kubernetes.configuration(settings, lock(settings), (CP, GPU))
+        return kubeadm.configuration(settings, lock(settings), (CP, GPU))
 
     base = configuration({})
     proxy = configuration({"cluster": {"proxy_mode": "iptables"}})

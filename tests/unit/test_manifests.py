@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from deploys.facts.objects import Owned as Fact
-from gpuboot.answers import answer
-from gpuboot.manifests import Owned, difference, manifest, marked, parse_owned
+from gpuboot.fact_output import answer
+from gpuboot.kubernetes.manifests import Owned, difference, manifest, marked, parse_owned
 
 
 def config_map(name: str = "a", namespace: str = "mon", **data: str) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.metrics_doc import metrics_markdown
-from gpuboot.settings import load
+from gpuboot.config.settings import load
+from gpuboot.docs.metrics import metrics_markdown
 from gpuboot.telemetry import BY_NAME, FIELDS, Limit, Shape, collected, not_collected, series
 
 TEXT = metrics_markdown()

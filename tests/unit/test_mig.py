@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from gpuboot import mig, progress
 from gpuboot.charts import operator_values
-from gpuboot.clusterstate import ClusterState, NodeStatus
-from gpuboot.nodes import Node
-from gpuboot.nodestate import parse
-from gpuboot.settings import load
-from gpuboot.versions import lock
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.config.versions import lock
+from gpuboot.hosts import mig
+from gpuboot.hosts.node_state import parse
+from gpuboot.kubernetes import readiness
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
 from tests.unit.test_nodestate import ANSWER
 
 NODE = Node("h1", "gpu1", "10.0.0.2", "worker", 1, False)
@@ -69,5 +70,5 @@ def test_divided_gpus_are_not_waited_for(
     labels: dict[str, str], allocatable: dict[str, str], left_out: bool
 ) -> None:
     node = NodeStatus("gpu1", "10.0.0.2", "1.36.6", True, "", allocatable, labels, ())
-    look = progress.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": 1}, "nvidia.com/gpu")
+    look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": 1}, "nvidia.com/gpu")
     assert look.done is left_out

@@ -10,9 +10,9 @@ import pytest
 
 from deploys.facts.driver import Driver
 from deploys.facts.nvidia import SCRIPT
-from gpuboot import migstate
-from gpuboot.checks.devices import Device, Instance
-from gpuboot.gpustate import parse
+from gpuboot.verify import mig_devices
+from gpuboot.verify.devices import Device, Instance
+from gpuboot.verify.gpu_state import parse
 from tests.unit import recordings as seen
 
 
@@ -58,7 +58,7 @@ def test_mig_without_instances_is_no_fault() -> None:
 def test_the_ids_of_processes_are_not_those_of_mig_devices() -> None:
     """`nvidia-smi -q` writes the latter with a small i, and N/A without MIG."""
     lines = (*seen.H200_DETAILS, "GPU instance ID : 2", "Compute instance ID : 0")
-    assert len(migstate.ids(lines)) == 5
+    assert len(mig_devices.ids(lines)) == 5
 
 
 def test_old_drivers_put_the_ids_into_the_uuid() -> None:
@@ -67,7 +67,7 @@ def test_old_drivers_put_the_ids_into_the_uuid() -> None:
         "GPU 0: A100-SXM4-40GB (UUID: GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f)",
         "MIG 1g.5gb Device 0: (UUID: MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/7/0)",
     )
-    (found,) = migstate.listed(lines)["GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f"]
+    (found,) = mig_devices.listed(lines)["GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f"]
     assert (found.profile, found.gi, found.ci) == ("1g.5gb", 7, 0)
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from gpuboot import monitoring
-from gpuboot.manifests import marked
-from gpuboot.netpolicies import (
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.kubernetes.manifests import marked
+from gpuboot.kubernetes.network_policies import (
     ALERTMANAGER,
     GRAFANA,
     PROMETHEUS,
@@ -20,8 +22,6 @@ from gpuboot.netpolicies import (
     reached,
     warnings,
 )
-from gpuboot.nodes import Node
-from gpuboot.settings import load
 
 NODES = (
     Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True),

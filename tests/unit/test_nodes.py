@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuboot.nodes import Entry, default_name, plan
+from gpuboot.config.inventory import Entry, default_name, plan
 
 CP = Entry("cp1", ("control_plane", "prod"), {"address": "10.0.0.1"})
 GPU = Entry("gpu1", ("workers", "prod"), {"address": "10.0.0.2", "gpus": 8})

@@ -2,7 +2,14 @@
 
 import pytest
 
-from gpuboot.nodestate import ParseError, PciDevice, Unit, driver_version, parse, upstream_version
+from gpuboot.hosts.node_state import (
+    ParseError,
+    PciDevice,
+    Unit,
+    driver_version,
+    parse,
+    upstream_version,
+)
 from tests.unit import recordings
 
 ANSWER = """\

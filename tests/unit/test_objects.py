@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot import objects
-from gpuboot.prometheus import gpu_readings, parse_exposition
+from gpuboot.verify import kube_objects
+from gpuboot.verify.prometheus import gpu_readings, parse_exposition
 from tests.unit import recordings
 from tests.unit.evidence import uuid
 
@@ -44,7 +44,7 @@ def test_a_node() -> None:
             "nodeInfo": {"containerRuntimeVersion": "containerd://2.4.2"},
         },
     }
-    node = objects.node(item)
+    node = kube_objects.node(item)
     assert (node.ready, node.cordoned, node.gpus, node.mig) == (
         True,
         True,
@@ -58,29 +58,29 @@ def test_pods_that_hold_gpus() -> None:
     ended, waiting, plain = pod(phase="Succeeded"), pod(), pod()
     del waiting["spec"]["nodeName"]
     plain["spec"]["containers"] = [{}]
-    (found,) = objects.gpu_pods([pod(), ended, waiting, plain])
+    (found,) = kube_objects.gpu_pods([pod(), ended, waiting, plain])
     assert (found.key, found.node, found.gpus) == ("ml/train-0", "gpu1", 2)
 
 
 def test_an_init_container_counts_where_it_asks_for_more() -> None:
     item = pod()
     item["spec"]["initContainers"] = [{"resources": {"limits": {"nvidia.com/gpu": "4"}}}]
-    assert objects.requested(item) == {"nvidia.com/gpu": 4}
+    assert kube_objects.requested(item) == {"nvidia.com/gpu": 4}
 
 
 def test_taints() -> None:
     item = {"spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}}
-    assert objects.foreign_taint(item, ["nvidia.com/gpu"]) == ""
+    assert kube_objects.foreign_taint(item, ["nvidia.com/gpu"]) == ""
     item["spec"]["taints"].append({"key": "team", "value": "ml", "effect": "NoExecute"})  # type: ignore[dict-item]
-    assert objects.foreign_taint(item, ["nvidia.com/gpu"]) == "team=ml:NoExecute"
+    assert kube_objects.foreign_taint(item, ["nvidia.com/gpu"]) == "team=ml:NoExecute"
     soft = {"spec": {"taints": [{"key": "x", "effect": "PreferNoSchedule"}]}}
-    assert objects.foreign_taint(soft, []) == ""
+    assert kube_objects.foreign_taint(soft, []) == ""
 
 
 def test_a_log() -> None:
     log = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid('gpu1', 0)})\n…\nTest PASSED\nDone\n"
-    assert objects.log_answer(log) == ((uuid("gpu1", 0),), True)
-    assert objects.log_answer("Failed to allocate device vector A") == ((), False)
+    assert kube_objects.log_answer(log) == ((uuid("gpu1", 0),), True)
+    assert kube_objects.log_answer("Failed to allocate device vector A") == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_a_log() -> None:
     ],
 )
 def test_why_a_pod_does_not_run(status: dict[str, Any], text: str, hopeless: bool) -> None:
-    trouble, never = objects.pod_trouble(pod(**status))
+    trouble, never = kube_objects.pod_trouble(pod(**status))
     assert trouble.startswith(text)
     assert bool(trouble) == bool(text)
     assert never == hopeless
@@ -152,7 +152,7 @@ def test_text_that_is_no_metrics_page_is_refused() -> None:
 def test_a_pod_on_a_mig_device_holds_that_and_not_the_gpu_that_it_sees() -> None:
     """`nvidia-smi -L` in a container lists the GPU, and below it the MIG device that was given."""
     log = "\n".join([recordings.H200_LIST[0], f"  {recordings.H200_LIST[4]}", "Test PASSED"])
-    assert objects.log_answer(log) == (("MIG-00000003-0000-0000-0000-000000000003",), True)
+    assert kube_objects.log_answer(log) == (("MIG-00000003-0000-0000-0000-000000000003",), True)
 
 
 def test_claims_are_told_by_resource() -> None:
@@ -161,5 +161,5 @@ def test_claims_are_told_by_resource() -> None:
         {"resources": {"limits": {"nvidia.com/mig-1g.10gb": "2", "memory": "1Gi"}}},
         {"resources": {"limits": {"nvidia.com/mig-1g.10gb": "1", "nvidia.com/gpu": "1"}}},
     ]
-    (found,) = objects.gpu_pods([item])
+    (found,) = kube_objects.gpu_pods([item])
     assert (found.gpus, found.mig) == (1, {"nvidia.com/mig-1g.10gb": 3})

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from gpuboot import progress
 from gpuboot.charts import operator_values, wanted_operands
-from gpuboot.clusterstate import ClusterState, Workload
-from gpuboot.operands import Operand
-from gpuboot.settings import load
-from gpuboot.versions import lock
+from gpuboot.config.settings import load
+from gpuboot.config.versions import lock
+from gpuboot.kubernetes import readiness
+from gpuboot.kubernetes.cluster_state import ClusterState, Workload
+from gpuboot.kubernetes.operands import Operand
 from lab.charts import assemble
 from lab.charts.render import Object, helm_binary, render
 
@@ -80,10 +80,10 @@ def _kept(item: Object) -> Object:
     return item
 
 
-def look(found: ClusterState, data: dict[str, Any]) -> progress.Progress:
+def look(found: ClusterState, data: dict[str, Any]) -> readiness.Progress:
     settings = load(data)
     wanted = wanted_operands(settings, lock(settings))
-    return progress.operands_current(found, "gpu-operator", wanted)
+    return readiness.operands_current(found, "gpu-operator", wanted)
 
 
 @pytest.mark.parametrize("data", NEW.values(), ids=NEW)
@@ -92,7 +92,7 @@ def test_ready_is_not_believed_before_the_values_are_there(
 ) -> None:
     """gpu-operator v26.7.0, controllers/clusterpolicy_controller.go:313: no observedGeneration."""
     before, after = state(folder, OLD), state(folder, data)
-    assert progress.policy_ready(before).done
+    assert readiness.policy_ready(before).done
     assert not look(before, data).done
     assert look(after, data).done
     # and back again: what the old values do not have must be gone

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot import gpus, platforms
-from gpuboot.apt import source
-from gpuboot.nodestate import parse
-from gpuboot.settings import load
-from gpuboot.versions import DriverLock
+from gpuboot.config.settings import load
+from gpuboot.config.versions import DriverLock
+from gpuboot.hosts import gpu_models, platforms
+from gpuboot.hosts.apt import source
+from gpuboot.hosts.node_state import parse
 from tests.unit.test_nodestate import ANSWER
 
 STATE = parse(ANSWER)
@@ -82,7 +82,7 @@ def test_driver_packages(version, flavour, fabric, packages):
     ],
 )
 def test_generations(device, name):
-    assert gpus.generation(device).name == name
+    assert gpu_models.generation(device).name == name
 
 
 def driver(branch):
@@ -90,10 +90,10 @@ def driver(branch):
 
 
 def test_flavours():
-    assert gpus.flavour([0x2330], "auto", driver(595)) == "open"
-    assert gpus.flavour([0x2330], "proprietary", driver(595)) == "proprietary"
-    assert gpus.flavour([0x1DB6], "auto", driver(580)) == "proprietary"
-    assert gpus.flavour([], "auto", driver(595)) == "open"
+    assert gpu_models.flavour([0x2330], "auto", driver(595)) == "open"
+    assert gpu_models.flavour([0x2330], "proprietary", driver(595)) == "proprietary"
+    assert gpu_models.flavour([0x1DB6], "auto", driver(580)) == "proprietary"
+    assert gpu_models.flavour([], "auto", driver(595)) == "open"
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_flavours():
     ],
 )
 def test_flavours_that_do_not_exist(devices, modules, branch, cause):
-    with pytest.raises(gpus.FlavourError, match=cause):
-        gpus.flavour(devices, modules, driver(branch))
+    with pytest.raises(gpu_models.FlavourError, match=cause):
+        gpu_models.flavour(devices, modules, driver(branch))
 
 
 def where(name, machine="x86_64", settings=None, platform=platforms.PLATFORMS[1]):

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot import versions
-from gpuboot.checks.preflight import judge
-from gpuboot.nodes import Node
-from gpuboot.nodestate import PciDevice, Unit, parse
-from gpuboot.settings import load
+from gpuboot.config import versions
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.hosts.node_state import PciDevice, Unit, parse
+from gpuboot.hosts.preflight import judge
 from tests.unit.test_nodestate import ANSWER
 
 H100, T4, P100, GB200 = 0x2330, 0x1EB8, 0x15F8, 0x2941

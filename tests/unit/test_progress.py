@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot import progress
-from gpuboot.clusterstate import (
+from gpuboot.kubernetes import readiness
+from gpuboot.kubernetes.cluster_state import (
     ClusterState,
     KubeadmState,
     NodeStatus,
@@ -28,17 +28,17 @@ DOWN = ClusterState(error="connection refused")
 
 def test_nodes_ready() -> None:
     state = ClusterState(nodes=(READY, replace(GPU, ready=False, message="no CNI")))
-    look = progress.nodes_ready(state, ["cp1", "gpu1", "gpu2"])
+    look = readiness.nodes_ready(state, ["cp1", "gpu1", "gpu2"])
     assert not look.done
     assert look.text == "1 of 3 nodes Ready; not yet: gpu1 (no CNI); gpu2 (unknown)"
-    assert progress.nodes_ready(ClusterState(nodes=(READY, GPU)), ["cp1", "gpu1"]).done
+    assert readiness.nodes_ready(ClusterState(nodes=(READY, GPU)), ["cp1", "gpu1"]).done
 
 
 def test_workloads_ready() -> None:
     state = ClusterState(workloads=(PLUGIN,))
-    assert progress.workloads_ready(state, "gpu-operator", {"plugin": 2}).done
+    assert readiness.workloads_ready(state, "gpu-operator", {"plugin": 2}).done
     short = ClusterState(workloads=(replace(PLUGIN, ready=1),))
-    look = progress.workloads_ready(short, "gpu-operator")
+    look = readiness.workloads_ready(short, "gpu-operator")
     assert look.text == "0 of 1 workloads in gpu-operator ready; not yet: plugin (1 of 2 nodes)"
 
 
@@ -52,11 +52,11 @@ def test_workloads_ready() -> None:
 )
 def test_workloads_that_only_look_ready(workload: Workload) -> None:
     state = ClusterState(workloads=(workload,))
-    assert not progress.workloads_ready(state, "gpu-operator", {"plugin": 2}).done
+    assert not readiness.workloads_ready(state, "gpu-operator", {"plugin": 2}).done
 
 
 def test_an_empty_namespace_is_not_ready() -> None:
-    assert not progress.workloads_ready(ClusterState(), "gpu-operator").done
+    assert not readiness.workloads_ready(ClusterState(), "gpu-operator").done
 
 
 @pytest.mark.parametrize(
@@ -64,39 +64,41 @@ def test_an_empty_namespace_is_not_ready() -> None:
 )
 def test_gpus_allocatable(offered: str, done: bool) -> None:
     node = replace(GPU, allocatable={"nvidia.com/gpu": offered})
-    look = progress.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": 2}, "nvidia.com/gpu")
+    look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": 2}, "nvidia.com/gpu")
     assert look.done is done
 
 
 def test_nodes_cut_by_mig_are_left_to_the_verification() -> None:
     node = replace(GPU, allocatable={}, labels={"nvidia.com/mig.config": "all-1g.10gb"})
     state = ClusterState(nodes=(node,))
-    assert progress.gpus_allocatable(state, {"gpu1": 2}, "nvidia.com/gpu").done
+    assert readiness.gpus_allocatable(state, {"gpu1": 2}, "nvidia.com/gpu").done
     whole = replace(node, labels={"nvidia.com/mig.config": "all-disabled"})
     state = ClusterState(nodes=(whole,))
-    assert not progress.gpus_allocatable(state, {"gpu1": 2}, "nvidia.com/gpu").done
+    assert not readiness.gpus_allocatable(state, {"gpu1": 2}, "nvidia.com/gpu").done
 
 
 def test_a_silent_api_server_is_never_done() -> None:
     for look in (
-        progress.nodes_ready(DOWN, []),
-        progress.workloads_ready(DOWN, "x"),
-        progress.gpus_allocatable(DOWN, {}, "nvidia.com/gpu"),
-        progress.policy_ready(DOWN),
+        readiness.nodes_ready(DOWN, []),
+        readiness.workloads_ready(DOWN, "x"),
+        readiness.gpus_allocatable(DOWN, {}, "nvidia.com/gpu"),
+        readiness.policy_ready(DOWN),
     ):
         assert not look.done
 
 
 def test_together_tells_what_is_missing() -> None:
-    good, bad = progress.Progress(True, "a"), progress.Progress(False, "b")
-    assert progress.together(good, bad) == progress.Progress(False, "b")
-    assert progress.together(good, good) == progress.Progress(True, "a | a")
+    good, bad = readiness.Progress(True, "a"), readiness.Progress(False, "b")
+    assert readiness.together(good, bad) == readiness.Progress(False, "b")
+    assert readiness.together(good, good) == readiness.Progress(True, "a | a")
 
 
 def test_kubelet_is() -> None:
     state = ClusterState(nodes=(READY,))
-    assert progress.kubelet_is(state, "cp1", "1.36.3").done
-    assert progress.kubelet_is(state, "cp1", "1.36.4").text == "cp1 runs kubelet 1.36.3, not 1.36.4"
+    assert readiness.kubelet_is(state, "cp1", "1.36.3").done
+    assert (
+        readiness.kubelet_is(state, "cp1", "1.36.4").text == "cp1 runs kubelet 1.36.3, not 1.36.4"
+    )
 
 
 def test_stages() -> None:
@@ -150,5 +152,5 @@ def test_why_a_workload_is_not_ready() -> None:
         Trouble("elsewhere", "other", "gpu1", "CrashLoopBackOff in other"),
     )
     state = ClusterState(workloads=(replace(PLUGIN, ready=0),), trouble=trouble)
-    look = progress.workloads_ready(state, "gpu-operator")
+    look = readiness.workloads_ready(state, "gpu-operator")
     assert look.text.endswith("(0 of 2 nodes); plugin-x on gpu1: ImagePullBackOff in plugin")

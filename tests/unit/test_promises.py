@@ -9,25 +9,26 @@ from typing import Any, cast, get_args
 import pytest
 import yaml
 
-from gpuboot import dashboards, versions
+from gpuboot import dashboards
 from gpuboot.charts.exporter import exporter_values
 from gpuboot.charts.monitoring import monitoring_values
 from gpuboot.charts.operator import operator_values
 from gpuboot.charts.volumes import FILL
-from gpuboot.checks import preflight_network
-from gpuboot.checks.model import LINKS
-from gpuboot.checks.preflight import Subject, _gpus
-from gpuboot.compose import project
+from gpuboot.config import versions
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.config.settings.cluster import Cluster
 from gpuboot.dashboards.cluster import REPAIR
-from gpuboot.netpolicies import policies
-from gpuboot.nodes import Node
-from gpuboot.reach import endpoints
-from gpuboot.report import build
+from gpuboot.docker.compose import project
+from gpuboot.docker.preflight import ports
+from gpuboot.hosts import preflight_network
+from gpuboot.hosts.connectivity import endpoints
+from gpuboot.hosts.preflight import Subject, _gpus
+from gpuboot.kubernetes.network_policies import policies
 from gpuboot.rules.alert import Action
 from gpuboot.rules.catalogue import all_alerts
-from gpuboot.settings import load
-from gpuboot.settings.cluster import Cluster
-from gpuboot.standalone.preflight import ports
+from gpuboot.verify.checks.model import LINKS
+from gpuboot.verify.report import build
 from tests.documents import ROOT
 
 MONITOR = Node("box1", "box1", "192.0.2.31", "docker", gpus=2, leader=True)
@@ -186,7 +187,7 @@ def test_what_preflight_refuses_is_said_beforehand() -> None:
     """Each remark of the page about a server is one that preflight makes, or an operation."""
     says("docs/servers.md", "refused; `nvidia-uninstall --silent` and a reboot remove it")
     says("docs/servers.md", "`gpus` has to equal what the PCI bus shows, neither more nor fewer")
-    source = (ROOT / "gpuboot/checks/preflight.py").read_text()
+    source = (ROOT / "gpuboot/hosts/preflight.py").read_text()
     for remedy in ("nvidia-uninstall --silent", "mokutil --import /var/lib/dkms/mok.pub"):
         assert remedy in source
     seven = SimpleNamespace(gpus=range(7))

@@ -18,12 +18,12 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot import gather
 from gpuboot.charts import secrets_needed, server_name
-from gpuboot.cluster import Cluster, ClusterError, route
-from gpuboot.gather import Gatherer
-from gpuboot.protected import Protected
-from gpuboot.settings import Settings, load
+from gpuboot.config.settings import Settings, load
+from gpuboot.kubernetes.api import Cluster, ClusterError, route
+from gpuboot.verify import collector
+from gpuboot.verify.collector import Gatherer
+from gpuboot.verify.exporter_access import Protected
 from lab.mirror.keys import Authority
 from tests.unit.ssh_server import ssh_transport
 
@@ -115,7 +115,7 @@ def test_a_protected_exporter_answers_verification(
 ) -> None:
     settings, asked = settings_of(exporter_settings), list[str]()
     with exporter(tmp_path, settings) as (port, secrets), ssh_transport() as transport:
-        monkeypatch.setattr(gather, "EXPORTER_PORT", port)
+        monkeypatch.setattr(collector, "EXPORTER_PORT", port)
         site = cast(Cluster, Site(transport, secrets, asked))
         [answer] = Gatherer(site, settings).exporters()
     assert answer.error == ""

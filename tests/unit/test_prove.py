@@ -7,14 +7,14 @@ from typing import Any, cast
 import pytest
 from kubernetes.client import V1Pod
 
-from gpuboot import prove as prover
-from gpuboot import workload
-from gpuboot.checks.evidence import GpuPod
-from gpuboot.checks.model import verdict
-from gpuboot.cluster import Cluster
-from gpuboot.prove import Proof, prove, settle_s, simulated
-from gpuboot.session import pod_name
-from gpuboot.settings import Settings, load
+from gpuboot.config.settings import Settings, load
+from gpuboot.kubernetes.api import Cluster
+from gpuboot.verify import runner as prover
+from gpuboot.verify import workload
+from gpuboot.verify.checks.model import verdict
+from gpuboot.verify.evidence import GpuPod
+from gpuboot.verify.runner import Proof, prove, settle_s, simulated
+from gpuboot.verify.session import pod_name
 from tests.unit.evidence import SIZES, host, node, of, uuid
 from tests.unit.fake_cluster import FakeCluster
 

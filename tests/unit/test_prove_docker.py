@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deploys.operations import prove_docker
-from gpuboot.settings import load
-from gpuboot.standalone.prove import trial
+from deploys.operations import verify_docker
+from gpuboot.config.settings import load
+from gpuboot.docker.runner import trial
 
 # `docker run` hands SIGTERM on and waits for the container, which is a shell that ignores it.
 DOCKER = """#!/bin/bash
@@ -28,9 +28,9 @@ def test_a_container_that_does_not_end_is_removed(
     docker = tmp_path / "docker"
     docker.write_text(DOCKER)
     docker.chmod(0o755)
-    monkeypatch.setattr(prove_docker, "_GRACE_S", 1)
+    monkeypatch.setattr(verify_docker, "_GRACE_S", 1)
     settings = load({"verify": {"timeout_s": 10}})
-    command = prove_docker._command("GPU-1", settings).replace("timeout -k 1 10", "timeout -k 1 1")
+    command = verify_docker._command("GPU-1", settings).replace("timeout -k 1 10", "timeout -k 1 1")
     begun = time.monotonic()
     done = subprocess.run(
         ["sh", "-c", f"PATH={tmp_path}:$PATH; {command}"],
@@ -42,7 +42,7 @@ def test_a_container_that_does_not_end_is_removed(
     assert time.monotonic() - begun < 10
     status, _, output = done.stdout.partition("\n")
     run, ps, remove = (tmp_path / "docker.log").read_text().splitlines()
-    label = next(word for word in run.split() if word.startswith(prove_docker._OWN))
+    label = next(word for word in run.split() if word.startswith(verify_docker._OWN))
     assert ps == f"ps -q --filter label={label}"
     assert remove == "rm -f 3f4e"
     found = trial("gpu1", "GPU-1", output, int(status), 2.0)

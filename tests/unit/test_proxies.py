@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from gpuboot import proxies
-from gpuboot.settings import SettingsError, load
+from gpuboot.config.settings import SettingsError, load
+from gpuboot.hosts import proxy as proxies
 
 PASSWORD = "p%40ss'w$o\"rd"
 LITERAL = "p@ss'w$o\"rd"

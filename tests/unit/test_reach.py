@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploys import preflight
-from gpuboot.nodes import Node
-from gpuboot.reach import endpoints, problems
-from gpuboot.settings import load
-from gpuboot.transient import PAUSES_S
+from deploys.phases import preflight
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.hosts.connectivity import endpoints, problems
+from gpuboot.hosts.transient import PAUSES_S
 
 LEADER = Node("cp1", "cp1", "192.0.2.1", "control_plane", gpus=0, leader=True)
 GPU = Node("gpu1", "gpu1", "192.0.2.2", "worker", gpus=8, leader=False)

@@ -10,9 +10,9 @@ import tomllib
 
 import pytest
 
-from gpuboot import registries
-from gpuboot.checks import operator_files
-from gpuboot.settings import SettingsError, load
+from gpuboot.config import local_files
+from gpuboot.config.settings import SettingsError, load
+from gpuboot.hosts import registries
 
 WORD = 'p"w\\d$ é🔑'
 
@@ -57,7 +57,7 @@ def test_without_registries_there_is_nothing():
 def test_a_password_that_is_not_there_is_told_before_anything_is_changed(tmp_path):
     login = {"username": "u", "password": {"file": str(tmp_path / "gone")}}
     settings = load({"registries": {"m.example": login}})
-    (problem,) = operator_files.problems(settings)
+    (problem,) = local_files.problems(settings)
     assert "registries.m.example.password.file" in problem.cause
     with pytest.raises(SettingsError):
         registries.containerd(settings)

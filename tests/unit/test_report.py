@@ -14,20 +14,20 @@ import pytest
 from markupsafe import escape
 from rich.console import Console
 
-from gpuboot.checks import chain
-from gpuboot.checks.evidence import Evidence, GpuPod
-from gpuboot.checks.firing import firing
-from gpuboot.checks.model import LINKS, NOT_REACHED, Finding, Status
-from gpuboot.prove import simulated
-from gpuboot.report import Report, build, load, new_folder, write
-from gpuboot.report.cases import Place, Step, cases
-from gpuboot.report.causes import Failure, explained, masked
-from gpuboot.report.html import RUNBOOKS, html
-from gpuboot.report.junit import junit
-from gpuboot.report.model import GpuRow, InstanceRow, ReportError
-from gpuboot.report.terminal import show
+from gpuboot.config.settings import load as settings
 from gpuboot.rules.catalogue import all_alerts
-from gpuboot.settings import load as settings
+from gpuboot.verify.checks import chain
+from gpuboot.verify.checks.firing import firing
+from gpuboot.verify.checks.model import LINKS, NOT_REACHED, Finding, Status
+from gpuboot.verify.evidence import Evidence, GpuPod
+from gpuboot.verify.report import Report, build, load, new_folder, write
+from gpuboot.verify.report.cases import Place, Step, cases
+from gpuboot.verify.report.causes import Failure, explained, masked
+from gpuboot.verify.report.html import RUNBOOKS, html
+from gpuboot.verify.report.junit import junit
+from gpuboot.verify.report.model import GpuRow, InstanceRow, ReportError
+from gpuboot.verify.report.terminal import show
+from gpuboot.verify.runner import simulated
 from tests.unit import test_checks_mig
 from tests.unit.evidence import SIZES, answer, evidence, metrics, trial, uuid
 

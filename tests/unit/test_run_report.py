@@ -17,8 +17,8 @@ import os
 from pyinfra.context import state
 from pyinfra.api.deploy import deploy
 from pyinfra.operations import files, server
-from deploys.run_report import watch
-from gpuboot.settings import load
+from deploys.run.report import watch
+from gpuboot.config.settings import load
 
 watch(state, load({"cluster": {"name": "t"}}))
 
@@ -159,8 +159,8 @@ def test_our_own_messages_are_noted_too(tmp_path: Path, shown: bool) -> None:
 from pyinfra.context import host, state
 from pyinfra.api.operation import operation
 from deploys.lib.waiting import executing, fail
-from deploys.run_report import proved, watch
-from gpuboot.settings import load
+from deploys.run.report import proved, watch
+from gpuboot.config.settings import load
 
 watch(state, load({"cluster": {"name": "t"}}))
 

@@ -5,14 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from deploys import base, drivers, runtime
-from deploys.context import Context
 from deploys.facts.driver import DriverState
 from deploys.operations.driver import verdict
-from gpuboot import versions
-from gpuboot.nodes import Node
-from gpuboot.nodestate import PciDevice, Unit, parse
-from gpuboot.settings import load
+from deploys.phases import base, drivers, runtime
+from deploys.run.context import Context
+from gpuboot.config import versions
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import load
+from gpuboot.hosts.node_state import PciDevice, Unit, parse
 from tests.unit.test_nodestate import ANSWER
 
 STATE = parse(ANSWER)

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from kubernetes.client import V1Pod
 
-from gpuboot import services
 from gpuboot.charts import monitoring_values
-from gpuboot.checks import services as checks
-from gpuboot.checks.evidence import ServicePod
-from gpuboot.checks.model import Finding, verdict
-from gpuboot.services import answer
-from gpuboot.settings import load
+from gpuboot.config.settings import load
+from gpuboot.verify import service_probe
+from gpuboot.verify.checks import services as checks
+from gpuboot.verify.checks.model import Finding, verdict
+from gpuboot.verify.evidence import ServicePod
+from gpuboot.verify.service_probe import answer
 from tests.unit.evidence import evidence, node, of, only
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_prove import clock, run
@@ -104,7 +104,7 @@ def test_busy_gpus_keep_nobody_from_trying_services() -> None:
 def test_the_pod_asks_for_no_gpu() -> None:
     settings = load({"runtime": {"mode": "runtimeclass"}, "cluster": {"dns_domain": "site.lan"}})
     name = "kubernetes.default.svc.site.lan"
-    made = services._manifest("p", node("gpu1", 2), settings, name, "10.96.0.1", 443)
+    made = service_probe._manifest("p", node("gpu1", 2), settings, name, "10.96.0.1", 443)
     V1Pod.model_validate(made)
     [container] = made["spec"]["containers"]
     assert "resources" not in container
@@ -150,7 +150,7 @@ def program(path: Path, code: int) -> None:
 
 
 def said(image: Path, port: int) -> str:
-    command = ["/bin/sh", "-c", services._SCRIPT, "sh", f"{NAME}.", "127.0.0.1", str(port)]
+    command = ["/bin/sh", "-c", service_probe._SCRIPT, "sh", f"{NAME}.", "127.0.0.1", str(port)]
     done = subprocess.run(
         command, env={"PATH": str(image)}, capture_output=True, text=True, check=True, timeout=30
     )

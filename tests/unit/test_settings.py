@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot import settings, versions
-from gpuboot.settings.base import seconds
+from gpuboot.config import settings, versions
+from gpuboot.config.settings.base import seconds
 
 
 def problems(data: dict[str, Any]) -> list[str]:

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot import versions
-from gpuboot.checks.evidence import Evidence
-from gpuboot.checks.model import verdict
-from gpuboot.checks.preflight import judge
-from gpuboot.nodes import Entry, Node
-from gpuboot.nodestate import parse
-from gpuboot.reach import endpoints
-from gpuboot.settings import load
-from gpuboot.standalone import checks, daemon, prove
-from gpuboot.standalone.nodes import is_standalone, plan
-from gpuboot.standalone.preflight import checks as preflight_checks
+from gpuboot.config import versions
+from gpuboot.config.inventory import Entry, Node
+from gpuboot.config.settings import load
+from gpuboot.docker import checks, daemon, runner
+from gpuboot.docker.nodes import is_standalone, plan
+from gpuboot.docker.preflight import checks as preflight_checks
+from gpuboot.hosts.connectivity import endpoints
+from gpuboot.hosts.node_state import parse
+from gpuboot.hosts.preflight import judge
+from gpuboot.verify.checks.model import verdict
+from gpuboot.verify.evidence import Evidence
 from tests.unit import recordings, test_checks_mig
 from tests.unit.evidence import host, uuid
 from tests.unit.test_nodestate import ANSWER
@@ -168,7 +168,7 @@ class Site:
 
     def ask(self, url):
         if self.silent and self.silent in url:
-            raise prove.NoAnswer("connection refused")
+            raise runner.NoAnswer("connection refused")
         if url.endswith("/metrics"):
             return self.exposition
         if url.endswith("/-/ready"):
@@ -203,15 +203,15 @@ PASSED = "GPU 0: NVIDIA H100 (UUID: {})\nTest PASSED\n"
 
 
 def proven(monkeypatch, site, hosts=None, outputs=None):
-    monkeypatch.setattr(prove, "settle_s", lambda settings: 0.0)
-    monkeypatch.setattr(prove.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(runner, "settle_s", lambda settings: 0.0)
+    monkeypatch.setattr(runner.time, "sleep", lambda seconds: None)
     nodes = (Node("mon1", "mon1", "192.0.2.11", "docker", 0, leader=True),
              Node("gpu1", "gpu1", "192.0.2.21", "docker", 2, leader=False))  # fmt: skip
-    gatherer = prove.Gatherer(nodes, SETTINGS, site.ask, site.search)
+    gatherer = runner.Gatherer(nodes, SETTINGS, site.ask, site.search)
     ids = [uuid("gpu1", index) for index in range(2)]
     said = outputs or {gpu: (0, PASSED.format(gpu)) for gpu in ids}
-    trials = [prove.trial("gpu1", gpu, out, code, 1.0) for gpu, (code, out) in said.items()]
-    return prove.prove(hosts or [host()], SETTINGS, gatherer, lambda: trials, lambda line: None)
+    trials = [runner.trial("gpu1", gpu, out, code, 1.0) for gpu, (code, out) in said.items()]
+    return runner.prove(hosts or [host()], SETTINGS, gatherer, lambda: trials, lambda line: None)
 
 
 def failed(proof):
@@ -271,7 +271,7 @@ def test_dockerds_default_runtime(changes, status):
 def test_processes_on_a_gpu_are_counted():
     first, second = uuid("gpu1", 0), uuid("gpu1", 1)
     said = f"{first}, 4711\n{first}, 4712\n{second}, 5\nNo devices were found\n"
-    assert prove.busy(said) == {first: 2, second: 1}
+    assert runner.busy(said) == {first: 2, second: 1}
 
 
 def test_mig_devices_of_a_docker_host_are_tried_each_by_itself():
@@ -280,7 +280,7 @@ def test_mig_devices_of_a_docker_host_are_tried_each_by_itself():
     machine = test_checks_mig.machine((*recordings.MIXED, empty))
     devices = [device.uuid for device in machine.devices]
     trials = [
-        prove.trial(machine.node, one, f"MIG 1g.10gb Device 0: (UUID: {one})\nTest PASSED", 0, 2.0)
+        runner.trial(machine.node, one, f"MIG 1g.10gb Device 0: (UUID: {one})\nTest PASSED", 0, 2.0)
         for one in devices
     ]
     seen = Evidence((machine,), {}, trials=tuple(trials))

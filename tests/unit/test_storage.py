@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.settings import Settings, load
-from gpuboot.storage import default_change, local_path, no_class
-from gpuboot.versions import lock
+from gpuboot.config.settings import Settings, load
+from gpuboot.config.versions import lock
+from gpuboot.kubernetes.storage import default_change, local_path, no_class
 
 
 def objects(settings: Settings) -> dict[str, dict[str, Any]]:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpuboot import telemetry
-from gpuboot.settings import SettingsError, load
+from gpuboot.config.settings import SettingsError, load
+from gpuboot.config.versions import LOWEST_EXPORTER, lock, parse
 from gpuboot.telemetry import (
     BY_NAME,
     FIELDS,
@@ -19,7 +20,6 @@ from gpuboot.telemetry import (
     field_numbers,
     parse_collectors,
 )
-from gpuboot.versions import LOWEST_EXPORTER, lock, parse
 from lab.build import toolchain
 
 # dcgm-exporter's etc/default-counters.csv at 4.6.0-4.8.3: what is on without a file of ours

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuboot.settings import load
+from gpuboot.config.settings import load
 from gpuboot.telemetry import FIELDS, Limit, Shape, collected, disk_bytes, memory_bytes, series
 
 HEALTH_WATCHES, CLOCK_REASONS, XIDS, SCRAPE = 11, 9, 2, 5

@@ -12,7 +12,7 @@ import pytest
 from pydantic import SecretStr
 
 from deploys.lib import patience
-from gpuboot.transient import PAUSES_S, reason
+from gpuboot.hosts.transient import PAUSES_S, reason
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from gpuboot import turn, workload
-from gpuboot.checks.model import verdict
-from gpuboot.cluster import ClusterError
-from gpuboot.session import LABELS, PREFIX
-from gpuboot.settings import load
+from gpuboot.config.settings import load
+from gpuboot.kubernetes.api import ClusterError
+from gpuboot.verify import lease as turn
+from gpuboot.verify import workload
+from gpuboot.verify.checks.model import verdict
+from gpuboot.verify.session import LABELS, PREFIX
 from tests.unit.evidence import SIZES, of
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_prove import clock, run

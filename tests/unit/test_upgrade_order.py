@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from deploys.operations import kubeadm_changes
-from gpuboot.clusterstate import ClusterState
+from gpuboot.kubernetes.cluster_state import ClusterState
 
 
 @pytest.mark.parametrize(

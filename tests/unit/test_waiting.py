@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deploys.lib import waiting
-from gpuboot.progress import Progress
+from gpuboot.kubernetes.readiness import Progress
 
 HOST: Any = SimpleNamespace(print_prefix="[cp1] ")
 

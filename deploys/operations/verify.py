@@ -1,0 +1,164 @@
+"""The operation that proves the cluster. It changes nothing that stays, so it yields nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from gevent.pool import Pool
+from pyinfra.api.command import FunctionCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.facts import get_fact
+from pyinfra.api.operation import operation
+from pyinfra.context import ctx_host, host, inventory
+from pyinfra.context import state as run_state
+
+from deploys.facts.node import NodeFact
+from deploys.facts.nvidia import NvidiaFact
+from deploys.lib.api import cluster
+from deploys.lib.waiting import executing, fail
+from deploys.run import report as run_report
+from deploys.run.context import Context
+from gpuboot import monitoring
+from gpuboot.config.inventory import Node
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.kubernetes import network_policies
+from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.verify import gpu_state
+from gpuboot.verify.checks import host as host_checks
+from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.evidence import Evidence, Host, WantedStack
+from gpuboot.verify.gpu_state import GpuState
+from gpuboot.verify.report import Report, build, write
+from gpuboot.verify.report.causes import explained
+from gpuboot.verify.report.terminal import show
+from gpuboot.verify.runner import Proof, prove, simulated
+
+_MAX_AT_ONCE = 32
+
+
+@operation(is_idempotent=True)
+def chain(context: Context) -> Generator[FunctionCommand, None, None]:
+    """Prove every GPU of the cluster, and write the reports.
+
+    + context: the run's
+
+    Fails the host when something failed; what could not be tried is reported and is no failure.
+    """
+    yield from outcome(lambda: verify(context))
+
+
+def outcome(verified: Callable[[], Report]) -> Generator[FunctionCommand, None, None]:
+    """Verify at execute time, and fail the host when something failed.
+
+    + verified: does it, and writes the reports
+    """
+    if not executing(host):
+        return
+    report = verified()
+    told = f"verification: {report.verdict}, {report.totals['proven']} GPUs proven"
+    if report.verdict == "failed":
+        yield fail(told)
+    else:
+        host.noop(told)
+
+
+def verify(context: Context) -> Report:
+    """Collect, judge, and write the reports. The current host is the leader."""
+    settings = context.settings
+    started, begun = datetime.now(UTC), time.monotonic()
+    hosts = read_hosts(context)
+    read_s = time.monotonic() - begun
+    try:
+        with cluster(inventory.get_host(context.leader.host)) as clients:
+            proof = prove(clients, hosts, settings, say, _wanted(clients, context))
+    except ClusterError as error:
+        proof = _no_answer(error, hosts, settings.runtime.mode)
+    versions = {"kubernetes (lock)": context.lock.kubernetes.version}
+    proof = replace(proof, versions=proof.versions | versions)
+    return publish(context, started, time.monotonic() - begun, read_s, proof)
+
+
+def _wanted(clients: Cluster, context: Context) -> WantedStack | None:
+    """What monitoring is to find, None without it. Raises `ClusterError`."""
+    monitored = context.settings.monitoring
+    if not monitored.enabled:
+        return None
+    ranges = {}
+    if monitored.network_policies:
+        ranges = network_policies.ranges(clients.json("/api/v1/nodes")["items"])
+    return monitoring.expectation(context.settings, context.nodes, ranges)
+
+
+def publish(
+    context: Context, started: datetime, seconds: float, read_s: float, proof: Proof
+) -> Report:
+    """Make the report of a proof, write it and show it.
+
+    + seconds: duration of it all; read_s: of reading the hosts
+    """
+    settings, failed = context.settings, run_report.failures()
+    by_node = {node.name: failed[node.host] for node in context.nodes if node.host in failed}
+    report = build(
+        settings.cluster.name,
+        f"{started:%Y-%m-%dT%H:%M:%SZ}",
+        seconds,
+        proof.evidence.hosts,
+        explained(proof.findings, by_node),
+        alerts=proof.evidence.metrics.alerts,
+        runbooks=settings.alerts.runbooks,
+        simulated=simulated(proof.evidence.hosts),
+        versions=proof.versions,
+        durations={"read hosts": round(read_s, 3), **proof.evidence.seconds},
+    )
+    folder = run_report.folder(settings)
+    write(report, folder)
+    show(report, folder)
+    run_report.proved(host)
+    return report
+
+
+def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> Proof:
+    """What is left to say without an API server: the links below it."""
+    finding = Finding(
+        "API server answers",
+        "allocatable",
+        "",
+        None,
+        "fail",
+        str(error),
+        "run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on the "
+        "leader (`crictl ps -a`)",
+    )
+    below = [item for host_ in hosts for item in host_checks.judge(host_, mode)]
+    return Proof(Evidence(tuple(hosts), {}), (*below, finding))
+
+
+def say(line: str) -> None:
+    """Progress, where it disturbs no JSON."""
+    print(f"    verify: {line}", file=sys.stderr, flush=True)
+
+
+def read_hosts(context: Context) -> list[Host]:
+    """What the operating systems of all GPU nodes say now."""
+    nodes = [node for node in context.nodes if node.gpus]
+    asked = context.lock.driver.version if context.settings.driver.enabled else None
+    say(f"reading {len(nodes)} GPU nodes")
+    pool = Pool(min(len(nodes), _MAX_AT_ONCE) or 1)
+    return list(pool.map(lambda node: _read(node, asked), nodes))
+
+
+def _read(node: Node, asked: str | None) -> Host:
+    target = inventory.get_host(node.host)
+    with ctx_host.use(target):
+        try:
+            machine = get_fact(run_state, target, NodeFact, apply_failed_hosts=False)
+            gpus = get_fact(run_state, target, NvidiaFact, apply_failed_hosts=False)
+        except PyinfraError as error:
+            return gpu_state.unread(node, f"cannot be reached: {error}")
+    if not isinstance(machine, NodeState) or not isinstance(gpus, GpuState):
+        return gpu_state.unread(node, "its state could not be read")
+    return gpu_state.host(node, machine, gpus, asked)

@@ -1,0 +1,153 @@
+"""The operation that proves Docker hosts. It changes nothing that stays, so it yields nothing."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from gevent.pool import Pool
+from pyinfra.api.command import FunctionCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.operation import operation
+from pyinfra.context import inventory
+
+from deploys.facts.docker import Docker
+from deploys.lib.leader import RemoteError, read, run
+from deploys.operations.verify import outcome, publish, read_hosts, say
+from deploys.run.context import Context
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.docker.compose.images import mirrored
+from gpuboot.docker.compose.services import page
+from gpuboot.docker.runner import Gatherer, NoAnswer, busy, prove, trial
+from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
+from gpuboot.verify.evidence import Host, Trial
+from gpuboot.verify.report import Report
+
+_MAX_AT_ONCE = 32
+_ASK_S = 15
+_SCRIPT = "nvidia-smi -L && /cuda-samples/vectorAdd"
+_GRACE_S = 15
+_APPS = "timeout 60 nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader"
+_LABEL = "io.gpuboot=verify"
+_OWN = "io.gpuboot.shell"  # label: process that started the container
+
+
+@operation(is_idempotent=True)
+def chain(context: Context) -> Generator[FunctionCommand, None, None]:
+    """Prove every GPU of the Docker hosts, and write the reports.
+
+    + context: the run's
+
+    Fails the host when something failed; what could not be tried is reported and is no failure.
+    """
+    yield from outcome(lambda: verify(context))
+
+
+def verify(context: Context) -> Report:
+    """Collect, judge, and write the reports. The current host is the monitoring host."""
+    settings = context.settings
+    started, begun = datetime.now(UTC), time.monotonic()
+    nodes = {node.name: node for node in context.nodes}
+    hosts = [_with_docker(item, nodes[item.node]) for item in read_hosts(context)]
+    read_s = time.monotonic() - begun
+    gatherer = Gatherer(
+        context.nodes, settings, lambda url: _ask(context.leader, url),
+        lambda: _dashboards(context.leader, settings),
+    )  # fmt: skip
+    proof = prove(hosts, settings, gatherer, lambda: _trials(hosts, nodes, settings), say)
+    versions = {"docker (lock)": context.lock.docker.version}
+    proof = replace(proof, versions=proof.versions | versions)
+    return publish(context, started, time.monotonic() - begun, read_s, proof)
+
+
+def _with_docker(found: Host, node: Node) -> Host:
+    """The host with dockerd's runtimes in the place of containerd's."""
+    if found.error:
+        return found
+    try:
+        state = read(inventory.get_host(node.host), Docker, toolkit=False)
+    except PyinfraError as error:
+        return replace(found, error=f"dockerd could not be asked: {error}")
+    return replace(found, handlers=state.runtimes, default_runtime=state.default_runtime)
+
+
+def _ask(monitor: Node, url: str) -> str:
+    command = f"curl -fsSg --noproxy '*' --max-time {_ASK_S} {shlex.quote(url)}"
+    return _answer(monitor, command)
+
+
+def _dashboards(monitor: Node, settings: Settings) -> str:
+    """Grafana's dashboards. The password never leaves the host, and is on no command line."""
+    file = shlex.quote(f"{settings.standalone.folder}/secrets/grafana/admin-password")
+    url = f"{page(settings, 'grafana')}/api/search?type=dash-db&limit=1000"
+    return _answer(
+        monitor,
+        f"{{ printf 'user = \"admin:'; cat {file}; printf '\"\\n'; }} | "
+        f"curl -fsSg --noproxy '*' --max-time {_ASK_S} -K - {shlex.quote(url)}",
+    )
+
+
+def _answer(monitor: Node, command: str) -> str:
+    try:
+        return run(inventory.get_host(monitor.host), command)
+    except PyinfraError as error:
+        last = str(error).strip().splitlines()[-1]
+        raise NoAnswer(last) from None
+
+
+def _trials(hosts: Sequence[Host], nodes: dict[str, Node], settings: Settings) -> list[Trial]:
+    """vectorAdd on all that no process uses: hosts at once, GPUs of a host in turn."""
+    able = [item for item in hosts if not item.error and item.devices]
+    count = sum(len(item.devices) for item in able)
+    say(f"vectorAdd in a container on each of {count} GPUs and MIG devices")
+    pool = Pool(min(len(able), _MAX_AT_ONCE) or 1)
+    done = pool.map(lambda item: _host_trials(item, nodes[item.node], settings), able)
+    return [item for found in done for item in found]
+
+
+def _host_trials(found: Host, node: Node, settings: Settings) -> list[Trial]:
+    target = inventory.get_host(node.host)
+    try:
+        held = busy(run(target, _APPS))
+    except PyinfraError:
+        held = {}  # an old driver cannot tell; the exporter's own process is none of these
+    trials = []
+    for device in found.devices:
+        # nvidia-smi names a process's GPU, not its MIG device
+        if count := held.get(device.gpu.uuid):
+            what = "its GPU" if device.instance else "it"
+            trials.append(
+                Trial(device.uuid, "docker", node.name, trouble=f"{count} processes use {what}",
+                      unschedulable=True)
+            )  # fmt: skip
+            continue
+        begun = time.monotonic()
+        try:
+            status, _, output = run(target, _command(device.uuid, settings)).partition("\n")
+        except (PyinfraError, RemoteError) as error:
+            status, output = "255", str(error)
+        spent = time.monotonic() - begun
+        trials.append(trial(node.name, device.uuid, output, int(status), spent))
+    return trials
+
+
+def _command(uuid: str, settings: Settings) -> str:
+    """Runs vectorAdd on one GPU and prints its exit status, then all it said.
+
+    Docker hands SIGTERM on to the container, whose first process, a shell, ignores it: so a
+    container whose time is up is removed, and Docker's client does not wait for it.
+    """
+    image = shlex.quote(mirrored(settings.verify.image, settings.mirrors))
+    return (
+        f"{DOCKER_ENVIRONMENT}; "
+        f"out=$(timeout -k {_GRACE_S} {settings.verify.timeout_s} docker run --rm --network none "
+        f"--cap-drop ALL --security-opt no-new-privileges --label {_LABEL} --label {_OWN}=$$ "
+        f"--gpus device={uuid} --entrypoint sh {image} -c {shlex.quote(_SCRIPT)} 2>&1); "
+        "status=$?; case $status in 124|137) "
+        f"timeout 60 docker ps -q --filter label={_OWN}=$$ | xargs -r timeout 60 docker rm -f >&2 "
+        ';; esac; printf "%s\\n%s\\n" "$status" "$out"'
+    )

@@ -1,0 +1,122 @@
+"""What every node needs before anything else: packages, kernel settings, names, time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+from pyinfra.api.deploy import deploy
+
+from deploys.operations import apt, files, kernel
+from deploys.run.context import Context, current
+from gpuboot.hosts import proxy as proxies
+from gpuboot.templates import render
+
+PACKAGES = (
+    "ca-certificates",
+    "conntrack",
+    "curl",
+    "ethtool",
+    "gnupg",
+    "iproute2",
+    "iptables",
+    "kmod",
+    "nftables",
+    "pciutils",
+    "socat",
+)
+TIME_SERVICES = ("chrony", "chronyd", "ntp", "ntpsec", "systemd-timesyncd")
+SYSCTLS = {
+    "net.ipv4.ip_forward": "1",
+    "net.bridge.bridge-nf-call-iptables": "1",
+    "net.bridge.bridge-nf-call-ip6tables": "1",
+    # many pods tail many files; the kernel's 128 instances are gone at about 100 containers
+    "fs.inotify.max_user_instances": "8192",
+    "fs.inotify.max_user_watches": "524288",
+}
+# patterns of unattended-upgrades: prefixes of package names
+FENCED = (
+    "containerd",
+    "cri-tools",
+    "cuda",
+    "docker",
+    "kube",
+    "libcuda",
+    "libnvidia",
+    "libnvsdm",
+    "nvidia",
+    "nvlsm",
+)
+APT_CONF = "/etc/apt/apt.conf.d/95gpuboot"
+
+
+@deploy("Base")
+def base() -> None:
+    """Prepare a host for Kubernetes."""
+    context = current()
+    files.present(
+        name="Write kernel and apt settings",
+        contents={
+            "/etc/modules-load.d/gpuboot.conf": render("base/modules.conf.j2"),
+            "/etc/sysctl.d/90-gpuboot.conf": render("base/sysctl.conf.j2", sysctls=SYSCTLS),
+            APT_CONF: apt_conf(context),
+        },
+    )
+    keep_apt_password(context)
+    apt.packages(
+        name="Install what Kubernetes and its tools need",
+        wanted=dict.fromkeys(packages(context), ""),
+        update=True,
+    )
+    kernel.applied(
+        name="Load kernel modules and settings",
+        abilities=["overlay", "br_netfilter"],
+        sysctls=SYSCTLS,
+    )
+    if context.settings.cluster.fail_swap_on:
+        kernel.swap_off(name="Turn swap off")
+    kernel.hosts(
+        name="Let nodes know each other's names",
+        addresses={node.name: node.address for node in context.nodes},
+    )
+
+
+def packages(context: Context, names: Sequence[str] = PACKAGES) -> list[str]:
+    """The packages a host needs; chrony only where nothing keeps the time yet.
+
+    + names: what is needed in any case
+
+    A container's clock is its host's: nothing to keep there.
+    """
+    state = context.state
+    timed = state.container or any(state.is_active(unit) for unit in TIME_SERVICES)
+    return [*names, *([] if timed else ["chrony"])]
+
+
+def keep_apt_password(context: Context) -> None:
+    """The proxy's password where root's apt alone reads it: everybody reads apt's settings."""
+    auth = proxies.apt_auth(context.settings.proxy)
+    files.secret(
+        name="Keep the proxy's password for apt",
+        contents={proxies.APT_AUTH: SecretStr(auth)} if auth else {},
+        absent=[] if auth else [proxies.APT_AUTH],
+    )
+
+
+def apt_conf(context: Context) -> str:
+    """apt's settings: proxy, the mirrors' certificate authority, and the fence."""
+    mirrors, proxy = context.settings.mirrors, context.settings.proxy
+    urls = {urlsplit(mirror.url).hostname or "": mirror.url for mirror in mirrors.apt.values()}
+    # apt knows single names alone, so the mirrors that an entry means are told one by one
+    single = [name for name in proxy.no_proxy if not set(name) & set("/*") and name[0] != "."]
+    ours = [name for name, url in urls.items() if proxies.is_direct(url, proxy.no_proxy)]
+    return render(
+        "base/apt.conf.j2",
+        http=proxies.without_password(proxy.http),
+        https=proxies.without_password(proxy.https or proxy.http),
+        direct=list(dict.fromkeys([*single, *ours])),
+        mirrors=sorted(urls) if mirrors.ca_bundle else [],
+        ca_bundle=mirrors.ca_bundle,
+        fenced=FENCED,
+    )

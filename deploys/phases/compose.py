@@ -1,0 +1,29 @@
+"""The compose project: exporters on GPU hosts; Prometheus, Alertmanager and Grafana on one."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+from pyinfra.api.exceptions import DeployError
+
+from deploys.operations import compose as operations
+from deploys.run.context import current
+from gpuboot.config.problems import Problem, render
+from gpuboot.config.settings import SettingsError
+from gpuboot.docker.compose import project
+
+
+@deploy("Compose")
+def compose() -> None:
+    """Bring up what this host has to run.
+
+    Raises `DeployError` for files of the operator (secrets, collectors) that cannot be read.
+    """
+    context = current()
+    try:
+        wanted = project(context.node, context.nodes, context.settings, context.lock)
+    except SettingsError as error:
+        raise DeployError(str(error)) from None
+    except (OSError, ValueError) as error:
+        remedy = "correct the setting; nothing of the compose project was changed"
+        raise DeployError(render([Problem("", str(error), remedy)])) from None
+    operations.up(name="Run what this host has to run", project=wanted)

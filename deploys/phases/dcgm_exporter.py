@@ -1,0 +1,48 @@
+"""dcgm-exporter by its own chart, for sites that do not want it under the GPU Operator."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+
+from deploys.operations import kubectl, secrets
+from deploys.phases.helm import deploy_chart
+from deploys.run.context import current
+from gpuboot.charts import exporter_values, needs_runtime_class, rollout_s, secrets_needed
+
+NAMESPACE = "dcgm-exporter"
+RELEASE = "dcgm-exporter"
+_PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # SYS_ADMIN for profiling
+
+
+@deploy("DCGM exporter")
+def dcgm_exporter() -> None:
+    """Install the stand-alone exporter where `exporter.kind` is "chart"; else do nothing.
+
+    The GPU Operator's phase runs before: it takes its own exporter away, or this one.
+    """
+    context = current()
+    settings = context.settings
+    if not context.node.leader or settings.exporter.kind != "chart":
+        return
+    kubectl.namespace(name="Make its namespace", namespace=NAMESPACE, labels=_PRIVILEGED)
+    secrets.there(
+        name="Look for the exporter's Secrets",
+        namespace=NAMESPACE,
+        needed=secrets_needed(settings.exporter),
+    )
+    if needs_runtime_class(settings):
+        kubectl.runtime_class(
+            name="Have the RuntimeClass by which it gets all GPUs",
+            runtime="nvidia",
+            handler="nvidia",
+        )
+    deploy_chart("dcgm-exporter", RELEASE, NAMESPACE, exporter_values(settings, context.lock))
+    nodes = sum(bool(node.gpus) for node in context.nodes)
+    kubectl.gpus_ready(
+        name="Wait until it runs on every GPU node",
+        namespace=NAMESPACE,
+        operands={"dcgm-exporter": nodes},
+        gpus={},
+        policy=False,
+        timeout_s=rollout_s(nodes, settings.gpu_operator.timeout_s),
+    )

@@ -1,0 +1,88 @@
+"""Docker on hosts without Kubernetes: what it needs, its packages, and its NVIDIA runtime."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+
+from deploys.operations import apt, containerd, docker, files, units
+from deploys.phases import base as cluster_base
+from deploys.phases.runtime import add_repository, install_toolkit, keep_secrets
+from deploys.run.context import Context, current
+from gpuboot.docker.compose.images import hosts
+from gpuboot.hosts import proxy, registries
+
+PACKAGES = ("ca-certificates", "curl", "gnupg", "iproute2", "iptables", "kmod", "pciutils")
+_PROXY = "/etc/systemd/system/docker.service.d/gpuboot-proxy.conf"
+
+
+@deploy("Base")
+def base() -> None:
+    """Prepare a host for Docker."""
+    context = current()
+    files.present(
+        name="Write apt's settings",
+        contents={cluster_base.APT_CONF: cluster_base.apt_conf(context)},
+    )
+    cluster_base.keep_apt_password(context)
+    apt.packages(
+        name="Install what Docker and its repositories need",
+        wanted=dict.fromkeys(cluster_base.packages(context, PACKAGES), ""),
+        update=True,
+    )
+
+
+@deploy("Toolkit")
+def toolkit() -> None:
+    """NVIDIA's container toolkit; nothing happens on hosts without GPUs."""
+    context = current()
+    if context.node.gpus:
+        install_toolkit(context)
+
+
+@deploy("Docker")
+def engine() -> None:
+    """Docker's engine, command line and compose plugin, at the lock's versions."""
+    context = current()
+    lock, mirrors = context.lock, context.settings.mirrors
+    add_repository(context, "docker", "Configure Docker's repository")
+    apt.packages(
+        name=f"Install Docker {lock.docker.version}",
+        wanted=packages(context),
+        hold=True,
+    )
+    if mirrors.images and mirrors.ca_bundle:
+        docker.trusted(
+            name="Trust the mirrors of images", hosts=hosts(mirrors), ca_bundle=mirrors.ca_bundle
+        )
+    units.running(name="Run Docker", units=["containerd.service", "docker.service"])
+
+
+def packages(context: Context) -> dict[str, str]:
+    """Docker's packages with their versions; the epoch is Docker's own."""
+    lock = context.lock
+    return {
+        "containerd.io": f"{lock.containerd.version}-*",
+        "docker-ce": f"5:{lock.docker.version}-*",
+        "docker-ce-cli": f"5:{lock.docker.version}-*",
+        "docker-compose-plugin": f"{lock.docker.compose}-*",
+    }
+
+
+@deploy("Runtime")
+def runtime() -> None:
+    """Make Docker know the GPUs: NVIDIA's runtime is the default one of GPU hosts."""
+    context = current()
+    keep_secrets(context, str(registries.DOCKER), registries.docker(context.settings))
+    proxied = proxy.is_set(context.settings.proxy)
+    files.present(
+        name="Give dockerd the proxy",
+        contents={_PROXY: proxy.UNIT} if proxied else {},
+        absent=[] if proxied else [_PROXY],
+    )
+    docker.configured(
+        name="Configure dockerd, restarting it only where it cannot reload",
+        toolkit=bool(context.node.gpus),
+        proxied=proxied,
+    )
+    if context.node.gpus:
+        containerd.cdi(name="Describe the GPUs to container runtimes (CDI)")

@@ -1,0 +1,111 @@
+"""The NVIDIA driver on GPU nodes: installed as asked, loaded, and showing every GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyinfra.api.deploy import deploy
+
+from deploys.operations import apt, driver, files, kernel, units
+from deploys.phases.runtime import add_repository
+from deploys.run.context import Context, current
+from gpuboot.hosts import fabric, gpu_models, kernels, platforms
+from gpuboot.hosts.platforms import Flavour
+
+NOUVEAU = """\
+# Written by gpuboot: nouveau and NVIDIA's driver cannot share a GPU
+blacklist nouveau
+options nouveau modeset=0
+"""
+NVLINK5 = "# Written by gpuboot: the way of the fabric manager to the NVSwitches\n" + "".join(
+    f"{name}\n" for name in fabric.MODULES
+)
+
+
+@deploy("Drivers")
+def drivers() -> None:
+    """Install and load the driver; nothing happens on nodes without GPUs."""
+    context = current()
+    settings = context.settings.driver
+    if not context.node.gpus:
+        return
+    version = ""
+    if settings.enabled:
+        version = context.lock.driver.version
+        if _fabric(context) == "nvlink5":
+            files.present(
+                name="Load InfiniBand management at boot",
+                contents={"/etc/modules-load.d/gpuboot-nvlink.conf": NVLINK5},
+            )
+            kernel.applied(name="Load InfiniBand management", abilities=fabric.MODULES, sysctls={})
+        _install(context, version)
+        driver.loaded(
+            name=f"Load driver {version}, rebooting only if another one is loaded",
+            version=version,
+            may_reboot=settings.reboot == "when-needed",
+            timeout_s=settings.reboot_timeout_s,
+            node=context.node.name,
+            leader=context.leader.host,
+            _serial=True,
+        )
+        if wanted := services(context):
+            units.running(name="Run the driver's services", units=wanted)
+    driver.proven(
+        name=f"Prove that every promised GPU answers, under driver {version or '(any)'}",
+        version=version,
+        gpus=context.node.gpus,
+    )
+
+
+def _install(context: Context, version: str) -> None:
+    add_repository(context, "cuda", "Configure NVIDIA's CUDA repository")
+    files.present(
+        name="Keep nouveau away", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
+    )
+    names = platforms.driver_packages(version, flavour(context), bool(_fabric(context)))
+    apt.packages(
+        name=f"Pin the driver to {version}",
+        wanted={platforms.pinning_package(version): ""},
+        offers=names,
+    )
+    apt.packages(
+        name=f"Install driver {version}",
+        wanted=to_install(context, version, names),
+    )
+
+
+def to_install(context: Context, version: str, names: Iterable[str]) -> dict[str, str]:
+    """Packages to install -> their version patterns.
+
+    + names: of the driver itself
+    """
+    persistence = ["nvidia-persistenced"] if context.settings.driver.persistence else []
+    return {
+        **dict.fromkeys(kernels.headers(context.state), ""),
+        **dict.fromkeys(names, f"{version}-*"),
+        **dict.fromkeys(persistence, ""),
+        **dict.fromkeys(fabric.packages(_fabric(context)), ""),
+    }
+
+
+def flavour(context: Context) -> Flavour:
+    """Open or proprietary kernel modules, by the GPUs that preflight saw on this host."""
+    return gpu_models.flavour(
+        [gpu.device for gpu in context.state.gpus],
+        context.settings.driver.modules,
+        context.lock.driver,
+    )
+
+
+def _fabric(context: Context) -> fabric.Fabric:
+    return fabric.managed(context.state, context.settings.driver.fabric_manager)
+
+
+def services(context: Context) -> list[str]:
+    """The units that keep the driver ready on this host."""
+    services = []
+    if context.settings.driver.persistence:
+        services.append("nvidia-persistenced.service")
+    if _fabric(context):
+        services.append("nvidia-fabricmanager.service")
+    return services

@@ -1,0 +1,144 @@
+"""Kubernetes by kubeadm: packages, the leader's cluster, its network, the other nodes' joins."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+
+from deploys.operations import files, kubeadm, kubeadm_changes, kubectl
+from deploys.phases.runtime import add_repository
+from deploys.run.context import Context, current
+from gpuboot.charts import GPUS_LABEL
+from gpuboot.config.inventory import Node
+from gpuboot.kubernetes.kubeadm import (
+    Configuration,
+    configuration,
+    flannel,
+    packages,
+    untainted,
+    worker_images,
+)
+
+
+@deploy("Kubernetes")
+def kubernetes() -> None:
+    """Make the cluster on the leader, join everybody else, and wait until all nodes are Ready."""
+    context = current()
+    node, lock = context.node, context.lock
+    config = configuration(context.settings, lock, context.nodes)
+    _packages(context)
+    if node.leader:
+        files.present(
+            name="Write kubeadm's configuration",
+            contents={kubeadm.CONFIG: config.text},
+            mode="600",
+        )
+    kubeadm.images_pulled(
+        name="Pull the images to start with",
+        images=worker_images(lock),
+        config=kubeadm.CONFIG if node.leader else "",
+    )
+    if node.leader:
+        kubeadm.initialised(name="Make the cluster", digest=config.digest, kubelet=config.kubelet)
+        kubeadm_changes.fixed_kept(
+            name="Compare with what the cluster was made with", fixed=config.fixed
+        )
+        kubectl.applied(
+            name="Apply the pod network (flannel)",
+            manifest=flannel(context.settings, lock),
+            witness="kube-flannel-ds",
+        )
+    _upgrade(context)
+    own = _reconfigure(context, config)
+    leader = context.leader.host
+    if node.leader:
+        # after an upgrade, which renews the certificate in it
+        kubeadm.kubeconfig(name="Give root a kubeconfig")
+    if node.role == "control_plane" and not node.leader:
+        kubeadm.joined(
+            name="Join the control plane", node=node.name, leader=leader, kubelet=own, _serial=True
+        )
+        kubeadm.kubeconfig(name="Give root a kubeconfig on the other control-plane nodes")
+    if node.role == "worker":
+        kubeadm.joined(name="Join the workers", node=node.name, leader=leader, kubelet=own)
+    if node.leader:
+        kubectl.node_marks(
+            name="Set roles, labels and taints",
+            labels={item.name: labels(item) for item in context.nodes},
+            tainted={
+                item.name: not untainted(context.settings.cluster, context.nodes)
+                for item in context.nodes
+                if item.role == "control_plane"
+            },
+        )
+        kubectl.nodes_ready(
+            name="Wait until all nodes are Ready",
+            names=[item.name for item in context.nodes],
+            timeout_s=600,
+        )
+
+
+def labels(node: Node) -> dict[str, str | None]:
+    """The labels that a node must have; None: must not have."""
+    return {
+        "node-role.kubernetes.io/worker": "" if node.role == "worker" else None,
+        GPUS_LABEL: str(node.gpus) if node.gpus else None,
+    }
+
+
+def _packages(context: Context) -> None:
+    lock = context.lock
+    add_repository(context, "kubernetes", "Configure the Kubernetes repository")
+    kubeadm.installed(name=f"Install Kubernetes {lock.kubernetes.version}", packages=packages(lock))
+
+
+def _upgrade(context: Context) -> None:
+    """Newer patch releases, one host at a time, the leader's control plane first.
+
+    All hosts take part in both operations: pyinfra orders operations of different hosts only by
+    those they share.
+    """
+    lock = context.lock
+    version, wanted = lock.kubernetes.version, packages(lock)
+    kubeadm_changes.upgraded(
+        name=f"Upgrade an existing cluster to {version}: the leader",
+        node=context.node.name,
+        leader=context.leader.host,
+        version=version,
+        packages=wanted,
+        leads=True,
+        turn=context.node.leader,
+        ignore=context.settings.cluster.ignore_preflight_errors,
+    )
+    kubeadm_changes.upgraded(
+        name=f"Upgrade an existing cluster to {version}: the other nodes",
+        node=context.node.name,
+        leader=context.leader.host,
+        version=version,
+        packages=wanted,
+        leads=False,
+        turn=not context.node.leader,
+        ignore=context.settings.cluster.ignore_preflight_errors,
+        _serial=True,
+    )
+
+
+def _reconfigure(context: Context, config: Configuration) -> str:
+    """Settings that changed since the cluster was made; returns the digest of this host's part."""
+    node = context.node
+    if node.leader:
+        kubeadm_changes.reconfigured(
+            name="Put changed settings of the control plane in force",
+            digest=config.digest,
+        )
+    follows = node.role == "control_plane" and not node.leader
+    own = config.digest if follows else config.kubelet
+    kubeadm_changes.kubelet_configured(
+        name="Put changed settings of the nodes in force",
+        node=node.name,
+        leader=context.leader.host,
+        digest=own,
+        control_plane=follows,
+        ignore=context.settings.cluster.ignore_preflight_errors,
+        _serial=True,
+    )
+    return own

@@ -1,0 +1,102 @@
+"""Prometheus, Alertmanager and Grafana: kube-prometheus-stack, before anything is to be scraped."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+
+from deploys.operations import kubectl, rules, secrets, storage
+from deploys.operations import objects as own
+from deploys.phases.helm import deploy_chart
+from deploys.run.context import Context, current
+from gpuboot import alerting
+from gpuboot import monitoring as wanted
+from gpuboot.charts import (
+    GRAFANA_SECRET,
+    exporter_objects,
+    fullname,
+    monitoring_values,
+    monitoring_workloads,
+    remote,
+)
+from gpuboot.kubernetes.network_policies import exporter_namespace
+from gpuboot.rules import digest, groups
+
+# node-exporter: the host's network; the GPU exporter: the host's devices
+_PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}
+
+
+@deploy("Monitoring")
+def monitoring() -> None:
+    """Install kube-prometheus-stack with our rules and dashboards, and wait until it runs."""
+    context = current()
+    settings = context.settings.monitoring
+    if not (context.node.leader and settings.enabled):
+        return
+    kubectl.namespace(name="Make its namespace", namespace=settings.namespace, labels=_PRIVILEGED)
+    _secrets(context)
+    if settings.storage.persistent:
+        storage.class_there(name="Look for a StorageClass", wanted=settings.storage.class_name)
+    deploy_chart(
+        "kube-prometheus-stack",
+        settings.release,
+        settings.namespace,
+        monitoring_values(context.settings),
+    )
+    if settings.network_policies or exporter_objects(context.settings):
+        kubectl.namespace(
+            name="Make the exporter's namespace, for what of ours stands in it",
+            namespace=exporter_namespace(context.settings),
+            labels=_PRIVILEGED,
+        )
+    applied = own.exactly(
+        name="Apply rules, dashboards and policies",
+        objects=wanted.objects(context.settings, context.nodes),
+        namespaces=wanted.namespaces(context.settings),
+        after=f"{settings.namespace}/{fullname(settings.release)}-operator",
+        timeout_s=settings.timeout_s,
+        pod_network=settings.network_policies,
+    )
+    kubectl.workloads_ready(
+        name="Wait until it runs",
+        namespace=settings.namespace,
+        required=monitoring_workloads(context.settings),
+        timeout_s=settings.timeout_s,
+    )
+    if applied.will_change:
+        rules.reread(
+            name="Have Prometheus read the rules",
+            namespace=settings.namespace,
+            prometheus=f"{fullname(settings.release)}-prometheus",
+            digest=digest(groups(context.settings, context.nodes)),
+        )
+
+
+def _secrets(context: Context) -> None:
+    """What the chart's values name and never hold."""
+    settings, namespace = context.settings, context.settings.monitoring.namespace
+    if settings.monitoring.grafana:
+        secrets.admin(
+            name="Keep Grafana's password in a Secret",
+            namespace=namespace,
+            secret=GRAFANA_SECRET,
+            password=settings.grafana_password,
+        )
+    needed = remote.existing(settings)
+    for name, keys in alerting.existing(settings).items():
+        needed[name] = [*needed.get(name, []), *keys]
+    secrets.there(
+        name="Look for the Secrets that settings name", namespace=namespace, needed=needed
+    )
+    # Alertmanager reads these files whenever it sends: a new content takes effect by itself.
+    secrets.exactly(
+        name="Keep the receivers' secrets in a Secret",
+        namespace=namespace,
+        secret=alerting.SECRET,
+        contents=alerting.secrets(settings),
+    )
+    secrets.exactly(
+        name="Keep the remote stores' secrets in a Secret",
+        namespace=namespace,
+        secret=remote.SECRET,
+        contents=remote.contents(settings),
+    )

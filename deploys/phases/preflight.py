@@ -1,0 +1,138 @@
+"""Preflight: reads all machines, names everything that is wrong, and changes nothing."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from gevent.lock import RLock
+from gevent.pool import Pool
+from pyinfra import logger
+from pyinfra.api.deploy import deploy
+from pyinfra.api.exceptions import DeployError
+from pyinfra.api.facts import FactBase, get_fact
+from pyinfra.context import ctx_host, state
+
+from deploys.facts.apt import Offers
+from deploys.facts.connectivity import Silent
+from deploys.run import context, existing_cluster
+from gpuboot.config import local_files
+from gpuboot.config.problems import Problem, render
+from gpuboot.docker.preflight import checks as docker_checks
+from gpuboot.hosts import connectivity, kernels, mig, preflight_packages
+from gpuboot.hosts.preflight import judge
+from gpuboot.hosts.transient import PAUSES_S
+from gpuboot.kubernetes import network_policies
+
+T = TypeVar("T")
+_once = RLock()
+_WRONG_DEPLOY = {
+    False: Problem(
+        "", "this inventory is one of Docker hosts (gpu_hosts, monitor)",
+        "run deploys/standalone.py, or name control_plane and workers",
+    ),
+    True: Problem(
+        "", "this inventory is one of a cluster (control_plane, workers)",
+        "run deploys/site.py, or name gpu_hosts and monitor",
+    ),
+}  # fmt: skip
+
+
+@deploy("Preflight")
+def preflight(standalone: bool = False) -> None:
+    """Judge all hosts, once per run, while pyinfra prepares; so `--dry` shows it as well.
+
+    + standalone: the deploy makes Docker hosts, not a cluster
+
+    Raises `DeployError` with every problem of every host, also of those that did not connect.
+    """
+    with _once:
+        run = context.read()
+        if run.verdict is None and run.standalone != standalone:
+            run.verdict = render([_WRONG_DEPLOY[standalone]])
+        elif run.verdict is None:
+            checks = docker_checks(run.settings) if standalone else None
+            unfit, unsure = existing_cluster.judge(run)
+            lacking, old = _versions(run)
+            problems = [
+                *run.unread,
+                *local_files.problems(run.settings),
+                *unfit,
+                *lacking,
+                *judge(run.nodes, run.states, run.settings, run.lock, checks),
+            ]
+            problems += _unreachable(run, pauses=() if problems else PAUSES_S)
+            run.verdict = render(problems) if problems else ""
+            settings = run.settings
+            for line in (
+                *local_files.warnings(settings),
+                *network_policies.warnings(settings),
+                *kernels.warnings(run.nodes, run.states, settings),
+                *mig.warnings(run.nodes, run.states, settings),
+                *unsure,
+                *old,
+                *_no_plan(),
+            ):
+                logger.warning(line)
+        if run.verdict:
+            raise DeployError(run.verdict)
+
+
+def _no_plan() -> list[str]:
+    """pyinfra looks for no changes under -y, not even with --dry: it then has no plan to print."""
+    if "--dry" not in sys.argv or state.check_for_changes:
+        return []
+    return [
+        "--dry with -y shows no plan: pyinfra looks for changes only without -y; remedy: drop -y"
+    ]
+
+
+def _unreachable(run: context.Run, pauses: Iterable[int]) -> list[Problem]:
+    """A problem for each mirror or publisher that a host needs and cannot reach.
+
+    + pauses: seconds before each other try, for what does not answer
+    """
+    readable = [node for node in run.nodes if node.host in run.states]
+    wanted = {node.host: list(connectivity.endpoints(run.settings, node)) for node in readable}
+    silent = _silent(run, wanted)
+    for pause in pauses:
+        if not silent:
+            break
+        names = ", ".join(dict.fromkeys(name for items in silent.values() for name in items))
+        logger.info(f"waiting for {names}: no answer to {len(silent)} hosts (again in {pause} s)")
+        time.sleep(pause)
+        silent = _silent(run, silent)
+    return connectivity.problems(run.settings, readable, silent)
+
+
+def _silent(run: context.Run, wanted: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Those `host:port` that do not answer, by host."""
+    answers = _ask(run, Silent, "addresses", wanted)
+    return {host: answer for host, answer in answers.items() if answer}
+
+
+def _versions(run: context.Run) -> tuple[list[Problem], list[str]]:
+    """Problems and warnings about versions that the repositories lack, as far as apt knows."""
+    wanted = {
+        node.host: preflight_packages.wanted(node, run.states[node.host], run.settings, run.lock)
+        for node in run.nodes
+        if node.host in run.states
+    }
+    names = {host: [item.package for item in items] for host, items in wanted.items() if items}
+    return preflight_packages.judge(wanted, _ask(run, Offers, "packages", names))
+
+
+def _ask(
+    run: context.Run, fact: type[FactBase[list[T]]], argument: str, asked: Mapping[str, list[str]]
+) -> dict[str, list[T]]:
+    """A fact of several hosts at once. + asked: inventory name -> the argument's value"""
+
+    def ask(host: str) -> list[T]:
+        target = run.inventory.get_host(host)
+        with ctx_host.use(target):
+            found: list[T] = get_fact(state, target, fact, kwargs={argument: asked[host]})
+            return found
+
+    return dict(zip(asked, Pool(len(asked) or 1).map(ask, asked), strict=True))

@@ -1,0 +1,133 @@
+"""containerd on every node, and NVIDIA's container toolkit on GPU nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import cast
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+from pyinfra.api.deploy import deploy
+
+from deploys.operations import apt, containerd, files, units
+from deploys.run.context import Context, current
+from gpuboot.hosts import platforms, registries
+from gpuboot.hosts import proxy as proxies
+from gpuboot.hosts.apt import source
+from gpuboot.hosts.platforms import Platform
+from gpuboot.templates import render
+
+TOOLKIT = (
+    "libnvidia-container1",
+    "libnvidia-container-tools",
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+)
+# settings.runtime.mode -> options of `nvidia-ctk runtime configure`. The handler nvidia is there in
+# each: in "cdi" for dcgm-exporter alone, which claims no GPU and must see them all.
+MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
+
+
+@deploy("Runtime")
+def runtime() -> None:
+    """Install containerd and the toolkit, and make containerd know the GPUs."""
+    context = current()
+    add_repository(context, "docker", "Configure Docker's repository")
+    version = context.lock.containerd.version
+    apt.packages(
+        name=f"Install containerd {version}", wanted={"containerd.io": f"{version}-*"}, hold=True
+    )
+    if context.node.gpus:
+        install_toolkit(context)
+    if mirrors := registry_files(context):
+        files.present(name="Say where images come from", contents=mirrors)
+    logins = registries.containerd(context.settings)
+    keep_secrets(context, registries.CONTAINERD, logins, direct(context))
+    containerd.configured(
+        name="Configure containerd, restarting it only for a difference",
+        root=root_config(context),
+        toolkit=MODES[context.settings.runtime.mode] if context.node.gpus else "none",
+        proxy=proxies.UNIT if proxies.is_set(context.settings.proxy) else "",
+    )
+    units.running(name="Run containerd", units=["containerd.service"])
+    if context.node.gpus:
+        containerd.cdi(name="Describe the GPUs to container runtimes (CDI)")
+
+
+def install_toolkit(context: Context) -> None:
+    """NVIDIA's container toolkit on the current host, from NVIDIA's repository."""
+    add_repository(context, "toolkit", "Configure NVIDIA's container toolkit repository")
+    toolkit = context.lock.toolkit.version
+    apt.packages(
+        name=f"Install NVIDIA's container toolkit {toolkit}",
+        wanted=dict.fromkeys(TOOLKIT, toolkit),
+        hold=True,
+    )
+
+
+def add_repository(context: Context, key: str, title: str) -> None:
+    """A repository of the current host. `key`: its name in `settings.mirrors.apt`."""
+    settings = context.settings
+    found = source(
+        key,
+        cast(Platform, platforms.find(context.state)),  # preflight let nothing else through
+        context.state.arch,
+        context.lock.kubernetes.minor,
+        settings,
+    )
+    apt.repository(
+        name=title,
+        source=found,
+        ca_bundle=settings.mirrors.ca_bundle,
+        curl=proxies.curl(settings, found.key_url),
+    )
+
+
+def root_config(context: Context) -> str:
+    """The text of containerd's root file, with @VERSION@ for the configuration version."""
+    return render(
+        "containerd/config.toml.j2",
+        sandbox=f"registry.k8s.io/pause:{context.lock.kubernetes.pause}",
+        runtime=context.settings.runtime,
+    )
+
+
+def registry_files(context: Context) -> dict[str, str]:
+    """The hosts.toml of every mirrored registry, by path. `*` stands for all others."""
+    mirrors = context.settings.mirrors
+    found = {}
+    for registry, url in mirrors.images.items():
+        folder = "_default" if registry == "*" else registry
+        found[f"/etc/containerd/certs.d/{folder}/hosts.toml"] = render(
+            "containerd/hosts.toml.j2", registry=registry, mirror=url, ca_bundle=mirrors.ca_bundle
+        )
+    return found
+
+
+def keep_secrets(
+    context: Context, path: str, logins: SecretStr | None, direct: Sequence[str] = ()
+) -> None:
+    """What image pulls need and only root may read: a proxy's address may hold a password too.
+
+    + path, logins: the file of the registries' passwords and its text, None without any
+    + direct: what is reached without the proxy, beside the site's own list
+    """
+    proxy = context.settings.proxy
+    environment = proxies.environment(proxy, direct) if proxies.is_set(proxy) else None
+    wanted = {proxies.ENVIRONMENT_FILE: environment, path: logins}
+    files.secret(
+        name="Keep the proxy and the registries' passwords for image pulls",
+        contents={name: text for name, text in wanted.items() if text},
+        absent=[name for name, text in wanted.items() if not text],
+    )
+
+
+def direct(context: Context) -> list[str]:
+    """What containerd reaches without the proxy: nodes, pods, Services and mirrors."""
+    settings = context.settings
+    hosts = {urlsplit(url).hostname for url in settings.mirrors.images.values()}
+    return [
+        "localhost", "127.0.0.1", settings.cluster.pod_cidr, settings.cluster.service_cidr,
+        ".svc", f".{settings.cluster.dns_domain}", *(node.address for node in context.nodes),
+        *sorted(name for name in hosts if name),
+    ]  # fmt: skip

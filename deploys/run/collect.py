@@ -1,0 +1,133 @@
+"""Reads the state of all hosts at once, in pyinfra's prepare stage, waiting for busy ones."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gevent.pool import Pool
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.facts import get_fact
+from pyinfra.api.host import Host
+from pyinfra.api.inventory import Inventory
+from pyinfra.context import ctx_host
+from pyinfra.context import state as run_state
+
+from deploys.facts.node import NodeFact
+from deploys.lib import connections, privilege
+from deploys.lib.shell import ask
+from gpuboot.config.problems import Problem
+from gpuboot.hosts.node_state import NodeState
+
+POLL_S = 5.0
+_MAX_AT_ONCE = 32
+
+
+def collect(
+    inventory: Inventory, hosts: Iterable[str], wait_s: int
+) -> tuple[dict[str, NodeState], list[Problem]]:
+    """The state of each host, and a problem for each that could not be read.
+
+    + hosts: inventory names; the first is the leader, which every run needs
+    + wait_s: how long to wait for a host whose package manager or cloud-init is at work
+
+    A host outside `--limit` that cannot be reached is left out without a problem, unless it leads.
+    """
+    names = list(hosts)
+    pool = Pool(min(len(names), _MAX_AT_ONCE) or 1)
+    answers = pool.map(lambda name: _read_settled(inventory.get_host(name), wait_s), names)
+    limit = run_state.limit_hosts
+    states: dict[str, NodeState] = {}
+    problems: list[Problem] = []
+    for name, answer in zip(names, answers, strict=True):
+        if isinstance(answer, NodeState):
+            states[name] = answer
+        elif not isinstance(limit, list) or name == names[0] or inventory.get_host(name) in limit:
+            problems.append(answer)
+    return states, problems
+
+
+def busy(state: NodeState) -> str:
+    """What keeps a host from being worked on right now; "" when nothing does."""
+    if state.apt_busy:
+        return f"package manager in use by {', '.join(state.apt_busy)}"
+    return "cloud-init is running" if state.cloud_init == "running" else ""
+
+
+def _read_settled(host: Host, wait_s: int) -> NodeState | Problem:
+    started = time.monotonic()
+    told = ""
+    while True:
+        answer = _read(host)
+        if isinstance(answer, Problem):
+            return answer
+        reason = busy(answer)
+        waited = time.monotonic() - started
+        if not reason or waited >= wait_s:
+            return answer
+        if reason != told:
+            print(f"    [{host.name}] waiting: {reason} (at most {wait_s} s)", file=sys.stderr)
+            told = reason
+        time.sleep(POLL_S)
+
+
+def _read(host: Host) -> NodeState | Problem:
+    if host.name in connections.unreachable:
+        return connections.refused(host.name)
+    # The host's own context: facts and sudo look at it, not at the host whose greenlet this is.
+    with ctx_host.use(host):
+        try:
+            if not host.connected:
+                host.connect(reason="to read its state", raise_exceptions=True)
+            if denied := _denied(host):
+                return denied
+            privilege.prepare(host)
+            before = time.time()
+            state = get_fact(run_state, host, NodeFact, apply_failed_hosts=False)
+            after = time.time()
+        except PyinfraError as error:
+            connections.note(host.name, error)
+            return connections.refused(host.name)
+    if not isinstance(state, NodeState):
+        return Problem(
+            host.name,
+            "its state could not be read (the command's own message stands above)",
+            "check that its user may become root (a wrong sudo password?)",
+        )
+    return replace(state, clock_skew_s=skew(state.clock, before, after))
+
+
+def _denied(host: Host) -> Problem | None:
+    """A problem when sudo wants a password that nobody gave: pyinfra would ask, in mid-run."""
+    arguments = privilege.arguments(host)
+    if not arguments.get("_sudo") or arguments.get("_sudo_password"):
+        return None
+    # its message is kept back: pyinfra would take it for a question and ask for a password
+    said = ask(
+        host,
+        "if ! command -v sudo >/dev/null; then echo none; "
+        "elif ! sudo -n true 2>/dev/null; then echo denied; fi",
+    ).stdout
+    if said == "none":
+        return Problem(
+            host.name,
+            "commands are to run by sudo, which is not installed there",
+            "install sudo, or set _sudo = False in the host's data when its user is root",
+        )
+    if said == "denied":
+        return Problem(
+            host.name,
+            "its user may not become root without a password",
+            "allow it (NOPASSWD in sudoers), or run with --same-sudo-password",
+        )
+    return None
+
+
+def skew(clock: float, before: float, after: float) -> float:
+    """Seconds a host's clock is ahead (behind: negative) of ours, at least.
+
+    + clock: the host's time, read at some moment between our times `before` and `after`
+    """
+    return clock - after if clock > after else min(clock - before, 0.0)

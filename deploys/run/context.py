@@ -1,0 +1,143 @@
+"""What every phase of a run needs: settings, version lock, nodes, and how the hosts were found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gevent.lock import RLock
+from pyinfra.api.exceptions import DeployError
+from pyinfra.api.inventory import Inventory
+from pyinfra.context import host
+
+from deploys.run import topology
+from deploys.run.collect import collect
+from gpuboot.config import settings as settings_module
+from gpuboot.config import versions
+from gpuboot.config.inventory import Node, plan
+from gpuboot.config.problems import Problem, render
+from gpuboot.config.settings import Settings, SettingsError
+from gpuboot.config.versions import Lock
+from gpuboot.docker import nodes as docker_hosts
+from gpuboot.hosts import preflight_network as network
+from gpuboot.hosts.node_state import NodeState
+
+
+@dataclass(frozen=True)
+class Context:
+    """One host's view of the run.
+
+    + states: what preflight read, by inventory name. Hosts outside `--limit` that cannot be
+      reached are missing. It is the state before the run: read facts anew at execute time.
+    """
+
+    settings: Settings
+    lock: Lock
+    nodes: tuple[Node, ...]
+    node: Node
+    states: Mapping[str, NodeState]
+
+    @property
+    def state(self) -> NodeState:
+        """How preflight found the current host."""
+        return self.states[self.node.host]
+
+    @property
+    def leader(self) -> Node:
+        """The node that makes the cluster, or the Docker host that runs Prometheus."""
+        return next(node for node in self.nodes if node.leader)
+
+
+@dataclass
+class Run:
+    """What is worked out once per run, whichever host's greenlet comes first."""
+
+    inventory: Inventory
+    settings: Settings
+    lock: Lock
+    nodes: tuple[Node, ...]
+    standalone: bool = False  # Docker hosts instead of a cluster
+    states: dict[str, NodeState] = field(default_factory=dict)
+    unread: list[Problem] = field(default_factory=list)
+    collected: bool = False
+    verdict: str | None = None  # preflight's: None before it, "" when all is well
+
+
+_run: Run | None = None
+_failure: str | None = None
+_once = RLock()
+
+
+def begin() -> tuple[Settings, Lock, tuple[Node, ...]]:
+    """Check the inventory and its settings, once per run.
+
+    Raises `DeployError` that names every mistake: nothing has been changed then.
+    """
+    run = _begin()
+    return run.settings, run.lock, run.nodes
+
+
+def current() -> Context:
+    """The context of the host whose phase is being prepared or executed.
+
+    Reads all hosts on its first call; raises `DeployError` for hosts that cannot be read.
+    """
+    run = read()
+    if run.unread:
+        raise DeployError(render(run.unread))
+    node = next(node for node in run.nodes if node.host == host.name)
+    return Context(run.settings, run.lock, run.nodes, node, run.states)
+
+
+def read() -> Run:
+    """The run with the state of every host that could be read, once per run."""
+    with _once:
+        run = _begin()
+        if not run.collected:
+            run.states, run.unread = collect(
+                run.inventory, [node.host for node in run.nodes], run.settings.preflight.wait_s
+            )
+            run.nodes = tuple(_with_address(node, run.states) for node in run.nodes)
+            run.collected = True
+        return run
+
+
+def _with_address(node: Node, states: Mapping[str, NodeState]) -> Node:
+    if node.address or node.host not in states:
+        return node
+    return replace(node, address=states[node.host].default_address)
+
+
+def _begin() -> Run:
+    global _run, _failure
+    with _once:
+        if _failure is not None:
+            raise DeployError(_failure)
+        source = topology.inventory()
+        if _run is None or _run.inventory is not source:
+            try:
+                _run = _checked(source)
+            except DeployError as error:
+                _failure = str(error)
+                raise
+        return _run
+
+
+def _checked(source: Inventory) -> Run:
+    data, problems = topology.settings_data(source)
+    settings, lock = Settings(), None
+    try:
+        settings = settings_module.load(data)
+        lock = versions.lock(settings)
+    except SettingsError as error:
+        problems += error.problems
+    entries, standalone = topology.read(source), topology.standalone(source)
+    nodes, plan_problems = (
+        docker_hosts.plan(entries) if standalone else plan(entries, settings.cluster.endpoint)
+    )
+    problems += plan_problems
+    if not standalone:
+        problems += network.room(nodes, settings)
+    if problems or lock is None:
+        raise DeployError(render(problems))
+    return Run(source, settings, lock, nodes, standalone)

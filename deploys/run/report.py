@@ -1,0 +1,247 @@
+"""`run.json` and `run.html`: what a run changed, how long each phase took, and how it ended.
+
+A pyinfra callback handler notes operations as they run. The files are written after each of them
+and once more when the process ends, so a run that is killed has left them too: they say how far
+the run came, with exit 1. A run that executed nothing writes none.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from collections import defaultdict
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pyinfra.api.host import Host
+from pyinfra.api.state import BaseStateCallback, State
+
+from gpuboot.config import versions
+from gpuboot.config.settings import Settings
+from gpuboot.verify.report.causes import Failure, masked
+from gpuboot.verify.report.run import run_html, told
+from gpuboot.verify.report.writer import new_folder, put, write_json
+
+SCHEMA = 1
+# `gpuboot verify` names a file here, to learn which folder the run it started has written to
+POINTER = "GPUBOOT_REPORT_POINTER"
+
+_SAID = 20  # lines of a failed command's output that are kept
+
+_folder: Path | None = None
+_recorder: Recorder | None = None
+
+
+def folder(settings: Settings) -> Path:
+    """The report folder of this run; made when first asked for."""
+    global _folder
+    if _folder is None:
+        _folder = new_folder(Path(settings.verify.reports), settings.cluster.name)
+        if pointer := os.environ.get(POINTER):
+            Path(pointer).write_text(str(_folder.resolve()), encoding="utf-8")
+    return _folder
+
+
+def watch(state: State, settings: Settings) -> None:
+    """Note what this run does, and write it down at its end. Calls after the first do nothing."""
+    global _recorder
+    if _recorder is not None and _recorder.state is state:
+        return
+    _recorder = Recorder(state, settings)
+    state.add_callback_handler(_recorder)  # type: ignore[no-untyped-call]
+    atexit.register(_recorder.close)
+
+
+def note(host: Host, message: str) -> None:
+    """Why the operation that runs on this host is about to fail."""
+    if _recorder is not None and host.executing_op_hash:
+        _recorder.messages[host.name, host.executing_op_hash] = message
+
+
+def proved(host: Host) -> None:
+    """The operation that runs on this host has shown its own report: nobody need tell it again."""
+    if _recorder is not None and host.executing_op_hash:
+        _recorder.proof = host.executing_op_hash
+
+
+def failures() -> dict[str, Failure]:
+    """Inventory name of each host that has failed in this run -> what failed there first."""
+    if _recorder is None:
+        return {}
+    return {name: found[0] for name in _recorder.failed if (found := _recorder.errors(name))}
+
+
+@dataclass
+class Operation:
+    """One operation: its phase is the first part of its name. begun, ended: monotonic seconds."""
+
+    phase: str
+    name: str
+    begun: float
+    ended: float | None = None
+
+
+@dataclass
+class Recorder(BaseStateCallback):
+    """The notes of one run."""
+
+    state: State
+    settings: Settings
+    operations: dict[str, Operation] = field(default_factory=dict)
+    changed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    messages: dict[tuple[str, str], str] = field(default_factory=dict)
+    proof: str = ""  # the operation that verified
+    retried: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    unreachable: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, Any] = field(init=False)
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    begun: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.versions = versions.lock(self.settings).model_dump(mode="json")
+
+    def host_connect_error(self, state: State, host: Host, error: Any) -> None:  # type: ignore[override]
+        self.unreachable[host.name] = str(error)
+
+    def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        name = sorted(state.op_meta[op_hash].names)[0] if state.op_meta[op_hash].names else op_hash
+        phase, _, rest = name.partition(" | ")
+        self.operations[op_hash] = Operation(phase, rest or name, time.monotonic())
+
+    def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        if op_hash in self.operations:
+            self.operations[op_hash].ended = time.monotonic()
+        for host in state.failed_hosts:
+            self._forget(host)
+        self.write()
+
+    def _forget(self, host: Host) -> None:
+        """What a failed host never began is no error of its own: one cause, one error.
+
+        pyinfra's table of results counts every operation that did not succeed.
+        """
+        planned = self.state.ops[host]
+        for op_hash in [op for op, it in planned.items() if not it.operation_meta.is_complete()]:
+            del planned[op_hash]
+
+    def operation_host_success(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0
+    ) -> None:
+        # the operation's own result is marked complete only after this call
+        if op_hash in state.ops[host]:
+            self.changed[host.name].append(op_hash)
+
+    def operation_host_error(  # type: ignore[override]
+        self,
+        state: State,
+        host: Host,
+        op_hash: str,
+        retry_count: int = 0,
+        max_retries: int = 0,
+    ) -> None:
+        self.failed[host.name].append(op_hash)
+
+    def operation_host_retry(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_num: int, max_retries: int
+    ) -> None:
+        self.retried[host.name] += 1
+
+    def write(self) -> None:
+        """Write run.json and run.html, unless nothing was executed."""
+        if self.operations:
+            run = self.to_json()
+            write_json(folder(self.settings) / "run.json", run)
+            proof = (folder(self.settings) / "verify.html").exists()
+            put(folder(self.settings) / "run.html", run_html(run, proof))
+
+    def close(self) -> None:
+        """Write for the last time; of a run that failed, tell what failed, and where it stands."""
+        self.write()
+        failed = {op for found in self.failed.values() for op in found}
+        shown = bool(self.proof) and failed == {self.proof} and not self.unreachable
+        if self.operations and not self._done() and not shown:
+            lines = [*told(self.to_json()), f"report: {folder(self.settings)}/run.html"]
+            print("\n".join(lines), file=sys.stderr, flush=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """The notes as run.json has them; docs/reports.md documents the schema."""
+        done = self._done()
+        return {
+            "schema": SCHEMA,
+            "gpuboot": version("gpuboot"),
+            "pyinfra": version("pyinfra"),
+            "cluster": self.settings.cluster.name,
+            "started": f"{self.started:%Y-%m-%dT%H:%M:%SZ}",
+            "seconds": round(time.monotonic() - self.begun, 3),
+            "exit": 0 if done else 1,
+            "phases": self._phases(),
+            "hosts": {
+                host.name: {
+                    "changed": self._changes(host),
+                    "failed": [item.operation for item in self.errors(host.name)],
+                    "errors": [asdict(item) for item in self.errors(host.name)],
+                    "retries": self.retried.get(host.name, 0),
+                }
+                for host in self.state.inventory
+            },
+            "versions": self.versions,
+        }
+
+    def errors(self, host: str) -> list[Failure]:
+        """What failed on a host, in order; a lost connection comes first."""
+        lost = [Failure("Connect", self.unreachable[host])] if host in self.unreachable else []
+        return lost + [
+            Failure(self._name(op), masked(self._message(host, op)))
+            for op in self.failed.get(host, [])
+        ]
+
+    def _message(self, host: str, op_hash: str) -> str:
+        """What an operation said that failed: ours their own text, commands what they wrote."""
+        if message := self.messages.get((host, op_hash)):
+            return message
+        data = self.state.ops[self.state.inventory.get_host(host)].get(op_hash)
+        if data is None or not data.operation_meta.is_complete():
+            return ""
+        meta = data.operation_meta
+        lines = (meta.stderr or meta.stdout).strip().splitlines()
+        return "\n".join(lines[-_SAID:])
+
+    def _done(self) -> bool:
+        """Whether every operation ended and no host was lost on the way."""
+        wanted = set(self.state.op_meta)
+        ended = {op for op, item in self.operations.items() if item.ended is not None}
+        return wanted <= ended and not (self.failed or self.unreachable or self.state.failed_hosts)
+
+    def _phases(self) -> list[dict[str, Any]]:
+        now = time.monotonic()
+        phases: dict[str, list[Operation]] = {}
+        for item in self.operations.values():
+            phases.setdefault(item.phase, []).append(item)
+        return [
+            {
+                "name": name,
+                "operations": len(items),
+                "seconds": round(sum((item.ended or now) - item.begun for item in items), 3),
+            }
+            for name, items in phases.items()
+        ]
+
+    def _changes(self, host: Host) -> list[str]:
+        data = self.state.ops[host]
+        return [
+            self._name(op)
+            for op in self.changed.get(host.name, [])
+            if data[op].operation_meta.is_complete() and data[op].operation_meta.did_change()
+        ]
+
+    def _name(self, op_hash: str) -> str:
+        item = self.operations.get(op_hash)
+        if item is None:
+            return op_hash
+        return item.name if item.name == item.phase else f"{item.phase} | {item.name}"

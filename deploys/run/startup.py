@@ -1,0 +1,235 @@
+"""Checks what a run is started with, before pyinfra connects to any host.
+
+pyinfra has no hook there, and answers a mistake with a traceback or with a question that nobody
+may be there to answer. `config.py`, the first file that it executes, puts ours around four of the
+functions of its command line.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any
+
+import click
+import pyinfra_cli.cli
+import pyinfra_cli.inventory
+from paramiko import SSHException
+from pyinfra import logger
+from pyinfra.api.exceptions import ConnectorDataTypeError, PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.inventory import Inventory
+from pyinfra.api.state import BaseStateCallback, State, StateStage
+from pyinfra.connectors.base import host_to_connector_data
+from pyinfra.connectors.ssh import SSHConnector
+from pyinfra.connectors.ssh_util import load_key_with_certificate
+from pyinfra.context import state as run_state
+from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
+
+from deploys.lib.connections import note, refused, unreachable
+from gpuboot.config import inventory_files
+from gpuboot.config.problems import Problem, render
+
+_DEPLOYS = Path(__file__).resolve().parents[1]
+# they go on without a host that does not answer: preflight or verification tells of it
+_TELLING = ("site.py", "standalone.py", "verify.py", "query.py")
+
+_PRINTING = ("debug", "debug-all", "debug-facts", "debug-operations")
+_group_data: dict[str, bool] = {}  # file -> whether it holds settings
+
+
+def install() -> None:
+    """Put our checks in place, when pyinfra runs from the command line."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return
+    given = str(context.params["inventory"])
+    _warn(context.params)
+    operations = [Path(item).resolve() for item in context.params["operations"]]
+    ours = [item.name for item in operations if item.parent == _DEPLOYS]
+    cli = pyinfra_cli.cli
+    cli.make_inventory = _loading(cli.make_inventory)
+    pyinfra_cli.inventory.exec_file = _reading(pyinfra_cli.inventory.exec_file, given)
+    cli._do_confirm = _asking(cli._do_confirm)
+    cli.connect_all = _connecting(cli.connect_all, given, ours)
+
+
+def _warn(options: dict[str, Any]) -> None:
+    named = [f"--{name}" for name in _PRINTING if options.get(name.replace("-", "_"))]
+    named += [item for item in options["operations"] if item == "debug-inventory"]
+    if named:
+        logger.warning(
+            f"{', '.join(named)} prints the hosts' data, passwords such as _sudo_password "
+            "included: read what it wrote before you pass it on"
+        )
+
+
+def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
+    """The inventory is a file that is there, and Python; so are the files of group_data."""
+
+    def loading(given: str, *args: Any, **kwargs: Any) -> Any:
+        path, folder = Path(given), Path.cwd()
+        if problem := inventory_files.missing(given, folder):
+            raise CliError(render([problem]))
+        folders = {folder / "group_data", path.resolve().parent / "group_data"}
+        files = [file for each in sorted(folders) for file in sorted(each.glob("*.py"))]
+        if problems := inventory_files.syntax([*([path] if path.is_file() else []), *files]):
+            raise CliError(render(problems))
+        try:
+            loaded: Inventory = load(given, *args, **kwargs)
+        except PyinfraError as error:
+            remedy = "correct the inventory: a host is a name for SSH, or @local"
+            raise CliError(render([Problem("", f"{given}: {error}", remedy)])) from None
+        if problems := [problem for host in loaded for problem in _connection_data(host)]:
+            raise CliError(render(problems))
+        return loaded
+
+    return loading
+
+
+def _connection_data(host: Host) -> Iterator[Problem]:
+    """Data of a kind that the host's connector does not take, and ports that do not exist."""
+    cls = host.connector_cls
+    env = host.data.get("_env")
+    if env is not None and not isinstance(env, Mapping):
+        cause = f"_env is a {type(env).__name__}, not a dict of environment variables"
+        yield Problem(host.name, cause, 'write _env = {"NAME": "value"}')
+    try:
+        host_to_connector_data(cls.data_cls, cls.data_meta, host.data)
+    except ConnectorDataTypeError as error:
+        cause = str(error).replace("::", ":").removeprefix("Invalid connector data ")
+        yield Problem(host.name, cause, "correct it in the host's data or in group_data")
+        return
+    port = host.data.get("ssh_port")
+    if cls is SSHConnector and port is not None and not 0 < port < 65536:
+        remedy = "give a number from 1 to 65535, e.g. ssh_port = 2222"
+        yield Problem(host.name, f"ssh_port is {port}", remedy)
+
+
+def _reading(execute: Callable[..., Any], given: str) -> Callable[..., Any]:
+    def reading(filename: str, *args: Any, **kwargs: Any) -> Any:
+        try:
+            values = execute(filename, *args, **kwargs)
+        except (OSError, SyntaxError):  # of a folder that --group-data names
+            raise CliError(render(inventory_files.syntax([Path(filename)]))) from None
+        except UnexpectedExternalError as error:
+            lines = [line for frame, line in walk_tb(error.exception.__traceback__)
+                     if frame.f_code.co_filename == filename]  # fmt: skip
+            problem = inventory_files.raised(filename, (lines or [0])[-1], error.exception)
+            raise CliError(render([problem])) from None
+        if filename == given:
+            if problems := inventory_files.groups(filename, values):
+                raise CliError(render(problems))
+        else:
+            _group_data[filename] = "gpuboot" in values
+        return values
+
+    return reading
+
+
+def _asking(confirm: Callable[[str], bool]) -> Callable[[str], bool]:
+    def asking(question: str) -> bool:
+        try:
+            return confirm(question)
+        except EOFError:
+            raise CliError(_unanswered()) from None
+
+    return asking
+
+
+def _unanswered() -> str:
+    """What to say instead of a question that nobody is there to answer."""
+    cause = "standard input is no terminal, so nobody can answer whether to go on"
+    if run_state.current_stage >= StateStage.Execute:
+        return f"{cause}: the run ends here\n    remedy: mend what failed above, and run again"
+    return render([Problem("", cause, "look at the plan with --dry, then run with -y")])
+
+
+def _connecting(
+    connect: Callable[[State], None], given: str, ours: list[str]
+) -> Callable[[State], None]:
+    def connecting(state: State) -> None:
+        hosts = [host for host in state.inventory if state.is_host_in_limit(host)]
+        if ours:
+            _before(state, hosts, given)
+        state.add_callback_handler(_Unreachable())  # type: ignore[no-untyped-call]
+        telling = bool(ours) and set(ours) <= set(_TELLING)
+        if asked := state.should_raise_failed_hosts:
+            asks = not ours and sys.stdin.isatty()
+            state.should_raise_failed_hosts = _ending(asked, asks, telling)
+        try:
+            connect(state)
+        except PyinfraError:
+            if not unreachable:
+                raise
+            raise CliError(render(map(refused, unreachable))) from None
+        if ours and unreachable and not telling:
+            raise CliError(render(map(refused, unreachable)))
+
+    return connecting
+
+
+def _ending(asked: Callable[[State], bool], asks: bool, telling: bool) -> Callable[[State], bool]:
+    """Whether hosts that failed end the run.
+
+    + asked: pyinfra's own, which asks the person
+    + asks: also about hosts that could not be connected to
+    + telling: the deploy goes on without these, and tells of them
+    """
+
+    def ending(state: State) -> bool:
+        if state.current_stage == StateStage.Connect and not asks:
+            return not telling
+        return asked(state)
+
+    return ending
+
+
+def _before(state: State, hosts: list[Host], given: str) -> None:
+    """Everything that is wrong and can be known without a connection."""
+    if not list(state.inventory):
+        raise CliError(render([inventory_files.no_hosts(given, Path.cwd())]))
+    if not hosts:
+        remedy = "give the name or the group of hosts that are in the inventory"
+        raise CliError(render([Problem("", "--limit and --exclude leave no host", remedy)]))
+    # here, because context is made for a run, and this module is loaded before there is one
+    from deploys.run.context import begin
+
+    groups = {group for host in state.inventory for group in host.groups}
+    places = {Path(given).resolve().parent, Path.cwd() / "inventories"}
+    files = {file.stem for place in places for file in place.glob("*.py")}
+    has_settings = any(host.data.get("gpuboot") is not None for host in state.inventory)
+    problems, warnings = inventory_files.unread(_group_data, groups, files, has_settings)
+    for line in warnings:
+        logger.warning(line)
+    if problems := [*problems, *_keys(state, hosts)]:
+        raise CliError(render(problems))
+    begin()
+
+
+def _keys(state: State, hosts: list[Host]) -> list[Problem]:
+    """Private keys with which no connection can be tried."""
+    problems, keys = [], dict[str, list[Host]]()
+    for host in hosts:
+        if host.connector_cls is SSHConnector and (key := host.data.get("ssh_key")):
+            keys.setdefault(key, []).append(host)
+    for key, owners in keys.items():
+        password = owners[0].data.get("ssh_key_password")
+        try:
+            # pyinfra finds it there and does not ask for its password again
+            state.private_keys[key] = load_key_with_certificate(
+                key, password, cwd=state.cwd, allow_prompt=sys.stdin.isatty()
+            )
+        except (PyinfraError, SSHException, OSError, ValueError) as error:
+            names = ", ".join(host.name for host in owners)
+            cause = f"{error} (ssh_key of {names})"
+            problems.append(Problem("", cause, "correct ssh_key, or leave it out to use an agent"))
+    return problems
+
+
+class _Unreachable(BaseStateCallback):
+    @staticmethod
+    def host_connect_error(state: State, host: Host, error: Any) -> None:
+        note(host.name, error)

@@ -1,0 +1,81 @@
+"""The ways by which people reach Prometheus, Alertmanager and Grafana: node ports and ingresses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuboot.config.settings import Monitoring
+from gpuboot.kubernetes.values import Values
+
+
+def service(node_port: int | None) -> Values:
+    """Values of a Service: inside the cluster only, or on a port of every node."""
+    if node_port is None:
+        return {"type": "ClusterIP"}
+    return {"type": "NodePort", "nodePort": node_port}
+
+
+def prometheus(monitoring: Monitoring) -> Values:
+    """Values below `prometheus`."""
+    name = monitoring.ingress.prometheus if monitoring.ingress else None
+    return _reached(
+        monitoring,
+        monitoring.prometheus_node_port,
+        name,
+        lambda address: {"prometheusSpec": {"externalUrl": address}},
+    )
+
+
+def alertmanager(monitoring: Monitoring) -> Values:
+    """Values below `alertmanager`."""
+    name = monitoring.ingress.alertmanager if monitoring.ingress else None
+    return _reached(
+        monitoring,
+        monitoring.alertmanager_node_port,
+        name,
+        lambda address: {"alertmanagerSpec": {"externalUrl": address}},
+    )
+
+
+def grafana(monitoring: Monitoring) -> Values:
+    """Values below `grafana`."""
+    name = monitoring.ingress.grafana if monitoring.ingress else None
+    return _reached(
+        monitoring,
+        monitoring.grafana_node_port,
+        name,
+        lambda address: {
+            "grafana.ini": {"server": {"domain": name, "root_url": f"{address}/"}},
+        },
+    )
+
+
+def _reached(
+    monitoring: Monitoring, port: int | None, name: str | None, told: Callable[[str], Values]
+) -> Values:
+    """A Service, and an ingress where it has a name.
+
+    + told: values by which the program itself knows the address under which people see it
+    """
+    values: Values = {"service": service(port)}
+    if name:
+        values["ingress"] = _ingress(monitoring, name)
+        values |= told(url(monitoring, name))
+    return values
+
+
+def url(monitoring: Monitoring, name: str) -> str:
+    """The address behind an ingress. The chart's own guess is http, also where there is TLS."""
+    tls = monitoring.ingress is not None and monitoring.ingress.tls_secret
+    return f"{'https' if tls else 'http'}://{name}"
+
+
+def _ingress(monitoring: Monitoring, name: str) -> Values:
+    chosen = monitoring.ingress
+    assert chosen is not None
+    values: Values = {"enabled": True, "hosts": [name], "annotations": dict(chosen.annotations)}
+    if chosen.class_name:
+        values["ingressClassName"] = chosen.class_name
+    if chosen.tls_secret:
+        values["tls"] = [{"secretName": chosen.tls_secret, "hosts": [name]}]
+    return values

@@ -1,0 +1,91 @@
+"""`gpuboot autoscaling`: YAML for scaling workloads on GPU load (see docs/autoscaling.md)."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="YAML for scaling on GPU load: unknown load keeps the replicas. See docs/autoscaling.md.",
+)
+
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Of the workload.")]
+Least = Annotated[int, typer.Option("--min", help="Replicas.")]
+Most = Annotated[int, typer.Option("--max", help="Replicas.")]
+Target = Annotated[float, typer.Option("--target", help="Mean SM activity to hold, 0 to 1.")]
+Release = Annotated[str, typer.Option("--release", help="Helm release of kube-prometheus-stack.")]
+Home = Annotated[str, typer.Option("--monitoring", help="Namespace of kube-prometheus-stack.")]
+RELEASE, HOME = "kube-prometheus-stack", "monitoring"
+
+
+class Kind(StrEnum):
+    """What is scaled."""
+
+    deployment = "Deployment"
+    statefulset = "StatefulSet"
+
+
+@app.command()
+def adapter(release: Release = RELEASE, monitoring: Home = HOME) -> None:
+    """Values of the chart prometheus-adapter, which gives HPA the metric gpu_sm_active."""
+    from gpuboot import autoscaling
+
+    _print(autoscaling.adapter_values(_settings(release, monitoring)))
+
+
+@app.command()
+def hpa(
+    name: str,
+    namespace: Namespace = "default",
+    kind: Kind = Kind.deployment,
+    least: Least = 1,
+    most: Most = 4,
+    target: Target = 0.6,
+) -> None:
+    """A HorizontalPodAutoscaler on the adapter's metric."""
+    from gpuboot import autoscaling
+
+    _print(autoscaling.hpa(_workload(namespace, name, kind, least, most, target)))
+
+
+@app.command()
+def keda(
+    name: str,
+    namespace: Namespace = "default",
+    kind: Kind = Kind.deployment,
+    least: Least = 1,
+    most: Most = 4,
+    target: Target = 0.6,
+    release: Release = RELEASE,
+    monitoring: Home = HOME,
+) -> None:
+    """A ScaledObject for KEDA."""
+    from gpuboot import autoscaling
+
+    workload = _workload(namespace, name, kind, least, most, target)
+    _print(autoscaling.scaled_object(workload, _settings(release, monitoring)))
+
+
+def _workload(namespace: str, name: str, kind: Kind, least: int, most: int, target: float) -> Any:
+    from gpuboot.autoscaling import Workload
+
+    try:
+        return Workload(namespace, name, kind.value, least, most, target)
+    except ValueError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+
+
+def _settings(release: str, namespace: str) -> Any:
+    from gpuboot.config.settings import load
+
+    return load({"monitoring": {"release": release, "namespace": namespace}})
+
+
+def _print(tree: Any) -> None:
+    import yaml
+
+    print(yaml.safe_dump(tree, sort_keys=False, width=100), end="")

@@ -1,0 +1,121 @@
+"""`gpuboot query`: how busy GPUs are, with the answer's age and source, or why nobody knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+if TYPE_CHECKING:
+    from gpuboot.telemetry.question import Question
+
+UNKNOWN = 2
+DEPLOY = "deploys/query.py"
+
+
+class What(StrEnum):
+    """Whose GPUs."""
+
+    pod = "pod"
+    namespace = "namespace"
+    gpu = "gpu"
+
+
+def query(
+    what: Annotated[What, typer.Argument(help="Whose load: a pod's, a namespace's, one GPU's.")],
+    name: Annotated[str, typer.Argument(help="Name of the pod or namespace, or the GPU's UUID.")],
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="The pod's namespace.")
+    ] = "default",
+    inventory: Annotated[
+        str | None,
+        typer.Option("--inventory", "-i", help="pyinfra inventory: Prometheus is reached by SSH."),
+    ] = None,
+    url: Annotated[str | None, typer.Option("--url", help="Or Prometheus' own address.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="Bearer token for --url.")
+    ] = None,
+    ca_file: Annotated[
+        Path | None, typer.Option("--ca-file", help="PEM authority for --url.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option("--metric", help="engine, sm or memory; again for more; default: all."),
+    ] = None,
+    window: Annotated[
+        float, typer.Option("--window", min=1, help="Seconds to average over.")
+    ] = 120,
+    stale: Annotated[
+        float,
+        typer.Option("--stale", min=0, help="Oldest sample, in seconds; 0: two scrape intervals."),
+    ] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer.")] = False,
+    data: Annotated[
+        list[str] | None, typer.Option("--data", help="KEY=VALUE of host data, as for pyinfra.")
+    ] = None,
+) -> None:
+    """How busy GPUs are, with the age and source of each number, or why nobody knows.
+
+    Exit code: 0 all numbers asked for are known, 2 at least one is not.
+    """
+    from gpuboot.telemetry.question import Question, text
+    from gpuboot.telemetry.usage import METRICS
+
+    metrics = tuple(metric or METRICS)
+    if wrong := [item for item in metrics if item not in METRICS]:
+        _stop(f"no such metric: {', '.join(wrong)}\n    remedy: one of {', '.join(METRICS)}")
+    place = {"pod": namespace, "namespace": name, "gpu": ""}[what.value]
+    question = Question(what.value, name, place, window, stale)
+    if url is not None and inventory is None:
+        answer = _direct(question, url, token_file, ca_file)
+    elif inventory is not None and url is None:
+        answer = _through_ssh(question, inventory, data or [])
+    else:
+        _stop("where to ask?\n    remedy: give either --inventory FILE or --url ADDRESS")
+    found = json.loads(answer)
+    print(json.dumps(found, indent=1) if as_json else text(found, metrics))
+    known = all(found["values"][item]["value"] is not None for item in metrics)
+    raise typer.Exit(0 if known else UNKNOWN)
+
+
+def _direct(question: Question, url: str, token_file: Path | None, ca_file: Path | None) -> str:
+    from gpuboot.telemetry.question import answer
+    from gpuboot.verify.http_reader import Direct
+    from gpuboot.verify.prometheus import Prometheus
+
+    try:
+        token = token_file.read_text(encoding="utf-8").strip() if token_file else ""
+        reader = Direct(url, token, ca_file)
+    except (OSError, ValueError) as error:
+        _stop(str(error))
+    return answer(Prometheus(reader, ""), question)
+
+
+def _through_ssh(question: Question, inventory: str, data: list[str]) -> str:
+    """pyinfra holds the connections of an inventory, so a deploy asks."""
+    if not Path(DEPLOY).is_file():
+        _stop(f"{DEPLOY} is not here\n    remedy: run this in the folder of the gpuboot project")
+    with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
+        path = Path(folder) / "answer.json"
+        command = [sys.executable, "-m", "pyinfra", inventory, DEPLOY, "-y"]
+        for item in data:
+            command += ["--data", item]
+        told = {"GPUBOOT_QUESTION": question.to_json(), "GPUBOOT_ANSWER": str(path)}
+        ran = subprocess.run(
+            command, env={**os.environ, **told}, capture_output=True, text=True, check=False
+        )
+        if not path.exists():
+            _stop(f"{(ran.stdout + ran.stderr).strip()}\nnobody could be asked")
+        return path.read_text(encoding="utf-8")
+
+
+def _stop(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(UNKNOWN)

@@ -1,0 +1,204 @@
+"""The machines as the inventory describes them, and whether they make a cluster."""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from gpuboot.config.problems import Problem
+
+Role = Literal["control_plane", "worker", "docker"]
+
+ROLES: Mapping[str, Role] = {"control_plane": "control_plane", "workers": "worker"}
+# what a host's data may say of it, beside pyinfra's own
+DATA = ("node_name", "address", "gpus", "ssh_hostname")
+# RFC 1123 subdomain: what Kubernetes takes as a node's name
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+
+
+@dataclass(frozen=True)
+class Node:
+    """One machine: a node of the cluster, or a Docker host (`gpuboot.docker`).
+
+    + host: its name in the inventory
+    + name: its name in Kubernetes, and the label `node` of its series
+    + address: its IP address in the cluster; "" until preflight has read the machine, when
+      the inventory names none (then it is the source address of the default route)
+    + role: control-plane node, worker, or a Docker host that belongs to no cluster
+    + gpus: how many GPUs the inventory promises (0: none)
+    + leader: the control-plane node that makes the cluster, or the Docker host that runs
+      Prometheus; exactly one
+    """
+
+    host: str
+    name: str
+    address: str
+    role: Role
+    gpus: int
+    leader: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One host as it stands in the inventory, before anything is checked.
+
+    `data` holds `node_name`, `address`, `gpus` and `ssh_hostname` where they are given; `others`
+    the names of all its other data.
+    """
+
+    host: str
+    groups: tuple[str, ...]
+    data: Mapping[str, Any]
+    others: tuple[str, ...] = ()
+
+
+def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ...], list[Problem]]:
+    """The nodes these hosts make, and everything that is wrong with them.
+
+    + entries: all hosts of the inventory, in its order; the first control-plane node leads
+    + endpoint: `settings.cluster.endpoint`
+
+    The nodes may only be used when there is no problem.
+    """
+    nodes: list[Node] = []
+    problems: list[Problem] = []
+    for entry in entries:
+        role, role_problems = _role(entry)
+        node, own_problems = described(entry, role or "worker")
+        problems += role_problems + own_problems
+        if role is None:
+            continue
+        first = role == "control_plane" and not any(node.leader for node in nodes)
+        nodes.append(replace(node, leader=first))
+    if len(nodes) == len(entries):  # else the leader may be one of those without a role
+        problems += _control_planes(nodes, endpoint)
+    problems += twice(nodes, "name", "node_name") + twice(nodes, "address", "address")
+    return tuple(sorted(nodes, key=lambda node: node.role != "control_plane")), problems
+
+
+def described(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
+    """The node that a host's data describes, leading nothing; and what is wrong with the data."""
+    gpus, gpu_problems = _gpus(entry)
+    name, address, name_problems = _names(entry)
+    node = Node(entry.host, name, address, role, gpus, leader=False)
+    return node, gpu_problems + name_problems + _misspelt(entry)
+
+
+def _misspelt(entry: Entry) -> list[Problem]:
+    """Data that nobody reads, and whose name is nearly one of ours."""
+    found = []
+    for name in entry.others:
+        near = difflib.get_close_matches(name, DATA, n=1, cutoff=0.8)
+        if near and near[0] not in entry.data:
+            found.append(
+                Problem(entry.host, f"its data has {name}, which nobody reads", f"write {near[0]}")
+            )
+    return found
+
+
+def _role(entry: Entry) -> tuple[Role | None, list[Problem]]:
+    # a connector's hosts, @local for one, list their groups twice
+    roles = list(dict.fromkeys(ROLES[group] for group in entry.groups if group in ROLES))
+    if len(roles) == 1:
+        return roles[0], []
+    if roles:
+        cause = "is in both groups, control_plane and workers"
+        remedy = "keep it in one; a control-plane node takes workloads when there is no worker"
+    else:
+        own = ", ".join(sorted(entry.groups)) or "none"
+        cause = f"is in neither group control_plane nor workers (its groups: {own})"
+        remedy = "move it to control_plane or workers; other group names have no role"
+        for group in entry.groups:
+            if near := difflib.get_close_matches(group, ROLES, n=1, cutoff=0.8):
+                remedy = f"call the group {near[0]} instead of {group}"
+    return None, [Problem(entry.host, cause, remedy)]
+
+
+def _gpus(entry: Entry) -> tuple[int, list[Problem]]:
+    value = entry.data.get("gpus", 0)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value, []
+    return 0, [
+        Problem(
+            entry.host,
+            f"gpus is {value!r}, which is not a number of GPUs",
+            "give how many NVIDIA GPUs the machine has, e.g. gpus = 8; leave it out for none",
+        )
+    ]
+
+
+def _names(entry: Entry) -> tuple[str, str, list[Problem]]:
+    problems = []
+    name = str(entry.data.get("node_name") or default_name(entry.host))
+    if len(name) > 253 or not _NAME.fullmatch(name):
+        problems.append(
+            Problem(
+                entry.host,
+                f"node name {name!r} is no name Kubernetes takes (lower case, digits, - and .)",
+                "set node_name in the host's data",
+            )
+        )
+    given = entry.data.get("address")
+    if given is None:
+        guess = str(entry.data.get("ssh_hostname") or entry.host)
+        return name, guess if _is_address(guess) else "", problems
+    if not _is_address(str(given)):
+        problems.append(
+            Problem(
+                entry.host,
+                f"address {given!r} is not an IP address",
+                "give the node's IP address in the cluster, or leave address out",
+            )
+        )
+    return name, str(given), problems
+
+
+def default_name(host: str) -> str:
+    """The node name that an inventory name gives: connector prefixes go, an IP gets `node-`."""
+    bare = host.rpartition("/")[2].lstrip("@").lower()
+    return "node-" + re.sub(r"[.:]+", "-", bare) if _is_address(bare) else bare
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _control_planes(nodes: Iterable[Node], endpoint: str | None) -> list[Problem]:
+    count = sum(node.role == "control_plane" for node in nodes)
+    if count == 0:
+        remedy = "put the host that leads the cluster into group control_plane"
+        return [Problem("", "there is no control-plane node", remedy)]
+    problems = []
+    if count > 1 and count % 2 == 0:
+        cause = f"{count} control-plane nodes: etcd loses its quorum when half of them are gone"
+        problems.append(Problem("", cause, "use one, three or five control-plane nodes"))
+    if count > 1 and not endpoint:
+        cause = f"{count} control-plane nodes, but cluster.endpoint is not set"
+        remedy = "set cluster.endpoint to the load balancer or virtual address before them"
+        problems.append(Problem("", cause, remedy))
+    return problems
+
+
+def twice(nodes: Iterable[Node], field: str, key: str) -> list[Problem]:
+    """A problem for each value of a field that several nodes have.
+
+    + key: what the field is called in the inventory
+    """
+    owners: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        if value := getattr(node, field):
+            owners[value].append(node.host)
+    return [
+        Problem("", f"{', '.join(hosts)} have the same {field} {value}", f"give each its own {key}")
+        for value, hosts in owners.items()
+        if len(hosts) > 1
+    ]

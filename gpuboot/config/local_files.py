@@ -1,0 +1,42 @@
+"""The files on the operator's machine that settings name, before anything is touched."""
+
+from __future__ import annotations
+
+from gpuboot import alerting
+from gpuboot.charts import remote
+from gpuboot.config import secret_files
+from gpuboot.config.problems import Problem
+from gpuboot.config.secret_files import SecretFile
+from gpuboot.config.settings import Settings
+from gpuboot.hosts import registries
+from gpuboot.telemetry.collectors import parse_collectors
+
+
+def problems(settings: Settings) -> list[Problem]:
+    """What is missing, unreadable, empty or of the wrong kind; no content is quoted."""
+    return secret_files.read(_files(settings))[1]
+
+
+def warnings(settings: Settings) -> list[str]:
+    """Secret files that others on the operator's machine can read."""
+    return secret_files.exposed(_files(settings).values())
+
+
+def _files(settings: Settings) -> dict[str, SecretFile]:
+    found: dict[str, SecretFile] = {
+        source.setting: source for source in registries.files(settings).values()
+    }
+    if settings.monitoring.enabled:
+        found |= {**alerting.files(settings), **remote.files(settings)}
+    if settings.exporter.collectors_file:
+        setting, path = "exporter.collectors_file", settings.exporter.collectors_file
+        found[setting] = SecretFile(setting, path, _collectors, public=True)
+    return found
+
+
+def _collectors(text: str) -> str:
+    try:
+        parse_collectors(text)
+    except ValueError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,127 @@
+"""Everything a user can set, as one typed model with defaults and validation.
+
+The inventory's group data holds a plain dict named `gpuboot`; `load` turns it into `Settings`
+or raises `SettingsError` naming every mistake at once. `docs/settings.md` is generated from here.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any, Self
+
+from pydantic import Field, SecretStr, ValidationError, model_validator
+
+from gpuboot.config.problems import Problem, render
+from gpuboot.config.settings import messages, networks
+from gpuboot.config.settings.base import Model, RegistryHost
+from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
+from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
+from gpuboot.config.settings.monitoring import Alertmanager, Alerts, Cost, Monitoring, Standalone
+
+__all__ = [
+    "Alertmanager",
+    "Alerts",
+    "AptMirror",
+    "Cluster",
+    "Cost",
+    "Driver",
+    "Exporter",
+    "GpuOperator",
+    "Mirrors",
+    "Model",
+    "Monitoring",
+    "Preflight",
+    "Proxy",
+    "Registry",
+    "Runtime",
+    "Settings",
+    "SettingsError",
+    "Standalone",
+    "Verify",
+    "load",
+]
+
+
+class SettingsError(ValueError):
+    """The settings are wrong. `problems` holds all of it; the text is for a terminal."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(render(problems))
+        self.problems = problems
+
+
+class Settings(Model):
+    """All settings. Every one has a default; an empty dict is a complete answer."""
+
+    cluster: Cluster = Cluster()
+    driver: Driver = Driver()
+    runtime: Runtime = Runtime()
+    gpu_operator: GpuOperator = GpuOperator()
+    exporter: Exporter = Exporter()
+    monitoring: Monitoring = Monitoring()
+    alerts: Alerts = Alerts()
+    alertmanager: Alertmanager = Alertmanager()
+    cost: Cost = Cost()
+    standalone: Standalone = Standalone()
+    verify: Verify = Verify()
+    preflight: Preflight = Preflight()
+    mirrors: Mirrors = Mirrors()
+    registries: dict[RegistryHost, Registry] = Field(
+        {},
+        description="Registries that ask for a password: host, or `host:port`, as images are "
+        "pulled from it (a mirror's own) -> name and password. Only root reads it on the hosts.",
+    )
+    proxy: Proxy = Proxy()
+    versions: dict[str, Any] = Field(
+        {},
+        description="Overrides of the version lock (`gpuboot/config/versions.toml`), same layout.",
+    )
+    grafana_password: SecretStr | None = Field(
+        None, description="Default: generated once and kept in a Secret."
+    )
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        ours = {"cgroupDriver", "failCgroupV1", "failSwapOn"} & set(self.cluster.kubelet)
+        if ours:
+            raise ValueError(
+                f"cluster.kubelet may not set {', '.join(sorted(ours))}: gpuboot does, from other "
+                "settings"
+            )
+        pods = ipaddress.ip_network(self.cluster.pod_cidr)
+        services = ipaddress.ip_network(self.cluster.service_cidr)
+        if wrong := networks.wrong(pods, services):
+            raise ValueError(wrong)
+        if pods.overlaps(services):
+            raise ValueError(f"cluster.pod_cidr {pods} overlaps cluster.service_cidr {services}")
+        if self.runtime.mode == "cdi" and self.gpu_operator.enabled:
+            raise ValueError(
+                'runtime.mode "cdi" is for clusters with a device plugin of their own; the GPU '
+                'Operator hands out GPUs by CDI in the modes "default" and "runtimeclass" as well'
+            )
+        if self.exporter.kind == "operator" and not self.gpu_operator.enabled:
+            raise ValueError(
+                'exporter.kind "operator" needs gpu_operator.enabled; use exporter.kind "chart"'
+            )
+        return self
+
+
+def load(data: Mapping[str, Any]) -> Settings:
+    """Parse the settings dict of an inventory.
+
+    + data: the `gpuboot` dict of the inventory's group data
+
+    Raises `SettingsError` with one problem per mistake.
+    """
+    # the tables that say which alerts there are import the settings themselves
+    from gpuboot.rules import validate
+
+    try:
+        settings = Settings.model_validate(dict(data))
+    except ValidationError as error:
+        raise SettingsError(messages.problems(error, Settings)) from None
+    problems = validate(settings)
+    if problems:
+        raise SettingsError(problems)
+    return settings

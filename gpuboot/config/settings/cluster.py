@@ -1,0 +1,129 @@
+"""Settings of the cluster, the hosts and where downloads come from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from pydantic import Field, field_validator
+
+from gpuboot.config.settings.base import Cidr, Domain, Endpoint, Form, Label, Model, Url
+
+
+class Cluster(Model):
+    """The Kubernetes cluster kubeadm makes."""
+
+    name: Label = Field("gpuboot", description="Cluster name in kubeadm and in reports.")
+    pod_cidr: Cidr = Field("10.244.0.0/16", description="Addresses of pods (flannel).")
+    service_cidr: Cidr = Field("10.96.0.0/12", description="Addresses of Services.")
+    dns_domain: Domain = Field("cluster.local", description="Domain of cluster DNS names.")
+    endpoint: Endpoint | None = Field(
+        None,
+        description="`host:port` that stands for all control-plane nodes (a load balancer or "
+        "virtual address). Needed for three or more of them; default: the first one's address.",
+    )
+    proxy_mode: Literal["iptables", "ipvs", "nftables"] = Field(
+        "nftables", description="kube-proxy's mode; nftables needs a kernel of 5.13 or newer."
+    )
+    flannel_backend: Literal["vxlan", "host-gw", "wireguard"] = Field(
+        "vxlan",
+        description="How flannel carries packets between nodes; stays as the cluster was made.",
+    )
+    fail_cgroup_v1: bool = Field(
+        True, description="The kubelet refuses cgroup v1 hosts (upstream's default since 1.35)."
+    )
+    fail_swap_on: bool = Field(True, description="Turn swap off; `False` leaves it alone.")
+    ignore_preflight_errors: tuple[str, ...] = Field(
+        (), description="kubeadm checks to pass over, by name, e.g. `SystemVerification`."
+    )
+    conntrack_max_per_core: int | None = Field(
+        None, ge=0, description="kube-proxy's `conntrack.maxPerCore`; 0 leaves the kernel's limit."
+    )
+    kubelet: dict[str, Any] = Field(
+        {},
+        description="More fields of KubeletConfiguration, named as upstream, e.g. `maxPods` or "
+        "`evictionHard`; names and types are checked.",
+    )
+    init_timeout_s: int = Field(
+        240, ge=10, description="How long the first control-plane node may take to come up."
+    )
+    schedule_on_control_plane: bool | None = Field(
+        None, description="Workloads on control-plane nodes; default: only when there is no worker."
+    )
+
+
+class AptMirror(Model):
+    """One apt repository somewhere else than upstream, with the same paths below its URL."""
+
+    url: Url = Field(
+        description="Takes the place of `https://download.docker.com/linux`, "
+        "`https://pkgs.k8s.io`, `https://developer.download.nvidia.com/compute/cuda/repos` or "
+        "`https://nvidia.github.io/libnvidia-container`."
+    )
+    key_sha256: Annotated[str, Form(r"[0-9a-f]{64}", "64 digits", "9a3f…")] | None = Field(
+        None,
+        description="Digest of the repository's public key file, when it is not upstream's key.",
+    )
+
+
+class Mirrors(Model):
+    """Where downloads come from. Every default is the publisher's own address."""
+
+    apt: dict[Literal["docker", "kubernetes", "cuda", "toolkit"], AptMirror] = Field({})
+    images: dict[str, Url] = Field(
+        {}, description="Registry host -> base URL of its mirror (`*` stands for all registries)."
+    )
+    charts: dict[Literal["nvidia", "prometheus-community", "dcgm-exporter"], Url] = Field({})
+    helm: Url | None = Field(None, description="Folder that holds Helm's release tarballs.")
+    ca_bundle: str | None = Field(
+        None, description="PEM file on the hosts that signs the mirrors' certificates."
+    )
+
+
+class PasswordFile(Model):
+    """A password that the operator keeps in a file."""
+
+    file: str = Field(description="On the operator's machine; its content goes to the hosts only.")
+
+
+class Registry(Model):
+    """Name and password with which a registry's images are pulled, on every host."""
+
+    username: str
+    password: PasswordFile
+
+
+_DIRECT = Form(r"[^\s,;'\"\\{}]+", "a name, an address or a network", ".example.com")
+
+
+class Proxy(Model):
+    """HTTP proxy for the hosts' downloads (apt, images, charts).
+
+    Its address may hold name and password, `http://name:password@proxy:3128`, with `%40` for an @
+    in the password: they go by standard input, and into files that only root reads.
+    """
+
+    http: Url | None = Field(None, description="For addresses of plain http.")
+    https: Url | None = Field(None, description="For https; default: the one for http.")
+    no_proxy: tuple[Annotated[str, _DIRECT], ...] = Field(
+        (),
+        description="What is reached without it: names (with all below them), addresses, networks.",
+    )
+
+    @field_validator("http", "https")
+    @classmethod
+    def _password(cls, value: str | None) -> str | None:
+        parts = urlsplit(value or "")
+        if any(char.isspace() for char in unquote(f"{parts.username}{parts.password}")):
+            raise ValueError("apt knows no password with white space in it")
+        return value
+
+
+class Preflight(Model):
+    """What is checked before anything is changed."""
+
+    min_cpus: int = Field(2, ge=1)
+    min_memory_mib: int = Field(3500, ge=512)
+    min_disk_mib: int = Field(20000, ge=1000, description="Free space under /var.")
+    max_clock_skew_s: float = Field(5.0, gt=0)
+    wait_s: int = Field(600, ge=0, description="For a locked package manager or cloud-init.")

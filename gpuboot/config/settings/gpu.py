@@ -1,0 +1,161 @@
+"""Settings of GPUs: driver, runtime, operator, exporter and the proof."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from gpuboot.config.settings.base import Engine, Form, Label, Model, Period, SecretName, seconds
+
+
+class Driver(Model):
+    """The NVIDIA driver on the hosts."""
+
+    enabled: bool = Field(True, description="Install the driver; `False`: it is there already.")
+    version: Annotated[str, Form(r"\d+\.\d+(\.\d+)?", "a driver version", "595.91.07")] | None = (
+        Field(None, description="Exact version; default: version lock.")
+    )
+    modules: Literal["auto", "open", "proprietary"] = Field(
+        "auto", description="Kernel module flavour; auto: open wherever the GPUs allow it."
+    )
+    fabric_manager: Literal["auto", "always", "never"] = Field(
+        "auto",
+        description="nvidia-fabricmanager; auto: where the machine has NVSwitches: on the PCI bus, "
+        "or behind the bridges of an HGX B100, B200 or B300 board, which get nvlsm, "
+        "infiniband-diags and ib_umad too. GB200 and GB300 racks have theirs in the switch trays.",
+    )
+    persistence: bool = Field(True, description="Run nvidia-persistenced.")
+    reboot: Literal["when-needed", "never"] = Field(
+        "when-needed", description="Reboot a node whose loaded driver is not the installed one."
+    )
+    reboot_timeout_s: int = Field(900, ge=30, description="How long a node may take to come back.")
+
+
+class Runtime(Model):
+    """containerd and NVIDIA's container toolkit."""
+
+    mode: Literal["default", "runtimeclass", "cdi"] = Field(
+        "default",
+        description="`default`: nvidia is containerd's default runtime; `runtimeclass`: only pods "
+        "with runtimeClassName nvidia; `cdi`: workloads get GPUs by CDI alone, from a device "
+        "plugin of your own, for clusters without the GPU Operator; runtimeClassName nvidia is "
+        "there for dcgm-exporter.",
+    )
+    restrict_oom_score_adj: bool = Field(
+        False, description="containerd option for hosts without CAP_SYS_RESOURCE."
+    )
+    disable_hugetlb_controller: bool = Field(
+        True, description="containerd option; False where pods ask for huge pages on cgroup v1."
+    )
+
+
+def _label_expression(value: str) -> str:
+    """Words that mean the same to Python and to Go, which skips what it cannot read."""
+    if not re.fullmatch(r"([A-Za-z0-9_./()|*+?\[\]-]|\\[./-])+", value) or "(?" in value:
+        raise ValueError(
+            "use letters, digits, - _ . / ( ) | * + ? [ ] and \\. only; it is for the whole name"
+        )
+    try:
+        re.compile(value)
+    except re.error as error:
+        raise ValueError(f"no regular expression: {error}") from None
+    return value
+
+
+PodLabel = Annotated[str, AfterValidator(_label_expression)]
+# `parseDeviceOptions` in dcgm-exporter's pkg/cmd/app.go
+_RANGES = r"\d+(-\d+)?(,\d+(-\d+)?)*"
+Devices = Annotated[str, Form(rf"f|[gi](:{_RANGES})?", "f, g:NUMBERS or i:NUMBERS", "g:0,2-3")]
+
+
+class Exporter(Model):
+    """dcgm-exporter: the GPU metrics."""
+
+    kind: Literal["operator", "chart"] = Field(
+        "operator", description="Run it under the GPU Operator, or by its own Helm chart."
+    )
+    interval_ms: int = Field(15000, ge=100, description="Sampling period in milliseconds.")
+    scrape_interval: Period = Field("15s", description="How often Prometheus reads it.")
+    scrape_timeout: Period = Field("10s", description="Must be at most the scrape interval.")
+    arguments: tuple[str, ...] = Field((), description="Extra command-line arguments.")
+    counters: tuple[str, ...] = Field(
+        (), description="Opt-in fields to collect beside the default ones (see docs/metrics.md)."
+    )
+    collectors_file: str | None = Field(
+        None, description="Path of your own collectors CSV on the operator's machine."
+    )
+    pod_labels: tuple[PodLabel, ...] = Field(
+        (),
+        description="Labels of pods that become labels of the series: an allow-list of regular "
+        "expressions, each for a whole name, e.g. `team`. Labels with many values are costly.",
+    )
+    tls_secret: SecretName | None = Field(
+        None,
+        description="Secret with `tls.crt`, `tls.key`, `ca.crt` (see docs/metrics.md) with which "
+        'the exporter serves https; `kind = "chart"` only.',
+    )
+    basic_auth: SecretName | None = Field(
+        None,
+        description="Secret with `username`, `password` and the exporter's `web.yml` (see "
+        'docs/metrics.md) by which it asks for a password; `kind = "chart"` only.',
+    )
+    remote_engine: Engine | None = Field(
+        None,
+        description="`host:port` of a DCGM host engine to use instead of an embedded one. With "
+        "`localhost:5555` each node's own; the exporter then listens on the node's port 9400, "
+        "where no NetworkPolicy reaches it.",
+    )
+    devices: Devices | None = Field(
+        None, description="GPUs and MIG instances to watch, e.g. `f`, `g:0,1` or `i:0-3`."
+    )
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Self:
+        if self.kind == "operator" and (self.tls_secret or self.basic_auth):
+            raise ValueError(
+                'tls_secret and basic_auth need kind "chart": the GPU Operator probes its exporter '
+                "by plain http without a password, and restarts one that asks for more"
+            )
+        if self.collectors_file and self.counters:
+            raise ValueError(
+                "counters adds to our collectors file, and collectors_file replaces it: name the "
+                "fields in that file instead"
+            )
+        if seconds(self.scrape_timeout) > seconds(self.scrape_interval):
+            raise ValueError(
+                f"scrape_timeout {self.scrape_timeout} is longer than scrape_interval "
+                f"{self.scrape_interval}, which Prometheus refuses"
+            )
+        return self
+
+
+class GpuOperator(Model):
+    """NVIDIA's GPU Operator."""
+
+    enabled: bool = True
+    namespace: Label = "gpu-operator"
+    mig_strategy: Literal["none", "single", "mixed"] = "single"
+    mig_manager: bool = Field(
+        True,
+        description="The MIG manager: it divides GPUs as the label `nvidia.com/mig.config` of "
+        "their node says, and undoes every division of a node without one. `False`: divisions "
+        "made by hand stay.",
+    )
+    time_slices: int = Field(1, ge=1, le=64, description="Pods that may share one GPU.")
+    values: dict[str, Any] = Field({}, description="More chart values, merged over ours.")
+    timeout_s: int = Field(900, ge=60, description="How long its operands may take.")
+
+
+class Verify(Model):
+    """The proof chain."""
+
+    enabled: bool = True
+    image: str = Field(
+        "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
+        description="vectorAdd's image; also getent, bash and timeout are run in it.",
+    )
+    timeout_s: int = Field(300, ge=10, description="For the pods and for Prometheus to show them.")
+    reports: str = Field("reports", description="Folder on the operator's machine.")
+    max_sample_age_s: int = Field(120, ge=5, description="Older GPU samples count as stale.")

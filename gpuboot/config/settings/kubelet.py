@@ -1,0 +1,81 @@
+"""`cluster.kubelet` against upstream's KubeletConfiguration: a kubelet with an unknown or mistyped
+field does not start, and kubeadm passes both through."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from gpuboot.config.problems import Problem
+
+# Go's time.ParseDuration
+_DURATION = re.compile(r"0|([-+]?(\d+(\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h))+")
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_KINDS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "bool": (lambda value: isinstance(value, bool), "True or False"),
+    "int": (_is_int, "a whole number"),
+    "float": (lambda value: _is_int(value) or isinstance(value, float), "a number"),
+    "text": (lambda value: isinstance(value, str), "text"),
+    "duration": (
+        lambda value: isinstance(value, str) and bool(_DURATION.fullmatch(value)),
+        'a duration, e.g. "1m30s"',
+    ),
+    "dict": (lambda value: isinstance(value, dict), "a dict"),
+}
+
+
+def problems(fields: Mapping[str, Any], minor: str) -> list[Problem]:
+    """What a kubelet would refuse.
+
+    + fields: `settings.cluster.kubelet`
+    + minor: of Kubernetes, e.g. `1.36`; where the table is of another one, names that it lacks pass
+    """
+    table = _table()
+    known: Mapping[str, str] = table["fields"]
+    found = []
+    for name, value in fields.items():
+        if name in known:
+            if wrong := _wrong(known[name], value):
+                remedy = "see upstream's KubeletConfiguration (kubelet.config.k8s.io/v1beta1)"
+                found.append(Problem("", f"cluster.kubelet.{name}: {wrong}", remedy))
+        elif minor == table["kubernetes"]:
+            near = difflib.get_close_matches(name, known, n=1)
+            remedy = f"did you mean {near[0]}?" if near else "take it out: the kubelet refuses it"
+            cause = f"cluster.kubelet.{name}: Kubernetes {minor} has no such kubelet field"
+            found.append(Problem("", cause, remedy))
+    return found
+
+
+@cache
+def _table() -> dict[str, Any]:
+    text = resources.files("gpuboot.config.settings").joinpath("kubelet.toml").read_text()
+    return tomllib.loads(text)
+
+
+def _wrong(kind: str, value: Any) -> str:
+    """Why the value is none of this kind; "" when it is."""
+    outer, _, inner = kind.partition(" of ")
+    if outer == "list":
+        fits, what = _KINDS[inner]
+        right = isinstance(value, (list, tuple)) and all(map(fits, value))
+        return "" if right else f"takes a list, each item {what}"
+    fits, what = _KINDS[outer]
+    if not fits(value):
+        return f"takes {what}" + (_shown(value) if outer != "dict" else "")
+    if inner and not all(map(_KINDS[inner][0], value.values())):
+        return f"takes a dict, each value {_KINDS[inner][1]}"
+    return ""
+
+
+def _shown(value: Any) -> str:
+    return f" (given: {value!r})" if isinstance(value, (str, int, float)) else ""

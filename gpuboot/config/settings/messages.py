@@ -1,0 +1,127 @@
+"""What a person is told about a wrong setting: its name and what it takes, and never a secret."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings.monitoring import Secret
+
+# Settings whose values hold credentials, or may: nothing given for them is repeated.
+_CONFIDENTIAL = re.compile(
+    r"password|secret|token|key|webhook|url|^proxy|mirrors|headers|values|annotations|username"
+)
+_LONGEST = 60  # what is longer is no slip of the keyboard, and may be a secret in the wrong place
+_SECRET = (
+    'takes {"file": "PATH"} (a file on this machine that holds it) or {"secret": "NAME/KEY"}, '
+    "not the secret itself"
+)
+_TAKES = {
+    "model_type": "takes a dict of settings",
+    "dict_type": "takes a dict",
+    "tuple_type": "takes a list",
+    "string_type": "takes text",
+    "invalid_key": "takes names, which are text",
+    "missing": "is required",
+}
+Place = Sequence[int | str]
+
+
+def problems(error: ValidationError, model: type[BaseModel], prefix: str = "") -> list[Problem]:
+    """One problem for each mistake that pydantic found.
+
+    + model: what was to be read
+    + prefix: the setting that holds it, with a dot at its end
+    """
+    return [_problem(dict(item), model, prefix) for item in error.errors()]
+
+
+def dotted(place: Place) -> str:
+    """A setting as messages name it: `cluster.pod_cidr`, `monitoring.remote_write.0.url`."""
+    return ".".join(str(part) for part in _named(place))
+
+
+def _named(place: Place) -> Place:
+    """Without addresses: one as the name of a setting is in the wrong place, and may be secret."""
+    return ["…" if "://" in str(part) else part for part in place]
+
+
+def _problem(error: Mapping[str, Any], model: type[BaseModel], prefix: str) -> Problem:
+    place: Place = error["loc"]
+    if place and place[-1] == "[key]":
+        place = place[:-1]
+    path = f"{prefix}{dotted(place)}"
+    if error["type"] == "extra_forbidden":
+        return Problem("", f"unknown setting {path}", _nearest(place, model, prefix))
+    if not place:
+        # a rule about several settings: its text names them, and the input is all of them
+        return Problem("", _message(error), "correct gpuboot in group_data")
+    message = _message(error)
+    if error["type"] in ("model_type", "dict_type") and _at(model, place) is Secret:
+        message = _SECRET
+    given = _given(path, error.get("input"))
+    keys = "".join(f"[{part!r}]" for part in (*filter(None, prefix.split(".")), *_named(place)))
+    return Problem("", f"{path}: {message}{given}", f"correct gpuboot{keys} in group_data")
+
+
+def _message(error: Mapping[str, Any]) -> str:
+    return _TAKES.get(error["type"], str(error["msg"]).removeprefix("Value error, "))
+
+
+def _given(path: str, value: Any) -> str:
+    """What was given, where it is one short value that is no secret."""
+    if _CONFIDENTIAL.search(path) or not isinstance(value, (str, int, float)):
+        return ""
+    shown = repr(value)
+    return f" (given: {shown})" if len(shown) <= _LONGEST and "://" not in shown else ""
+
+
+def _nearest(place: Place, model: type[BaseModel], prefix: str) -> str:
+    """The setting that was probably meant."""
+    own = str(place[-1])
+    here = _at(model, place[:-1])
+    if near := difflib.get_close_matches(own, here.model_fields if here else (), n=1):
+        return f"did you mean {prefix}{dotted([*place[:-1], near[0]])}?"
+    elsewhere = {path.rpartition(".")[2]: path for path in _paths(model, "")}
+    if found := difflib.get_close_matches(own, elsewhere, n=1, cutoff=0.8):
+        return f"did you mean {prefix}{elsewhere[found[0]]}?"
+    return "see docs/settings.md for every setting"
+
+
+def _at(model: type[BaseModel], place: Place) -> type[BaseModel] | None:
+    """The model that a place in the settings is to hold; None for anything else."""
+    current: Any = model
+    for part in place:
+        if _is_model(current):
+            info = current.model_fields.get(str(part))
+            current = info.annotation if info else None
+        elif get_origin(current) in (tuple, dict):
+            current = next((item for item in get_args(current) if _model_of(item)), None)
+        current = _model_of(current) or current
+    return _model_of(current)
+
+
+def _paths(model: type[BaseModel], prefix: str) -> Iterator[str]:
+    for name, info in model.model_fields.items():
+        yield f"{prefix}{name}"
+        if inner := _model_of(info.annotation):
+            yield from _paths(inner, f"{prefix}{name}.")
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    """The model that a type is, or is beside None."""
+    if _is_model(annotation):
+        found: type[BaseModel] = annotation
+        return found
+    if get_origin(annotation) in (tuple, dict):
+        return None
+    return next((item for item in get_args(annotation) if _is_model(item)), None)
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

@@ -1,0 +1,182 @@
+"""The version lock, and which versions go together.
+
+`versions.toml` names what is installed by default; a site overrides keys of the same layout by
+`settings.versions` and `settings.driver.version`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError
+
+from gpuboot import telemetry
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import Model, Settings, SettingsError, kubelet, messages
+from gpuboot.config.settings.base import Form
+
+# gpu-operator release -> Kubernetes minors that NVIDIA supports it on
+# (docs.nvidia.com, gpu-operator "Platform Support")
+OPERATOR_KUBERNETES = {"26.7": range(33, 37), "26.3": range(32, 37), "25.10": range(30, 35)}
+# Kubernetes minor -> lowest containerd (containerd's RELEASES.md)
+KUBERNETES_CONTAINERD = {33: (1, 7), 34: (1, 7), 35: (2, 1), 36: (2, 2), 37: (2, 2)}
+# The first exporter whose XID counter can be told from a window; older ones end at their start
+# with the field in their collectors file.
+LOWEST_EXPORTER = (4, 8, 3)
+
+
+Version = Annotated[str, Form(r"v?\d+(\.\d+)+([-+~][A-Za-z0-9.+~-]+)?", "a version", "1.36.6", 100)]
+
+
+class DriverLock(Model):
+    version: Version
+    last_legacy: Version
+
+
+class PackageLock(Model):
+    version: Version
+
+
+class DockerLock(Model):
+    version: Version
+    compose: Version
+
+
+class KubernetesLock(Model):
+    version: Version
+    minor: Version
+    cri_tools: Version
+    cni: Version
+    pause: Version
+
+
+class FlannelLock(Model):
+    version: Version
+    cni_plugin: Version
+
+
+class HelmLock(Model):
+    version: Version
+    sha256: dict[str, str]
+
+
+class ChartLock(Model):
+    """One Helm chart: `repository` is a key of `settings.mirrors.charts`."""
+
+    repository: str
+    version: Version
+    sha256: str
+
+
+class Images(Model):
+    """Tags of images, or `tag@sha256:…`."""
+
+    dcgm_exporter: str
+    local_path_provisioner: str
+    busybox: str
+    prometheus: str
+    alertmanager: str
+    node_exporter: str
+    grafana: str
+
+
+class Lock(Model):
+    """Every version this run installs, with the digests of what is downloaded as a file."""
+
+    driver: DriverLock
+    toolkit: PackageLock
+    containerd: PackageLock
+    docker: DockerLock
+    kubernetes: KubernetesLock
+    flannel: FlannelLock
+    helm: HelmLock
+    charts: dict[str, ChartLock] = Field(min_length=1)
+    images: Images
+
+
+def lock(settings: Settings) -> Lock:
+    """The lock that holds for these settings.
+
+    Raises `SettingsError` for unknown keys and for versions that do not go together.
+    """
+    base = tomllib.loads(resources.files("gpuboot.config").joinpath("versions.toml").read_text())
+    merged = _merge(base, settings.versions)
+    if settings.driver.version:
+        merged = _merge(merged, {"driver": {"version": settings.driver.version}})
+    try:
+        result = Lock.model_validate(merged)
+    except ValidationError as error:
+        raise SettingsError(messages.problems(error, Lock, "versions.")) from None
+    problems = mismatches(result)
+    problems += telemetry.problems(settings.exporter)
+    problems += kubelet.problems(settings.cluster.kubelet, result.kubernetes.minor)
+    if problems:
+        raise SettingsError(problems)
+    return result
+
+
+def mismatches(chosen: Lock) -> list[Problem]:
+    """What upstream says does not work together in this lock; empty when all is well."""
+    problems = []
+    minor = parse(chosen.kubernetes.version)[1]
+    if chosen.kubernetes.minor != f"1.{minor}":
+        problems.append(
+            Problem(
+                "",
+                f"versions.kubernetes.minor is {chosen.kubernetes.minor}, but version is "
+                f"{chosen.kubernetes.version}",
+                f'set minor = "1.{minor}"',
+            )
+        )
+    operator = chosen.charts["gpu-operator"].version.lstrip("v")
+    supported = OPERATOR_KUBERNETES.get(operator.rpartition(".")[0])
+    if supported is not None and minor not in supported:
+        problems.append(
+            Problem(
+                "",
+                f"gpu-operator {operator} supports Kubernetes 1.{supported.start} to "
+                f"1.{supported.stop - 1}, not {chosen.kubernetes.version}",
+                "choose a Kubernetes version in that range, or another gpu-operator",
+            )
+        )
+    lowest = KUBERNETES_CONTAINERD.get(minor, (2, 2))
+    if parse(chosen.containerd.version)[:2] < lowest:
+        problems.append(
+            Problem(
+                "",
+                f"Kubernetes 1.{minor} needs containerd {lowest[0]}.{lowest[1]} or newer, "
+                f"not {chosen.containerd.version}",
+                "choose a newer containerd (2.3 is the long-term release)",
+            )
+        )
+    exporter = re.match(r"\d+\.\d+\.\d+-(\d+\.\d+\.\d+)", chosen.images.dcgm_exporter)
+    if exporter is not None and parse(exporter[1]) < LOWEST_EXPORTER:
+        problems.append(
+            Problem(
+                "",
+                f"versions.images.dcgm_exporter is exporter {exporter[1]}, which lacks "
+                "DCGM_EXP_XID_ERRORS_TOTAL",
+                "use 4.8.3 or newer: our collectors file and the XID alerts need that counter",
+            )
+        )
+    return problems
+
+
+def parse(version: str) -> tuple[int, ...]:
+    """The numbers of a version: `v1.36.6-1.1` gives (1, 36, 6). Raises ValueError without any."""
+    head = version.lstrip("v").split("-")[0].split("+")[0].split("~")[0]
+    return tuple(int(part) for part in head.split("."))
+
+
+def _merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(base)
+    for key, value in over.items():
+        old = merged.get(key)
+        merged[key] = (
+            _merge(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+        )
+    return merged

@@ -1,0 +1,132 @@
+"""The compose project of a Docker host: exporters on GPU hosts, and all else on the monitor.
+
+One project for each host, made from the same rules, dashboards and routes as in a cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import yaml
+
+from gpuboot import alerting, dashboards, rules
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
+from gpuboot.docker.compose import grafana, prometheus, services
+from gpuboot.docker.compose.files import COMPOSE, NAME, File, Project, literal
+from gpuboot.docker.compose.services import GRAFANA, NOBODY
+from gpuboot.telemetry.collectors import collectors
+
+__all__ = ["COMPOSE", "NAME", "File", "Project", "project"]
+
+_HEADER = "# Written by gpuboot; changes are lost in its next run\n"
+
+
+class _Plain(yaml.SafeDumper):
+    """Writes what stands at two places twice, instead of anchors."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def project(node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock) -> Project:
+    """All that one host has to have.
+
+    + nodes: every Docker host of the inventory, with addresses; the leader runs Prometheus
+
+    Raises `SettingsError` for secrets that cannot be read, OSError for a collectors file that
+    cannot, `telemetry.UnknownField` for an unknown counter.
+    """
+    found = {"node-exporter": services.node_exporter(node, settings, lock)}
+    files: list[File] = []
+    if node.gpus:
+        found["dcgm-exporter"] = services.dcgm_exporter(node, settings, lock)
+        text = collectors(settings.exporter)
+        files.append(File("exporter/collectors.csv", text, service="dcgm-exporter"))
+    if node.leader:
+        found["prometheus"] = services.prometheus_server(settings, lock)
+        found["alertmanager"] = services.alertmanager(settings, lock)
+        files += _prometheus(nodes, settings) + _alertmanager(settings)
+        if settings.standalone.grafana:
+            found["grafana"] = services.grafana_server(settings, lock)
+            files += _grafana(settings)
+    compose = _yaml({"name": NAME, "services": literal(found)})
+    users = {"prometheus": NOBODY, "alertmanager": NOBODY, "grafana": GRAFANA}
+    kept = ("data/prometheus", "data/alertmanager", "data/grafana")
+    read = ("secrets/alertmanager", "secrets/grafana")
+    folders = {path: path.rpartition("/")[2] for path in (*kept, *read)}
+    return Project(
+        settings.standalone.folder,
+        tuple(found),
+        (File(COMPOSE, compose), *files),
+        {path: users[service] for path, service in folders.items() if service in found},
+        {
+            "dcgm-exporter": "restart",
+            "prometheus": "SIGHUP",
+            "alertmanager": "SIGHUP",
+            "grafana": "restart",
+        },
+    )
+
+
+def _prometheus(nodes: Sequence[Node], settings: Settings) -> list[File]:
+    groups = [prometheus.own_rules(), *prometheus.without_cluster(rules.groups(settings, nodes))]
+    return [
+        File(
+            "prometheus/prometheus.yml",
+            _yaml(prometheus.config(settings, nodes)),
+            service="prometheus",
+        ),
+        File("prometheus/rules/gpuboot.yml", _yaml({"groups": groups}), service="prometheus"),
+        *(
+            File(f"prometheus/targets/{job}/gpuboot.json", json.dumps(found, indent=1) + "\n")
+            for job, found in prometheus.targets(settings, nodes).items()
+        ),
+    ]
+
+
+def _alertmanager(settings: Settings) -> list[File]:
+    config = _yaml(alerting.config(settings, services.SECRETS))
+    texts = {"alertmanager.yml": config, **alerting.templates()}
+    return [
+        File(f"alertmanager/{name}", text, service="alertmanager") for name, text in texts.items()
+    ] + [
+        File(
+            f"secrets/alertmanager/{key}",
+            value.get_secret_value(),
+            "600",
+            NOBODY,
+            service="alertmanager",
+        )
+        for key, value in alerting.secrets(settings).items()
+    ]
+
+
+def _grafana(settings: Settings) -> list[File]:
+    password = settings.grafana_password
+    urls = services.page(settings, "prometheus"), services.page(settings, "alertmanager")
+    return [
+        *(
+            File(f"grafana/{path}", _yaml(content), service="grafana")
+            for path, content in grafana.provisioning(*urls).items()
+        ),
+        # Grafana looks for changes of these by itself
+        *(
+            File(f"grafana/dashboards/json/{uid}.json", json.dumps(found) + "\n")
+            for uid, found in dashboards.dashboards(settings, kubernetes=False).items()
+        ),
+        File(
+            "secrets/grafana/admin-password",
+            password.get_secret_value() if password else None,
+            "600",
+            GRAFANA,
+        ),
+    ]
+
+
+def _yaml(content: dict[str, Any]) -> str:
+    text = yaml.dump(content, Dumper=_Plain, sort_keys=False, allow_unicode=True, width=100)
+    return f"{_HEADER}{text}"

@@ -1,0 +1,190 @@
+"""The services of the compose project: what each may do, reads, keeps and listens on.
+
+All are in the host's network. A port that Docker publishes passes by the host's firewall, Docker's
+own networks may be the site's elsewhere, and names are to resolve as they do on the host.
+"""
+
+from __future__ import annotations
+
+from gpuboot.charts.volumes import room
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
+from gpuboot.docker.compose import grafana
+from gpuboot.docker.compose.files import Object, bind
+from gpuboot.docker.compose.images import image
+
+NOBODY = 65534  # as Prometheus' images run
+GRAFANA = 472  # as Grafana's image runs
+PROMETHEUS = "/etc/prometheus"  # where Prometheus sees its files
+COLLECTORS = "/etc/gpuboot/collectors.csv"
+SECRETS = "/run/gpuboot-secrets"  # where Alertmanager sees its own
+PASSWORD = "/run/secrets/admin-password"
+
+
+def _service(key: str, settings: Settings, lock: Lock, **more: object) -> Object:
+    return {
+        "image": image(key, settings, lock),
+        "network_mode": "host",
+        "restart": "unless-stopped",
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges:true"],
+        "logging": {"driver": "json-file", "options": {"max-size": "10m", "max-file": "3"}},
+        **more,
+    }
+
+
+def _health(*command: str) -> Object:
+    return {"test": ["CMD", *command], "interval": "30s", "timeout": "10s", "retries": 3}
+
+
+def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
+    """The GPU metrics.
+
+    SYS_ADMIN is what profiling fields take. No check of its health: the image has no program that
+    could ask, and Prometheus' `up` does.
+    """
+    exporter, port = settings.exporter, settings.standalone.exporter_port
+    address = listen(node.address, port)
+    command = ["-f", COLLECTORS, "-c", str(exporter.interval_ms), "-a", address]
+    if exporter.remote_engine:
+        command += ["-r", exporter.remote_engine]
+    if exporter.devices:
+        command += ["-d", exporter.devices]
+    return _service(
+        "dcgm_exporter",
+        settings,
+        lock,
+        runtime="nvidia",
+        cap_add=["SYS_ADMIN"],
+        environment={
+            "NVIDIA_VISIBLE_DEVICES": "all",
+            "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        },
+        command=[*command, *exporter.arguments],
+        volumes=[bind(f"{settings.standalone.folder}/exporter", "/etc/gpuboot")],
+    )
+
+
+def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
+    """The host's metrics, seen from the host's own name spaces."""
+    address = listen(node.address, settings.standalone.node_exporter_port)
+    return _service(
+        "node_exporter",
+        settings,
+        lock,
+        pid="host",
+        read_only=True,
+        user=f"{NOBODY}:{NOBODY}",
+        command=[
+            f"--web.listen-address={address}",
+            "--path.rootfs=/host",
+            "--collector.filesystem.mount-points-exclude="
+            "^/(dev|proc|run|sys|var/lib/(docker|containerd))($|/)",
+        ],
+        volumes=[bind("/", "/host", propagation="rslave")],
+    )
+
+
+def prometheus_server(settings: Settings, lock: Lock) -> Object:
+    """Prometheus: its configuration is read again on SIGHUP, targets when their files change."""
+    monitoring, own = settings.monitoring, settings.standalone
+    # data are always kept here, in a folder: nothing but Prometheus itself holds it to a size
+    size = monitoring.retention_size or room(monitoring.storage.prometheus_size)
+    command = [
+        f"--config.file={PROMETHEUS}/prometheus.yml",
+        "--storage.tsdb.path=/prometheus",
+        f"--storage.tsdb.retention.time={monitoring.retention}",
+        f"--storage.tsdb.retention.size={size}",
+        f"--web.listen-address={listen(own.bind, own.prometheus_port)}",
+    ]
+    return _service(
+        "prometheus",
+        settings,
+        lock,
+        user=f"{NOBODY}:{NOBODY}",
+        read_only=True,
+        command=command,
+        volumes=[
+            bind(f"{own.folder}/prometheus", PROMETHEUS),
+            bind(f"{own.folder}/data/prometheus", "/prometheus", read_only=False),
+        ],
+        healthcheck=_health(
+            "promtool", "check", "healthy", f"--url={page(settings, 'prometheus')}"
+        ),
+    )
+
+
+def alertmanager(settings: Settings, lock: Lock) -> Object:
+    """Alertmanager, alone: there is no cluster of them."""
+    own = settings.standalone
+    return _service(
+        "alertmanager",
+        settings,
+        lock,
+        user=f"{NOBODY}:{NOBODY}",
+        read_only=True,
+        command=[
+            "--config.file=/etc/alertmanager/alertmanager.yml",
+            "--storage.path=/alertmanager",
+            "--cluster.listen-address=",
+            f"--web.listen-address={listen(own.bind, own.alertmanager_port)}",
+        ],
+        volumes=[
+            bind(f"{own.folder}/alertmanager", "/etc/alertmanager"),
+            bind(f"{own.folder}/secrets/alertmanager", SECRETS),
+            bind(f"{own.folder}/data/alertmanager", "/alertmanager", read_only=False),
+        ],
+        healthcheck=_health(
+            "amtool", "config", "show", f"--alertmanager.url={page(settings, 'alertmanager')}"
+        ),
+    )
+
+
+def grafana_server(settings: Settings, lock: Lock) -> Object:
+    """Grafana. Its password comes from a file, and it asks nobody outside for news."""
+    own = settings.standalone
+    return _service(
+        "grafana",
+        settings,
+        lock,
+        user=f"{GRAFANA}:{GRAFANA}",
+        read_only=True,
+        tmpfs=["/tmp"],
+        environment={
+            "GF_SERVER_HTTP_ADDR": own.bind,
+            "GF_SERVER_HTTP_PORT": str(own.grafana_port),
+            "GF_SECURITY_ADMIN_USER": "admin",
+            "GF_SECURITY_ADMIN_PASSWORD__FILE": PASSWORD,
+            "GF_ANALYTICS_REPORTING_ENABLED": "false",
+            "GF_ANALYTICS_CHECK_FOR_UPDATES": "false",
+            "GF_ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+            "GF_USERS_ALLOW_SIGN_UP": "false",
+        },
+        volumes=[
+            bind(f"{own.folder}/grafana", grafana.FOLDER),
+            bind(f"{own.folder}/secrets/grafana", "/run/secrets"),
+            bind(f"{own.folder}/data/grafana", "/var/lib/grafana", read_only=False),
+        ],
+        healthcheck=_health("wget", "-q", "--spider", f"{page(settings, 'grafana')}/api/health"),
+    )
+
+
+def listen(address: str, port: int) -> str:
+    """An address and a port, as programs of Go take them."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def near(settings: Settings, service: str) -> str:
+    """Where a page of the monitoring host is found on that host itself, as `host:port`.
+
+    + service: prometheus, alertmanager or grafana
+    """
+    own = settings.standalone
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(own.bind, own.bind)
+    return listen(address, getattr(own, f"{service}_port"))
+
+
+def page(settings: Settings, service: str) -> str:
+    """The URL of such a page."""
+    return f"http://{near(settings, service)}"

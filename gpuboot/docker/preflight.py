@@ -1,0 +1,110 @@
+"""Preflight of Docker hosts: what keeps Docker, the exporters or the monitoring from running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from gpuboot.alerting.secrets import wanted, without_cluster
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.hosts import preflight_network as network
+from gpuboot.hosts.preflight import MACHINE, Check, Finding, Subject
+
+# distribution's packages that Docker's own replace or refuse to stand beside
+_DISTRIBUTION = ("containerd", "docker.io", "docker-compose", "docker-compose-v2")
+# processes of ours that hold a port on a later run; the kernel cuts names to 15 characters
+_OURS = ("dcgm-exporter", "node_exporter", "prometheus", "alertmanager", "grafana")
+
+
+def checks(settings: Settings) -> tuple[Check, ...]:
+    """What is asked of every Docker host, with these settings."""
+    return (
+        *MACHINE,
+        _kernel,
+        _runtimes,
+        _cluster,
+        lambda it: network.address(it.node, it.state),
+        _ports,
+        # settings are the same for all hosts: told once
+        lambda it: unfit(settings) if it.node.leader else iter(()),
+    )
+
+
+def _kernel(it: Subject) -> Iterator[Finding]:
+    if "overlay" not in it.state.abilities:
+        yield (
+            f"its kernel {it.state.kernel} lacks overlay",
+            "install the distribution's full kernel (linux-modules-extra on cloud images)",
+        )
+
+
+def _runtimes(it: Subject) -> Iterator[Finding]:
+    for name in _DISTRIBUTION:
+        if name in it.state.packages:
+            yield (
+                f"the distribution's package {name} is installed; Docker's own packages replace "
+                "it and its containers stop",
+                f"run `apt-get remove {name}` there once nothing needs it",
+            )
+
+
+def _cluster(it: Subject) -> Iterator[Finding]:
+    if it.state.kubeconfigs or it.state.is_active("kubelet"):
+        yield (
+            "it is a node of a Kubernetes cluster",
+            "use deploys/site.py for it, which monitors GPUs in the cluster",
+        )
+
+
+def ports(node: Node, settings: Settings) -> dict[int, str]:
+    """TCP ports that our containers listen on at a host, and what for."""
+    own = settings.standalone
+    found = {own.node_exporter_port: "node-exporter"}
+    if node.gpus:
+        found[own.exporter_port] = "dcgm-exporter"
+    if node.leader:
+        found |= {own.prometheus_port: "Prometheus", own.alertmanager_port: "Alertmanager"}
+        if own.grafana:
+            found[own.grafana_port] = "Grafana"
+    return found
+
+
+def _ports(it: Subject) -> Iterator[Finding]:
+    docker = it.state.is_active("docker")
+    for port, use in sorted(ports(it.node, it.settings).items()):
+        owner = it.state.ports.get(port)
+        # without ss the owner of a port is not known
+        if owner is None or (docker and (owner == "?" or owner.startswith(_OURS))):
+            continue
+        who = "an unknown process" if owner == "?" else owner
+        yield (
+            f"TCP port {port} is in use by {who}; {use} needs it",
+            f"stop what listens there (ss -ltnp 'sport = :{port}'), or set another port in "
+            "settings.standalone",
+        )
+
+
+def unfit(settings: Settings) -> Iterator[Finding]:
+    """Settings that mean something in a cluster only, and mirrors that Docker cannot use."""
+    for name in ("tls_secret", "basic_auth"):
+        if getattr(settings.exporter, name):
+            yield f"exporter.{name} names a Kubernetes Secret", f"leave exporter.{name} out"
+    for problem in without_cluster(wanted(settings.alertmanager)):
+        yield problem.cause, problem.remedy
+    if settings.monitoring.remote_write:
+        yield (
+            "monitoring.remote_write is set, which deploys/standalone.py does not do",
+            "leave it out, or write it into a file of your own that scrapes this Prometheus",
+        )
+    for registry, url in settings.mirrors.images.items():
+        parts = urlsplit(url)
+        if parts.scheme != "https" or not f"{parts.path}/".startswith("/v2/"):
+            yield (
+                f"mirrors.images[{registry!r}] is none that Docker can pull from",
+                "name an https address whose path begins with /v2, e.g. "
+                f"https://mirror.example.com/v2/{registry.replace('*', 'proxy')}",
+            )
+    listening = sorted(ports(Node("", "", "", "docker", 1, leader=True), settings).values())
+    if len(listening) < 4 + settings.standalone.grafana:
+        yield "two of settings.standalone's ports are the same", "give each a port of its own"

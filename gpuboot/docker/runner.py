@@ -1,0 +1,154 @@
+"""Proves Docker hosts: a container on each GPU, then metrics until they say what is true."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.docker import checks
+from gpuboot.docker.compose.services import listen, page
+from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.evidence import Evidence, ExporterAnswer, Host, Metrics, Trial
+from gpuboot.verify.kube_objects import log_answer
+from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
+from gpuboot.verify.runner import Proof, settle_s, watch
+
+T = TypeVar("T")
+# What asks a URL from the monitoring host. Raises `NoAnswer`.
+Ask = Callable[[str], str]
+Say = Callable[[str], None]
+_RELOADED = (
+    "prometheus_config_last_reload_successful == 0 "
+    "or alertmanager_config_last_reload_successful == 0"
+)
+
+
+class NoAnswer(RuntimeError):
+    """A URL did not answer; the text says why."""
+
+
+class Gatherer:
+    """Reads the state of all metrics from the monitoring host.
+
+    + ask: fetches a URL there
+    + search: fetches Grafana's list of dashboards there, which takes its password
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], settings: Settings, ask: Ask, search: Callable[[], str]
+    ) -> None:
+        self._nodes = [node for node in nodes if node.gpus]
+        self._settings = settings
+        self._ask = ask
+        self._search = search
+        self._prometheus = Prometheus(self, page(settings, "prometheus"))
+
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        """As `gpuboot.verify.prometheus.Reader`; `path` is a whole URL here."""
+        return json.loads(self._ask(f"{path}?{urlencode(query)}" if query else path))
+
+    def exporters(self) -> tuple[ExporterAnswer, ...]:
+        """The answer of every exporter, as the monitoring host gets it."""
+        return tuple(map(self._exporter, self._nodes))
+
+    def _exporter(self, node: Node) -> ExporterAnswer:
+        url = f"http://{listen(node.address, self._settings.standalone.exporter_port)}/metrics"
+        try:
+            found = gpu_readings(parse_exposition(self._ask(url)), node.name)
+            return ExporterAnswer(node.name, "dcgm-exporter", found)
+        except (NoAnswer, ValueError) as error:
+            return ExporterAnswer(node.name, "dcgm-exporter", error=str(error))
+
+    def metrics(self) -> Metrics:
+        """Everything at this moment."""
+        errors: dict[str, str] = {}
+        prometheus = self._prometheus
+        ready = f"{page(self._settings, 'alertmanager')}/-/ready"
+        old = self._try(errors, "prometheus", lambda: prometheus.query(_RELOADED))
+        if old:
+            names = sorted({sample.name.partition("_")[0] for sample in old})
+            errors[checks.RELOAD] = f"{', '.join(names)} refused its new configuration"
+        return Metrics(
+            self.exporters(),
+            self._try(errors, "prometheus", prometheus.gpu_series),
+            self._try(errors, "prometheus", prometheus.targets),
+            self._try(errors, "prometheus", prometheus.rules),
+            self._try(errors, "prometheus", prometheus.alertmanagers),
+            self._try(errors, "alertmanager", lambda: self._ask(ready)) is not None,
+            self._dashboards(errors) if self._settings.standalone.grafana else None,
+            errors=errors,
+            alerts=self._try(errors, "alerts", prometheus.alerts),
+        )
+
+    def _dashboards(self, errors: dict[str, str]) -> int | None:
+        found = self._try(errors, "grafana", lambda: json.loads(self._search()))
+        if found is None:
+            return None
+        return sum(str(item.get("uid", "")).startswith("gpu-") for item in found)
+
+    @staticmethod
+    def _try(errors: dict[str, str], what: str, question: Callable[[], T]) -> T | None:
+        try:
+            return question()
+        except (NoAnswer, PrometheusError, KeyError, ValueError) as error:
+            errors[what] = str(error)
+            return None
+
+
+def prove(
+    hosts: Sequence[Host],
+    settings: Settings,
+    gatherer: Gatherer,
+    trials: Callable[[], list[Trial]],
+    say: Say,
+) -> Proof:
+    """Judge every GPU of these hosts.
+
+    + hosts: what their operating systems and dockerd said
+    + trials: runs vectorAdd on all their free GPUs, and says how that went
+    """
+    begun = time.monotonic()
+    seen = Evidence(tuple(hosts), {}, before=gatherer.exporters())
+    before_at = time.monotonic()
+    seen = replace(seen, trials=tuple(trials()))
+    spent = {"workload": round(time.monotonic() - before_at, 3)}
+    watched = time.monotonic()
+
+    def look() -> list[Finding]:
+        nonlocal seen
+        seen = replace(seen, metrics=gatherer.metrics(), before_s=time.monotonic() - before_at)
+        return checks.metrics_findings(seen, settings)
+
+    watch(look, lambda _: settle_s(settings), say)
+    spent["metrics"] = round(time.monotonic() - watched, 3)
+    seen = replace(seen, seconds={"before": round(before_at - begun, 3), **spent})
+    drivers = sorted({host.loaded for host in hosts} - {""})
+    texts = sorted({host.driver_text for host in hosts} - {""})
+    versions = {"driver": ", ".join(drivers), "driver text": ", ".join(texts)}
+    return Proof(seen, tuple(checks.judge(seen, settings)), versions)
+
+
+def trial(node: str, uuid: str, output: str, status: int, seconds: float) -> Trial:
+    """What one container's run says.
+
+    + output: its own and Docker's; status: exit status of `docker run`
+    """
+    uuids, passed = log_answer(output)
+    tail = " / ".join(output.strip().splitlines()[-3:])
+    trouble = "" if status == 0 else f"docker run ended with {status}: {tail}"
+    return Trial(uuid, "docker", node, uuids, passed and status == 0, trouble, seconds=seconds)
+
+
+def busy(output: str) -> dict[str, int]:
+    """Processes by GPU, of `nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader`."""
+    found: dict[str, int] = {}
+    for uuid in re.findall(r"^(GPU-[0-9a-f-]+),", output, re.MULTILINE):
+        found[uuid] = found.get(uuid, 0) + 1
+    return found

@@ -1,0 +1,151 @@
+"""docs/settings.md from the settings model."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Iterable, Iterator
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from annotated_types import Ge, Gt, Le, Lt, MaxLen
+from pydantic import BaseModel, SecretStr
+from pydantic.fields import FieldInfo
+
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings.base import Form
+from gpuboot.config.settings.monitoring import Secret
+
+_INTRO = """# Settings
+
+Every setting, made by `gpuboot settings` from the model in `gpuboot/settings/`.
+
+Settings stand in the inventory's group data, as a dict named `gpuboot`: for
+`inventories/prod.py` in `group_data/prod.py`. Leave out what you do not want to change.
+
+```python
+gpuboot = {
+    "cluster": {"name": "prod"},
+    "exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]},
+}
+```
+
+Unknown keys and values that do not go together stop a run before any host is touched, all of
+them named at once. What is said about hosts (`gpus`, `address`, `node_name`) stands in the
+inventory itself.
+"""
+
+
+def settings_markdown() -> str:
+    """The content of docs/settings.md."""
+    parts = [_INTRO]
+    loose: list[tuple[str, FieldInfo]] = []
+    for name, info in Settings.model_fields.items():
+        inner = _model(info.annotation)
+        if inner is None:
+            loose.append((name, info))
+            continue
+        parts.append(f"\n## `{name}`\n\n{_meaning(inner)}\n")
+        rows = [(f"{name}.{key}", field) for key, field in inner.model_fields.items()]
+        parts += [_table(iter(rows)), *_nested(rows)]
+    parts.append("\n## Others\n")
+    parts += [_table(iter(loose)), *_nested(loose)]
+    parts.append(f"\n## Every `dict (Secret)`\n\n{_meaning(Secret)}\n")
+    parts.append(_table(iter(Secret.model_fields.items())))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _nested(rows: Iterable[tuple[str, FieldInfo]]) -> Iterator[str]:
+    """Models that stand inside a field's type, each after the one that holds it."""
+    for path, field in rows:
+        for found in _models(field.annotation):
+            if found is Secret:
+                continue
+            single = get_origin(field.annotation) not in (tuple, dict)
+            title, start = (f"`{path}`", f"{path}.") if single else (f"Each value of `{path}`", "")
+            yield f"\n### {title}\n\n{_meaning(found)}\n"
+            yield _table((f"{start}{name}", item) for name, item in found.model_fields.items())
+            yield from _nested((f"{path}.{key}", item) for key, item in found.model_fields.items())
+
+
+def _table(rows: Iterator[tuple[str, FieldInfo]]) -> str:
+    lines = ["| Setting | Default | Values | Meaning |", "|---|---|---|---|"]
+    for name, info in rows:
+        cells = (f"`{name}`", _default(info), _values(info), info.description or "")
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _meaning(model: type[BaseModel]) -> str:
+    return inspect.getdoc(model) or ""
+
+
+def _default(info: FieldInfo) -> str:
+    if info.is_required():
+        return "required"
+    value = info.get_default(call_default_factory=True)
+    if value is None:
+        return "–"
+    if isinstance(value, BaseModel):
+        return "see below"
+    if isinstance(value, tuple):
+        value = list(value)
+    return f"`{value!r}`".replace("'", '"')
+
+
+def _values(info: FieldInfo) -> str:
+    limits = [_limit(item) for item in info.metadata]
+    return ", ".join(filter(None, [_type(info.annotation), *limits]))
+
+
+def _limit(item: Any) -> str:
+    match item:
+        case Ge(ge=value):
+            return f"≥ {value}"
+        case Gt(gt=value):
+            return f"> {value}"
+        case Le(le=value):
+            return f"≤ {value}"
+        case Lt(lt=value):
+            return f"< {value}"
+        case MaxLen(max_length=value):
+            return f"at most {value} characters"
+        case Form(what=what, example=example):
+            return f"{what}, e.g. `{example}`"
+    return ""
+
+
+def _type(annotation: Any) -> str:
+    """A type in words a person reads."""
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        limits = [_limit(part) for item in arguments[1:] for part in _metadata(item)]
+        return ", ".join(filter(None, [_type(arguments[0]), *limits]))
+    if origin is Literal:
+        return ", ".join(f'`"{item}"`' for item in arguments)
+    if origin in (Union, types.UnionType):
+        return " or ".join(_type(item) for item in arguments if item is not type(None))
+    if origin is tuple:
+        return f"list of {_type(arguments[0])}"
+    if origin is dict:
+        return f"dict: {_type(arguments[0])} → {_type(arguments[1])}"
+    names = {str: "text", int: "integer", float: "number", bool: "`True`, `False`"}
+    if annotation is SecretStr:
+        return "text (secret)"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return f"dict ({annotation.__name__})"
+    return names.get(annotation, "any value")
+
+
+def _metadata(item: Any) -> list[Any]:
+    return list(item.metadata) if isinstance(item, FieldInfo) else [item]
+
+
+def _model(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return None
+
+
+def _models(annotation: Any) -> list[type[BaseModel]]:
+    found = _model(annotation)
+    return [found] if found else [m for item in get_args(annotation) for m in _models(item)]

@@ -1,0 +1,1 @@
+"""The machines themselves: operating systems, GPU models, packages, downloads, and preflight."""

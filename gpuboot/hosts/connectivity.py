@@ -1,0 +1,105 @@
+"""Where a host downloads from, and whether anybody answers there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from gpuboot import charts
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import Settings
+from gpuboot.hosts import apt, downloads
+from gpuboot.hosts import proxy as proxies
+
+REGISTRIES = ("registry.k8s.io", "ghcr.io", "quay.io", "nvcr.io")
+_PORTS = {"http": 80, "https": 443}
+
+
+def endpoints(settings: Settings, node: Node) -> dict[str, list[str]]:
+    """What a host has to reach: `host:port` -> what it gets from there.
+
+    What comes by a proxy needs the proxy alone: the host need not even resolve the others' names.
+    """
+    found: dict[str, list[str]] = {}
+    for what, url in _downloads(settings, node):
+        if proxy := proxies.used(settings.proxy, url):
+            found[_address(proxy)] = ["what comes by the HTTP proxy"]
+        else:
+            found.setdefault(_address(url), []).append(what)
+    return found
+
+
+def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
+    mirrors = settings.mirrors
+    docker = node.role == "docker"
+    unused = set() if node.gpus else {"cuda", "toolkit"}
+    for name, url in apt.UPSTREAM.items():
+        if name not in unused and not (docker and name == "kubernetes"):
+            mirror = mirrors.apt.get(name)  # type: ignore[call-overload]
+            yield f"apt repository {name}", mirror.url if mirror else url
+    for registry in (_docker_registries if docker else _cluster_registries)(settings, node):
+        mirrored = mirrors.images.get(registry) or mirrors.images.get("*")
+        # Docker Hub's registry has another address than its name
+        own = "registry-1.docker.io" if registry == "docker.io" else registry
+        yield f"images of {registry}", mirrored or f"https://{own}"
+    if node.leader and not docker:
+        yield "Helm", mirrors.helm or downloads.HELM_PUBLISHER
+        for name, url in charts.PUBLISHERS.items():
+            chart = mirrors.charts.get(name)  # type: ignore[call-overload]
+            yield f"charts of {name}", chart or url
+
+
+def _cluster_registries(settings: Settings, node: Node) -> list[str]:
+    monitoring = settings.monitoring
+    local_path = monitoring.storage.provisioner == "local-path"
+    hub = monitoring.enabled and (monitoring.grafana or local_path)
+    return [*REGISTRIES, *(["docker.io"] if hub else [])]
+
+
+def _docker_registries(settings: Settings, node: Node) -> list[str]:
+    grafana = node.leader and settings.standalone.grafana
+    wanted = {"quay.io": True, "nvcr.io": bool(node.gpus), "docker.io": grafana}
+    return [registry for registry, needed in wanted.items() if needed]
+
+
+def _address(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or _PORTS[parts.scheme]}"
+
+
+def problems(
+    settings: Settings, nodes: Iterable[Node], silent: Mapping[str, Iterable[str]]
+) -> list[Problem]:
+    """A problem for each place that cannot be reached, and one for all hosts that reach none.
+
+    + silent: inventory name -> the `host:port` of `endpoints` that did not answer
+    """
+    cut_off: list[str] = []
+    silent_for: dict[str, list[str]] = {}
+    uses: dict[str, list[str]] = {}
+    for node in nodes:
+        wanted, lost = endpoints(settings, node), set(silent.get(node.host, ()))
+        if len(wanted) > 1 and lost >= set(wanted):
+            cut_off.append(node.host)
+            continue
+        for address in sorted(lost):
+            silent_for.setdefault(address, []).append(node.host)
+            uses.setdefault(address, wanted[address])
+    found = [
+        _problem(hosts, f"{address} does not answer ({', '.join(uses[address])})")
+        for address, hosts in silent_for.items()
+    ]
+    if cut_off:
+        found.append(_problem(cut_off, "none of the addresses to download from answers"))
+    return found
+
+
+def _problem(hosts: Sequence[str], cause: str) -> Problem:
+    remedy = (
+        "check name resolution, routes and firewalls between the two; a site without internet "
+        "names its mirror in mirrors.*, one with a proxy in proxy.*"
+    )
+    if len(hosts) == 1:
+        return Problem(hosts[0], cause, remedy)
+    return Problem("", f"from {', '.join(hosts)}: {cause}", remedy)

@@ -1,0 +1,96 @@
+"""NVIDIA GPU generations by PCI device id, and which kernel modules each can use.
+
+Ranges are those of the PCI id database: NVIDIA gives each chip a block of 64 or 128 ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpuboot.config.versions import DriverLock
+from gpuboot.hosts.platforms import Flavour, branch
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A GPU architecture: `open_modules`: never (older than Turing), may, or must be open."""
+
+    name: str
+    first: int
+    open_modules: str
+
+
+# first id of each block of ids; a device belongs to the last block that starts at or before it
+_BLOCKS = (
+    Generation("older than Maxwell", 0x0000, "unsupported"),
+    Generation("Maxwell", 0x1340, "never"),
+    Generation("Pascal", 0x15F0, "never"),
+    Generation("Maxwell", 0x1600, "never"),
+    Generation("Pascal", 0x1B00, "never"),
+    Generation("Volta", 0x1D80, "never"),
+    Generation("Turing", 0x1E00, "may"),
+    Generation("Ampere", 0x2080, "may"),
+    Generation("Turing", 0x2180, "may"),
+    Generation("Ampere", 0x2200, "may"),
+    Generation("Hopper", 0x2300, "may"),
+    Generation("Grace Hopper", 0x2340, "must"),
+    Generation("Hopper", 0x2380, "may"),
+    Generation("Ampere", 0x2400, "may"),
+    Generation("Ada", 0x2600, "may"),
+    Generation("Blackwell or newer", 0x2900, "must"),
+)
+
+
+def generation(device: int) -> Generation:
+    """The generation of a GPU. + device: its PCI device id, e.g. 0x2330 (H100 SXM)"""
+    return max((block for block in _BLOCKS if block.first <= device), key=lambda b: b.first)
+
+
+class FlavourError(ValueError):
+    """No kernel module flavour fits; the text is (cause, remedy)."""
+
+    def __init__(self, cause: str, remedy: str) -> None:
+        super().__init__(cause)
+        self.cause, self.remedy = cause, remedy
+
+
+def flavour(devices: Iterable[int], modules: str, driver: DriverLock) -> Flavour:
+    """Which kernel modules drive these GPUs.
+
+    + devices: PCI device ids of a machine's GPUs
+    + modules: `settings.driver.modules`
+    + driver: the version to install, and the last one for old GPUs
+
+    Raises `FlavourError` when the GPUs, the wish and the driver do not go together.
+    """
+    found = [generation(device) for device in devices]
+    names = ", ".join(sorted({item.name for item in found}))
+    needs = {item.open_modules for item in found}
+    if "unsupported" in needs:
+        raise FlavourError(
+            f"has GPUs that no supported driver knows ({names})", "take them out of the machine"
+        )
+    if {"never", "must"} <= needs:
+        raise FlavourError(
+            f"mixes GPUs that need open and proprietary kernel modules ({names})",
+            "a machine has one driver: separate them",
+        )
+    if "never" in needs:
+        if modules == "open":
+            raise FlavourError(
+                f"open kernel modules know no {names}", 'set driver.modules = "auto"'
+            )
+        if branch(driver.version) > branch(driver.last_legacy):
+            raise FlavourError(
+                f"driver branch {branch(driver.version)} has dropped {names}",
+                f'set driver.version = "{driver.last_legacy}", or another of its branch',
+            )
+        return "proprietary"
+    if modules == "proprietary":
+        if "must" in needs:
+            raise FlavourError(
+                f"{names} needs the open kernel modules", 'set driver.modules = "auto"'
+            )
+        return "proprietary"
+    return "open"

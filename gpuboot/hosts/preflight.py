@@ -1,0 +1,284 @@
+"""Preflight: everything that is wrong with the machines, before anything is touched."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
+from gpuboot.hosts import fabric, gpu_models, platforms
+from gpuboot.hosts import preflight_exporter as exporter
+from gpuboot.hosts import preflight_network as network
+from gpuboot.hosts.node_state import NodeState
+
+Finding = tuple[str, str]  # cause, remedy
+Check = Callable[["Subject"], Iterator[Finding]]
+
+_KUBERNETES_UNITS = {
+    "k3s": "k3s-uninstall.sh",
+    "k3s-agent": "k3s-agent-uninstall.sh",
+    "rke2-server": "rke2-uninstall.sh",
+    "rke2-agent": "rke2-uninstall.sh",
+    "k0scontroller": "k0s reset",
+    "k0sworker": "k0s reset",
+}
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One machine and what it must become."""
+
+    node: Node
+    state: NodeState
+    settings: Settings
+    lock: Lock
+
+
+def judge(
+    nodes: Sequence[Node],
+    states: Mapping[str, NodeState],
+    settings: Settings,
+    lock: Lock,
+    checks: Sequence[Check] | None = None,
+) -> list[Problem]:
+    """All problems of all machines that were read; empty when the run may start.
+
+    + checks: default: those of a cluster's machines, `CHECKS`
+
+    A machine that gpuboot has set up before passes: its own kubelet, ports and cluster are right.
+    """
+    problems = []
+    for node in nodes:
+        if node.host not in states:
+            continue
+        subject = Subject(node, states[node.host], settings, lock)
+        for check in CHECKS if checks is None else checks:
+            found = [Problem(node.host, cause, remedy) for cause, remedy in check(subject)]
+            problems += found
+            if found and check is _root:
+                break  # most of what others see without root is wrong
+    return problems + _duplicates(nodes, states) + _other_clusters(nodes, states)
+
+
+def _root(it: Subject) -> Iterator[Finding]:
+    if it.state.uid != 0:
+        yield f"commands run as uid {it.state.uid}, not as root", "set _sudo = True in group_data"
+
+
+def _identity(it: Subject) -> Iterator[Finding]:
+    if it.state.arch not in platforms.ARCHITECTURES:
+        yield f"its architecture is {it.state.arch}", "use x86_64 or aarch64 machines"
+    if platforms.find(it.state) is None:
+        known = ", ".join(platform.name for platform in platforms.PLATFORMS)
+        yield f"runs {it.state.os_name or 'an unknown system'}", f"install one of: {known}"
+
+
+def _size(it: Subject) -> Iterator[Finding]:
+    least, state = it.settings.preflight, it.state
+    for found, needed, what in (
+        (state.cpus, least.min_cpus, "CPUs"),
+        (state.memory_mib, least.min_memory_mib, "MiB of memory"),
+        (state.disk_mib, least.min_disk_mib, "MiB free under /var"),
+    ):
+        if found < needed:
+            yield (
+                f"has {found} {what}; {needed} are needed",
+                "use a larger machine, or lower settings.preflight if you know better",
+            )
+
+
+def _kernel(it: Subject) -> Iterator[Finding]:
+    missing = {"overlay", "br_netfilter"} - it.state.abilities
+    if missing:
+        yield (
+            f"its kernel {it.state.kernel} lacks {', '.join(sorted(missing))}",
+            "install the distribution's full kernel (linux-modules-extra on cloud images)",
+        )
+    if it.state.cgroup == 1 and it.settings.cluster.fail_cgroup_v1:
+        yield (
+            "it uses cgroup v1, which the kubelet refuses",
+            "boot with systemd.unified_cgroup_hierarchy=1, or set cluster.fail_cgroup_v1 = False",
+        )
+    if it.settings.cluster.proxy_mode == "nftables" and _kernel_version(it.state) < (5, 13):
+        yield (
+            f"kernel {it.state.kernel} is too old for kube-proxy's nftables mode (5.13)",
+            'use a newer kernel, or set cluster.proxy_mode = "iptables"',
+        )
+
+
+def _kernel_version(state: NodeState) -> tuple[int, int]:
+    major, minor = state.kernel.split(".")[:2]
+    return int(major), int("".join(char for char in minor if char.isdigit()) or 0)
+
+
+def _clock(it: Subject) -> Iterator[Finding]:
+    if abs(it.state.clock_skew_s) > it.settings.preflight.max_clock_skew_s:
+        ahead = "ahead of" if it.state.clock_skew_s > 0 else "behind"
+        yield (
+            f"its clock is {abs(it.state.clock_skew_s):.0f} s {ahead} this machine's",
+            "set the clock (timedatectl set-ntp true) on whichever of the two is wrong",
+        )
+
+
+def _packages(it: Subject) -> Iterator[Finding]:
+    state = it.state
+    if state.apt_busy:
+        yield (
+            f"its package manager is still in use by {', '.join(state.apt_busy)}",
+            "let it finish or stop it; settings.preflight.wait_s sets how long to wait",
+        )
+    if state.cloud_init == "running":
+        yield "cloud-init is still running", "look at /var/log/cloud-init-output.log there"
+    if state.broken:
+        yield (
+            f"dpkg left half-installed packages: {', '.join(state.broken)}",
+            "run `dpkg --configure -a && apt-get -f install` there",
+        )
+
+
+def _runtimes(it: Subject) -> Iterator[Finding]:
+    for name in ("containerd", "docker.io"):
+        if name in it.state.packages:
+            yield (
+                f"the distribution's package {name} is installed; Docker's containerd.io replaces "
+                "it and its containers stop",
+                f"run `apt-get remove {name}` there once nothing needs it",
+            )
+    if it.state.is_active("crio"):
+        yield "CRI-O runs there, a second container runtime", "remove cri-o from the machine"
+
+
+def _kubernetes(it: Subject) -> Iterator[Finding]:
+    for unit, uninstall in _KUBERNETES_UNITS.items():
+        if it.state.is_active(unit) or unit in it.state.foreign:
+            yield f"another Kubernetes runs there: {unit}", f"remove it with `{uninstall}`"
+    if "microk8s" in it.state.foreign:
+        yield "another Kubernetes is there: microk8s", "run `snap remove --purge microk8s`"
+
+
+def _gpus(it: Subject) -> Iterator[Finding]:
+    found = len(it.state.gpus)
+    if found < it.node.gpus:
+        yield (
+            f"the inventory promises {it.node.gpus} GPUs, the PCI bus shows {found}",
+            "look for cards that are off the bus (lspci -d 10de:, dmesg), or correct gpus",
+        )
+    elif found > it.node.gpus:
+        yield (
+            f"the PCI bus shows {found} GPUs, the inventory promises {it.node.gpus}",
+            f"set gpus = {found} in the host's data",
+        )
+
+
+def _driver(it: Subject) -> Iterator[Finding]:
+    state, driver = it.state, it.settings.driver
+    if not it.node.gpus:
+        return
+    if not driver.enabled:
+        if not state.driver_loaded:
+            yield (
+                "driver.enabled is False, but no NVIDIA driver is loaded",
+                "load the driver (modprobe nvidia), or let gpuboot install it",
+            )
+        return
+    version = it.lock.driver.version
+    try:
+        gpu_models.flavour([gpu.device for gpu in state.gpus], driver.modules, it.lock.driver)
+    except gpu_models.FlavourError as error:
+        yield error.cause, error.remedy
+    if state.remnants:
+        yield (
+            f"a driver from NVIDIA's .run installer is there ({', '.join(state.remnants)})",
+            "remove it with `nvidia-uninstall --silent`, then reboot",
+        )
+    if state.headers == "missing":
+        yield (
+            f"no kernel headers for the running kernel {state.kernel}, and apt has none",
+            f"install linux-headers-{state.kernel}, or boot a kernel whose headers apt has",
+        )
+    yield from fabric.problems(state, driver.fabric_manager)
+    if state.secure_boot and not state.driver_loaded:
+        yield (
+            "Secure Boot is on: the kernel would refuse the unsigned NVIDIA modules",
+            "enrol DKMS's key (mokutil --import /var/lib/dkms/mok.pub, reboot) and load the driver "
+            "once, or turn Secure Boot off",
+        )
+    needs_reboot = state.driver_loaded and state.driver_loaded != version
+    if driver.reboot == "never" and (needs_reboot or "nouveau" in state.modules):
+        loaded = state.driver_loaded or "nouveau"
+        yield (
+            f"driver {loaded} is loaded, {version} is asked, and driver.reboot is never",
+            'set driver.reboot = "when-needed", or unload the driver by hand',
+        )
+
+
+# what any machine has to be, whatever runs on it
+MACHINE: tuple[Check, ...] = (
+    _root,
+    _identity,
+    _size,
+    _clock,
+    _packages,
+    _gpus,
+    _driver,
+    lambda it: exporter.devices(it.node, it.settings.exporter),
+)
+CHECKS: tuple[Check, ...] = (
+    *MACHINE,
+    _kernel,
+    _runtimes,
+    _kubernetes,
+    lambda it: network.address(it.node, it.state),
+    lambda it: network.ports(it.node, it.state),
+    lambda it: network.overlaps(it.state, it.settings),
+)
+
+
+def _duplicates(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> list[Problem]:
+    """Machines that are one and the same, or clones: equal machine id, address or name."""
+    problems = []
+    for what, remedy in (
+        ("machine_id", "give each clone its own: rm /etc/machine-id; systemd-machine-id-setup"),
+        ("boot_id", "two inventory names lead to one machine: correct their addresses"),
+    ):
+        owners: dict[str, list[str]] = defaultdict(list)
+        for node in nodes:
+            if node.host in states and (value := getattr(states[node.host], what)):
+                owners[value].append(node.host)
+        problems += [
+            Problem("", f"{', '.join(hosts)} have the same {what.replace('_', ' ')}", remedy)
+            for hosts in owners.values()
+            if len(hosts) > 1
+        ]
+    return problems
+
+
+def _other_clusters(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> list[Problem]:
+    """Nodes that belong to a cluster that is not the leader's."""
+    leader = next((node.host for node in nodes if node.leader), "")
+    if leader not in states:
+        return []
+    ours = states[leader].cluster_ca
+    others = [node.host for node in nodes if node.host in states and states[node.host].cluster_ca]
+    if others and not ours:
+        return [
+            Problem(
+                leader,
+                f"it leads the inventory and is in no cluster; in one are {', '.join(others)}",
+                "name the cluster's first control-plane node first in control_plane; or take "
+                "them out of that cluster (kubectl drain, kubeadm reset), then run again",
+            )
+        ]
+    return [
+        Problem(
+            node.host,
+            "it belongs to another Kubernetes cluster already",
+            "take it out of that cluster (kubectl drain, kubeadm reset), then run again",
+        )
+        for node in nodes
+        if node.host in states and states[node.host].cluster_ca not in ("", ours)
+    ]

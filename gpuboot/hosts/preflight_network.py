@@ -1,0 +1,80 @@
+"""Preflight of addresses, ports and networks."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator, Sequence
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import Settings, networks
+from gpuboot.hosts.node_state import NodeState
+
+# port -> processes of ours that may hold it on a later run
+_EVERY_NODE = {10250: {"kubelet"}, 10256: {"kube-proxy"}}
+_CONTROL_PLANE = {
+    6443: {"kube-apiserver"},
+    2379: {"etcd"},
+    2380: {"etcd"},
+    10257: {"kube-controller"},  # the kernel cuts names to 15 characters
+    10259: {"kube-scheduler"},
+}
+# devices that the cluster itself makes
+_OWN_DEVICES = ("cni", "flannel", "kube-", "veth", "docker", "lo")
+
+
+def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
+    """The node's address is one of the machine's own."""
+    if node.address and node.address not in state.addresses:
+        own = ", ".join(state.addresses) or "none"
+        yield (
+            f"address {node.address} is not on the machine (its addresses: {own})",
+            "set address in the host's data to the one that other nodes can reach",
+        )
+    if not node.address:
+        yield "it has no network address", "set address in the host's data"
+
+
+def ports(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
+    """The ports Kubernetes needs are free, or held by the Kubernetes we set up."""
+    needed = _EVERY_NODE | (_CONTROL_PLANE if node.role == "control_plane" else {})
+    ours = bool(state.kubeconfigs)  # without ss the owner of a port is not known
+    for port, owners in sorted(needed.items()):
+        owner = state.ports.get(port)
+        if owner is None or (ours and owner == "?"):
+            continue
+        if not any(name.startswith(owner) or owner.startswith(name) for name in owners):
+            who = "an unknown process" if owner == "?" else owner
+            yield (
+                f"TCP port {port} is in use by {who}; {' or '.join(sorted(owners))} needs it",
+                f"stop what listens there: ss -ltnp 'sport = :{port}'",
+            )
+
+
+def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
+    """Each node gets a network of its own out of `cluster.pod_cidr`."""
+    pods = ipaddress.ip_network(settings.cluster.pod_cidr)
+    each = networks.NODE_PREFIX[pods.version]
+    places = 2 ** max(0, each - pods.prefixlen)
+    if places >= len(nodes):
+        return []
+    cause = (
+        f"cluster.pod_cidr {pods} has room for {places} nodes (/{each} for each), the inventory "
+        f"has {len(nodes)}"
+    )
+    return [Problem("", cause, "choose a larger network, e.g. 10.244.0.0/16")]
+
+
+def overlaps(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
+    """The cluster's networks are none that the machine routes elsewhere."""
+    for key in ("pod_cidr", "service_cidr"):
+        inside = ipaddress.ip_network(getattr(settings.cluster, key))
+        for network, device in state.routes:
+            outside = ipaddress.ip_network(network, strict=False)
+            if device.startswith(_OWN_DEVICES) or outside.version != inside.version:
+                continue
+            if inside.overlaps(outside):
+                yield (
+                    f"cluster.{key} {inside} overlaps its network {outside} (device {device})",
+                    f"choose another cluster.{key}",
+                )

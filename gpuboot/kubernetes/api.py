@@ -1,0 +1,278 @@
+"""Kubernetes through its API server, and by the server's proxy whatever runs behind it.
+
+One TLS connection pool serves the `kubernetes` client and the proxy calls. The way there is a
+port of `gpuboot.kubernetes.tunnel`, or the server itself where it can be reached.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import re
+import ssl
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import urlencode, urlsplit
+
+import urllib3
+import yaml
+from urllib3.exceptions import HTTPError, ReadTimeoutError
+
+from gpuboot.kubernetes.tunnel import TunnelError, forward
+
+if TYPE_CHECKING:
+    from paramiko import Transport
+
+_TIMEOUT = urllib3.Timeout(connect=10, read=20)
+_BEHIND = re.compile(r"/(proxy/.*|log)$")  # what a pod or a kubelet answers, not the server itself
+
+
+class _Retry(urllib3.Retry):
+    """Tries again, but not where a node or pod keeps silent behind the server's proxy: it is down,
+    and each further try would take the whole time-out.
+    """
+
+    def increment(
+        self, method: str | None = None, url: str | None = None, response: Any = None,
+        error: Exception | None = None, *rest: Any, **more: Any,
+    ) -> Self:  # fmt: skip
+        if isinstance(error, ReadTimeoutError) and _BEHIND.search(url or ""):
+            raise error
+        return super().increment(method, url, response, error, *rest, **more)
+
+
+class ClusterError(RuntimeError):
+    """The API server, or what is behind its proxy, gave no usable answer. `status`: HTTP's."""
+
+    def __init__(self, message: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a kubeconfig holds: where the server is, its CA, and who we are (PEM texts)."""
+
+    host: str
+    port: int
+    authority: str
+    certificate: str
+    key: str
+    token: str = ""
+
+    def __repr__(self) -> str:
+        return f"Access({self.host}:{self.port})"  # never the key
+
+
+def read_kubeconfig(text: str) -> Access:
+    """The access that a kubeconfig's current context gives.
+
+    + text: the kubeconfig, with its certificates inside, as kubeadm writes admin.conf
+
+    Raises `ClusterError` for a text that is no such kubeconfig.
+    """
+    try:
+        data = yaml.safe_load(text)
+        context = _named(data["contexts"], data["current-context"])["context"]
+        cluster = _named(data["clusters"], context["cluster"])["cluster"]
+        user = _named(data["users"], context["user"])["user"]
+        server = urlsplit(cluster["server"])
+        return Access(
+            server.hostname or "",
+            server.port or 443,
+            _pem(cluster, "certificate-authority-data"),
+            _pem(user, "client-certificate-data"),
+            _pem(user, "client-key-data"),
+            str(user.get("token", "")),
+        )
+    except (KeyError, TypeError, ValueError, StopIteration, yaml.YAMLError) as error:
+        raise ClusterError(f"not a kubeconfig with embedded certificates: {error!r}") from None
+
+
+def _named(items: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    return next(item for item in items if item["name"] == name)
+
+
+def _pem(item: Mapping[str, Any], key: str) -> str:
+    return base64.b64decode(item.get(key, "")).decode()
+
+
+def tls(access: Access) -> ssl.SSLContext:
+    """A TLS context that trusts only the cluster's CA and shows our certificate.
+
+    Python's ssl reads certificates from files alone: they lie for an instant in a folder that
+    only this user may enter.
+    """
+    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH, cadata=access.authority)
+    if access.certificate:
+        with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
+            path = Path(folder) / "client.pem"
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(access.certificate + "\n" + access.key)
+            context.load_cert_chain(path)
+    return context
+
+
+class Cluster:
+    """The API server's clients.
+
+    + access: the kubeconfig's content
+    + url: where the server is reached, e.g. `https://127.0.0.1:40001`
+    + transport: SSH to a machine of the cluster; None: this is one
+
+    `core` and `leases` are the `kubernetes` package's API objects; `get` reads any path. The
+    server's certificate is checked against the kubeconfig's host name, whatever `url` says.
+    """
+
+    def __init__(self, access: Access, url: str, transport: Transport | None = None) -> None:
+        from kubernetes import client  # half a second that --help need not pay
+
+        self.url = url
+        self._transport = transport
+        self._headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
+        self._pool = urllib3.PoolManager(
+            maxsize=8,
+            ssl_context=tls(access),
+            server_hostname=access.host,
+            assert_hostname=access.host,
+            timeout=_TIMEOUT,
+            retries=_Retry(total=2, backoff_factor=0.3, raise_on_status=False),
+        )
+        settings = client.Configuration()
+        settings.host = url
+        settings.proxy = None  # a proxy of this machine's environment knows no tunnel
+        api = client.ApiClient(settings)
+        api.rest_client.pool_manager = self._pool
+        api.default_headers.update(self._headers)
+        self.core = client.CoreV1Api(api)
+        self.leases = client.CoordinationV1Api(api)
+
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        """The body of a GET below the API server.
+
+        + path: e.g. `/api/v1/nodes`
+        + query: parameters
+
+        Raises `ClusterError` for no answer and for any status but 200.
+        """
+        url = self.url + path + (f"?{urlencode(query)}" if query else "")
+        try:
+            answer = self._pool.request("GET", url, headers=self._headers)
+        except HTTPError as error:
+            raise ClusterError(f"GET {path}: {_cause(error)}") from None
+        if answer.status != 200:
+            raise ClusterError(f"GET {path}: {answer.status} {_say(answer.data)}", answer.status)
+        return bytes(answer.data)
+
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        """`get`, parsed. Raises `ClusterError` for a body that is no JSON."""
+        body = self.get(path, query)
+        try:
+            return json.loads(body)
+        except ValueError:
+            raise ClusterError(f"GET {path}: the answer is no JSON: {body[:80]!r}") from None
+
+    def now(self) -> datetime:
+        """The API server's clock, to the second. Raises `ClusterError`."""
+        try:
+            answer = self._pool.request("GET", f"{self.url}/version", headers=self._headers)
+            return parsedate_to_datetime(answer.headers["Date"])
+        except (HTTPError, KeyError, ValueError) as error:
+            raise ClusterError(f"GET /version: no time of the API server: {error}") from None
+
+    def service(self, namespace: str, name: str, port: int | str) -> str:
+        """Path of a Service in the API server's proxy."""
+        return f"/api/v1/namespaces/{namespace}/services/{name}:{port}/proxy"
+
+    def pod(self, namespace: str, name: str, port: int) -> str:
+        """Path of a pod in the API server's proxy."""
+        return f"/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy"
+
+    def route(self, address: str, port: int) -> AbstractContextManager[tuple[str, int]]:
+        """The way to an address inside the cluster, such as a pod's; see `route`."""
+        return route(self._transport, address, port)
+
+    def close(self) -> None:
+        self._pool.clear()
+
+
+def call(method: Callable[..., Any], *args: Any, missing_ok: bool = False, **kw: Any) -> None:
+    """Call a method of `Cluster.core` or `Cluster.leases`.
+
+    + missing_ok: that there is no such object is no error
+
+    Raises `ClusterError`.
+    """
+    from kubernetes.client import ApiException
+
+    try:
+        method(*args, **kw)
+    except ApiException as error:
+        if missing_ok and error.status == 404:
+            return
+        raise ClusterError(f"{method.__name__}: {_message(error)}", error.status) from None
+    except HTTPError as error:
+        raise ClusterError(f"{method.__name__}: {error}") from None
+
+
+def _message(error: Any) -> str:
+    with contextlib.suppress(ValueError, TypeError, AttributeError):
+        return str(json.loads(error.body)["message"])
+    return str(error.reason)
+
+
+def _cause(error: BaseException) -> str:
+    reason = getattr(error, "reason", None) or error
+    return f"{type(reason).__name__}: {reason}"
+
+
+def _say(body: bytes) -> str:
+    """The message of a Kubernetes Status object, or the beginning of any other body."""
+    with contextlib.suppress(ValueError, AttributeError):
+        if message := json.loads(body).get("message"):
+            return str(message)
+    return body[:200].decode(errors="replace").strip()
+
+
+@contextlib.contextmanager
+def route(transport: Transport | None, address: str, port: int) -> Iterator[tuple[str, int]]:
+    """The host and port by which an address is reached from here, as long as the block lasts.
+
+    + transport: SSH to a machine that reaches it; None: it is reached from here
+
+    Raises `ClusterError` when the machine does not get there.
+    """
+    with contextlib.ExitStack() as stack:
+        if transport is not None:
+            try:
+                port = stack.enter_context(forward(transport, address, port))
+            except TunnelError as error:
+                raise ClusterError(str(error)) from None
+            address = "127.0.0.1"
+        yield address, port
+
+
+@contextlib.contextmanager
+def connect(kubeconfig: str, transport: Transport | None) -> Iterator[Cluster]:
+    """The cluster of a kubeconfig.
+
+    + kubeconfig: its text; it stays in memory
+    + transport: SSH to a machine that reaches the API server; None: it is reached from here
+
+    Raises `ClusterError`.
+    """
+    access = read_kubeconfig(kubeconfig)
+    with contextlib.ExitStack() as stack:
+        host, port = stack.enter_context(route(transport, access.host, access.port))
+        bare = f"[{host}]" if ":" in host else host
+        cluster = Cluster(access, f"https://{bare}:{port}", transport)
+        stack.callback(cluster.close)
+        yield cluster

@@ -1,0 +1,262 @@
+"""What the facts about kubeadm and the cluster say, and what follows from it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import yaml
+
+from gpuboot.config.versions import parse
+from gpuboot.kubernetes.kubeadm import ca_hash, decode, fixed
+from gpuboot.kubernetes.operands import Operand
+
+Step = Literal["init", "join", "upgrade"]
+_NORMAL = ("", "ContainerCreating", "PodInitializing")
+Stage = Literal["none", "begun", "done", "foreign"]
+
+
+class UnfinishedAnswer(ValueError):
+    """The fact's script stopped before its last line."""
+
+
+@dataclass(frozen=True)
+class KubeadmState:
+    """How far kubeadm got on one host.
+
+    + packages: installed versions of the five packages of pkgs.k8s.io
+    + files: those of admin.conf, kubelet.conf, manifests/kube-apiserver.yaml that exist
+    + started: steps (init, join, upgrade) that gpuboot began and did not see end
+    + ca: `sha256:` pin of the cluster's certificate authority; "" for none
+    + enabled: the kubelet starts at boot
+    + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
+    + kubelet_config: digest of the kubelet's configuration that gpuboot put in force; "" for none
+    + images: names of the images in containerd's k8s.io namespace
+    """
+
+    packages: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[str, ...] = ()
+    started: tuple[str, ...] = ()
+    ca: str = ""
+    enabled: bool = False
+    kubeconfig: str = "absent"
+    kubelet_config: str = ""
+    images: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class NodeStatus:
+    """A node as the API server knows it.
+
+    + message: why it is not Ready
+    + pod_cidrs: the addresses of its pods
+    """
+
+    name: str
+    address: str
+    kubelet: str
+    ready: bool
+    message: str
+    allocatable: Mapping[str, str]
+    labels: Mapping[str, str]
+    taints: tuple[str, ...]
+    pod_cidrs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A DaemonSet, Deployment or StatefulSet: pods wanted, and pods up to date and ready.
+
+    + settled: its controller has seen its present specification
+    + stamp: digest of the manifest that gpuboot applied; "" for others' objects
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    wanted: int
+    ready: int
+    settled: bool
+    stamp: str
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A pod that cannot start, on which node ("" when none takes it), and why."""
+
+    namespace: str
+    pod: str
+    node: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class ClusterState:
+    """The cluster at one moment, read on the leader.
+
+    + error: why there is no answer; "" when there is one
+    + server: version of the API server, without its v
+    + config: digest of the configuration that gpuboot put in force; "" for none
+    + recorded: version of the cluster in kubeadm's own record, without its v: it is written when
+      the control plane of the first node has been upgraded
+    + fixed: as `gpuboot.kubernetes.kubeadm.fixed` reads it from that record
+    + namespaces: their labels, by name
+    + trouble: pods that do not start by waiting alone
+    + policy: state of the GPU Operator's ClusterPolicy; "" for none
+    + classes: StorageClasses by name, and whether each is a default one
+    + operands: DaemonSets that the GPU Operator makes
+    + runtimes: RuntimeClasses by name, and the runtime handler of each
+    """
+
+    error: str = ""
+    server: str = ""
+    config: str = ""
+    recorded: str = ""
+    fixed: Mapping[str, str] = field(default_factory=dict)
+    nodes: tuple[NodeStatus, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    trouble: tuple[Trouble, ...] = ()
+    policy: str = ""
+    operands: tuple[Operand, ...] = ()
+    classes: Mapping[str, bool] = field(default_factory=dict)
+    runtimes: Mapping[str, str] = field(default_factory=dict)
+
+
+def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
+    """What `deploys/facts/kubeadm.sh` printed. Raises `UnfinishedAnswer`."""
+    values = _collect(lines)
+    certificate = decode(_first(values, "ca"))
+    return KubeadmState(
+        packages=dict(item[0].split(" ", 1) for item in values.get("package", [])),
+        files=tuple(item[0] for item in values.get("file", [])),
+        started=tuple(item[0] for item in values.get("started", [])),
+        ca=ca_hash(certificate) if certificate else "",
+        enabled=_first(values, "kubelet") == "enabled",
+        kubeconfig=_first(values, "kubeconfig"),
+        kubelet_config=_first(values, "kubelet_config"),
+        images=tuple(item[0] for item in values.get("image", [])),
+    )
+
+
+def parse_cluster(lines: Iterable[str]) -> ClusterState:
+    """What `deploys/facts/cluster.sh` printed. Raises `UnfinishedAnswer`."""
+    values = _collect(lines)
+    record = yaml.safe_load(decode(_first(values, "record"))) or {}
+    return ClusterState(
+        error=_first(values, "error"),
+        server=_first(values, "server").removeprefix("v"),
+        config=_first(values, "config"),
+        recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
+        fixed=fixed(record),
+        nodes=tuple(_node(item) for item in values.get("node", [])),
+        workloads=tuple(_workload(item) for item in values.get("workload", [])),
+        namespaces={name: _json(text, {}) for name, text in values.get("namespace", [])},
+        trouble=tuple(filter(None, map(_trouble, values.get("trouble", [])))),
+        policy=_first(values, "policy"),
+        operands=tuple(
+            Operand(namespace, name, chart, _json(template, {}))
+            for namespace, name, chart, template in values.get("operand", [])
+        ),
+        classes={name: default == "true" for name, default in values.get("class", [])},
+        runtimes=dict(item for item in values.get("runtime", [])),
+    )
+
+
+def _collect(lines: Iterable[str]) -> dict[str, list[list[str]]]:
+    values: dict[str, list[list[str]]] = defaultdict(list)
+    for line in lines:
+        key, *rest = line.rstrip("\n").split("\t")
+        if rest:
+            values[key].append([item.strip() for item in rest])
+    if "end" not in values:
+        raise UnfinishedAnswer("the answer ends early: its last line is missing")
+    return values
+
+
+def _first(values: Mapping[str, list[list[str]]], key: str) -> str:
+    return values[key][0][0] if key in values else ""
+
+
+def moved(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+    """What the settings want otherwise than the living cluster has it for good."""
+    return [
+        f"{key} is {found[key] or 'not set'}, the settings ask for {value or 'none'}"
+        for key, value in wanted.items()
+        if found.get(key, value) != value
+    ]
+
+
+def _node(item: Sequence[str]) -> NodeStatus:
+    name, address, kubelet, ready, message, allocatable, labels, taints, cidrs = item
+    return NodeStatus(
+        name=name,
+        address=address,
+        kubelet=kubelet.removeprefix("v"),
+        ready=ready == "True",
+        message=message,
+        allocatable=_json(allocatable, {}),
+        labels=_json(labels, {}),
+        taints=tuple(f"{taint['key']}:{taint['effect']}" for taint in _json(taints, [])),
+        pod_cidrs=tuple(_json(cidrs, [])),
+    )
+
+
+def _workload(item: Sequence[str]) -> Workload:
+    kind, namespace, name, status_text, replicas, generation, stamp = item
+    status: dict[str, Any] = _json(status_text, {})
+    settled = status.get("observedGeneration", 0) >= int(generation or 0)
+    if kind == "DaemonSet":
+        wanted = status.get("desiredNumberScheduled", 0)
+        updated = status.get("updatedNumberScheduled", 0)
+        ready = min(updated, status.get("numberReady", 0))
+    else:
+        wanted = int(replicas or 1)
+        ready = min(status.get("updatedReplicas", 0), status.get("readyReplicas", 0))
+    return Workload(kind, namespace, name, wanted, ready, settled, stamp)
+
+
+def _trouble(item: Sequence[str]) -> Trouble | None:
+    namespace, pod, node, containers, unscheduled = item
+    waiting = [entry.partition("=") for entry in containers.split()]
+    reasons = [f"{reason} in {name}" for name, _, reason in waiting if reason not in _NORMAL]
+    if unscheduled:
+        reasons.append(unscheduled)
+    return Trouble(namespace, pod, node, ", ".join(reasons)) if reasons else None
+
+
+def _json(text: str, default: Any) -> Any:
+    return json.loads(text) if text else default
+
+
+def stage(state: KubeadmState, step: Step) -> Stage:
+    """How far one of kubeadm's steps is on a host.
+
+    `begun`: gpuboot began it and it did not end, so it is ours to take apart and begin again;
+    `foreign`: there are parts of a cluster that gpuboot did not leave half made.
+    """
+    if step in state.started:
+        return "begun"
+    whole = "admin.conf" if step == "init" else "kubelet.conf"
+    if whole in state.files:
+        return "done"
+    return "foreign" if state.files else "none"
+
+
+def belongs_elsewhere(state: KubeadmState, leader_ca: str) -> bool:
+    """Whether a host is part of a cluster with another certificate authority."""
+    return bool(state.ca and leader_ca and state.ca != leader_ca)
+
+
+def upgrade_step(server: str, wanted: str) -> Literal["none", "patch", "refuse"]:
+    """What it takes to bring the control plane from version `server` to `wanted`.
+
+    Only patch releases: a minor release may drop APIs in use and needs its nodes drained.
+    """
+    now, then = parse(server), parse(wanted)
+    if now == then:
+        return "none"
+    return "patch" if now[:2] == then[:2] and now < then else "refuse"

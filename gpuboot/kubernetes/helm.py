@@ -1,0 +1,85 @@
+"""What Helm has deployed, and what would change it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpuboot.kubernetes.kubeadm import decode
+from gpuboot.kubernetes.values import changed_keys
+
+Action = Literal["none", "install", "upgrade", "unlock"]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A Helm release as its newest revision says it; `status` "" means that there is none.
+
+    + status: deployed, failed, pending-install, pending-upgrade, pending-rollback, uninstalling …
+    + config: the values it was given (Helm calls them its config)
+    + error: why Helm could not tell; "" when it could
+    """
+
+    chart: str = ""
+    version: str = ""
+    status: str = ""
+    revision: int = 0
+    config: Mapping[str, Any] = field(default_factory=dict)
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """What is to be done for a release, and why, in words that hold no values."""
+
+    action: Action
+    reasons: tuple[str, ...] = ()
+
+
+def parse_release(lines: Iterable[str]) -> Release:
+    """What `deploys/facts/helm.sh` printed. Raises ValueError when it ends early."""
+    found = dict(line.split("\t", 1) for line in lines if "\t" in line)
+    if "end" not in found:
+        raise ValueError("Helm's answer ends early: its last line is missing")
+    if "metadata" not in found:
+        return Release(error=found.get("error", ""))
+    metadata = json.loads(found["metadata"])
+    return Release(
+        chart=metadata["chart"],
+        version=metadata["version"],
+        status=metadata["status"],
+        revision=int(metadata["revision"]),
+        config=json.loads(decode(found["values"])) or {},
+    )
+
+
+def judge(found: Release, chart: str, version: str, values: Mapping[str, Any]) -> Change:
+    """What brings a release to this chart, version and values.
+
+    `unlock`: the newest revision is pending, which Helm takes for another Helm at work; when no
+    other is, it was killed, and its record has to go before an upgrade can finish its work.
+    """
+    if not found.status:
+        return Change("install", (f"{chart} {version} is not there",))
+    reasons = []
+    if found.status.startswith("pending-"):
+        return Change("unlock", (f"revision {found.revision} is {found.status}",))
+    if found.status != "deployed":
+        reasons.append(f"revision {found.revision} is {found.status}")
+    if (found.chart, _bare(found.version)) != (chart, _bare(version)):
+        reasons.append(f"{found.chart} {found.version} becomes {chart} {version}")
+    reasons += [f"value {key}" for key in changed_keys(found.config, values)]
+    return Change("upgrade" if reasons else "none", tuple(reasons))
+
+
+def needs_crds(found: Release, version: str) -> bool:
+    """Whether the new chart's CRDs must be applied: Helm installs CRDs but never upgrades them."""
+    if found.status.startswith("pending-"):
+        return found.revision > 1  # it was killed, perhaps before it came to them
+    return bool(found.status) and _bare(found.version) != _bare(version)
+
+
+def _bare(version: str) -> str:
+    return version.removeprefix("v")

@@ -1,0 +1,141 @@
+"""Objects that gpuboot keeps in the cluster: marked as its own, compared before they are applied.
+
+Only kinds of `KINDS`, so that what is no longer wanted can be found by its label and removed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpuboot.kubernetes.kubeadm import json_digest
+
+Object = dict[str, Any]
+
+OWNER_LABEL = "app.kubernetes.io/managed-by"
+OWNER = "gpuboot"
+DIGEST = "gpuboot.io/sha256"
+# Kind -> its name for kubectl. The second half exists only once the Prometheus operator's
+# definitions are in the cluster.
+BUILT_IN = {"ConfigMap": "configmaps", "NetworkPolicy": "networkpolicies.networking.k8s.io"}
+OPERATORS = {
+    "PrometheusRule": "prometheusrules.monitoring.coreos.com",
+    "ServiceMonitor": "servicemonitors.monitoring.coreos.com",
+}
+KINDS = {**BUILT_IN, **OPERATORS}
+# Where the API server lists them, all namespaces together.
+PATHS = {
+    "ConfigMap": "/api/v1/configmaps",
+    "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
+    "PrometheusRule": "/apis/monitoring.coreos.com/v1/prometheusrules",
+    "ServiceMonitor": "/apis/monitoring.coreos.com/v1/servicemonitors",
+}
+
+
+@dataclass(frozen=True)
+class Owned:
+    """An object in the cluster that carries our label. digest: of what was applied; "" for none."""
+
+    kind: str
+    namespace: str
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class OwnedObjects:
+    """All of them. error: why there is no answer; "" when there is one."""
+
+    error: str = ""
+    objects: tuple[Owned, ...] = ()
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What it takes to come from what is there to what is wanted."""
+
+    apply: tuple[Object, ...]
+    delete: tuple[Owned, ...]
+
+    @property
+    def nothing(self) -> bool:
+        return not self.apply and not self.delete
+
+
+def key(item: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Kind, namespace and name of an object. Raises ValueError where one of them is missing."""
+    try:
+        return item["kind"], item["metadata"]["namespace"], item["metadata"]["name"]
+    except KeyError as error:
+        raise ValueError(f"an object without {error}: {json.dumps(item)[:120]}") from None
+
+
+def marked(item: Mapping[str, Any]) -> Object:
+    """The object with our label, and with the digest of everything else in it.
+
+    Raises ValueError for a kind that could not be found again.
+    """
+    kind, _, name = key(item)
+    if kind not in KINDS:
+        raise ValueError(f"{kind} {name}: only {', '.join(KINDS)} are kept this way")
+    meta = item["metadata"]
+    labels = {**meta.get("labels", {}), OWNER_LABEL: OWNER}
+    whole = {**item, "metadata": {**meta, "labels": labels}}
+    annotations = {**meta.get("annotations", {}), DIGEST: json_digest(whole)}
+    return {**whole, "metadata": {**whole["metadata"], "annotations": annotations}}
+
+
+def digests(objects: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
+    """Key -> digest of objects as `marked` makes them."""
+    return {key(item): item["metadata"]["annotations"][DIGEST] for item in map(marked, objects)}
+
+
+def difference(
+    wanted: Sequence[Mapping[str, Any]], found: Iterable[Owned], namespaces: Collection[str]
+) -> Difference:
+    """What to apply, and what to remove.
+
+    + wanted: objects without our marks
+    + namespaces: where objects of ours that are not wanted are removed
+
+    Raises ValueError for the same object twice.
+    """
+    objects = {key(item): marked(item) for item in wanted}
+    if len(objects) != len(wanted):
+        names = sorted("/".join(key(item)) for item in wanted)
+        raise ValueError(f"an object is there twice: {', '.join(names)}")
+    there = {(item.kind, item.namespace, item.name): item for item in found}
+    return Difference(
+        tuple(
+            item
+            for name, item in objects.items()
+            if name not in there or there[name].digest != item["metadata"]["annotations"][DIGEST]
+        ),
+        tuple(
+            item
+            for name, item in sorted(there.items())
+            if name not in objects and item.namespace in namespaces
+        ),
+    )
+
+
+def manifest(objects: Iterable[Mapping[str, Any]]) -> str:
+    """The objects as one document that kubectl takes."""
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+
+
+def parse_owned(lines: Iterable[str]) -> OwnedObjects:
+    """What `deploys/facts/objects.sh` printed. Raises ValueError when its last line is missing."""
+    items, error, ended = [], "", False
+    for line in lines:
+        word, *rest = line.rstrip("\n").split("\t")
+        if word == "object":
+            items.append(Owned(*(part.strip() for part in rest)))
+        elif word == "error":
+            error = rest[0].strip()
+        ended = ended or word == "end"
+    if not ended:
+        raise ValueError("the answer ends early: its last line is missing")
+    return OwnedObjects(error, tuple(items))

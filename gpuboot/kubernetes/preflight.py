@@ -1,0 +1,200 @@
+"""Preflight of a cluster that lives: what the settings ask of it and it cannot become.
+
+Compared before anything is written: half of a change is worse than none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpuboot import alerting
+from gpuboot.charts import remote, secrets_needed
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings.monitoring import NODE_PORTS
+from gpuboot.config.versions import Lock
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, moved, upgrade_step
+from gpuboot.kubernetes.kubeadm import configuration
+from gpuboot.kubernetes.storage import CLASS, no_class
+
+Place = tuple[str, str]  # namespace and name of a Secret
+_REMEDY = "\n    remedy: "
+
+
+def judge(
+    nodes: Sequence[Node], settings: Settings, lock: Lock, cluster: ClusterState
+) -> list[Problem]:
+    """Everything that this cluster cannot be changed to.
+
+    + nodes: of the inventory, with their addresses
+    + cluster: as its leader sees it now; it answers
+    """
+    return [*_fixed(nodes, settings, lock, cluster), *_version(lock, cluster),
+            *_names(nodes, cluster), *_class(settings, cluster)]  # fmt: skip
+
+
+def _fixed(
+    nodes: Sequence[Node], settings: Settings, lock: Lock, cluster: ClusterState
+) -> Iterator[Problem]:
+    for cause in moved(cluster.fixed, configuration(settings, lock, nodes).fixed):
+        yield Problem(
+            "",
+            f"{cause}: a living cluster cannot change this",
+            "put the setting back, or take the cluster apart (deploys/reset.py) and make it anew",
+        )
+
+
+def backend(settings: Settings, found: str) -> list[Problem]:
+    """flannel's backend stays: "Once set, the backend should not be changed at runtime", says its
+    Documentation/backends.md.
+
+    + found: the living cluster's; "" when it is not known
+    """
+    wanted = settings.cluster.flannel_backend
+    if found in ("", wanted):
+        return []
+    return [
+        Problem(
+            "",
+            f"cluster.flannel_backend is {found}, the settings ask for {wanted}: flannel does not "
+            "change it in a living cluster",
+            "put the setting back, or take the cluster apart (deploys/reset.py) and make it anew",
+        )
+    ]
+
+
+def _version(lock: Lock, cluster: ClusterState) -> Iterator[Problem]:
+    wanted = lock.kubernetes.version
+    if upgrade_step(cluster.server, wanted) == "refuse":
+        yield Problem(
+            "",
+            f"the cluster runs Kubernetes {cluster.server}, the version lock asks for {wanted}",
+            "gpuboot moves a cluster to newer patch releases only; for a newer minor release "
+            "follow kubernetes.io's kubeadm upgrade guide, then run again",
+        )
+
+
+def _names(nodes: Sequence[Node], cluster: ClusterState) -> Iterator[Problem]:
+    known = {item.name: item for item in cluster.nodes}
+    for node in nodes:
+        if other := _renamed(node, cluster.nodes):
+            yield Problem(
+                node.host,
+                f"the cluster knows the machine at {node.address} as node {other}, and a node "
+                f"cannot be renamed to {node.name}",
+                f'set node_name = "{other}"; or take it out of the cluster first: kubectl drain '
+                f"{other}, deploys/reset.py --limit {node.host}, kubectl delete node {other}",
+            )
+        elif node.name in known and not _at(node, known[node.name]):
+            yield Problem(
+                node.host,
+                f"the cluster has a node {node.name} already, at {known[node.name].address}",
+                "give this host another node_name, or, if that machine is gone: kubectl delete "
+                f"node {node.name}",
+            )
+
+
+def _renamed(node: Node, known: Sequence[NodeStatus]) -> str:
+    names = [item.name for item in known if _at(node, item)]
+    return "" if not names or node.name in names else names[0]
+
+
+def _at(node: Node, status: NodeStatus) -> bool:
+    return bool(node.address) and node.address in status.address.split()
+
+
+def _class(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:
+    monitoring = settings.monitoring
+    if not (monitoring.enabled and monitoring.storage.persistent):
+        return
+    classes = dict(cluster.classes)
+    if monitoring.storage.provisioner == "local-path":
+        classes[CLASS] = classes.get(CLASS, False) or not any(classes.values())
+    if wrong := no_class(classes, monitoring.storage.class_name):
+        cause, _, remedy = wrong.partition(_REMEDY)
+        yield Problem("", cause, remedy)
+
+
+def node_ports(settings: Settings) -> dict[str, int]:
+    """The node ports that settings ask for, by setting."""
+    monitoring = settings.monitoring
+    asked = {name: getattr(monitoring, name) for name in NODE_PORTS} if monitoring.enabled else {}
+    return {f"monitoring.{name}": port for name, port in asked.items() if port is not None}
+
+
+def taken(settings: Settings, found: Mapping[str, str]) -> list[Problem]:
+    """A problem for each node port that somebody else's Service has.
+
+    + found: node port -> `namespace/name` of the Service that has it
+    """
+    ours = f"{settings.monitoring.namespace}/"
+    return [
+        Problem(
+            "",
+            f"{name}: node port {port} belongs to Service {found[str(port)]}",
+            "choose another one",
+        )
+        for name, port in node_ports(settings).items()
+        if not found.get(str(port), ours).startswith(ours)
+    ]
+
+
+def secrets(settings: Settings, exporter: str) -> dict[Place, list[str]]:
+    """The site's own Secrets that settings name, and the keys that must be in them.
+
+    + exporter: namespace of the exporter's own chart
+    """
+    found: dict[Place, list[str]] = {}
+    monitoring = settings.monitoring
+    if monitoring.enabled:
+        for needed in (remote.existing(settings), alerting.existing(settings)):
+            for name, keys in needed.items():
+                found.setdefault((monitoring.namespace, name), []).extend(keys)
+    if settings.exporter.kind == "chart":
+        for name, keys in secrets_needed(settings.exporter).items():
+            found[exporter, name] = keys
+    return found
+
+
+def missing(
+    needed: Mapping[Place, Sequence[str]], found: Mapping[Place, Sequence[str]]
+) -> list[Problem]:
+    """A problem for each Secret that lacks a key. + found: the keys that are there"""
+    problems = []
+    for (namespace, name), keys in needed.items():
+        absent = [key for key in keys if key not in found.get((namespace, name), ())]
+        if absent:
+            problems.append(
+                Problem(
+                    "",
+                    f"settings name Secret {name} in namespace {namespace}, which lacks "
+                    f"{', '.join(absent)}"
+                    if found.get((namespace, name))
+                    else f"settings name Secret {name}, which is not in namespace {namespace}",
+                    f"kubectl -n {namespace} create secret generic {name} "
+                    + " ".join(f"--from-file={key}=FILE" for key in keys),
+                )
+            )
+    return problems
+
+
+def too_early(settings: Settings, exporter: str) -> list[str]:
+    """What settings name that only a living cluster can have: where a first run would stop.
+
+    + exporter: as for `secrets`
+    """
+    lines = [
+        f"there is no cluster yet, so Secret {name} cannot be in its namespace {namespace}: the "
+        "run stops where it is needed; make it then, and run again"
+        for namespace, name in secrets(settings, exporter)
+    ]
+    monitoring, storage = settings.monitoring, settings.monitoring.storage
+    ours = storage.provisioner == "local-path" and storage.class_name in (None, CLASS)
+    if monitoring.enabled and storage.persistent and not ours:
+        which = f"StorageClass {storage.class_name}" if storage.class_name else "a StorageClass"
+        lines.append(
+            f"there is no cluster yet, so it cannot have {which}: the run stops where volumes are "
+            "needed; make it then, and run again"
+        )
+    return lines

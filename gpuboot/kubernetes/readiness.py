@@ -1,0 +1,140 @@
+"""How far a cluster is on its way to what was asked: pure judgements for operations that wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuboot.kubernetes import operands
+from gpuboot.kubernetes.cluster_state import ClusterState, Workload
+from gpuboot.verify import mig_devices
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One look at something that takes time.
+
+    + done: it is as asked
+    + text: for a person: how far it is and what is missing
+    + hopeless: waiting longer will not help
+    """
+
+    done: bool
+    text: str
+    hopeless: bool = False
+
+
+def nodes_ready(state: ClusterState, names: Sequence[str]) -> Progress:
+    """Whether all these nodes are registered and Ready."""
+    if state.error:
+        return Progress(False, f"the API server does not answer: {state.error}")
+    known = {node.name: node for node in state.nodes}
+    missing = [
+        f"{name} ({known[name].message or 'not Ready'})" if name in known else f"{name} (unknown)"
+        for name in names
+        if name not in known or not known[name].ready
+    ]
+    text = f"{len(names) - len(missing)} of {len(names)} nodes Ready"
+    return Progress(not missing, f"{text}; not yet: {'; '.join(missing)}" if missing else text)
+
+
+def workloads_ready(
+    state: ClusterState, namespace: str, required: Mapping[str, int] | Iterable[str] = ()
+) -> Progress:
+    """Whether all workloads of a namespace are rolled out.
+
+    + required: names that must be there, whoever makes them; as a map: with the number of pods
+      that each must want at least, so that a DaemonSet that matches no node is not "ready"
+    """
+    if state.error:
+        return Progress(False, f"the API server does not answer: {state.error}")
+    found = [item for item in state.workloads if item.namespace == namespace]
+    names = {item.name for item in found}
+    least = dict(required) if isinstance(required, Mapping) else dict.fromkeys(required, 0)
+    absent = [f"{name} (not made yet)" for name in least if name not in names]
+    unready = [_describe(item) for item in found if not _ready(item, least.get(item.name, 0))]
+    total = len(found) + len(absent)
+    text = f"{total - len(absent) - len(unready)} of {total} workloads in {namespace} ready"
+    missing = absent + unready
+    if not missing:
+        return Progress(bool(total), text)
+    trouble = [
+        f"; {item.pod} on {item.node or 'no node'}: {item.reason}"
+        for item in state.trouble
+        if item.namespace == namespace
+    ]
+    return Progress(False, f"{text}; not yet: {', '.join(missing)}{''.join(trouble)}")
+
+
+def _ready(item: Workload, least: int) -> bool:
+    return item.settled and item.ready >= item.wanted and item.wanted >= least
+
+
+def _describe(item: Workload) -> str:
+    unit = "nodes" if item.kind == "DaemonSet" else "pods"
+    return f"{item.name} ({item.ready} of {item.wanted} {unit})"
+
+
+def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource: str) -> Progress:
+    """Whether every GPU node offers exactly as many GPUs as promised.
+
+    + expected: GPUs by node name; nodes whose GPUs are divided by MIG are left out
+    """
+    if state.error:
+        return Progress(False, f"the API server does not answer: {state.error}")
+    divided = {
+        node.name for node in state.nodes if mig_devices.divided(node.labels, node.allocatable)
+    }
+    expected = {name: count for name, count in expected.items() if name not in divided}
+    offered = {node.name: int(node.allocatable.get(resource, "0")) for node in state.nodes}
+    wrong = [
+        f"{name} ({offered.get(name, 0)} of {count})"
+        for name, count in expected.items()
+        if offered.get(name, 0) != count
+    ]
+    text = f"{len(expected) - len(wrong)} of {len(expected)} nodes offer their {resource}"
+    return Progress(not wrong, f"{text}; not yet: {', '.join(wrong)}" if wrong else text)
+
+
+def operands_current(
+    state: ClusterState, namespace: str, wanted: Mapping[str, operands.Wanted]
+) -> Progress:
+    """Whether the GPU Operator has put the values that it was given into its DaemonSets.
+
+    + wanted: DaemonSet -> what it must be made of; one that is not there yet is not judged
+    """
+    found = [
+        (item.name, operands.missing(item, wanted[item.name]))
+        for item in state.operands
+        if item.namespace == namespace and item.name in wanted
+    ]
+    old = [f"{name} ({', '.join(what)})" for name, what in found if what]
+    there = {item.name for item in state.workloads if item.namespace == namespace} & wanted.keys()
+    old += [f"{name} (not read)" for name in sorted(there - {name for name, _ in found})]
+    total = max(len(found), len(there))
+    text = f"{total - len(old)} of {total} operands are as the values have them"
+    return Progress(not old, f"{text}; not yet: {'; '.join(old)}" if old else text)
+
+
+def policy_ready(state: ClusterState) -> Progress:
+    """Whether the GPU Operator says that its ClusterPolicy is carried out."""
+    return Progress(state.policy == "ready", f"ClusterPolicy is {state.policy or 'not there'}")
+
+
+def together(*parts: Progress) -> Progress:
+    """All of it: the text tells what is missing, or that all is done."""
+    missing = [part.text for part in parts if not part.done]
+    return Progress(
+        not missing,
+        " | ".join(missing or [part.text for part in parts]),
+        any(part.hopeless for part in parts),
+    )
+
+
+def kubelet_is(state: ClusterState, name: str, version: str) -> Progress:
+    """Whether a node is Ready and runs this version of the kubelet."""
+    ready = nodes_ready(state, [name])
+    running = [node.kubelet for node in state.nodes if node.name == name]
+    if not ready.done or running == [version]:
+        return ready
+    return Progress(False, f"{name} runs kubelet {', '.join(running)}, not {version}")

@@ -1,0 +1,67 @@
+"""Volumes for the cluster: the local-path provisioner, and which StorageClass is the default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
+from gpuboot.templates import render
+
+NAMESPACE = "local-path-storage"
+PROVISIONER = "local-path-provisioner"
+CLASS = "local-path"
+DEFAULT = "storageclass.kubernetes.io/is-default-class"
+_IMAGE = "docker.io/rancher/local-path-provisioner"
+_HELPER = "docker.io/library/busybox"
+
+
+def local_path(settings: Settings, lock: Lock) -> str:
+    """The provisioner's manifest, without a stamp.
+
+    Its StorageClass is not marked as the default here: that depends on what else is there.
+    """
+    everywhere = {
+        "node": "DEFAULT_PATH_FOR_NON_LISTED_NODES",
+        "paths": [settings.monitoring.storage.path],
+    }
+    return render(
+        "kubernetes/local-path.yaml.j2",
+        image=f"{_IMAGE}:{lock.images.local_path_provisioner}",
+        helper_image=f"{_HELPER}:{lock.images.busybox}",
+        config={"nodePathMap": [everywhere]},
+    )
+
+
+def default_change(classes: Mapping[str, bool]) -> str | None:
+    """What to do to our class so that it is the default one unless the cluster has another.
+
+    + classes: StorageClass -> whether it is a default one
+
+    Returns the annotation as `kubectl annotate` takes it; None: it is right.
+    """
+    ours = classes.get(CLASS, False)
+    others = any(default for name, default in classes.items() if name != CLASS)
+    if ours and others:
+        return f"{DEFAULT}-"
+    return None if ours or others else f"{DEFAULT}=true"
+
+
+def no_class(classes: Mapping[str, bool], wanted: str | None) -> str:
+    """Why claims of this class would wait without an end, with the remedy; "" when they don't.
+
+    + wanted: the class they name; None: the cluster's default one
+    """
+    there = ", ".join(sorted(classes)) or "none"
+    if wanted is not None and wanted not in classes:
+        return (
+            f"there is no StorageClass {wanted} (there: {there})\n    remedy: make it, or correct "
+            "monitoring.storage.class_name"
+        )
+    if wanted is None and not any(classes.values()):
+        return (
+            f"no StorageClass is the default one (there: {there}), so volumes would wait without "
+            "an end\n    remedy: name one in monitoring.storage.class_name, or set "
+            'monitoring.storage.provisioner = "local-path" or monitoring.storage.persistent = False'
+        )
+    return ""

@@ -1,6 +1,0 @@
-"""Reports: one set of findings, written for a terminal, for machines, for CI and for a browser."""
-
-from gpuboot.report.model import Report, build, load
-from gpuboot.report.writer import new_folder, write
-
-__all__ = ["Report", "build", "load", "new_folder", "write"]

@@ -1,0 +1,116 @@
+"""The whole chain: evidence in, findings out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuboot.config.settings import Settings
+from gpuboot.verify.checks import fields, kubernetes, metrics, monitoring, services, stack
+from gpuboot.verify.checks import host as host_checks
+from gpuboot.verify.checks.metrics import Limits
+from gpuboot.verify.checks.model import GPU_LINKS, NOT_REACHED, PHYSICAL_LINKS, Finding, Scribe
+from gpuboot.verify.evidence import Evidence, Gpu, Host
+
+
+def judge(seen: Evidence, settings: Settings) -> list[Finding]:
+    """Every link of every GPU of every GPU node, then the cluster's, in the chain's order."""
+    findings: list[Finding] = []
+    for host in seen.hosts:
+        own = _node(host, seen, settings)
+        findings += own + unreached(host, own, _links(settings)) + services.judge(host, seen)
+    if not seen.hosts:
+        scribe = Scribe("pci", "GPU nodes")
+        remedy = "set gpus = N for the hosts that have GPUs, in the inventory"
+        findings.append(scribe.not_covered("the inventory promises no GPU on any host", remedy))
+    if settings.monitoring.enabled:
+        findings += monitoring.judge(seen.metrics, settings.monitoring.grafana)
+        findings += stack.judge(seen)
+    return ordered(findings)
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings in the chain's order, host by host, and what concerns no GPU at the end."""
+    order = {link: position for position, link in enumerate(GPU_LINKS)}
+    return sorted(
+        findings,
+        key=lambda item: (
+            item.link not in order,
+            item.node,
+            item.gpu_uuid or "",
+            order.get(item.link, 0),
+        ),
+    )
+
+
+def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
+    """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
+    found = [f for host in seen.hosts for f in _metrics(host, seen, settings)]
+    if settings.monitoring.enabled:
+        found += monitoring.judge(seen.metrics, settings.monitoring.grafana)
+        found += stack.judge(seen)
+    return found
+
+
+def limits(settings: Settings) -> Limits:
+    """The metric checks' limits, as the settings have them."""
+    return Limits(
+        settings.monitoring.enabled,
+        settings.verify.max_sample_age_s,
+        settings.exporter.interval_ms / 1000,
+        settings.gpu_operator.time_slices if settings.gpu_operator.enabled else 1,
+        settings.gpu_operator.mig_strategy,
+        settings.exporter.collectors_file is None,
+        settings.exporter.devices,
+    )
+
+
+def _node(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
+    found = host_checks.judge(host, settings.runtime.mode)
+    bounds = limits(settings)
+    if host.error:
+        # what Kubernetes knows of it may be worse than that nobody could look
+        return found + [
+            item
+            for item in kubernetes.allocatable(host, seen, bounds.slices, bounds.strategy)
+            if item.status == "fail"
+        ]
+    found += kubernetes.judge(host, seen, bounds.slices, bounds.strategy)
+    return found + _metrics(host, seen, settings)
+
+
+def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
+    return [*metrics.judge(host, seen, limits(settings)), *fields.judge(host, seen)]
+
+
+def _links(settings: Settings) -> list[str]:
+    return [
+        link
+        for link in GPU_LINKS
+        if settings.monitoring.enabled or link not in {"prometheus", "attribution"}
+    ]
+
+
+def unreached(host: Host, found: Iterable[Finding], links: Iterable[str]) -> list[Finding]:
+    """Links of a GPU that nothing was said about, because a lower link is broken.
+
+    + links: those that ought to be judged
+    """
+    said = {(item.link, item.gpu_uuid) for item in found}
+    wanted = list(links)
+    return [
+        Scribe(link, GPU_LINKS[link], host.node).not_covered(
+            NOT_REACHED, "mend that one first", uuid
+        )
+        for gpu in host.gpus
+        if gpu.uuid
+        for link in wanted
+        for uuid in subjects(gpu, link)
+        if (link, uuid) not in said and (link, None) not in said
+    ]
+
+
+def subjects(gpu: Gpu, link: str) -> tuple[str, ...]:
+    """The UUIDs that a link judges of a GPU: its own, or above the driver its MIG devices'."""
+    if gpu.instances and link not in PHYSICAL_LINKS:
+        return tuple(item.uuid for item in gpu.instances)
+    return (gpu.uuid,)

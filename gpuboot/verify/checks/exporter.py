@@ -1,0 +1,148 @@
+"""The exporter's link: dcgm-exporter reports what nvidia-smi lists, with values that can be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from gpuboot.telemetry.anchor import ANCHORS
+from gpuboot.verify.checks.limits import Limits, missing, untold, watched, what
+from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.devices import Device, Key, Sensor
+from gpuboot.verify.evidence import Evidence, ExporterAnswer, Host, Reading
+
+EXPORTER_REMEDY = (
+    "look at the dcgm-exporter pod of this node (`kubectl get pods -A -o wide | grep dcgm`) and "
+    "its log; a node label nvidia.com/gpu.deploy.dcgm-exporter other than true keeps it away"
+)
+HOTTEST = 125.0  # °C; GPUs shut themselves down before
+_FIELDS: dict[Sensor, str] = {
+    "temperature": "DCGM_FI_DEV_GPU_TEMP",
+    "power": "DCGM_FI_DEV_POWER_USAGE",
+    "memory": "DCGM_FI_DEV_FB_FREE and DCGM_FI_DEV_FB_USED",
+}
+STILL_AFTER = 3  # sampling periods after which an energy counter that stands still is dead
+
+
+def exporter(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
+    """The node's exporter reports exactly what nvidia-smi lists, with values that can be."""
+    seconds = seen.seconds.get("metrics", 0.0)
+    scribe = Scribe("exporter", "dcgm-exporter series = nvidia-smi", host.node, seconds)
+    if not host.uuids:
+        return []
+    answers = [answer for answer in seen.metrics.exporters if answer.node == host.node]
+    if error := seen.metrics.errors.get("exporters"):
+        return [scribe.unknown(error, "verify again")]
+    if not answers:
+        return [scribe.failed("no dcgm-exporter pod runs on this node", EXPORTER_REMEDY)]
+    if len(answers) > 1:
+        pods = ", ".join(answer.pod for answer in answers)
+        remedy = "run one dcgm-exporter: the GPU Operator's or the chart's (exporter.kind)"
+        return [scribe.failed(f"{len(answers)} dcgm-exporters report this node: {pods}", remedy)]
+    answer = answers[0]
+    if answer.error:
+        return [scribe.failed(f"{answer.pod}: {answer.error}", EXPORTER_REMEDY)]
+    readings = {reading.key: reading for reading in answer.readings}
+    return [
+        _value(device, readings, host.node, seen, limits, scribe) for device in watched(host)
+    ] + _strangers(host, readings, scribe)
+
+
+def _strangers(host: Host, readings: Iterable[Key], scribe: Scribe) -> list[Finding]:
+    """GPUs and slices that only the exporter knows."""
+    known: set[Key | None] = {(gpu.uuid, "") for gpu in host.gpus}
+    known |= {device.key for device in host.devices}
+    # without `nvidia-smi -q` nobody can say which slices are its own
+    untold = {device.gpu.uuid for device in host.devices if device.key is None}
+    remedy = "the exporter watches other GPUs than nvidia-smi lists: restart its pod"
+    return [
+        scribe.failed(
+            f"it reports {uuid}{f', GPU_I_ID {slice_}' if slice_ else ''}, which the node lacks",
+            remedy,
+            uuid,
+        )
+        for uuid, slice_ in sorted(readings)
+        if (uuid, slice_) not in known and uuid not in untold
+    ]
+
+
+def _value(
+    device: Device,
+    readings: Mapping[Key, Reading],
+    node: str,
+    seen: Evidence,
+    limits: Limits,
+    scribe: Scribe,
+) -> Finding:
+    uuid, key = device.uuid, device.key
+    if key is None:
+        return untold(scribe, uuid)
+    reading = readings.get(key)
+    if reading is None:
+        detail = f"the exporter has no series of {what(device)}"
+        return missing(device, limits, scribe, detail, EXPORTER_REMEDY)
+    if wrong := _insane(reading):
+        remedy = "DCGM answers without values: restart the exporter's pod, then see nvidia-smi -q"
+        return scribe.failed(wrong, remedy, uuid)
+    if limits.every_sensor and (lacking := _lacking(device, reading)):
+        fields = ", ".join(_FIELDS[sensor] for sensor in lacking)
+        why = f"nvidia-smi tells {', '.join(lacking)}, the exporter does not ({fields})"
+        return scribe.failed(why, "restart the exporter's pod, and read its log", uuid)
+    earlier = _earlier(seen.before, node, key)
+    still = (
+        earlier is not None
+        and reading.energy is not None
+        and reading.energy == earlier.energy
+        and seen.before_s > STILL_AFTER * limits.interval_s
+    )
+    if still:
+        remedy = "DCGM no longer samples: restart the exporter's pod"
+        return scribe.failed(f"values stand still for {seen.before_s:.0f} s", remedy, uuid)
+    return scribe.passed(_values(reading), uuid)
+
+
+def _values(reading: Reading) -> str:
+    """Its values; what this kind of GPU cannot tell is named as absent."""
+    told = [
+        (reading.temperature, "°C", "temperature"),
+        (reading.power, "W", "power draw"),
+        (reading.memory, "MiB", "device memory"),
+    ]
+    return ", ".join(
+        f"no {name}" if value is None else f"{value:g} {unit}" for value, unit, name in told
+    )
+
+
+def _lacking(device: Device, reading: Reading) -> list[Sensor]:
+    """What nvidia-smi has a value of and the exporter has not.
+
+    Under MIG, DCGM has no frame buffer of the GPU, and of slices not on every model
+    (NVIDIA/dcgm-exporter issue 512).
+    """
+    values: dict[Sensor, float | None] = {
+        "temperature": reading.temperature,
+        "power": reading.power,
+        "memory": reading.memory,
+    }
+    told = {*device.gpu.sensors} - ({"memory"} if device.gpu.mig else set())
+    return [sensor for sensor, value in values.items() if sensor in told and value is None]
+
+
+def _insane(reading: Reading) -> str:
+    """What cannot be true of a GPU that is on; "" when all is well.
+
+    A value that is missing is no such thing: vGPU guests have no temperature, for one.
+    """
+    if not reading.anchored:
+        return f"none of {', '.join(ANCHORS)} has a value"
+    if reading.temperature is not None and not 0 < reading.temperature <= HOTTEST:
+        return f"temperature is {reading.temperature} °C"
+    if reading.power is not None and reading.power <= 0:
+        return f"power draw is {reading.power} W"
+    if reading.memory is not None and reading.memory <= 0:
+        return f"device memory is {reading.memory} MiB"
+    return ""
+
+
+def _earlier(before: Iterable[ExporterAnswer], node: str, key: Key) -> Reading | None:
+    readings = (r for answer in before if answer.node == node for r in answer.readings)
+    return next((reading for reading in readings if reading.key == key), None)

@@ -1,0 +1,67 @@
+"""The exporters collect the fields that were asked for: every one, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from gpuboot.telemetry.fields import BY_NAME
+from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.evidence import AskedFields, Evidence, ExporterAnswer, Host
+
+_SHOWN = 4
+REMEDY = (
+    "run deploys/site.py, which starts the exporter with the current list; if the run changes "
+    "nothing, delete this node's dcgm-exporter pod: a running one keeps the list it started with"
+)
+
+
+def judge(host: Host, seen: Evidence) -> list[Finding]:
+    """The fields of one node's exporter; [] where another finding tells that it does not answer.
+
+    A field counts as collected where any GPU of any node has it. One that no GPU has counts as
+    well where the exporter is known to run with the current list: DCGM leaves out what a GPU
+    cannot answer. Where that is not known, only fields are missed that every GPU has.
+    """
+    answers = [answer for answer in seen.metrics.exporters if answer.node == host.node]
+    if seen.asked is None or not host.uuids or len(answers) != 1 or answers[0].error:
+        return []
+    scribe = Scribe("exporter", "fields collected = fields asked for", host.node)
+    asked, answer = seen.asked, answers[0]
+    if asked.error:
+        remedy = "name a list that can be read, by exporter.collectors_file or exporter.counters"
+        return [scribe.unknown(f"the list of fields: {asked.error}", remedy)]
+    if wrong := _wrong(asked, answer, seen.metrics.exporters):
+        return [scribe.failed(f"{answer.pod}: {wrong}", REMEDY)]
+    here = asked.names & answer.names
+    absent = _some(asked.names - here)
+    return [
+        scribe.passed(
+            f"{len(here)} of {len(asked.names)} fields have values"
+            + (f"; this node's GPUs have no {absent}" if absent else "")
+        )
+    ]
+
+
+def _wrong(asked: AskedFields, answer: ExporterAnswer, all_: Collection[ExporterAnswer]) -> str:
+    parts = []
+    if answer.stamp not in {None, asked.stamp}:
+        parts.append("it was started with another list of fields")
+    if more := {name for name in answer.names - asked.names if name.startswith("DCGM_FI_")}:
+        parts.append(f"it collects {_some(more)}, which nobody asked for")
+    missing = {name for name in asked.names - answer.names if not _may_be_absent(name)}
+    if answer.stamp is None:
+        missing -= {name for other in all_ for name in other.names}
+    if missing and answer.stamp != asked.stamp:
+        parts.append(f"it does not collect {_some(missing)}")
+    return "; ".join(parts)
+
+
+def _may_be_absent(name: str) -> bool:
+    """Whether some supported GPU or release of DCGM has no such field."""
+    field = BY_NAME.get(name)
+    return field is None or bool(field.limits or field.since)
+
+
+def _some(names: Collection[str]) -> str:
+    shown = ", ".join(sorted(names)[:_SHOWN])
+    return f"{shown} and {len(names) - _SHOWN} more" if len(names) > _SHOWN else shown

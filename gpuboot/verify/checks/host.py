@@ -1,0 +1,201 @@
+"""Links from the PCI bus to containerd: what the operating system of a GPU node says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.evidence import Device, Gpu, Host
+
+UNCUT = "MIG is on and no instance was made of it, so no pod can get it"
+UNCUT_REMEDY = (
+    "choose a layout (`kubectl label node NODE nvidia.com/mig.config=…` where the GPU Operator's "
+    "MIG manager runs, else `nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
+)
+
+FABRIC_REMEDY = (
+    "see `systemctl status nvidia-fabricmanager` on the node: its version must be the driver's; "
+    "on HGX B200 and later it needs nvlsm and the kernel module ib_umad (deploys/site.py "
+    "installs both); on a GB200 or GB300 rack look at the fabric manager of the switch trays"
+)
+
+
+def judge(host: Host, runtime_mode: str) -> list[Finding]:
+    """The four lowest links of one node.
+
+    + runtime_mode: `settings.runtime.mode`
+    """
+    if host.error:
+        scribe = Scribe("pci", "host read", host.node)
+        remedy = "make the host reachable by SSH with sudo, then verify again"
+        return [scribe.unknown(host.error, remedy)]
+    return [*pci(host), *driver(host), *smi(host), *runtime(host, runtime_mode)]
+
+
+def pci(host: Host) -> list[Finding]:
+    """The bus shows as many GPUs as the inventory promises."""
+    scribe = Scribe("pci", "PCI devices = inventory", host.node)
+    seen = len(host.on_bus)
+    if seen != host.expected:
+        remedy = (
+            "look at the machine: a GPU that left the bus needs a power cycle, and then reseating "
+            "or replacement; `lspci -d 10de:` and the kernel log tell more"
+            if seen < host.expected
+            else f"set gpus = {seen} for this host in the inventory"
+        )
+        return [
+            scribe.failed(f"the inventory promises {host.expected} GPUs, PCI shows {seen}", remedy)
+        ]
+    return [scribe.passed(f"{gpu.pci} on the bus", _uuid(gpu)) for gpu in host.gpus]
+
+
+def driver(host: Host) -> list[Finding]:
+    """The loaded kernel module is the installed driver, and that is the one asked for."""
+    scribe = Scribe("driver", "driver loaded = installed = asked", host.node)
+    if not host.loaded:
+        return [
+            scribe.failed(
+                f"no NVIDIA kernel module is loaded (installed: {host.installed or 'none'})",
+                "`modprobe nvidia` on the node and read the kernel log; with Secure Boot the "
+                "module's key must be enrolled",
+            )
+        ]
+    if host.installed != host.loaded:
+        return [
+            scribe.failed(
+                f"loaded {host.loaded}, installed {host.installed or 'none'}",
+                "reboot the node (driver.reboot = when-needed does it in the next run)",
+            )
+        ]
+    if host.asked and host.asked != host.loaded:
+        return [
+            scribe.failed(
+                f"loaded {host.loaded}, asked for {host.asked}",
+                "run deploys/site.py, which brings the node to the version asked for",
+            )
+        ]
+    asked = f", asked {host.asked}" if host.asked else ""
+    detail = f"{host.loaded} loaded, installed{asked}"
+    return [scribe.passed(detail, _uuid(gpu)) for gpu in host.gpus]
+
+
+def smi(host: Host) -> list[Finding]:
+    """nvidia-smi answers for every device on the bus with values, and no two have one UUID."""
+    scribe = Scribe("nvidia-smi", "nvidia-smi = PCI devices", host.node)
+    if not host.working and not any(gpu.lost for gpu in host.gpus):
+        return [
+            scribe.failed(
+                host.smi_error or "nvidia-smi lists no GPU",
+                "run nvidia-smi on the node; if the driver cannot talk to the GPUs, reboot",
+            )
+        ]
+    findings = [_answers(gpu, host, scribe) for gpu in host.gpus]
+    twice = sorted(
+        {gpu.uuid for gpu in host.working if [g.uuid for g in host.working].count(gpu.uuid) > 1}
+    )
+    remedy = "two devices with one UUID: the driver's answer cannot be trusted; reboot the node"
+    return findings + [scribe.failed(f"UUID {uuid} is there twice", remedy, uuid) for uuid in twice]
+
+
+def _answers(gpu: Gpu, host: Host, scribe: Scribe) -> Finding:
+    if gpu.pci not in host.on_bus:
+        remedy = "the PCI bus and the driver disagree: reboot the node"
+        return scribe.failed(f"{gpu.pci} is not on the PCI bus", remedy, _uuid(gpu))
+    if gpu.fault:
+        return scribe.failed(f"the GPU at {gpu.pci}: {gpu.fault}", _fault_remedy(gpu), _uuid(gpu))
+    if gpu.fabric:
+        return scribe.failed(
+            f"the GPU at {gpu.pci} is not in its NVLink fabric ({gpu.fabric}): CUDA answers 802 "
+            "(system not yet initialized)",
+            FABRIC_REMEDY,
+            gpu.uuid,
+        )
+    if gpu in host.working:
+        memory = f", {gpu.memory_mib} MiB" if gpu.memory_mib else ""
+        return scribe.passed(f"{gpu.name}{memory} at {gpu.pci}{_layout(gpu)}", gpu.uuid)
+    what = "is lost" if gpu.lost else "is not listed"
+    said = f": {host.smi_error}" if host.smi_error else ""
+    return scribe.failed(
+        f"the GPU at {gpu.pci} {what}{said}",
+        "drain the node and reboot it (XID 79: fallen off the bus); if it comes back lost, "
+        "power-cycle the machine, then replace the GPU",
+        _uuid(gpu),
+    )
+
+
+def _fault_remedy(gpu: Gpu) -> str:
+    if "reset" in gpu.fault:
+        return (
+            "drain the node, stop what holds the GPU (dcgm-exporter, device plugin, "
+            f"nvidia-persistenced) and run `nvidia-smi --gpu-reset -i {gpu.uuid}`, or reboot the "
+            "node; if it comes back, power-cycle the machine, then replace the GPU"
+        )
+    return (
+        "drain the node and reboot it; `nvidia-smi -q` and the kernel log (`NVRM: Xid`) tell more; "
+        "if it comes back, power-cycle the machine, then replace the GPU"
+    )
+
+
+def _layout(gpu: Gpu) -> str:
+    """What a GPU with MIG is cut into, for people."""
+    if not gpu.mig:
+        return ""
+    profiles = Counter(item.profile for item in gpu.instances)
+    parts = ", ".join(f"{count} x {name}" for name, count in profiles.items())
+    return f", MIG: {parts or 'no instances'}"
+
+
+def runtime(host: Host, mode: str) -> list[Finding]:
+    """containerd has what the runtime mode needs to hand GPUs and MIG devices to containers."""
+    if not host.working:
+        return []
+    scribe = Scribe("runtime", "containerd runtime and CDI", host.node)
+    uncut = [scribe.not_covered(UNCUT, UNCUT_REMEDY, gpu.uuid) for gpu in host.uncut]
+    return [*_runtime(host, mode, scribe), *uncut]
+
+
+def _runtime(host: Host, mode: str, scribe: Scribe) -> list[Finding]:
+    rerun = "run deploys/site.py, which writes containerd's configuration anew"
+    if mode != "cdi":
+        if not host.handlers:
+            return [scribe.unknown("containerd did not tell its runtimes", "see `crictl info`")]
+        if "nvidia" not in host.handlers:
+            return [scribe.failed("containerd has no runtime handler `nvidia`", rerun)]
+        if mode == "default" and host.default_runtime != "nvidia":
+            got = host.default_runtime or "unknown"
+            return [scribe.failed(f"containerd's default runtime is {got}, not nvidia", rerun)]
+        detail = f"handler nvidia, default runtime {host.default_runtime or 'unknown'}"
+        return [scribe.passed(detail, device.uuid) for device in host.devices]
+    if host.cdi is None:
+        return [scribe.unknown("nvidia-ctk cdi list gave no answer", "run it on the node")]
+    return [_device(host.cdi, scribe, device) for device in host.devices]
+
+
+def _device(listed: tuple[str, ...], scribe: Scribe, device: Device) -> Finding:
+    names = {name.rpartition("=")[2] for name in listed}
+    if names & _cdi_names(device):
+        return scribe.passed("CDI device listed", device.uuid)
+    what = "MIG device" if device.instance else "GPU"
+    stale = "; a CDI spec does not follow a change of the MIG layout" if device.instance else ""
+    return scribe.failed(
+        f"no CDI device for this {what} (listed: {', '.join(sorted(names)) or 'none'})",
+        "`systemctl restart nvidia-cdi-refresh` or `nvidia-ctk cdi generate "
+        f"--output=/var/run/cdi/nvidia.yaml` on the node, then restart the device plugin{stale}",
+        device.uuid,
+    )
+
+
+def _cdi_names(device: Device) -> set[str]:
+    """What a CDI spec may call it: index, uuid or type-index (nvidia-ctk's naming strategies).
+
+    nvidia-container-toolkit v1.20.0, pkg/nvcdi/namer.go. Of a GPU with MIG only the MIG devices
+    are listed (pkg/nvcdi/lib-nvml.go, getDeviceSpecGeneratorsForAllDevices).
+    """
+    if device.instance is None:
+        return {device.uuid, f"{device.gpu.index}", f"gpu{device.gpu.index}"}
+    number = f"{device.gpu.index}:{device.instance.index}"
+    return {device.uuid, number, f"mig{number}"}
+
+
+def _uuid(gpu: Gpu) -> str | None:
+    return gpu.uuid or None

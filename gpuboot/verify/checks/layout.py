@@ -1,0 +1,55 @@
+"""What a node ought to offer for its GPUs and MIG devices, and layouts that cannot be offered.
+
+The device plugin's rules: k8s-device-plugin v0.20.0, internal/rm/device_map.go
+(buildDeviceMapFromConfigResources, assertAllMigDevicesAreValid) and internal/rm/rm.go
+(AddDefaultResourcesToConfig). It offers nothing at all on a node whose layout breaks them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gpuboot.verify.devices import WHOLE, Strategy
+from gpuboot.verify.evidence import Host
+
+
+def wanted(host: Host, slices: int, strategy: Strategy) -> dict[str, int]:
+    """Resource -> how many of it the node ought to offer.
+
+    + slices: pods that share one `nvidia.com/gpu`; MIG devices by profile are not shared
+
+    Whole GPUs are counted by the inventory's promise, MIG devices by what the host has.
+    """
+    with_mig = [gpu for gpu in host.gpus if gpu.mig] if strategy != "none" else []
+    found = Counter({WHOLE: host.expected - len(with_mig)})
+    for gpu in with_mig:
+        for item in gpu.instances:
+            found[item.resource if strategy == "mixed" else WHOLE] += 1
+    found[WHOLE] *= slices
+    return {name: count for name, count in found.items() if count}
+
+
+def misfit(host: Host, strategy: Strategy) -> tuple[str, str] | None:
+    """Why the device plugin can offer nothing on this node, and the remedy; None: it can."""
+    instances = [item for gpu in host.gpus for item in gpu.instances]
+    if strategy == "mixed":
+        parts = sorted({item.profile for item in instances if item.part})
+        if parts:
+            return (
+                f"the device plugin knows no MIG profile {', '.join(parts)} and offers nothing",
+                "make each GPU instance one compute instance (`nvidia-smi mig -cgi … -C`)",
+            )
+    if strategy != "single" or not any(gpu.mig for gpu in host.gpus):
+        return None
+    profiles = sorted({item.profile for item in instances})
+    why = ""
+    if len(profiles) > 1:
+        why = f"it has {' and '.join(profiles)}"
+    elif host.uncut:
+        why = f"no instance was made of {', '.join(gpu.uuid for gpu in host.uncut)}"
+    elif any(not gpu.mig for gpu in host.working):
+        why = "MIG is on for some GPUs and off for others"
+    remedy = "cut all GPUs of the node alike, or set gpu_operator.mig_strategy = 'mixed'"
+    return (
+        (f"the MIG strategy single wants one profile on all GPUs: {why}", remedy) if why else None
+    )

@@ -1,0 +1,76 @@
+"""What the links of the metrics are judged by, and what they are judged for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.devices import Device, Strategy
+from gpuboot.verify.evidence import Host
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the settings say about metrics. Unit: seconds.
+
+    + slices: pods that share one GPU by time-slicing
+    + strategy: the device plugin's MIG strategy; a node's own label is believed first
+    + every_sensor: the exporter collects all that nvidia-smi has a value of; False where a site
+      wrote its own collectors file
+    + devices: `settings.exporter.devices`
+    """
+
+    monitoring: bool
+    max_age_s: float
+    interval_s: float
+    slices: int = 1
+    strategy: Strategy = "single"
+    every_sensor: bool = True
+    devices: str | None = None
+
+
+def watched(host: Host) -> list[Device]:
+    """What has series: GPUs and MIG devices, and a GPU with MIG that was cut into nothing."""
+    return sorted(
+        [*host.devices, *(Device(gpu) for gpu in host.uncut)], key=lambda device: device.uuid
+    )
+
+
+def what(device: Device) -> str:
+    """A GPU or MIG device by the labels of its series, for people."""
+    if device.instance is None:
+        return "this GPU"
+    return f"this MIG device (UUID {device.gpu.uuid}, GPU_I_ID {device.instance.gi})"
+
+
+def missing(device: Device, limits: Limits, scribe: Scribe, detail: str, remedy: str) -> Finding:
+    """What has no series: a failure, unless the exporter was told to leave it out."""
+    if not _left_out(device, limits.devices):
+        return scribe.failed(detail, remedy, device.uuid)
+    why = f"exporter.devices = {limits.devices!r} leaves it out"
+    return scribe.not_covered(why, "set exporter.devices = 'f', or take it out", device.uuid)
+
+
+def _left_out(device: Device, chosen: str | None) -> bool:
+    """dcgm-exporter's option -d (pkg/cmd/app.go, parseDeviceOptions).
+
+    The numbers of `i:` are DCGM's own, so a slice without series is taken for one that was not
+    chosen.
+    """
+    letter, _, numbers = (chosen or "f").partition(":")
+    if letter == "f":
+        return False
+    if letter == "i":
+        return device.instance is None or bool(numbers)
+    if device.instance is not None:
+        return True
+    ranges = [item.partition("-") for item in numbers.split(",") if item]
+    return bool(ranges) and not any(
+        int(first) <= (device.gpu.index or 0) <= int(last or first) for first, _, last in ranges
+    )
+
+
+def untold(scribe: Scribe, uuid: str) -> Finding:
+    """A MIG device whose series nobody can tell from others."""
+    why = "nvidia-smi -q does not tell its GPU instance, by which its series are labelled"
+    return scribe.unknown(why, "run `nvidia-smi -q` on the node, and verify again", uuid)

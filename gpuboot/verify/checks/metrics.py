@@ -1,0 +1,79 @@
+"""Links of the metrics: the exporter, Prometheus, and who a series says holds the GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuboot.verify.checks.attribution import attribution
+from gpuboot.verify.checks.exporter import EXPORTER_REMEDY, exporter
+from gpuboot.verify.checks.limits import Limits, missing, untold, watched, what
+from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.devices import Device
+from gpuboot.verify.evidence import Evidence, Host, Reading
+
+__all__ = ["Limits", "exporter", "judge", "prometheus"]
+
+
+def judge(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
+    """The exporter's link of one node, and Prometheus' two where monitoring is on."""
+    findings = exporter(host, seen, limits)
+    if limits.monitoring:
+        findings += prometheus(host, seen, limits)
+        findings += attribution(host, seen, limits)
+    return findings
+
+
+def prometheus(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
+    """The exporter's target is up; each GPU and MIG device has a fresh series, with its node."""
+    scribe = Scribe("prometheus", "Prometheus series = nvidia-smi", host.node)
+    if not host.uuids:
+        return []
+    series = seen.metrics.series
+    if series is None or seen.metrics.targets is None:
+        why = seen.metrics.errors.get("prometheus", "Prometheus gave no answer")
+        return [scribe.unknown(why, "see the Prometheus pod of the monitoring namespace")]
+    targets = [t for t in seen.metrics.targets if "dcgm" in t.job and t.node == host.node]
+    if not targets:
+        return [
+            scribe.failed(
+                "no dcgm-exporter scrape target has this node",
+                "see the ServiceMonitor of dcgm-exporter and its `node` relabeling; "
+                + EXPORTER_REMEDY,
+            )
+        ]
+    if len(targets) > 1:
+        remedy = "keep one ServiceMonitor for dcgm-exporter"
+        return [scribe.failed(f"{len(targets)} scrape targets of dcgm-exporter", remedy)]
+    if targets[0].health != "up":
+        detail = f"scrape target is {targets[0].health}: {targets[0].error}"
+        return [scribe.failed(detail, EXPORTER_REMEDY)]
+    return [_series(device, series, host.node, limits, scribe) for device in watched(host)]
+
+
+def _series(
+    device: Device, series: Sequence[Reading], node: str, limits: Limits, scribe: Scribe
+) -> Finding:
+    uuid, key = device.uuid, device.key
+    if key is None:
+        return untold(scribe, uuid)
+    found = [reading for reading in series if reading.key == key]
+    if not found:
+        remedy = "compare the exporter's /metrics with Prometheus' metricRelabelings"
+        detail = f"no series of {what(device)} in Prometheus"
+        return missing(device, limits, scribe, detail, remedy)
+    wrong = sorted({reading.node for reading in found} - {node})
+    if wrong:
+        remedy = "relabel `node` from __meta_kubernetes_pod_node_name in the ServiceMonitor"
+        return scribe.failed(f"its series say node {wrong[0] or '(none)'}", remedy, uuid)
+    if len(found) > 1 and len({reading.pod for reading in found}) < len(found):
+        remedy = "keep one ServiceMonitor for dcgm-exporter"
+        return scribe.failed(f"{len(found)} series of the same metric", remedy, uuid)
+    age = min((r.age_s for r in found if r.age_s is not None), default=None)
+    if age is None:
+        return scribe.unknown("Prometheus does not say how old the sample is", "", uuid)
+    if age > limits.max_age_s:
+        remedy = "see why its target is not scraped any more (Prometheus, Status > Targets)"
+        return scribe.failed(
+            f"last sample is {age:.0f} s old, allowed {limits.max_age_s:g}", remedy, uuid
+        )
+    return scribe.passed(f"target up, sample {age:.1f} s old, node {node}", uuid)

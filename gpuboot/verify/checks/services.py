@@ -1,0 +1,44 @@
+"""The network inside the cluster: pods resolve names and reach Services, on each GPU node."""
+
+from __future__ import annotations
+
+from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.evidence import Evidence, Host, ServicePod
+
+_PROXY = (
+    "kube-proxy of {node} makes the way to Services: see its log (`kubectl -n kube-system logs -l "
+    "k8s-app=kube-proxy --field-selector spec.nodeName={node}`; deleting its pod makes it begin "
+    "anew), and on the node what it has written: `nft list map ip kube-proxy service-ips`, "
+    "`iptables-save | grep KUBE-SERVICES` or `ipvsadm -Ln`, by cluster.proxy_mode"
+)
+_DNS = (
+    "see CoreDNS (`kubectl -n kube-system get pods,endpointslices -l k8s-app=kube-dns -o wide`, "
+    "and its log), and whether {node} reaches CoreDNS' pods on other nodes: flannel's packets "
+    "between nodes are UDP 8472 (vxlan) or 51820 (wireguard)"
+)
+
+
+def judge(host: Host, seen: Evidence) -> list[Finding]:
+    """What the pod on one node says; [] where verification starts no pods at all."""
+    scribe = Scribe("services", "a pod resolves a name and reaches a Service", host.node)
+    if reason := seen.skipped.get(host.node):
+        return [scribe.not_covered(reason, "verify again when that is over")]
+    return [_finding(item, scribe) for item in seen.services if item.node == host.node]
+
+
+def _finding(item: ServicePod, scribe: Scribe) -> Finding:
+    if item.lacks:
+        remedy = f"set verify.image to an image that has {item.lacks}, as NVIDIA's has"
+        return scribe.unknown(f"{item.pod}: {item.trouble}", remedy)
+    if item.trouble:
+        remedy = "the pod's events tell why: `kubectl get events -A --field-selector reason=Failed`"
+        return scribe.unknown(f"{item.pod or item.node}: {item.trouble}", remedy)
+    wrong = []
+    if not item.connected:
+        wrong.append(f"{item.address} (Service default/kubernetes) does not answer")
+    if not item.resolved:
+        wrong.append(f"{item.name} is not resolved")
+    if wrong:
+        remedy = (_DNS if item.connected else _PROXY).format(node=item.node)
+        return scribe.failed(" and ".join(wrong), remedy)
+    return scribe.passed(f"{item.name} is resolved, {item.address} answers")

@@ -1,0 +1,206 @@
+"""Links of what gpuboot adds to the monitoring stack: all of it is there, and in force."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+from gpuboot.rules import STAMP
+from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.evidence import Claim, Evidence, Metrics, Stack, WantedStack
+
+PREFIX = "gpuboot-"  # of our rule groups' names
+RUN = "run deploys/site.py, which applies it"
+_KINDS = {
+    "PrometheusRule": ("rules", "our rules' object"),
+    "ConfigMap": ("dashboards", "our dashboards' ConfigMaps"),
+    "NetworkPolicy": ("policies", "our NetworkPolicies"),
+}
+_MATCHER = re.compile(r'^\s*"?(\w+)"?\s*(=~|!~|!=|=)\s*"?(.*?)"?\s*$')
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGT", 1)}
+
+
+def judge(seen: Evidence) -> list[Finding]:
+    """All links of what the settings want beside the charts' own; [] where nobody asked."""
+    wanted, metrics = seen.wanted, seen.metrics
+    if wanted is None:
+        return []
+    findings = [*_groups(wanted, metrics), *_state_metrics(wanted, metrics)]
+    findings += _alertmanager(wanted, metrics)
+    if seen.stack is None:
+        why = seen.stack_error or "it was not read"
+        return [*findings, Scribe("rules", "our objects").unknown(why, "see the API server")]
+    return [*findings, *_objects(wanted, seen.stack), *_claims(wanted, seen.stack)]
+
+
+def _groups(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
+    """Every group of ours is loaded with all of its rules, just these, and they were evaluated."""
+    scribe = Scribe("rules", "our rules loaded")
+    if metrics.rules is None:
+        return  # the rules' own finding tells that there is no answer
+    loaded: dict[str, list[str]] = {}
+    for rule in metrics.rules:
+        loaded.setdefault(rule.group, []).append(rule.name)
+    wrong = [
+        f"{group}: {len(loaded.get(group, []))} of {len(names)} rules"
+        for group, names in wanted.groups.items()
+        if sorted(loaded.get(group, [])) != sorted(names)
+    ]
+    wrong += [
+        f"{group}: still loaded"
+        for group in loaded
+        if group.startswith(PREFIX) and group not in wanted.groups
+    ]
+    stamps = {rule.labels.get("digest") for rule in metrics.rules if rule.name == STAMP}
+    if not wrong and stamps - {wanted.rules}:
+        wrong.append("other versions of these rules")
+    if wrong:
+        remedy = "see the Prometheus operator's log: it leaves out what it cannot read; then "
+        yield scribe.failed(f"not loaded as wanted: {'; '.join(wrong)}", remedy + RUN)
+        return
+    waiting = sorted(
+        {r.name for r in metrics.rules if r.group in wanted.groups and r.health == "unknown"}
+    )
+    count = sum(map(len, wanted.groups.values()))
+    if not count:
+        return
+    if waiting:
+        detail = f"{len(waiting)} of {count} not evaluated yet: {', '.join(waiting[:4])}"
+        yield scribe.unknown(detail, "wait for the groups' interval (a minute)")
+        return
+    yield scribe.passed(f"{count} rules of ours in {len(wanted.groups)} groups")
+
+
+def _state_metrics(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
+    """Allocation is told by kube-state-metrics alone: without it those rules are silent."""
+    if not wanted.state_metrics or metrics.targets is None:
+        return
+    scribe = Scribe("targets", "kube-state-metrics")
+    found = [item for item in metrics.targets if item.job == "kube-state-metrics"]
+    if not found:
+        remedy = "see its ServiceMonitor and its pod in the monitoring namespace"
+        yield scribe.failed("Prometheus has no target kube-state-metrics", remedy)
+    elif all(item.health == "up" for item in found):
+        yield scribe.passed("up")
+    # a red target has a finding of its own
+
+
+def _alertmanager(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
+    """Alertmanager runs with our receivers, routes and inhibitions; others may be there as well."""
+    scribe = Scribe("alertmanager", "our receivers and routes")
+    if not wanted.alertmanager or not metrics.alertmanager_ready:
+        return  # that it is not ready is a finding of its own
+    if metrics.alertmanager_config is None:
+        why = metrics.errors.get("alertmanager config", "no answer")
+        yield scribe.unknown(why, "see Alertmanager's pod")
+        return
+    running = yaml.safe_load(metrics.alertmanager_config) or {}
+    wrong = [
+        f"{what}: {'; '.join(missing[:4])}"
+        for what, missing in (
+            ("receivers", _missing(_receivers(wanted.alertmanager), _receivers(running))),
+            ("routes", _missing(_routes(wanted.alertmanager), _routes(running))),
+            ("inhibitions", _missing(_inhibitions(wanted.alertmanager), _inhibitions(running))),
+        )
+        if missing
+    ]
+    if wrong:
+        remedy = "see the logs of the Prometheus operator and of Alertmanager: a configuration "
+        remedy += f"that they refuse leaves the last one in force; then {RUN}"
+        yield scribe.failed(f"missing in what it runs with: {'. '.join(wrong)}", remedy)
+        return
+    names = ", ".join(_receivers(wanted.alertmanager))
+    yield scribe.passed(f"receivers {names}; {len(_routes(wanted.alertmanager))} routes")
+
+
+def _missing(wanted: list[str], found: list[str]) -> list[str]:
+    return [item for item in wanted if item not in found]
+
+
+def _receivers(config: Mapping[str, Any]) -> list[str]:
+    """Name of each receiver with the ways it has, e.g. `oncall (pagerduty)`."""
+    found = []
+    for item in config.get("receivers") or []:
+        ways = sorted(key.removesuffix("_configs") for key in item if key.endswith("_configs"))
+        found.append(f"{item['name']} ({', '.join(ways)})" if ways else str(item["name"]))
+    return found
+
+
+def _routes(config: Mapping[str, Any]) -> list[str]:
+    """Each route with what it matches, the first one matching everything."""
+
+    def walk(route: Mapping[str, Any], inherited: str) -> Iterator[str]:
+        receiver = str(route.get("receiver") or inherited)
+        yield f"{{{_matchers(route.get('matchers'))}}} to {receiver}"
+        for child in route.get("routes") or []:
+            yield from walk(child, receiver)
+
+    return list(walk(config["route"], "")) if config.get("route") else []
+
+
+def _inhibitions(config: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{{{_matchers(rule.get('source_matchers'))}}} mutes "
+        f"{{{_matchers(rule.get('target_matchers'))}}} by {', '.join(rule.get('equal') or [])}"
+        for rule in config.get("inhibit_rules") or []
+    ]
+
+
+def _matchers(texts: list[str] | None) -> str:
+    """Alertmanager writes matchers anew, without blanks and sorted."""
+    parts = [_MATCHER.match(text) for text in texts or []]
+    return ", ".join(sorted("".join(part.groups()) for part in parts if part))
+
+
+def _objects(wanted: WantedStack, found: Stack) -> Iterator[Finding]:
+    """Every object of ours is there as the settings want it, and none that they no longer want."""
+    for kind, (link, check) in _KINDS.items():
+        expected = {key: digest for key, digest in wanted.objects.items() if key[0] == kind}
+        there = {key: digest for key, digest in found.objects.items() if key[0] == kind}
+        wrong = [f"{key[2]} is missing" for key in sorted(expected.keys() - there.keys())]
+        wrong += [
+            f"{key[2]} is not as the settings want it"
+            for key in sorted(expected.keys() & there.keys())
+            if expected[key] != there[key]
+        ]
+        wrong += [f"{key[2]} is no longer wanted" for key in sorted(there.keys() - expected.keys())]
+        scribe = Scribe(link, check)
+        if wrong:
+            yield scribe.failed("; ".join(wrong), RUN)
+        elif expected:
+            yield scribe.passed(f"{len(expected)} as the settings want them")
+
+
+def _claims(wanted: WantedStack, found: Stack) -> Iterator[Finding]:
+    """Every volume that is wanted is bound, and as large as the settings say."""
+    for prefix, size in wanted.claims.items():
+        scribe = Scribe("storage", f"volume {prefix.rstrip('-')}")
+        claims = [claim for claim in found.claims if claim.name.startswith(prefix)]
+        if not claims:
+            remedy = "see the StatefulSets of the monitoring namespace; " + RUN
+            yield scribe.failed("nobody has asked for it", remedy)
+        for claim in claims:
+            yield _claim(scribe, claim, size)
+
+
+def _claim(scribe: Scribe, claim: Claim, size: str) -> Finding:
+    if claim.phase != "Bound":
+        remedy = "see `kubectl describe pvc` and the provisioner's log"
+        return scribe.failed(f"{claim.name} is {claim.phase or 'not bound'}", remedy)
+    has, wants = _bytes(claim.size), _bytes(size)
+    if has is not None and wants is not None and has < wants:
+        remedy = "docs/storage.md tells how a volume grows"
+        return scribe.failed(f"{claim.name} has {claim.size}, wanted are {size}", remedy)
+    return scribe.passed(f"{claim.name} is bound, {claim.size}")
+
+
+def _bytes(quantity: str) -> float | None:
+    """A Kubernetes quantity such as `50Gi`; None for one that is written in another way."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?i?)", quantity.replace("k", "K"))
+    if found is None or found[2] not in _UNITS:
+        return None
+    return float(found[1]) * _UNITS[found[2]]

@@ -1,0 +1,155 @@
+"""Asks exporters, Prometheus, Alertmanager and Grafana, all behind the API server's proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from gpuboot.charts import grafana_name
+from gpuboot.charts.annotated import EXPORTER_NAMESPACE
+from gpuboot.charts.scrape import is_protected
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.kubernetes.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
+from gpuboot.telemetry.collectors import STAMP
+from gpuboot.verify.evidence import Claim, ExporterAnswer, Metrics, Reading, Stack
+from gpuboot.verify.exporter_access import Protected
+from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
+
+T = TypeVar("T")
+EXPORTER_PORT = 9400
+# The Services that prometheus-operator itself makes, whatever the release is called.
+PROMETHEUS = ("prometheus-operated", 9090)
+ALERTMANAGER = ("alertmanager-operated", 9093)
+_EXPORTER_LABELS = (
+    "app=nvidia-dcgm-exporter",  # the GPU Operator's
+    "app.kubernetes.io/name=dcgm-exporter",  # the chart's own
+)
+_DASHBOARDS = {"labelSelector": "grafana_dashboard=1"}
+
+
+class Gatherer:
+    """Reads the state of all metrics of one cluster. Missing answers become `Metrics.errors`."""
+
+    def __init__(self, cluster: Cluster, settings: Settings) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        namespace = settings.monitoring.namespace
+        self._namespace = namespace
+        self._protected = Protected(cluster, settings.exporter)
+        self._prometheus = Prometheus(cluster, cluster.service(namespace, *PROMETHEUS))
+
+    def metrics(self) -> Metrics:
+        """Everything at this moment."""
+        errors: dict[str, str] = {}
+        exporters = self._try(errors, "exporters", self.exporters) or ()
+        if not self._settings.monitoring.enabled:
+            return Metrics(exporters, errors=errors)
+        base = self._cluster.service(self._namespace, *ALERTMANAGER)
+        ready = self._try(errors, "alertmanager", lambda: self._cluster.get(f"{base}/-/ready"))
+        return Metrics(
+            exporters,
+            self.series(errors),
+            self._try(errors, "prometheus", self._prometheus.targets),
+            self._try(errors, "prometheus", self._prometheus.rules),
+            self._try(errors, "prometheus", self._prometheus.alertmanagers),
+            ready is not None,
+            self._dashboards(errors) if self._settings.monitoring.grafana else None,
+            self._try(
+                errors,
+                "alertmanager config",
+                lambda: str(self._cluster.json(f"{base}/api/v2/status")["config"]["original"]),
+            ),
+            errors,
+            self._try(errors, "alerts", self._prometheus.alerts),
+        )
+
+    def stack(self) -> Stack:
+        """Our objects and the stack's volumes. Raises `ClusterError`."""
+        label = {"labelSelector": f"{OWNER_LABEL}={OWNER}"}
+        objects = {
+            (kind, item["metadata"]["namespace"], item["metadata"]["name"]): (
+                item["metadata"].get("annotations", {}).get(DIGEST, "")
+            )
+            for kind, path in PATHS.items()
+            for item in self._cluster.json(path, label)["items"]
+        }
+        path = f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims"
+        claims = [
+            Claim(
+                item["metadata"]["name"],
+                item.get("status", {}).get("phase", ""),
+                item.get("status", {}).get("capacity", {}).get("storage", ""),
+            )
+            for item in self._cluster.json(path)["items"]
+        ]
+        return Stack(objects, tuple(claims))
+
+    def series(self, errors: dict[str, str]) -> tuple[Reading, ...] | None:
+        """Prometheus' GPU series; None, with the reason in `errors`, without an answer."""
+        if not self._settings.monitoring.enabled:
+            return None
+        return self._try(errors, "prometheus", self._prometheus.gpu_series)
+
+    def exporters(self) -> tuple[ExporterAnswer, ...]:
+        """The answer of every exporter pod. Raises `ClusterError` when pods cannot be listed."""
+        pods: dict[str, Any] = {}
+        for labels in _EXPORTER_LABELS:
+            found = self._cluster.json("/api/v1/pods", {"labelSelector": labels})["items"]
+            pods |= {pod["metadata"]["uid"]: pod for pod in found if _alive(pod)}
+        return tuple(self._scrape(pod) for pod in pods.values())
+
+    def _scrape(self, pod: Any) -> ExporterAnswer:
+        meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
+        phase = pod.get("status", {}).get("phase")
+        if phase != "Running":
+            return ExporterAnswer(node, meta["name"], error=f"the pod is {phase}")
+        try:
+            text = self._page(meta, pod["status"].get("podIP", ""))
+            return exporter_answer(node, meta["name"], text, meta.get("annotations", {}).get(STAMP))
+        except (ClusterError, ValueError) as error:
+            return ExporterAnswer(node, meta["name"], error=str(error))
+
+    def _page(self, meta: Any, address: str) -> str:
+        if is_protected(self._settings.exporter) and meta["namespace"] == EXPORTER_NAMESPACE:
+            return self._protected.metrics(address, EXPORTER_PORT)
+        path = self._cluster.pod(meta["namespace"], meta["name"], EXPORTER_PORT)
+        return self._cluster.get(f"{path}/metrics").decode()
+
+    def _dashboards(self, errors: dict[str, str]) -> int | None:
+        """How many dashboards draw GPU metrics; `errors` tells when Grafana does not answer."""
+        name = grafana_name(self._settings.monitoring.release)
+        health = f"{self._cluster.service(self._namespace, name, 80)}/api/health"
+        self._try(errors, "grafana", lambda: self._cluster.get(health))
+        maps = self._try(
+            errors, "dashboards", lambda: self._cluster.json("/api/v1/configmaps", _DASHBOARDS)
+        )
+        if maps is None:
+            return None
+        return sum(
+            any("DCGM_FI_" in text for text in item.get("data", {}).values())
+            for item in maps["items"]
+        )
+
+    @staticmethod
+    def _try(errors: dict[str, str], what: str, ask: Callable[[], T]) -> T | None:
+        try:
+            return ask()
+        except (ClusterError, PrometheusError, KeyError, ValueError) as error:
+            errors[what] = str(error)
+            return None
+
+
+def exporter_answer(node: str, pod: str, text: str, stamp: str | None = None) -> ExporterAnswer:
+    """What an exporter's page of metrics says. Raises ValueError for a page that is none.
+
+    + stamp: see `ExporterAnswer`
+    """
+    samples = list(parse_exposition(text))
+    names = frozenset(sample.name for sample in samples)
+    return ExporterAnswer(node, pod, gpu_readings(samples, node), "", names, stamp)
+
+
+def _alive(pod: Any) -> bool:
+    """Not on its way out: a pod that is being deleted is followed by another."""
+    return "deletionTimestamp" not in pod["metadata"]

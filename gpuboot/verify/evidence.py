@@ -1,0 +1,274 @@
+"""What was seen: on the hosts, in Kubernetes, by the exporters and by Prometheus.
+
+Plain data; the verdicts read nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuboot.verify.checks.firing import Firing
+from gpuboot.verify.devices import WHOLE, Key
+from gpuboot.verify.devices import Device as Device
+from gpuboot.verify.devices import Gpu as Gpu
+from gpuboot.verify.devices import Host as Host
+from gpuboot.verify.devices import Instance as Instance
+
+
+@dataclass(frozen=True)
+class KubeNode:
+    """A node object.
+
+    + gpus: allocatable `nvidia.com/gpu` (and `.shared`)
+    + mig: allocatable MIG devices by resource, e.g. `nvidia.com/mig-1g.10gb`
+    + silent: why its kubelet is taken for stopped although the node is still Ready; "" when it
+      reports
+    """
+
+    name: str
+    ready: bool
+    cordoned: bool
+    gpus: int
+    mig: Mapping[str, int] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    silent: str = ""
+
+
+@dataclass(frozen=True)
+class GpuPod:
+    """A pod that holds GPUs: bound to a node, and not at its end.
+
+    + gpus: how many `nvidia.com/gpu` (and `.shared`)
+    + mig: MIG devices by resource
+    """
+
+    namespace: str
+    name: str
+    node: str
+    gpus: int
+    mig: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One vectorAdd pod.
+
+    + uuids: what `nvidia-smi -L` showed inside it: MIG devices where there were any, else GPUs
+    + passed: vectorAdd said "Test PASSED"
+    + trouble: why not, as far as Kubernetes or the log tells; "" when passed
+    + unschedulable: no node took it, so its GPU was not tried
+    + seconds: from asking for the pod to its answer
+    + resource: what it asked for one of
+    """
+
+    pod: str
+    namespace: str
+    node: str
+    uuids: tuple[str, ...] = ()
+    passed: bool = False
+    trouble: str = ""
+    unschedulable: bool = False
+    seconds: float = 0.0
+    resource: str = WHOLE
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.pod}"
+
+
+@dataclass(frozen=True)
+class ServicePod:
+    """A pod that tried the cluster's network from one node.
+
+    + name: what it was to resolve
+    + address: ClusterIP and port that it was to connect to
+    + resolved, connected: whether it could
+    + trouble: why there is no answer; "" where there is one
+    + lacks: the program that its image does not have; ""
+    """
+
+    node: str
+    pod: str
+    name: str = ""
+    address: str = ""
+    resolved: bool = False
+    connected: bool = False
+    trouble: str = ""
+    lacks: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A GPU's or slice's values in one place. Unit: °C, W, MiB, mJ; None: it has no such value.
+
+    + node: the `node` label (Prometheus), or the node of the exporter's pod
+    + pod: `namespace/name` that the series names, or ""
+    + age_s: age of the sample in Prometheus; None in the exporter's own answer
+    + slice: its GPU_I_ID under MIG; "" for a whole GPU
+    + anchored: one of `gpuboot.telemetry.anchor.ANCHORS` has a value
+    """
+
+    uuid: str
+    node: str
+    pod: str = ""
+    temperature: float | None = None
+    power: float | None = None
+    memory: float | None = None
+    energy: float | None = None
+    age_s: float | None = None
+    slice: str = ""
+    anchored: bool = True
+
+    @property
+    def key(self) -> Key:
+        return self.uuid, self.slice
+
+
+@dataclass(frozen=True)
+class ExporterAnswer:
+    """One dcgm-exporter pod's /metrics, by node; error: why it could not be read.
+
+    + names: of all its metrics
+    + stamp: digest of the list of fields that it was started with; None where nobody noted it
+    """
+
+    node: str
+    pod: str
+    readings: tuple[Reading, ...] = ()
+    error: str = ""
+    names: frozenset[str] = frozenset()
+    stamp: str | None = None
+
+
+@dataclass(frozen=True)
+class AskedFields:
+    """The list of fields that the exporters are to collect.
+
+    + names: of the metrics that it makes
+    + stamp: its digest
+    + error: why the list cannot be read; all else is then empty
+    """
+
+    names: frozenset[str] = frozenset()
+    stamp: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Target:
+    """An active scrape target. node: its `node` label."""
+
+    job: str
+    node: str
+    health: str
+    url: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An alert or recording rule and what its last evaluation said.
+
+    + health: `ok`, `err`, or `unknown` before its first evaluation
+    """
+
+    name: str
+    health: str
+    error: str = ""
+    group: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A volume that a pod of the monitoring stack asked for. size: what it got, e.g. `50Gi`."""
+
+    name: str
+    phase: str
+    size: str = ""
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What stands in the cluster beside the charts' own.
+
+    + objects: kind, namespace and name of each object of ours -> digest of what was applied
+    """
+
+    objects: Mapping[tuple[str, str, str], str]
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True)
+class WantedStack:
+    """What the settings want to stand there.
+
+    + groups: rule group -> names of its rules
+    + rules: the rules' digest, which `gpuboot.rules.STAMP` carries
+    + alertmanager: its configuration, as a map
+    + claims: beginning of a claim's name -> size
+    + state_metrics: kube-state-metrics is part of it
+    """
+
+    objects: Mapping[tuple[str, str, str], str]
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    alertmanager: Mapping[str, Any] = field(default_factory=dict)
+    claims: Mapping[str, str] = field(default_factory=dict)
+    state_metrics: bool = True
+    rules: str = ""
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What exporters and Prometheus said at one moment; None: the question had no answer."""
+
+    exporters: tuple[ExporterAnswer, ...] = ()
+    series: tuple[Reading, ...] | None = None
+    targets: tuple[Target, ...] | None = None
+    rules: tuple[Rule, ...] | None = None
+    alertmanagers: tuple[str, ...] | None = None
+    alertmanager_ready: bool = False
+    dashboards: int | None = None
+    alertmanager_config: str | None = None
+    errors: Mapping[str, str] = field(default_factory=dict)
+    alerts: tuple[Firing, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All of it.
+
+    + idle: Prometheus' series before our pods started; None without Prometheus
+    + holders: pods that held GPUs then
+    + before: the exporters' answers then, and before_s how long ago that was
+    + services: pods that tried Services
+    + skipped: node -> why no pod was started there
+    + seconds: durations by name (`workload`, `metrics`, …)
+    + wanted: what is to stand beside the charts' own; None: nobody asked
+    + asked: the list of fields that exporters are to have; None: the site's own, of which nothing
+      is known
+    + stack: what of it stands there; None: it could not be read, and stack_error says why
+    """
+
+    hosts: tuple[Host, ...]
+    nodes: Mapping[str, KubeNode]
+    holders: tuple[GpuPod, ...] = ()
+    trials: tuple[Trial, ...] = ()
+    metrics: Metrics = Metrics()
+    idle: tuple[Reading, ...] | None = None
+    before: tuple[ExporterAnswer, ...] = ()
+    before_s: float = 0.0
+    services: tuple[ServicePod, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    wanted: WantedStack | None = None
+    asked: AskedFields | None = None
+    stack: Stack | None = None
+    stack_error: str = ""

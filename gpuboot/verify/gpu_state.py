@@ -1,0 +1,181 @@
+"""What the fact `deploys/facts/nvidia.sh` says, and the evidence of a host made from it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gpuboot.config.inventory import Node
+from gpuboot.fact_output import fields
+from gpuboot.hosts import fabric
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.verify import mig_devices
+from gpuboot.verify.devices import Sensor
+from gpuboot.verify.evidence import Gpu, Host
+
+_UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_BUS = re.compile(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d")
+_NUMBER = re.compile(r"\d+(\.\d+)?")
+_COLUMNS = 9
+# What stands in nvidia-smi's CSV for a value: these of a GPU that works no more, in any column.
+_FAULTS = ("[GPU requires reset]", "[GPU is lost]")
+# A missing sensor is [N/A]. Temperature or state that cannot be read is trouble; power alone may
+# be a board without its sensor.
+_UNKNOWN = "[Unknown Error]"
+
+
+class UnfinishedAnswer(ValueError):
+    """The fact's script stopped before its last line."""
+
+
+@dataclass(frozen=True)
+class GpuState:
+    """What driver, toolkit and containerd say.
+
+    + module: first line of /proc/driver/nvidia/version
+    + known: PCI address -> UUID, as the kernel module has them ("" where it never learned it)
+    + answering: GPUs that nvidia-smi answers for
+    + silent: PCI address -> what nvidia-smi says of a GPU that does not answer
+    + error: what nvidia-smi said instead of an answer
+    + cdi: CDI device names; None when nvidia-ctk did not answer
+    + handlers, default_runtime: of the running containerd
+    """
+
+    module: str = ""
+    known: Mapping[str, str] = field(default_factory=dict)
+    answering: tuple[Gpu, ...] = ()
+    silent: Mapping[str, str] = field(default_factory=dict)
+    error: str = ""
+    cdi: tuple[str, ...] | None = None
+    handlers: tuple[str, ...] = ()
+    default_runtime: str = ""
+
+
+def parse(lines: Iterable[str]) -> GpuState:
+    """The state that the script printed. Raises `UnfinishedAnswer`."""
+    values = fields(lines)
+    if "end" not in values:
+        raise UnfinishedAnswer("the host's answer about its GPUs ends early")
+    handlers, default = _cri(values["cri"][0] if values["cri"] else "")
+    known = [item.partition(" ") for item in values["proc"]]
+    silent = [item.partition(" ") for item in values["silent"]]
+    rows = [row for row in map(_columns, values["smi"]) if row is not None]
+    named = [row for row in rows if _UUID.fullmatch(row[1]) and row[0].isdigit()]
+    outside = _fabric(values["fabric"])
+    nameless = {slot(row[3]): _words(row) for row in rows if row not in named}
+    return GpuState(
+        (values["module"] or [""])[0],
+        {slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
+        tuple(
+            replace(
+                _cut(_gpu(row), row[3], values["mig"], values["mig_id"]),
+                fabric=outside.get(row[1], ""),
+            )
+            for row in named
+        ),
+        nameless | {slot: text.strip() for slot, _, text in silent},
+        (values["smi_error"] or [""])[0],
+        tuple(values["cdi"]) if values["cdi_read"] else None,
+        handlers,
+        default,
+    )
+
+
+def _fabric(rows: Iterable[str]) -> dict[str, str]:
+    """UUID -> what keeps a GPU out of its NVLink fabric."""
+    words = [[word.strip() for word in row.split(",")] for row in rows]
+    return {item[0]: fabric.unready(item[1], item[2]) for item in words if len(item) == 3}
+
+
+def _columns(row: str) -> list[str] | None:
+    """A row of nvidia-smi's CSV; None for a line that is none (warnings go to stdout too)."""
+    columns = [column.strip() for column in row.split(", ")]
+    good = len(columns) == _COLUMNS and _BUS.fullmatch(columns[3])
+    return columns if good else None
+
+
+def _words(columns: Sequence[str]) -> str:
+    """What a row without index and UUID says in their place."""
+    said = dict.fromkeys(text.strip("[]") for text in columns if text.startswith("["))
+    return ", ".join(said) or "nvidia-smi tells no UUID"
+
+
+def _gpu(columns: Sequence[str]) -> Gpu:
+    index, uuid, name, bus, memory, mig, temperature, power, state = columns
+    fault = next((text for text in _FAULTS if text in columns), "")
+    if not fault and _UNKNOWN in (temperature, state):
+        fault = _UNKNOWN
+    said: dict[Sensor, str] = {"temperature": temperature, "power": power, "memory": memory}
+    return Gpu(
+        slot(bus),
+        uuid,
+        int(index),
+        name,
+        int(memory) if memory.isdigit() else None,
+        mig=mig == "Enabled",
+        fault=fault.strip("[]"),
+        sensors=tuple(sensor for sensor, value in said.items() if _NUMBER.fullmatch(value)),
+    )
+
+
+def _cut(gpu: Gpu, bus: str, listing: Sequence[str], details: Sequence[str]) -> Gpu:
+    """The GPU with its MIG devices, which it may have although it no longer tells its MIG mode."""
+    known = mig_devices.listed(listing)
+    if gpu.mig and gpu.uuid not in known:
+        return replace(gpu, fault=gpu.fault or "nvidia-smi -L does not list it and its instances")
+    instances = mig_devices.with_ids(known.get(gpu.uuid, ()), bus, mig_devices.ids(details))
+    return replace(gpu, mig=gpu.mig or bool(instances), instances=instances)
+
+
+def slot(bus_id: str) -> str:
+    """nvidia-smi's bus id in sysfs' spelling: 00000000:1C:00.0 gives 0000:1c:00.0."""
+    domain, _, rest = bus_id.lower().partition(":")
+    return f"{int(domain, 16):04x}:{rest}"
+
+
+def _cri(text: str) -> tuple[tuple[str, ...], str]:
+    """Runtime handlers and the default one from `crictl info`; empty when it did not answer."""
+    try:
+        info = json.loads(text)
+    except ValueError:
+        return (), ""
+    containerd = info.get("config", {}).get("containerd", {})
+    named = {str(item.get("name", "")) for item in info.get("runtimeHandlers", [])}
+    handlers = sorted((named | set(containerd.get("runtimes", {}))) - {""})
+    return tuple(handlers), str(containerd.get("defaultRuntimeName", ""))
+
+
+def host(node: Node, state: NodeState, gpus: GpuState, asked: str | None) -> Host:
+    """All that one GPU node's operating system says, for the chain.
+
+    + asked: the driver version that the lock asks for; None where gpuboot installs none
+    """
+    on_bus = tuple(device.slot for device in state.gpus)
+    answering = {gpu.pci: gpu for gpu in gpus.answering}
+    rest = [
+        Gpu(address, gpus.known.get(address, ""), lost=address in gpus.silent)
+        for address in on_bus
+        if address not in answering
+    ]
+    error = gpus.error or "; ".join(dict.fromkeys(gpus.silent.values()))
+    return Host(
+        node.name,
+        node.gpus,
+        tuple(sorted([*answering.values(), *rest], key=lambda gpu: gpu.pci)),
+        on_bus,
+        asked,
+        state.driver_installed,
+        state.driver_loaded,
+        gpus.module,
+        error,
+        gpus.cdi,
+        gpus.handlers,
+        gpus.default_runtime,
+    )
+
+
+def unread(node: Node, error: str) -> Host:
+    """A GPU node that could not be read, with the reason."""
+    return replace(Host(node.name, node.gpus), error=error)

@@ -1,0 +1,81 @@
+"""Kubelets that report. Each renews a Lease every ten seconds; a node stays Ready for 40 s without.
+
+Sources: kubernetes v1.36.3, cmd/kubelet/app/options and pkg/kubelet/kubelet.go (a Lease of 40 s,
+renewed after a quarter of it), pkg/controller/nodelifecycle (when a node is no longer Ready).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+
+from gpuboot.kubernetes.api import Cluster
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+SILENT_S = 25.0  # two renewals have not come
+_RENEWAL_S = 15.0  # within which one comes from a kubelet that runs
+_POLL_S = 2.0
+
+
+class Heartbeats:
+    """When nodes renewed their Leases, as seen from here.
+
+    A Lease's time is the node's own clock's. Where that is behind the API server's, a kubelet that
+    runs is told from a dead one by waiting for its next renewal.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._seen: dict[str, tuple[str, float]] = {}  # node -> renewal, and our time of it
+
+    def look(self) -> None:
+        """Read all Leases. Raises `ClusterError`."""
+        items = self._cluster.json(LEASES)["items"]
+        current = {item["metadata"]["name"]: item["spec"].get("renewTime", "") for item in items}
+        clock = self._cluster.now() if current.keys() - self._seen.keys() else None
+        now = time.monotonic()
+        for node, text in current.items():
+            if node not in self._seen and clock is not None:
+                self._seen[node] = text, now - _age(text, clock)
+            elif self._seen[node][0] != text:
+                self._seen[node] = text, now
+
+    def silence(self, node: str) -> float:
+        """Since when a node's Lease has not been renewed; infinite without one. Unit: seconds."""
+        if node not in self._seen:
+            return math.inf
+        return time.monotonic() - self._seen[node][1]
+
+    def silent(self, nodes: Collection[str], say: Callable[[str], None]) -> dict[str, str]:
+        """Those nodes whose kubelets do not report, and what is known of it.
+
+        Raises `ClusterError`.
+        """
+        until = time.monotonic() + _RENEWAL_S
+        told = False
+        while True:
+            self.look()
+            late = sorted(node for node in nodes if self.silence(node) > SILENT_S)
+            if not late or time.monotonic() >= until:
+                return {node: self.describe(node) for node in late}
+            if not told:
+                say(f"waiting for the kubelet of {', '.join(late)} to report")
+                told = True
+            time.sleep(_POLL_S)
+
+    def describe(self, node: str) -> str:
+        """What to say of a silent node."""
+        silence = self.silence(node)
+        if math.isinf(silence):
+            return f"the kubelet of {node} has never reported: it has no Lease"
+        return f"the kubelet of {node} has not reported for {silence:.0f} s"
+
+
+def _age(text: str, clock: datetime) -> float:
+    """Seconds since a renewal; 0 for one in the future, infinite for none."""
+    try:
+        return max(0.0, (clock - datetime.fromisoformat(text).astimezone(UTC)).total_seconds())
+    except ValueError:
+        return math.inf

@@ -1,0 +1,135 @@
+"""Kubernetes objects (as the API's JSON has them) read into the evidence's types."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpuboot.verify.devices import MIG
+from gpuboot.verify.evidence import GpuPod, KubeNode
+
+Json = Mapping[str, Any]
+
+GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
+# up to driver 460 a MIG device is called MIG-GPU-<UUID of its GPU>/<GI>/<CI>
+_UUID = re.compile(r"\(UUID: ((GPU|MIG)-[^)\s]+)\)")
+_ENDED = {"Succeeded", "Failed"}
+
+
+def node(item: Json) -> KubeNode:
+    """A node with what it offers and whether it takes pods."""
+    status = item["status"]
+    allocatable = status.get("allocatable", {})
+    conditions = {c["type"]: c["status"] for c in status.get("conditions", [])}
+    info = status.get("nodeInfo", {})
+    return KubeNode(
+        item["metadata"]["name"],
+        conditions.get("Ready") == "True",
+        bool(item.get("spec", {}).get("unschedulable")),
+        sum(int(allocatable.get(name, 0)) for name in GPU_RESOURCES),
+        {name: int(n) for name, n in allocatable.items() if name.startswith(MIG)},
+        {
+            "kubelet": info.get("kubeletVersion", ""),
+            "runtime": info.get("containerRuntimeVersion", ""),
+            "kernel": info.get("kernelVersion", ""),
+            "system": info.get("osImage", ""),
+        },
+        item["metadata"].get("labels", {}),
+    )
+
+
+def gpu_pods(items: Iterable[Json]) -> tuple[GpuPod, ...]:
+    """Pods bound to a node that hold GPUs: neither ended nor without a GPU request."""
+    found = []
+    for item in items:
+        claims = requested(item)
+        bound = item["spec"].get("nodeName", "")
+        if claims and bound and item.get("status", {}).get("phase") not in _ENDED:
+            meta = item["metadata"]
+            gpus = sum(claims.get(name, 0) for name in GPU_RESOURCES)
+            mig = {name: count for name, count in claims.items() if name.startswith(MIG)}
+            found.append(GpuPod(meta["namespace"], meta["name"], bound, gpus, mig))
+    return tuple(found)
+
+
+def requested(pod: Json) -> dict[str, int]:
+    """GPUs and MIG devices that the scheduler counts for a pod, by resource.
+
+    The sum of its containers, or one init container's where that is more (extended resources
+    have limits = requests).
+    """
+
+    def limits(container: Json) -> Counter[str]:
+        given = container.get("resources", {}).get("limits", {})
+        return Counter(
+            {
+                name: int(amount)
+                for name, amount in given.items()
+                if name in GPU_RESOURCES or name.startswith(MIG)
+            }
+        )
+
+    claims: Counter[str] = Counter()
+    for container in pod["spec"].get("containers", []):
+        claims += limits(container)
+    for container in pod["spec"].get("initContainers", []):
+        claims |= limits(container)
+    return dict(+claims)
+
+
+def foreign_taint(item: Json, tolerated: Iterable[str]) -> str:
+    """A taint that keeps our pods off a node, as `key=value:effect`; "" when there is none.
+
+    + tolerated: taint keys that our pods tolerate; `unschedulable` is told apart by the caller
+    """
+    known = {*tolerated, "node.kubernetes.io/unschedulable"}
+    for taint in item.get("spec", {}).get("taints", []):
+        if taint["key"] not in known and taint["effect"] in {"NoSchedule", "NoExecute"}:
+            value = f"={taint['value']}" if taint.get("value") else ""
+            return f"{taint['key']}{value}:{taint['effect']}"
+    return ""
+
+
+def log_answer(log: str) -> tuple[tuple[str, ...], bool]:
+    """What a vectorAdd pod's log says: what nvidia-smi listed, and whether it passed.
+
+    A pod that holds a MIG device sees its GPU as well, which it does not hold.
+    """
+    listed = dict.fromkeys(uuid for uuid, _ in _UUID.findall(log))
+    instances = tuple(uuid for uuid in listed if uuid.startswith("MIG-"))
+    return instances or tuple(listed), "Test PASSED" in log
+
+
+def pod_trouble(pod: Json) -> tuple[str, bool]:
+    """Why a pod does not run or ended badly, and whether waiting is pointless.
+
+    ("", False) for a pod about which nothing bad is known.
+    """
+    status = pod.get("status", {})
+    if status.get("phase") == "Failed":
+        return _reason(status) or "it failed", True
+    for condition in status.get("conditions", []):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return condition.get("message") or "not scheduled", False
+    for container in status.get("containerStatuses", []):
+        if waiting := container.get("state", {}).get("waiting"):
+            reason = waiting.get("reason", "")
+            message = f"{reason}: {waiting.get('message', '')}".rstrip(": ")
+            hopeless = reason in {"InvalidImageName", "CreateContainerError", "RunContainerError"}
+            return ("" if reason == "ContainerCreating" else message), hopeless
+    return "", False
+
+
+def unschedulable(pod: Json) -> bool:
+    """Whether no node has taken the pod."""
+    return not pod["spec"].get("nodeName")
+
+
+def _reason(status: Json) -> str:
+    for container in status.get("containerStatuses", []):
+        if ended := container.get("state", {}).get("terminated"):
+            message = ended.get("message") or ended.get("reason", "")
+            return f"exit code {ended.get('exitCode')}: {message}".rstrip(": ")
+    return str(status.get("message") or status.get("reason") or "")

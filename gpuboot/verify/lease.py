@@ -1,0 +1,145 @@
+"""One verification at a time: they would take each other's GPUs. A Lease tells whose turn it is."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from gpuboot.kubernetes.api import Cluster, ClusterError, call
+
+NAMESPACE = "kube-system"
+NAME = "gpuboot-verify"
+PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
+_RENEW_S = 10.0
+_DEAD_S = 40  # a verification that has not renewed for so long was killed
+_POLL_S = 2.0
+_CONFLICT = 409
+
+
+class Turn:
+    """The right to take GPUs for verification, kept while this runs.
+
+    + holder: name of this verification
+    + say: takes lines of progress
+
+    Times in the Lease are the API server's, so that nobody's own clock matters.
+    """
+
+    def __init__(self, cluster: Cluster, holder: str, say: Callable[[str], None]) -> None:
+        self._cluster = cluster
+        self._holder = holder
+        self._say = say
+        self._clock = datetime.min, 0.0  # the API server's time, and ours of that moment
+        self._ended = threading.Event()
+        self._renewing: threading.Thread | None = None
+        self._lost = False
+
+    def take(self, patience_s: float) -> str:
+        """Wait for the turn. Returns "", or why it did not come. Raises `ClusterError`.
+
+        + patience_s: for how long another verification may go on
+        """
+        self._clock = self._cluster.now(), time.monotonic()
+        until = time.monotonic() + patience_s
+        told = ""
+        while not self._try():
+            found = self._read()
+            if found is None:
+                continue
+            holder = found["spec"].get("holderIdentity", "")
+            if time.monotonic() >= until:
+                began = found["spec"].get("acquireTime", "")
+                return f"another verification, {holder}, is at work since {began}"
+            if holder != told:
+                self._say(f"waiting for another verification, {holder}, to end")
+                told = holder
+            time.sleep(_POLL_S)
+        self._renewing = threading.Thread(target=self._renew, daemon=True)
+        self._renewing.start()
+        return ""
+
+    def end(self) -> None:
+        """Let others have their turn. Nothing happens where this one has none."""
+        if self._renewing is None:
+            return
+        self._ended.set()
+        self._renewing.join(timeout=_RENEW_S)
+        self._renewing = None
+        if not self.lost():
+            delete = self._cluster.leases.delete_namespaced_lease
+            call(delete, NAME, NAMESPACE, missing_ok=True)
+
+    def lost(self) -> bool:
+        """Whether another verification took this one for dead. Raises `ClusterError`.
+
+        The Lease is asked: a machine that slept hears of it here first.
+        """
+        if not self._lost:
+            found = self._read()
+            holder = found["spec"].get("holderIdentity") if found else None
+            self._lost = holder != self._holder
+        return self._lost
+
+    def _try(self) -> bool:
+        found = self._read()
+        now = self._now()
+        spec = {
+            "holderIdentity": self._holder,
+            "leaseDurationSeconds": _DEAD_S,
+            "acquireTime": now,
+            "renewTime": now,
+        }
+        try:
+            if found is None:
+                body = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": spec}
+                call(self._cluster.leases.create_namespaced_lease, NAMESPACE, body)
+            elif self._dead(found):
+                self._replace({**found, "spec": spec})
+            else:
+                return False
+        except ClusterError as error:
+            if error.status != _CONFLICT:  # another one was faster
+                raise
+            return False
+        return True
+
+    def _renew(self) -> None:
+        while not self._ended.wait(_RENEW_S):
+            try:
+                found = self._read()
+                if found is None or found["spec"].get("holderIdentity") != self._holder:
+                    self._lost = True
+                    return
+                self._replace({**found, "spec": {**found["spec"], "renewTime": self._now()}})
+            except ClusterError:
+                continue  # there are three more tries before others take it for dead
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = self._cluster.json(PATH)
+        except ClusterError as error:
+            if error.status == 404:
+                return None
+            raise
+        return found
+
+    def _replace(self, lease: dict[str, Any]) -> None:
+        # the resource version in it makes this fail where somebody else was faster
+        call(self._cluster.leases.replace_namespaced_lease, NAME, NAMESPACE, lease)
+
+    def _dead(self, lease: dict[str, Any]) -> bool:
+        try:
+            renewed = datetime.fromisoformat(lease["spec"]["renewTime"])
+        except (KeyError, ValueError):
+            return True
+        return self._time() - renewed > timedelta(seconds=_DEAD_S)
+
+    def _time(self) -> datetime:
+        then, at = self._clock
+        return then + timedelta(seconds=time.monotonic() - at)
+
+    def _now(self) -> str:
+        return self._time().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,83 @@
+"""MIG devices, as nvidia-smi (`-L` and `-q` together) and a node's labels tell them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from gpuboot.verify.devices import MIG, Instance
+
+# GPU 0: NVIDIA H200 (UUID: GPU-…)
+_GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[0-9a-f-]+)\)")
+# MIG 1g.18gb     Device  3: (UUID: MIG-…); up to driver 460 MIG-GPU-<UUID>/<GI>/<CI>
+_DEVICE = re.compile(r"MIG (\S+)\s+Device\s+(\d+): \(UUID: (MIG-[^)\s]+)\)")
+_OLD_UUID = re.compile(r"MIG-GPU-[0-9a-f-]+/(\d+)/(\d+)")
+_BUS = re.compile(r"GPU ([0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)")
+_NUMBER = re.compile(r"(Index|GPU Instance ID|Compute Instance ID)\s*:\s*(\d+)")
+
+_PROFILE, _WHOLE = "nvidia.com/mig.config", "all-disabled"
+_PRODUCT = "nvidia.com/gpu.product"
+
+Ids = Mapping[tuple[str, int], tuple[int, int]]  # (bus id, index) -> (GI, CI)
+
+
+def listed(lines: Iterable[str]) -> dict[str, tuple[Instance, ...]]:
+    """UUID of each GPU that `nvidia-smi -L` lists -> its MIG devices, without their ids."""
+    found: dict[str, list[Instance]] = {}
+    gpu = ""
+    for line in lines:
+        if head := _GPU.match(line):
+            gpu = head[1]
+            found[gpu] = []
+        elif (device := _DEVICE.match(line)) and gpu:
+            found[gpu].append(_instance(*device.groups()))
+    return {uuid: tuple(instances) for uuid, instances in found.items()}
+
+
+def _instance(profile: str, index: str, uuid: str) -> Instance:
+    old = _OLD_UUID.fullmatch(uuid)
+    gi, ci = (int(old[1]), int(old[2])) if old else (None, None)
+    return Instance(uuid, profile, int(index), gi, ci)
+
+
+def ids(lines: Iterable[str]) -> Ids:
+    """GPU instance and compute instance of each MIG device, from lines of `nvidia-smi -q`."""
+    found: dict[tuple[str, int], tuple[int, int]] = {}
+    bus, seen = "", dict[str, int]()
+    for line in lines:
+        if head := _BUS.match(line):
+            bus, seen = head[1], {}
+        elif number := _NUMBER.match(line):
+            seen[number[1]] = int(number[2])
+            if number[1] == "Compute Instance ID" and len(seen) == 3:
+                key = bus, seen["Index"]
+                found[key] = seen["GPU Instance ID"], seen["Compute Instance ID"]
+                seen = {}
+    return found
+
+
+def with_ids(instances: Iterable[Instance], bus: str, known: Ids) -> tuple[Instance, ...]:
+    """A GPU's MIG devices, with their ids where `nvidia-smi -q` told them."""
+    return tuple(
+        replace(item, gi=known[bus, item.index][0], ci=known[bus, item.index][1])
+        if (bus, item.index) in known
+        else item
+        for item in instances
+    )
+
+
+def divided(labels: Mapping[str, str], offered: Mapping[str, str | int]) -> bool:
+    """Whether MIG divides GPUs of a node, by the MIG manager or by hand.
+
+    + labels: the node's
+    + offered: what it offers, by resource
+
+    By hand there is no profile, but GPU feature discovery names the product after its slices
+    (k8s-device-plugin v0.20.0, internal/lm/mig-strategy.go), or the slices are resources.
+    """
+    return (
+        labels.get(_PROFILE, _WHOLE) not in (_WHOLE, "")
+        or "-MIG-" in labels.get(_PRODUCT, "")
+        or any(name.startswith(MIG) and int(count) > 0 for name, count in offered.items())
+    )

@@ -1,0 +1,201 @@
+"""Prometheus and Alertmanager over HTTP, and the exporters' exposition text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from gpuboot.telemetry.anchor import AGES, ANCHORS
+from gpuboot.verify.checks.firing import Firing, firing
+from gpuboot.verify.devices import Key
+from gpuboot.verify.evidence import Reading, Rule, Target
+
+TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
+POWER = "DCGM_FI_DEV_POWER_USAGE"
+FREE, USED = "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_USED"
+MEMORY = (FREE, USED, "DCGM_FI_DEV_FB_RESERVED")
+ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+# DCGM's "no value" numbers (dcgm_fields.h: 0x7ffffffffffffff0 and up, 140737488355328.0 and up)
+BLANK = 140737488355328.0
+_LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$")
+_LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
+
+
+class Reader(Protocol):
+    """What can read JSON below a path: `gpuboot.kubernetes.api.Cluster`."""
+
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One value of one series. time: when it was taken, unix seconds; None if nobody said."""
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    time: float | None = None
+
+
+@dataclass(frozen=True)
+class Series:
+    """One series with what was scraped: time (unix seconds) and value, oldest first."""
+
+    name: str
+    labels: Mapping[str, str]
+    points: tuple[tuple[float, float], ...]
+
+
+class PrometheusError(RuntimeError):
+    """Prometheus answered, and the answer is an error."""
+
+
+class Prometheus:
+    """Prometheus' HTTP API.
+
+    + reader: how to get there
+    + base: path of its root, e.g. a service proxy's
+    """
+
+    def __init__(self, reader: Reader, base: str) -> None:
+        self._reader = reader
+        self._base = base
+
+    def query(self, expression: str) -> list[Sample]:
+        """An instant query. Raises `PrometheusError` and what the reader raises."""
+        data = self._api("query", {"query": expression})
+        return [
+            Sample(
+                item["metric"].get("__name__", ""),
+                item["metric"],
+                float(item["value"][1]),
+                float(item["value"][0]),
+            )
+            for item in data["result"]
+        ]
+
+    def scraped(self, selector: str) -> list[Series]:
+        """The samples behind a range selector such as `up[5m]`, as they were scraped."""
+        data = self._api("query", {"query": selector})
+        if data.get("resultType") != "matrix":
+            raise PrometheusError(f"{selector} is no range selector")
+        return [
+            Series(
+                item["metric"].get("__name__", ""),
+                item["metric"],
+                tuple((float(time), float(value)) for time, value in item["values"]),
+            )
+            for item in data["result"]
+        ]
+
+    def targets(self) -> tuple[Target, ...]:
+        """All active scrape targets."""
+        return tuple(
+            Target(
+                item["labels"].get("job", item.get("scrapePool", "")),
+                item["labels"].get("node", ""),
+                item["health"],
+                item.get("scrapeUrl", ""),
+                item.get("lastError", ""),
+            )
+            for item in self._api("targets", {"state": "active"})["activeTargets"]
+        )
+
+    def rules(self) -> tuple[Rule, ...]:
+        """All loaded rules."""
+        return tuple(
+            Rule(
+                rule["name"],
+                rule.get("health", "unknown"),
+                rule.get("lastError", ""),
+                group.get("name", ""),
+                rule.get("labels", {}),
+            )
+            for group in self._api("rules")["groups"]
+            for rule in group["rules"]
+        )
+
+    def alerts(self) -> tuple[Firing, ...]:
+        """The alerts that fire now."""
+        return firing(self._api("alerts")["alerts"])
+
+    def alertmanagers(self) -> tuple[str, ...]:
+        """URLs of the Alertmanagers that alerts are sent to."""
+        return tuple(item["url"] for item in self._api("alertmanagers")["activeAlertmanagers"])
+
+    def gpu_series(self) -> tuple[Reading, ...]:
+        """One reading per series of a GPU or MIG slice: node, workload pod, age."""
+        readings = []
+        for sample in self.query(AGES):
+            age = max(0.0, (sample.time or 0.0) - sample.value)
+            readings.append(
+                replace(_reading(sample.labels, sample.labels.get("node", "")), age_s=age)
+            )
+        return tuple(readings)
+
+    def _api(self, call: str, query: Mapping[str, str] | None = None) -> Any:
+        answer = self._reader.json(f"{self._base}/api/v1/{call}", query)
+        if answer.get("status") != "success":
+            raise PrometheusError(f"{call}: {answer.get('error', answer)}")
+        return answer["data"]
+
+
+def parse_exposition(text: str) -> Iterator[Sample]:
+    """The samples of a /metrics page. Raises ValueError that quotes a line it cannot read."""
+    for line in text.splitlines():
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _LINE.match(line.strip())
+        if match is None:
+            raise ValueError(f"no exposition line: {line[:120]!r}")
+        name, labels, value = match.groups()
+        yield Sample(name, _labels(labels or ""), float(value))
+
+
+def _labels(text: str) -> dict[str, str]:
+    unescape = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
+    return {
+        key: re.sub(r"\\[\\\"n]", lambda found: unescape[found.group()], value)
+        for key, value in _LABEL.findall(text)
+    }
+
+
+def gpu_readings(samples: Iterable[Sample], node: str) -> tuple[Reading, ...]:
+    """What an exporter's samples say of each GPU, and under MIG of each slice.
+
+    + node: the node of the exporter's pod
+    """
+    devices: dict[Key, list[Sample]] = {}
+    for sample in samples:
+        if (uuid := sample.labels.get("UUID")) and sample.name.startswith("DCGM_FI_"):
+            key = uuid, sample.labels.get("GPU_I_ID", "")
+            devices.setdefault(key, []).append(sample)
+    return tuple(_merged(found, node) for found in devices.values())
+
+
+def _merged(found: Sequence[Sample], node: str) -> Reading:
+    values = {sample.name: sample.value for sample in found if abs(sample.value) < BLANK}
+    # an idle GPU uses nothing and a full one has nothing free: only together they are its size
+    memory = (
+        [values[name] for name in MEMORY if name in values] if {FREE, USED} <= set(values) else []
+    )
+    pod = next((name for sample in found if (name := _pod(sample.labels))), "")
+    return replace(
+        _reading(found[0].labels, node),
+        pod=pod,
+        temperature=values.get(TEMPERATURE),
+        power=values.get(POWER),
+        memory=sum(memory) if memory else None,
+        energy=values.get(ENERGY),
+        anchored=any(name in values for name in ANCHORS),
+    )
+
+
+def _reading(labels: Mapping[str, str], node: str) -> Reading:
+    return Reading(labels.get("UUID", ""), node, _pod(labels), slice=labels.get("GPU_I_ID", ""))
+
+
+def _pod(labels: Mapping[str, str]) -> str:
+    return f"{labels.get('namespace', '')}/{labels['pod']}" if labels.get("pod") else ""

@@ -1,0 +1,118 @@
+"""What is wrong, told by what has it: a GPU's lowest broken link, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuboot.verify.checks.model import GPU_LINKS, LINKS, NOT_REACHED, Finding, Status, worst
+
+_ORDER: tuple[Status, ...] = ("fail", "unknown", "not_covered")
+_LINK = {link: position for position, link in enumerate(LINKS)}
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was said of one link, or alike of several; details: several where one remedy serves."""
+
+    links: tuple[str, ...]
+    status: Status
+    details: tuple[str, ...]
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """A node and those of its GPUs that are meant; none: the node itself. node "": the cluster."""
+
+    node: str
+    uuids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing that is wrong, wherever it is wrong in the same way.
+
+    + cause: what to mend first
+    + others: what else was said of the same GPU, node or link; mostly it follows from the cause
+    + places: where
+    """
+
+    cause: Step
+    others: tuple[Step, ...]
+    places: tuple[Place, ...]
+
+    @property
+    def status(self) -> Status:
+        return self.cause.status
+
+    @property
+    def other_links(self) -> tuple[str, ...]:
+        return tuple(link for step in self.others for link in step.links)
+
+
+def cases(findings: Iterable[Finding], parents: Mapping[str, str] | None = None) -> list[Case]:
+    """Everything that did not pass, failures first, then what gave no answer, then the rest.
+
+    + parents: MIG device -> its GPU, by UUID
+    """
+    trouble = [item for item in findings if item.status != "pass"]
+    chain = [item for item in trouble if item.link in GPU_LINKS]
+    alike: dict[tuple[Step, ...], list[Place]] = {}
+    for node, uuid, found in _subjects(chain, parents or {}):
+        alike.setdefault(_steps(found), []).append(Place(node, (uuid,) if uuid else ()))
+    made = [Case(steps[0], steps[1:], _places(places)) for steps, places in alike.items()]
+    made += _of_cluster([item for item in trouble if item.link not in GPU_LINKS])
+    return sorted(made, key=lambda it: (_ORDER.index(it.status), _LINK[it.cause.links[0]]))
+
+
+def _of_cluster(trouble: Iterable[Finding]) -> list[Case]:
+    """A link of the cluster is no step of another's: one case for all that one remedy serves."""
+    alike: dict[tuple[str, Status, str], list[Finding]] = {}
+    for item in trouble:
+        alike.setdefault((item.link, item.status, item.remedy), []).append(item)
+    return [
+        Case(
+            Step((link,), status, tuple(dict.fromkeys(it.detail for it in found)), remedy),
+            (),
+            _places(Place(it.node, (it.gpu_uuid,) if it.gpu_uuid else ()) for it in found),
+        )
+        for (link, status, remedy), found in alike.items()
+    ]
+
+
+def _subjects(
+    trouble: Sequence[Finding], parents: Mapping[str, str]
+) -> Iterable[tuple[str, str, list[Finding]]]:
+    """(node, GPU or "", what is wrong with it), without what only follows from node or GPU."""
+    by_subject: dict[tuple[str, str], list[Finding]] = {}
+    for item in trouble:
+        by_subject.setdefault((item.node, item.gpu_uuid or ""), []).append(item)
+    for (node, uuid), found in by_subject.items():
+        below = {(node, ""), (node, parents.get(uuid, ""))} if uuid else set()
+        unreached = all(item.detail == NOT_REACHED for item in found)
+        if not (unreached and below & by_subject.keys()):
+            yield node, uuid, found
+
+
+def _steps(found: Sequence[Finding]) -> tuple[Step, ...]:
+    """The cause, which is the lowest of the gravest, and then the others from the bottom up."""
+    status = worst(found)
+    ordered = sorted(found, key=lambda item: (item.status != status, _LINK[item.link]))
+    cause, *others = ordered
+    alike: dict[tuple[Status, str, str], list[str]] = {
+        (cause.status, cause.detail, cause.remedy): [cause.link]
+    }
+    for item in sorted(others, key=lambda item: _LINK[item.link]):
+        alike.setdefault((item.status, item.detail, item.remedy), []).append(item.link)
+    return tuple(
+        Step(tuple(dict.fromkeys(links)), status, (detail,), remedy)
+        for (status, detail, remedy), links in alike.items()
+    )
+
+
+def _places(places: Iterable[Place]) -> tuple[Place, ...]:
+    by_node: dict[str, list[str]] = {}
+    for place in places:
+        by_node.setdefault(place.node, []).extend(place.uuids)
+    return tuple(Place(node, tuple(uuids)) for node, uuids in by_node.items())

@@ -1,0 +1,110 @@
+"""The verification as one HTML page without any other file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuboot.verify.checks.firing import Firing
+from gpuboot.verify.checks.model import CLUSTER_LINKS, GPU_LINKS
+from gpuboot.verify.report.cases import Case, cases
+from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
+from gpuboot.verify.report.page import page
+
+MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
+WORDS = {"pass": "pass", "fail": "fail", "not_covered": "not covered", "unknown": "unknown"}
+HEADLINES = {
+    "proven": "Every GPU is proven",
+    "failed": "The proof failed",
+    "not_covered": "Not everything could be proven",
+}
+BANNERS = {"proven": "pass", "failed": "fail", "not_covered": "not_covered"}
+# The alert whose runbook tells more about a broken link.
+RUNBOOKS = {
+    "pci": "GPULost",
+    "nvidia-smi": "GPULost",
+    "allocatable": "GPUDeviceUnhealthy",
+    "exporter": "GPUExporterDown",
+    "prometheus": "GPUMetricsMissing",
+    "services": "ClusterServicesUnreachable",
+}
+_GRAVITY = ("fail", "unknown", "not_covered", "pass")
+
+
+def html(report: Report) -> str:
+    """The page: what is wrong first, alerts, then the GPUs, the chain, versions and durations."""
+    links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
+    told = {row.uuid: report.firing(row.node, row.uuid) for row in report.gpus if row.uuid}
+    rows = sorted(report.gpus, key=lambda row: _GRAVITY.index(row.status))
+    open_ = [row for row in rows if row.status != "pass" or told.get(row.uuid)]
+    return page(
+        "verify.html.j2",
+        report=report,
+        cases=cases(report.findings, report.parents),
+        alerts=_places(report),
+        told=told,
+        passed=report.of("pass"),
+        links=links,
+        chain=[(link, GPU_LINKS[link], _counts(report, link)) for link in links],
+        cluster_links=[
+            (link, CLUSTER_LINKS[link], status) for link, status in report.cluster_links.items()
+        ],
+        rows=open_ or rows,
+        proven=[row for row in rows if row not in open_] if open_ else [],
+        said=_said(report),
+        details=_details(report),
+        runbook=_runbook(report),
+        marks=MARKS,
+        words=WORDS,
+        headline=HEADLINES[report.verdict],
+        banner=BANNERS[report.verdict],
+    )
+
+
+def _runbook(report: Report) -> Callable[[Case], str]:
+    """The page about what a case begins with: its address or path, or "" where there is none."""
+
+    def runbook(case: Case) -> str:
+        name = RUNBOOKS.get(case.cause.links[0], "") if case.status == "fail" else ""
+        return f"{report.runbooks.rstrip('/')}/{name}.md" if name and report.runbooks else ""
+
+    return runbook
+
+
+def _places(report: Report) -> list[tuple[str, GpuRow | None, Firing]]:
+    """Each alert with where it fires: (node, GPU). The gravest first, as the report has them."""
+    known = {row.uuid: row for row in report.gpus if row.uuid}
+    return [
+        (known[item.gpu_uuid].node if item.gpu_uuid in known else item.node,
+         known.get(item.gpu_uuid), item)
+        for item in report.alerts or ()
+    ]  # fmt: skip
+
+
+def _counts(report: Report, link: str) -> dict[str, int]:
+    states = [row.links[link] for row in report.gpus if link in row.links]
+    return {status: states.count(status) for status in MARKS} | {"total": len(states)}  # type: ignore[arg-type]
+
+
+def _said(report: Report) -> Callable[[GpuRow | InstanceRow, str, str], str]:
+    """What was found for a GPU or MIG device at a link; where that is nothing, for its node."""
+    details, parents = _details(report), report.parents
+
+    def said(row: GpuRow | InstanceRow, node: str, link: str) -> str:
+        if isinstance(row, GpuRow):
+            uuids = [row.uuid, *(item.uuid for item in row.instances)]
+        else:
+            uuids = [row.uuid, parents[row.uuid]]
+        own = [text for uuid in uuids if uuid for text in details.get((node, uuid, link), [])]
+        return "; ".join(dict.fromkeys(own or details.get((node, "", link), [])))
+
+    return said
+
+
+def _details(report: Report) -> dict[tuple[str, str, str], list[str]]:
+    """(node, uuid, link) -> what was found; a node's own findings stand under uuid ""."""
+    details: dict[tuple[str, str, str], list[str]] = {}
+    for item in report.findings:
+        found = details.setdefault((item.node, item.gpu_uuid or "", item.link), [])
+        if item.detail and item.detail not in found:
+            found.append(item.detail)
+    return details

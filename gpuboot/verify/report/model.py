@@ -1,0 +1,276 @@
+"""What a report holds. Its JSON form is `verify.json`; docs/reports.md documents the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from gpuboot.verify.checks.firing import Firing
+from gpuboot.verify.checks.model import (
+    CLUSTER_LINKS,
+    GPU_LINKS,
+    LINKS,
+    PHYSICAL_LINKS,
+    Finding,
+    Status,
+    Verdict,
+    exit_code,
+    from_json,
+    verdict,
+    worst,
+)
+from gpuboot.verify.evidence import Gpu, Host, Instance
+
+SCHEMA = 1
+_DERIVED = {"status", "alerts", "instances"}  # of a GPU's row in verify.json
+
+
+class ReportError(ValueError):
+    """A verify.json that cannot be read; the text says why."""
+
+
+def _gravest(links: Mapping[str, Status]) -> Status:
+    """`pass` only if every link passed."""
+    order: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
+    return next((item for item in order if item in links.values()), "unknown")
+
+
+@dataclass(frozen=True)
+class InstanceRow:
+    """One MIG device and the state of each link of its chain; the lowest are its GPU's.
+
+    + gi, ci: ids of its GPU instance and compute instance; None when nvidia-smi did not tell
+    """
+
+    uuid: str
+    profile: str
+    gi: int | None
+    ci: int | None
+    links: Mapping[str, Status]
+
+    @property
+    def status(self) -> Status:
+        return _gravest(self.links)
+
+
+@dataclass(frozen=True)
+class GpuRow:
+    """One GPU and the state of each link of its chain.
+
+    + links: link -> worst status of what was found for it and for its MIG devices; links nobody
+      looked at are missing
+    + instances: its MIG devices
+    """
+
+    node: str
+    uuid: str
+    pci: str
+    name: str
+    memory_mib: int | None
+    links: Mapping[str, Status]
+    instances: tuple[InstanceRow, ...] = ()
+
+    @property
+    def status(self) -> Status:
+        return _gravest(self.links)
+
+    def to_json(self) -> dict[str, Any]:
+        instances = [{**asdict(item), "status": item.status} for item in self.instances]
+        return {**asdict(self), "instances": instances, "status": self.status}
+
+
+@dataclass(frozen=True)
+class Report:
+    """One verification.
+
+    + started: UTC, ISO 8601
+    + seconds: duration
+    + simulated: texts in which a driver or product says that it is simulated
+    + versions, durations: by name; durations in seconds
+    + alerts: what fires, of GPUs, nodes and the cluster; None: nobody could say
+    + runbooks: where docs/runbooks is published (`alerts.runbooks`), or ""
+    """
+
+    cluster: str
+    started: str
+    seconds: float
+    findings: tuple[Finding, ...]
+    gpus: tuple[GpuRow, ...]
+    simulated: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    durations: Mapping[str, float] = field(default_factory=dict)
+    alerts: tuple[Firing, ...] | None = None
+    runbooks: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict(self.findings)
+
+    @property
+    def exit(self) -> int:
+        return exit_code(self.verdict)
+
+    @property
+    def cluster_links(self) -> dict[str, Status]:
+        """State of the links that belong to no GPU."""
+        return {
+            link: worst(found)
+            for link in CLUSTER_LINKS
+            if (found := [item for item in self.findings if item.link == link])
+        }
+
+    @property
+    def totals(self) -> dict[str, int]:
+        """GPUs by the state of their chain."""
+        states = [row.status for row in self.gpus]
+        return {
+            "gpus": len(states),
+            "proven": states.count("pass"),
+            "failed": states.count("fail"),
+            "not_covered": states.count("not_covered") + states.count("unknown"),
+        }
+
+    def firing(self, node: str, uuid: str = "") -> list[Firing]:
+        """The alerts of one GPU; without a UUID those of the node itself, node "": of the rest."""
+        known = {row.uuid: row.node for row in self.gpus if row.uuid}
+        nodes = {row.node for row in self.gpus}
+
+        def place(item: Firing) -> tuple[str, str]:
+            if item.gpu_uuid in known:
+                return known[item.gpu_uuid], item.gpu_uuid
+            return (item.node if item.node in nodes else ""), ""
+
+        return [item for item in self.alerts or () if place(item) == (node, uuid)]
+
+    @property
+    def parents(self) -> dict[str, str]:
+        """MIG device -> its GPU, by UUID."""
+        return {item.uuid: row.uuid for row in self.gpus for item in row.instances}
+
+    def of(self, status: Status) -> list[Finding]:
+        """All findings of one status, the lowest links first: they are the causes of others."""
+        order = list(LINKS)
+        found = [item for item in self.findings if item.status == status]
+        return sorted(found, key=lambda item: order.index(item.link))
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of verify.json."""
+        return {
+            "schema": SCHEMA,
+            "gpuboot": version("gpuboot"),
+            "cluster": self.cluster,
+            "started": self.started,
+            "seconds": round(self.seconds, 3),
+            "verdict": self.verdict,
+            "exit": self.exit,
+            "totals": self.totals,
+            "simulated": list(self.simulated),
+            "versions": dict(self.versions),
+            "durations": dict(self.durations),
+            "links": self.cluster_links,
+            "runbooks": self.runbooks,
+            "alerts": None if self.alerts is None else [asdict(item) for item in self.alerts],
+            "gpus": [
+                {
+                    **row.to_json(),
+                    "alerts": [item.name for item in self.firing(row.node, row.uuid)],
+                }
+                for row in self.gpus
+            ],
+            "findings": [item.to_json() for item in self.findings],
+        }
+
+
+def build(
+    cluster: str,
+    started: str,
+    seconds: float,
+    hosts: Sequence[Host],
+    findings: Sequence[Finding],
+    **more: Any,
+) -> Report:
+    """A report of these findings, with one row for each GPU the hosts have.
+
+    + more: `simulated`, `versions`, `durations`, `alerts` and `runbooks` of `Report`
+    """
+    rows = tuple(_row(host, gpu, findings) for host in hosts for gpu in host.gpus)
+    return Report(cluster, started, seconds, tuple(findings), rows, **more)
+
+
+def _row(host: Host, gpu: Gpu, findings: Sequence[Finding]) -> GpuRow:
+    devices = [item.uuid for item in gpu.instances]
+    links = _links(host, {gpu.uuid, *devices} - {""}, findings)
+    instances = tuple(
+        InstanceRow(
+            item.uuid, item.profile, item.gi, item.ci, _device_links(host, gpu, item, findings)
+        )
+        for item in gpu.instances
+    )
+    return GpuRow(host.node, gpu.uuid, gpu.pci, gpu.name, gpu.memory_mib, links, instances)
+
+
+def _device_links(
+    host: Host, gpu: Gpu, item: Instance, findings: Sequence[Finding]
+) -> dict[str, Status]:
+    """A MIG device's own links, above the physical ones of its GPU."""
+    below = _links(host, {gpu.uuid}, [one for one in findings if one.link in PHYSICAL_LINKS])
+    return below | _links(
+        host, {item.uuid}, [one for one in findings if one.link not in PHYSICAL_LINKS]
+    )
+
+
+def _links(host: Host, uuids: Collection[str], findings: Sequence[Finding]) -> dict[str, Status]:
+    """What was found for the GPU itself; where that is nothing, what was found for its node."""
+    links: dict[str, Status] = {}
+    for link in GPU_LINKS:
+        here = [item for item in findings if item.node == host.node and item.link == link]
+        found = [item for item in here if item.gpu_uuid in uuids] or [
+            item for item in here if item.gpu_uuid is None
+        ]
+        if found:
+            links[link] = worst(found)
+    return links
+
+
+def load(path: Path) -> Report:
+    """Read a verify.json. Raises `ReportError` for a file of another schema, or none at all."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["schema"] != SCHEMA:
+            raise ReportError(f"{path}: schema {data['schema']}, this gpuboot reads {SCHEMA}")
+        rows = tuple(_read_row(row) for row in data["gpus"])
+        return Report(
+            data["cluster"],
+            data["started"],
+            data["seconds"],
+            tuple(from_json(item) for item in data["findings"]),
+            rows,
+            tuple(data["simulated"]),
+            data["versions"],
+            data["durations"],
+            # reports of earlier versions do not have them
+            None
+            if (alerts := data.get("alerts")) is None
+            else tuple(Firing(**it) for it in alerts),
+            data.get("runbooks", ""),
+        )
+    except FileNotFoundError:
+        raise ReportError(f"{path}: there is no such report") from None
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ReportError):
+            raise
+        raise ReportError(f"{path}: not a report of gpuboot: {error!r}") from None
+
+
+def _read_row(row: Mapping[str, Any]) -> GpuRow:
+    """A row of the file; one written before there were `instances` has none."""
+    instances = tuple(
+        InstanceRow(**{key: value for key, value in item.items() if key != "status"})
+        for item in row.get("instances", ())
+    )
+    plain = {key: value for key, value in row.items() if key not in _DERIVED}
+    return GpuRow(**plain, instances=instances)

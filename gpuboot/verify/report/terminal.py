@@ -1,0 +1,129 @@
+"""The report on a terminal: a row per GPU, then what is wrong and what to do, then totals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gpuboot.verify.checks.model import GPU_LINKS, Status
+from gpuboot.verify.report.cases import Case, Step, cases
+from gpuboot.verify.report.model import Report
+
+MARKS: dict[Status, tuple[str, str]] = {
+    "pass": ("✓", "green"),
+    "fail": ("✗", "bold red"),
+    "not_covered": ("–", "yellow"),
+    "unknown": ("?", "magenta"),
+}
+WORDS = {
+    "proven": ("PROVEN", "bold green"),
+    "failed": ("FAILED", "bold red"),
+    "not_covered": ("NOT COVERED", "bold yellow"),
+}
+
+
+def show(report: Report, folder: Path | None = None, console: Console | None = None) -> None:
+    """Print the report.
+
+    + folder: where its files are
+    + console: default: standard error, because standard output may carry JSON
+    """
+    out = console or Console(stderr=True)
+    out.print()
+    out.print(_matrix(report))
+    if links := report.cluster_links:
+        line = Text("cluster  ")
+        for link, status in links.items():
+            line.append_text(_mark(status)).append(f" {link}   ")
+        out.print(line)
+    for case in cases(report.findings, report.parents):
+        _explain(out, case)
+    _alerts(out, report)
+    _sum_up(out, report, folder)
+
+
+def _matrix(report: Report) -> Table:
+    """Narrow enough for 80 columns: links are numbered, and the caption says which is which."""
+    links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
+    caption = "  ".join(f"{number} {link}" for number, link in enumerate(links, start=1))
+    table = Table(
+        title=f"Proof chain of {report.cluster}",
+        caption=caption,
+        title_justify="left",
+        caption_justify="left",
+        box=None,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("node")
+    table.add_column("GPU", no_wrap=True, min_width=40)
+    for number, _ in enumerate(links, start=1):
+        table.add_column(str(number), justify="center", no_wrap=True)
+    for row in report.gpus:
+        table.add_row(row.node, row.uuid or f"? at {row.pci}", *_marks(row.links, links))
+        for item in row.instances:
+            table.add_row(f"  {item.profile}", item.uuid, *_marks(item.links, links))
+    return table
+
+
+def _marks(states: Mapping[str, Status], links: Iterable[str]) -> list[Text]:
+    return [_mark(states[link]) if link in states else Text(" ") for link in links]
+
+
+def _mark(status: Status) -> Text:
+    mark, style = MARKS[status]
+    return Text(mark, style=style)
+
+
+def _explain(out: Console, case: Case) -> None:
+    where = ", ".join(place.node or "cluster" for place in case.places)
+    line = Text().append_text(_mark(case.status)).append(f" {where}", "bold")
+    out.print(line.append(f"  {_said(case.cause)}"), soft_wrap=True)
+    for uuid in (uuid for place in case.places for uuid in place.uuids):
+        out.print(Text(f"    {uuid}"), soft_wrap=True)
+    if case.cause.remedy:
+        out.print(Text(f"    remedy: {case.cause.remedy}", style="cyan"), soft_wrap=True)
+    for step in case.others:
+        out.print(Text("    also ").append_text(_mark(step.status)).append(f" {_said(step)}"),
+                  soft_wrap=True)  # fmt: skip
+        if step.remedy and step.status == "fail" and step.remedy != case.cause.remedy:
+            out.print(Text(f"        remedy: {step.remedy}", style="cyan"), soft_wrap=True)
+
+
+def _said(step: Step) -> str:
+    return f"{', '.join(step.links)}: {'; '.join(step.details)}"
+
+
+def _alerts(out: Console, report: Report) -> None:
+    """What fires, whatever the proof says: a GPU that works may have to be replaced."""
+    known = {row.uuid: row.node for row in report.gpus if row.uuid}
+    for item in report.alerts or ():
+        where = known.get(item.gpu_uuid, item.node) or "cluster"
+        line = Text("! ", "bold yellow").append(where, "bold").append(f"  {item.name} fires")
+        action = f", {item.action}" if item.action not in {"", "none"} else ""
+        out.print(line.append(f" ({item.severity}{action}): {item.summary}"), soft_wrap=True)
+        if item.gpu_uuid:
+            out.print(Text(f"    {item.gpu_uuid} {item.part}".rstrip()), soft_wrap=True)
+        if item.runbook:
+            out.print(Text(f"    runbook: {item.runbook}", style="cyan"), soft_wrap=True)
+
+
+def _sum_up(out: Console, report: Report, folder: Path | None) -> None:
+    word, style = WORDS[report.verdict]
+    totals = report.totals
+    text = Text.assemble((word, style)).append(
+        f"  {totals['proven']} of {totals['gpus']} GPUs proven, {totals['failed']} failed, "
+        f"{totals['not_covered']} not covered; {len(report.findings)} findings, "
+        f"{report.seconds:.1f} s"
+    )
+    out.print(text)
+    if report.simulated:
+        said = "; ".join(f"“{item}”" for item in report.simulated)
+        out.print(
+            Text(f"SIMULATED: no real GPU is behind this. It says so itself: {said}", "yellow")
+        )
+    if folder is not None:
+        out.print(Text(f"report: {folder}/verify.html", "dim"))

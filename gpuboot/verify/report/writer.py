@@ -1,0 +1,65 @@
+"""The folder of a run, and the files in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gpuboot.verify.report.html import html
+from gpuboot.verify.report.junit import junit
+from gpuboot.verify.report.model import Report
+
+LATEST = "latest"
+
+
+def new_folder(reports: Path, cluster: str, now: datetime | None = None) -> Path:
+    """Make the folder of a run and point `latest` at it.
+
+    + reports: `settings.verify.reports`
+    + now: aware; default: now
+
+    Two runs within one second get folders of their own. Raises OSError.
+    """
+    moment = (now or datetime.now(UTC)).astimezone(UTC)
+    base = f"{moment:%Y%m%dT%H%M%SZ}-{cluster}"
+    reports.mkdir(parents=True, exist_ok=True)
+    folder = reports / base
+    number = 2
+    while True:
+        try:
+            folder.mkdir()
+            break
+        except FileExistsError:
+            folder, number = reports / f"{base}-{number}", number + 1
+    _link(reports / LATEST, folder.name)
+    return folder
+
+
+def _link(link: Path, target: str) -> None:
+    """Replaced in one step, so that `latest` always leads somewhere."""
+    fresh = link.with_name(f".{link.name}-{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    fresh.replace(link)
+
+
+def write(report: Report, folder: Path) -> None:
+    """Write verify.json, verify.xml and verify.html. Raises OSError."""
+    write_json(folder / "verify.json", report.to_json())
+    put(folder / "verify.xml", junit(report))
+    put(folder / "verify.html", html(report))
+
+
+def write_json(path: Path, data: Any) -> None:
+    """Write data as readable JSON. Raises OSError."""
+    put(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+def put(path: Path, text: str) -> None:
+    """Whole or not at all: a report that is being read is never half written."""
+    fresh = path.with_name(f".{path.name}-{os.getpid()}")
+    fresh.write_text(text, encoding="utf-8")
+    fresh.replace(path)

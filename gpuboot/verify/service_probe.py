@@ -1,0 +1,138 @@
+"""A pod on each GPU node that resolves a name and connects to a Service."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.verify import kube_objects
+from gpuboot.verify.evidence import KubeNode, ServicePod
+from gpuboot.verify.session import Session, pod_name
+from gpuboot.verify.workload import manifest
+
+# The API server's own Service, which every cluster has.
+SERVICE = "/api/v1/namespaces/default/services/kubernetes"
+TOOLS = ("getent", "bash", "timeout")
+_WORD = "gpuboot-services:"
+# A pod's first packets may come before its network is whole, so three tries. bash connects itself:
+# NVIDIA's image (Ubuntu's base: bash, libc-bin, coreutils) has no curl.
+_SCRIPT = f"""\
+name=$1 address=$2 port=$3
+tell() {{ echo "{_WORD} $*"; }}
+try() {{ for _ in 1 2 3; do timeout 10 "$@" >/dev/null 2>&1 && return 0; sleep 1; done; return 1; }}
+for tool in {" ".join(TOOLS)}; do
+  command -v "$tool" >/dev/null || {{ tell lacks "$tool"; exit 0; }}
+done
+if try getent ahosts "$name"; then tell resolved; else tell unresolved; fi
+if try bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$address" "$port"
+then tell connected; else tell unconnected; fi
+"""
+_ANSWER_S = 90  # twice three tries of ten seconds, and the pod's start
+_POLL_S = 1.0
+
+
+class Services:
+    """The pods of one verification that try Services.
+
+    + session: where they are made
+    """
+
+    def __init__(self, cluster: Cluster, session: Session, settings: Settings) -> None:
+        self._cluster = cluster
+        self._session = session
+        self._settings = settings
+        self._started: list[ServicePod] = []
+
+    def start(self, names: Iterable[str], nodes: Mapping[str, KubeNode]) -> None:
+        """One pod on each of these nodes. Raises `ClusterError` where none can be made."""
+        wanted = list(names)
+        if not wanted:
+            return
+        try:
+            address, port = self._service()
+        except (ClusterError, KeyError, IndexError) as error:
+            why = f"Service default/kubernetes: {error}"
+            self._started = [ServicePod(node, "", trouble=why) for node in wanted]
+            return
+        name = f"kubernetes.default.svc.{self._settings.cluster.dns_domain}"
+        for node in wanted:
+            pod = pod_name("services", node)
+            self._session.create(_manifest(pod, nodes[node], self._settings, name, address, port))
+            self._started.append(ServicePod(node, pod, name, _endpoint(address, port)))
+
+    def wait(self, given_up: Mapping[str, str]) -> tuple[ServicePod, ...]:
+        """What each pod says. Raises `ClusterError`.
+
+        + given_up: nodes that no answer will come from, and why
+        """
+        until = time.monotonic() + min(_ANSWER_S, self._settings.verify.timeout_s)
+        self._started = [
+            replace(item, trouble=given_up.get(item.node, item.trouble)) for item in self._started
+        ]
+        while True:
+            pods = {pod["metadata"]["name"]: pod for pod in self._session.pods()}
+            last = time.monotonic() > until
+            found = [self._look(item, pods.get(item.pod), last) for item in self._started]
+            done = [item for item in found if item is not None]
+            if len(done) == len(found):
+                return tuple(done)
+            time.sleep(_POLL_S)
+
+    def _look(
+        self, item: ServicePod, pod: kube_objects.Json | None, last: bool
+    ) -> ServicePod | None:
+        """The pod's answer; None while there is reason to wait."""
+        if item.trouble:
+            return item
+        if pod is None:
+            return replace(item, trouble="somebody deleted the pod")
+        trouble, hopeless = kube_objects.pod_trouble(pod)
+        if pod.get("status", {}).get("phase") == "Succeeded":
+            return answer(item, self._session.log(item.pod))
+        if hopeless or last:
+            return replace(item, trouble=trouble or "the pod gave no answer in time")
+        return None
+
+    def _service(self) -> tuple[str, int]:
+        spec = self._cluster.json(SERVICE)["spec"]
+        return str(spec["clusterIP"]), int(spec["ports"][0]["port"])
+
+
+def answer(item: ServicePod, log: str) -> ServicePod:
+    """What a pod's log says."""
+    words = [line.removeprefix(_WORD).split() for line in log.splitlines() if _WORD in line]
+    said = {word[0]: " ".join(word[1:]) for word in words if word}
+    if "lacks" in said:
+        return replace(item, trouble=f"its image has no {said['lacks']}", lacks=said["lacks"])
+    if not said.keys() & {"resolved", "unresolved"} or not said.keys() & {
+        "connected",
+        "unconnected",
+    }:
+        return replace(item, trouble="its log ends before the answer")
+    return replace(item, resolved="resolved" in said, connected="connected" in said)
+
+
+def _endpoint(address: str, port: int) -> str:
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def _manifest(
+    pod: str, node: KubeNode, settings: Settings, name: str, address: str, port: int
+) -> dict[str, Any]:
+    """vectorAdd's pod with another command, and without a GPU."""
+    made = manifest(pod, node, settings)
+    made["spec"].pop("runtimeClassName", None)
+    [container] = made["spec"]["containers"]
+    container |= {
+        "name": "services",
+        # With the dot it is looked up as it is, and in no search domain of the site's.
+        "command": ["sh", "-c", _SCRIPT, "sh", f"{name}.", address, str(port)],
+        # its image asks for all GPUs
+        "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
+    }
+    del container["resources"]
+    return made
