@@ -11,7 +11,7 @@ from deploys.facts.framed import Framed
 WAIT_S = 10
 
 
-class Silent(Framed[list[str]]):
+class UnreachableEndpoints(Framed[list[str]]):
     """Those of some `host:port` addresses that nobody answers at, asked all at once.
 
     bash and timeout are there on every Debian and Ubuntu, curl is not.

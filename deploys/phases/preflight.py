@@ -16,7 +16,7 @@ from pyinfra.api.facts import FactBase, get_fact
 from pyinfra.context import ctx_host, state
 
 from deploys.facts.apt import Offers
-from deploys.facts.connectivity import Silent
+from deploys.facts.connectivity import UnreachableEndpoints
 from deploys.run import context, existing_cluster
 from gpuboot.config import local_files
 from gpuboot.config.problems import Problem, render
@@ -109,7 +109,7 @@ def _unreachable(run: context.Run, pauses: Iterable[int]) -> list[Problem]:
 
 def _silent(run: context.Run, wanted: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Those `host:port` that do not answer, by host."""
-    answers = _ask(run, Silent, "addresses", wanted)
+    answers = _ask(run, UnreachableEndpoints, "addresses", wanted)
     return {host: answer for host, answer in answers.items() if answer}
 
 

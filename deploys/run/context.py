@@ -12,9 +12,8 @@ from pyinfra.context import host
 
 from deploys.run import topology
 from deploys.run.collect import collect
-from gpuboot.config import settings as settings_module
-from gpuboot.config import versions
 from gpuboot.config.inventory import Node, plan
+from gpuboot.config.load import load
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import Settings, SettingsError
 from gpuboot.config.versions import Lock
@@ -127,8 +126,7 @@ def _checked(source: Inventory) -> Run:
     data, problems = topology.settings_data(source)
     settings, lock = Settings(), None
     try:
-        settings = settings_module.load(data)
-        lock = versions.lock(settings)
+        settings, lock = load(data)
     except SettingsError as error:
         problems += error.problems
     entries, standalone = topology.read(source), topology.standalone(source)

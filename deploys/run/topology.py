@@ -8,7 +8,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
 from pyinfra.context import state
 
-from gpuboot.config.inventory import DATA, Entry, Node
+from gpuboot.config.inventory import DATA, Entry
 from gpuboot.config.problems import Problem
 from gpuboot.docker.nodes import is_standalone
 
@@ -65,26 +65,3 @@ def settings_data(source: Inventory) -> tuple[dict[str, Any], list[Problem]]:
         if (host.data.get("gpuboot") or {}) != first
     ]
     return first, problems
-
-
-def nodes() -> tuple[Node, ...]:
-    """All nodes: control plane first, then workers, each in the order of the inventory."""
-    # here, because context needs this module to make the nodes
-    from deploys.run.context import current
-
-    return current().nodes
-
-
-def leader() -> Node:
-    """The control-plane node that makes the cluster and where cluster commands run."""
-    return next(node for node in nodes() if node.leader)
-
-
-def control_plane() -> tuple[Node, ...]:
-    """The control-plane nodes, the leader first."""
-    return tuple(node for node in nodes() if node.role == "control_plane")
-
-
-def workers() -> tuple[Node, ...]:
-    """The nodes that only run workloads."""
-    return tuple(node for node in nodes() if node.role == "worker")

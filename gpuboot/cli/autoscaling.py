@@ -80,9 +80,9 @@ def _workload(namespace: str, name: str, kind: Kind, least: int, most: int, targ
 
 
 def _settings(release: str, namespace: str) -> Any:
-    from gpuboot.config.settings import load
+    from gpuboot.config.settings import parse_settings
 
-    return load({"monitoring": {"release": release, "namespace": namespace}})
+    return parse_settings({"monitoring": {"release": release, "namespace": namespace}})
 
 
 def _print(tree: Any) -> None:

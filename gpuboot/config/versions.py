@@ -14,9 +14,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
-from gpuboot import telemetry
 from gpuboot.config.problems import Problem
-from gpuboot.config.settings import Model, Settings, SettingsError, kubelet, messages
+from gpuboot.config.settings import Model, Settings, SettingsError, messages
 from gpuboot.config.settings.base import Form
 
 # gpu-operator release -> Kubernetes minors that NVIDIA supports it on
@@ -111,10 +110,7 @@ def lock(settings: Settings) -> Lock:
         result = Lock.model_validate(merged)
     except ValidationError as error:
         raise SettingsError(messages.problems(error, Lock, "versions.")) from None
-    problems = mismatches(result)
-    problems += telemetry.problems(settings.exporter)
-    problems += kubelet.problems(settings.cluster.kubelet, result.kubernetes.minor)
-    if problems:
+    if problems := mismatches(result):
         raise SettingsError(problems)
     return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gpuboot import xid
 from gpuboot.config.settings import Alerts
 from gpuboot.dashboards.cluster import (
     ALERT_COUNTS,
@@ -23,6 +22,7 @@ from gpuboot.dashboards.spec import (
     stat,
 )
 from gpuboot.dashboards.variables import ON_GPU, ON_NODE, alerts_expr
+from gpuboot.rules import xid
 from gpuboot.rules.promql import UP
 
 NODES = f"{{{ON_NODE}}}"

@@ -9,8 +9,9 @@ from typing import get_args
 
 from gpuboot import rules
 from gpuboot.config.settings import Settings
+from gpuboot.config.settings.monitoring import XidClass
 from gpuboot.rules.alert import Action, Alert, number
-from gpuboot.xid import REMEDIES, Xid, XidClass, table
+from gpuboot.rules.xid import REMEDIES, Xid, table
 
 INDEX = "README.md"
 XIDS = "XID.md"
@@ -44,8 +45,8 @@ _CAPITALS = "(In capitals: labels of the alert, and INVENTORY: your pyinfra inve
 _INDEX_TEXT = """# Runbooks
 
 One page for each alert, made by `gpuboot runbooks docs/runbooks` from the tables in
-`gpuboot/rules/` and `gpuboot/xid.toml`. Every alert's `runbook_url` leads to its page; publish
-this folder anywhere and say where by the setting `alerts.runbooks`.
+`gpuboot/rules/` and `gpuboot/rules/xid.toml`. Every alert's `runbook_url` leads to its page;
+publish this folder anywhere and say where by the setting `alerts.runbooks`.
 
 Words in capitals stand for what the alert's labels say (NODE, UUID, GPU, NAMESPACE, POD), for your
 inventory (INVENTORY), and for what a command before has shown (BUS_ID, WATTS). PromQL goes into
@@ -62,9 +63,10 @@ Any alert can be switched off or changed in the settings:
 """
 _XID_TEXT = """# XIDs
 
-What each XID of the NVIDIA driver asks for, made from `gpuboot/xid.toml`. The classes are NVIDIA's
-catalog's (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html); where others
-decide differently, it is noted. Another class for a code: `"alerts": {"xid": {94: "reset"}}`.
+What each XID of the NVIDIA driver asks for, made from `gpuboot/rules/xid.toml`. The classes are
+NVIDIA's catalog's (https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html); where
+others decide differently, it is noted. Another class for a code:
+`"alerts": {"xid": {94: "reset"}}`.
 
 DCGM does not see every XID (some stand in the kernel log only), and the exporter's
 `DCGM_FI_DEV_XID_ERRORS` is the *last* one, which never goes away: the alerts use the counter

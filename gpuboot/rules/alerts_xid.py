@@ -18,7 +18,7 @@ from gpuboot.rules.alert import (
 )
 from gpuboot.rules.promql import GPU, SLICE
 from gpuboot.rules.recording_xid import INCIDENT, NEW, UNREPAIRED
-from gpuboot.xid import CLASSES, FATAL, codes, regex
+from gpuboot.rules.xid import CLASSES, FATAL, codes, regex
 
 _INSTANCE = "{{ if $labels.GPU_I_ID }}, MIG instance {{ $labels.GPU_I_ID }}{{ end }}"
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from gpuboot.config.settings import Settings
+from gpuboot.config.settings.monitoring import XidClass
 from gpuboot.rules.promql import BLANK, GPU, SLICE
 from gpuboot.rules.record import Record
-from gpuboot.xid import XidClass, regex
+from gpuboot.rules.xid import regex
 
 TOTAL = "gpu:xid_errors:total"
 NEW = "gpu:xid_errors:new2m"

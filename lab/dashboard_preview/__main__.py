@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from lab.dashboard_preview.take import take
 
 HOURS = 1.0
@@ -22,7 +22,7 @@ def main(
     price: Annotated[float | None, typer.Option(help="Price of a GPU hour, for costs.")] = None,
 ) -> None:
     """Draw the dashboards with the data of a Prometheus, as HTML and, with chromium, as PNG."""
-    settings = load({"cost": {"gpu_hour": {"*": price}}} if price else {})
+    settings = parse_settings({"cost": {"gpu_hour": {"*": price}}} if price else {})
     for path in take(settings, url, out, hours, end, source):
         print(path)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuboot.charts.monitoring import fullname
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from lab import machines
 from lab.dashboard_preview.take import take
 from lab.settings import settings as lab_settings
@@ -25,7 +25,7 @@ def prometheus(lab: Lab) -> Iterator[str]:
 
     Raises `LabError` when the cluster has none or the machine cannot be reached.
     """
-    monitoring = load(lab_settings(lab.name)).monitoring
+    monitoring = parse_settings(lab_settings(lab.name)).monitoring
     service = f"{fullname(monitoring.release)}-prometheus"
     address = machines.ssh(
         lab,
@@ -64,4 +64,4 @@ def of_lab(lab: Lab, out: Path, hours: float) -> Iterator[Path]:
     """Draw the dashboards of a lab; yields the files."""
     with prometheus(lab) as url:
         source = f"lab {lab.name}, whose GPUs are SIMULATED"
-        yield from take(load(lab_settings(lab.name)), url, out, hours, source=source)
+        yield from take(parse_settings(lab_settings(lab.name)), url, out, hours, source=source)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.dashboards import dashboards
 from lab import state
 from lab.dashboard_preview.panels import Ask, Times, defaults, interpolate, panels
@@ -132,9 +132,9 @@ def _values(board: dict[str, Any], ask: Ask) -> dict[str, str]:
     return chosen
 
 
-@pytest.mark.parametrize("uid", dashboards(load({})))
+@pytest.mark.parametrize("uid", dashboards(parse_settings({})))
 def test_every_query_returns_data_or_lacks_hardware(uid: str, lab: Lab, busy: Ask) -> None:
-    board = dashboards(load(lab_settings(lab.name)))[uid]
+    board = dashboards(parse_settings(lab_settings(lab.name)))[uid]
     end = time.time()
     values = {
         **_values(board, busy),

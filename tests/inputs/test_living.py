@@ -17,7 +17,7 @@ import pytest
 
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes import preflight as checks
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, parse_cluster
 from gpuboot.kubernetes.kubeadm import configuration
@@ -64,7 +64,7 @@ def causes(
     cluster: ClusterState = LIVING,
     worker: Node = WORKER,
 ) -> list[str]:
-    parsed = load(settings or {})
+    parsed = parse_settings(settings or {})
     found = checks.judge([LEADER, worker], parsed, versions.lock(parsed), cluster)
     return [str(problem) for problem in found]
 
@@ -89,7 +89,7 @@ def test_a_setting_that_is_fixed(key: str, value: str, was: str) -> None:
 
 
 def test_every_setting_that_kubeadm_fixes_is_compared() -> None:
-    parsed = load({})
+    parsed = parse_settings({})
     fixed = configuration(parsed, versions.lock(parsed), [LEADER]).fixed
     assert set(fixed) == {
         "cluster.pod_cidr", "cluster.service_cidr", "cluster.dns_domain", "cluster.endpoint"
@@ -97,7 +97,7 @@ def test_every_setting_that_kubeadm_fixes_is_compared() -> None:
 
 
 def test_flannel_s_backend_stays() -> None:
-    settings = load({"cluster": {"flannel_backend": "host-gw"}})
+    settings = parse_settings({"cluster": {"flannel_backend": "host-gw"}})
     [told] = map(str, checks.backend(settings, "vxlan"))
     assert "cluster.flannel_backend is vxlan, the settings ask for host-gw" in told
     assert checks.backend(settings, "host-gw") == checks.backend(settings, "") == []
@@ -128,7 +128,7 @@ def test_a_node_s_name_is_taken() -> None:
 
 def test_names_that_changed_places_are_both_told() -> None:
     swapped = [replace(LEADER, name="gpu1"), replace(WORKER, name="cp1")]
-    parsed = load({})
+    parsed = parse_settings({})
     found = checks.judge(swapped, parsed, versions.lock(parsed), LIVING)
     assert [problem.host for problem in found] == ["cp1", "gpu1.example.com"]
 
@@ -162,12 +162,14 @@ def test_a_storage_class_that_is_not_there(
 
 
 def test_a_node_port_that_another_service_has() -> None:
-    settings = load({"monitoring": {"grafana_node_port": 30300, "prometheus_node_port": 30090}})
+    settings = parse_settings(
+        {"monitoring": {"grafana_node_port": 30300, "prometheus_node_port": 30090}}
+    )
     found = {"30300": "shop/web", "30090": "monitoring/kube-prometheus-stack-prometheus"}
     [told] = map(str, checks.taken(settings, found))
     assert "monitoring.grafana_node_port: node port 30300 belongs to Service shop/web" in told
     assert checks.taken(settings, {}) == []
-    assert checks.node_ports(load({})) == {}
+    assert checks.node_ports(parse_settings({})) == {}
 
 
 def test_our_own_class_is_still_to_be_made() -> None:
@@ -175,7 +177,7 @@ def test_our_own_class_is_still_to_be_made() -> None:
 
 
 def test_secrets_that_are_not_there() -> None:
-    settings = load(
+    settings = parse_settings(
         {
             "alertmanager": {"slack": {"webhook": {"secret": "hooks/slack"}}},
             "exporter": {"kind": "chart", "tls_secret": "exporter-tls"},
@@ -196,8 +198,8 @@ def test_secrets_that_are_not_there() -> None:
 
 
 def test_a_first_run_is_told_where_it_would_stop() -> None:
-    assert checks.too_early(load({}), "x") == []
-    settings = load(
+    assert checks.too_early(parse_settings({}), "x") == []
+    settings = parse_settings(
         {
             "alertmanager": {"slack": {"webhook": {"secret": "hooks/slack"}}},
             "monitoring": {"storage": {"class_name": "fast"}},

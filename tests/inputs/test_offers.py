@@ -13,7 +13,7 @@ import pytest
 
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import preflight_exporter
 from gpuboot.hosts import preflight_packages as checks
 from gpuboot.hosts.preflight_packages import Offer
@@ -37,7 +37,7 @@ def judge(
     state: Any = HOST,
     node: Node = WORKER,
 ) -> tuple[list[str], list[str]]:
-    parsed = load(settings)
+    parsed = parse_settings(settings)
     wanted = {node.host: checks.wanted(node, state, parsed, versions.lock(parsed))}
     offered = {node.host: OFFERS if offers is None else offers}
     problems, warnings = checks.judge(wanted, offered)
@@ -84,7 +84,7 @@ def test_what_is_installed_already_need_not_be_offered() -> None:
 
 
 def test_one_missing_version_is_one_problem_for_all_hosts() -> None:
-    parsed = load({"versions": {"kubernetes": {"version": "1.36.4"}}})
+    parsed = parse_settings({"versions": {"kubernetes": {"version": "1.36.4"}}})
     items = checks.wanted(WORKER, HOST, parsed, versions.lock(parsed))
     problems, _ = checks.judge({"a": items, "b": items}, {"a": OFFERS, "b": OFFERS})
     assert [problem.cause.partition(":")[0] for problem in problems] == ["from a, b"]
@@ -103,6 +103,6 @@ def test_one_missing_version_is_one_problem_for_all_hosts() -> None:
     ],
 )
 def test_the_exporter_watches_gpus_that_are_there(devices: str, gpus: int, said: str) -> None:
-    exporter = load({"exporter": {"devices": devices}}).exporter
+    exporter = parse_settings({"exporter": {"devices": devices}}).exporter
     found = [cause for cause, _ in preflight_exporter.devices(replace(WORKER, gpus=gpus), exporter)]
     assert [said in cause for cause in found] == [True] * bool(said)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from gpuboot.config import settings, versions
+from gpuboot.config import settings
+from gpuboot.config.load import load
 
 WORD = "hunter2"  # a secret that must be in no message
 HOOK = f"https://hooks.slack.com/services/T0/B0/{WORD}"
@@ -178,7 +179,7 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
 @pytest.mark.parametrize(("data", "said"), WRONG, ids=[said for _, said in WRONG])
 def test_one_problem_that_names_the_setting(data: dict[Any, Any], said: str) -> None:
     with pytest.raises(settings.SettingsError) as caught:
-        versions.lock(settings.load(data))
+        load(data)
     [problem] = caught.value.problems
     told = str(problem)
     assert said in told
@@ -196,30 +197,28 @@ def test_a_field_of_a_newer_kubelet_passes_and_a_wrong_type_does_not() -> None:
             "kubernetes": {"version": "1.35.9", "minor": "1.35"},
         },
     }
-    versions.lock(settings.load(data))
+    load(data)
     data["cluster"]["kubelet"]["maxPods"] = "many"
     with pytest.raises(settings.SettingsError, match="maxPods"):
-        versions.lock(settings.load(data))
+        load(data)
 
 
 def test_what_is_right_stays_right() -> None:
-    versions.lock(
-        settings.load(
-            {
-                "cluster": {
-                    "endpoint": "[2001:db8::1]:6443",
-                    "dns_domain": "gpu.example.com",
-                    "kubelet": {
-                        "maxPods": 200,
-                        "evictionHard": {"memory.available": "500Mi"},
-                        "memorySwap": {"swapBehavior": "NoSwap"},
-                        "registerWithTaints": [{"key": "gpu", "effect": "NoSchedule"}],
-                    },
+    load(
+        {
+            "cluster": {
+                "endpoint": "[2001:db8::1]:6443",
+                "dns_domain": "gpu.example.com",
+                "kubelet": {
+                    "maxPods": 200,
+                    "evictionHard": {"memory.available": "500Mi"},
+                    "memorySwap": {"swapBehavior": "NoSwap"},
+                    "registerWithTaints": [{"key": "gpu", "effect": "NoSchedule"}],
                 },
-                "exporter": {"devices": "g:0-3,5", "remote_engine": "192.0.2.1:5555"},
-                "cost": {"gpu_hour": {"*": 0, "Tesla T4": 0.5}},
-                "proxy": {"http": PROXY},
-                "alertmanager": {"group_wait": "0s", "slack": {"webhook": {"file": "~/slack"}}},
-            }
-        )
+            },
+            "exporter": {"devices": "g:0-3,5", "remote_engine": "192.0.2.1:5555"},
+            "cost": {"gpu_hour": {"*": 0, "Tesla T4": 0.5}},
+            "proxy": {"http": PROXY},
+            "alertmanager": {"group_wait": "0s", "slack": {"webhook": {"file": "~/slack"}}},
+        }
     )

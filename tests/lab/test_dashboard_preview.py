@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.dashboards import dashboards
 from lab.dashboard_preview.graph import lines
 from lab.dashboard_preview.page import page
@@ -15,7 +15,7 @@ from lab.dashboard_preview.panels import Series, Times, answers, defaults, panel
 from lab.dashboard_preview.values import at_threshold, heat, shown, state
 
 TIMES = Times(0, 3600, 60)
-BOARDS = dashboards(load({}))
+BOARDS = dashboards(parse_settings({}))
 
 
 def panel(uid: str, title: str) -> dict[str, Any]:

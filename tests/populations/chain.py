@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import Cluster as RealCluster
 from gpuboot.verify import runner, workload
 from gpuboot.verify.checks.model import Finding
@@ -36,7 +36,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def judged(machine: Machine, cluster: Cluster, **settings: Any) -> list[Finding]:
     """What `gpuboot verify` finds. + settings: that differ"""
-    asked = load({**SETTINGS, **settings})
+    asked = parse_settings({**SETTINGS, **settings})
     host = machine.host()
     proof = runner.prove(cast(RealCluster, cluster), [host], asked, lambda line: None)
     return list(proof.findings)

@@ -22,7 +22,7 @@ from tests.populations.page import Page
 from tests.rules.suite import run
 
 # The table has as many driver versions as kinds of GPU.
-SETTINGS = settings.load(
+SETTINGS = settings.parse_settings(
     {
         "cost": {"gpu_hour": {"*": 1}},
         "alerts": {"rules": {"GPUDriverVersionSkew": {"threshold": 99}}},

@@ -50,7 +50,7 @@ def write(data: dict[str, Any], folder: Path, secrets: str = "/run/secrets") -> 
 
     Debian's amtool may be too old for `url_file`: there any address takes its place.
     """
-    chosen = settings.load({"alertmanager": data})
+    chosen = settings.parse_settings({"alertmanager": data})
     config = deepcopy(alerting.config(chosen, secrets))
     if programs().version < URL_FILE:
         for receiver in config["receivers"]:

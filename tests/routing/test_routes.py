@@ -43,7 +43,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "slow heartbeat": {"watchdog": {"url": FILE, "interval": "1d"}},
 }
 ALERTS = {
-    alert.name: alert for group in rules.all_alerts(settings.load({})).values() for alert in group
+    alert.name: alert
+    for group in rules.all_alerts(settings.parse_settings({})).values()
+    for alert in group
 }
 
 
@@ -137,12 +139,14 @@ def test_alertmanager_parses_every_inhibition(tmp_path: Path) -> None:
 def test_heartbeats_are_sent_at_each_look(interval: str, half: str) -> None:
     """A repeat interval as long as the group's would skip every second heartbeat."""
     data = {"watchdog": {"url": FILE, "interval": interval}}
-    route = alerting.config(settings.load({"alertmanager": data}), "/s")["route"]["routes"][0]
+    route = alerting.config(settings.parse_settings({"alertmanager": data}), "/s")["route"][
+        "routes"
+    ][0]
     assert (route["group_interval"], route["repeat_interval"]) == (interval, half)
 
 
 def test_waits_come_from_the_settings() -> None:
-    chosen = settings.load({"alertmanager": VARIANTS["waits"]})
+    chosen = settings.parse_settings({"alertmanager": VARIANTS["waits"]})
     route = alerting.config(chosen, "/s")["route"]
     assert (route["group_wait"], route["group_interval"]) == ("0s", "90s")
     critical = next(one for one in route["routes"] if one["matchers"] == ['severity = "critical"'])

@@ -22,7 +22,7 @@ NODES = (
     Node("gpu2", "gpu2", "10.0.0.2", "worker", 4, False),
     Node("web1", "web1", "10.0.0.3", "worker", 0, False),
 )
-SETTINGS = settings.load(
+SETTINGS = settings.parse_settings(
     {
         "alerts": {"gpu_memory_near_full": ["ml", "batch.v2"]},
         "cost": {"gpu_hour": {"NVIDIA H100 80GB HBM3": 2.5, "*": 1}},

@@ -10,14 +10,15 @@ from typer.testing import CliRunner
 
 from gpuboot import rules
 from gpuboot.cli import app
-from gpuboot.config import settings, versions
+from gpuboot.config import settings
+from gpuboot.config.load import load
 from gpuboot.docs import runbooks
 from gpuboot.rules.promql import quoted
 from tests.rules.suite import NODES
 
 
 def rule(data: dict[str, Any], name: str) -> dict[str, Any] | None:
-    made = rules.groups(settings.load(data), NODES)
+    made = rules.groups(settings.parse_settings(data), NODES)
     found = [rule for group in made for rule in group["rules"] if rule.get("alert") == name]
     return found[0] if found else None
 
@@ -40,7 +41,7 @@ def test_a_threshold_of_zero_is_a_threshold() -> None:
 
 def test_alerts_can_be_switched_off_one_by_one_and_all_together() -> None:
     assert rule({"alerts": {"rules": {"GPULost": {"enabled": False}}}}, "GPULost") is None
-    made = rules.groups(settings.load({"alerts": {"enabled": False}}), NODES)
+    made = rules.groups(settings.parse_settings({"alerts": {"enabled": False}}), NODES)
     assert made
     assert not [r for group in made for r in group["rules"] if "alert" in r]
 
@@ -66,7 +67,7 @@ def test_what_the_settings_make_no_use_of_is_left_out() -> None:
 
 
 def test_the_inventory_promises_gpus() -> None:
-    made = rules.groups(settings.load({}), NODES)
+    made = rules.groups(settings.parse_settings({}), NODES)
     promised = {
         r["labels"]["node"]: r["expr"]
         for group in made for r in group["rules"] if r.get("record") == "node:gpu_expected:count"
@@ -76,7 +77,7 @@ def test_the_inventory_promises_gpus() -> None:
 
 def test_other_rules_have_another_digest() -> None:
     def digest(data: dict[str, Any]) -> str:
-        return rules.digest(rules.groups(settings.load(data), NODES))
+        return rules.digest(rules.groups(settings.parse_settings(data), NODES))
 
     for over in ({"threshold": 31}, {"hold_for": "1h"}, {"severity": "info"}):
         assert digest({"alerts": {"rules": {"GPUPcieReplay": over}}}) != digest({})
@@ -84,7 +85,7 @@ def test_other_rules_have_another_digest() -> None:
 
 
 def test_the_object_is_marked_as_ours() -> None:
-    made = rules.prometheus_rule(settings.load({}), NODES)
+    made = rules.prometheus_rule(settings.parse_settings({}), NODES)
     assert made["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "gpuboot"}
     assert made["metadata"]["namespace"] == "monitoring"
 
@@ -106,20 +107,20 @@ def test_the_object_is_marked_as_ours() -> None:
 )
 def test_a_mistake_is_named_before_anything_is_touched(data: dict[str, Any], said: str) -> None:
     with pytest.raises(settings.SettingsError) as caught:
-        versions.lock(settings.load(data))
+        load(data)
     assert said in str(caught.value)
 
 
 def test_an_exporter_with_a_name_of_its_own_is_left_to_its_owner() -> None:
     data = {"versions": {"images": {"dcgm_exporter": "our-build-17"}}}
-    assert versions.lock(settings.load(data)).images.dcgm_exporter == "our-build-17"
+    assert load(data)[1].images.dcgm_exporter == "our-build-17"
 
 
 def test_idle_takes_enough_samples_whatever_the_interval() -> None:
     for interval, needed in (("15s", 192), ("30s", 96), ("1m", 48)):
         data = {"exporter": {"scrape_interval": interval}}
         (record,) = (
-            r for r in rules.recordings(settings.load(data), ())["gpus"]
+            r for r in rules.recordings(settings.parse_settings(data), ())["gpus"]
             if r.name == "gpu:engine_active:max1h"
         )  # fmt: skip
         assert f">= {needed}" in record.expr

@@ -7,11 +7,12 @@ from typing import get_args
 
 import pytest
 
-from gpuboot import rules, xid
+from gpuboot import rules
 from gpuboot.alerting import inhibitions
 from gpuboot.config import settings
 from gpuboot.config.settings.monitoring import Severity
 from gpuboot.docs import runbooks
+from gpuboot.rules import xid
 from gpuboot.rules.alert import Action
 from gpuboot.telemetry import FIELDS
 from gpuboot.telemetry.expressions import metric_names
@@ -139,7 +140,7 @@ def test_an_override_moves_a_code_and_nothing_else() -> None:
     over: dict[int, xid.XidClass] = {94: "reset", 200: "nvlink"}
     before, after = xid.classes({}), xid.classes(over)
     assert after == before | over
-    changed = settings.load({"alerts": {"xid": over}})
+    changed = settings.parse_settings({"alerts": {"xid": over}})
     fatal = next(a for a in rules.chosen(changed)["xid"] if a.name == "GPUXidFatal")
     application = next(a for a in rules.chosen(changed)["xid"] if a.name == "GPUXidApplication")
     assert re.search(r"\b94\b.*\b200\b", fatal.expr)

@@ -39,7 +39,7 @@ def site(folder: Path, **changes: Any) -> Settings:
         "watchdog": {"url": file("watchdog-url")},
         "ca_file": str(folder / "ca.crt"),
     }
-    return settings.load({"alertmanager": {**everything, **changes}})
+    return settings.parse_settings({"alertmanager": {**everything, **changes}})
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_files_that_others_can_read_are_told_of(folder: Path) -> None:
 
 def test_collectors_are_looked_at_before_the_run(tmp_path: Path) -> None:
     own = tmp_path / "counters.csv"
-    chosen = settings.load({"exporter": {"collectors_file": str(own)}})
+    chosen = settings.parse_settings({"exporter": {"collectors_file": str(own)}})
     [missing] = local_files.problems(chosen)
     assert "exporter.collectors_file" in missing.cause
     own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge\n")
@@ -133,15 +133,15 @@ def test_without_a_cluster_its_secrets_are_refused(folder: Path) -> None:
 
 
 def test_nothing_is_mounted_for_no_receivers() -> None:
-    values = alerting.alertmanager_values(settings.load({}))
+    values = alerting.alertmanager_values(settings.parse_settings({}))
     assert "alertmanagerSpec" not in values
-    assert alerting.secrets(settings.load({})) == {}
+    assert alerting.secrets(settings.parse_settings({})) == {}
 
 
 def test_a_user_without_a_password_is_a_mistake() -> None:
     email = {"to": ["a@b.c"], "sender": "b@b.c", "smarthost": "mx:587", "username": "u"}
     with pytest.raises(SettingsError, match="username and password"):
-        settings.load({"alertmanager": {"email": email}})
+        settings.parse_settings({"alertmanager": {"email": email}})
 
 
 def run_fact(tmp_path: Path, answer: str, code: int = 0) -> subprocess.CompletedProcess[str]:

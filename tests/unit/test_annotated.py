@@ -11,10 +11,10 @@ import pytest
 import yaml
 
 from gpuboot.charts.annotated import scrape_configs
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from tests.tools import promtool
 
-SETTINGS = load({"monitoring": {"scrape_annotations": True}})
+SETTINGS = parse_settings({"monitoring": {"scrape_annotations": True}})
 META = "__meta_kubernetes_"
 
 
@@ -77,7 +77,7 @@ def test_prometheus_takes_it(tmp_path: Path) -> None:
 
 
 def test_it_is_an_option() -> None:
-    assert scrape_configs(load({})) == []
+    assert scrape_configs(parse_settings({})) == []
 
 
 def test_a_pod_is_read_where_its_container_listens() -> None:

@@ -12,7 +12,7 @@ from pyinfra.connectors import util
 from pyinfra.context import ctx_host
 
 from deploys import facts
-from deploys.facts.connectivity import Silent
+from deploys.facts.connectivity import UnreachableEndpoints
 from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
 from deploys.lib import privilege, shell
@@ -92,8 +92,8 @@ def test_every_fact_runs_in_a_frame():
 
 def test_a_shell_with_a_banner_reaches_everything():
     # `*** Welcome … ***` was taken for an address that does not answer
-    assert Silent().process(noisy(["mirror:443"])) == ["mirror:443"]
-    assert Silent().process(noisy([])[: -len(NOISE)] + own([])) == []
+    assert UnreachableEndpoints().process(noisy(["mirror:443"])) == ["mirror:443"]
+    assert UnreachableEndpoints().process(noisy([])[: -len(NOISE)] + own([])) == []
 
 
 def test_no_line_of_its_own_is_the_facts_default():
@@ -102,7 +102,7 @@ def test_no_line_of_its_own_is_the_facts_default():
 
 def test_half_an_answer_is_no_fact():
     with pytest.raises(FactProcessError, match="not whole"):
-        Silent().process(NOISE)
+        UnreachableEndpoints().process(NOISE)
 
 
 @pytest.fixture
@@ -116,8 +116,8 @@ def warnings(monkeypatch):
 def test_the_noise_is_told_once_for_each_host(warnings):
     for name in ("gpu1", "gpu1", "gpu2"):
         with ctx_host.use(SimpleNamespace(name=name, print_prefix=f"[{name}] ")):
-            Silent().process(noisy(["a:1"]))
-            Silent().process(own(["a:1"]))
+            UnreachableEndpoints().process(noisy(["a:1"]))
+            UnreachableEndpoints().process(own(["a:1"]))
     assert len(warnings) == 2
     assert warnings[0].startswith("[gpu1] its shell prints text beside every command")
     assert "*** Welcome to gpu1.example.com ***; remedy: let ~/.bashrc" in warnings[0]

@@ -15,7 +15,7 @@ from gpuboot import rules
 from gpuboot.autoscaling import METRIC, SERIES, Workload, adapter_values, hpa, load, scaled_object
 from gpuboot.cli import app
 from gpuboot.config.settings import Settings
-from gpuboot.config.settings import load as load_settings
+from gpuboot.config.settings import parse_settings as load_settings
 from tests.tools import promtool
 
 WEB = Workload("team-a", "web")

@@ -9,7 +9,7 @@ import yaml
 from deploys.phases.runtime import MODES
 from gpuboot import charts
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import Settings, load
+from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.kubernetes.values import changed_keys
 from gpuboot.telemetry import parse_collectors
@@ -56,7 +56,7 @@ def test_the_walker_finds_what_is_wrong() -> None:
 
 @pytest.mark.parametrize("data", SOME)
 def test_every_key_is_one_the_chart_has(data: dict[str, Any]) -> None:
-    settings = load(data)
+    settings = parse_settings(data)
     chosen = lock(settings)
     for name, values in (
         ("gpu-operator", charts.operator_values(settings, chosen)),
@@ -73,7 +73,7 @@ def test_operator_leaves_driver_and_toolkit_to_the_host() -> None:
 
 
 def test_exporter_under_the_operator() -> None:
-    settings = load(EVERYTHING)
+    settings = parse_settings(EVERYTHING)
     exporter = charts.operator_values(settings, lock(settings))["dcgmExporter"]
     environment = {item["name"]: item["value"] for item in exporter["env"]}
     assert environment == {
@@ -95,7 +95,7 @@ def test_series_are_named_after_node_and_workload() -> None:
 
 
 def test_exactly_one_exporter_and_service_monitor() -> None:
-    settings = load({"exporter": {"kind": "chart"}})
+    settings = parse_settings({"exporter": {"kind": "chart"}})
     chosen = lock(settings)
     operated = charts.operator_values(settings, chosen)["dcgmExporter"]
     alone = charts.exporter_values(settings, chosen)
@@ -104,13 +104,13 @@ def test_exactly_one_exporter_and_service_monitor() -> None:
 
 
 def test_without_monitoring_there_is_no_service_monitor() -> None:
-    settings = load({"monitoring": {"enabled": False}})
+    settings = parse_settings({"monitoring": {"enabled": False}})
     exporter = charts.operator_values(settings, lock(settings))["dcgmExporter"]
     assert exporter["serviceMonitor"]["enabled"] is False
 
 
 def test_time_slices() -> None:
-    settings = load({"gpu_operator": {"time_slices": 4}})
+    settings = parse_settings({"gpu_operator": {"time_slices": 4}})
     config = charts.operator_values(settings, lock(settings))["devicePlugin"]["config"]
     shared = yaml.safe_load(config["data"][config["default"]])["sharing"]["timeSlicing"]
     assert shared["resources"] == [{"name": "nvidia.com/gpu", "replicas": 4}]
@@ -134,11 +134,15 @@ def test_each_content_of_the_plugins_configuration_has_a_name_of_its_own() -> No
     ]
     names = set()
     for data in wanted:
-        config = charts.operator_values(load(data), lock(Settings()))["devicePlugin"]["config"]
+        config = charts.operator_values(parse_settings(data), lock(Settings()))["devicePlugin"][
+            "config"
+        ]
         assert list(config["data"]) == [config["default"]]
         names.add(config["default"])
     assert len(names) == len(wanted)
-    again = charts.operator_values(load(wanted[0]), lock(Settings()))["devicePlugin"]["config"]
+    again = charts.operator_values(parse_settings(wanted[0]), lock(Settings()))["devicePlugin"][
+        "config"
+    ]
     assert again["default"] in names
 
 
@@ -150,17 +154,17 @@ def test_the_charts_exporter_gets_its_gpus_by_a_runtime_class(mode: str) -> None
     for all GPUs (dcgm-exporter 4.8.2, docker/Dockerfile:165, NVIDIA_VISIBLE_DEVICES=all).
     """
     data = {"exporter": {"kind": "chart"}, "gpu_operator": {"enabled": False}}
-    alone = load({**data, "runtime": {"mode": mode}})
+    alone = parse_settings({**data, "runtime": {"mode": mode}})
     values = charts.exporter_values(alone, lock(alone))
     assert values["runtimeClassName"] == "nvidia"
     assert not any("cdi" in key for key in values.get("podAnnotations", {}))
     assert charts.needs_runtime_class(alone)
     assert MODES[mode] == ""  # containerd has the handler nvidia, and not as its default
-    assert not charts.needs_runtime_class(load(data))
+    assert not charts.needs_runtime_class(parse_settings(data))
 
 
 def test_the_operator_makes_its_runtime_class_itself() -> None:
-    settings = load({"exporter": {"kind": "chart"}, "runtime": {"mode": "runtimeclass"}})
+    settings = parse_settings({"exporter": {"kind": "chart"}, "runtime": {"mode": "runtimeclass"}})
     assert not charts.needs_runtime_class(settings)
 
 
@@ -179,14 +183,14 @@ def test_an_engine_on_the_nodes_loopback_needs_the_hosts_network(
     engine: str | None, host: bool
 ) -> None:
     """The operator looks for it too early (v26.7.0, controllers/object_controls.go:1833, 1936)."""
-    settings = load({"exporter": {"remote_engine": engine}})
+    settings = parse_settings({"exporter": {"remote_engine": engine}})
     operated = charts.operator_values(settings, lock(settings))["dcgmExporter"]
     assert operated.get("hostNetwork", False) is host
     assert charts.exporter_values(settings, lock(settings))["hostNetwork"] is host
 
 
 def test_monitoring_selects_everything_and_keeps_no_password() -> None:
-    values = charts.monitoring_values(load({"grafana_password": "hunter2"}))
+    values = charts.monitoring_values(parse_settings({"grafana_password": "hunter2"}))
     spec = values["prometheus"]["prometheusSpec"]
     assert [value for key, value in spec.items() if key.endswith("NilUsesHelmValues")] == [
         False
@@ -196,7 +200,9 @@ def test_monitoring_selects_everything_and_keeps_no_password() -> None:
 
 
 def test_the_sites_values_win() -> None:
-    settings = load({"monitoring": {"values": {"prometheus": {"prometheusSpec": {"replicas": 2}}}}})
+    settings = parse_settings(
+        {"monitoring": {"values": {"prometheus": {"prometheusSpec": {"replicas": 2}}}}}
+    )
     spec = charts.monitoring_values(settings)["prometheus"]["prometheusSpec"]
     assert spec["replicas"] == 2
     assert spec["retention"] == "15d"
@@ -204,7 +210,7 @@ def test_the_sites_values_win() -> None:
 
 def test_repositories() -> None:
     assert charts.repository("nvidia", Settings()) == "https://helm.ngc.nvidia.com/nvidia"
-    mirrored = load({"mirrors": {"charts": {"nvidia": "https://mirror.example/n"}}})
+    mirrored = parse_settings({"mirrors": {"charts": {"nvidia": "https://mirror.example/n"}}})
     assert charts.repository("nvidia", mirrored) == "https://mirror.example/n"
     with pytest.raises(ValueError, match="unknown chart repository bitnami"):
         charts.repository("bitnami", Settings())
@@ -229,7 +235,7 @@ def test_names_of_the_stacks_objects(release: str, name: str) -> None:
 
 
 def test_what_must_run_follows_the_values() -> None:
-    settings = load(
+    settings = parse_settings(
         {"exporter": {"kind": "chart"}, "gpu_operator": {"values": {"gfd": {"enabled": False}}}}
     )
     assert charts.operands(settings, lock(settings), 2) == {
@@ -239,7 +245,7 @@ def test_what_must_run_follows_the_values() -> None:
     }
     assert charts.operands(settings, lock(settings), 0) == {"gpu-operator": 1}
     assert len(charts.monitoring_workloads(Settings())) == 3
-    quiet = load({"monitoring": {"values": {"alertmanager": {"enabled": False}}}})
+    quiet = parse_settings({"monitoring": {"values": {"alertmanager": {"enabled": False}}}})
     assert charts.monitoring_workloads(quiet) == [
         "kube-prometheus-stack-operator",
         "prometheus-kube-prometheus-stack-prometheus",

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def rendered(folder: Path, data: dict[str, Any]) -> tuple[Object, Object]:
     """The Alertmanager object and the Secret with its configuration."""
-    values = charts.monitoring_values(settings.load({"alertmanager": data}))
+    values = charts.monitoring_values(settings.parse_settings({"alertmanager": data}))
     objects = render(
         folder, STACK, "monitoring", values, ["monitoring.coreos.com/v1/ServiceMonitor"]
     )
@@ -51,7 +51,7 @@ def rendered(folder: Path, data: dict[str, Any]) -> tuple[Object, Object]:
 def test_configuration_and_texts_pass_through_helm_untouched(folder: Path, tmp_path: Path) -> None:
     alertmanager, secret = rendered(folder, EVERYTHING)
     texts = {name: base64.b64decode(text).decode() for name, text in secret["data"].items()}
-    values = alerting.alertmanager_values(settings.load({"alertmanager": EVERYTHING}))
+    values = alerting.alertmanager_values(settings.parse_settings({"alertmanager": EVERYTHING}))
     config = tmp_path / "alertmanager.yaml"
     config.write_text(texts.pop("alertmanager.yaml"))
     assert yaml.safe_load(config.read_text()) == values["config"]

@@ -11,7 +11,7 @@ import yaml
 
 from gpuboot import dashboards
 from gpuboot.charts import grafana_name, monitoring_values
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify.collector import Gatherer
 from lab.charts import assemble as charts
@@ -42,7 +42,7 @@ def test_our_dashboards_are_in_their_folder(
     tmp_path: Path, chosen: dict[str, bool], folder: str
 ) -> None:
     """docs/dashboards.md: "folder *GPU*"; without the provider's part the annotation is in vain."""
-    settings = load({})
+    settings = parse_settings({})
     values = monitoring_values(settings)
     if chosen:
         del values["grafana"]["sidecar"]["dashboards"]["provider"]
@@ -90,6 +90,6 @@ class Proxy:
 @pytest.mark.parametrize("release", ["grafana-stack", "mon"])
 def test_verification_asks_grafana_by_that_name(release: str) -> None:
     proxy = Proxy()
-    settings = load({"monitoring": {"release": release}})
+    settings = parse_settings({"monitoring": {"release": release}})
     Gatherer(cast(Cluster, proxy), settings).metrics()
     assert f"monitoring/{grafana_name(release)}:80/api/health" in proxy.asked

@@ -11,7 +11,7 @@ import pytest
 from gpuboot.charts import monitoring_values
 from gpuboot.charts.remote import contents, existing, files, recorded, user_names
 from gpuboot.charts.volumes import retention_size
-from gpuboot.config.settings import SettingsError, load
+from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.kubernetes.values import Values
 from lab.charts.schema import json_schema
 from tests.unit.test_charts import unknown
@@ -43,7 +43,9 @@ REMOTE = [
 
 
 def values(**monitoring: Any) -> Values:
-    return monitoring_values(load({"cluster": {"name": "site1"}, "monitoring": monitoring}))
+    return monitoring_values(
+        parse_settings({"cluster": {"name": "site1"}, "monitoring": monitoring})
+    )
 
 
 def spec(**monitoring: Any) -> Values:
@@ -107,7 +109,7 @@ def test_nothing_is_kept_where_that_is_not_wanted() -> None:
     ],
 )
 def test_retention_leaves_room_on_the_volume(monitoring: dict[str, Any], size: str | None) -> None:
-    assert retention_size(load({"monitoring": monitoring}).monitoring) == size
+    assert retention_size(parse_settings({"monitoring": monitoring}).monitoring) == size
 
 
 def test_node_ports() -> None:
@@ -150,7 +152,7 @@ def test_remote_write_names_secrets_and_holds_none() -> None:
         "password": {"name": "gpuboot-remote-write", "key": "mimir-password"},
     }
     assert thanos["authorization"]["credentials"] == {"name": "thanos-token", "key": "token"}
-    settings = load({"monitoring": {"remote_write": REMOTE}})
+    settings = parse_settings({"monitoring": {"remote_write": REMOTE}})
     assert user_names(settings) == {"mimir-username": "gpu"}
     [(key, source)] = files(settings).items()
     assert (key, source.path) == ("mimir-password", "/secrets/mimir")
@@ -161,15 +163,15 @@ def test_remote_write_names_secrets_and_holds_none() -> None:
 def test_the_secrets_contents_come_from_files(tmp_path: Path) -> None:
     (tmp_path / "mimir").write_text("hunter2\n")
     remote = [{**REMOTE[0], "password": {"file": str(tmp_path / "mimir")}}]
-    found = contents(load({"monitoring": {"remote_write": remote}}))
+    found = contents(parse_settings({"monitoring": {"remote_write": remote}}))
     assert {key: value.get_secret_value() for key, value in found.items()} == {
         "mimir-username": "gpu",
         "mimir-password": "hunter2",
     }
     assert "hunter2" not in str(spec(remote_write=remote))
-    assert contents(load({})) == {}
+    assert contents(parse_settings({})) == {}
     with pytest.raises(SettingsError, match=r"monitoring\.remote_write\.0\.password"):
-        contents(load({"monitoring": {"remote_write": REMOTE}}))
+        contents(parse_settings({"monitoring": {"remote_write": REMOTE}}))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +196,7 @@ def test_what_remote_write_keeps(series: str, gpu: bool, ours: bool) -> None:
 def test_everything_means_no_relabelling() -> None:
     [item] = spec(remote_write=[{"url": "https://x.example.org/push"}])["remoteWrite"]
     assert item == {"name": "remote", "url": "https://x.example.org/push"}
-    assert len(recorded(load({}))) > 20
+    assert len(recorded(parse_settings({}))) > 20
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ def test_everything_means_no_relabelling() -> None:
 )
 def test_remote_write_mistakes(remote: list[dict[str, Any]], said: str) -> None:
     with pytest.raises(SettingsError, match=said):
-        load({"monitoring": {"remote_write": remote}})
+        parse_settings({"monitoring": {"remote_write": remote}})
 
 
 def test_kube_state_metrics_shows_the_labels_that_rules_read() -> None:

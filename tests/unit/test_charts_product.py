@@ -51,7 +51,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 def site(folders: dict[str, Path], chart: str, data: dict[str, Any]) -> list[Object]:
-    chosen = settings.load(data)
+    chosen = settings.parse_settings(data)
     lock = versions.lock(chosen)
     made = {
         "gpu-operator": lambda: values.operator_values(chosen, lock),
@@ -69,7 +69,7 @@ def test_values_are_accepted(folders: dict[str, Path], chart: str, data: dict[st
 
 
 def test_lock_and_stand_ins_agree(folders: dict[str, Path]) -> None:
-    lock = versions.lock(settings.load({}))
+    lock = versions.lock(settings.parse_settings({}))
     locked = {name: chart.version for name, chart in lock.charts.items()}
     assert locked == {name: charts.chart_version(folder) for name, folder in folders.items()}
 
@@ -77,7 +77,7 @@ def test_lock_and_stand_ins_agree(folders: dict[str, Path]) -> None:
 def test_operated_exporter_reads_our_counters(folders: dict[str, Path]) -> None:
     objects = site(folders, "gpu-operator", {})
     counters = find(objects, "ConfigMap", values.COLLECTORS_MAP)["data"]["dcgm-metrics.csv"]
-    assert counters.rstrip() == telemetry.collectors(settings.load({}).exporter).rstrip()
+    assert counters.rstrip() == telemetry.collectors(settings.parse_settings({}).exporter).rstrip()
     monitor = find(objects, "ServiceMonitor", "nvidia-dcgm-exporter")
     targets = [r.get("targetLabel") for r in monitor["spec"]["endpoints"][0]["relabelings"]]
     assert targets == ["node", "instance", None]

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gpuboot import charts, monitoring
-from gpuboot.config.settings import Settings, SettingsError, load
+from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.config.versions import lock
 from lab.charts import assemble
 from lab.charts.schema import json_schema
@@ -24,18 +24,18 @@ SITES: list[dict[str, Any]] = [{}, {"kind": "chart"}, TLS, PASSWORD, BOTH]
 
 
 def exporter_values(exporter: dict[str, Any]) -> dict[str, Any]:
-    settings = load({"exporter": exporter})
+    settings = parse_settings({"exporter": exporter})
     return charts.exporter_values(settings, lock(settings))
 
 
 def operated(exporter: dict[str, Any]) -> dict[str, Any]:
-    settings = load({"exporter": exporter})
+    settings = parse_settings({"exporter": exporter})
     values: dict[str, Any] = charts.operator_values(settings, lock(settings))["dcgmExporter"]
     return values
 
 
 def endpoint(exporter: dict[str, Any]) -> dict[str, Any]:
-    [item] = charts.exporter_objects(load({"exporter": exporter}))
+    [item] = charts.exporter_objects(parse_settings({"exporter": exporter}))
     [found] = item["spec"]["endpoints"]
     return dict(found)
 
@@ -51,14 +51,14 @@ def chart_monitors(settings: Settings) -> list[bool]:
 @pytest.mark.parametrize("exporter", SITES)
 @pytest.mark.parametrize("watched", [True, False])
 def test_exactly_one_service_monitor_or_none(exporter: dict[str, Any], watched: bool) -> None:
-    settings = load({"exporter": exporter, "monitoring": {"enabled": watched}})
+    settings = parse_settings({"exporter": exporter, "monitoring": {"enabled": watched}})
     ours = charts.exporter_objects(settings)
     assert sum(chart_monitors(settings)) + len(ours) == (1 if watched else 0)
 
 
 @pytest.mark.parametrize("exporter", [*SITES, {**LABELS}, {**LABELS, "kind": "chart"}])
 def test_every_key_is_one_the_chart_has(exporter: dict[str, Any]) -> None:
-    settings = load({"exporter": exporter})
+    settings = parse_settings({"exporter": exporter})
     values = {
         "dcgm-exporter": charts.exporter_values(settings, lock(settings)),
         "gpu-operator": charts.operator_values(settings, lock(settings)),
@@ -69,7 +69,7 @@ def test_every_key_is_one_the_chart_has(exporter: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("exporter", SITES)
 def test_nothing_drops_a_label_that_names_a_gpu(exporter: dict[str, Any]) -> None:
-    settings = load({"exporter": exporter})
+    settings = parse_settings({"exporter": exporter})
     [monitor] = charts.exporter_objects(settings) or [None]
     rules = (
         monitor["spec"]["endpoints"][0]["relabelings"]
@@ -120,7 +120,7 @@ def test_collectors_stay_mounted_beside_the_password() -> None:
 
 
 def test_our_monitor_selects_the_charts_service_and_keeps_the_shape() -> None:
-    [item] = charts.exporter_objects(load({"exporter": BOTH}))
+    [item] = charts.exporter_objects(parse_settings({"exporter": BOTH}))
     assert item["spec"]["selector"] == {"matchLabels": {"app.kubernetes.io/name": "dcgm-exporter"}}
     assert item["metadata"]["namespace"] == "dcgm-exporter"
     shape = operated({})["serviceMonitor"]
@@ -156,7 +156,7 @@ def test_our_monitor_fits_the_prometheus_operators_definition(exporter: dict[str
     text = (folder / "monitoring.coreos.com_servicemonitors.yaml").read_text(encoding="utf-8")
     [version] = yaml.safe_load(text)["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]
-    [item] = charts.exporter_objects(load({"exporter": exporter}))
+    [item] = charts.exporter_objects(parse_settings({"exporter": exporter}))
     assert list(misfits(item, schema)) == []
     [endpoint] = item["spec"]["endpoints"]
     endpoint["schema"], endpoint["scheme"], endpoint["interval"] = "https", "ftp", 15
@@ -164,20 +164,20 @@ def test_our_monitor_fits_the_prometheus_operators_definition(exporter: dict[str
 
 
 def test_our_monitor_is_among_the_objects_that_are_applied() -> None:
-    kinds = [item["kind"] for item in monitoring.objects(load({"exporter": TLS}), ())]
+    kinds = [item["kind"] for item in monitoring.objects(parse_settings({"exporter": TLS}), ())]
     assert kinds.count("ServiceMonitor") == 1
-    assert "ServiceMonitor" not in [i["kind"] for i in monitoring.objects(load({}), ())]
+    assert "ServiceMonitor" not in [i["kind"] for i in monitoring.objects(parse_settings({}), ())]
 
 
 def test_secrets_that_must_be_there() -> None:
-    both = load({"exporter": BOTH}).exporter
+    both = parse_settings({"exporter": BOTH}).exporter
     assert charts.secrets_needed(both) == {
         "dcgm-tls": ["tls.crt", "tls.key", "ca.crt"],
         "dcgm-web": ["username", "password", "web.yml"],
     }
-    one = load({"exporter": {**BOTH, "basic_auth": "dcgm-tls"}}).exporter
+    one = parse_settings({"exporter": {**BOTH, "basic_auth": "dcgm-tls"}}).exporter
     assert len(charts.secrets_needed(one)["dcgm-tls"]) == 6
-    assert charts.secrets_needed(load({}).exporter) == {}
+    assert charts.secrets_needed(parse_settings({}).exporter) == {}
 
 
 def test_pod_labels_are_anchored_and_bring_their_rights() -> None:
@@ -224,5 +224,5 @@ def test_memory_is_limited_on_either_path() -> None:
 )
 def test_what_cannot_work_is_refused(exporter: dict[str, Any], cause: str) -> None:
     with pytest.raises(SettingsError) as found:
-        load({"exporter": exporter})
+        parse_settings({"exporter": exporter})
     assert cause in str(found.value)

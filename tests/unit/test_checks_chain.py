@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.model import (
     GPU_LINKS,
@@ -21,7 +21,7 @@ from gpuboot.verify.checks.model import (
 from gpuboot.verify.evidence import Evidence, GpuPod
 from tests.unit.evidence import SIZES, answer, evidence, gpu, host, metrics, of, series, uuid
 
-SETTINGS = load({"monitoring": {"grafana": False}, "exporter": {"interval_ms": 2000}})
+SETTINGS = parse_settings({"monitoring": {"grafana": False}, "exporter": {"interval_ms": 2000}})
 
 
 def test_a_sound_cluster_is_proven_at_every_link_of_every_gpu() -> None:
@@ -81,7 +81,7 @@ def test_an_inventory_without_gpus_proves_nothing() -> None:
 
 
 def test_without_monitoring_its_links_do_not_exist() -> None:
-    off = load({"monitoring": {"enabled": False}})
+    off = parse_settings({"monitoring": {"enabled": False}})
     assert {f.link for f in chain.judge(evidence(), off)} == set(GPU_LINKS) - {
         "prometheus",
         "attribution",

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpuboot import charts
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.collectors import STAMP, asked, digest
@@ -96,18 +96,18 @@ def test_an_exporter_without_one_answer_has_a_finding_elsewhere(
 
 def test_a_list_of_the_sites_own_is_not_judged() -> None:
     assert judge(said("gpu1", {TEMPERATURE}, "old"), wanted=None) == []
-    assert asked(load({"gpu_operator": {"values": OTHER_CONFIG}})) is None
-    assert asked(load({"exporter": {"arguments": ["--collectors=/etc/own.csv"]}})) is None
+    assert asked(parse_settings({"gpu_operator": {"values": OTHER_CONFIG}})) is None
+    assert asked(parse_settings({"exporter": {"arguments": ["--collectors=/etc/own.csv"]}})) is None
 
 
 def test_a_list_that_cannot_be_read_is_unknown() -> None:
-    wanted = asked(load({"exporter": {"collectors_file": "/nowhere/own.csv"}}))
+    wanted = asked(parse_settings({"exporter": {"collectors_file": "/nowhere/own.csv"}}))
     found = judge(said("gpu1", {TEMPERATURE}, None), wanted=wanted)
     assert "No such file or directory: '/nowhere/own.csv'" in only(found, "unknown").detail
 
 
 def test_every_field_that_was_asked_for_is_compared() -> None:
-    settings = load({"exporter": OPTED})
+    settings = parse_settings({"exporter": OPTED})
     wanted = asked(settings)
     assert wanted is not None
     assert wanted.names == collected(settings)
@@ -117,7 +117,7 @@ def test_every_field_that_was_asked_for_is_compared() -> None:
 @pytest.mark.parametrize("kind", ["operator", "chart"])
 def test_pods_start_anew_when_the_list_changes_and_only_then(kind: str) -> None:
     def pods(**exporter: Any) -> Any:
-        settings = load({"exporter": {"kind": kind, **exporter}})
+        settings = parse_settings({"exporter": {"kind": kind, **exporter}})
         if kind == "chart":
             values = charts.exporter_values(settings, lock(settings))
             return values["podAnnotations"], values["customMetrics"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.verify.checks import chain, kubernetes
 from gpuboot.verify.checks import host as host_checks
 from gpuboot.verify.checks import metrics as metric_checks
@@ -330,11 +330,13 @@ def test_without_ids_series_are_unknown_and_no_stranger_is_invented() -> None:
 
 
 def test_the_chain_passes_the_operators_strategy_on() -> None:
-    settings = load({"gpu_operator": {"mig_strategy": "mixed"}})
+    settings = parse_settings({"gpu_operator": {"mig_strategy": "mixed"}})
     limits = chain.limits(settings)
     assert limits.strategy == "mixed"
     assert limits.every_sensor
-    assert not chain.limits(load({"exporter": {"collectors_file": "my.csv"}})).every_sensor
+    assert not chain.limits(
+        parse_settings({"exporter": {"collectors_file": "my.csv"}})
+    ).every_sensor
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import yaml
 
 from gpuboot import monitoring, rules
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import Settings, load
+from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import marked
 from gpuboot.verify.checks import stack
@@ -224,7 +224,7 @@ def test_a_cluster_that_does_not_tell() -> None:
 
 
 def expectation(data: dict[str, Any]) -> WantedStack:
-    return monitoring.expectation(load(data), NODES)
+    return monitoring.expectation(parse_settings(data), NODES)
 
 
 def test_what_is_expected_follows_the_settings() -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.docker.compose import images, project, prometheus
 from gpuboot.rules import groups
 from lab.build import recipe, software_docker
@@ -35,7 +35,7 @@ def check():
 
 
 def made(node, nodes=None, **settings):
-    parsed = load(settings)
+    parsed = parse_settings(settings)
     return project(node, nodes or (MONITOR, GPU), parsed, versions.lock(parsed))
 
 
@@ -187,7 +187,9 @@ def test_hosts_show_their_pages_and_exporters_where_the_settings_say():
 
 
 def test_targets_are_the_inventorys_hosts_and_the_sites_own():
-    settings = load({"standalone": {"targets": {"dcgm-exporter": ["h:1"], "vllm": ["h:2"]}}})
+    settings = parse_settings(
+        {"standalone": {"targets": {"dcgm-exporter": ["h:1"], "vllm": ["h:2"]}}}
+    )
     found = prometheus.targets(settings, (MONITOR, GPU))
     assert found["dcgm-exporter"] == [
         {"targets": ["192.0.2.21:9400"], "labels": {"node": "gpu1"}},
@@ -209,7 +211,7 @@ def test_targets_are_the_inventorys_hosts_and_the_sites_own():
     ],
 )
 def test_images_come_from_the_mirror_of_their_registry(mirror, expected):
-    settings = load({"mirrors": {"images": mirror}})
+    settings = parse_settings({"mirrors": {"images": mirror}})
     assert images.mirrored("quay.io/prometheus/prometheus:v3", settings.mirrors) == expected
 
 
@@ -228,7 +230,7 @@ def test_rules_that_need_a_cluster_are_left_out_with_those_that_need_them():
 
 
 def test_the_rules_of_gpus_hold_without_a_cluster():
-    settings = load({})
+    settings = parse_settings({})
     kept = prometheus.without_cluster(groups(settings, (GPU,)))
     names = {rule.get("alert") or rule["record"] for group in kept for rule in group["rules"]}
     assert {"node:gpu_expected:count", "node:gpu_visible:count", "gpu:engine_active:avg5m"} <= names

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpuboot import charts as values
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.kubernetes.values import Values
 from lab.charts import assemble
@@ -33,7 +33,7 @@ NEEDS_CHARTS = pytest.mark.skipif(
 
 
 def chart_values(chart: str) -> Values:
-    settings = load(SITE)
+    settings = parse_settings(SITE)
     if chart == "gpu-operator":
         return values.operator_values(settings, lock(settings))
     if chart == "dcgm-exporter":
@@ -63,7 +63,7 @@ def follow(value: Any, path: str) -> Any:
 
 @pytest.mark.parametrize("chart", CONTRACT["read"])
 def test_the_contract_was_read_at_the_version_of_the_lock(chart: str) -> None:
-    read, locked = CONTRACT["read"][chart], lock(load({})).charts[chart].version
+    read, locked = CONTRACT["read"][chart], lock(parse_settings({})).charts[chart].version
     places = sorted({fact["source"] for fact in FACTS if fact["chart"] == chart})
     assert read["lock"] == locked, (
         f"{chart} is {locked} in gpuboot/config/versions.toml, and tests/unit/contract.toml "
@@ -72,7 +72,7 @@ def test_the_contract_was_read_at_the_version_of_the_lock(chart: str) -> None:
 
 
 def test_the_lock_pins_no_chart_without_a_contract() -> None:
-    assert set(lock(load({})).charts) == set(CONTRACT["read"])
+    assert set(lock(parse_settings({})).charts) == set(CONTRACT["read"])
     assert {fact["chart"] for fact in FACTS} == set(CONTRACT["read"])
 
 

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.dashboards import boards, config_maps, dashboards
 from gpuboot.dashboards.build import WIDTH
 from gpuboot.rules import recordings
@@ -29,7 +29,7 @@ from lab.dashboard_preview.panels import (
 )
 from tests.tools import promtool
 
-SETTINGS = load({"cost": {"gpu_hour": {"*": 2.5}}})
+SETTINGS = parse_settings({"cost": {"gpu_hour": {"*": 2.5}}})
 NODES = (Node("gpu1", "gpu1", "10.0.0.1", "worker", 8, False),)
 BOARDS = dashboards(SETTINGS)
 PANELS = [(uid, panel) for uid, board in BOARDS.items() for panel in panels(board)]
@@ -263,25 +263,29 @@ def test_without_kubernetes_nothing_is_asked_that_nobody_could_answer() -> None:
 
 
 def test_prices_bring_cost_and_without_them_there_is_none() -> None:
-    free = json.dumps(dashboards(load({})))
+    free = json.dumps(dashboards(parse_settings({})))
     assert "price_per_hour" not in free
     assert "currency" not in free
     priced = json.dumps(
-        dashboards(load({"cost": {"currency": "EUR", "gpu_hour": {"NVIDIA H100": 3}}}))
+        dashboards(parse_settings({"cost": {"currency": "EUR", "gpu_hour": {"NVIDIA H100": 3}}}))
     )
     assert "price_per_hour" in priced
     assert "currencyEUR" in priced
 
 
 def test_a_currency_without_a_sign_in_grafana_is_written_out() -> None:
-    made = json.dumps(dashboards(load({"cost": {"currency": "XDR", "gpu_hour": {"*": 3}}})))
+    made = json.dumps(
+        dashboards(parse_settings({"cost": {"currency": "XDR", "gpu_hour": {"*": 3}}}))
+    )
     assert "currency:XDR" in made
 
 
 def test_a_site_s_xid_classes_are_shown() -> None:
     def reboot(settings: dict[str, Any]) -> str:
         (panel,) = (
-            p for p in panels(dashboards(load(settings))["gpu-health"]) if "by code" in p["title"]
+            p
+            for p in panels(dashboards(parse_settings(settings))["gpu-health"])
+            if "by code" in p["title"]
         )
         return str(panel["targets"])
 
@@ -292,7 +296,7 @@ def test_a_site_s_xid_classes_are_shown() -> None:
 
 
 def test_config_maps_are_what_the_sidecar_looks_for() -> None:
-    made = config_maps(load({"monitoring": {"namespace": "watch"}}))
+    made = config_maps(parse_settings({"monitoring": {"namespace": "watch"}}))
     assert len(made) == len(BOARDS)
     for item in made:
         meta = item["metadata"]
@@ -335,7 +339,7 @@ def test_rows_of_every_table_are_sorted() -> None:
 
 
 def test_firing_alerts_tell_the_action_and_lead_to_the_runbook() -> None:
-    published = load({"alerts": {"runbooks": "https://git.example.com/docs/runbooks/"}})
+    published = parse_settings({"alerts": {"runbooks": "https://git.example.com/docs/runbooks/"}})
     found = titled("Firing alerts", dashboards(published))
     assert len(found) == 3
     for panel in found:

@@ -16,7 +16,7 @@ import yaml
 from pyinfra_cli.cli import cli as pyinfra
 
 from gpuboot.cli import app as gpuboot
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from lab.cli import app as lab
 from lab.cli import main
 from tests import tools
@@ -255,7 +255,7 @@ def test_the_workflow_of_a_gpu_runner_is_one_that_runs() -> None:
             test_a_command_of_the_pages_is_one(Command("gpu-smoke.yml", (program, *own)))
             ran += 1
     assert ran == len(lines) - 1  # python -c looks at the second run's output
-    assert f"gpuboot_reset={load({}).cluster.name}" in text
+    assert f"gpuboot_reset={parse_settings({}).cluster.name}" in text
 
 
 def test_the_lab_s_help_names_the_options_of_its_kinds(capsys: pytest.CaptureFixture[str]) -> None:
@@ -321,7 +321,7 @@ def test_the_table_s_options_are_amtool_s(name: str) -> None:
 def test_settings_of_the_pages_are_taken(page: str, source: str) -> None:
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "gpuboot":
-            load(ast.literal_eval(node.value))
+            parse_settings(ast.literal_eval(node.value))
             return
     pytest.fail(f"{page}: a block that assigns nothing")
 

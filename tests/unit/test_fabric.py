@@ -12,7 +12,7 @@ import pytest
 
 from deploys.facts.node import SCRIPT
 from deploys.phases import drivers
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.hosts import fabric, preflight
 from gpuboot.hosts.node_state import PciDevice, parse
@@ -77,7 +77,7 @@ def test_an_hgx_b200_gets_subnet_manager_and_fabric_manager():
 
 
 def causes(state):
-    settings = load({})
+    settings = parse_settings({})
     node = replace(NODE, gpus=len(state.gpus))
     problems = preflight.judge([node], {NODE.host: state}, settings, lock(settings))
     return [str(item) for item in problems if "NVLink 5" in item.cause]

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import heartbeat
 from gpuboot.verify.heartbeat import Heartbeats
@@ -21,7 +21,7 @@ from tests.unit.test_prove import clock, run
 __all__ = ["clock"]
 
 NOW = 1000.0  # where the tests' clock begins
-LONG = load({"monitoring": {"enabled": False}, "verify": {"timeout_s": 300}})
+LONG = parse_settings({"monitoring": {"enabled": False}, "verify": {"timeout_s": 300}})
 
 
 class Leases:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.config.settings import Settings, load
+from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.hosts import downloads
 from gpuboot.kubernetes.helm import Release, judge, needs_crds
 
@@ -121,7 +121,9 @@ def test_digest_of_an_index(version: str, digest: str) -> None:
 
 def test_environment_of_downloads() -> None:
     assert downloads.environment(Settings(), mirrored=True) is None
-    settings = load({"proxy": {"https": "http://p:3128"}, "mirrors": {"ca_bundle": "/etc/ca.pem"}})
+    settings = parse_settings(
+        {"proxy": {"https": "http://p:3128"}, "mirrors": {"ca_bundle": "/etc/ca.pem"}}
+    )
 
     def shown(mirrored: bool) -> dict[str, str]:
         """What a script sees of it, by the shell."""
@@ -144,7 +146,7 @@ def test_helm_comes_from_its_publisher_or_the_mirror() -> None:
     assert downloads.helm_url(Settings(), "v4.3.1", "arm64") == (
         "https://get.helm.sh/helm-v4.3.1-linux-arm64.tar.gz"
     )
-    mirrored = load({"mirrors": {"helm": "https://mirror.example/helm"}})
+    mirrored = parse_settings({"mirrors": {"helm": "https://mirror.example/helm"}})
     assert downloads.helm_url(mirrored, "v4.3.1", "amd64").startswith(
         "https://mirror.example/helm/"
     )

@@ -15,7 +15,7 @@ import pytest
 from deploys.facts.node import SCRIPT
 from deploys.phases import drivers
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import kernels
 from gpuboot.hosts.node_state import parse
 from tests.unit.test_nodestate import ANSWER
@@ -142,15 +142,15 @@ def test_packages_to_install(changes, expected):
 def test_a_kernel_that_will_come_without_headers_is_told():
     node = Node("gpu1", "gpu1", "10.0.0.5", "worker", 8, False)
     states = {"gpu1": replace(STATE, kernel_headers={"linux-headers-mine": "missing"})}
-    (line,) = kernels.warnings([node], states, load({}))
+    (line,) = kernels.warnings([node], states, parse_settings({}))
     assert "[gpu1] apt has no linux-headers-mine" in line
     assert "remedy" in line
-    off = load({"driver": {"enabled": False}})
+    off = parse_settings({"driver": {"enabled": False}})
     assert kernels.warnings([node], states, off) == []
-    assert kernels.warnings([replace(node, gpus=0)], states, load({})) == []
-    assert kernels.warnings([node], {}, load({})) == []
+    assert kernels.warnings([replace(node, gpus=0)], states, parse_settings({})) == []
+    assert kernels.warnings([node], {}, parse_settings({})) == []
     good = {"gpu1": replace(STATE, kernel_headers={"linux-headers-generic": "available"})}
-    assert kernels.warnings([node], good, load({})) == []
+    assert kernels.warnings([node], good, parse_settings({})) == []
 
 
 def test_the_driver_is_installed_with_them():

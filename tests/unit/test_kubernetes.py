@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import yaml
 
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import Settings, load
+from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.kubernetes import kubeadm
 
@@ -22,7 +22,7 @@ def documents(settings: Settings, *nodes: Node) -> dict[str, dict]:
 
 
 def test_init_config() -> None:
-    settings = load(
+    settings = parse_settings(
         {"cluster": {"name": "site", "ignore_preflight_errors": ["SystemVerification"]}}
     )
     found = documents(settings, CP, GPU)
@@ -54,19 +54,19 @@ def test_metrics_are_reachable_from_prometheus() -> None:
 
 def test_conntrack_is_only_set_when_asked() -> None:
     assert "conntrack" not in documents(Settings(), CP)["KubeProxyConfiguration"]
-    asked = load({"cluster": {"conntrack_max_per_core": 0}})
+    asked = parse_settings({"cluster": {"conntrack_max_per_core": 0}})
     assert documents(asked, CP)["KubeProxyConfiguration"]["conntrack"] == {"maxPerCore": 0}
 
 
 def test_one_node_takes_workloads() -> None:
     assert documents(Settings(), CP)["InitConfiguration"]["nodeRegistration"]["taints"] == []
     assert kubeadm.untainted(Settings().cluster, (CP, GPU)) is False
-    wanted = load({"cluster": {"schedule_on_control_plane": True}}).cluster
+    wanted = parse_settings({"cluster": {"schedule_on_control_plane": True}}).cluster
     assert kubeadm.untainted(wanted, (CP, GPU)) is True
 
 
 def test_several_control_planes() -> None:
-    settings = load({"cluster": {"endpoint": "api.example.com:6443"}})
+    settings = parse_settings({"cluster": {"endpoint": "api.example.com:6443"}})
     cluster = documents(settings, CP, CP2)["ClusterConfiguration"]
     assert cluster["controlPlaneEndpoint"] == "api.example.com:6443"
     assert {"api.example.com", "cp2", "10.0.0.2"} <= set(cluster["apiServer"]["certSANs"])
@@ -101,7 +101,7 @@ def test_tokens_are_kubernetes_and_do_not_show() -> None:
 
 
 def test_flannel_follows_the_settings() -> None:
-    settings = load({"cluster": {"pod_cidr": "10.9.0.0/16", "proxy_mode": "iptables"}})
+    settings = parse_settings({"cluster": {"pod_cidr": "10.9.0.0/16", "proxy_mode": "iptables"}})
     objects = list(yaml.safe_load_all(kubeadm.flannel(settings, lock(settings))))
     config = next(item for item in objects if item["kind"] == "ConfigMap")
     assert json.loads(config["data"]["net-conf.json"]) == {
@@ -114,7 +114,7 @@ def test_flannel_follows_the_settings() -> None:
 
 def test_a_stamp_changes_with_the_manifest_and_reaches_the_pods() -> None:
     first = kubeadm.flannel(Settings(), lock(Settings()))
-    other = load({"cluster": {"pod_cidr": "10.9.0.0/16"}})
+    other = parse_settings({"cluster": {"pod_cidr": "10.9.0.0/16"}})
     text, digest = kubeadm.stamp(first)
     assert kubeadm.stamp(first)[1] == digest
     assert kubeadm.stamp(kubeadm.flannel(other, lock(other)))[1] != digest
@@ -131,7 +131,7 @@ def test_packages_take_any_build() -> None:
 
 def test_the_digest_follows_what_a_living_cluster_can_change() -> None:
     def configuration(data: dict) -> kubeadm.Configuration:
-        settings = load(data)
+        settings = parse_settings(data)
         return kubeadm.configuration(settings, lock(settings), (CP, GPU))
 
     base = configuration({})

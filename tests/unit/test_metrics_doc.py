@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.docs.metrics import metrics_markdown
 from gpuboot.telemetry import BY_NAME, FIELDS, Limit, Shape, collected, not_collected, series
 
@@ -35,7 +35,7 @@ def test_every_limit_is_used() -> None:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_queries_read_what_is_collected(query: str) -> None:
-    assert not_collected(query, collected(load({}))) == set()
+    assert not_collected(query, collected(parse_settings({}))) == set()
 
 
 def test_there_are_queries() -> None:
@@ -57,7 +57,7 @@ def test_links_lead_somewhere() -> None:
 
 def test_sizes_are_those_that_are_counted() -> None:
     lacking = (Limit.VGPU, Limit.FAN, Limit.BEFORE_AMPERE, Limit.NVLINK_5)
-    total = series(load({}), Shape(100, 8, lacking=lacking)).total
+    total = series(parse_settings({}), Shape(100, 8, lacking=lacking)).total
     assert f"{total:,}" in TEXT
 
 

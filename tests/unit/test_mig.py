@@ -9,7 +9,7 @@ import pytest
 
 from gpuboot.charts import operator_values
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.hosts import mig
 from gpuboot.hosts.node_state import parse
@@ -27,7 +27,7 @@ WHOLE = replace(DIVIDED, mig_instances=0)
 
 def test_instances_that_the_operator_would_remove_are_told() -> None:
     """gpu-operator v26.7.0, controllers/nodelabeling_controller.go:306-314."""
-    [line] = mig.warnings([NODE], {"h1": DIVIDED}, load({}))
+    [line] = mig.warnings([NODE], {"h1": DIVIDED}, parse_settings({}))
     assert "7 MIG instances" in line
     assert "gpu_operator.mig_manager = False" in line
 
@@ -42,13 +42,15 @@ def test_instances_that_the_operator_would_remove_are_told() -> None:
     ],
 )
 def test_nothing_is_told_where_nothing_is_removed(state: Any, data: dict[str, Any]) -> None:
-    assert mig.warnings([NODE], {"h1": state}, load(data)) == []
+    assert mig.warnings([NODE], {"h1": state}, parse_settings(data)) == []
 
 
 def test_the_mig_manager_can_be_left_out() -> None:
-    kept = load({"gpu_operator": {"mig_manager": False}})
+    kept = parse_settings({"gpu_operator": {"mig_manager": False}})
     assert operator_values(kept, lock(kept))["migManager"] == {"enabled": False}
-    assert operator_values(load({}), lock(load({})))["migManager"] == {"enabled": True}
+    assert operator_values(parse_settings({}), lock(parse_settings({})))["migManager"] == {
+        "enabled": True
+    }
 
 
 @pytest.mark.parametrize(

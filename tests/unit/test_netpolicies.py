@@ -11,7 +11,7 @@ import pytest
 
 from gpuboot import monitoring
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.manifests import marked
 from gpuboot.kubernetes.network_policies import (
     ALERTMANAGER,
@@ -64,7 +64,7 @@ def reaches(source: Peer, target: Peer, port: int, protocol: str = "TCP", **sett
     """Whether a connection is let in: by no policy at all, or by a rule of one that selects it."""
     selected = [
         policy
-        for policy in reached(policies(load(_with(settings)), NODES), RANGES)
+        for policy in reached(policies(parse_settings(_with(settings)), NODES), RANGES)
         if policy["metadata"]["namespace"] == target.namespace
         and matches(policy["spec"]["podSelector"], target.labels)
     ]
@@ -177,7 +177,7 @@ def test_the_stand_alone_exporter_is_guarded_where_it_runs() -> None:
 
 
 def test_it_is_an_option_and_goes_away_again() -> None:
-    off, on = load({}), load({"monitoring": {"network_policies": True}})
+    off, on = parse_settings({}), parse_settings({"monitoring": {"network_policies": True}})
     assert policies(off, NODES) == []
     assert monitoring.namespaces(off) == monitoring.namespaces(on)
     wanted = {item["metadata"]["namespace"] for item in monitoring.objects(on, NODES)}
@@ -189,7 +189,7 @@ def test_it_is_an_option_and_goes_away_again() -> None:
 
 def test_addresses_of_both_families() -> None:
     nodes = [Node("cp1", "cp1", "fd00::1", "control_plane", 0, True)]
-    [policy, *_] = policies(load({"monitoring": {"network_policies": True}}), nodes)
+    [policy, *_] = policies(parse_settings({"monitoring": {"network_policies": True}}), nodes)
     assert {"ipBlock": {"cidr": "fd00::1/128"}} in policy["spec"]["ingress"][0]["from"]
 
 
@@ -207,7 +207,7 @@ def test_ranges_of_pods_are_the_nodes_own() -> None:
 
 
 def test_only_policies_are_completed() -> None:
-    on = load({"monitoring": {"network_policies": True}})
+    on = parse_settings({"monitoring": {"network_policies": True}})
     plain = monitoring.objects(on, NODES)
     completed = reached(plain, RANGES)
     changed = [a["kind"] for a, b in zip(plain, completed, strict=True) if a != b]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuboot.charts import operator_values, wanted_operands
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.cluster_state import ClusterState, Workload
@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def state(folder: Path, data: dict[str, Any]) -> ClusterState:
     """What the cluster holds once the operator has carried the values out, and says so."""
-    settings = load(data)
+    settings = parse_settings(data)
     values = operator_values(settings, lock(settings))
     made = [_kept(o) for o in render(folder, "gpu-operator", "gpu-operator", values)]
     found = tuple(
@@ -81,7 +81,7 @@ def _kept(item: Object) -> Object:
 
 
 def look(found: ClusterState, data: dict[str, Any]) -> readiness.Progress:
-    settings = load(data)
+    settings = parse_settings(data)
     wanted = wanted_operands(settings, lock(settings))
     return readiness.operands_current(found, "gpu-operator", wanted)
 
@@ -123,7 +123,7 @@ def test_what_is_missing_is_named(folder: Path) -> None:
 
 def test_operands_that_are_turned_off_or_not_made_are_not_waited_for(folder: Path) -> None:
     off = {"exporter": {"kind": "chart"}, "gpu_operator": {"values": {"gfd": {"enabled": False}}}}
-    settings = load(off)
+    settings = parse_settings(off)
     assert set(wanted_operands(settings, lock(settings))) == {
         "nvidia-device-plugin-daemonset",
         "nvidia-operator-validator",
@@ -134,7 +134,7 @@ def test_operands_that_are_turned_off_or_not_made_are_not_waited_for(folder: Pat
 def test_an_engine_of_the_operators_own_is_no_difference(folder: Path) -> None:
     """gpu-operator v26.7.0, controllers/object_controls.go:1829: dcgm.enabled names its Service."""
     data = {"gpu_operator": {"values": {"dcgm": {"enabled": True}, "mig": {"strategy": ""}}}}
-    settings = load(data)
+    settings = parse_settings(data)
     wanted = wanted_operands(settings, lock(settings))
     assert "DCGM_REMOTE_HOSTENGINE_INFO" not in wanted["nvidia-dcgm-exporter"].env
     assert wanted["gpu-feature-discovery"].env == {"MIG_STRATEGY": None}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import DriverLock
 from gpuboot.hosts import gpu_models, platforms
 from gpuboot.hosts.apt import source
@@ -112,7 +112,7 @@ def test_flavours_that_do_not_exist(devices, modules, branch, cause):
 
 
 def where(name, machine="x86_64", settings=None, platform=platforms.PLATFORMS[1]):
-    return source(name, platform, machine, "1.36", load(settings or {}))
+    return source(name, platform, machine, "1.36", parse_settings(settings or {}))
 
 
 def test_upstream_addresses():

@@ -6,7 +6,7 @@ import pytest
 
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import PciDevice, Unit, parse
 from gpuboot.hosts.preflight import judge
 from tests.unit.test_nodestate import ANSWER
@@ -39,7 +39,7 @@ LEADER = Node("cp1", "cp1", "10.0.0.5", "control_plane", gpus=1, leader=True)
 
 
 def causes(node=WORKER, settings=None, **changes):
-    parsed = load(settings or {})
+    parsed = parse_settings(settings or {})
     state = replace(CLEAN, **changes)
     return [p.cause for p in judge([node], {node.host: state}, parsed, versions.lock(parsed))]
 
@@ -141,7 +141,7 @@ def test_no_gpus_need_no_driver():
 
 
 def _pair(**worker):
-    parsed = load({})
+    parsed = parse_settings({})
     other = replace(CLEAN, machine_id="m2", boot_id="b2", addresses=("10.0.0.6",))
     nodes = [LEADER, replace(WORKER, address="10.0.0.6")]
     states = {"cp1": replace(CLEAN, cluster_ca="ours"), "gpu1": replace(other, **worker)}
@@ -172,12 +172,12 @@ def test_a_leader_that_is_in_no_cluster_while_others_are():
         "gpu1": replace(CLEAN, machine_id="b", boot_id="b", cluster_ca="old"),
     }
     nodes = [replace(LEADER, address="10.0.0.1"), WORKER]
-    parsed = load({})
+    parsed = parse_settings({})
     (problem,) = judge(nodes, states, parsed, versions.lock(parsed))
     assert problem.host == "cp1"
     assert "is in no cluster; in one are gpu1" in problem.cause
 
 
 def test_hosts_that_were_not_read_are_left_to_their_own_problem():
-    parsed = load({})
+    parsed = parse_settings({})
     assert judge([LEADER], {}, parsed, versions.lock(parsed)) == []

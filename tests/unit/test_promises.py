@@ -16,7 +16,7 @@ from gpuboot.charts.operator import operator_values
 from gpuboot.charts.volumes import FILL
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.config.settings.cluster import Cluster
 from gpuboot.dashboards.cluster import REPAIR
 from gpuboot.docker.compose import project
@@ -44,7 +44,7 @@ def says(page: str, sentence: str) -> None:
 
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
-    settings = load({})
+    settings = parse_settings({})
     made = project(MONITOR, (MONITOR,), settings, versions.lock(settings))
     text = next(file.text for file in made.files if file.path == "compose.yaml")
     found: dict[str, Any] = yaml.safe_load(text or "")["services"]
@@ -62,7 +62,7 @@ def test_docker_hosts_use_the_host_s_network(services: dict[str, Any]) -> None:
 )
 def test_exporters_of_a_cluster_have_a_network_of_their_own(engine: str | None, host: bool) -> None:
     says("docs/metrics.md", "| host network | none, unless `exporter.remote_engine` names the node")
-    settings = load({"exporter": {"remote_engine": engine}})
+    settings = parse_settings({"exporter": {"remote_engine": engine}})
     lock = versions.lock(settings)
     assert exporter_values(settings, lock)["hostNetwork"] is host
     assert operator_values(settings, lock)["dcgmExporter"].get("hostNetwork", False) is host
@@ -85,23 +85,23 @@ def test_docker_hosts_give_no_capabilities(services: dict[str, Any]) -> None:
 def test_docker_hosts_show_pages_to_themselves_only(services: dict[str, Any]) -> None:
     says("docs/standalone.md", "The pages are shown on 127.0.0.1 unless `standalone.bind`")
     says("docs/standalone.md", "Let only the monitoring host reach 9400 and 9100 of the others")
-    assert load({}).standalone.bind == LOCAL
+    assert parse_settings({}).standalone.bind == LOCAL
     addresses = " ".join(str(item) for item in services.values())
-    for port, use in ports(MONITOR, load({})).items():
+    for port, use in ports(MONITOR, parse_settings({})).items():
         own = MONITOR.address if use in {"dcgm-exporter", "node-exporter"} else LOCAL
         assert f"{own}:{port}" in addresses or f"'GF_SERVER_HTTP_ADDR': '{own}'" in addresses
-    assert {9400, 9100} <= set(ports(MONITOR, load({})))
+    assert {9400, 9100} <= set(ports(MONITOR, parse_settings({})))
 
 
 def test_docker_hosts_keep_as_much_as_a_cluster(services: dict[str, Any]) -> None:
     says("docs/standalone.md", "as in a cluster: by default 85 % of `monitoring.storage.")
-    size = monitoring_values(load({}))["prometheus"]["prometheusSpec"]["retentionSize"]
+    size = monitoring_values(parse_settings({}))["prometheus"]["prometheusSpec"]["retentionSize"]
     assert f"--storage.tsdb.retention.size={size}" in services["prometheus"]["command"]
 
 
 def test_docker_hosts_have_their_dashboards_in_the_folder() -> None:
     says("docs/dashboards.md", "folder *GPU*")
-    settings = load({})
+    settings = parse_settings({})
     made = project(MONITOR, (MONITOR,), settings, versions.lock(settings))
     file = next(item for item in made.files if item.path.endswith("dashboards/gpuboot.yaml"))
     assert yaml.safe_load(file.text or "")["providers"][0]["folder"] == dashboards.FOLDER == "GPU"
@@ -110,16 +110,17 @@ def test_docker_hosts_have_their_dashboards_in_the_folder() -> None:
 def test_clusters_have_their_dashboards_in_the_folder() -> None:
     """The chart's Grafana takes folders from files only where both are told (its sidecar)."""
     says("docs/dashboards.md", "folder *GPU*")
-    sidecar = monitoring_values(load({}))["grafana"]["sidecar"]["dashboards"]
+    sidecar = monitoring_values(parse_settings({}))["grafana"]["sidecar"]["dashboards"]
     assert sidecar["provider"]["foldersFromFilesStructure"] is True
     marks = {
-        tuple(item["metadata"]["annotations"].items()) for item in dashboards.config_maps(load({}))
+        tuple(item["metadata"]["annotations"].items())
+        for item in dashboards.config_maps(parse_settings({}))
     }
     assert marks == {((sidecar["folderAnnotation"], "GPU"),)}
 
 
 def test_what_is_kept_by_default() -> None:
-    monitoring = load({}).monitoring
+    monitoring = parse_settings({}).monitoring
     storage = monitoring.storage
     for name, value in (
         ("`monitoring.retention`", f"{monitoring.retention.removesuffix('d')} days"),
@@ -149,7 +150,7 @@ def test_firewalls_are_told_every_port_of_the_cluster() -> None:
     }
     kubernetes = {(port, "every node") for port in preflight_network._EVERY_NODE}
     kubernetes |= {(port, "control plane") for port in preflight_network._CONTROL_PLANE}
-    targets = monitoring_values(load({"monitoring": {"control_plane_targets": True}}))
+    targets = monitoring_values(parse_settings({"monitoring": {"control_plane_targets": True}}))
     metrics = {
         (targets[name]["service"]["targetPort"], where)
         for name, where in (
@@ -171,16 +172,16 @@ def test_firewalls_are_told_every_site() -> None:
     rows = table("docs/servers.md", "Sites that the servers reach")
     told = {site.strip() for row in rows for site in row[0].split(",")}
     with_gpus = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=8, leader=True)
-    asked = {address.rpartition(":")[0] for address in endpoints(load({}), with_gpus)}
+    asked = {address.rpartition(":")[0] for address in endpoints(parse_settings({}), with_gpus)}
     assert told == asked
-    assert all(address.endswith(":443") for address in endpoints(load({}), with_gpus))
+    assert all(address.endswith(":443") for address in endpoints(parse_settings({}), with_gpus))
 
 
 def test_every_setting_that_the_page_of_servers_names_exists() -> None:
     text = (ROOT / "docs/servers.md").read_text()
     for name in re.findall(r"`((?:cluster|driver|monitoring|mirrors|proxy)\.\w+)", text):
         section, key = name.split(".")
-        assert hasattr(getattr(load({}), section), key), name
+        assert hasattr(getattr(parse_settings({}), section), key), name
 
 
 def test_what_preflight_refuses_is_said_beforehand() -> None:
@@ -202,7 +203,7 @@ def test_who_may_ask_whom_under_network_policies() -> None:
     """The table of docs/access.md has every port that a policy opens, and no other."""
     text = (ROOT / "docs/access.md").read_text().split("## NetworkPolicies")[1].split("\n## ")[0]
     promised = {int(port) for port in re.findall(r"^\| [\w-]+ (\d+) \|", text, re.MULTILINE)}
-    settings = load({"monitoring": {"network_policies": True}})
+    settings = parse_settings({"monitoring": {"network_policies": True}})
     opened = {
         port["port"]
         for policy in policies(settings, [CONTROL])
@@ -221,9 +222,9 @@ def test_the_readme_names_every_action() -> None:
 
 def test_the_readme_counts_rightly() -> None:
     says("README.md", "**Some fifty alerts**")
-    assert 45 <= sum(len(group) for group in all_alerts(load({})).values()) <= 65
+    assert 45 <= sum(len(group) for group in all_alerts(parse_settings({})).values()) <= 65
     says("README.md", "**Five dashboards**")
-    assert len(dashboards.dashboards(load({}))) == 5
+    assert len(dashboards.dashboards(parse_settings({}))) == 5
 
 
 def test_the_page_of_reports_explains_every_link_and_key() -> None:
@@ -235,7 +236,7 @@ def test_the_page_of_reports_explains_every_link_and_key() -> None:
 
 def test_pages_are_not_open_by_default() -> None:
     says("docs/access.md", "Nothing is open to the network unless the settings say so.")
-    made = monitoring_values(load({}))
+    made = monitoring_values(parse_settings({}))
     for name in ("prometheus", "alertmanager", "grafana"):
         assert "nodePort" not in str(made[name].get("service", {}))
         assert not made[name].get("ingress", {}).get("enabled")

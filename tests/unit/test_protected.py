@@ -19,7 +19,7 @@ from typing import Any, cast
 import pytest
 
 from gpuboot.charts import secrets_needed, server_name
-from gpuboot.config.settings import Settings, load
+from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError, route
 from gpuboot.verify import collector
 from gpuboot.verify.collector import Gatherer
@@ -106,7 +106,9 @@ def exporter(folder: Path, settings: Settings) -> Iterator[tuple[int, Secrets]]:
 
 
 def settings_of(exporter: dict[str, Any]) -> Settings:
-    return load({"exporter": {"kind": "chart", **exporter}, "monitoring": {"enabled": False}})
+    return parse_settings(
+        {"exporter": {"kind": "chart", **exporter}, "monitoring": {"enabled": False}}
+    )
 
 
 @pytest.mark.parametrize("exporter_settings", [TLS, BASIC, {**TLS, **BASIC}])

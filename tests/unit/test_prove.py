@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from kubernetes.client import V1Pod
 
-from gpuboot.config.settings import Settings, load
+from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify import runner as prover
 from gpuboot.verify import workload
@@ -19,7 +19,7 @@ from tests.unit.evidence import SIZES, host, node, of, uuid
 from tests.unit.fake_cluster import FakeCluster
 
 HOSTS = [host(name, count) for name, count in SIZES.items()]
-SETTINGS = load({"monitoring": {"grafana": False}, "verify": {"timeout_s": 10}})
+SETTINGS = parse_settings({"monitoring": {"grafana": False}, "verify": {"timeout_s": 10}})
 
 
 @pytest.fixture(autouse=True)
@@ -130,12 +130,12 @@ def test_without_monitoring_nothing_asks_prometheus(monkeypatch: pytest.MonkeyPa
         raise AssertionError("Prometheus was asked")
 
     monkeypatch.setattr(cluster, "_prometheus", refuse)
-    proof = run(cluster, load({"monitoring": {"enabled": False}}))
+    proof = run(cluster, parse_settings({"monitoring": {"enabled": False}}))
     assert verdict(proof.findings) == "proven"
 
 
 def test_the_pod_takes_one_gpu_and_no_privilege_and_ends_by_itself() -> None:
-    settings = load({"runtime": {"mode": "runtimeclass"}, "verify": {"timeout_s": 300}})
+    settings = parse_settings({"runtime": {"mode": "runtimeclass"}, "verify": {"timeout_s": 300}})
     pod = workload.manifest("p", node("gpu1", 2), settings)["spec"]
     container = pod["containers"][0]
     assert container["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
@@ -162,8 +162,8 @@ def test_a_taint_that_the_pods_do_not_tolerate_keeps_them_away() -> None:
 
 
 def test_waiting_follows_the_periods_and_never_exceeds_the_timeout() -> None:
-    assert settle_s(load({})) == 90
-    assert settle_s(load({"exporter": {"interval_ms": 60000}})) == 225
+    assert settle_s(parse_settings({})) == 90
+    assert settle_s(parse_settings({"exporter": {"interval_ms": 60000}})) == 225
     assert settle_s(SETTINGS) == 10
 
 

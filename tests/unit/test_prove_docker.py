@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from deploys.operations import verify_docker
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.docker.runner import trial
 
 # `docker run` hands SIGTERM on and waits for the container, which is a shell that ignores it.
@@ -29,7 +29,7 @@ def test_a_container_that_does_not_end_is_removed(
     docker.write_text(DOCKER)
     docker.chmod(0o755)
     monkeypatch.setattr(verify_docker, "_GRACE_S", 1)
-    settings = load({"verify": {"timeout_s": 10}})
+    settings = parse_settings({"verify": {"timeout_s": 10}})
     command = verify_docker._command("GPU-1", settings).replace("timeout -k 1 10", "timeout -k 1 1")
     begun = time.monotonic()
     done = subprocess.run(

@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from gpuboot.config.settings import SettingsError, load
+from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.hosts import proxy as proxies
 
 PASSWORD = "p%40ss'w$o\"rd"
@@ -16,7 +16,7 @@ LITERAL = "p@ss'w$o\"rd"
 
 
 def site(**proxy):
-    return load({"proxy": proxy})
+    return parse_settings({"proxy": proxy})
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_password_that_apt_cannot_be_told_is_refused_and_not_repeated():
 
 
 def test_nothing_without_a_proxy():
-    settings = load({})
+    settings = parse_settings({})
     assert proxies.curl(settings, "https://m/key") is None
     assert proxies.exports(settings, {}) is None
     assert not proxies.is_set(settings.proxy)

@@ -6,7 +6,7 @@ import pytest
 
 from deploys.phases import preflight
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.connectivity import endpoints, problems
 from gpuboot.hosts.transient import PAUSES_S
 
@@ -15,7 +15,7 @@ GPU = Node("gpu1", "gpu1", "192.0.2.2", "worker", gpus=8, leader=False)
 
 
 def test_a_node_needs_only_what_it_installs():
-    leader, gpu = endpoints(load({}), LEADER), endpoints(load({}), GPU)
+    leader, gpu = endpoints(parse_settings({}), LEADER), endpoints(parse_settings({}), GPU)
     assert "get.helm.sh:443" in leader
     assert "get.helm.sh:443" not in gpu
     assert "developer.download.nvidia.com:443" in gpu
@@ -31,16 +31,16 @@ def test_a_mirror_takes_the_publishers_place():
         },
         "images": {"*": "http://mirror:8080/images"},
     }
-    assert set(endpoints(load({"mirrors": mirrors}), GPU)) == {"mirror:8080"}
+    assert set(endpoints(parse_settings({"mirrors": mirrors}), GPU)) == {"mirror:8080"}
 
 
 def test_behind_a_proxy_only_the_proxy_counts():
-    settings = load({"proxy": {"https": "http://proxy:3128"}})
+    settings = parse_settings({"proxy": {"https": "http://proxy:3128"}})
     assert set(endpoints(settings, LEADER)) == {"proxy:3128"}
 
 
 def test_what_goes_round_the_proxy_counts_as_well():
-    settings = load(
+    settings = parse_settings(
         {
             "proxy": {"https": "http://u:secret@proxy:3128", "no_proxy": [".corp.example"]},
             "mirrors": {"helm": "https://mirror.corp.example/helm"},
@@ -64,7 +64,7 @@ def site(monkeypatch):
         monkeypatch.setattr(
             preflight, "_silent", lambda run, wanted: left.pop(0) if len(left) > 1 else left[0]
         )
-        run = SimpleNamespace(nodes=[LEADER, GPU], states={"gpu1": 1}, settings=load({}))
+        run = SimpleNamespace(nodes=[LEADER, GPU], states={"gpu1": 1}, settings=parse_settings({}))
         return preflight._unreachable(run, pauses)
 
     return ask, waits, said
@@ -93,7 +93,7 @@ def test_nobody_waits_where_the_run_cannot_start_anyway(site):
 
 
 def test_a_silent_place_is_named_with_what_comes_from_it():
-    (problem,) = problems(load({}), [LEADER, GPU], {"gpu1": ["nvcr.io:443"]})
+    (problem,) = problems(parse_settings({}), [LEADER, GPU], {"gpu1": ["nvcr.io:443"]})
     assert problem.host == "gpu1"
     assert "nvcr.io:443 does not answer (images of nvcr.io)" in problem.cause
     assert "mirrors" in problem.remedy
@@ -101,14 +101,14 @@ def test_a_silent_place_is_named_with_what_comes_from_it():
 
 def test_one_silent_place_is_one_problem_for_all_hosts():
     silent = {"cp1": ["ghcr.io:443"], "gpu1": ["ghcr.io:443"]}
-    (problem,) = problems(load({}), [LEADER, GPU], silent)
+    (problem,) = problems(parse_settings({}), [LEADER, GPU], silent)
     assert problem.host == ""
     assert problem.cause.startswith("from cp1, gpu1: ghcr.io:443 does not answer")
 
 
 def test_a_site_without_internet_is_one_problem():
-    silent = {node.host: list(endpoints(load({}), node)) for node in (LEADER, GPU)}
+    silent = {node.host: list(endpoints(parse_settings({}), node)) for node in (LEADER, GPU)}
     assert sum(map(len, silent.values())) > 15
-    (problem,) = problems(load({}), [LEADER, GPU], silent)
+    (problem,) = problems(parse_settings({}), [LEADER, GPU], silent)
     assert problem.cause == "from cp1, gpu1: none of the addresses to download from answers"
     assert "mirrors" in problem.remedy

@@ -11,7 +11,7 @@ import tomllib
 import pytest
 
 from gpuboot.config import local_files
-from gpuboot.config.settings import SettingsError, load
+from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.hosts import registries
 
 WORD = 'p"w\\d$ é🔑'
@@ -22,7 +22,7 @@ def site(tmp_path):
     (tmp_path / "password").write_text(f"{WORD}\n")
     (tmp_path / "password").chmod(0o600)
     login = {"username": "puller", "password": {"file": str(tmp_path / "password")}}
-    return load({"registries": {"mirror.example:5000": login, "docker.io": login}})
+    return parse_settings({"registries": {"mirror.example:5000": login, "docker.io": login}})
 
 
 def test_containerds_drop_in_merges_into_its_images_plugin(site):
@@ -50,13 +50,13 @@ def test_it_hides_itself(site):
 
 
 def test_without_registries_there_is_nothing():
-    assert registries.containerd(load({})) is None
-    assert registries.docker(load({})) is None
+    assert registries.containerd(parse_settings({})) is None
+    assert registries.docker(parse_settings({})) is None
 
 
 def test_a_password_that_is_not_there_is_told_before_anything_is_changed(tmp_path):
     login = {"username": "u", "password": {"file": str(tmp_path / "gone")}}
-    settings = load({"registries": {"m.example": login}})
+    settings = parse_settings({"registries": {"m.example": login}})
     (problem,) = local_files.problems(settings)
     assert "registries.m.example.password.file" in problem.cause
     with pytest.raises(SettingsError):
@@ -73,5 +73,5 @@ def test_a_password_that_is_not_there_is_told_before_anything_is_changed(tmp_pat
 )
 def test_wrong_registries(registry, said):
     with pytest.raises(SettingsError, match=said) as error:
-        load({"registries": registry})
+        parse_settings({"registries": registry})
     assert "very-secret" not in str(error.value)

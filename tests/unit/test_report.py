@@ -14,7 +14,7 @@ import pytest
 from markupsafe import escape
 from rich.console import Console
 
-from gpuboot.config.settings import load as settings
+from gpuboot.config.settings import parse_settings as settings
 from gpuboot.rules.catalogue import all_alerts
 from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.firing import firing

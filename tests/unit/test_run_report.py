@@ -18,9 +18,9 @@ from pyinfra.context import state
 from pyinfra.api.deploy import deploy
 from pyinfra.operations import files, server
 from deploys.run.report import watch
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 
-watch(state, load({"cluster": {"name": "t"}}))
+watch(state, parse_settings({"cluster": {"name": "t"}}))
 
 @deploy("Base")
 def base():
@@ -160,9 +160,9 @@ from pyinfra.context import host, state
 from pyinfra.api.operation import operation
 from deploys.lib.waiting import executing, fail
 from deploys.run.report import proved, watch
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 
-watch(state, load({"cluster": {"name": "t"}}))
+watch(state, parse_settings({"cluster": {"name": "t"}}))
 
 @operation()
 def wait():

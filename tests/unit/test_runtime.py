@@ -11,7 +11,7 @@ from deploys.phases import base, drivers, runtime
 from deploys.run.context import Context
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import PciDevice, Unit, parse
 from tests.unit.test_nodestate import ANSWER
 
@@ -20,7 +20,7 @@ NODE = Node("gpu1", "gpu1", "10.0.0.5", "worker", gpus=1, leader=False)
 
 
 def context(settings=None, **state):
-    parsed = load(settings or {})
+    parsed = parse_settings(settings or {})
     states = {"gpu1": replace(STATE, **state)}
     return Context(parsed, versions.lock(parsed), (NODE,), NODE, states)
 

@@ -16,7 +16,7 @@ import pytest
 from kubernetes.client import V1Pod
 
 from gpuboot.charts import monitoring_values
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.verify import service_probe
 from gpuboot.verify.checks import services as checks
 from gpuboot.verify.checks.model import Finding, verdict
@@ -102,7 +102,9 @@ def test_busy_gpus_keep_nobody_from_trying_services() -> None:
 
 
 def test_the_pod_asks_for_no_gpu() -> None:
-    settings = load({"runtime": {"mode": "runtimeclass"}, "cluster": {"dns_domain": "site.lan"}})
+    settings = parse_settings(
+        {"runtime": {"mode": "runtimeclass"}, "cluster": {"dns_domain": "site.lan"}}
+    )
     name = "kubernetes.default.svc.site.lan"
     made = service_probe._manifest("p", node("gpu1", 2), settings, name, "10.96.0.1", 443)
     V1Pod.model_validate(made)
@@ -113,7 +115,7 @@ def test_the_pod_asks_for_no_gpu() -> None:
 
 
 def scrapes(**monitoring: Any) -> list[dict[str, Any]]:
-    settings = load({"cluster": {"dns_domain": "site.lan"}, "monitoring": monitoring})
+    settings = parse_settings({"cluster": {"dns_domain": "site.lan"}, "monitoring": monitoring})
     spec = monitoring_values(settings)["prometheus"]["prometheusSpec"]
     return list(spec.get("additionalScrapeConfigs", []))
 

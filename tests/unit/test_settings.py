@@ -12,12 +12,12 @@ from gpuboot.config.settings.base import seconds
 
 def problems(data: dict[str, Any]) -> list[str]:
     with pytest.raises(settings.SettingsError) as caught:
-        versions.lock(settings.load(data))
+        versions.lock(settings.parse_settings(data))
     return [problem.cause for problem in caught.value.problems]
 
 
 def test_an_empty_dict_is_a_complete_answer() -> None:
-    assert versions.lock(settings.load({})).kubernetes.minor == "1.36"
+    assert versions.lock(settings.parse_settings({})).kubernetes.minor == "1.36"
 
 
 @pytest.mark.parametrize(
@@ -65,17 +65,19 @@ def test_all_mistakes_are_named_at_once() -> None:
 
 def test_a_password_is_never_in_the_message() -> None:
     with pytest.raises(settings.SettingsError) as caught:
-        settings.load({"grafana_password": ["hunter2"]})
+        settings.parse_settings({"grafana_password": ["hunter2"]})
     assert "hunter2" not in str(caught.value)
 
 
 def test_overrides_merge_into_the_lock() -> None:
-    chosen = versions.lock(settings.load({"versions": {"kubernetes": {"version": "1.36.3"}}}))
+    chosen = versions.lock(
+        settings.parse_settings({"versions": {"kubernetes": {"version": "1.36.3"}}})
+    )
     assert chosen.kubernetes.version == "1.36.3"
     assert chosen.kubernetes.pause == "3.10.2"
 
 
 def test_the_driver_setting_overrides_the_lock() -> None:
-    assert versions.lock(settings.load({"driver": {"version": "595.71.05"}})).driver.version == (
-        "595.71.05"
-    )
+    assert versions.lock(
+        settings.parse_settings({"driver": {"version": "595.71.05"}})
+    ).driver.version == ("595.71.05")

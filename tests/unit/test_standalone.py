@@ -9,7 +9,7 @@ import pytest
 
 from gpuboot.config import versions
 from gpuboot.config.inventory import Entry, Node
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.docker import checks, daemon, runner
 from gpuboot.docker.nodes import is_standalone, plan
 from gpuboot.docker.preflight import checks as preflight_checks
@@ -65,7 +65,7 @@ STATE = replace(parse(ANSWER), kubeconfigs={}, ports={}, packages={}, units={})
 
 
 def problems(settings=None, **changes):
-    parsed = load({"preflight": {"max_clock_skew_s": 1e12}, **(settings or {})})
+    parsed = parse_settings({"preflight": {"max_clock_skew_s": 1e12}, **(settings or {})})
     states = {"gpu1": replace(STATE, **changes)}
     asked = preflight_checks(parsed)
     return [item.cause for item in judge((NODE,), states, parsed, versions.lock(parsed), asked)]
@@ -100,12 +100,12 @@ def test_what_keeps_docker_hosts_from_running_is_told(settings, changes, cause):
 
 
 def test_a_docker_host_downloads_nothing_of_kubernetes():
-    asked = endpoints(load({}), NODE)
+    asked = endpoints(parse_settings({}), NODE)
     assert "download.docker.com:443" in asked
     assert "registry-1.docker.io:443" in asked
     assert not {"pkgs.k8s.io:443", "registry.k8s.io:443", "get.helm.sh:443"} & set(asked)
     assert "registry-1.docker.io:443" not in endpoints(
-        load({"standalone": {"grafana": False}}), NODE
+        parse_settings({"standalone": {"grafana": False}}), NODE
     )
 
 
@@ -198,7 +198,7 @@ class Site:
         return json.dumps([{"uid": "gpu-cluster"}, {"uid": "other"}])
 
 
-SETTINGS = load({"verify": {"timeout_s": 10}})
+SETTINGS = parse_settings({"verify": {"timeout_s": 10}})
 PASSED = "GPU 0: NVIDIA H100 (UUID: {})\nTest PASSED\n"
 
 

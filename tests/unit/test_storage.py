@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.config.settings import Settings, load
+from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.kubernetes.storage import default_change, local_path, no_class
 
@@ -19,7 +19,7 @@ def objects(settings: Settings) -> dict[str, dict[str, Any]]:
 
 
 def test_the_manifest_follows_the_settings() -> None:
-    made = objects(load({"monitoring": {"storage": {"path": "/data/volumes"}}}))
+    made = objects(parse_settings({"monitoring": {"storage": {"path": "/data/volumes"}}}))
     config = json.loads(made["ConfigMap"]["data"]["config.json"])
     assert config["nodePathMap"] == [
         {"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["/data/volumes"]}

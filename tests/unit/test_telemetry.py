@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpuboot import telemetry
-from gpuboot.config.settings import SettingsError, load
-from gpuboot.config.versions import LOWEST_EXPORTER, lock, parse
+from gpuboot.config.load import load
+from gpuboot.config.settings import SettingsError, parse_settings
+from gpuboot.config.versions import LOWEST_EXPORTER, parse
 from gpuboot.telemetry import (
     BY_NAME,
     FIELDS,
@@ -104,16 +105,18 @@ def test_what_stops_the_exporter_is_refused(line: str, cause: str) -> None:
 def test_a_site_s_own_file_replaces_the_table(tmp_path: Path) -> None:
     own = tmp_path / "own.csv"
     own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, hot\nDCGM_FI_DRIVER_VERSION, label, version\n")
-    settings = load({"exporter": {"collectors_file": str(own)}})
+    settings = parse_settings({"exporter": {"collectors_file": str(own)}})
     assert telemetry.collectors(settings.exporter) == own.read_text()
     assert telemetry.collected(settings) == {"DCGM_FI_DEV_GPU_TEMP"}
 
 
 def test_what_is_collected_follows_the_settings() -> None:
-    default = telemetry.collected(load({}))
+    default = telemetry.collected(parse_settings({}))
     assert "DCGM_FI_DEV_GPU_TEMP" in default
     assert "DCGM_FI_DRIVER_VERSION" not in default, "a label makes no series"
-    more = telemetry.collected(load({"exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]}}))
+    more = telemetry.collected(
+        parse_settings({"exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]}})
+    )
     assert more - default == {"DCGM_FI_DEV_FAN_SPEED"}
 
 
@@ -177,11 +180,11 @@ def test_a_file_the_exporter_would_exit_on_stops_the_run(
     if text is not None:
         own.write_text(text)
     with pytest.raises(SettingsError, match=cause) as found:
-        lock(load({"exporter": {"collectors_file": str(own)}}))
+        load({"exporter": {"collectors_file": str(own)}})
     assert len(found.value.problems) == 1
     assert str(own) in str(found.value)
 
 
 def test_an_unknown_counter_stops_the_run() -> None:
     with pytest.raises(SettingsError, match=r"exporter\.counters: .*did you mean .*FAN_SPEED"):
-        lock(load({"exporter": {"counters": ["DCGM_FI_DEV_FANSPEED"]}}))
+        load({"exporter": {"counters": ["DCGM_FI_DEV_FANSPEED"]}})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.telemetry import FIELDS, Limit, Shape, collected, disk_bytes, memory_bytes, series
 
 HEALTH_WATCHES, CLOCK_REASONS, XIDS, SCRAPE = 11, 9, 2, 5
@@ -14,11 +14,11 @@ HOPPER = (Limit.BEFORE_AMPERE, Limit.VGPU, Limit.NVLINK_5, Limit.FAN)
 def test_one_gpu_is_the_sum_of_its_fields() -> None:
     plain = [f for f in FIELDS if f.default and f.kind != "label" and f.id is not None]
     expected = len(plain) + HEALTH_WATCHES + CLOCK_REASONS + XIDS
-    assert series(load({}), Shape()).gpu == expected
+    assert series(parse_settings({}), Shape()).gpu == expected
 
 
 def test_a_hundred_nodes_of_eight_gpus() -> None:
-    found = series(load({}), Shape(100, 8))
+    found = series(parse_settings({}), Shape(100, 8))
     assert found.node == 8 * found.gpu + SCRAPE
     assert found.total == 100 * found.node
     # the most that DGX-like nodes make: what Prometheus must be able to hold by default
@@ -28,47 +28,55 @@ def test_a_hundred_nodes_of_eight_gpus() -> None:
 
 
 def test_fields_that_a_gpu_lacks_make_no_series() -> None:
-    every, hopper = (series(load({}), Shape(lacking=lacking)).gpu for lacking in ((), HOPPER))
+    every, hopper = (
+        series(parse_settings({}), Shape(lacking=lacking)).gpu for lacking in ((), HOPPER)
+    )
     lost = [f for f in FIELDS if f.default and set(f.limits) & set(HOPPER)]
     assert every - hopper == len(lost) > 0
 
 
 def test_a_geforce_has_neither_profiling_nor_ecc() -> None:
     lacking = (Limit.PROFILING, Limit.ECC, Limit.NVLINK, Limit.FABRIC)
-    assert series(load({}), Shape(lacking=lacking)).gpu < series(load({}), Shape()).gpu - 20
+    assert (
+        series(parse_settings({}), Shape(lacking=lacking)).gpu
+        < series(parse_settings({}), Shape()).gpu - 20
+    )
 
 
 def test_slices_have_every_series_but_health_is_the_gpus() -> None:
-    whole = series(load({}), Shape()).gpu
-    sliced = series(load({}), Shape(slices=7)).gpu
+    whole = series(parse_settings({}), Shape()).gpu
+    sliced = series(parse_settings({}), Shape(slices=7)).gpu
     assert sliced == 7 * (whole - HEALTH_WATCHES) + HEALTH_WATCHES
 
 
 def test_sharing_repeats_series_for_every_pod() -> None:
-    whole = series(load({}), Shape()).gpu
-    shared = series(load({"gpu_operator": {"time_slices": 4}}), Shape()).gpu
+    whole = series(parse_settings({}), Shape()).gpu
+    shared = series(parse_settings({"gpu_operator": {"time_slices": 4}}), Shape()).gpu
     assert shared == 4 * whole + 2, "GPU_UTIL and FB_USED have the whole GPU's series as well"
 
 
 def test_each_further_pod_makes_them_anew() -> None:
-    assert series(load({}), Shape(holders=5)).gpu == 5 * series(load({}), Shape()).gpu
+    assert (
+        series(parse_settings({}), Shape(holders=5)).gpu
+        == 5 * series(parse_settings({}), Shape()).gpu
+    )
 
 
 def test_an_opt_in_field_is_one_more() -> None:
-    more = load({"exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]}})
-    assert series(more, Shape()).gpu == series(load({}), Shape()).gpu + 1
-    peers = load({"exporter": {"counters": ["DCGM_EXP_P2P_STATUS"]}})
-    assert series(peers, Shape(gpus=8)).gpu == series(load({}), Shape()).gpu + 7
+    more = parse_settings({"exporter": {"counters": ["DCGM_FI_DEV_FAN_SPEED"]}})
+    assert series(more, Shape()).gpu == series(parse_settings({}), Shape()).gpu + 1
+    peers = parse_settings({"exporter": {"counters": ["DCGM_EXP_P2P_STATUS"]}})
+    assert series(peers, Shape(gpus=8)).gpu == series(parse_settings({}), Shape()).gpu + 7
 
 
 def test_a_site_s_own_file_is_counted(tmp_path: Path) -> None:
     own = tmp_path / "own.csv"
     own.write_text("DCGM_FI_DEV_GPU_TEMP, gauge, t\nDCGM_FI_DEV_CPU_UTIL_TOTAL, gauge, u\n")
-    settings = load({"exporter": {"collectors_file": str(own)}})
+    settings = parse_settings({"exporter": {"collectors_file": str(own)}})
     assert len(collected(settings)) == series(settings, Shape()).gpu == 2
 
 
 def test_pod_labels_cost_memory_and_no_series() -> None:
-    settings = load({"exporter": {"pod_labels": ["team"]}})
-    assert series(settings, Shape()) == series(load({}), Shape())
+    settings = parse_settings({"exporter": {"pod_labels": ["team"]}})
+    assert series(settings, Shape()) == series(parse_settings({}), Shape())
     assert memory_bytes(1000, 15, pod_labels=2) > memory_bytes(1000, 15)

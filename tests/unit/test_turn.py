@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import lease as turn
 from gpuboot.verify import workload
@@ -23,7 +23,7 @@ from tests.unit.test_prove import clock, run
 __all__ = ["clock"]
 
 OTHER = f"{PREFIX}other0"
-SETTINGS = load({"monitoring": {"grafana": False}, "verify": {"timeout_s": 60}})
+SETTINGS = parse_settings({"monitoring": {"grafana": False}, "verify": {"timeout_s": 60}})
 
 
 def lease(renewed: float) -> dict[str, Any]:

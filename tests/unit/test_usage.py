@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from gpuboot.cli import app
-from gpuboot.config.settings import load
+from gpuboot.config.settings import parse_settings
 from gpuboot.telemetry.question import Question, answer, from_json, text
 from gpuboot.telemetry.recent import Value
 from gpuboot.telemetry.usage import Answer, Usage
@@ -247,7 +247,7 @@ def test_unknown_has_a_reason() -> None:
 def test_questions_travel_as_json() -> None:
     question = Question("pod", "trainer-0", "team-a", 60.0)
     assert from_json(question.to_json()) == question
-    settings = load({"exporter": {"scrape_interval": "5s", "scrape_timeout": "4s"}})
+    settings = parse_settings({"exporter": {"scrape_interval": "5s", "scrape_timeout": "4s"}})
     assert question.within(settings).stale_s == 10.0
     assert Question("gpu", "x", stale_s=7).within(settings).stale_s == 7
 

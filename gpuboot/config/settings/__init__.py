@@ -1,11 +1,12 @@
 """Everything a user can set, as one typed model with defaults and validation.
 
-The inventory's group data holds a plain dict named `gpuboot`; `load` turns it into `Settings`
-or raises `SettingsError` naming every mistake at once. `docs/settings.md` is generated from here.
+The inventory's group data holds a plain dict named `gpuboot`; `parse_settings` turns it into
+`Settings` or raises `SettingsError` naming every mistake at once. It generates `docs/settings.md`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 from collections.abc import Mapping
 from typing import Any, Self
@@ -39,7 +40,8 @@ __all__ = [
     "SettingsError",
     "Standalone",
     "Verify",
-    "load",
+    "parse_settings",
+    "valid_parts",
 ]
 
 
@@ -107,21 +109,27 @@ class Settings(Model):
         return self
 
 
-def load(data: Mapping[str, Any]) -> Settings:
-    """Parse the settings dict of an inventory.
+def parse_settings(data: Mapping[str, Any]) -> Settings:
+    """Parse the settings dict of an inventory, by its types and ranges alone.
 
     + data: the `gpuboot` dict of the inventory's group data
 
-    Raises `SettingsError` with one problem per mistake.
+    Raises `SettingsError` with one problem per mistake. `gpuboot.config.load` also compares them
+    with the alerts, metrics and versions they name.
     """
-    # the tables that say which alerts there are import the settings themselves
-    from gpuboot.rules import validate
-
     try:
-        settings = Settings.model_validate(dict(data))
+        return Settings.model_validate(dict(data))
     except ValidationError as error:
         raise SettingsError(messages.problems(error, Settings)) from None
-    problems = validate(settings)
-    if problems:
-        raise SettingsError(problems)
-    return settings
+
+
+def valid_parts(data: Mapping[str, Any]) -> Settings:
+    """The settings of which each is valid without the others; defaults in place of the rest.
+
+    They only serve to look for more mistakes beside those that `parse_settings` raises.
+    """
+    parts: dict[str, Any] = {}
+    for name in data:
+        with contextlib.suppress(ValidationError):
+            parts[name] = getattr(Settings.model_validate({name: data[name]}), name)
+    return Settings.model_construct(**parts)

@@ -23,9 +23,10 @@ from gpuboot.config.settings.base import (
     Target,
     Url,
 )
-from gpuboot.xid import XidClass
 
 Severity = Literal["critical", "warning", "info"]
+# What an XID asks for; `gpuboot/rules/xid.toml` gives each code one of them.
+XidClass = Literal["reboot", "reset", "nvlink", "inspect", "application", "information", "context"]
 
 
 def _path(value: str) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal, get_args
+from typing import get_args
 
-XidClass = Literal["reboot", "reset", "nvlink", "inspect", "application", "information", "context"]
+from gpuboot.config.settings.monitoring import XidClass
+
 CLASSES: tuple[XidClass, ...] = get_args(XidClass)
 # The GPU cannot go on without help.
 FATAL: tuple[XidClass, ...] = ("reboot", "reset", "nvlink")
@@ -51,7 +52,7 @@ def table() -> Mapping[int, Xid]:
 
     Raises ValueError when the table names a class that does not exist.
     """
-    data = tomllib.loads(resources.files("gpuboot").joinpath("xid.toml").read_text("utf-8"))
+    data = tomllib.loads(resources.files("gpuboot.rules").joinpath("xid.toml").read_text("utf-8"))
     notes = data["notes"]
     found = {}
     for code, (kind, meaning) in sorted(data["codes"].items(), key=lambda item: int(item[0])):

@@ -1,0 +1,38 @@
+"""Settings and version lock of a run, with every mistake in both of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuboot import rules, telemetry
+from gpuboot.config import versions
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import Settings, SettingsError, kubelet, parse_settings, valid_parts
+from gpuboot.config.versions import Lock
+
+
+def load(data: Mapping[str, Any]) -> tuple[Settings, Lock]:
+    """The settings, and the version lock that holds for them.
+
+    + data: the `gpuboot` dict of the inventory's group data
+
+    Raises `SettingsError` with one problem per mistake: in a setting itself, in what it names
+    (alerts, metrics, kubelet fields), and in versions that do not go together.
+    """
+    problems: list[Problem] = []
+    try:
+        settings = parse_settings(data)
+    except SettingsError as error:
+        problems += error.problems
+        settings = valid_parts(data)
+    problems += rules.validate(settings)
+    problems += telemetry.problems(settings.exporter)
+    try:
+        lock = versions.lock(settings)
+    except SettingsError as error:
+        raise SettingsError([*problems, *error.problems]) from None
+    problems += kubelet.problems(settings.cluster.kubelet, lock.kubernetes.minor)
+    if problems:
+        raise SettingsError(problems)
+    return settings, lock
