@@ -44,6 +44,10 @@ class MailServer(Controller):
 
 
 class _LoggingSMTP(SMTP):
+    # as most servers ask: Alertmanager's client knows these words only
+    AuthLoginUsernameChallenge = "Username:"
+    AuthLoginPasswordChallenge = "Password:"
+
     async def push(self, status: AnyStr) -> None:
         """Answer the client; what is refused goes to the process' log as well."""
         text = status if isinstance(status, str) else status.decode()
