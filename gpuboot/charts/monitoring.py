@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gpuboot.alerting import alertmanager_values
-from gpuboot.charts import exposure, services, volumes
+from gpuboot.charts import exposure, volumes
 from gpuboot.charts.annotated import scrape_configs
 from gpuboot.charts.remote import remote_write
 from gpuboot.config.settings import Settings
+from gpuboot.kubernetes import service_scrape
 from gpuboot.kubernetes.values import Values, merge
 
 GRAFANA_SECRET = "gpuboot-grafana-admin"
@@ -49,7 +50,7 @@ def _prometheus(settings: Settings) -> Values:
     }
     if monitoring.remote_write:
         spec["remoteWrite"] = remote_write(settings)
-    if found := [*services.scrape_configs(settings), *scrape_configs(settings)]:
+    if found := [*service_scrape.scrape_configs(settings), *scrape_configs(settings)]:
         spec["additionalScrapeConfigs"] = found
     return merge(
         {"prometheus": {"prometheusSpec": spec}}, {"prometheus": exposure.prometheus(monitoring)}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuboot.charts.services import JOB, TARGET
 from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.service_scrape import JOB, TARGET
 from gpuboot.rules.alert import OWN, Alert
 
 _PROXY_LOG = "`kubectl -n kube-system logs -l k8s-app=kube-proxy --prefix --tail=20`"

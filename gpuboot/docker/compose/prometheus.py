@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from gpuboot.charts.services import JOB as SERVICES
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.docker.compose.services import PROMETHEUS, near
+from gpuboot.kubernetes.service_scrape import JOB as SERVICES
 
 Object = dict[str, Any]
 

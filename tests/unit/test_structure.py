@@ -1,0 +1,57 @@
+"""The shape of the source: no import circles, and rooms that a newcomer can take in."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("gpuboot", "deploys", "lab", "tests")
+MOST_ENTRIES = 18  # of gpuboot/, as a person sees them
+
+
+def modules() -> dict[str, Path]:
+    """Every module's dotted name and file; a package goes by its own name."""
+    files = (path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for path in files
+    }
+
+
+def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """The modules that a file names in its imports, at its top or in a function."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            yield name if name in known else name.rpartition(".")[0]
+
+
+def packages(name: str) -> Iterator[str]:
+    """The packages that hold a module: Python imports them before it."""
+    while name := name.rpartition(".")[0]:
+        yield name
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    known = modules()
+    graph = {}
+    for name, path in known.items():
+        named = set(imports(path, known)) & set(known)
+        held = {package for other in named for package in packages(other)} & set(known)
+        graph[name] = (named | held) - {name, *packages(name)} | (named & set(packages(name)))
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_gpuboot_can_be_taken_in_at_a_glance() -> None:
+    entries = [path.name for path in (ROOT / "gpuboot").iterdir() if path.name != "__pycache__"]
+    assert len(entries) <= MOST_ENTRIES, sorted(entries)
