@@ -14,9 +14,13 @@ from pyinfra.api.exceptions import OperationValueError
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from deploys.facts.apt import FINGERPRINTS, Packages, Repository
+from deploys.facts.apt import FINGERPRINTS, Packages, Repository, RepositoryState
+from deploys.lib import changes
 from deploys.lib.patience import patiently
 from gpuboot.hosts.apt import Source
+from gpuboot.plan import Change
+from gpuboot.plan.differences import text_change
+from gpuboot.plan.packages import package_changes
 
 Commands = Generator[StringCommand | FunctionCommand, None, None]
 
@@ -52,6 +56,7 @@ def repository(
     if key_right and state.source == source.text and not state.conflicts:
         host.noop(f"repository {source.name} is configured")
         return
+    changes.record(*_repository_changes(source, state, key_right))
     key, trial = f"{_WORK}/{source.name}.asc", f"{_WORK}/{source.name}.sources"
     yield StringCommand(
         f"mkdir -p {_WORK} /etc/apt/keyrings && chmod 0755 {_WORK} /etc/apt/keyrings && rm -f {key}"
@@ -78,6 +83,21 @@ def repository(
         f"install -m 0644 {key}", QuoteString(source.key_path), "&& printf %s",
         QuoteString(source.text), ">", QuoteString(source.path), f"&& rm -f {key} {trial}",
     )  # fmt: skip
+
+
+def _repository_changes(source: Source, state: RepositoryState, key_right: bool) -> list[Change]:
+    subject = f"apt repository {source.name}"
+    found = []
+    if not key_right:
+        old = state.key_sha256 or ", ".join(state.fingerprints) or None
+        new = source.key_sha256 or source.fingerprint
+        found.append(Change(subject=subject, field="key", old=old, new=new))
+    if state.source != source.text:
+        found.append(text_change(subject, state.source or None, source.text, "source"))
+    return found + [
+        Change(subject=f"file {path}", field=f"entries for {source.url}", old="present")
+        for path in state.conflicts
+    ]
 
 
 def _download(
@@ -148,6 +168,9 @@ def packages(
     if not missing and not unheld:
         host.noop(f"packages are installed: {', '.join(names)}")
         return
+    changes.record(
+        *package_changes(state.versions, {name: wanted[name] for name in missing}, unheld)
+    )
     if missing and update:
         # an index that cannot be read may be one that nobody needs here
         read = f"apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"

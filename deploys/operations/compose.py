@@ -11,10 +11,14 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.compose import Compose, ComposeState
+from deploys.facts.details import FileTexts
+from deploys.lib import changes
 from deploys.lib.patience import patiently
 from deploys.operations.files import write
 from gpuboot.docker.compose import COMPOSE, File, Project
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
+from gpuboot.plan import Unknown
+from gpuboot.plan.compose import project_changes
 
 Commands = Generator[StringCommand | FunctionCommand, None, None]
 
@@ -36,11 +40,14 @@ def up(project: Project) -> Commands:
     )
     if state.absent:
         # while pyinfra prepares: an operation before this one will install it
+        changes.record(Unknown(what="the compose project", until="Docker runs"))
         text = f"gpuboot: [{host.name}] no dockerd answers; remedy: run deploys/standalone.py"
         yield StringCommand("echo", QuoteString(text), ">&2; exit 1")
         return
     commands = [*_files(project, state), *_containers(project, state)]
-    if not commands:
+    if commands:
+        _record(project, state)
+    else:
         host.noop("files and containers are as they should be")
     yield from commands
 
@@ -62,6 +69,21 @@ def _files(project: Project, state: ComposeState) -> list[StringCommand]:
     if set(state.written) != wanted and (strays or not wrong):
         found.append(_note(project, "written", sorted(wanted)))
     return found
+
+
+def _record(project: Project, state: ComposeState) -> None:
+    wrong = [file for file in project.files if not _right(file, state)]
+    shown = [file for file in wrong if file.mode == "644" and file.path in state.files]
+    paths = {f"{project.folder}/{file.path}": file.path for file in shown}
+    found = host.get_fact(FileTexts, paths=list(paths)) if paths else {}
+    old = {paths[path]: text for path, text in found.items()}
+    running = {
+        name
+        for name, items in state.containers.items()
+        if any(item[0] == "running" for item in items)
+    }
+    strays = sorted(set(state.written) - {file.path for file in project.files})
+    changes.record(*project_changes(project, wrong, old, running, set(state.files), strays))
 
 
 def _right(file: File, state: ComposeState) -> bool:

@@ -10,7 +10,11 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.containerd import Cdi, Containerd, ContainerdState
+from deploys.facts.details import FileTexts
+from deploys.lib import changes
 from deploys.operations.files import write
+from gpuboot.plan import Change, Effect, Unknown
+from gpuboot.plan.differences import text_change
 
 ROOT = "/etc/containerd/config.toml"
 PATHS = {
@@ -46,6 +50,9 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
     state = host.get_fact(Containerd, root=root, proxy=proxy, toolkit=toolkit)
     if state.absent:
         # while pyinfra prepares: an operation before this one will install it
+        changes.record(
+            Unknown(what="containerd's configuration", until=f"{state.absent} is installed")
+        )
         yield _fail(f"{state.absent} is not installed", "run the whole of deploys/site.py")
         return
     if state.error or (state.version.isdigit() and int(state.version) < 3):
@@ -59,6 +66,7 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
         host.noop("containerd runs with its configuration")
         return
     _report_foreign(state)
+    _record(state)
     yield StringCommand(
         f"set -e; rm -rf {_PREVIOUS}; mkdir -p -m 0700 {_PREVIOUS};",
         *[f"test ! -f {path} || cp -a {path} {_PREVIOUS}/{name};" for name, path in PATHS.items()],
@@ -72,6 +80,22 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
             yield StringCommand("rm -f", PATHS[name])
     yield _restart()
     yield StringCommand(f"cp {ROOT} {_OURS}/config.toml")
+
+
+def _record(state: ContainerdState) -> None:
+    paths = {PATHS[name]: state.wanted[name] for name in state.differs}
+    texts = host.get_fact(FileTexts, paths=list(paths)) if paths else {}
+    changes.record(
+        *[
+            text_change(f"file {path}", texts.get(path), text or None)
+            for path, text in paths.items()
+        ],
+        *[
+            Change(subject="containerd", field="running configuration", old=reason, new="its files")
+            for reason in state.stale
+        ],
+        Effect(kind="restart", target="containerd", note="running containers go on"),
+    )
 
 
 def _restart() -> StringCommand:
@@ -120,6 +144,18 @@ def cdi(path: str = CDI_SPEC) -> Commands:
     if state.right:
         host.noop("the CDI specification is up to date")
         return
+    subject = f"CDI specification {path}"
+    if not state.installed:
+        until = "NVIDIA's container toolkit is installed"
+        changes.record(Unknown(what=subject, until=until))
+    elif not state.error:
+        changes.record(
+            Change(
+                subject=subject,
+                old="not of these GPUs and libraries",
+                new="of those that are there",
+            )
+        )
     if state.error:
         yield _fail(
             f"nvidia-ctk cannot describe the GPUs: {state.error}", "run `nvidia-smi` there first"

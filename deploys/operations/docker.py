@@ -9,8 +9,11 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.docker import Docker, UntrustedMirrors
+from deploys.lib import changes
 from deploys.operations.files import write
 from gpuboot.docker import daemon
+from gpuboot.plan import Change, Effect, Unknown
+from gpuboot.plan.differences import value_changes
 
 PATH = "/etc/docker/daemon.json"
 RUNTIME = "nvidia"
@@ -40,6 +43,7 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
     if state.absent:
         # while pyinfra prepares: an operation before this one will install it
         names = ", ".join(state.absent)
+        changes.record(Unknown(what="dockerd's configuration", until=f"{names} is installed"))
         yield _fail(f"{names} is not installed", "run the whole of deploys/standalone.py")
         return
     if state.error:
@@ -55,6 +59,14 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
     if new == present and runs and not state.stale:
         host.noop("dockerd runs with its configuration")
         return
+    restart = not state.version or state.stale or daemon.needs_restart(present, new)
+    changes.record(*value_changes(f"file {PATH}", present, new))
+    if restart:
+        live = bool(present.get("live-restore") or new.get("live-restore"))
+        note = "containers go on (live-restore)" if live else "all of its containers stop and start"
+        changes.record(Effect(kind="restart", target="dockerd", note=note))
+    else:
+        changes.record(Effect(kind="reload", target="dockerd", note="containers go on"))
     if new != present:
         yield write(_TRIAL, daemon.render(new))
         yield StringCommand(
@@ -67,7 +79,6 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
             f"rm -f {_PREVIOUS} && {{ test ! -f {PATH} || cp -a {PATH} {_PREVIOUS}; }} "
             f"&& mv {_TRIAL} {PATH}"
         )
-    restart = not state.version or state.stale or daemon.needs_restart(present, new)
     if state.version and restart and new.get("live-restore") and not present.get("live-restore"):
         # so that containers survive this very restart
         yield StringCommand("systemctl reload docker.service && sleep 2")
@@ -111,6 +122,10 @@ def trusted(hosts: Sequence[str], ca_bundle: str) -> Commands:
     + ca_bundle: PEM file on the host
     """
     missing = host.get_fact(UntrustedMirrors, hosts=list(hosts), ca_bundle=ca_bundle)
+    changes.record(*[
+        Change(subject=f"file /etc/docker/certs.d/{name}/ca.crt", new=f"as {ca_bundle}")
+        for name in missing
+    ])  # fmt: skip
     if not missing:
         host.noop(f"Docker trusts {', '.join(hosts)}")
     for name in missing:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import nullcontext
+from dataclasses import replace
 
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.api.state import State
-from pyinfra.context import host, state
+from pyinfra.context import host, inventory, state
 
+from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
+from deploys.lib import changes
 from deploys.lib.cordon import cordoned, is_member, let_in, rejoined
-from deploys.lib.leader import RemoteError
+from deploys.lib.leader import RemoteError, read
 from deploys.lib.waiting import failed
 from deploys.operations.reboot import RebootError, reboot
+from gpuboot.plan import Change, Effect
 
 # without the persistence daemon the first call initialises every GPU
 _SMI_S = 120
@@ -41,6 +45,8 @@ def loaded(
     found = host.get_fact(Driver, timeout_s=_SMI_S)
     if found.loaded == version and found.uvm:
         if found.kept_off and leader:
+            subject = f"node {node}"
+            changes.record(Change(subject=subject, field="unschedulable", old=True, new=False))
             yield FunctionCommand(_let_in, (node, leader), {})
         else:
             host.noop(f"driver {version} is loaded")
@@ -51,7 +57,12 @@ def loaded(
         if not may_reboot:
             yield _problem(reason, 'reboot the machine, or set driver.reboot = "when-needed"')
             return
+        old = stale or "nouveau"
+        changes.record(Change(subject="NVIDIA driver", field="loaded", old=old, new=version))
+        changes.record(*_reboot_effects(node, leader))
         yield FunctionCommand(_reboot, (reason, timeout_s, node, leader), {})
+    else:
+        changes.record(Change(subject="NVIDIA driver", field="loaded", new=version))
     # after a boot udev may have loaded it; loading it again does nothing
     yield StringCommand(
         "modprobe nvidia && modprobe nvidia-uvm || { dmesg 2>/dev/null | grep -iE "
@@ -61,6 +72,20 @@ def loaded(
             "above; with Secure Boot the module's key must be enrolled (mokutil)"
         ), ">&2; exit 1; }",
     )  # fmt: skip
+
+
+def _reboot_effects(node: str, leader: str) -> list[Effect]:
+    """The cordon and the reboot of this host, with the pods on GPUs that end with it."""
+    reboots = Effect(kind="reboot", target=f"host {host.name}", gpu_pods=())
+    if not leader:
+        return [reboots]
+    pods = None if state.is_executing else read(inventory.get_host(leader), GpuPods, node=node)
+    note = "its pods stop, and start again after the boot"
+    reboots = replace(reboots, target=f"node {node}", note=note, gpu_pods=pods)
+    if leader == host.name:
+        return [reboots]
+    cordon = Effect(kind="cordon", target=f"node {node}", note="no new pods until it is back")
+    return [cordon, reboots]
 
 
 def _reboot(state: State, host: Host, reason: str, timeout_s: int, node: str, leader: str) -> bool:

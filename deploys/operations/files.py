@@ -11,7 +11,11 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
+from deploys.facts.details import FileTexts
 from deploys.facts.files import Files, FileState
+from deploys.lib import changes
+from gpuboot.plan import Change
+from gpuboot.plan.differences import text_change
 
 Commands = Generator[StringCommand, None, None]
 
@@ -25,14 +29,13 @@ def present(contents: Mapping[str, str], mode: str = "644", absent: Sequence[str
     + absent: paths that must not exist
     """
     found = host.get_fact(Files, paths=[*contents, *absent])
-    changed = False
-    for path, text in contents.items():
-        if _is(found.get(path), text, mode):
-            continue
-        changed = True
+    wrong = {path: text for path, text in contents.items() if not _is(found.get(path), text, mode)}
+    record_texts(wrong, found, mode)
+    _record_removed(absent, found)
+    for path, text in wrong.items():
         yield write(path, text, mode)
     yield from _removed(absent, found)
-    if not changed and not any(path in found for path in absent):
+    if not wrong and not any(path in found for path in absent):
         host.noop(f"files are as they should be: {', '.join([*contents, *absent])}")
 
 
@@ -44,20 +47,48 @@ def secret(contents: Mapping[str, SecretStr | str], absent: Sequence[str] = ()) 
     + absent: paths that must not exist
     """
     found = host.get_fact(Files, paths=[*contents, *absent])
-    changed = False
-    for path, value in contents.items():
-        text = value.get_secret_value() if isinstance(value, SecretStr) else value
-        if _is(found.get(path), text, "600"):
-            continue
-        changed = True
+    texts = {
+        path: value.get_secret_value() if isinstance(value, SecretStr) else value
+        for path, value in contents.items()
+    }
+    wrong = {path: text for path, text in texts.items() if not _is(found.get(path), text, "600")}
+    for path in wrong:
+        old = "" if path in found else None
+        changes.record(Change(subject=f"file {path}", old=old, new="", hidden=True))
+    _record_removed(absent, found)
+    for path, text in wrong.items():
         part = QuoteString(f"{path}.gpuboot-new")
         yield StringCommand(
             "mkdir -p", QuoteString(posixpath.dirname(path)), "&& (umask 077 && rm -f", part,
             "&& cat >", part, ") && mv", part, QuoteString(path), _stdin=text,
         )  # fmt: skip
     yield from _removed(absent, found)
-    if not changed and not any(path in found for path in absent):
+    if not wrong and not any(path in found for path in absent):
         host.noop(f"files are as they should be: {', '.join([*contents, *absent])}")
+
+
+def record_texts(
+    contents: Mapping[str, str], found: Mapping[str, FileState], mode: str = "644"
+) -> None:
+    """Record what becomes of files that hold no secrets.
+
+    + contents: path -> text that is about to be written
+    + found: the files that are there
+    """
+    there = [path for path in contents if path in found]
+    texts = host.get_fact(FileTexts, paths=there) if there else {}
+    for path, text in contents.items():
+        if texts.get(path) == text:
+            change = Change(subject=f"file {path}", field="mode", old=found[path].mode, new=mode)
+        else:
+            change = text_change(f"file {path}", texts.get(path), text)
+        changes.record(change)
+
+
+def _record_removed(absent: Sequence[str], found: Mapping[str, FileState]) -> None:
+    changes.record(
+        *[Change(subject=f"file {path}", old="present") for path in absent if path in found]
+    )
 
 
 def _removed(absent: Sequence[str], found: Mapping[str, FileState]) -> Commands:

@@ -12,12 +12,18 @@ from pyinfra.api.command import FunctionCommand, PyinfraCommand, QuoteString, St
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
+from deploys.facts.details import HelmManifests
 from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
+from deploys.lib import changes
 from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.patience import patiently
 from deploys.lib.waiting import executing, fail
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
-from gpuboot.kubernetes.helm import Change, judge, needs_crds
+from gpuboot.kubernetes.helm import Change as Decision
+from gpuboot.kubernetes.helm import Release, judge, needs_crds
+from gpuboot.plan import Change, Unknown
+from gpuboot.plan.releases import release_changes
+from gpuboot.plan.workloads import release_effects
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -43,9 +49,11 @@ def installed(
     + sha256: the tarball's digest; "": what the publisher's own .sha256 file says, with a warning
     + environment: shell commands for proxy and certificate authority; shown nowhere
     """
-    if host.get_fact(HelmVersion, path=BINARY) == version:
+    found = host.get_fact(HelmVersion, path=BINARY)
+    if found == version:
         host.noop(f"Helm {version}")
         return
+    changes.record(Change(subject="Helm", field="version", old=found or None, new=version))
     if not sha256:
         _tell(NOT_PINNED.format(what=f"Helm {version}", key="helm.sha256"))
     yield _download(helm_script(url, sha256, BINARY), f"Helm {version}", environment)
@@ -70,6 +78,13 @@ def chart(
     if found and (not sha256 or found == sha256):
         host.noop(f"{chart} {version} is in the cache")
         return
+    changes.record(
+        Change(
+            subject=f"chart {chart} {version}",
+            old="another digest" if found else None,
+            new="in the cache",
+        )
+    )
     if not sha256:
         _tell(NOT_PINNED.format(what=f"chart {chart} {version}", key=f"charts.{chart}.sha256"))
     script = chart_script(chart, version, repository, sha256, path)
@@ -107,6 +122,7 @@ def release(
         host.noop(f"{release} is {chart} {version} with these values")
         return
     _explain(release, change)
+    _record(found, release, chart, version, namespace, values)
     path = f"{VALUES}/{release}.json"
     yield StringCommand(
         f"umask 077; mkdir -p {VALUES} && cat >", QuoteString(path),
@@ -127,7 +143,26 @@ def release(
     )  # fmt: skip
 
 
-def _explain(release: str, change: Change) -> None:
+def _record(
+    found: Release, release: str, chart: str, version: str, namespace: str, values: dict[str, Any]
+) -> None:
+    subject = f"Helm release {release}"
+    changes.record(*release_changes(subject, found, chart, version, values))
+    if not found.status or executing(host):
+        return
+    manifests = host.get_fact(
+        HelmManifests, helm=_HELM, release=release, namespace=namespace,
+        archive=archive(chart, version), _stdin=json.dumps(values),
+    )  # fmt: skip
+    if manifests.old and manifests.new:
+        changes.record(*release_effects(manifests.old, manifests.new, namespace))
+    else:
+        changes.record(
+            Unknown(what="which of its pods restart", until="the chart can be rendered on the host")
+        )
+
+
+def _explain(release: str, change: Decision) -> None:
     shown = ", ".join(change.reasons[:12])
     more = f" and {len(change.reasons) - 12} more" if len(change.reasons) > 12 else ""
     words = {"unlock": "finishing what a killed Helm left"}.get(change.action, change.action)
@@ -151,6 +186,7 @@ def absent(release: str, namespace: str) -> Commands:
     if not found.status:
         host.noop(f"release {release} is not there")
         return
+    changes.record(Change(subject=f"Helm release {release}", old=f"{found.chart} {found.version}"))
     yield StringCommand(
         _HELM, "uninstall", QuoteString(release), "--namespace", QuoteString(namespace),
         "--timeout 10m",

@@ -9,6 +9,9 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kernel import HostsBlock, Kernel, Swap
+from deploys.lib import changes
+from gpuboot.plan import Change
+from gpuboot.plan.differences import text_change
 
 HOSTS_BEGIN = "# gpuboot: nodes of the cluster"
 HOSTS_END = "# gpuboot: end"
@@ -29,6 +32,13 @@ def applied(
     if not missing and not wrong:
         host.noop("the kernel has its modules and settings")
         return
+    changes.record(
+        *[Change(subject=f"kernel module {name}", new="loaded") for name in missing],
+        *[
+            Change(subject="kernel", field=key, old=state.sysctls.get(key), new=value)
+            for key, value in wrong.items()
+        ],
+    )
     if missing:
         yield StringCommand("modprobe -a", *[QuoteString(name) for name in missing])
     if wrong:
@@ -44,6 +54,21 @@ def swap_off() -> Generator[StringCommand, None, None]:
     if not state.active and not state.fstab:
         host.noop("there is no swap")
         return
+    changes.record(
+        *[
+            Change(subject=f"swap {area}", field="active", old=True, new=False)
+            for area in state.active
+        ],
+        *[
+            Change(
+                subject="file /etc/fstab",
+                field=f"swap {area}",
+                old="active line",
+                new="commented out",
+            )
+            for area in state.fstab
+        ],
+    )
     if state.active:
         yield StringCommand("swapoff -a")
     if state.fstab:
@@ -60,9 +85,11 @@ def hosts(addresses: Mapping[str, str]) -> Generator[StringCommand, None, None]:
     + addresses: node name -> IP address
     """
     wanted = [f"{address} {name}" for name, address in addresses.items()]
-    if host.get_fact(HostsBlock, begin=HOSTS_BEGIN, end=HOSTS_END) == wanted:
+    found = host.get_fact(HostsBlock, begin=HOSTS_BEGIN, end=HOSTS_END)
+    if found == wanted:
         host.noop("/etc/hosts knows the nodes")
         return
+    changes.record(text_change("file /etc/hosts", "\n".join(found), "\n".join(wanted)))
     block = "\n".join([HOSTS_BEGIN, *wanted, HOSTS_END])
     # written over, not moved: in containers /etc/hosts may be a mount
     yield StringCommand(

@@ -19,6 +19,7 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
+from deploys.lib import changes
 from deploys.lib import leader as remote
 from deploys.lib.leader import ADMIN
 from deploys.lib.patience import patiently
@@ -26,6 +27,7 @@ from deploys.lib.waiting import executing, fail
 from deploys.operations import apt
 from gpuboot.kubernetes.cluster_state import Step, belongs_elsewhere, stage
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET, STAMP
+from gpuboot.plan import Change, Effect
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -81,6 +83,8 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
     if stage(state, step) == "done" or not (missing or config):
         host.noop("this host has the images it starts with")
         return
+    images = "the control plane's images" if config else f"{len(missing)} images"
+    changes.record(Change(subject="containerd's images", new=images))
     if config:
         # Not `kubeadm config images pull`: it asks the registry even for images that are there.
         fetch = f"{_CRICTL} inspecti -q {{}} >/dev/null 2>&1 || {_CRICTL} pull {{}}"
@@ -118,6 +122,8 @@ def initialised(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
             " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER"
         )
         return
+    old = "half-initialized" if found == "begun" else None
+    changes.record(Change(subject="control plane", old=old, new="initialized by kubeadm init"))
     if found == "begun":
         _tell("an earlier kubeadm init did not end: taking its half apart and beginning again")
         yield StringCommand(RESET)
@@ -155,6 +161,9 @@ def kubeconfig() -> Commands:
         _tell(f"{message}: use /etc/kubernetes/admin.conf")
         host.noop(message)
         return
+    old = None if state.kubeconfig == "absent" else state.kubeconfig
+    new = "the cluster's administrator"
+    changes.record(Change(subject="file /root/.kube/config", old=old, new=new))
     yield StringCommand("install -D -m 0600 /etc/kubernetes/admin.conf /root/.kube/config")
 
 
@@ -180,6 +189,8 @@ def joined(node: str, leader: str, kubelet: str) -> Commands:
             " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER"
         )
         return
+    old = "half-joined" if found == "begun" else None
+    changes.record(Change(subject=f"node {node}", old=old, new="joined to the cluster"))
     if found == "begun":
         _tell("an earlier kubeadm join did not end: taking its half apart and beginning again")
         yield StringCommand(RESET)
@@ -268,6 +279,8 @@ def installed(packages: dict[str, str]) -> Commands:
         name: "" if member and name in state.packages else pattern
         for name, pattern in packages.items()
     }
+    if not state.enabled:
+        changes.record(Change(subject="unit kubelet.service", field="boot", new="enabled"))
     yield from apt.packages._inner(wanted, hold=True)
     if not state.enabled:
         yield StringCommand("systemctl enable kubelet")
@@ -286,6 +299,11 @@ def absent(node: str, leader: str) -> Commands:
     if not state.files and not state.started:
         host.noop("this host is in no cluster")
         return
+    note = "all of its pods end; the cluster's data (etcd) is deleted where it is kept"
+    changes.record(
+        Change(subject=f"node {node}", old="member of a cluster"),
+        Effect(kind="restart", target="kubelet", note=note, gpu_pods=None),
+    )
     if state.kubeconfig in ("same", "stale"):
         yield StringCommand("rm -f /root/.kube/config")
     yield StringCommand(RESET)

@@ -12,6 +12,7 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
+from deploys.lib import changes
 from deploys.lib import leader as remote
 from deploys.lib.leader import ADMIN
 from deploys.lib.waiting import describe, executing, fail, watch
@@ -19,6 +20,17 @@ from deploys.operations import apt
 from deploys.operations.kubeadm import CONFIG, SOCKET, Commands, marker, note, note_kubelet
 from gpuboot.kubernetes.cluster_state import moved, upgrade_step
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
+from gpuboot.plan import Change, Effect
+
+_RUN_ON = "running pods go on"
+KUBELET = Effect(kind="restart", target="kubelet", note=_RUN_ON)
+CONTROL_PLANE = (
+    Effect(
+        kind="restart",
+        target="control plane (etcd, kube-apiserver, kube-controller-manager, kube-scheduler)",
+        note="pods run on; with one control-plane node the API does not answer for some seconds",
+    ),
+)
 
 
 @operation()
@@ -53,6 +65,12 @@ def reconfigured(digest: str, config: str = CONFIG) -> Commands:
     if state.config == digest:
         host.noop("the cluster's configuration is in force")
         return
+    subject = "control plane's configuration"
+    changes.record(
+        Change(subject=subject, field="sha256", old=state.config[:12] or None, new=digest[:12]),
+        *CONTROL_PLANE,
+        Effect(kind="restart", target="DaemonSet kube-system/kube-proxy", note=_RUN_ON),
+    )
     path = shlex.quote(config)
     for phase in ("upload-config all", "etcd local", "control-plane all", "addon kube-proxy"):
         yield StringCommand(f"kubeadm init phase {phase} --config {path}")
@@ -78,6 +96,12 @@ def kubelet_configured(
     if "kubelet.conf" not in state.files or state.started or state.kubelet_config == digest:
         host.noop("the kubelet's configuration is in force")
         return
+    subject, old = f"kubelet's configuration of {node}", state.kubelet_config[:12] or None
+    changes.record(
+        Change(subject=subject, field="sha256", old=old, new=digest[:12]),
+        *(CONTROL_PLANE if control_plane else ()),
+        KUBELET,
+    )
     if control_plane:
         yield StringCommand("kubeadm upgrade node", *_ignored(ignore))
     else:
@@ -146,6 +170,12 @@ def upgraded(
     if not leads and executing(host) and (behind := _behind(leader, version)):
         yield fail(behind)
         return
+    subject = "control plane" if leads else f"kubelet of {node}"
+    old_version = server or state.packages.get("kubelet")
+    changes.record(Change(subject=subject, field="Kubernetes", old=old_version, new=version))
+    changes.record(
+        *(CONTROL_PLANE if "kube-apiserver.yaml" in state.files or leads else ()), KUBELET
+    )
     yield from apt.packages._inner(packages, hold=True, update=True)
     if executing(host):
         logger.info(f"{host.print_prefix}kubeadm upgrades {node} to {version}: up to five minutes")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
+import yaml
 from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
+from deploys.lib import changes
 from deploys.lib.leader import ADMIN, APPLY, KUBECTL
+from deploys.lib.live_objects import record_objects
 from deploys.lib.waiting import describe, executing, fail, watch
 from gpuboot.kubernetes import kubeadm, readiness
 from gpuboot.kubernetes.kubeadm import stamp
 from gpuboot.kubernetes.operands import Wanted
 from gpuboot.kubernetes.readiness import Progress
+from gpuboot.plan import Change
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -33,7 +37,13 @@ def applied(manifest: str, witness: str) -> Commands:
     if any(item.name == witness and item.stamp == digest for item in state.workloads):
         host.noop(f"{witness} is as in the manifest")
         return
+    _record_manifest(manifest, {} if state.error else None)
     yield StringCommand(APPLY, "-", _stdin=text)
+
+
+def _record_manifest(manifest: str, existing: Iterable[str] | None) -> None:
+    """+ existing: {} where there is no cluster yet"""
+    record_objects([item for item in yaml.safe_load_all(manifest) if item], existing)
 
 
 @operation()
@@ -46,26 +56,47 @@ def node_marks(
     + tainted: control-plane node -> whether it refuses workloads
     """
     known = {node.name: node for node in host.get_fact(Cluster, kubeconfig=ADMIN).nodes}
-    changed = False
-    for name, wanted in labels.items():
-        words = _label_changes(known[name].labels if name in known else {}, wanted)
-        if words:
-            changed = True
-            yield StringCommand(
-                KUBECTL, "label --overwrite node", QuoteString(name), *map(QuoteString, words)
-            )
+    relabelled = {
+        name: changed
+        for name, wanted in labels.items()
+        if (changed := _label_changes(known[name].labels if name in known else {}, wanted))
+    }
     taint = f"{CONTROL_PLANE_TAINT}:NoSchedule"
-    for name, wanted_taint in tainted.items():
-        if name in known and (taint in known[name].taints) != wanted_taint:
-            changed = True
-            word = taint if wanted_taint else f"{taint}-"
-            yield StringCommand(KUBECTL, "taint node", QuoteString(name), word)
-    if not changed:
+    retainted = {
+        name: wanted
+        for name, wanted in tainted.items()
+        if name in known and (taint in known[name].taints) != wanted
+    }
+    for name, wanted in relabelled.items():
+        old = known[name].labels if name in known else {}
+        changes.record(*_labels(f"node {name}", old, wanted))
+    changes.record(*[
+        Change(subject=f"node {name}", field=f"taint {taint}", old=not wanted, new=wanted)
+        for name, wanted in retainted.items()
+    ])  # fmt: skip
+    for name, wanted in relabelled.items():
+        yield StringCommand(
+            KUBECTL, "label --overwrite node", QuoteString(name),
+            *map(QuoteString, _words(wanted)),
+        )  # fmt: skip
+    for name, wanted_taint in retainted.items():
+        word = taint if wanted_taint else f"{taint}-"
+        yield StringCommand(KUBECTL, "taint node", QuoteString(name), word)
+    if not relabelled and not retainted:
         host.noop("labels and taints are right")
 
 
-def _label_changes(found: Mapping[str, str], wanted: Mapping[str, str | None]) -> list[str]:
-    return _words({key: value for key, value in wanted.items() if found.get(key) != value})
+def _labels(subject: str, old: Mapping[str, str], new: Mapping[str, str | None]) -> list[Change]:
+    return [
+        Change(subject=subject, field=f"label {key}", old=old.get(key), new=value)
+        for key, value in new.items()
+    ]
+
+
+def _label_changes(
+    found: Mapping[str, str], wanted: Mapping[str, str | None]
+) -> dict[str, str | None]:
+    return {key: value for key, value in wanted.items() if found.get(key) != value}
 
 
 def _words(labels: Mapping[str, str | None]) -> list[str]:
@@ -84,6 +115,9 @@ def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Comman
     if found is not None and not missing:
         host.noop(f"namespace {namespace} is there")
         return
+    subject = f"namespace {namespace}"
+    changes.record(*([Change(subject=subject, new="created")] if found is None else []))
+    changes.record(*_labels(subject, found or {}, missing))
     if found is None:
         yield StringCommand(KUBECTL, "create namespace", QuoteString(namespace))
     if missing:
@@ -104,6 +138,7 @@ def runtime_class(runtime: str, handler: str) -> Commands:
     if found == handler:
         host.noop(f"RuntimeClass {runtime} is there")
     elif found is None:
+        changes.record(Change(subject=f"RuntimeClass {runtime}", field="handler", new=handler))
         yield StringCommand(APPLY, "-", _stdin=kubeadm.runtime_class(runtime, handler))
     else:
         yield fail(

@@ -13,10 +13,13 @@ from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
 from deploys.facts.objects import Owned
+from deploys.lib import changes
 from deploys.lib.leader import ADMIN, APPLY, KUBECTL
+from deploys.lib.live_objects import record_objects
 from deploys.lib.waiting import executing, fail
 from gpuboot.kubernetes import manifests, network_policies
 from gpuboot.kubernetes.cluster_state import ClusterState
+from gpuboot.plan import Change, Effect
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -63,6 +66,7 @@ def exactly(
         return
     if executing(host):
         logger.info(f"{host.print_prefix}{describe(change)}")
+    _record(change, found.objects)
     if change.apply:
         script = _APPLY.format(wait=_rollout(after, timeout_s))
         yield StringCommand("sh -ec", QuoteString(script), _stdin=manifests.manifest(change.apply))
@@ -74,6 +78,19 @@ def exactly(
             KUBECTL, "-n", QuoteString(namespace), "delete --ignore-not-found", kind,
             *map(QuoteString, names),
         )  # fmt: skip
+
+
+def _record(change: manifests.Difference, found: Sequence[manifests.Owned]) -> None:
+    names = {f"{item.kind} {item.namespace}/{item.name}" for item in found}
+    record_objects(change.apply, names)
+    changes.record(*[
+        Change(subject=f"{item.kind} {item.namespace}/{item.name}", old="present")
+        for item in change.delete
+    ])  # fmt: skip
+    kinds = {item["kind"] for item in change.apply} | {item.kind for item in change.delete}
+    if kinds & manifests.OPERATORS.keys():
+        note = "it reads the new configuration; nothing restarts"
+        changes.record(Effect(kind="reload", target="Prometheus", note=note))
 
 
 def _rollout(after: str, timeout_s: int) -> str:

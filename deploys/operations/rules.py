@@ -8,7 +8,9 @@ from collections.abc import Generator
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 
+from deploys.lib import changes
 from deploys.lib.leader import KUBECTL
+from gpuboot.plan import Effect
 
 _WRITTEN_S = 30
 
@@ -41,5 +43,10 @@ def reread(namespace: str, prometheus: str, digest: str) -> Generator[StringComm
     """
     script = _REREAD.format(
         namespace=shlex.quote(namespace), name=shlex.quote(prometheus), digest=shlex.quote(digest)
+    )
+    changes.record(
+        Effect(
+            kind="reload", target="Prometheus", note="it reads its rules at once; nothing restarts"
+        )
     )
     yield StringCommand("sh -ec", QuoteString(script))

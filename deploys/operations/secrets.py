@@ -14,8 +14,10 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubectl import SecretDigests
+from deploys.lib import changes
 from deploys.lib.leader import APPLY, KUBECTL
 from deploys.lib.waiting import executing, fail
+from gpuboot.plan import Change
 
 Commands = Generator[str | PyinfraCommand, None, None]
 Value = SecretStr | str  # a SecretStr hides itself wherever arguments are printed
@@ -34,6 +36,13 @@ def exactly(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comma
     if found == digests(contents):
         host.noop(f"secret {secret} is {'as it should be' if found else 'not there'}")
         return
+    subject = f"Secret {namespace}/{secret}"
+    new = digests(contents)
+    changes.record(*[
+        Change(subject=subject, field=key, old=found.get(key), new=new.get(key), hidden=True)
+        for key in sorted({*found, *new})
+        if found.get(key) != new.get(key)
+    ])  # fmt: skip
     if not contents:
         yield StringCommand(
             KUBECTL, "-n", QuoteString(namespace), "delete secret --ignore-not-found",
@@ -68,6 +77,8 @@ def admin(namespace: str, secret: str, password: Value | None = None) -> Command
     if "admin-password" in host.get_fact(SecretDigests, namespace=namespace, secret=secret):
         host.noop(f"secret {secret} is there")
         return
+    subject = f"Secret {namespace}/{secret}"
+    changes.record(Change(subject=subject, field="admin-password", new="random", hidden=True))
     yield StringCommand(
         "head -c 18 /dev/urandom | base64 | tr -d '\\n' |",
         f"{KUBECTL} -n {shlex.quote(namespace)} create secret generic {shlex.quote(secret)}"

@@ -9,9 +9,11 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
+from deploys.lib import changes
 from deploys.lib.leader import ADMIN, KUBECTL
 from deploys.lib.waiting import executing, fail
 from gpuboot.kubernetes import storage
+from gpuboot.plan import Change
 
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -23,6 +25,9 @@ def default_class() -> Commands:
     if change is None:
         host.noop("the default StorageClass is right")
         return
+    default = change.endswith("=true")
+    subject = f"StorageClass {storage.CLASS}"
+    changes.record(Change(subject=subject, field="default", old=not default, new=default))
     yield StringCommand(
         KUBECTL, "annotate --overwrite storageclass", storage.CLASS, QuoteString(change)
     )

@@ -9,6 +9,8 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.units import Units
+from deploys.lib import changes
+from gpuboot.plan import Change
 
 _STAYS = ("enabled", "enabled-runtime", "static", "indirect", "generated", "alias")
 
@@ -20,17 +22,28 @@ def running(units: Sequence[str]) -> Generator[StringCommand, None, None]:
     + units: full names, e.g. containerd.service
     """
     state = host.get_fact(Units, units=list(units))
-    changed = False
+    disabled = [unit for unit in units if state.get(unit, ("", ""))[1] not in _STAYS]
+    stopped = [unit for unit in units if state.get(unit, ("", ""))[0] != "active"]
+    for field, names, index in (("boot", disabled, 1), ("state", stopped, 0)):
+        new = "enabled" if field == "boot" else "active"
+        changes.record(
+            *[
+                Change(
+                    subject=f"unit {unit}",
+                    field=field,
+                    old=state.get(unit, ("", ""))[index] or None,
+                    new=new,
+                )
+                for unit in names
+            ]
+        )
     for unit in units:
-        active, enabled = state.get(unit, ("", ""))
-        if enabled not in _STAYS:
-            changed = True
+        if unit in disabled:
             yield StringCommand("systemctl enable", QuoteString(unit))
-        if active != "active":
-            changed = True
+        if unit in stopped:
             yield StringCommand(
                 "systemctl start", QuoteString(unit), "|| { journalctl -n 20 --no-pager -u",
                 QuoteString(unit), ">&2; exit 1; }",
             )  # fmt: skip
-    if not changed:
+    if not disabled and not stopped:
         host.noop(f"units run: {', '.join(units)}")

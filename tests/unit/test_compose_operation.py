@@ -12,6 +12,7 @@ import pytest
 from pyinfra.api.command import FunctionCommand
 
 from deploys.facts.compose import Compose, ComposeState
+from deploys.lib import changes
 from deploys.operations import compose
 from gpuboot.docker.compose.files import COMPOSE, File, Project
 
@@ -48,8 +49,15 @@ def commands(monkeypatch):
 
     def run(state, project=PROJECT):
         said = []
-        fake = SimpleNamespace(name="gpu1", get_fact=lambda *_, **__: state, noop=said.append)
+        fake = SimpleNamespace(
+            name="gpu1",
+            state=SimpleNamespace(is_executing=True),
+            current_op_hash="up",
+            get_fact=lambda fact, **_: state if fact is Compose else {},
+            noop=said.append,
+        )
         monkeypatch.setattr(compose, "host", fake)
+        monkeypatch.setattr(changes, "host", fake)
         found = list(compose.up._inner(project))
         assert bool(found) != bool(said)
         return found

@@ -1,0 +1,143 @@
+"""What only a plan shows: contents of what differs. Nothing that is decided depends on them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from base64 import b64decode
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from gzip import decompress
+from typing import Any
+
+from typing_extensions import override
+
+from deploys.facts.framed import Framed
+from deploys.lib.cordon import gpu_pods
+
+_ADMIN = "/etc/kubernetes/admin.conf"
+_LARGEST = 262144  # bytes of a file that are read
+
+
+class FileTexts(Framed[dict[str, str]]):
+    """Texts of those of some files that exist; not for files that hold secrets."""
+
+    default = dict
+
+    @override
+    def command(self, paths: Iterable[str]) -> str:
+        names = " ".join(shlex.quote(path) for path in paths)
+        return (
+            f'for f in {names}; do if test -f "$f"; then '
+            f'echo "$f $(head -c {_LARGEST} "$f" | base64 -w 0)"; fi; done'
+        )
+
+    @override
+    def process(self, output: list[str]) -> dict[str, str]:
+        found = {}
+        for line in output:
+            path, _, text = line.rpartition(" ")
+            found[path] = b64decode(text).decode(errors="replace")
+        return found
+
+
+class LiveObjects(Framed[list[dict[str, Any]]]):
+    """Objects of the cluster as they are now; those that do not exist are missing.
+
+    Nothing as well where the API server does not answer: they are shown, not relied on.
+    """
+
+    default = list
+
+    @override
+    def command(self, references: Sequence[tuple[str, str, str, str]]) -> str:
+        """`references`: API version, kind, namespace ("" for none) and name of each."""
+        items = [
+            {
+                "apiVersion": version,
+                "kind": kind,
+                "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+            }
+            for version, kind, namespace, name in references
+            if kind != "Secret"
+        ]
+        manifest = shlex.quote(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        return (
+            f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then printf %s {manifest} | "
+            f"kubectl --kubeconfig {_ADMIN} get -f - --ignore-not-found --request-timeout=20s "
+            "-o json 2>/dev/null | base64 -w 0; echo; fi"
+        )
+
+    @override
+    def process(self, output: list[str]) -> list[dict[str, Any]]:
+        text = b64decode("".join(output)).decode()
+        found = json.loads(text) if text.strip() else {}
+        items = found.get("items", [found] if found else [])
+        return [item for item in items if item.get("kind") != "Secret"]
+
+
+class GpuPods(Framed[tuple[str, ...] | None]):
+    """Running pods of a node that were given GPUs, as namespace/name; None: no answer.
+
+    Read it on the leader.
+    """
+
+    default = None  # type: ignore[assignment]
+
+    @override
+    def command(self, node: str) -> str:
+        return (
+            f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then "
+            f"kubectl --kubeconfig {_ADMIN} get pods -A --request-timeout=20s "
+            f"--field-selector spec.nodeName={shlex.quote(node)} "
+            "-o json 2>/dev/null | base64 -w 0; echo; fi"
+        )
+
+    @override
+    def process(self, output: list[str]) -> tuple[str, ...] | None:
+        text = b64decode("".join(output)).decode()
+        return tuple(gpu_pods(json.loads(text))) if text.strip() else None
+
+
+@dataclass(frozen=True)
+class Manifests:
+    """What a release has deployed and what it would deploy, as YAML; Secrets are left out."""
+
+    old: str = ""
+    new: str = ""
+
+
+# drops the documents of a YAML stream that are Secrets
+_NO_SECRETS = (
+    'awk \'function flush() { if (text != "" && !secret) printf "%s", text; '
+    'text = ""; secret = 0 } /^---/ { flush() } /^kind: *"?Secret"?/ { secret = 1 } '
+    '{ text = text $0 "\\n" } END { flush() }\''
+)
+
+
+class HelmManifests(Framed[Manifests]):
+    """A release's manifest and the one that other values would make of it. Values by `_stdin`.
+
+    One that cannot be rendered is "": it is shown, not relied on.
+    """
+
+    default = Manifests
+
+    @override
+    def command(self, helm: str, release: str, namespace: str, archive: str) -> str:
+        """`helm`: the command with its kubeconfig; `archive`: path of the chart."""
+        name, space = shlex.quote(release), shlex.quote(namespace)
+        pack = f"{_NO_SECRETS} | gzip -c | base64 -w 0"
+        return (
+            f"if test -f {shlex.quote(archive)}; then "
+            f'echo "old $({helm} get manifest {name} -n {space} 2>/dev/null | {pack})"; '
+            f'echo "new $({helm} template {name} {shlex.quote(archive)} -n {space} --is-upgrade '
+            f'--no-hooks --dry-run=server --values - 2>/dev/null | {pack})"; fi'
+        )
+
+    @override
+    def process(self, output: list[str]) -> Manifests:
+        texts = dict(line.split(" ", 1) for line in output if " " in line)
+        return Manifests(
+            **{key: decompress(b64decode(text)).decode() for key, text in texts.items() if text}
+        )

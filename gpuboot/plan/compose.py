@@ -1,0 +1,72 @@
+"""What changes in a compose project, and which of its services that concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import yaml
+
+from gpuboot.docker.compose import COMPOSE, File, Project
+from gpuboot.plan.differences import text_change, value_changes
+from gpuboot.plan.model import Change, Effect, Item
+
+
+def project_changes(
+    project: Project,
+    wrong: Sequence[File],
+    old: Mapping[str, str],
+    running: Collection[str],
+    existing: Collection[str],
+    strays: Sequence[str],
+) -> list[Item]:
+    """What bringing a project up changes.
+
+    + wrong: files that are to be written
+    + old: path -> text of those that are there and hold no secret
+    + running: services with a container that runs; + existing: paths of files that are there
+    + strays: files of earlier runs that go
+    """
+    changes: list[Item] = []
+    before, after = _services(old.get(COMPOSE)), _services(_text(wrong, COMPOSE))
+    for file in wrong:
+        subject = f"file {project.folder}/{file.path}"
+        if file.path == COMPOSE and before:
+            changes += value_changes(subject, before, after)
+        elif file.mode == "644" and file.path in old:
+            changes.append(text_change(subject, old[file.path], file.text or ""))
+        else:
+            there = "" if file.path in existing else None
+            changes.append(Change(subject=subject, old=there, new="", hidden=True))
+    changes += [Change(subject=f"file {project.folder}/{path}", old="present") for path in strays]
+    made = [name for name in project.services if name not in running]
+    changes += [Change(subject=f"container {name}", new="running") for name in made]
+    return [*changes, *_effects(project, wrong, before, after, running)]
+
+
+def _effects(
+    project: Project,
+    wrong: Sequence[File],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    running: Collection[str],
+) -> list[Effect]:
+    again = {name for name in running if before and after and before.get(name) != after.get(name)}
+    told = {file.service for file in wrong if file.service} & set(running)
+    effects = [
+        Effect(kind="restart", target=f"container {name}", note="made again")
+        for name in sorted(again)
+    ]
+    for name in sorted(told - again):
+        reloads = project.reloads.get(name) == "SIGHUP"
+        effects.append(Effect(kind="reload" if reloads else "restart", target=f"container {name}"))
+    return effects
+
+
+def _text(files: Sequence[File], path: str) -> str | None:
+    return next((file.text for file in files if file.path == path), None)
+
+
+def _services(text: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = (yaml.safe_load(text) or {}).get("services", {}) if text else {}
+    return found
