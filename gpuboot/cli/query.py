@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
-import tempfile
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from gpuboot.cli import runs
 
 if TYPE_CHECKING:
     from gpuboot.telemetry.question import Question
 
-UNKNOWN = 2
+UNKNOWN = runs.COULD_NOT_TELL
 DEPLOY = "deploys/query.py"
 
 
@@ -57,9 +55,7 @@ def query(
         typer.Option("--stale", min=0, help="Oldest sample, in seconds; 0: two scrape intervals."),
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer.")] = False,
-    data: Annotated[
-        list[str] | None, typer.Option("--data", help="KEY=VALUE of host data, as for pyinfra.")
-    ] = None,
+    data: runs.Data = None,
 ) -> None:
     """How busy GPUs are, with the age and source of each number, or why nobody knows.
 
@@ -70,7 +66,7 @@ def query(
 
     metrics = tuple(metric or METRICS)
     if wrong := [item for item in metrics if item not in METRICS]:
-        _stop(f"no such metric: {', '.join(wrong)}\n    remedy: one of {', '.join(METRICS)}")
+        runs.stop(f"no such metric: {', '.join(wrong)}\n    remedy: one of {', '.join(METRICS)}")
     place = {"pod": namespace, "namespace": name, "gpu": ""}[what.value]
     question = Question(what.value, name, place, window, stale)
     if url is not None and inventory is None:
@@ -78,7 +74,7 @@ def query(
     elif inventory is not None and url is None:
         answer = _through_ssh(question, inventory, data or [])
     else:
-        _stop("where to ask?\n    remedy: give either --inventory FILE or --url ADDRESS")
+        runs.stop("where to ask?\n    remedy: give either --inventory FILE or --url ADDRESS")
     found = json.loads(answer)
     print(json.dumps(found, indent=1) if as_json else text(found, metrics))
     known = all(found["values"][item]["value"] is not None for item in metrics)
@@ -94,28 +90,19 @@ def _direct(question: Question, url: str, token_file: Path | None, ca_file: Path
         token = token_file.read_text(encoding="utf-8").strip() if token_file else ""
         reader = Direct(url, token, ca_file)
     except (OSError, ValueError) as error:
-        _stop(str(error))
+        runs.stop(str(error))
     return answer(Prometheus(reader, ""), question)
 
 
 def _through_ssh(question: Question, inventory: str, data: list[str]) -> str:
     """pyinfra holds the connections of an inventory, so a deploy asks."""
-    if not Path(DEPLOY).is_file():
-        _stop(f"{DEPLOY} is not here\n    remedy: run this in the folder of the gpuboot project")
-    with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
-        path = Path(folder) / "answer.json"
-        command = [sys.executable, "-m", "pyinfra", inventory, DEPLOY, "-y"]
-        for item in data:
-            command += ["--data", item]
-        told = {"GPUBOOT_QUESTION": question.to_json(), "GPUBOOT_ANSWER": str(path)}
-        ran = subprocess.run(
-            command, env={**os.environ, **told}, capture_output=True, text=True, check=False
-        )
-        if not path.exists():
-            _stop(f"{(ran.stdout + ran.stderr).strip()}\nnobody could be asked")
-        return path.read_text(encoding="utf-8")
-
-
-def _stop(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(UNKNOWN)
+    ended = runs.pyinfra(
+        inventory,
+        DEPLOY,
+        runs.options(data),
+        {"GPUBOOT_QUESTION": question.to_json()},
+        quiet=True,
+    )
+    if not ended.answer:
+        runs.stop(f"{ended.output.strip()}\nnobody could be asked")
+    return ended.answer

@@ -44,7 +44,7 @@ _TITLES = {
 _CAPITALS = "(In capitals: labels of the alert, and INVENTORY: your pyinfra inventory.)"
 _INDEX_TEXT = """# Runbooks
 
-One page for each alert, made by `gpuboot runbooks docs/runbooks` from the tables in
+One page for each alert, made by `gpuboot docs runbooks docs/runbooks` from the tables in
 `gpuboot/rules/` and `gpuboot/rules/xid.toml`. Every alert's `runbook_url` leads to its page;
 publish this folder anywhere and say where by the setting `alerts.runbooks`.
 

@@ -17,7 +17,7 @@ from gpuboot.config.settings.monitoring import Secret
 
 _INTRO = """# Settings
 
-Every setting, made by `gpuboot settings` from the model in `gpuboot/settings/`.
+Every setting, made by `gpuboot docs settings` from the model in `gpuboot/settings/`.
 
 Settings stand in the inventory's group data, as a dict named `gpuboot`: for
 `inventories/prod.py` in `group_data/prod.py`. Leave out what you do not want to change.

@@ -43,7 +43,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, folder: Path | None, code: int) -> 
             Path(env["GPUBOOT_REPORT_POINTER"]).write_text(str(folder))
         return subprocess.CompletedProcess(command, code)
 
-    monkeypatch.setattr("gpuboot.cli.subprocess.run", run)
+    monkeypatch.setattr("gpuboot.cli.runs.subprocess.run", run)
     return asked
 
 
@@ -91,12 +91,12 @@ def test_report_renders_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["settings", "metrics"])
 def test_documents_are_up_to_date(name: str, tmp_path: Path) -> None:
     path = ROOT / "docs" / f"{name}.md"
-    done = runner.invoke(app, [name, "--check", str(path)])
+    done = runner.invoke(app, ["docs", name, "--check", str(path)])
     assert done.exit_code == 0, done.output
     (tmp_path / "old.md").write_text("old")
-    stale = runner.invoke(app, [name, "--check", str(tmp_path / "old.md")])
+    stale = runner.invoke(app, ["docs", name, "--check", str(tmp_path / "old.md")])
     assert stale.exit_code == 1
-    assert f"gpuboot {name} >" in stale.output
+    assert f"gpuboot docs {name} >" in stale.output
 
 
 def test_every_setting_and_every_metric_is_documented() -> None:

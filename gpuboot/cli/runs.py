@@ -1,0 +1,85 @@
+"""Running pyinfra from a command: it holds the connections to the hosts of an inventory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+COULD_NOT_TELL = 2
+# deploys that a command starts leave what it needs to know in the file that this names
+ANSWER = "GPUBOOT_ANSWER"
+
+Inventory = Annotated[str, typer.Argument(help="pyinfra inventory, e.g. inventories/prod.py")]
+Data = Annotated[
+    list[str] | None, typer.Option("--data", help="KEY=VALUE of host data, as for pyinfra.")
+]
+SameSudoPassword = Annotated[
+    bool, typer.Option("--same-sudo-password", help="Ask once for the sudo password of all hosts.")
+]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How pyinfra ended.
+
+    + code: its exit code; negative when a signal killed it
+    + answer: what the deploy left in the file named by the answer's variable; "" for nothing
+    + output: all that it printed, where that was kept back
+    """
+
+    code: int
+    answer: str
+    output: str
+
+
+def options(data: Sequence[str] | None = None, same_sudo_password: bool = False) -> list[str]:
+    """pyinfra's own options for what a command was given."""
+    given = [word for item in data or [] for word in ("--data", item)]
+    return [*given, *(["--same-sudo-password"] if same_sudo_password else [])]
+
+
+def pyinfra(
+    inventory: str,
+    deploy: str,
+    more: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+    answer: str = ANSWER,
+    quiet: bool = False,
+) -> Ended:
+    """`pyinfra INVENTORY DEPLOY -y` in the current folder, which must be the project's.
+
+    + more: options, e.g. those of `options`
+    + environment: laid over this process's own
+    + answer: variable that names the file for the deploy's answer
+    + quiet: keep its output back, instead of printing it on stderr
+    """
+    if not Path(deploy).is_file():
+        stop(f"{deploy} is not here\n    remedy: run this in the folder of the gpuboot project")
+    with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
+        path = Path(folder) / "answer"
+        command = [sys.executable, "-m", "pyinfra", inventory, deploy, "-y", *more]
+        # stdout of pyinfra is for its own JSON; all that a person reads goes to stderr
+        ended = subprocess.run(
+            command,
+            env={**os.environ, **(environment or {}), answer: str(path)},
+            stdout=subprocess.PIPE if quiet else sys.stderr,
+            stderr=subprocess.STDOUT if quiet else None,
+            text=True,
+            check=False,
+        )
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return Ended(ended.returncode, text, ended.stdout or "")
+
+
+def stop(message: str) -> NoReturn:
+    """End the command: it could not tell what was asked of it."""
+    typer.echo(message, err=True)
+    raise typer.Exit(COULD_NOT_TELL)
