@@ -16,7 +16,7 @@ import typer.main
 
 from lab import machines, preflight, settings, state
 from lab.build.progress import Progress
-from lab.debian_releases import SUITES, Suite
+from lab.debian_releases import DEBIAN_RELEASES, DebianRelease
 from lab.mirror import cli as cli_mirror
 from lab.mirror import service as mirror
 from lab.mirror.cli import Name
@@ -56,22 +56,27 @@ def up(
     docker: Annotated[
         bool, typer.Option("--docker", help="One machine with Docker instead of a cluster.")
     ] = False,
-    earlier: Annotated[
-        bool, typer.Option("--earlier", help="Deploy earlier releases, which you then upgrade.")
+    previous_release: Annotated[
+        bool,
+        typer.Option(
+            "--previous-release", help="Deploy the releases before today's, to try an upgrade."
+        ),
     ] = False,
     debian: Annotated[str, typer.Option(help="The machines' release of Debian: 12 or 13.")] = "12",
     deploy: Annotated[bool, typer.Option(help="Deploy gpuboot to the machines.")] = True,
 ) -> None:
     """Bring the lab up and deploy gpuboot to it; the exit code is the deployment's."""
-    if docker and earlier:
-        raise LabError("earlier releases are of Kubernetes: --docker and --earlier do not go along")
-    if debian not in SUITES:
-        raise LabError(f"machines run Debian {' or '.join(SUITES)}, not {debian!r}")
-    extra: Extra | None = "docker" if docker else "earlier" if earlier else None
+    if docker and previous_release:
+        raise LabError("--previous-release is a cluster's: it cannot be combined with --docker")
+    if debian not in DEBIAN_RELEASES:
+        raise LabError(f"machines run Debian {' or '.join(DEBIAN_RELEASES)}, not {debian!r}")
+    extra: Extra | None = "docker" if docker else "previous-release" if previous_release else None
     counts = _counts(gpus or ("2" if single or docker else "2,4"))
     default = extra or ("single" if single else "lab")
     try:
-        code = _up(name or default, counts, single or docker, deploy, extra, SUITES[debian])
+        code = _up(
+            name or default, counts, single or docker, deploy, extra, DEBIAN_RELEASES[debian]
+        )
     except KeyboardInterrupt:
         print("lab: interrupted; the same command goes on from here", file=sys.stderr)
         code = 130
@@ -84,12 +89,12 @@ def _up(
     single: bool,
     deploy: bool,
     extra: Extra | None,
-    suite: Suite,
+    release: DebianRelease,
 ) -> int:
     from lab.up import up as bring_up
 
     say = _progress()
-    lab = bring_up(name, gpus, single, say, extra, suite)
+    lab = bring_up(name, gpus, single, say, extra, release)
     docker = extra == "docker"
     again = "" if lab.name == "lab" else f"GPUBOOT_LAB={lab.name} "
     site = ["inventories/lab_docker.py", "deploys/standalone.py"]
@@ -100,8 +105,8 @@ def _up(
     say(f"deploy: {again}{' '.join(command)}")
     pyinfra = Path(sys.executable).with_name("pyinfra")
     environment = {**os.environ, "GPUBOOT_LAB": lab.name}
-    if extra == "earlier":
-        environment[settings.LAID_OVER] = settings.earlier(lab.name)
+    if extra == "previous-release":
+        environment[settings.SETTINGS_VARIABLE] = settings.previous_release(lab.name)
     done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
     say(f"deploy: exit code {done.returncode}")
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
@@ -132,18 +137,18 @@ def list_labs() -> None:
 @app.command()
 def status(name: Name = "lab") -> None:
     """Machines of the lab, and whether they answer; exit code 1 when one does not."""
-    from lab.alert_receivers import service, site
-    from lab.up import condition
+    from lab.alert_receivers import endpoints, service
+    from lab.up import machine_state
 
     lab = state.load(name)
-    found = {machine: condition(lab, machine) for machine in lab.machines}
+    found = {machine: machine_state(lab, machine) for machine in lab.machines}
     for machine, is_now in found.items():
         about = f"{machine.role}, {machine.gpus} simulated GPUs"
         print(f"{machine.name:8} {machine.address:14} {is_now:8} {about}")
     serving = mirror.is_running(lab)
     print(f"{'mirror':8} {lab.host_address:14} {'up' if serving else 'off':8} {state.MIRROR_URL}")
     taking = service.is_running(lab)
-    where = f"https://{lab.host_address}:{site.HTTPS_PORT}"
+    where = f"https://{lab.host_address}:{endpoints.HTTPS_PORT}"
     print(f"{'alerts':8} {lab.host_address:14} {'up' if taking else 'off':8} {where}, SIMULATED")
     if "stale" in found.values():
         print(f"machines of a boot that is over: scripts/lab --name {lab.name} starts them again")
@@ -193,10 +198,10 @@ def alerts(
     firing: Annotated[bool, typer.Option("--firing", help="Only what fires now.")] = False,
 ) -> None:
     """What arrived at the lab's (simulated) PagerDuty, Slack and mail server."""
-    from lab.alert_receivers import service, show, site
+    from lab.alert_receivers import endpoints, service, show
 
     lab = state.load(name)
-    journal = lab.folder / site.JOURNAL
+    journal = lab.folder / endpoints.JOURNAL
     if not service.is_running(lab):
         print(f"the receiver does not run: scripts/lab --name {name}", file=sys.stderr)
     if follow:
@@ -232,7 +237,7 @@ def dashboards(
     hours: Annotated[float, typer.Option(help="How far back they look.")] = 1.0,
 ) -> None:
     """Draw the Grafana dashboards with the lab's data: HTML, and PNG where chromium is."""
-    from lab.dashboard_preview.reach import of_lab as draw
+    from lab.dashboard_preview.tunnel import draw_lab as draw
 
     for path in draw(state.load(name), out, hours):
         print(path)

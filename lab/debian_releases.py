@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Suite:
+class DebianRelease:
     """A Debian release.
 
     + version, codename: "12", "bookworm"
@@ -28,5 +28,8 @@ class Suite:
         return f"1~debian.{self.version}~{self.codename}"
 
 
-BOOKWORM = Suite("12", "bookworm", "3bf863cc.pub")
-SUITES = {suite.version: suite for suite in (BOOKWORM, Suite("13", "trixie", "8793F200.pub"))}
+BOOKWORM = DebianRelease("12", "bookworm", "3bf863cc.pub")
+DEBIAN_RELEASES = {
+    release.version: release
+    for release in (BOOKWORM, DebianRelease("13", "trixie", "8793F200.pub"))
+}

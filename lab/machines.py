@@ -127,7 +127,7 @@ def _trust(lab: Lab, root: Path, debian_key: bytes) -> None:
     _write(root, _DEBIAN_KEY, debian_key)
     source = f"""Types: deb
 URIs: {MIRROR_URL}/apt/debian
-Suites: {lab.suite.codename}
+Suites: {lab.debian.codename}
 Components: main
 Signed-By: /{_DEBIAN_KEY}
 """
@@ -234,7 +234,7 @@ def wait_for_ssh(lab: Lab, machine: Machine, progress: Progress) -> None:
     while time.monotonic() - started < SSH_WAIT_S:
         if not is_running(lab, machine):
             break
-        if answers(machine.address):
+        if ssh_answers(machine.address):
             progress(f"{machine.name}: answers after {time.monotonic() - started:.1f} s")
             return
         time.sleep(0.2)
@@ -243,7 +243,7 @@ def wait_for_ssh(lab: Lab, machine: Machine, progress: Progress) -> None:
     raise LabError(f"{machine.name} does not answer on SSH; end of {console}:\n{tail}")
 
 
-def answers(address: str) -> bool:
+def ssh_answers(address: str) -> bool:
     """Whether an SSH server answers at the address."""
     try:
         with socket.create_connection((address, 22), timeout=2) as connection:

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from lab.alert_receivers import site
+from lab.alert_receivers import endpoints
 from lab.host import run, write_atomically
 from lab.state import Lab, labs, state_dir
 
@@ -78,7 +78,7 @@ def down(lab: Lab) -> None:
 
 
 # of the host, for the lab's machines: the mirror, and those who are told of alerts
-_SERVICES = (443, site.HTTPS_PORT, site.SMTP_PORT)
+_SERVICES = (443, endpoints.HTTPS_PORT, endpoints.SMTP_PORT)
 
 
 def _name(lab: Lab) -> str:

@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from lab.alert_receivers import site as alerts
+from lab.alert_receivers import endpoints as alerts
 from lab.state import state_dir
 
 CA_ON_MACHINES = "/usr/local/share/ca-certificates/gpuboot-lab.crt"
@@ -22,7 +22,7 @@ REPOSITORIES = {
     "cuda": "cuda",
     "toolkit": "libnvidia-container",
 }
-LAID_OVER = "GPUBOOT_LAB_SETTINGS"
+SETTINGS_VARIABLE = "GPUBOOT_LAB_SETTINGS"
 CHARTS = ("nvidia", "prometheus-community", "dcgm-exporter")
 
 Hosts = list[tuple[str, dict[str, Any]]]
@@ -97,17 +97,17 @@ def settings(name: str) -> dict[str, Any]:
         "versions": lock["versions"],
         "mirrors": _mirrors(url, lock),
     }
-    return _laid_over(chosen)
+    return _with_overrides(chosen)
 
 
-def earlier(name: str) -> str:
+def previous_release(name: str) -> str:
     """$GPUBOOT_LAB_SETTINGS for a run that deploys earlier releases to the lab called `name`."""
     lock = json.loads((home(name) / "mirror" / "lab.lock.json").read_text())
-    return json.dumps(_laid_over(lock["earlier"]))
+    return json.dumps(_with_overrides(lock["previous"]))
 
 
-def _laid_over(chosen: dict[str, Any]) -> dict[str, Any]:
-    given = json.loads(os.environ.get(LAID_OVER, "{}"))
+def _with_overrides(chosen: dict[str, Any]) -> dict[str, Any]:
+    given = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
     return {
         section: {**chosen.get(section, {}), **given.get(section, {})}
         for section in (*chosen, *(section for section in given if section not in chosen))

@@ -19,11 +19,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from lab.debian_releases import BOOKWORM, SUITES, Suite
+from lab.debian_releases import BOOKWORM, DEBIAN_RELEASES, DebianRelease
 
 Role = Literal["control_plane", "worker"]
 # What only some labs have in their mirror: Docker's engine, the Kubernetes release before.
-Extra = Literal["docker", "earlier"]
+Extra = Literal["docker", "previous-release"]
 
 MIRROR_NAME = "mirror.lab"
 MIRROR_URL = f"https://{MIRROR_NAME}"
@@ -57,7 +57,7 @@ class Lab:
     name: str
     index: int
     machines: tuple[Machine, ...]
-    suite: Suite = BOOKWORM
+    debian: DebianRelease = BOOKWORM
 
     @property
     def subnet(self) -> str:
@@ -126,7 +126,7 @@ class Lab:
         return {
             "name": self.name,
             "index": self.index,
-            "debian": self.suite.version,
+            "debian": self.debian.version,
             "subnet": self.subnet,
             "bridge": self.bridge,
             "mirror": {"url": MIRROR_URL, "address": self.host_address, "ca": str(self.ca)},
@@ -140,7 +140,7 @@ def from_json(data: dict[str, Any]) -> Lab:
     """The lab that `Lab.to_json` described. Raises `LabError` for anything else."""
     try:
         machines = tuple(Machine(**machine) for machine in data["machines"])
-        return Lab(data["name"], data["index"], machines, SUITES[data.get("debian", "12")])
+        return Lab(data["name"], data["index"], machines, DEBIAN_RELEASES[data.get("debian", "12")])
     except (KeyError, TypeError) as error:
         raise LabError(f"this is no lab.json: {error!r}") from error
 
@@ -160,7 +160,7 @@ def labs_dir() -> Path:
 
 
 def plan(
-    name: str, index: int, gpus: tuple[int, ...], single: bool, suite: Suite = BOOKWORM
+    name: str, index: int, gpus: tuple[int, ...], single: bool, release: DebianRelease = BOOKWORM
 ) -> Lab:
     """The machines of a lab.
 
@@ -175,13 +175,13 @@ def plan(
         if len(gpus) > 1:
             raise LabError("a single-machine lab takes one number of GPUs, e.g. --gpus 2")
         machine = Machine("node1", f"10.77.{index}.11", gpus[0], "control_plane")
-        return Lab(name, index, (machine,), suite)
+        return Lab(name, index, (machine,), release)
     workers = (
         Machine(f"gpu{i}", f"10.77.{index}.{20 + i}", count, "worker")
         for i, count in enumerate(gpus, start=1)
     )
     leader = Machine("cp1", f"10.77.{index}.11", 0, "control_plane")
-    return Lab(name, index, (leader, *workers), suite)
+    return Lab(name, index, (leader, *workers), release)
 
 
 def labs() -> list[Lab]:
@@ -212,7 +212,9 @@ def save(lab: Lab) -> None:
     part.replace(path)
 
 
-def ensure(name: str, gpus: tuple[int, ...], single: bool, suite: Suite = BOOKWORM) -> Lab:
+def ensure(
+    name: str, gpus: tuple[int, ...], single: bool, release: DebianRelease = BOOKWORM
+) -> Lab:
     """The lab called `name`: the one there is, or a new one with the lowest free index.
 
     Raises `LabError` when one exists with other machines than asked for.
@@ -220,9 +222,9 @@ def ensure(name: str, gpus: tuple[int, ...], single: bool, suite: Suite = BOOKWO
     with lock("labs"):
         if (labs_dir() / name / "lab.json").exists():
             lab = load(name)
-            if plan(name, lab.index, gpus, single, suite) != lab:
+            if plan(name, lab.index, gpus, single, release) != lab:
                 have = ", ".join(f"{m.name} ({m.gpus} GPUs)" for m in lab.machines)
-                have += f" of Debian {lab.suite.version}"
+                have += f" of Debian {lab.debian.version}"
                 raise LabError(
                     f"lab {name} exists with other machines: {have}. "
                     f"Take it down first (scripts/lab down --name {name}) or choose another --name."
@@ -232,7 +234,7 @@ def ensure(name: str, gpus: tuple[int, ...], single: bool, suite: Suite = BOOKWO
         index = next((i for i in range(_MAX_LABS) if i not in taken), None)
         if index is None:
             raise LabError("too many labs on this host")
-        lab = plan(name, index, gpus, single, suite)
+        lab = plan(name, index, gpus, single, release)
         save(lab)
         return lab
 
@@ -243,7 +245,7 @@ def _bridged() -> set[int]:
     return {int(name.removeprefix("gblab")) for name in names if name[5:].isdigit()}
 
 
-def forget(lab: Lab) -> None:
+def remove(lab: Lab) -> None:
     """Remove a lab's folder, lab.json last, so that an interrupted removal can go on."""
     for entry in lab.folder.iterdir():
         if entry.name != "lab.json":

@@ -14,18 +14,18 @@ from lab.build.base import base_root
 from lab.build.programs import build_all
 from lab.build.progress import Progress, duration
 from lab.build.recipe import Recipe
-from lab.build.software import earlier_kubernetes
+from lab.build.software import previous_kubernetes
 from lab.build.software_docker import recipes as docker_recipes
 from lab.build.store import unused_since
-from lab.debian_releases import BOOKWORM, Suite
-from lab.mirror import parts as contents
+from lab.debian_releases import BOOKWORM, DebianRelease
+from lab.mirror import parts
 from lab.mirror import service as mirror
 from lab.state import Extra, Lab, Machine
 
 # compiled only for the labs that have it
 _EXTRAS: dict[Extra, Callable[[], list[Recipe]]] = {
     "docker": docker_recipes,
-    "earlier": earlier_kubernetes,
+    "previous-release": previous_kubernetes,
 }
 
 
@@ -35,29 +35,29 @@ def up(
     single: bool,
     progress: Progress,
     extra: Extra | None = None,
-    suite: Suite = BOOKWORM,
+    release: DebianRelease = BOOKWORM,
 ) -> Lab:
     """Make everything the lab `name` consists of, as far as it is not there, and start it.
 
     + extra: what its mirror has besides
-    + suite: the Debian release of its machines
+    + release: the Debian release of its machines
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
     """
     started = time.monotonic()
     preflight.require()
-    lab = state.ensure(name, gpus, single, suite)
+    lab = state.ensure(name, gpus, single, release)
     with state.lock(f"lab-{name}", wait=False):
         mirror.trust(lab)
         alerts.trust(lab)
         machines.ensure_ssh_key(lab)
-        base = base_root(suite, progress)
+        base = base_root(release, progress)
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
             builds = build_all(progress, also=_EXTRAS[extra]() if extra else ())
             booted.result()
-        mirror.install(lab, contents.parts(suite, base, builds, progress))
+        mirror.install(lab, parts.make_parts(release, base, builds, progress))
         preflight.note_complete()
         mirror.start(lab)
         alerts.start(lab)
@@ -66,7 +66,7 @@ def up(
 
 
 def _machines(lab: Lab, base: Path, progress: Progress) -> None:
-    key = contents.repositories(lab.suite)["debian"].key().public()
+    key = parts.repositories(lab.debian)["debian"].key().public()
     if not network.is_up(lab):
         # After a reboot of the host, or when the bridge was taken away: none has a network.
         for machine in lab.machines:
@@ -95,7 +95,7 @@ def down(lab: Lab, progress: Progress) -> None:
         mirror.stop(lab)
         alerts.stop(lab)
         network.down(lab)
-        state.forget(lab)
+        state.remove(lab)
     progress(f"lab {lab.name} is gone")
 
 
@@ -106,7 +106,7 @@ def prune(progress: Progress) -> None:
     """
     started = time.time()
     builds = build_all(progress)
-    contents.parts(BOOKWORM, base_root(BOOKWORM, progress), builds, progress)
+    parts.make_parts(BOOKWORM, base_root(BOOKWORM, progress), builds, progress)
     kept = {part.source for lab in state.labs() for part in mirror.parts_of(lab)}
     for folder in unused_since(started):
         # debootstrap's result is needed again whenever the base system changes, and takes minutes
@@ -126,11 +126,11 @@ def clean(progress: Progress) -> None:
             shutil.rmtree(folder)
 
 
-def condition(lab: Lab, machine: Machine) -> str:
+def machine_state(lab: Lab, machine: Machine) -> str:
     """`up`, `booting`, `off`, or `stale`: it was up, but not since the host's last boot."""
     folder, unit = lab.machine_dir(machine), lab.unit(machine.name)
     if processes.is_running(unit, folder):
-        return "up" if machines.answers(machine.address) else "booting"
+        return "up" if machines.ssh_answers(machine.address) else "booting"
     if (folder / "supervisor.pid").exists() or not network.is_up(lab):
         return "stale"
     return "off"

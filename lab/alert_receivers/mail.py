@@ -9,8 +9,8 @@ from typing import AnyStr
 from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from lab.alert_receivers import media
-from lab.alert_receivers.media import Refused
+from lab.alert_receivers import messages
+from lab.alert_receivers.messages import Refused
 from lab.alert_receivers.web import Journal, Secrets, say
 
 _MAX_MAIL = 10 * 1024 * 1024  # bytes
@@ -92,7 +92,7 @@ class _Recorder:
         if not isinstance(content, bytes) or "@" not in (envelope.mail_from or ""):
             return "554 5.1.7 bad sender"
         try:
-            self._journal.add(media.email(content, str(envelope.mail_from), envelope.rcpt_tos))
+            self._journal.add(messages.email(content, str(envelope.mail_from), envelope.rcpt_tos))
         except Refused as error:
             return f"554 5.6.0 {error}"
         return "250 ok: taken"

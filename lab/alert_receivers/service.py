@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lab import processes
-from lab.alert_receivers.site import FOLDER, HTTPS_PORT, JOURNAL, SMTP_PORT, USER
+from lab.alert_receivers.endpoints import FOLDER, HTTPS_PORT, JOURNAL, SMTP_PORT, USER
 from lab.alert_receivers.web import Secrets
 from lab.mirror import service as mirror
 from lab.state import Lab

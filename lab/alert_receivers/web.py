@@ -11,9 +11,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from lab.alert_receivers import media
-from lab.alert_receivers.media import Message, Refused
-from lab.alert_receivers.site import PAGERDUTY
+from lab.alert_receivers import messages
+from lab.alert_receivers.endpoints import PAGERDUTY
+from lab.alert_receivers.messages import Message, Refused
 
 _MAX_BODY = 512 * 1024  # bytes; PagerDuty's limit
 
@@ -83,9 +83,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _services(self) -> dict[str, Callable[[Any], Message]]:
         """Path -> who takes what comes there. Those of Slack and the switch are secret."""
         return {
-            PAGERDUTY: lambda event: media.pagerduty(event, self.secrets.pagerduty),
-            self.secrets.slack: media.slack,
-            self.secrets.watchdog: media.watchdog,
+            PAGERDUTY: lambda event: messages.pagerduty(event, self.secrets.pagerduty),
+            self.secrets.slack: messages.slack,
+            self.secrets.watchdog: messages.watchdog,
         }
 
     def _json(self, body: bytes) -> Any:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lab.build.progress import Progress
 from lab.build.store import digest, stored
-from lab.debian_releases import Suite
+from lab.debian_releases import DebianRelease
 from lab.host import NSPAWN_DIR, run, write_atomically
 from lab.state import LabError, cache_dir
 
@@ -40,17 +40,17 @@ MIRRORED = tuple(
 )
 
 
-def base_root(suite: Suite, progress: Progress) -> Path:
+def base_root(release: DebianRelease, progress: Progress) -> Path:
     """The base root file system in the store; debootstrap makes it the first time (1-3 min)."""
     recipe = (Path(__file__).read_bytes(), *(f.read_bytes() for f in sorted(NSPAWN_DIR.iterdir())))
-    key = digest(suite.codename, INCLUDE, *recipe)
-    return stored(f"base-{key}", lambda part: _bootstrap(suite, part / "root", progress)) / "root"
+    key = digest(release.codename, INCLUDE, *recipe)
+    return stored(f"base-{key}", lambda part: _bootstrap(release, part / "root", progress)) / "root"
 
 
-def _bootstrap(suite: Suite, root: Path, progress: Progress) -> None:
+def _bootstrap(release: DebianRelease, root: Path, progress: Progress) -> None:
     debootstrapped = stored(
-        f"debootstrap-{digest(suite.codename, INCLUDE)}",
-        lambda part: _debootstrap(suite.codename, part / "root", progress),
+        f"debootstrap-{digest(release.codename, INCLUDE)}",
+        lambda part: _debootstrap(release.codename, part / "root", progress),
     )
     run(["cp", "-a", "--reflink=auto", str(debootstrapped / "root"), str(root)])
     _customise(root)
@@ -108,19 +108,23 @@ def debian_mirrors() -> list[str]:
     return found
 
 
-def mirrored_debs(suite: Suite, base: Path, names: Iterable[str], progress: Progress) -> list[Path]:
+def mirrored_debs(
+    release: DebianRelease, base: Path, names: Iterable[str], progress: Progress
+) -> list[Path]:
     """Archives of the Debian packages `names` and of all they need beyond what `base` has."""
     wanted = sorted(set(names))
     status = (base / "var/lib/dpkg/status").read_bytes()
-    key = digest(suite.codename, " ".join(wanted), status)
-    folder = stored(f"debian-{key}", lambda part: _download(suite, part, base, wanted, progress))
+    key = digest(release.codename, " ".join(wanted), status)
+    folder = stored(f"debian-{key}", lambda part: _download(release, part, base, wanted, progress))
     return sorted(folder.glob("*.deb"))
 
 
-def _download(suite: Suite, part: Path, base: Path, names: list[str], progress: Progress) -> None:
+def _download(
+    release: DebianRelease, part: Path, base: Path, names: list[str], progress: Progress
+) -> None:
     progress(f"Debian packages for the mirror: {len(names)} and what they need")
     apt = part / "apt"
-    options = apt_options(suite, apt, base / "var/lib/dpkg/status")
+    options = apt_options(release, apt, base / "var/lib/dpkg/status")
     # Every package on its own: two of them may conflict, and each must be installable.
     for name in names:
         command = ["apt-get", *options, "install", "--download-only", "--yes", name]
@@ -132,7 +136,7 @@ def _download(suite: Suite, part: Path, base: Path, names: list[str], progress: 
     progress(f"Debian packages for the mirror: {len(list(part.glob('*.deb')))} archives")
 
 
-def apt_options(suite: Suite, folder: Path, status: Path) -> list[str]:
+def apt_options(release: DebianRelease, folder: Path, status: Path) -> list[str]:
     """apt options for resolving against `status` in `folder`, with the host's way to the net."""
     for name in ("lists/partial", "archives/partial", "etc", "parts"):
         (folder / name).mkdir(parents=True, exist_ok=True)
@@ -141,7 +145,7 @@ def apt_options(suite: Suite, folder: Path, status: Path) -> list[str]:
     archive = debian_mirrors()[0]
     security = archive.removesuffix("/debian") + "/debian-security"
     signed = f"[signed-by={ARCHIVE_KEYRING}]"
-    name = suite.codename
+    name = release.codename
     lines = [f"deb {signed} {archive} {name} main", f"deb {signed} {archive} {name}-updates main"]
     lines.append(f"deb {signed} {security} {name}-security main")
     write_atomically(folder / "sources.list", ("\n".join(lines) + "\n").encode())

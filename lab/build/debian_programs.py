@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.build.base import apt_options
-from lab.build.recipe import Recipe, Workshop
+from lab.build.recipe import BuildContext, Recipe
 from lab.debian_releases import BOOKWORM
 from lab.host import run
 
@@ -34,22 +34,22 @@ PROGRAMS = {
 
 
 def recipe() -> Recipe:
-    """The packages of the suite's newest point release when the folder is made."""
+    """The packages of the newest point release when the folder is made."""
     inputs: tuple[str | Path, ...] = (BOOKWORM.codename, *PACKAGES, Path(__file__))
     return Recipe("debian-programs", PROGRAMS, inputs, _make, seconds=15)
 
 
-def _make(shop: Workshop) -> None:
-    options = apt_options(BOOKWORM, shop.work / "apt", shop.work / "status")
-    run(["apt-get", *options, "download", *PACKAGES], cwd=shop.work, log=shop.log)
-    root = shop.out / "root"
+def _make(build: BuildContext) -> None:
+    options = apt_options(BOOKWORM, build.work / "apt", build.work / "status")
+    run(["apt-get", *options, "download", *PACKAGES], cwd=build.work, log=build.log)
+    root = build.out / "root"
     root.mkdir()
     lines = []
-    for deb in sorted(shop.work.glob("*.deb")):
+    for deb in sorted(build.work.glob("*.deb")):
         run(["dpkg-deb", "--extract", str(deb), str(root)])
         fields = run(["dpkg-deb", "--show", "--showformat=${Package} ${Version}", str(deb)])
         lines.append(fields.strip() + "\n")
-    (shop.out / "versions").write_text("".join(lines))
+    (build.out / "versions").write_text("".join(lines))
 
 
 def versions(programs: Mapping[str, Path]) -> dict[str, str]:

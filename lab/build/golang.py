@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from lab.build.recipe import Recipe, Workshop
+from lab.build.recipe import BuildContext, Recipe
 from lab.build.toolchain import RECIPES, environment, go
 from lab.state import LabError
 
@@ -23,7 +23,7 @@ from lab.state import LabError
 # clouds. no_*: containerd without snapshotters for file systems that the lab's machines lack.
 TAGS = "netgo,osusergo,remove_all_sd,enable_kubernetes_sd,no_btrfs,no_zfs,no_devmapper,no_aufs"
 
-Prepare = Callable[[Workshop], None]
+Prepare = Callable[[BuildContext], None]
 
 # Set by whoever changes a version (lab/build/recipes/README.md): builds add the checksums that
 # they miss.
@@ -53,18 +53,18 @@ def go_recipe(
     `packages`: program name -> import path, or `./folder` of the module in lab/build/recipes.
     `variables`: string variables set at link time (versions). `replace`: modules to be used at
     another version than the common go.mod says, for this recipe alone. `cgo`: link with the C
-    library; without it programs are static. `prepare` may change the module in `Workshop.work`
+    library; without it programs are static. `prepare` may change the module in `BuildContext.work`
     before the build; `inputs` are what it does that by.
     """
     variables, replace = variables or {}, replace or {}
 
-    def make(shop: Workshop) -> None:
-        lay_out(shop)
+    def make(build: BuildContext) -> None:
+        lay_out(build)
         for path, version in replace.items():
-            run_go(shop, "mod", "edit", f"-replace={path}={path}@{version}")
+            run_go(build, "mod", "edit", f"-replace={path}={path}@{version}")
         if prepare is not None:
-            prepare(shop)
-        _build(shop, packages, variables, cgo)
+            prepare(build)
+        _build(build, packages, variables, cgo)
 
     parts = {f"program {key}": value for key, value in packages.items()}
     parts |= {f"variable {key}": value for key, value in variables.items()}
@@ -85,21 +85,21 @@ def _sources(packages: Mapping[str, str]) -> list[Path]:
     return [folder for folder in folders if folder.exists()]  # others are made by `prepare`
 
 
-def lay_out(shop: Workshop) -> None:
-    """Put the module of lab/build/recipes into the workshop."""
-    shutil.copytree(RECIPES, shop.work, dirs_exist_ok=True)
+def lay_out(build: BuildContext) -> None:
+    """Put the module of lab/build/recipes into the build's work folder."""
+    shutil.copytree(RECIPES, build.work, dirs_exist_ok=True)
 
 
-def run_go(shop: Workshop, *arguments: str, cgo: bool = False) -> None:
-    """Run a go command in the workshop's module."""
-    shop.run([str(go()), *arguments], env=environment(cgo))
+def run_go(build: BuildContext, *arguments: str, cgo: bool = False) -> None:
+    """Run a go command in the build's work folder."""
+    build.run([str(go()), *arguments], env=environment(cgo))
 
 
 def _build(
-    shop: Workshop, packages: Mapping[str, str], variables: Mapping[str, str], cgo: bool
+    build: BuildContext, packages: Mapping[str, str], variables: Mapping[str, str], cgo: bool
 ) -> None:
     link = [*LINK, *(f"-X {name}={value}" for name, value in variables.items())]
-    made = shop.work / ".made"
+    made = build.work / ".made"
     made.mkdir()
     output = [f"-ldflags={' '.join(link)}", f"-o={made}/"]
     arguments = build_arguments()
@@ -107,12 +107,12 @@ def _build(
         arguments = [
             "-mod=mod" if argument == "-mod=readonly" else argument for argument in arguments
         ]
-    run_go(shop, *arguments, *output, *packages.values(), cgo=cgo)
+    run_go(build, *arguments, *output, *packages.values(), cgo=cgo)
     if os.environ.get(UPDATE_SUMS):
-        _merge_sums(shop.work / "go.sum")
-    (shop.out / "bin").mkdir()
+        _merge_sums(build.work / "go.sum")
+    (build.out / "bin").mkdir()
     for program, package in packages.items():
-        shutil.move(made / program_name(package), shop.out / "bin" / program)
+        shutil.move(made / program_name(package), build.out / "bin" / program)
 
 
 def _merge_sums(made: Path) -> None:

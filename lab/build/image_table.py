@@ -45,9 +45,9 @@ def table(programs: Programs) -> list[Image]:
     ]
 
 
-def earlier(programs: Programs) -> list[Image]:
+def previous(programs: Programs) -> list[Image]:
     """The control plane's images of the release before, for labs that try an upgrade."""
-    return _control_plane(programs, software.EARLIER)
+    return _control_plane(programs, software.PREVIOUS)
 
 
 def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
@@ -56,8 +56,8 @@ def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
     Linking or copying them to the mirror's document root is all that a registry needs.
     """
     found = [_images_dir("images", table(programs), progress)]
-    if f"kube{software.EARLIER}" in programs:
-        found.append(_images_dir("images-earlier", earlier(programs), progress))
+    if f"kube{software.PREVIOUS}" in programs:
+        found.append(_images_dir("images-previous", previous(programs), progress))
     return found
 
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.build.debs import SIMULATED, Deb
-from lab.build.software import EARLIER, kubernetes_version
-from lab.debian_releases import Suite
+from lab.build.software import PREVIOUS, kubernetes_version
+from lab.debian_releases import DebianRelease
 
 Files = dict[str, Path | bytes | str]
 
@@ -50,7 +50,7 @@ fi
     }
 
 
-def containerd(builds: Mapping[str, Path], suite: Suite) -> Deb:
+def containerd(builds: Mapping[str, Path], release: DebianRelease) -> Deb:
     """containerd.io as in Docker's repository, which brings runc along."""
     programs = ("containerd", "containerd-shim-runc-v2", "ctr", "runc")
     files: Files = {f"/usr/bin/{name}": builds[name] for name in programs}
@@ -60,7 +60,7 @@ def containerd(builds: Mapping[str, Path], suite: Suite) -> Deb:
     }
     return Deb(
         name="containerd.io",
-        version=f"{CONTAINERD}-{suite.docker_revision}",
+        version=f"{CONTAINERD}-{release.docker_revision}",
         depends="libc6 (>= 2.34), libseccomp2 (>= 2.5.0)",
         description="An open and reliable container runtime",
         files=files,
@@ -76,10 +76,10 @@ def containerd(builds: Mapping[str, Path], suite: Suite) -> Deb:
 
 def kubernetes(builds: Mapping[str, Path]) -> list[Deb]:
     """The packages of pkgs.k8s.io; of the earlier release too, where it was built."""
-    earlier = _kubernetes(builds, EARLIER) if f"kubelet{EARLIER}" in builds else []
+    previous = _kubernetes(builds, PREVIOUS) if f"kubelet{PREVIOUS}" in builds else []
     return [
         *_kubernetes(builds),
-        *earlier,
+        *previous,
         Deb(
             name="kubernetes-cni",
             version=f"{CNI}-1.1",

@@ -12,14 +12,14 @@ from pathlib import Path
 from lab.build.debs import Deb
 from lab.build.packages import UNITS, unit_scripts
 from lab.build.software_docker import COMPOSE, DOCKER
-from lab.debian_releases import Suite
+from lab.debian_releases import DebianRelease
 
 PACKAGING = Path(__file__).parent / "packaging"
 
 
-def docker(builds: Mapping[str, Path], suite: Suite) -> list[Deb]:
+def docker(builds: Mapping[str, Path], release: DebianRelease) -> list[Deb]:
     """docker-ce, docker-ce-cli and docker-compose-plugin."""
-    engine, version = ("dockerd", "docker-proxy"), f"5:{DOCKER}-{suite.docker_revision}"
+    engine, version = ("dockerd", "docker-proxy"), f"5:{DOCKER}-{release.docker_revision}"
     return [
         Deb(
             name="docker-ce",
@@ -53,7 +53,7 @@ def docker(builds: Mapping[str, Path], suite: Suite) -> list[Deb]:
         ),
         Deb(
             name="docker-compose-plugin",
-            version=f"{COMPOSE}-{suite.docker_revision}",
+            version=f"{COMPOSE}-{release.docker_revision}",
             depends="docker-ce-cli",
             description="Docker Compose (V2) plugin for the Docker CLI.",
             files={"/usr/libexec/docker/cli-plugins/docker-compose": builds["docker-compose"]},

@@ -17,7 +17,7 @@ from pathlib import Path
 from lab import preflight
 from lab.build import debian_programs as debian
 from lab.build import software
-from lab.build.progress import Progress, Row, Times, duration
+from lab.build.progress import BuildQueue, BuildTimes, Progress, duration
 from lab.build.recipe import Recipe, is_made, make
 from lab.build.store import digest, folder
 from lab.build.toolchain import go
@@ -91,14 +91,14 @@ def _in_store(chosen: Sequence[Recipe]) -> tuple[dict[str, Path], list[Recipe]]:
 
 def _build(missing: Sequence[Recipe], folders: dict[str, Path], progress: Progress) -> None:
     go()  # says at once when there is none, not after the first download
-    times = Times(cache_dir() / "times.json")
+    times = BuildTimes(cache_dir() / "times.json")
     if not (cache_dir() / "go" / "build").exists():
         times.seconds.clear()  # they were taken with everything compiled: far too short
-    row = Row({recipe.name: recipe.seconds for recipe in missing}, progress, times)
+    queue = BuildQueue({recipe.name: recipe.seconds for recipe in missing}, progress, times)
     for recipe in missing:
-        with row.step(recipe.name):
+        with queue.step(recipe.name):
             folders[recipe.name] = make(recipe, folders)
-    progress(row.table())
+    progress(queue.table())
 
 
 def prune() -> list[Path]:

@@ -23,7 +23,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-class Times:
+class BuildTimes:
     """How long each build took the last time on this host, in seconds, in one small file."""
 
     def __init__(self, path: Path) -> None:
@@ -43,10 +43,10 @@ class Times:
         part.replace(self.path)
 
 
-class Row:
+class BuildQueue:
     """Builds to be done one after the other, with an estimate in seconds for each."""
 
-    def __init__(self, estimates: Mapping[str, float], say: Progress, times: Times) -> None:
+    def __init__(self, estimates: Mapping[str, float], say: Progress, times: BuildTimes) -> None:
         self.names: Sequence[str] = list(estimates)
         self.estimates = {**estimates, **{n: times.seconds.get(n, e) for n, e in estimates.items()}}
         self.say = say

@@ -1,4 +1,4 @@
-"""How one folder of the store is made: a recipe, and the workshop it runs in."""
+"""How one folder of the store is made: a recipe, and what it works with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAIL = 30  # lines of a failed build's log that are shown
 
 
 @dataclass(frozen=True)
-class Workshop:
+class BuildContext:
     """Where a recipe works: `out` becomes the folder in the store, `work` is thrown away.
 
     `needed` holds the finished folders of the recipes that this one needs, by name.
@@ -83,7 +83,7 @@ class Recipe:
     name: str
     outputs: Mapping[str, str]
     inputs: Sequence[str | bytes | Path]
-    make: Callable[[Workshop], None]
+    make: Callable[[BuildContext], None]
     needs: tuple[str, ...] = ()
     seconds: float = field(default=5.0, compare=False)
 
@@ -109,7 +109,7 @@ def make(recipe: Recipe, needed: Mapping[str, Path]) -> Path:
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_text("")
         with tempfile.TemporaryDirectory(prefix=f"gpuboot-{recipe.name}-") as scratch:
-            recipe.make(Workshop(out, Path(scratch), log, needed))
+            recipe.make(BuildContext(out, Path(scratch), log, needed))
         missing = [path for path in recipe.outputs.values() if not (out / path).exists()]
         if missing:
             raise LabError(f"{recipe.name} was made without {', '.join(missing)}; see {log}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from lab.build import software_monitoring
 from lab.build.golang import go_recipe, module_dir, module_version
-from lab.build.recipe import Recipe, Workshop
+from lab.build.recipe import BuildContext, Recipe
 from lab.build.toolchain import RECIPES
 
 KUBERNETES = "k8s.io/kubernetes"
@@ -22,7 +22,7 @@ NFD = "sigs.k8s.io/node-feature-discovery"
 NVIDIA = "github.com/NVIDIA"
 LOCAL_PATH = "github.com/rancher/local-path-provisioner"
 
-EARLIER = "-earlier"
+PREVIOUS = "-previous"
 
 
 def recipes() -> list[Recipe]:
@@ -38,19 +38,19 @@ def recipes() -> list[Recipe]:
     ]
 
 
-def earlier_kubernetes() -> list[Recipe]:
+def previous_kubernetes() -> list[Recipe]:
     """What an upgrade starts from: the same source, stamped as the patch release before.
 
-    Its programs are named with EARLIER behind; only labs that try an upgrade want them.
+    Its programs are named with PREVIOUS behind; only labs that try an upgrade want them.
     """
-    return [_kubernetes(EARLIER, seconds=120)]
+    return [_kubernetes(PREVIOUS, seconds=120)]
 
 
 def kubernetes_version(suffix: str = "") -> str:
     """The version of the programs with this suffix, as in `v1.36.3`."""
     version = module_version(KUBERNETES)
     minor, _, patch = version.rpartition(".")
-    return f"{minor}.{int(patch) - 1}" if suffix == EARLIER else version
+    return f"{minor}.{int(patch) - 1}" if suffix == PREVIOUS else version
 
 
 def _kubernetes(suffix: str = "", seconds: float = 330) -> Recipe:
@@ -142,13 +142,13 @@ def _cluster_parts() -> list[Recipe]:
 _NO_BACKENDS = ("tencentvpc", "udp")
 
 
-def _flanneld(shop: Workshop) -> None:
+def _flanneld(build: BuildContext) -> None:
     """flanneld's own main, without the imports of two backends; all else comes from its module."""
     lines = (module_dir(FLANNEL) / "main.go").read_text().splitlines(keepends=True)
     dropped = tuple(f'backend/{name}"\n' for name in _NO_BACKENDS)
-    (shop.work / "flanneld").mkdir()
+    (build.work / "flanneld").mkdir()
     kept = "".join(line for line in lines if not line.endswith(dropped))
-    (shop.work / "flanneld/main.go").write_text(kept)
+    (build.work / "flanneld/main.go").write_text(kept)
 
 
 def _nvidia() -> list[Recipe]:
@@ -200,7 +200,7 @@ def _pause() -> Recipe:
     source = RECIPES / "pause" / "pause.c"
     command = ["gcc", "-Os", "-Wall", "-Wextra", "-Werror", "-static", "-s", "-o"]
 
-    def make(shop: Workshop) -> None:
-        shop.run([*command, str(shop.out / "pause"), str(source)])
+    def make(build: BuildContext) -> None:
+        build.run([*command, str(build.out / "pause"), str(source)])
 
     return Recipe("pause", {"pause": "pause"}, (source, *command), make, seconds=1)

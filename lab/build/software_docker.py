@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.build.golang import LINK, build_arguments, module_dir, program_name, run_go
-from lab.build.recipe import Recipe, Workshop
+from lab.build.recipe import BuildContext, Recipe
 
 MODULES = Path(__file__).parent / "docker"
 ENGINE = "github.com/moby/moby/v2"
@@ -49,12 +49,12 @@ def check() -> Recipe:
 def cli() -> Recipe:
     """The docker command, from its own tree, whose go.mod upstream keeps as vendor.mod."""
 
-    def make(shop: Workshop) -> None:
+    def make(build: BuildContext) -> None:
         tree = module_dir(CLI, f"v{DOCKER}+incompatible")
-        shutil.copytree(tree, shop.work, dirs_exist_ok=True)
-        shutil.copytree(MODULES / "cli", shop.work, dirs_exist_ok=True)
+        shutil.copytree(tree, build.work, dirs_exist_ok=True)
+        shutil.copytree(MODULES / "cli", build.work, dirs_exist_ok=True)
         variables = {f"{CLI}/cli/version.Version": DOCKER}
-        _build(shop, {"docker": "./cmd/docker"}, variables)
+        _build(build, {"docker": "./cmd/docker"}, variables)
 
     return Recipe(
         name="docker-cli",
@@ -72,9 +72,9 @@ def _recipe(
     variables: Mapping[str, str],
     seconds: float,
 ) -> Recipe:
-    def make(shop: Workshop) -> None:
-        shutil.copytree(MODULES / folder, shop.work, dirs_exist_ok=True)
-        _build(shop, programs, variables)
+    def make(build: BuildContext) -> None:
+        shutil.copytree(MODULES / folder, build.work, dirs_exist_ok=True)
+        _build(build, programs, variables)
 
     about = repr((build_arguments(), LINK, dict(programs), dict(variables)))
     return Recipe(
@@ -86,10 +86,10 @@ def _recipe(
     )
 
 
-def _build(shop: Workshop, programs: Mapping[str, str], variables: Mapping[str, str]) -> None:
+def _build(build: BuildContext, programs: Mapping[str, str], variables: Mapping[str, str]) -> None:
     link = " ".join([*LINK, *(f"-X {name}={value}" for name, value in variables.items())])
-    (shop.out / "bin").mkdir()
+    (build.out / "bin").mkdir()
     for program, package in programs.items():
-        made = shop.work / f".made-{program}" / program_name(package)
-        run_go(shop, *build_arguments(), f"-ldflags={link}", f"-o={made}", package)
-        shutil.move(made, shop.out / "bin" / program)
+        made = build.work / f".made-{program}" / program_name(package)
+        run_go(build, *build_arguments(), f"-ldflags={link}", f"-o={made}", package)
+        shutil.move(made, build.out / "bin" / program)

@@ -17,7 +17,7 @@ from lab.build.golang import (
     module_version,
     run_go,
 )
-from lab.build.recipe import Recipe, Workshop
+from lab.build.recipe import BuildContext, Recipe
 from lab.build.toolchain import RECIPES, environment, go
 
 ALERTMANAGER = "github.com/prometheus/alertmanager"
@@ -81,14 +81,14 @@ def _alertmanager() -> Recipe:
     )
 
 
-def _without_pages(shop: Workshop) -> None:
+def _without_pages(build: BuildContext) -> None:
     """Alertmanager's module with the folder of pages that it embeds and does not contain."""
-    source = shop.work / "alertmanager"
+    source = build.work / "alertmanager"
     shutil.copytree(module_dir(ALERTMANAGER), source, copy_function=shutil.copyfile)
     pages = source / "ui/app/dist"
     pages.mkdir()
     (pages / "index.html.gz").write_bytes(gzip.compress(_NO_PAGES.encode(), mtime=0))
-    run_go(shop, "mod", "edit", f"-replace={ALERTMANAGER}=./alertmanager")
+    run_go(build, "mod", "edit", f"-replace={ALERTMANAGER}=./alertmanager")
 
 
 def _operator_client() -> Recipe:
@@ -133,22 +133,22 @@ def _output(part: str) -> list[str]:
     return [f"--output-pkg={package}", f"--output-dir={folder}", "--go-header-file=header"]
 
 
-def _generate_client(shop: Workshop) -> None:
-    lay_out(shop)
+def _generate_client(build: BuildContext) -> None:
+    lay_out(build)
     commands = _generator_commands()
     names = [f"{GENERATORS}/{command[0]}" for command in commands]
-    run_go(shop, *build_arguments(), f"-o={shop.work}/bin/", *names)
-    (shop.work / "header").write_text("")
-    shutil.copytree(RECIPES / "operator-client", shop.work / "client")
+    run_go(build, *build_arguments(), f"-o={build.work}/bin/", *names)
+    (build.work / "header").write_text("")
+    shutil.copytree(RECIPES / "operator-client", build.work / "client")
     # the generators load the API types through `go list`, which must be the same go
     own = environment()
     path = f"{go().parent}:{own['PATH']}"
     for command in commands:
-        program = shop.work / "bin" / command[0]
-        shop.run([str(program), *command[1:]], env={**own, "PATH": path})
-    shutil.copytree(shop.work / "client", shop.out / "client")
+        program = build.work / "bin" / command[0]
+        build.run([str(program), *command[1:]], env={**own, "PATH": path})
+    shutil.copytree(build.work / "client", build.out / "client")
 
 
-def _use_operator_client(shop: Workshop) -> None:
-    generated = shop.needed["operator-client"] / "client"
-    shutil.copytree(generated, shop.work / "operator-client", dirs_exist_ok=True)
+def _use_operator_client(build: BuildContext) -> None:
+    generated = build.needed["operator-client"] / "client"
+    shutil.copytree(generated, build.work / "operator-client", dirs_exist_ok=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpuboot.config.settings import parse_settings
-from lab.dashboard_preview.take import take
+from lab.dashboard_preview.draw import draw
 
 HOURS = 1.0
 
@@ -23,7 +23,7 @@ def main(
 ) -> None:
     """Draw the dashboards with the data of a Prometheus, as HTML and, with chromium, as PNG."""
     settings = parse_settings({"cost": {"gpu_hour": {"*": price}}} if price else {})
-    for path in take(settings, url, out, hours, end, source):
+    for path in draw(settings, url, out, hours, end, source):
         print(path)
 
 

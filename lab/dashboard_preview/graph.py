@@ -9,7 +9,7 @@ from html import escape
 from itertools import groupby, pairwise
 from typing import Any
 
-from lab.dashboard_preview.panels import Series, Times
+from lab.dashboard_preview.panels import Series, TimeRange
 from lab.dashboard_preview.values import PALETTE, at_threshold, colour, heat, shown, state
 
 Object = dict[str, Any]
@@ -21,7 +21,7 @@ _LETTER = 6.1  # px of an average letter at 11 px
 class Canvas:
     """An SVG of one panel: where times and values lie, and what is drawn so far."""
 
-    def __init__(self, width: int, height: int, left: float, bottom: int, times: Times) -> None:
+    def __init__(self, width: int, height: int, left: float, bottom: int, times: TimeRange) -> None:
         self.width, self.height, self.left = width, height, left
         self.floor = height - bottom
         self._times = times
@@ -69,7 +69,7 @@ class Canvas:
         return f"<svg {size}>{''.join(self._parts)}</svg>"
 
 
-def lines(panel: Object, found: Sequence[Series], times: Times, width: int, height: int) -> str:
+def lines(panel: Object, found: Sequence[Series], times: TimeRange, width: int, height: int) -> str:
     """A time series panel: lines, or stacked areas, thresholds as dashed lines, a legend."""
     defaults = panel["fieldConfig"]["defaults"]
     custom = defaults["custom"]
@@ -179,7 +179,9 @@ def _legend(canvas: Canvas, entries: Sequence[tuple[str, str]]) -> None:
         x += width
 
 
-def states(panel: Object, found: Sequence[Series], times: Times, width: int, height: int) -> str:
+def states(
+    panel: Object, found: Sequence[Series], times: TimeRange, width: int, height: int
+) -> str:
     """A state timeline: one bar for each series, one colour for each state."""
     defaults = panel["fieldConfig"]["defaults"]
     canvas, row = _rows(found, times, width, height, _LEGEND)
@@ -196,7 +198,9 @@ def states(panel: Object, found: Sequence[Series], times: Times, width: int, hei
     return canvas.svg()
 
 
-def heatmap(panel: Object, found: Sequence[Series], times: Times, width: int, height: int) -> str:
+def heatmap(
+    panel: Object, found: Sequence[Series], times: TimeRange, width: int, height: int
+) -> str:
     """A heatmap: one line of cells for each series, from 0 to 1."""
     canvas, row = _rows(found, times, width, height, _LEGEND)
     for number, series in enumerate(found):
@@ -211,7 +215,7 @@ def heatmap(panel: Object, found: Sequence[Series], times: Times, width: int, he
 
 
 def _rows(
-    found: Sequence[Series], times: Times, width: int, height: int, legend: int
+    found: Sequence[Series], times: TimeRange, width: int, height: int, legend: int
 ) -> tuple[Canvas, float]:
     longest = max(len(series.name) for series in found) * _LETTER + 12
     canvas = Canvas(width, height, min(longest, width / 2), _BOTTOM + legend, times)

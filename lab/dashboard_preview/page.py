@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from lab.dashboard_preview.graph import heatmap, lines, states
-from lab.dashboard_preview.panels import Cell, Series, Times, table
+from lab.dashboard_preview.panels import Cell, Series, TimeRange, table
 from lab.dashboard_preview.values import at_threshold, shown, state
 
 Object = dict[str, Any]
@@ -38,7 +38,7 @@ td.cell {{ color: #111217; }}
 """
 
 
-def page(board: Object, found: dict[int, list[Series]], times: Times, note: str) -> str:
+def page(board: Object, found: dict[int, list[Series]], times: TimeRange, note: str) -> str:
     """The whole dashboard.
 
     + found: the panels' series, by panel id
@@ -67,7 +67,7 @@ def _place(at: Object) -> str:
     return f"grid-column:{at['x'] + 1}/span {at['w']};{rows}"
 
 
-def _body(panel: Object, found: Sequence[Series], times: Times) -> str:
+def _body(panel: Object, found: Sequence[Series], times: TimeRange) -> str:
     if not found:
         return "<div class='none'>No data</div>"
     if panel["type"] in _DRAWN:
@@ -141,7 +141,7 @@ def _cell(cell: Cell, field: Object) -> str:
     return f"<td style='color:{at_threshold(cell, field.get('thresholds'))}'>{words}</td>"
 
 
-_DRAWN: dict[str, Callable[[Object, Sequence[Series], Times, int, int], str]] = {
+_DRAWN: dict[str, Callable[[Object, Sequence[Series], TimeRange, int, int], str]] = {
     "timeseries": lines,
     "state-timeline": states,
     "heatmap": heatmap,

@@ -18,7 +18,7 @@ _VARIABLE = re.compile(r"\$(?:\{(\w+)\}|([A-Za-z_]\w*))")  # "$1" is PromQL\'s
 
 
 @dataclass(frozen=True)
-class Times:
+class TimeRange:
     """A dashboard's time range. start, end: unix seconds; step: seconds between points."""
 
     start: float
@@ -49,7 +49,7 @@ class Series:
 
 
 # expression, is it instant? -> (labels, points) of each series
-Ask = Callable[[str, bool], list[tuple[dict[str, str], list[tuple[float, float]]]]]
+Query = Callable[[str, bool], list[tuple[dict[str, str], list[tuple[float, float]]]]]
 
 
 class UnknownVariable(ValueError):
@@ -87,7 +87,7 @@ def panels(board: Object) -> list[Object]:
     return [panel for panel in board["panels"] if panel["type"] != "row"]
 
 
-def answers(panel: Object, values: Mapping[str, str], ask: Ask) -> list[Series]:
+def query_panel(panel: Object, values: Mapping[str, str], ask: Query) -> list[Series]:
     """All series of a panel's queries."""
     return [
         Series(_name(target, labels), labels, points, target["refId"])

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from lab.build.golang import build_arguments, run_go
-from lab.build.recipe import Recipe, Workshop
+from lab.build.recipe import BuildContext, Recipe
 
 SOURCES = Path(__file__).parent
 GO_MODULE = SOURCES / "go"
@@ -74,22 +74,22 @@ def build(out: Path, versions: tuple[str, ...] = DRIVER_VERSIONS) -> dict[str, P
     return {name: out / name for name in commands(out, versions)}
 
 
-def _make_driver(shop: Workshop) -> None:
-    out = shop.out / "bin"
+def _make_driver(build: BuildContext) -> None:
+    out = build.out / "bin"
     out.mkdir()
     for command in commands(out).values():
-        shop.run(command, cwd=SOURCES)
+        build.run(command, cwd=SOURCES)
 
 
 def _stand_ins(name: str, programs: tuple[str, ...], *, cgo: bool, seconds: float) -> Recipe:
     # A module of its own: its one dependency more, DCGM's table of field names, would make every
-    # other program of the lab be built anew. Versions that both have are the same, and so cached.
-    def make(shop: Workshop) -> None:
-        shutil.copytree(GO_MODULE, shop.work, dirs_exist_ok=True)
-        out = shop.out / "bin"
+    # other program of the lab be built again. Versions that both have are the same, and so cached.
+    def make(build: BuildContext) -> None:
+        shutil.copytree(GO_MODULE, build.work, dirs_exist_ok=True)
+        out = build.out / "bin"
         out.mkdir()
         packages = [f"./cmd/{program}" for program in programs]
-        run_go(shop, *build_arguments(), "-ldflags=-s -w", f"-o={out}/", *packages, cgo=cgo)
+        run_go(build, *build_arguments(), "-ldflags=-s -w", f"-o={out}/", *packages, cgo=cgo)
 
     return Recipe(
         name=name,

@@ -1,4 +1,4 @@
-"""The `scripts/lab mirror` commands: break and mend what a lab's machines download from."""
+"""The `scripts/lab mirror` commands: break and restore what a lab's machines download from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lab import state
 from lab.mirror import service as mirror
 from lab.state import Lab, LabError
 
-app = typer.Typer(help="Break and mend the lab's mirror.")
+app = typer.Typer(help="Break and restore the lab's mirror.")
 
 Name = Annotated[str, typer.Option("--name", envvar="GPUBOOT_LAB", help="The lab's name.")]
 

@@ -67,7 +67,7 @@ class SigningKey:
     def _agent(self) -> Iterator[None]:
         # gpg starts an agent per home folder and leaves it running; the lab leaves nothing. One
         # at a time: two labs that come up together would end each other's.
-        with _alone(self.home):
+        with _locked(self.home):
             try:
                 yield
             finally:
@@ -79,19 +79,19 @@ class SigningKey:
 
 
 @dataclass(frozen=True)
-class Authority:
+class CertificateAuthority:
     """The lab's certificate authority."""
 
     certificate: Path
     key: Path
 
     @classmethod
-    def ensure(cls, folder: Path) -> Authority:
+    def ensure(cls, folder: Path) -> CertificateAuthority:
         """Return the authority in `folder`; make it when the folder has none."""
         authority = cls(folder / "ca.crt", folder / "ca.key")
         if not authority.certificate.exists():
             folder.mkdir(parents=True, exist_ok=True)
-            with _alone(folder):
+            with _locked(folder):
                 authority._make()
         return authority
 
@@ -156,7 +156,7 @@ def _certificate(
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Hold a folder of keys against other labs that come up on this host."""
     with (folder / ".lock").open("w") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)

@@ -21,7 +21,7 @@ from lab.build.image_table import images_dirs
 from lab.build.progress import Progress
 from lab.build.store import digest, stored
 from lab.charts import assemble
-from lab.debian_releases import Suite
+from lab.debian_releases import DebianRelease
 from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.gpusim.packages import cuda_keyring, driver_debs
 from lab.host import run
@@ -57,15 +57,15 @@ class Repository:
 
 
 @cache
-def repositories(suite: Suite) -> Mapping[str, Repository]:
+def repositories(release: DebianRelease) -> Mapping[str, Repository]:
     """The mirror's apt repositories, by name, for machines of a Debian release."""
-    codename, cuda = suite.codename, f"apt/cuda/{suite.cuda}/x86_64"
+    codename, cuda = release.codename, f"apt/cuda/{release.cuda}/x86_64"
     debian, docker = "apt/debian", "apt/docker/linux/debian"
     toolkit = "apt/libnvidia-container"
     kubernetes = "apt/kubernetes/core:/stable:/v1.36/deb"
     found = (
         Repository("debian", debian, f"{debian}/key.asc", False, codename, "main", "Debian (lab)"),
-        Repository("cuda", cuda, f"{cuda}/{suite.cuda_key}", origin="NVIDIA CUDA"),
+        Repository("cuda", cuda, f"{cuda}/{release.cuda_key}", origin="NVIDIA CUDA"),
         Repository(
             "toolkit",
             f"{toolkit}/stable/deb/amd64",
@@ -93,26 +93,28 @@ class Part:
     target: str
 
 
-def parts(suite: Suite, base: Path, builds: Builds, progress: Progress) -> list[Part]:
+def make_parts(
+    release: DebianRelease, base: Path, builds: Builds, progress: Progress
+) -> list[Part]:
     """Everything the mirror serves; made as needed. `base`: the machines' base system."""
-    known = repositories(suite)
-    debian = [*mirrored_debs(suite, base, MIRRORED, progress), *_built(packages.kernel_headers())]
+    known = repositories(release)
+    debian = [*mirrored_debs(release, base, MIRRORED, progress), *_built(packages.kernel_headers())]
     found = [_apt(known["debian"], debian, progress)]
-    for name, debs in _vendor_debs(suite, builds).items():
+    for name, debs in _vendor_debs(release, builds).items():
         found.append(_apt(known[name], _built(debs), progress))
     images = [Part(folder, "v2") for folder in images_dirs(builds, progress)]
     return [*found, _helm(builds), *_charts(progress), *images]
 
 
-def _vendor_debs(suite: Suite, builds: Builds) -> dict[str, list[Deb]]:
+def _vendor_debs(release: DebianRelease, builds: Builds) -> dict[str, list[Deb]]:
     module = module_dir(TOOLKIT_MODULE, f"v{packages.TOOLKIT.split('-')[0]}")
-    cuda = repositories(suite)["cuda"]
-    keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}", suite.cuda)
+    cuda = repositories(release)["cuda"]
+    keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}", release.cuda)
     drivers = [deb for version in DRIVER_VERSIONS for deb in driver_debs(version, builds)]
     return {
         "docker": [
-            packages.containerd(builds, suite),
-            *(packages_docker.docker(builds, suite) if "dockerd" in builds else ()),
+            packages.containerd(builds, release),
+            *(packages_docker.docker(builds, release) if "dockerd" in builds else ()),
         ],
         "kubernetes": packages.kubernetes(builds),
         "toolkit": packages.toolkit(builds, module),

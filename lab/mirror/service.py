@@ -11,13 +11,13 @@ from pathlib import Path
 from lab import processes
 from lab.build import image_table as imagetable
 from lab.build import packages
-from lab.build.software import EARLIER, kubernetes_version
+from lab.build.software import PREVIOUS, kubernetes_version
 from lab.build.store import digest
-from lab.debian_releases import Suite
+from lab.debian_releases import DebianRelease
 from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.host import run, write_atomically
 from lab.mirror.apt_repository import sign_release
-from lab.mirror.keys import Authority, SigningKey
+from lab.mirror.keys import CertificateAuthority, SigningKey
 from lab.mirror.parts import CHARTS, Part, repositories
 from lab.state import MIRROR_NAME, Lab, LabError, cache_dir
 
@@ -49,9 +49,9 @@ def install(lab: Lab, found: list[Part]) -> None:
         target = fresh / part.target
         target.mkdir(parents=True, exist_ok=True)
         _link_tree(part.source, target)
-    for repository in repositories(lab.suite).values():
+    for repository in repositories(lab.debian).values():
         write_atomically(fresh / repository.key_path, repository.key().public())
-    known = json.dumps(lock(fresh, lab.suite), indent=2)
+    known = json.dumps(lock(fresh, lab.debian), indent=2)
     write_atomically(fresh / "lab.lock.json", f"{known}\n".encode())
     if lab.docroot.exists():
         old = lab.docroot.with_name("mirror.old")
@@ -64,7 +64,7 @@ def install(lab: Lab, found: list[Part]) -> None:
 
 
 def restore(lab: Lab) -> None:
-    """Lay the docroot out anew from the parts it was made of: whatever was broken is whole again.
+    """Lay the docroot out again from the parts it was made of: whatever was broken is whole again.
 
     Raises `LabError` when the lab has no docroot yet.
     """
@@ -103,7 +103,7 @@ def corrupt(lab: Lab, what: str) -> Path:
 
 def missign(lab: Lab, name: str) -> None:
     """Sign the apt repository `name` with a key that nobody trusts."""
-    known = repositories(lab.suite)
+    known = repositories(lab.debian)
     if name not in known:
         raise LabError(f"there is no repository {name!r}; there are: {', '.join(known)}")
     repository = known[name]
@@ -123,10 +123,10 @@ def _link_tree(source: Path, target: Path) -> None:
     run(["cp", "-a", *option, f"{source}/.", str(target)])
 
 
-def lock(docroot: Path, suite: Suite) -> dict[str, object]:
+def lock(docroot: Path, release: DebianRelease) -> dict[str, object]:
     """What a site has to know to use this mirror: versions, digests of keys, registries.
 
-    `earlier`: settings with the releases before, which an upgrade starts from.
+    `previous`: settings with the releases before, which an upgrade starts from.
     """
     tarball = next((docroot / "helm").glob("*.tar.gz"))
     charts = {}
@@ -149,16 +149,16 @@ def lock(docroot: Path, suite: Suite) -> dict[str, object]:
         "charts": charts,
         "images": _tags(docroot),
     }
-    earlier = {
-        "versions": {"kubernetes": _kubernetes(EARLIER)},
+    previous = {
+        "versions": {"kubernetes": _kubernetes(PREVIOUS)},
         "driver": {"version": DRIVER_VERSIONS[1]},
     }
     keys = {
         name: hashlib.sha256((docroot / repository.key_path).read_bytes()).hexdigest()
-        for name, repository in repositories(suite).items()
+        for name, repository in repositories(release).items()
     }
     registries = sorted(path.name for path in (docroot / "v2").iterdir())
-    return {"versions": versions, "earlier": earlier, "keys": keys, "registries": registries}
+    return {"versions": versions, "previous": previous, "keys": keys, "registries": registries}
 
 
 def _kubernetes(suffix: str = "") -> dict[str, str]:
@@ -185,9 +185,9 @@ def _tags(docroot: Path) -> dict[str, str]:
     return found
 
 
-def authority() -> Authority:
+def authority() -> CertificateAuthority:
     """The lab's certificate authority, one per cache."""
-    return Authority.ensure(cache_dir() / "keys" / "ca")
+    return CertificateAuthority.ensure(cache_dir() / "keys" / "ca")
 
 
 def trust(lab: Lab) -> None:

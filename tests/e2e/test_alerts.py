@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lab.alert_receivers.site import JOURNAL
+from lab.alert_receivers.endpoints import JOURNAL
 from lab.settings import home
 from tests.e2e.alert_faults import FAULTS, Fault
 from tests.e2e.conftest import Lab

@@ -12,9 +12,9 @@ import pytest
 from gpuboot.config.settings import parse_settings
 from gpuboot.dashboards import dashboards
 from lab import state
-from lab.dashboard_preview.panels import Ask, Times, defaults, interpolate, panels
-from lab.dashboard_preview.reach import prometheus
-from lab.dashboard_preview.take import asker
+from lab.dashboard_preview.draw import prometheus_query
+from lab.dashboard_preview.panels import Query, TimeRange, defaults, interpolate, panels
+from lab.dashboard_preview.tunnel import prometheus
 from lab.settings import settings as lab_settings
 from tests.e2e.conftest import Lab
 
@@ -82,7 +82,7 @@ LACKS: dict[tuple[str, str, str], str] = {
 
 
 @pytest.fixture(scope="module")
-def busy(lab: Lab) -> Iterator[Ask]:
+def busy(lab: Lab) -> Iterator[Query]:
     """The lab with something of everything going on, and a way to ask its Prometheus."""
     lab.ssh("cp1", f"cat > /root/dashboards.yaml <<'EOF'\n{OBJECTS}\nEOF\n")
     lab.kubectl("apply", "-f", "/root/dashboards.yaml")
@@ -96,7 +96,7 @@ def busy(lab: Lab) -> Iterator[Ask]:
         with prometheus(state.load(lab.name)) as url:
             _settle(url)
             now = time.time()
-            yield asker(url, Times(now - LOOK_BACK_S, now, 15))
+            yield prometheus_query(url, TimeRange(now - LOOK_BACK_S, now, 15))
     finally:
         lab.lab("fault", "--name", lab.name, "gpu1", "repair")
         lab.kubectl("uncordon", "gpu2")
@@ -107,7 +107,7 @@ def _settle(url: str) -> None:
     until = time.monotonic() + SETTLES_WITHIN_S
     while True:
         now = time.time()
-        ask = asker(url, Times(now - 60, now, 15))
+        ask = prometheus_query(url, TimeRange(now - 60, now, 15))
         missing = [sign for sign in SIGNS if not ask(sign, True)]
         if not missing:
             return
@@ -115,7 +115,7 @@ def _settle(url: str) -> None:
         time.sleep(5)
 
 
-def _values(board: dict[str, Any], ask: Ask) -> dict[str, str]:
+def _values(board: dict[str, Any], ask: Query) -> dict[str, str]:
     """Each variable with all values that Grafana would offer; without any, what All stands for."""
     chosen = defaults(board)
     for variable in board["templating"]["list"]:
@@ -133,12 +133,12 @@ def _values(board: dict[str, Any], ask: Ask) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("uid", dashboards(parse_settings({})))
-def test_every_query_returns_data_or_lacks_hardware(uid: str, lab: Lab, busy: Ask) -> None:
+def test_every_query_returns_data_or_lacks_hardware(uid: str, lab: Lab, busy: Query) -> None:
     board = dashboards(parse_settings(lab_settings(lab.name)))[uid]
     end = time.time()
     values = {
         **_values(board, busy),
-        **Times(end - LOOK_BACK_S, end, 15).variables(scrape_s=15),
+        **TimeRange(end - LOOK_BACK_S, end, 15).variables(scrape_s=15),
     }
     empty = {
         (uid, panel["title"], target["refId"])

@@ -14,7 +14,7 @@ from tests.e2e.conftest import Lab, fresh, refused
 
 pytestmark = pytest.mark.lab
 
-MACHINES = ("--gpus", "1", "--earlier")
+MACHINES = ("--gpus", "1", "--previous-release")
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +57,13 @@ def test_a_plan_touches_nothing_of_bare_machines(two: Lab) -> None:
 def test_a_kubeadm_init_that_fails_halfway_is_finished_by_a_re_run(
     two: Lab, lock: dict[str, Any]
 ) -> None:
-    earlier = lock["earlier"]
+    previous = lock["previous"]
     # Without etcd, kubeadm writes its certificates and manifests, waits, and fails.
     two.ssh(
         "cp1",
         "systemd-run --unit=squatter --collect sh -c 'while :; do pkill -x etcd; sleep 0.2; done'",
     )
-    failed = two.deploy(settings={**earlier, "cluster": {"init_timeout_s": 20}})
+    failed = two.deploy(settings={**previous, "cluster": {"init_timeout_s": 20}})
     refused(failed, "cp1", "kubeadm")
     assert "started" in two.ssh("cp1", "test -e /etc/kubernetes/manifests && echo started")
     two.ssh("cp1", "systemctl stop squatter")
@@ -71,8 +71,8 @@ def test_a_kubeadm_init_that_fails_halfway_is_finished_by_a_re_run(
     assert finished.code == 0, finished.told
     assert "proven" in finished.text
     assert two.snapshot()["ready"] == {"cp1": ["True"], "gpu1": ["True"]}
-    kubernetes = earlier["versions"]["kubernetes"]["version"]
-    assert versions(two) == expected(kubernetes, earlier["driver"]["version"])
+    kubernetes = previous["versions"]["kubernetes"]["version"]
+    assert versions(two) == expected(kubernetes, previous["driver"]["version"])
 
 
 def test_a_run_with_newer_versions_upgrades_the_cluster_and_the_driver(

@@ -11,14 +11,16 @@ from pathlib import Path
 
 from lab.alert_receivers.server import MailServer, make
 from lab.alert_receivers.web import Secrets
-from lab.mirror.keys import Authority
+from lab.mirror.keys import CertificateAuthority
 from lab.mirror.webserver import Server
 
 
 @contextmanager
-def receiver(folder: Path, secrets: Secrets) -> Iterator[tuple[Server, MailServer, Authority]]:
+def receiver(
+    folder: Path, secrets: Secrets
+) -> Iterator[tuple[Server, MailServer, CertificateAuthority]]:
     """Its two servers on free ports, and who signed its certificate; alerts.jsonl in `folder`."""
-    authority = Authority.ensure(folder / "ca")
+    authority = CertificateAuthority.ensure(folder / "ca")
     crt, key = folder / "tls.crt", folder / "tls.key"
     authority.issue("alerts.lab", "127.0.0.1", crt, key)
     web, mail = make(

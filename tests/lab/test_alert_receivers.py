@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from lab.alert_receivers import media, show
-from lab.alert_receivers.media import Refused
-from lab.alert_receivers.site import PAGERDUTY
+from lab.alert_receivers import messages, show
+from lab.alert_receivers.endpoints import PAGERDUTY
+from lab.alert_receivers.messages import Refused
 from lab.alert_receivers.web import Secrets
 from tests.lab.alert_receiver import receiver
 
@@ -157,7 +157,7 @@ def test_a_body_that_is_not_said_to_be_json_is_refused(site: dict[str, Any]) -> 
 
 
 def test_slack_tells_alerts_that_fire_from_resolved_ones() -> None:
-    found = media.slack(MESSAGE)
+    found = messages.slack(MESSAGE)
     assert found.status == "firing"
     assert [(alert.status, alert.labels["gpu"]) for alert in found.alerts] == [
         ("firing", "0"),
@@ -243,7 +243,7 @@ def test_mail_needs_plain_text_and_html() -> None:
     message = mail()
     message.set_payload(message.get_payload()[:1])
     with pytest.raises(Refused, match="plain and in HTML"):
-        media.email(message.as_bytes(), "a@b", ["c@d"])
+        messages.email(message.as_bytes(), "a@b", ["c@d"])
 
 
 def record(status: str, receiver: str = "slack", **labels: str) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def test_what_fires_is_what_was_not_resolved() -> None:
 
 def test_a_message_of_other_texts_is_shown_by_its_headline() -> None:
     event = changed(EVENT, "payload.custom_details", {"firing": "something else"})
-    found = media.pagerduty(event, KEY)
+    found = messages.pagerduty(event, KEY)
     [line] = show.lines({**vars(found), "time": "now"})
     assert "GPUXidFatal on gpu1" in line
 

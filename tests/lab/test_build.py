@@ -16,7 +16,7 @@ from lab import preflight
 from lab.build import debian_programs as debian
 from lab.build import golang, software, toolchain
 from lab.build import programs as builds
-from lab.build.recipe import Recipe, Workshop, make
+from lab.build.recipe import BuildContext, Recipe, make
 from lab.build.store import folder
 from lab.gpusim.builds import GO_MODULE
 from lab.state import LabError
@@ -29,9 +29,9 @@ def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _recipe(name: str, script: str = "echo made > out", **options: object) -> Recipe:
-    def run(shop: Workshop) -> None:
-        needed = {f"NEEDED_{key}": str(path) for key, path in shop.needed.items()}
-        shop.run(["bash", "-c", script], cwd=shop.out, env={**os.environ, **needed})
+    def run(build: BuildContext) -> None:
+        needed = {f"NEEDED_{key}": str(path) for key, path in build.needed.items()}
+        build.run(["bash", "-c", script], cwd=build.out, env={**os.environ, **needed})
 
     return Recipe(name, {name: "out"}, (script,), run, **options)  # type: ignore[arg-type]
 
@@ -114,7 +114,7 @@ def test_an_interrupted_build_ends_its_children_and_leaves_nothing(tmp_path: Pat
         # tests that run in the background are started with it ignored
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from lab.build.recipe import Recipe, make\n"
-        f"run = lambda shop: shop.run(['bash', '-c', 'echo $$ > {pidfile}; sleep 60'])\n"
+        f"run = lambda build: build.run(['bash', '-c', 'echo $$ > {pidfile}; sleep 60'])\n"
         "make(Recipe('one', {}, (), run), {})\n"
     )
     process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)
@@ -156,9 +156,9 @@ def test_module_versions_come_from_go_mod_with_its_replacements() -> None:
 
 def test_an_earlier_release_is_the_patch_release_before_under_names_of_its_own() -> None:
     assert software.kubernetes_version() == "v1.36.3"
-    assert software.kubernetes_version(software.EARLIER) == "v1.36.2"
-    now, before = software.recipes()[0], software.earlier_kubernetes()[0]
-    assert set(before.outputs) == {f"{name}{software.EARLIER}" for name in now.outputs}
+    assert software.kubernetes_version(software.PREVIOUS) == "v1.36.2"
+    now, before = software.recipes()[0], software.previous_kubernetes()[0]
+    assert set(before.outputs) == {f"{name}{software.PREVIOUS}" for name in now.outputs}
     assert any("gitVersion=v1.36.2" in str(part) for part in before.inputs)
 
 

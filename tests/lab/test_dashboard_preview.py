@@ -11,10 +11,10 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.dashboards import dashboards
 from lab.dashboard_preview.graph import lines
 from lab.dashboard_preview.page import page
-from lab.dashboard_preview.panels import Series, Times, answers, defaults, panels, table
+from lab.dashboard_preview.panels import Series, TimeRange, defaults, panels, query_panel, table
 from lab.dashboard_preview.values import at_threshold, heat, shown, state
 
-TIMES = Times(0, 3600, 60)
+TIMES = TimeRange(0, 3600, 60)
 BOARDS = dashboards(parse_settings({}))
 
 
@@ -101,7 +101,7 @@ def test_a_page_draws_every_panel_that_has_data(uid: str) -> None:
 
     board = BOARDS[uid]
     values = {**defaults(board), **TIMES.variables(15)}
-    found = {p["id"]: answers(p, values, ask) for p in panels(board)}
+    found = {p["id"]: query_panel(p, values, ask) for p in panels(board)}
     html = page(board, found, TIMES, "")
     assert "No data" not in html
     assert "n<1>" not in html  # labels are text, never markup

@@ -8,7 +8,7 @@ import pytest
 
 from gpuboot.verify.service_probe import TOOLS
 from lab.build import packages, software
-from lab.build.image_table import earlier, table
+from lab.build.image_table import previous, table
 from lab.build.images import Image
 from lab.charts import assemble as charts
 from lab.mirror import service as mirror
@@ -90,16 +90,16 @@ def test_nft_names_protocols_as_kube_proxy_does(images: dict[str, Image]) -> Non
 def test_an_earlier_release_has_its_own_programs_in_images_and_packages(
     programs: Programs, images: dict[str, Image]
 ) -> None:
-    for name, image in {one.name: one for one in earlier(programs)}.items():
-        assert image.files["/usr/local/bin/kube"] == Path("/programs/kube-earlier")
+    for name, image in {one.name: one for one in previous(programs)}.items():
+        assert image.files["/usr/local/bin/kube"] == Path("/programs/kube-previous")
         assert name.endswith(":v1.36.2")
         assert name.replace("v1.36.2", "v1.36.3") in images
         assert image.origin.endswith("stamped as v1.36.2")
     programs |= {
         name: Path("/programs") / name
-        for name in (f"kubelet{software.EARLIER}", *packages.CNI_PLUGINS)
+        for name in (f"kubelet{software.PREVIOUS}", *packages.CNI_PLUGINS)
     }
     debs = {f"{deb.name} {deb.version}": deb for deb in packages.kubernetes(programs)}
     assert {"kubelet 1.36.3-1.1", "kubelet 1.36.2-1.1", "kubernetes-cni 1.9.1-1.1"} <= set(debs)
     older = debs["kubelet 1.36.2-1.1"].files["/usr/bin/kubelet"]
-    assert older == Path("/programs/kubelet-earlier")
+    assert older == Path("/programs/kubelet-previous")

@@ -12,12 +12,12 @@ from cryptography.hazmat.primitives import serialization
 MAKE = """
 import sys
 from pathlib import Path
-from lab.mirror.keys import Authority, SigningKey
+from lab.mirror.keys import CertificateAuthority, SigningKey
 folder = Path(sys.argv[1])
 key = SigningKey.ensure(folder / "gpg", "tests <tests@gpuboot.invalid>")
 assert b"BEGIN PGP SIGNATURE" in key.detached(b"text")
 sys.stdout.buffer.write(key.public())
-sys.stdout.buffer.write(Authority.ensure(folder / "ca").certificate.read_bytes())
+sys.stdout.buffer.write(CertificateAuthority.ensure(folder / "ca").certificate.read_bytes())
 """
 
 

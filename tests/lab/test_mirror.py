@@ -15,10 +15,10 @@ import pytest
 from lab import state
 from lab.build.debs import Deb, build_deb
 from lab.debian_releases import BOOKWORM
-from lab.mirror import parts as contents
+from lab.mirror import parts
 from lab.mirror import service as mirror
 from lab.mirror.apt_repository import build_repo
-from lab.mirror.keys import Authority
+from lab.mirror.keys import CertificateAuthority
 from lab.mirror.parts import Part
 from lab.mirror.webserver import locate, make_server
 from lab.state import LabError
@@ -43,7 +43,7 @@ def docroot(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def connection(docroot: Path, tmp_path: Path) -> Iterator[http.client.HTTPSConnection]:
-    authority = Authority.ensure(tmp_path / "ca")
+    authority = CertificateAuthority.ensure(tmp_path / "ca")
     crt, key = tmp_path / "mirror.crt", tmp_path / "mirror.key"
     authority.issue("localhost", "127.0.0.1", crt, key)
     server = make_server(docroot, "127.0.0.1", 0, crt, key)
@@ -123,8 +123,8 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Lab:
     """A lab whose mirror has one apt repository and a Helm tarball."""
     monkeypatch.setenv("GPUBOOT_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("GPUBOOT_CACHE", str(tmp_path / "cache"))
-    only = {"cuda": contents.repositories(BOOKWORM)["cuda"]}
-    monkeypatch.setattr(mirror, "repositories", lambda suite: only)
+    only = {"cuda": parts.repositories(BOOKWORM)["cuda"]}
+    monkeypatch.setattr(mirror, "repositories", lambda release: only)
     monkeypatch.setattr(mirror, "CHARTS", {})
     deb = build_deb(Deb("demo", "1.0", files={"/x": "x"}), tmp_path / "debs")
     repository = tmp_path / "store/cuda"
@@ -159,14 +159,14 @@ def test_the_lock_names_versions_and_digests(lab: state.Lab) -> None:
     assert lock["versions"]["kubernetes"]["minor"] == "1.36"
     assert lock["registries"] == ["quay.io"]
     assert lock["versions"]["images"] == {"prometheus": "v3.14.0"}
-    key = (lab.docroot / contents.repositories(lab.suite)["cuda"].key_path).read_bytes()
+    key = (lab.docroot / parts.repositories(lab.debian)["cuda"].key_path).read_bytes()
     assert lock["keys"] == {"cuda": hashlib.sha256(key).hexdigest()}
 
 
 def test_an_image_that_a_site_names_has_one_tag(lab: state.Lab) -> None:
     (lab.docroot / "v2/quay.io/prometheus/prometheus/manifests/v3.13.0").write_text("{}")
     with pytest.raises(LabError, match=r"prometheus as v3\.13\.0, v3\.14\.0: which one"):
-        mirror.lock(lab.docroot, lab.suite)
+        mirror.lock(lab.docroot, lab.debian)
 
 
 def test_what_is_broken_is_mended_and_the_store_never_touched(
@@ -179,7 +179,7 @@ def test_what_is_broken_is_mended_and_the_store_never_touched(
     now = snapshot(lab.docroot)
     changed = {name for name in whole if now[name] != whole[name]}
     assert broken.relative_to(lab.docroot).as_posix() in changed
-    assert f"{contents.repositories(lab.suite)['cuda'].path}/InRelease" in changed
+    assert f"{parts.repositories(lab.debian)['cuda'].path}/InRelease" in changed
     assert snapshot(tmp_path / "store") == stored
     mirror.restore(lab)
     assert snapshot(lab.docroot) == whole

@@ -9,7 +9,7 @@ import pytest
 
 from lab import settings
 
-EARLIER = {"versions": {"kubernetes": {"version": "1.36.2"}}, "driver": {"version": "595.71.05"}}
+PREVIOUS = {"versions": {"kubernetes": {"version": "1.36.2"}}, "driver": {"version": "595.71.05"}}
 
 
 def test_an_earlier_release_is_laid_over_what_is_laid_over_already(
@@ -18,13 +18,13 @@ def test_an_earlier_release_is_laid_over_what_is_laid_over_already(
     monkeypatch.setattr(settings, "state_dir", lambda: tmp_path)
     folder = tmp_path / "labs/lab/mirror"
     folder.mkdir(parents=True)
-    (folder / "lab.lock.json").write_text(json.dumps({"earlier": EARLIER}))
-    monkeypatch.delenv(settings.LAID_OVER, raising=False)
-    assert json.loads(settings.earlier("lab")) == EARLIER
+    (folder / "lab.lock.json").write_text(json.dumps({"previous": PREVIOUS}))
+    monkeypatch.delenv(settings.SETTINGS_VARIABLE, raising=False)
+    assert json.loads(settings.previous_release("lab")) == PREVIOUS
     given = {"driver": {"reboot": "never"}, "verify": {"enabled": False}}
-    monkeypatch.setenv(settings.LAID_OVER, json.dumps(given))
-    assert json.loads(settings.earlier("lab")) == {
-        "versions": EARLIER["versions"],
+    monkeypatch.setenv(settings.SETTINGS_VARIABLE, json.dumps(given))
+    assert json.loads(settings.previous_release("lab")) == {
+        "versions": PREVIOUS["versions"],
         "driver": {"version": "595.71.05", "reboot": "never"},
         "verify": {"enabled": False},
     }

@@ -11,7 +11,7 @@ import pytest
 
 from gpuboot.hosts.platforms import PLATFORMS
 from lab import processes, state
-from lab.debian_releases import SUITES
+from lab.debian_releases import DEBIAN_RELEASES
 from lab.state import LabError
 
 
@@ -65,19 +65,19 @@ def test_wrong_plans_are_refused(name: str, gpus: tuple[int, ...], single: bool,
 
 def test_releases_of_debian_are_named_as_the_product_names_them() -> None:
     known = {one.version: one for one in PLATFORMS if one.id == "debian"}
-    assert set(SUITES) == set(known)
-    for version, suite in SUITES.items():
+    assert set(DEBIAN_RELEASES) == set(known)
+    for version, release in DEBIAN_RELEASES.items():
         product = known[version]
-        assert (suite.codename, suite.cuda) == (product.codename, product.cuda)
-        assert suite.cuda_key == product.cuda_key[0]
+        assert (release.codename, release.cuda) == (product.codename, product.cuda)
+        assert release.cuda_key == product.cuda_key[0]
 
 
 def test_a_lab_keeps_its_release_of_debian() -> None:
-    made = state.ensure("lab", (1,), True, SUITES["13"])
+    made = state.ensure("lab", (1,), True, DEBIAN_RELEASES["13"])
     assert state.load("lab") == made
-    assert made.suite.codename == "trixie"
+    assert made.debian.codename == "trixie"
     with pytest.raises(LabError, match=r"exists with other machines: .* of Debian 13"):
-        state.ensure("lab", (1,), True, SUITES["12"])
+        state.ensure("lab", (1,), True, DEBIAN_RELEASES["12"])
 
 
 def test_bridges_of_another_state_folder_are_left_alone(tmp_path: Path) -> None:
@@ -90,7 +90,7 @@ def test_labs_get_the_lowest_free_index() -> None:
     first = state.ensure("first", (1,), False)
     second = state.ensure("second", (1,), False)
     assert (first.index, second.index) == (0, 1)
-    state.forget(first)
+    state.remove(first)
     assert state.ensure("third", (1,), False).index == 0
     assert [lab.name for lab in state.labs()] == ["third", "second"]
 
@@ -125,7 +125,7 @@ def test_forget_removes_the_lab_and_follows_no_links(tmp_path: Path) -> None:
     (kept / "file").touch()
     lab = state.ensure("lab", (1,), False)
     (lab.folder / "link").symlink_to(kept)
-    state.forget(lab)
+    state.remove(lab)
     assert not lab.folder.exists()
     assert (kept / "file").exists()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.build.progress import Row, Times, duration
+from lab.build.progress import BuildQueue, BuildTimes, duration
 from lab.build.store import digest, folder, stored
 
 
@@ -94,29 +94,29 @@ def test_duration(seconds: float, text: str) -> None:
 
 def test_row_estimates_from_the_last_time_and_remembers(tmp_path: Path) -> None:
     path = tmp_path / "times.json"
-    Times(path).record("first", 40)
+    BuildTimes(path).record("first", 40)
     lines: list[str] = []
-    row = Row({"first": 10, "second": 20}, lines.append, Times(path))
-    assert row.left() == 60
-    assert row.left("first", running=15) == 45
-    assert row.left("first", running=500) == 20
-    with row.step("first"):
+    queue = BuildQueue({"first": 10, "second": 20}, lines.append, BuildTimes(path))
+    assert queue.left() == 60
+    assert queue.left("first", running=15) == 45
+    assert queue.left("first", running=500) == 20
+    with queue.step("first"):
         pass
-    assert row.left() == 20
+    assert queue.left() == 20
     assert lines[0] == "[1/2] first: about 40 s; all that is left: about 60 s"
     assert lines[1].startswith("[1/2] first: made in 0 s")
-    assert Times(path).seconds["first"] < 1
+    assert BuildTimes(path).seconds["first"] < 1
 
 
 def test_row_does_not_count_what_failed(tmp_path: Path) -> None:
-    row = Row({"first": 10}, lambda line: None, Times(tmp_path / "times.json"))
-    with pytest.raises(OSError, match="disk"), row.step("first"):
+    queue = BuildQueue({"first": 10}, lambda line: None, BuildTimes(tmp_path / "times.json"))
+    with pytest.raises(OSError, match="disk"), queue.step("first"):
         raise OSError("disk")
-    assert row.done == {}
-    assert Times(tmp_path / "times.json").seconds == {}
+    assert queue.done == {}
+    assert BuildTimes(tmp_path / "times.json").seconds == {}
 
 
 def test_times_survive_a_damaged_file(tmp_path: Path) -> None:
     path = tmp_path / "times.json"
     path.write_text("[1]")
-    assert Times(path).seconds == {}
+    assert BuildTimes(path).seconds == {}

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from lab.alert_receivers import show
-from lab.alert_receivers.site import PAGERDUTY, USER
+from lab.alert_receivers.endpoints import PAGERDUTY, USER
 from lab.alert_receivers.web import Secrets
 from tests.lab.alert_receiver import receiver
 from tests.routing.programs import programs, write

@@ -20,7 +20,7 @@ from gpuboot.rules import recordings
 from gpuboot.telemetry import BY_NAME, choose
 from gpuboot.telemetry.expressions import metric_names
 from lab.dashboard_preview.panels import (
-    Times,
+    TimeRange,
     UnknownVariable,
     defaults,
     interpolate,
@@ -34,7 +34,7 @@ NODES = (Node("gpu1", "gpu1", "10.0.0.1", "worker", 8, False),)
 BOARDS = dashboards(SETTINGS)
 PANELS = [(uid, panel) for uid, board in BOARDS.items() for panel in panels(board)]
 TARGETS = [(uid, panel, target) for uid, panel in PANELS for target in panel["targets"]]
-VALUES = Times(0, 3600, 30).variables(15)
+VALUES = TimeRange(0, 3600, 30).variables(15)
 # What others than our exporter and rules give: kube-state-metrics, node exporter, Prometheus.
 OTHERS = {
     *("up", "ALERTS", "ALERTS_FOR_STATE", "node_uname_info", "node_cpu_seconds_total"),

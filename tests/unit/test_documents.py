@@ -260,7 +260,7 @@ def test_the_workflow_of_a_gpu_runner_is_one_that_runs() -> None:
 
 def test_the_lab_s_help_names_the_options_of_its_kinds(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, said in (
-        (["--help"], ("--single", "--docker", "--earlier", "--gpus")),
+        (["--help"], ("--single", "--docker", "--previous-release", "--gpus")),
         (["fault", "--help"], ("set GPU KEY VALUE", "docs/lab.md")),
         (["ssh", "--help"], ("Log in to a machine",)),
     ):

@@ -24,7 +24,7 @@ from gpuboot.kubernetes.api import Cluster, ClusterError, route
 from gpuboot.verify import collector
 from gpuboot.verify.collector import Gatherer
 from gpuboot.verify.exporter_access import Protected
-from lab.mirror.keys import Authority
+from lab.mirror.keys import CertificateAuthority
 from tests.unit.ssh_server import ssh_transport
 
 POD = "10.244.1.7"  # the tests' SSH server connects to 127.0.0.1, whatever the address
@@ -89,7 +89,10 @@ def exporter(folder: Path, settings: Settings) -> Iterator[tuple[int, Secrets]]:
         found["dcgm-web"] |= {"username": "prometheus", "password": PASSWORD, "web.yml": "-"}
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     if settings.exporter.tls_secret:
-        authority, files = Authority.ensure(folder), (folder / "tls.crt", folder / "tls.key")
+        authority, files = (
+            CertificateAuthority.ensure(folder),
+            (folder / "tls.crt", folder / "tls.key"),
+        )
         authority.issue(server_name(), "127.0.0.2", *files)
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(*files)
@@ -146,7 +149,7 @@ def test_a_wrong_password_is_named_and_not_shown(tmp_path: Path) -> None:
 
 
 def test_another_authority_is_refused_as_prometheus_refuses_it(tmp_path: Path) -> None:
-    other = Authority.ensure(tmp_path / "other").certificate.read_text()
+    other = CertificateAuthority.ensure(tmp_path / "other").certificate.read_text()
     _, text = refused(settings_of(TLS), tmp_path, {"dcgm-tls": {"ca.crt": other}})
     assert "certificate verify failed" in text
 

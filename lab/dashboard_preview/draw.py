@@ -15,14 +15,14 @@ import requests
 from gpuboot.config.settings import Settings
 from gpuboot.dashboards import dashboards
 from lab.dashboard_preview.page import COLUMN, GAP, UNIT, page
-from lab.dashboard_preview.panels import Ask, Times, answers, defaults, panels
+from lab.dashboard_preview.panels import Query, TimeRange, defaults, panels, query_panel
 
 Object = dict[str, Any]
 POINTS = 240
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
-def asker(url: str, times: Times) -> Ask:
+def prometheus_query(url: str, times: TimeRange) -> Query:
     """Asks a Prometheus as Grafana would. Raises RuntimeError with its answer to a bad query.
 
     + url: its address
@@ -51,7 +51,7 @@ def asker(url: str, times: Times) -> Ask:
     return ask
 
 
-def take(
+def draw(
     settings: Settings,
     url: str,
     out: Path,
@@ -67,12 +67,12 @@ def take(
     """
     until = end or time.time()
     start = until - hours * 3600
-    times = Times(start, until, max(round((until - start) / POINTS), 5))
+    times = TimeRange(start, until, max(round((until - start) / POINTS), 5))
     out.mkdir(parents=True, exist_ok=True)
-    ask = asker(url, times)
+    ask = prometheus_query(url, times)
     for uid, board in dashboards(settings).items():
         values = {**defaults(board), **times.variables(scrape_s=15)}
-        found = {panel["id"]: answers(panel, values, ask) for panel in panels(board)}
+        found = {panel["id"]: query_panel(panel, values, ask) for panel in panels(board)}
         when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(until))
         note = (
             f"{hours:g} h until {when}. Data: {source or url}. Drawn by gpuboot's lab, not by "

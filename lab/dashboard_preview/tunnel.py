@@ -12,7 +12,7 @@ from pathlib import Path
 from gpuboot.charts.monitoring import fullname
 from gpuboot.config.settings import parse_settings
 from lab import machines
-from lab.dashboard_preview.take import take
+from lab.dashboard_preview.draw import draw
 from lab.settings import settings as lab_settings
 from lab.state import Lab, LabError
 
@@ -60,8 +60,8 @@ def _wait(port: int, tunnel: subprocess.Popen[bytes]) -> None:
     raise LabError("no way to Prometheus: ssh did not forward the port")
 
 
-def of_lab(lab: Lab, out: Path, hours: float) -> Iterator[Path]:
+def draw_lab(lab: Lab, out: Path, hours: float) -> Iterator[Path]:
     """Draw the dashboards of a lab; yields the files."""
     with prometheus(lab) as url:
         source = f"lab {lab.name}, whose GPUs are SIMULATED"
-        yield from take(parse_settings(lab_settings(lab.name)), url, out, hours, source=source)
+        yield from draw(parse_settings(lab_settings(lab.name)), url, out, hours, source=source)
