@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from gevent.lock import RLock
@@ -17,12 +17,15 @@ from pyinfra.context import ctx_host, state
 
 from deploys.facts.apt import Offers
 from deploys.facts.connectivity import UnreachableEndpoints
+from deploys.lib.connections import unreachable
+from deploys.lib.findings import note, refusal
 from deploys.run import context, existing_cluster
 from gpuboot.config import local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
 from gpuboot.hosts import connectivity, kernels, mig, preflight_packages
-from gpuboot.hosts.preflight import judge
+from gpuboot.hosts.preflight import Check, judge
+from gpuboot.hosts.reading import Reading
 from gpuboot.hosts.transient import PAUSES_S
 from gpuboot.kubernetes import network_policies
 
@@ -51,33 +54,48 @@ def preflight(standalone: bool = False) -> None:
     with _once:
         run = context.read()
         if run.verdict is None and run.standalone != standalone:
-            run.verdict = render([_WRONG_DEPLOY[standalone]])
+            run.verdict = refusal([_WRONG_DEPLOY[standalone]])
         elif run.verdict is None:
             checks = docker_checks(run.settings) if standalone else None
-            unfit, unsure = existing_cluster.judge(run)
-            lacking, old = _versions(run)
-            problems = [
-                *run.unread,
-                *local_files.problems(run.settings),
-                *unfit,
-                *lacking,
-                *judge(run.nodes, run.states, run.settings, run.lock, checks),
-            ]
-            problems += _unreachable(run, pauses=() if problems else PAUSES_S)
+            problems, warnings = _evaluate(run, checks)
+            note(
+                Reading(
+                    unreachable=dict(unreachable),
+                    problems=tuple(sorted(set(problems))),
+                    warnings=tuple(warnings),
+                )
+            )
             run.verdict = render(problems) if problems else ""
-            settings = run.settings
-            for line in (
-                *local_files.warnings(settings),
-                *network_policies.warnings(settings),
-                *kernels.warnings(run.nodes, run.states, settings),
-                *mig.warnings(run.nodes, run.states, settings),
-                *unsure,
-                *old,
-                *_no_plan(),
-            ):
+            for line in (*warnings, *_no_plan()):
                 logger.warning(line)
         if run.verdict:
             raise DeployError(run.verdict)
+
+
+def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Problem], list[str]]:
+    """Every problem of the hosts, the cluster and the local files, and lines of warning.
+
+    + checks: of each host; None: those of a cluster's
+    """
+    unfit, unsure = existing_cluster.judge(run)
+    lacking, old = _versions(run)
+    problems = [
+        *run.unread,
+        *local_files.problems(run.settings),
+        *unfit,
+        *lacking,
+        *judge(run.nodes, run.states, run.settings, run.lock, checks),
+    ]
+    problems += _unreachable(run, pauses=() if problems else PAUSES_S)
+    warnings = [
+        *local_files.warnings(run.settings),
+        *network_policies.warnings(run.settings),
+        *kernels.warnings(run.nodes, run.states, run.settings),
+        *mig.warnings(run.nodes, run.states, run.settings),
+        *unsure,
+        *old,
+    ]
+    return problems, warnings
 
 
 def _no_plan() -> list[str]:

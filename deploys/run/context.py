@@ -10,6 +10,7 @@ from pyinfra.api.exceptions import DeployError
 from pyinfra.api.inventory import Inventory
 from pyinfra.context import host
 
+from deploys.lib.findings import refusal
 from deploys.run import topology
 from deploys.run.collect import collect
 from gpuboot.config.inventory import Node, plan
@@ -137,5 +138,5 @@ def _checked(source: Inventory) -> Run:
     if not standalone:
         problems += network.room(nodes, settings)
     if problems or lock is None:
-        raise DeployError(render(problems))
+        raise DeployError(refusal(problems))
     return Run(source, settings, lock, nodes, standalone)

@@ -29,12 +29,15 @@ from pyinfra.context import state as run_state
 from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
 from deploys.lib.connections import note, refused, unreachable
+from deploys.lib.findings import refusal
 from gpuboot.config import inventory_files
 from gpuboot.config.problems import Problem, render
 
 _DEPLOYS = Path(__file__).resolve().parents[1]
 # they go on without a host that does not answer: preflight or verification tells of it
-_TELLING = ("site.py", "standalone.py", "verify.py", "query.py")
+_TELLING = ("site.py", "standalone.py", "verify.py", "query.py", "check.py", "read_hosts.py")
+# the one deploy whose inventory says only how to log in
+_READING = "read_hosts.py"
 
 _PRINTING = ("debug", "debug-all", "debug-facts", "debug-operations")
 _group_data: dict[str, bool] = {}  # file -> whether it holds settings
@@ -72,18 +75,18 @@ def _loading(load: Callable[..., Any]) -> Callable[..., Any]:
     def loading(given: str, *args: Any, **kwargs: Any) -> Any:
         path, folder = Path(given), Path.cwd()
         if problem := inventory_files.missing(given, folder):
-            raise CliError(render([problem]))
+            raise CliError(refusal([problem]))
         folders = {folder / "group_data", path.resolve().parent / "group_data"}
         files = [file for each in sorted(folders) for file in sorted(each.glob("*.py"))]
         if problems := inventory_files.syntax([*([path] if path.is_file() else []), *files]):
-            raise CliError(render(problems))
+            raise CliError(refusal(problems))
         try:
             loaded: Inventory = load(given, *args, **kwargs)
         except PyinfraError as error:
             remedy = "correct the inventory: a host is a name for SSH, or @local"
-            raise CliError(render([Problem("", f"{given}: {error}", remedy)])) from None
+            raise CliError(refusal([Problem("", f"{given}: {error}", remedy)])) from None
         if problems := [problem for host in loaded for problem in _connection_data(host)]:
-            raise CliError(render(problems))
+            raise CliError(refusal(problems))
         return loaded
 
     return loading
@@ -113,15 +116,15 @@ def _reading(execute: Callable[..., Any], given: str) -> Callable[..., Any]:
         try:
             values = execute(filename, *args, **kwargs)
         except (OSError, SyntaxError):  # of a folder that --group-data names
-            raise CliError(render(inventory_files.syntax([Path(filename)]))) from None
+            raise CliError(refusal(inventory_files.syntax([Path(filename)]))) from None
         except UnexpectedExternalError as error:
             lines = [line for frame, line in walk_tb(error.exception.__traceback__)
                      if frame.f_code.co_filename == filename]  # fmt: skip
             problem = inventory_files.raised(filename, (lines or [0])[-1], error.exception)
-            raise CliError(render([problem])) from None
+            raise CliError(refusal([problem])) from None
         if filename == given:
             if problems := inventory_files.groups(filename, values):
-                raise CliError(render(problems))
+                raise CliError(refusal(problems))
         else:
             _group_data[filename] = "gpuboot" in values
         return values
@@ -153,7 +156,7 @@ def _connecting(
     def connecting(state: State) -> None:
         hosts = [host for host in state.inventory if state.is_host_in_limit(host)]
         if ours:
-            _before(state, hosts, given)
+            _before(state, hosts, given, ours)
         state.add_callback_handler(_Unreachable())  # type: ignore[no-untyped-call]
         telling = bool(ours) and set(ours) <= set(_TELLING)
         if asked := state.should_raise_failed_hosts:
@@ -164,9 +167,9 @@ def _connecting(
         except PyinfraError:
             if not unreachable:
                 raise
-            raise CliError(render(map(refused, unreachable))) from None
+            raise CliError(refusal(map(refused, unreachable))) from None
         if ours and unreachable and not telling:
-            raise CliError(render(map(refused, unreachable)))
+            raise CliError(refusal(map(refused, unreachable)))
 
     return connecting
 
@@ -187,13 +190,17 @@ def _ending(asked: Callable[[State], bool], asks: bool, telling: bool) -> Callab
     return ending
 
 
-def _before(state: State, hosts: list[Host], given: str) -> None:
+def _before(state: State, hosts: list[Host], given: str, ours: list[str]) -> None:
     """Everything that is wrong and can be known without a connection."""
     if not list(state.inventory):
-        raise CliError(render([inventory_files.no_hosts(given, Path.cwd())]))
+        raise CliError(refusal([inventory_files.no_hosts(given, Path.cwd())]))
     if not hosts:
         remedy = "give the name or the group of hosts that are in the inventory"
-        raise CliError(render([Problem("", "--limit and --exclude leave no host", remedy)]))
+        raise CliError(refusal([Problem("", "--limit and --exclude leave no host", remedy)]))
+    if ours == [_READING]:
+        if problems := _keys(state, hosts):
+            raise CliError(refusal(problems))
+        return
     # here, because context is made for a run, and this module is loaded before there is one
     from deploys.run.context import begin
 
@@ -205,7 +212,7 @@ def _before(state: State, hosts: list[Host], given: str) -> None:
     for line in warnings:
         logger.warning(line)
     if problems := [*problems, *_keys(state, hosts)]:
-        raise CliError(render(problems))
+        raise CliError(refusal(problems))
     begin()
 
 

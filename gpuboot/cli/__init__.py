@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gpuboot.cli import autoscaling, docs, runs
+from gpuboot.cli.check import check
 from gpuboot.cli.query import query
 from gpuboot.verify.report.model import ReportError, load
 
@@ -16,6 +17,7 @@ app = typer.Typer(
     add_completion=False,
     help="From bare servers to proven GPUs. Deploy with: pyinfra INVENTORY deploys/site.py",
 )
+app.command()(check)
 app.command()(query)
 app.add_typer(autoscaling.app, name="autoscaling")
 app.add_typer(docs.app, name="docs")

@@ -62,7 +62,7 @@ def pyinfra(
     + quiet: keep its output back, instead of printing it on stderr
     """
     if not Path(deploy).is_file():
-        stop(f"{deploy} is not here\n    remedy: run this in the folder of the gpuboot project")
+        stop(wrong_folder(deploy))
     with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
         path = Path(folder) / "answer"
         command = [sys.executable, "-m", "pyinfra", inventory, deploy, "-y", *more]
@@ -77,6 +77,16 @@ def pyinfra(
         )
         text = path.read_text(encoding="utf-8") if path.exists() else ""
     return Ended(ended.returncode, text, ended.stdout or "")
+
+
+def wrong_folder(deploy: str) -> str:
+    """What to say where a deploy of the project is not found."""
+    return f"{deploy} is not here\n    remedy: run this in the folder of the gpuboot project"
+
+
+def is_terminal() -> bool:
+    """Whether somebody is there to answer questions."""
+    return sys.stdin.isatty()
 
 
 def stop(message: str) -> NoReturn:

@@ -24,11 +24,12 @@ class Problem:
         return f"[{where}] {self.cause}\n    remedy: {self.remedy}"
 
 
-def render(problems: Iterable[Problem]) -> str:
+def render(problems: Iterable[Problem], untouched: str = "nothing was changed") -> str:
     """All problems as one text for a terminal, sorted by host.
 
     + problems: what was found; must not be empty
+    + untouched: what the problems kept from happening
     """
     found = sorted(set(problems))
     noun = "problem" if len(found) == 1 else "problems"
-    return "\n".join([f"{len(found)} {noun}; nothing was changed", *map(str, found)])
+    return "\n".join([f"{len(found)} {noun}; {untouched}", *map(str, found)])

@@ -1,0 +1,47 @@
+"""`gpuboot check`: preflight alone, of any inventory."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from gpuboot.cli import runs
+from gpuboot.hosts.reading import FINDINGS, Reading, from_json
+
+DEPLOY = "deploys/check.py"
+
+
+def check(
+    inventory: runs.Inventory,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the problems as JSON.")] = False,
+    data: runs.Data = None,
+    same_sudo_password: runs.SameSudoPassword = False,
+) -> None:
+    """Read all hosts of an inventory and name every problem a run would stop at. Changes nothing.
+
+    Exit code: 0 a run may start, 1 it may not.
+    """
+    options = runs.options(data, same_sudo_password)
+    ended = runs.pyinfra(inventory, DEPLOY, options, answer=FINDINGS)
+    reading = from_json(ended.answer) if ended.answer else None
+    # without an answer nobody knows: pyinfra has told why, or was interrupted
+    passed = ended.code == 0 and reading is not None and not reading.problems
+    if as_json and reading is not None:
+        print(_document(inventory, passed, reading))
+    if passed:
+        typer.echo(f"{inventory}: no problem, a run may start; see its plan with --dry", err=True)
+    raise typer.Exit(0 if passed else 1)
+
+
+def _document(inventory: str, passed: bool, reading: Reading) -> str:
+    """What was found, for programs."""
+    found = {
+        "inventory": inventory,
+        "passed": passed,
+        "problems": [asdict(problem) for problem in reading.problems],
+        "warnings": list(reading.warnings),
+    }
+    return json.dumps(found, indent=1)
