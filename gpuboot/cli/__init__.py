@@ -9,6 +9,7 @@ import typer
 
 from gpuboot.cli import autoscaling, docs, runs
 from gpuboot.cli.check import check
+from gpuboot.cli.init import init
 from gpuboot.cli.query import query
 from gpuboot.verify.report.model import ReportError, load
 
@@ -17,6 +18,7 @@ app = typer.Typer(
     add_completion=False,
     help="From bare servers to proven GPUs. Deploy with: pyinfra INVENTORY deploys/site.py",
 )
+app.command()(init)
 app.command()(check)
 app.command()(query)
 app.add_typer(autoscaling.app, name="autoscaling")

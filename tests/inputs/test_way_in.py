@@ -1,0 +1,172 @@
+"""`gpuboot init` and `gpuboot check` with pyinfra itself, on hosts by SSH and on fakes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuboot.config.site_check import written
+from gpuboot.hosts.reading import FINDINGS, Reading, from_json
+from tests.inputs.command_line import ROOT, Done, project, pyinfra
+from tests.inputs.shell_server import shell_server
+
+CHECK = str(ROOT / "deploys" / "check.py")
+READ = str(ROOT / "deploys" / "read_hosts.py")
+
+
+@pytest.fixture
+def findings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where pyinfra leaves what it learned."""
+    path = tmp_path / "findings"
+    monkeypatch.setenv(FINDINGS, str(path))
+    return path
+
+
+def plan_inventory(tmp_path: Path, name: str) -> Path:
+    folder = project(tmp_path, {})
+    shutil.copytree(ROOT / "tests" / "plan" / "inventories", folder / "plan")
+    return folder / "plan" / f"{name}.py"
+
+
+def left(done: Done, findings: Path) -> Reading:
+    assert findings.exists(), done.told
+    return from_json(findings.read_text())
+
+
+@pytest.mark.parametrize("name", ["site", "docker"])
+def test_a_check_of_hosts_without_a_problem(name: str, tmp_path: Path, findings: Path) -> None:
+    done = pyinfra(tmp_path, [str(plan_inventory(tmp_path, name)), CHECK, "-y"])
+    assert done.code == 0, done.told
+    assert left(done, findings).problems == ()
+
+
+def test_a_check_says_what_a_run_says(
+    tmp_path: Path, findings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAN_BREAKAGE", '{"gpu1": ["cgroup 1"], "cpu1": ["uid 1000"]}')
+    inventory = str(plan_inventory(tmp_path, "site"))
+    done = pyinfra(tmp_path, [inventory, CHECK, "-y"])
+    run = pyinfra(tmp_path, [inventory, str(ROOT / "deploys" / "site.py"), "--dry"])
+    problems = left(done, findings).problems
+    assert [item.host for item in problems] == ["@fake/cpu1", "@fake/gpu1"]
+    text = "\n".join(["2 problems; nothing was changed", *map(str, problems)])
+    assert (done.code, run.code) == (1, 1)
+    assert text in done.told
+    assert text in run.told
+
+
+@pytest.mark.parametrize(
+    ("inventory", "said"),
+    [
+        ("", "has no hosts"),
+        ("workers = ['@fake/gpu1']", "there is no control-plane node"),
+        ("control_plane = [('127.0.0.1', {'ssh_port': 1})]", "cannot be reached"),
+    ],
+)
+def test_what_ends_a_check_early_is_left_as_well(
+    inventory: str, said: str, tmp_path: Path, findings: Path
+) -> None:
+    folder = project(tmp_path, {"inventories/mine.py": inventory})
+    done = pyinfra(folder, ["inventories/mine.py", CHECK, "-y"])
+    assert done.code == 1
+    (problem,) = left(done, findings).problems
+    assert said in problem.cause
+    assert str(problem) in done.told
+
+
+def test_hosts_are_read_whatever_they_will_be(tmp_path: Path, findings: Path) -> None:
+    done = pyinfra(tmp_path, [str(plan_inventory(tmp_path, "site")), READ, "-y"])
+    assert done.code == 0, done.told
+    reading = left(done, findings)
+    assert {name: len(host.state.gpus) for name, host in reading.hosts.items()} == {
+        "@fake/cp1": 0, "@fake/gpu1": 8, "@fake/cpu1": 0,
+    }  # fmt: skip
+    assert reading.problems == ()
+
+
+def test_reading_needs_no_settings(tmp_path: Path, findings: Path) -> None:
+    """Those of another site, or of one that is gone, are none of its business."""
+    files = {
+        "inventories/mine.py": "hosts = [('127.0.0.1', {'ssh_port': 1, 'ssh_connect_retries': 0})]",
+        "group_data/gone.py": "gpuboot = {'cluster': {'name': 'gone'}}",
+    }
+    done = pyinfra(project(tmp_path, files), ["inventories/mine.py", READ, "-y"])
+    reading = left(done, findings)
+    assert list(reading.unreachable) == ["127.0.0.1"]
+    assert reading.unreachable["127.0.0.1"].startswith("Could not connect")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int]]:
+    folder = tmp_path_factory.mktemp("server")
+    with shell_server(folder) as port:
+        yield folder, port
+
+
+def gpuboot(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a folder with the project's files, and a home of its own."""
+    if not (folder / "deploys").exists():
+        project(folder, {})
+        (folder / "deploys").symlink_to(ROOT / "deploys")
+        (folder / ".ssh").mkdir()
+        (folder / ".ssh" / "known_hosts").touch()
+    environment = {key: value for key, value in os.environ.items() if key != "SSH_AUTH_SOCK"}
+    return subprocess.run(
+        [str(Path(sys.executable).with_name("gpuboot")), *arguments],
+        cwd=folder,
+        env={**environment, "HOME": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_from_ssh_to_an_inventory_that_pyinfra_takes(
+    server: tuple[Path, int], tmp_path: Path
+) -> None:
+    """The machine that the tests run on is the host: what is written is what it is."""
+    keys, port = server
+    host = f"root@127.0.0.1:{port}"
+    done = gpuboot(tmp_path, "init", "--name", "mine", "--key", str(keys / "key"), host)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"host keys that were new are in known_hosts now: [127.0.0.1]:{port}" in done.stdout
+    text = (tmp_path / "inventories" / "mine.py").read_text()
+    ((name, data),) = written("mine.py", text)["control_plane"]
+    assert (name, data["node_name"]) == ("127.0.0.1", os.uname().nodename.partition(".")[0].lower())
+    settings = written("mine.py", (tmp_path / "group_data" / "mine.py").read_text())
+    assert settings["ssh_port"] == port
+    assert settings["_sudo"] is False
+    # known_hosts has its key by now, and the files say the rest
+    inventory = str(tmp_path / "inventories" / "mine.py")
+    checked = gpuboot(tmp_path, "check", inventory)
+    assert "Connected" in checked.stderr
+    assert "cannot be reached" not in checked.stderr
+
+
+def test_every_host_that_does_not_let_us_in_is_told_of(
+    server: tuple[Path, int], tmp_path: Path
+) -> None:
+    keys, port = server
+    hosts = [f"root@127.0.0.1:{port}", "127.0.0.1:1", "no.such.invalid"]
+    key = ["--key", str(keys / "wrong-key")]
+    done = gpuboot(tmp_path, "init", "--name", "mine", "--user", "me", *key, *hosts)
+    assert done.returncode == 1
+    assert "3 problems; nothing was written" in done.stderr
+    assert f"[root@127.0.0.1:{port}] cannot be reached: Authentication error" in done.stderr
+    assert "[me@127.0.0.1:1] cannot be reached: Could not connect" in done.stderr
+    assert "[me@no.such.invalid] cannot be reached: Could not resolve" in done.stderr
+    assert not (tmp_path / "inventories" / "mine.py").exists()
+
+
+def test_a_key_that_is_none_is_told_of(tmp_path: Path) -> None:
+    done = gpuboot(tmp_path, "init", "--name", "mine", "--key", "~/none", "gpu1")
+    assert done.returncode == 1
+    assert "No such private key file: ~/none" in done.stderr
+    assert "nothing was written" in done.stderr

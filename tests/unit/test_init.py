@@ -1,0 +1,268 @@
+"""`gpuboot init` and `gpuboot check` as a person uses them; pyinfra is replaced by its answer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gpuboot.cli import app, runs
+from gpuboot.config.problems import Problem
+from gpuboot.config.site_check import written
+from gpuboot.hosts.reading import FINDINGS, Reading
+from tests.unit.site_hosts import reading
+
+runner = CliRunner()
+HOSTS = {"cp1": reading(11, "cp1"), "gpu1": reading(21, "gpu1", 8), "gpu2": reading(22, "gpu2", 8)}
+
+
+@dataclass
+class Pretended:
+    """pyinfra that leaves an answer. + answer: None for one that is killed before it has any"""
+
+    answer: Reading | None = field(default_factory=lambda: Reading(hosts=HOSTS))
+    output: str = ""
+    code: int = 0
+    commands: list[list[str]] = field(default_factory=list)
+    inventories: list[str] = field(default_factory=list)
+
+    def run(self, command: list[str], env: Mapping[str, str], **_: Any) -> Any:
+        self.commands.append(command)
+        if Path(command[3]).is_file():
+            self.inventories.append(Path(command[3]).read_text())
+        if self.answer is not None:
+            Path(env[FINDINGS]).write_text(self.answer.to_json())
+        return subprocess.CompletedProcess(command, self.code, self.output)
+
+
+@pytest.fixture
+def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
+    """The project's folder, without its code."""
+    for folder in ("deploys", "inventories", "group_data"):
+        (tmp_path / folder).mkdir()
+    for name in ("read_hosts", "check"):
+        (tmp_path / "deploys" / f"{name}.py").touch()
+    monkeypatch.chdir(tmp_path)
+    fake = Pretended()
+    monkeypatch.setattr("gpuboot.cli.runs.subprocess.run", fake.run)
+    return fake
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "is_terminal", lambda: True)
+
+
+def files() -> set[str]:
+    return {str(path) for name in ("inventories", "group_data") for path in Path(name).iterdir()}
+
+
+def refused(done: Any) -> str:
+    """What was said; nothing was written."""
+    assert done.exit_code == 1, done.output
+    assert "nothing was written" in done.stderr
+    assert files() == set()
+    return " ".join(str(done.stderr).split())
+
+
+def inventory(name: str = "prod") -> dict[str, Any]:
+    return written("inventory", Path(f"inventories/{name}.py").read_text())
+
+
+def init(*arguments: str, answers: str = "") -> Any:
+    return runner.invoke(app, ["init", *arguments], input=answers)
+
+
+def test_arguments_suffice(pretended: Pretended) -> None:
+    done = init("--name", "prod", "--user", "ubuntu", "cp1", "gpu1", "gpu2:2222")
+    assert done.exit_code == 0, done.output
+    assert files() == {"inventories/prod.py", "group_data/prod.py"}
+    assert [name for name, _ in inventory()["control_plane"]] == ["cp1"]
+    assert {name: data["gpus"] for name, data in inventory()["workers"]} == {"gpu1": 8, "gpu2": 8}
+    assert 'ssh_user = "ubuntu"' in Path("group_data/prod.py").read_text()
+    screen = done.stdout.splitlines()
+    assert (
+        "written: inventories/prod.py  control plane: cp1; workers: gpu1, gpu2; 16 GPUs" in screen
+    )
+    assert screen[-2:] == [
+        "next:    gpuboot check inventories/prod.py",
+        "         pyinfra inventories/prod.py deploys/site.py --dry",
+    ]
+    assert pretended.commands[0][4:] == ["deploys/read_hosts.py", "-y"]
+    hosts = written("reading.py", pretended.inventories[0])["hosts"]
+    assert [(name, data.get("ssh_port")) for name, data in hosts] == [
+        ("cp1", None), ("gpu1", None), ("gpu2", 2222),
+    ]  # fmt: skip
+
+
+def test_all_that_is_missing_is_named_at_once(pretended: Pretended) -> None:
+    said = refused(init())
+    assert "2 problems" in said
+    assert "[HOSTS] no host is named" in said
+    assert "[--name] the site has no name" in said
+    assert pretended.commands == []
+
+
+def test_all_that_is_wrong_is_named_before_a_host_is_read(pretended: Pretended) -> None:
+    said = refused(init("--name", "all", "--control-plane", "cp9", "gpu1", "gpu1", "gpu2:x"))
+    for part in ("name all means a group", "[gpu1] is given twice", "'gpu2:x' is no host",
+                 "[cp9] is to lead, and is none of the hosts"):  # fmt: skip
+        assert part in said
+    assert pretended.commands == []
+
+
+@pytest.mark.parametrize("kind", [["--control-plane", "a"], ["--endpoint", "a:1"]])
+def test_docker_hosts_have_no_control_plane(pretended: Pretended, kind: list[str]) -> None:
+    assert "give --monitor" in refused(init("--name", "d", "--docker", *kind, "a"))
+    assert "add --docker" in refused(init("--name", "d", "--monitor", "a", "a"))
+
+
+def test_several_control_plane_nodes_need_an_address(pretended: Pretended) -> None:
+    three = [word for name in HOSTS for word in ("--control-plane", name)]
+    assert "[--endpoint]" in refused(init("--name", "prod", *three, *HOSTS))
+    done = init("--name", "prod", *three, "--endpoint", "lb.example.com:6443", *HOSTS)
+    assert done.exit_code == 0, done.output
+    assert [name for name, _ in inventory()["control_plane"]] == list(HOSTS)
+    assert inventory()["workers"] == []
+    settings = written("group_data", Path("group_data/prod.py").read_text())["gpuboot"]
+    assert settings["cluster"]["endpoint"] == "lb.example.com:6443"
+
+
+def test_an_even_number_of_control_plane_nodes_is_refused(pretended: Pretended) -> None:
+    two = ["--control-plane", "cp1", "--control-plane", "gpu1", "--endpoint", "lb.example.com:6443"]
+    assert "use one, three or five" in refused(init("--name", "prod", *two, *HOSTS))
+
+
+def test_files_are_never_overwritten_unasked(pretended: Pretended) -> None:
+    Path("group_data/prod.py").write_text("mine")
+    done = init("--name", "prod", *HOSTS)
+    assert done.exit_code == 1
+    assert "[group_data/prod.py] is there already" in done.stderr
+    assert files() == {"group_data/prod.py"}
+    assert pretended.commands == []
+    assert init("--name", "prod", "--force", *HOSTS).exit_code == 0
+    assert "gpuboot = {" in Path("group_data/prod.py").read_text()
+
+
+def test_a_folder_that_cannot_be_written_to_leaves_nothing_half_done(pretended: Pretended) -> None:
+    Path("group_data").rmdir()
+    done = init("--name", "prod", *HOSTS)
+    assert done.exit_code == 1
+    assert "remedy: make it writable" in done.stderr
+    assert list(Path("inventories").iterdir()) == []
+
+
+def test_every_host_that_cannot_be_read_is_told_of(pretended: Pretended) -> None:
+    denied = Problem("gpu2", "its user may not become root without a password", "allow it")
+    cause = "Authentication error (username=me): failed"
+    pretended.answer = Reading(
+        hosts={"cp1": HOSTS["cp1"]},
+        unreachable={"gpu1": cause},
+        problems=(denied, Problem("gpu1", f"cannot be reached: {cause}", "--exclude gpu1")),
+    )
+    said = refused(init("--name", "prod", "--user", "me", *HOSTS))
+    assert "2 problems" in said
+    assert f"[me@gpu1] cannot be reached: {cause} remedy: give the user and key" in said
+    assert "[gpu2] its user may not become root" in said
+
+
+def test_pyinfra_that_tells_nothing_is_quoted(pretended: Pretended) -> None:
+    pretended.answer, pretended.output, pretended.code = None, "it broke\n", 1
+    done = init("--name", "prod", *HOSTS)
+    assert done.exit_code == 1
+    assert "it broke\nno host was read" in done.stderr
+    assert files() == set()
+
+
+def test_what_a_run_would_refuse_is_no_reason_not_to_write(pretended: Pretended) -> None:
+    old = reading(21, "gpu1", 1, os_id="centos", os_version="7", os_name="CentOS 7", arch="ppc64le")
+    pretended.answer = Reading(hosts={"gpu1": old})
+    done = init("--name", "prod", "gpu1")
+    assert done.exit_code == 0
+    assert "2 problems to solve before the first run" in done.stdout
+    assert "[gpu1] runs CentOS 7" in done.stdout
+    assert files() == {"inventories/prod.py", "group_data/prod.py"}
+
+
+def test_new_host_keys_are_told_of(pretended: Pretended) -> None:
+    pretended.output = "    Added host key for gpu1 to known_hosts\n"
+    assert (
+        "host keys that were new are in known_hosts now: gpu1" in init("--name", "p", *HOSTS).stdout
+    )
+
+
+def test_docker_hosts(pretended: Pretended) -> None:
+    done = init("--name", "prod", "--docker", *HOSTS)
+    assert done.exit_code == 0, done.output
+    assert [name for name, _ in inventory()["monitor"]] == ["cp1"]
+    assert [name for name, _ in inventory()["gpu_hosts"]] == ["gpu1", "gpu2"]
+    assert "pyinfra inventories/prod.py deploys/standalone.py --dry" in done.stdout
+    said = init("--name", "other", "--docker", "--monitor", "gpu2", *HOSTS)
+    assert "[cp1] is in group gpu_hosts and promises no GPU" in said.stderr
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_person_is_asked_for_what_is_missing(
+    pretended: Pretended, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "config").write_text("Host gpu1\n")
+    arguments = ["--ssh-config", str(tmp_path / "config")]
+    done = init(*arguments, answers="cp1 gpu1 gpu2\n\ngpu1\n")
+    assert done.exit_code == 0, done.output
+    assert "config: gpu1" in done.stdout
+    assert "Name of the site [prod]" in done.stdout
+    assert "Control plane [cp1]" in done.stdout
+    assert [name for name, _ in inventory()["control_plane"]] == ["gpu1"]
+
+
+@pytest.mark.usefixtures("terminal")
+def test_a_person_who_names_several_is_asked_for_their_address(pretended: Pretended) -> None:
+    done = init("--name", "prod", *HOSTS, answers="cp1 gpu1 gpu2\nlb.example.com:6443\n")
+    assert done.exit_code == 0, done.output
+    assert len(inventory()["control_plane"]) == 3
+    wrong = init("--name", "other", *HOSTS, answers="cp7\n")
+    assert wrong.exit_code == 1
+    assert "[cp7] is none of the hosts" in wrong.stderr
+
+
+def test_elsewhere_it_says_where_to_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for arguments in (["init", "--name", "prod", "gpu1"], ["check", "inventories/prod.py"]):
+        done = runner.invoke(app, arguments)
+        assert done.exit_code == 2
+        assert "remedy: run this in the folder of the gpuboot project" in done.stderr
+
+
+def test_check_passes(pretended: Pretended) -> None:
+    pretended.answer = Reading(warnings=("old",))
+    arguments = ["check", "inv.py", "--data", "a=1", "--same-sudo-password"]
+    done = runner.invoke(app, arguments)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "inv.py: no problem" in done.stderr
+    assert pretended.commands[0][3:] == [
+        "inv.py", "deploys/check.py", "-y", "--data", "a=1", "--same-sudo-password",
+    ]  # fmt: skip
+    found = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
+    assert found == {"inventory": "inv.py", "passed": True, "problems": [], "warnings": ["old"]}
+
+
+def test_check_names_the_problems(pretended: Pretended) -> None:
+    pretended.answer, pretended.code = Reading(problems=(Problem("gpu1", "cause", "remedy"),)), 1
+    done = runner.invoke(app, ["check", "inv.py", "--json"])
+    assert done.exit_code == 1
+    found = json.loads(done.stdout)
+    assert not found["passed"]
+    assert found["problems"] == [{"host": "gpu1", "cause": "cause", "remedy": "remedy"}]
+
+
+@pytest.mark.parametrize("code", [0, 1, -9])
+def test_a_check_without_an_answer_has_not_passed(pretended: Pretended, code: int) -> None:
+    pretended.answer, pretended.code = None, code
+    done = runner.invoke(app, ["check", "inv.py", "--json"])
+    assert (done.exit_code, done.stdout) == (1, "")
