@@ -12,7 +12,7 @@ from pyinfra.context import host, state
 from deploys.operations import verify as prove
 from deploys.operations import verify_docker
 from deploys.run import report
-from deploys.run.context import Context, begin, read
+from deploys.run.context import begin, read
 
 
 @deploy("Verify")
@@ -25,9 +25,13 @@ def verify(always: bool = False) -> None:
     leader = next(node for node in run.nodes if node.leader)
     if host.name == leader.host and (always or run.settings.verify.enabled):
         # not current(): a host that cannot be read is a finding here, and no reason to stop
-        context = Context(run.settings, run.lock, run.nodes, leader, run.states)
         chain = verify_docker.chain if run.standalone else prove.chain
-        chain(name="Every GPU, from the PCI bus to Prometheus", context=context)
+        chain(
+            name="Every GPU, from the PCI bus to Prometheus",
+            settings=run.settings,
+            lock=run.lock,
+            nodes=run.nodes,
+        )
 
 
 # pyinfra executes a deploy file without a module name; an import must not run anything

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -21,9 +21,10 @@ from deploys.facts.nvidia import NvidiaFact
 from deploys.lib.api import cluster
 from deploys.lib.waiting import executing, fail
 from deploys.run import report as run_report
-from deploys.run.context import Context
 from gpuboot import monitoring
 from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes import network_policies
 from gpuboot.kubernetes.api import Cluster, ClusterError
@@ -41,14 +42,16 @@ _MAX_AT_ONCE = 32
 
 
 @operation(is_idempotent=True)
-def chain(context: Context) -> Generator[FunctionCommand, None, None]:
+def chain(
+    settings: Settings, lock: Lock, nodes: Sequence[Node]
+) -> Generator[FunctionCommand, None, None]:
     """Prove every GPU of the cluster, and write the reports.
 
-    + context: the run's
+    + nodes: all of the inventory
 
     Fails the host when something failed; what could not be tried is reported and is no failure.
     """
-    yield from outcome(lambda: verify(context))
+    yield from outcome(lambda: verify(settings, lock, nodes))
 
 
 def outcome(verified: Callable[[], Report]) -> Generator[FunctionCommand, None, None]:
@@ -66,42 +69,46 @@ def outcome(verified: Callable[[], Report]) -> Generator[FunctionCommand, None, 
         host.noop(told)
 
 
-def verify(context: Context) -> Report:
+def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
     """Collect, judge, and write the reports. The current host is the leader."""
-    settings = context.settings
     started, begun = datetime.now(UTC), time.monotonic()
-    hosts = read_hosts(context)
+    hosts = read_hosts(settings, lock, nodes)
     read_s = time.monotonic() - begun
     try:
-        with cluster(inventory.get_host(context.leader.host)) as clients:
-            proof = prove(clients, hosts, settings, say, _wanted(clients, context))
+        with cluster(inventory.get_host(host.name)) as clients:
+            proof = prove(clients, hosts, settings, say, _wanted(clients, settings, nodes))
     except ClusterError as error:
         proof = _no_answer(error, hosts, settings.runtime.mode)
-    versions = {"kubernetes (lock)": context.lock.kubernetes.version}
+    versions = {"kubernetes (lock)": lock.kubernetes.version}
     proof = replace(proof, versions=proof.versions | versions)
-    return publish(context, started, time.monotonic() - begun, read_s, proof)
+    return publish(settings, nodes, started, time.monotonic() - begun, read_s, proof)
 
 
-def _wanted(clients: Cluster, context: Context) -> WantedStack | None:
+def _wanted(clients: Cluster, settings: Settings, nodes: Sequence[Node]) -> WantedStack | None:
     """What monitoring is to find, None without it. Raises `ClusterError`."""
-    monitored = context.settings.monitoring
+    monitored = settings.monitoring
     if not monitored.enabled:
         return None
     ranges = {}
     if monitored.network_policies:
         ranges = network_policies.ranges(clients.json("/api/v1/nodes")["items"])
-    return monitoring.expectation(context.settings, context.nodes, ranges)
+    return monitoring.expectation(settings, nodes, ranges)
 
 
 def publish(
-    context: Context, started: datetime, seconds: float, read_s: float, proof: Proof
+    settings: Settings,
+    nodes: Sequence[Node],
+    started: datetime,
+    seconds: float,
+    read_s: float,
+    proof: Proof,
 ) -> Report:
     """Make the report of a proof, write it and show it.
 
     + seconds: duration of it all; read_s: of reading the hosts
     """
-    settings, failed = context.settings, run_report.failures()
-    by_node = {node.name: failed[node.host] for node in context.nodes if node.host in failed}
+    failed = run_report.failures()
+    by_node = {node.name: failed[node.host] for node in nodes if node.host in failed}
     report = build(
         settings.cluster.name,
         f"{started:%Y-%m-%dT%H:%M:%SZ}",
@@ -142,13 +149,13 @@ def say(line: str) -> None:
     print(f"    verify: {line}", file=sys.stderr, flush=True)
 
 
-def read_hosts(context: Context) -> list[Host]:
+def read_hosts(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> list[Host]:
     """What the operating systems of all GPU nodes say now."""
-    nodes = [node for node in context.nodes if node.gpus]
-    asked = context.lock.driver.version if context.settings.driver.enabled else None
-    say(f"reading {len(nodes)} GPU nodes")
-    pool = Pool(min(len(nodes), _MAX_AT_ONCE) or 1)
-    return list(pool.map(lambda node: _read(node, asked), nodes))
+    gpu_nodes = [node for node in nodes if node.gpus]
+    asked = lock.driver.version if settings.driver.enabled else None
+    say(f"reading {len(gpu_nodes)} GPU nodes")
+    pool = Pool(min(len(gpu_nodes), _MAX_AT_ONCE) or 1)
+    return list(pool.map(lambda node: _read(node, asked), gpu_nodes))
 
 
 def _read(node: Node, asked: str | None) -> Host:

@@ -11,15 +11,16 @@ from datetime import UTC, datetime
 from gevent.pool import Pool
 from pyinfra.api.command import FunctionCommand
 from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host as InventoryHost
 from pyinfra.api.operation import operation
-from pyinfra.context import inventory
+from pyinfra.context import host, inventory
 
 from deploys.facts.docker import Docker
 from deploys.lib.leader import RemoteError, read, run
 from deploys.operations.verify import outcome, publish, read_hosts, say
-from deploys.run.context import Context
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
 from gpuboot.docker.compose.images import mirrored
 from gpuboot.docker.compose.services import page
 from gpuboot.docker.runner import Gatherer, NoAnswer, busy, prove, trial
@@ -37,31 +38,32 @@ _OWN = "io.gpuboot.shell"  # label: process that started the container
 
 
 @operation(is_idempotent=True)
-def chain(context: Context) -> Generator[FunctionCommand, None, None]:
+def chain(
+    settings: Settings, lock: Lock, nodes: Sequence[Node]
+) -> Generator[FunctionCommand, None, None]:
     """Prove every GPU of the Docker hosts, and write the reports.
 
-    + context: the run's
+    + nodes: all of the inventory
 
     Fails the host when something failed; what could not be tried is reported and is no failure.
     """
-    yield from outcome(lambda: verify(context))
+    yield from outcome(lambda: verify(settings, lock, nodes))
 
 
-def verify(context: Context) -> Report:
+def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
     """Collect, judge, and write the reports. The current host is the monitoring host."""
-    settings = context.settings
     started, begun = datetime.now(UTC), time.monotonic()
-    nodes = {node.name: node for node in context.nodes}
-    hosts = [_with_docker(item, nodes[item.node]) for item in read_hosts(context)]
+    by_name = {node.name: node for node in nodes}
+    hosts = [_with_docker(item, by_name[item.node]) for item in read_hosts(settings, lock, nodes)]
     read_s = time.monotonic() - begun
+    monitor = inventory.get_host(host.name)
     gatherer = Gatherer(
-        context.nodes, settings, lambda url: _ask(context.leader, url),
-        lambda: _dashboards(context.leader, settings),
+        nodes, settings, lambda url: _ask(monitor, url), lambda: _dashboards(monitor, settings)
     )  # fmt: skip
-    proof = prove(hosts, settings, gatherer, lambda: _trials(hosts, nodes, settings), say)
-    versions = {"docker (lock)": context.lock.docker.version}
+    proof = prove(hosts, settings, gatherer, lambda: _trials(hosts, by_name, settings), say)
+    versions = {"docker (lock)": lock.docker.version}
     proof = replace(proof, versions=proof.versions | versions)
-    return publish(context, started, time.monotonic() - begun, read_s, proof)
+    return publish(settings, nodes, started, time.monotonic() - begun, read_s, proof)
 
 
 def _with_docker(found: Host, node: Node) -> Host:
@@ -75,12 +77,12 @@ def _with_docker(found: Host, node: Node) -> Host:
     return replace(found, handlers=state.runtimes, default_runtime=state.default_runtime)
 
 
-def _ask(monitor: Node, url: str) -> str:
+def _ask(monitor: InventoryHost, url: str) -> str:
     command = f"curl -fsSg --noproxy '*' --max-time {_ASK_S} {shlex.quote(url)}"
     return _answer(monitor, command)
 
 
-def _dashboards(monitor: Node, settings: Settings) -> str:
+def _dashboards(monitor: InventoryHost, settings: Settings) -> str:
     """Grafana's dashboards. The password never leaves the host, and is on no command line."""
     file = shlex.quote(f"{settings.standalone.folder}/secrets/grafana/admin-password")
     url = f"{page(settings, 'grafana')}/api/search?type=dash-db&limit=1000"
@@ -91,9 +93,9 @@ def _dashboards(monitor: Node, settings: Settings) -> str:
     )
 
 
-def _answer(monitor: Node, command: str) -> str:
+def _answer(monitor: InventoryHost, command: str) -> str:
     try:
-        return run(inventory.get_host(monitor.host), command)
+        return run(monitor, command)
     except PyinfraError as error:
         last = str(error).strip().splitlines()[-1]
         raise NoAnswer(last) from None
