@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
 from pyinfra import logger
 from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
@@ -25,6 +25,7 @@ from deploys.lib.leader import ADMIN
 from deploys.lib.patience import patiently
 from deploys.lib.waiting import executing, fail
 from deploys.operations import apt
+from gpuboot.config.inventory import Node
 from gpuboot.kubernetes.cluster_state import Step, belongs_elsewhere, stage
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET, STAMP
 from gpuboot.plan import Change, Effect
@@ -168,14 +169,22 @@ def kubeconfig() -> Commands:
 
 
 @operation()
-def joined(node: str, leader: str, kubelet: str) -> Commands:
+def joined(
+    node: Node,
+    leader: str,
+    kubelet: str,
+    join_config: Callable[[str, str, str], str],
+    init_config: Callable[[str], str],
+) -> Commands:
     """Ensure that this host is a node of the leader's cluster.
 
     Its credential is made for this join alone, travels by standard input and ends with it.
 
-    + node: its Kubernetes name
     + leader: inventory name of the leader
     + kubelet: digest of the kubelet's configuration
+    + join_config: gives kubeadm's configuration of this node, which is secret, for the pin of the
+      cluster's certificate authority, a bootstrap token and a certificate key ("" on a worker)
+    + init_config: gives the leader's, by which it uploads its certificates, for that key
     """
     state = host.get_fact(Kubeadm, socket=SOCKET)
     found = stage(state, "join")
@@ -190,7 +199,7 @@ def joined(node: str, leader: str, kubelet: str) -> Commands:
         )
         return
     old = "half-joined" if found == "begun" else None
-    changes.record(Change(subject=f"node {node}", old=old, new="joined to the cluster"))
+    changes.record(Change(subject=f"node {node.name}", old=old, new="joined to the cluster"))
     if found == "begun":
         _tell("an earlier kubeadm join did not end: taking its half apart and beginning again")
         yield StringCommand(RESET)
@@ -198,7 +207,8 @@ def joined(node: str, leader: str, kubelet: str) -> Commands:
         yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist
         return
     try:
-        yield from _join(node, leader, kubelet)
+        target = host.state.inventory.get_host(leader)
+        yield from _join(node, target, kubelet, join_config, init_config)
     except remote.RemoteError as error:
         yield fail(f"the leader cannot prepare the join: {error}\n    remedy: run again")
 
@@ -234,14 +244,14 @@ def _forget(leader: Host, node: str, address: str) -> str:
     return ""
 
 
-def _join(node: str, leader_name: str, kubelet: str) -> Commands:
-    # here, because context reads the inventory when it is imported by a run, not by a test
-    from deploys.run.context import current
-    from gpuboot.kubernetes.kubeadm import init_config, join_config
-
-    context = current()
-    leader = host.state.inventory.get_host(leader_name)
-    if taken := _forget(leader, node, context.node.address):
+def _join(
+    node: Node,
+    leader: Host,
+    kubelet: str,
+    join_config: Callable[[str, str, str], str],
+    init_config: Callable[[str], str],
+) -> Commands:
+    if taken := _forget(leader, node.name, node.address):
         yield fail(taken)
         return
     authority = remote.read(leader, Kubeadm, socket=SOCKET).ca
@@ -250,18 +260,13 @@ def _join(node: str, leader_name: str, kubelet: str) -> Commands:
         f" {{ cat | kubeadm join --config /dev/stdin || {_failed('join')}; }} &&"
         f" {note_kubelet(kubelet)} && rm {marker('join')}"
     )
-
-    def text(token: str, key: str = "") -> str:
-        return join_config(context.settings, context.nodes, context.node, authority, token, key)
-
-    with remote.bootstrap_token(leader, node) as token:
-        if context.node.role == "worker":
-            yield StringCommand(command, _stdin=text(token.value))
+    with remote.bootstrap_token(leader, node.name) as token:
+        if node.role == "worker":
+            yield StringCommand(command, _stdin=join_config(authority, token.value, ""))
             return
         key = secrets.token_hex(32)
-        config = init_config(context.settings, context.lock, context.nodes, key)
-        with remote.uploaded_certificates(leader, config):
-            yield StringCommand(command, _stdin=text(token.value, key))
+        with remote.uploaded_certificates(leader, init_config(key)):
+            yield StringCommand(command, _stdin=join_config(authority, token.value, key))
 
 
 @operation()

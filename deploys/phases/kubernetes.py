@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 from pyinfra.api.deploy import deploy
 
 from deploys.operations import files, kubeadm, kubeadm_changes, kubectl
@@ -13,6 +16,8 @@ from gpuboot.kubernetes.kubeadm import (
     Configuration,
     configuration,
     flannel,
+    init_config,
+    join_config,
     packages,
     untainted,
     worker_images,
@@ -49,17 +54,14 @@ def kubernetes() -> None:
         )
     _upgrade(context)
     own = _reconfigure(context, config)
-    leader = context.leader.host
     if node.leader:
         # after an upgrade, which renews the certificate in it
         kubeadm.kubeconfig(name="Give root a kubeconfig")
     if node.role == "control_plane" and not node.leader:
-        kubeadm.joined(
-            name="Join the control plane", node=node.name, leader=leader, kubelet=own, _serial=True
-        )
+        _join(context, "Join the control plane", own, _serial=True)
         kubeadm.kubeconfig(name="Give root a kubeconfig on the other control-plane nodes")
     if node.role == "worker":
-        kubeadm.joined(name="Join the workers", node=node.name, leader=leader, kubelet=own)
+        _join(context, "Join the workers", own)
     if node.leader:
         kubectl.node_marks(
             name="Set roles, labels and taints",
@@ -75,6 +77,19 @@ def kubernetes() -> None:
             names=[item.name for item in context.nodes],
             timeout_s=600,
         )
+
+
+def _join(context: Context, title: str, kubelet: str, **arguments: Any) -> None:
+    settings, nodes = context.settings, context.nodes
+    kubeadm.joined(
+        name=title,
+        node=context.node,
+        leader=context.leader.host,
+        kubelet=kubelet,
+        join_config=partial(join_config, settings, nodes, context.node),
+        init_config=partial(init_config, settings, context.lock, nodes),
+        **arguments,
+    )
 
 
 def labels(node: Node) -> dict[str, str | None]:

@@ -55,3 +55,14 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
 def test_gpuboot_can_be_taken_in_at_a_glance() -> None:
     entries = [path.name for path in (ROOT / "gpuboot").iterdir() if path.name != "__pycache__"]
     assert len(entries) <= MOST_ENTRIES, sorted(entries)
+
+
+def test_operations_and_facts_take_arguments_and_never_the_context_of_the_run() -> None:
+    known = modules()
+    reaching_up = [
+        name
+        for name, path in known.items()
+        if name.startswith(("deploys.operations", "deploys.facts", "deploys.lib"))
+        and {"deploys.run.context", "deploys.run.topology"} & set(imports(path, known))
+    ]
+    assert reaching_up == []
