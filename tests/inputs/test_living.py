@@ -21,8 +21,8 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes import preflight as checks
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, parse_cluster
 from gpuboot.kubernetes.kubeadm import configuration
-from tests.inputs.command_line import ROOT, pyinfra
-from tests.inputs.test_command_line import MINE, SITE, answer, project
+from tests.inputs.command_line import ROOT, project, pyinfra
+from tests.inputs.test_command_line import MINE, SITE, answer
 
 RECORD = """\
 apiVersion: kubeadm.k8s.io/v1beta4

@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
-from lab.alert_receivers.server import MailServer, make
+from lab.alert_receivers.mail import MailServer
+from lab.alert_receivers.server import make
 from lab.alert_receivers.web import Secrets
 from lab.mirror.keys import CertificateAuthority
 from lab.mirror.webserver import Server

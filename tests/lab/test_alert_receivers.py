@@ -241,7 +241,8 @@ def test_mail_without_a_header_that_readers_need_is_refused(
 
 def test_mail_needs_plain_text_and_html() -> None:
     message = mail()
-    message.set_payload(message.get_payload()[:1])
+    plain, _html = message.iter_parts()
+    message.set_payload([plain])
     with pytest.raises(Refused, match="plain and in HTML"):
         messages.email(message.as_bytes(), "a@b", ["c@d"])
 

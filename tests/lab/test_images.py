@@ -17,6 +17,7 @@ from lab.build.images import (
     LAYER_TYPE,
     LOADER,
     Image,
+    Source,
     is_dynamic,
     libraries,
     normal,
@@ -35,7 +36,11 @@ def program(tmp_path: Path) -> Path:
 
 
 def _image(program: Path, name: str = "registry.example/team/app:v1", **options: Any) -> Image:
-    files = {"/bin/app": program, "/etc/app.conf": "a = b\n", "/opt/app": "-> ../bin/app"}
+    files: dict[str, Source] = {
+        "/bin/app": program,
+        "/etc/app.conf": "a = b\n",
+        "/opt/app": "-> ../bin/app",
+    }
     return Image(name, files, ("/bin/app",), "STAND-IN: a test", **options)
 
 

@@ -10,7 +10,7 @@ import pytest
 from gpuboot import rules
 from gpuboot.alerting import inhibitions
 from gpuboot.config import settings
-from gpuboot.config.settings.monitoring import Severity
+from gpuboot.config.settings.monitoring import Severity, XidClass
 from gpuboot.docs import runbooks
 from gpuboot.rules import xid
 from gpuboot.rules.alert import Action
@@ -137,7 +137,7 @@ def test_nvlink_5_is_for_a_person_since_its_sub_code_stands_in_the_kernel_log_on
 
 
 def test_an_override_moves_a_code_and_nothing_else() -> None:
-    over: dict[int, xid.XidClass] = {94: "reset", 200: "nvlink"}
+    over: dict[int, XidClass] = {94: "reset", 200: "nvlink"}
     before, after = xid.classes({}), xid.classes(over)
     assert after == before | over
     changed = settings.parse_settings({"alerts": {"xid": over}})
@@ -148,7 +148,7 @@ def test_an_override_moves_a_code_and_nothing_else() -> None:
 
 
 def test_a_class_that_overrides_leave_empty_matches_nothing() -> None:
-    over: dict[int, xid.XidClass] = dict.fromkeys(xid.codes("inspect", {}), "application")
+    over: dict[int, XidClass] = dict.fromkeys(xid.codes("inspect", {}), "application")
     pattern = xid.regex(("inspect",), over)
     assert pattern
     assert not any(re.fullmatch(pattern, str(code)) for code in range(1000))

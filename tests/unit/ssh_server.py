@@ -21,6 +21,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
+from paramiko import common
 
 HOST = "api.cluster.test"  # resolves nowhere: only the certificate knows it
 
@@ -33,13 +34,13 @@ class Forwarding(paramiko.ServerInterface):
         self._refuse = refuse
 
     def check_auth_password(self, username: str, password: str) -> int:
-        return paramiko.AUTH_SUCCESSFUL
+        return common.AUTH_SUCCESSFUL
 
     def check_channel_direct_tcpip_request(self, chanid: int, origin: Any, destination: Any) -> int:
         if self._refuse:
-            return paramiko.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
+            return common.OPEN_FAILED_ADMINISTRATIVELY_PROHIBITED
         threading.Thread(target=self._serve, args=(destination[1],), daemon=True).start()
-        return paramiko.OPEN_SUCCEEDED
+        return common.OPEN_SUCCEEDED
 
     def _serve(self, port: int) -> None:
         channel = None
@@ -88,7 +89,7 @@ class Api(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        peer = self.connection.getpeercert()  # type: ignore[attr-defined]
+        peer = self.connection.getpeercert()
         who = dict(part[0] for part in peer["subject"])["commonName"] if peer else ""
         status = 404 if self.path == "/missing" else 200
         text = {"path": self.path, "who": who, "padding": "x" * 300_000}

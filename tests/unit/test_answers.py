@@ -3,11 +3,15 @@
 import importlib
 import pkgutil
 import subprocess
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from pyinfra import logger
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
+from pyinfra.api.host import Host
 from pyinfra.connectors import util
 from pyinfra.context import ctx_host
 
@@ -20,7 +24,7 @@ from gpuboot.fact_output import UnfinishedAnswer, answer, framed
 from tests.noise import NOISE, noisy, own
 
 
-def run(script):
+def run(script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["sh", "-c", framed(script)], capture_output=True, text=True)
 
 
@@ -40,23 +44,23 @@ def run(script):
         ("cat <<EOF\na\nEOF", ["a"]),
     ],
 )
-def test_a_commands_own_lines_come_as_they_are(script, lines):
+def test_a_commands_own_lines_come_as_they_are(script: str, lines: list[str]) -> None:
     found = answer(run(script).stdout.splitlines())
     assert (found.lines, found.noise) == (lines, [])
 
 
 @pytest.mark.parametrize("status", [0, 1, 3, 127])
-def test_the_exit_status_is_the_commands(status):
+def test_the_exit_status_is_the_commands(status: int) -> None:
     done = run(f"echo a; exit {status}")
     assert done.returncode == status
     assert answer(done.stdout.splitlines()).lines == ["a"]
 
 
-def test_standard_input_reaches_the_command():
+def test_standard_input_reaches_the_command() -> None:
     assert answer(own(["a", " b"])).lines == ["a", " b"]
 
 
-def test_noise_is_told_apart_wherever_it_stands():
+def test_noise_is_told_apart_wherever_it_stands() -> None:
     found = answer(noisy(["uid\t0", "", "end\tok"]))
     assert found.lines == ["uid\t0", "", "end\tok"]
     assert set(found.noise) == {line for line in NOISE if line} | {"Last login: today"}
@@ -72,48 +76,48 @@ def test_noise_is_told_apart_wherever_it_stands():
         ["##gpuboot##=a", "##gpuboot##=b", "##gpuboot##.2 3"],  # one of them lost its end
     ],
 )
-def test_an_answer_that_is_not_whole(output):
+def test_an_answer_that_is_not_whole(output: list[str]) -> None:
     with pytest.raises(UnfinishedAnswer):
         answer(output)
 
 
-def every_fact():
+def every_fact() -> Iterator[type[FactBase[Any]]]:
     for module in pkgutil.iter_modules(facts.__path__):
         for value in vars(importlib.import_module(f"deploys.facts.{module.name}")).values():
             if isinstance(value, type) and issubclass(value, FactBase):
                 yield value
 
 
-def test_every_fact_runs_in_a_frame():
+def test_every_fact_runs_in_a_frame() -> None:
     found = set(every_fact()) - {FactBase}
     assert len(found) > 20
     assert [fact for fact in found if not issubclass(fact, Framed)] == []
 
 
-def test_a_shell_with_a_banner_reaches_everything():
+def test_a_shell_with_a_banner_reaches_everything() -> None:
     # `*** Welcome … ***` was taken for an address that does not answer
     assert UnreachableEndpoints().process(noisy(["mirror:443"])) == ["mirror:443"]
     assert UnreachableEndpoints().process(noisy([])[: -len(NOISE)] + own([])) == []
 
 
-def test_no_line_of_its_own_is_the_facts_default():
+def test_no_line_of_its_own_is_the_facts_default() -> None:
     assert OneLine().process([*NOISE, *own([])]) == ""
 
 
-def test_half_an_answer_is_no_fact():
+def test_half_an_answer_is_no_fact() -> None:
     with pytest.raises(FactProcessError, match="not whole"):
         UnreachableEndpoints().process(NOISE)
 
 
 @pytest.fixture
-def warnings(monkeypatch):
+def warnings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     said = []
     monkeypatch.setattr(shell, "_told", set())
-    monkeypatch.setattr(shell.logger, "warning", lambda text, *words: said.append(text % words))
+    monkeypatch.setattr(logger, "warning", lambda text, *words: said.append(text % words))
     return said
 
 
-def test_the_noise_is_told_once_for_each_host(warnings):
+def test_the_noise_is_told_once_for_each_host(warnings: list[str]) -> None:
     for name in ("gpu1", "gpu1", "gpu2"):
         with ctx_host.use(SimpleNamespace(name=name, print_prefix=f"[{name}] ")):
             UnreachableEndpoints().process(noisy(["a:1"]))
@@ -126,7 +130,7 @@ def test_the_noise_is_told_once_for_each_host(warnings):
 class Machine:
     """A host whose shell greets everybody."""
 
-    def __init__(self, ok, lines, errors=()):
+    def __init__(self, ok: bool, lines: list[str], errors: Sequence[str] = ()) -> None:
         self._answer = (
             ok,
             SimpleNamespace(
@@ -134,36 +138,42 @@ class Machine:
             ),
         )
 
-        self.connector_data = {}
+        self.connector_data: dict[str, Any] = {}
 
-    def run_shell_command(self, command, **arguments):
+    def run_shell_command(
+        self, command: object, **arguments: object
+    ) -> tuple[bool, SimpleNamespace]:
         return self._answer
 
-    def get_temp_dir_config(self):
+    def get_temp_dir_config(self) -> str:
         return "/tmp"
 
 
-def test_commands_beside_facts_are_framed_as_well():
-    assert shell.ask(Machine(True, noisy(["ours"])), "x").stdout == "ours"
-    failed = shell.ask(Machine(False, noisy(["half"]), ["no such file"]), "x")
+def machine(ok: bool, lines: list[str], errors: Sequence[str] = ()) -> Host:
+    return cast(Host, Machine(ok, lines, errors))
+
+
+def test_commands_beside_facts_are_framed_as_well() -> None:
+    assert shell.ask(machine(True, noisy(["ours"])), "x").stdout == "ours"
+    failed = shell.ask(machine(False, noisy(["half"]), ["no such file"]), "x")
     assert (failed.ok, failed.said) == (False, "half\nno such file")
-    cut = shell.ask(Machine(True, [], ["connection lost"]), "x")
+    cut = shell.ask(machine(True, [], ["connection lost"]), "x")
     assert (cut.ok, cut.said) == (False, "connection lost")
 
 
-def test_sudos_password_is_asked_for_behind_a_banner(monkeypatch):
+def test_sudos_password_is_asked_for_behind_a_banner(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(privilege, "arguments", lambda host: {"_sudo_password": "secret"})
-    host = Machine(True, noisy(["/tmp/pyinfra-sudo-askpass-1"]))
+    host = machine(True, noisy(["/tmp/pyinfra-sudo-askpass-1"]))
     privilege.prepare(host)
     assert util._ensure_sudo_askpass_set_for_host(host) == "/tmp/pyinfra-sudo-askpass-1"
     monkeypatch.setattr(privilege, "arguments", lambda host: {"_sudo": True})
-    without = Machine(True, noisy([]))
+    without = machine(True, noisy([]))
     privilege.prepare(without)
     assert without.connector_data == {}
 
 
-def test_commands_beside_operations_run_as_operations_do(monkeypatch):
+def test_commands_beside_operations_run_as_operations_do(monkeypatch: pytest.MonkeyPatch) -> None:
     """By su and doas as well as by sudo, and in the site's environment."""
     data = {"_doas": True, "_env": {"SITE": "a"}, "_timeout": 5, "_sudo": False, "_su_user": None}
     monkeypatch.setattr(privilege, "pop_global_arguments", lambda state, host, more: (data, []))
-    assert privilege.arguments(None) == {"_doas": True, "_env": {"SITE": "a"}}
+    assert privilege.arguments(machine(True, [])) == {"_doas": True, "_env": {"SITE": "a"}}

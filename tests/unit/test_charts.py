@@ -127,7 +127,7 @@ def test_each_content_of_the_plugins_configuration_has_a_name_of_its_own() -> No
     So a content that changes under its old name is never read; the operator puts the name into
     the pods (gpu-operator v26.7.0, controllers/object_controls.go:2893, 2929), which renews them.
     """
-    wanted = [
+    wanted: list[dict[str, Any]] = [
         {"gpu_operator": {"time_slices": 4}},
         {"gpu_operator": {"time_slices": 2}},
         {"gpu_operator": {"time_slices": 4, "mig_strategy": "mixed"}},

@@ -70,10 +70,10 @@ def test_every_key_is_one_the_chart_has(exporter: dict[str, Any]) -> None:
 @pytest.mark.parametrize("exporter", SITES)
 def test_nothing_drops_a_label_that_names_a_gpu(exporter: dict[str, Any]) -> None:
     settings = parse_settings({"exporter": exporter})
-    [monitor] = charts.exporter_objects(settings) or [None]
+    monitors = charts.exporter_objects(settings)
     rules = (
-        monitor["spec"]["endpoints"][0]["relabelings"]
-        if monitor
+        monitors[0]["spec"]["endpoints"][0]["relabelings"]
+        if monitors
         else operated({})["serviceMonitor"]["relabelings"]
     )
     dropped = [rule["regex"] for rule in rules if rule["action"] == "labeldrop"]

@@ -172,7 +172,7 @@ def test_an_idle_gpu_that_named_the_exporter_fails() -> None:
 
 
 def test_a_gpu_that_others_hold_passes_by_their_name_and_not_without() -> None:
-    held = {"holders": (GpuPod("ml", "train-0", "gpu1", 1),), "trials": ()}
+    held: dict[str, Any] = {"holders": (GpuPod("ml", "train-0", "gpu1", 1),), "trials": ()}
     found = judge(series=gpu1(pod="ml/train-0")[:1], **held)
     assert "ml/train-0" in of(found, "pass", "attribution")[0].detail
     found = judge(series=gpu1(pod="")[:1], **held)

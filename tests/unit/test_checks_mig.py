@@ -15,7 +15,7 @@ from gpuboot.verify.checks import chain, kubernetes
 from gpuboot.verify.checks import host as host_checks
 from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.checks.model import GPU_LINKS, Finding
 from gpuboot.verify.devices import Device, Gpu
 from gpuboot.verify.evidence import Evidence, ExporterAnswer, Host, Metrics, Reading, Target, Trial
 from gpuboot.verify.gpu_state import parse
@@ -81,7 +81,7 @@ def judge(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> lis
         *kubernetes.judge(host, what, limits.slices, limits.strategy),
         *metric_checks.judge(host, what, limits),
     ]
-    return found + chain.unreached(host, found, chain.GPU_LINKS)
+    return found + chain.unreached(host, found, GPU_LINKS)
 
 
 def with_series(what: Evidence, readings: tuple[Reading, ...]) -> Evidence:

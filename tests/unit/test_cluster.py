@@ -7,6 +7,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import urllib3
@@ -47,7 +48,7 @@ def test_the_kubernetes_client_uses_the_same_way(tmp_path: Path) -> None:
         ssh_transport() as transport,
         connect(kubeconfig, transport) as cluster,
     ):
-        answer = cluster.core.read_namespace("kube-system", _preload_content=False)
+        answer: Any = cluster.core.read_namespace("kube-system", _preload_content=False)
         assert answer.json()["path"] == "/api/v1/namespaces/kube-system"
         assert answer.json()["who"] == "kubernetes-admin"
 

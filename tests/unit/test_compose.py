@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -12,9 +15,12 @@ from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker.compose import images, project, prometheus
+from gpuboot.docker.compose.files import Project
 from gpuboot.rules import groups
 from lab.build import recipe, software_docker
 from tests import tools
+
+Reader = Callable[[Path], subprocess.CompletedProcess[str]]
 
 MONITOR = Node("mon1", "mon1", "192.0.2.11", "docker", gpus=0, leader=True)
 GPU = Node("gpu1", "gpu1", "192.0.2.21", "docker", gpus=8, leader=False)
@@ -23,31 +29,33 @@ SECRET = "xoxb-nobody-may-read-this"
 
 
 @pytest.fixture(scope="module")
-def check():
+def check() -> Reader:
     """Docker compose's own reader of compose files."""
     folder = recipe.make(software_docker.check(), {})
 
-    def read(path):
+    def read(path: Path) -> subprocess.CompletedProcess[str]:
         command = [str(folder / "bin" / "check"), str(path)]
         return subprocess.run(command, capture_output=True, text=True)
 
     return read
 
 
-def made(node, nodes=None, **settings):
+def made(node: Node, nodes: tuple[Node, ...] | None = None, **settings: Any) -> Project:
     parsed = parse_settings(settings)
     return project(node, nodes or (MONITOR, GPU), parsed, versions.lock(parsed))
 
 
-def text(found, path):
-    return next(file.text for file in found.files if file.path == path)
+def text(found: Project, path: str) -> str:
+    """What gpuboot writes there; empty: made on the host."""
+    return next(file.text or "" for file in found.files if file.path == path)
 
 
-def services(found):
-    return yaml.safe_load(text(found, "compose.yaml"))["services"]
+def services(found: Project) -> dict[str, Any]:
+    found_services: dict[str, Any] = yaml.safe_load(text(found, "compose.yaml"))["services"]
+    return found_services
 
 
-def laid_out(found, folder):
+def laid_out(found: Project, folder: Path) -> None:
     for file in found.files:
         path = folder / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +63,7 @@ def laid_out(found, folder):
 
 
 @pytest.fixture
-def receivers(tmp_path):
+def receivers(tmp_path: Path) -> dict[str, Any]:
     key = tmp_path / "key"
     key.write_text(f"{SECRET}\n")
     key.chmod(0o600)
@@ -63,7 +71,7 @@ def receivers(tmp_path):
 
 
 @pytest.mark.parametrize("node", [MONITOR, GPU, BOTH])
-def test_compose_takes_every_hosts_project(check, tmp_path, node):
+def test_compose_takes_every_hosts_project(check: Reader, tmp_path: Path, node: Node) -> None:
     nodes = (BOTH, GPU) if node is BOTH else (MONITOR, GPU)
     settings = {
         "exporter": {"remote_engine": "localhost:5555", "devices": "i:0-3"},
@@ -86,26 +94,26 @@ def test_compose_takes_every_hosts_project(check, tmp_path, node):
         ({"retention_size": "45GB"}, "45GB"),
     ],
 )
-def test_prometheus_never_fills_the_disk_of_its_host(monitoring, size):
+def test_prometheus_never_fills_the_disk_of_its_host(monitoring: dict[str, Any], size: str) -> None:
     command = services(made(MONITOR, monitoring=monitoring))["prometheus"]["command"]
     assert f"--storage.tsdb.retention.size={size}" in command
 
 
-def test_the_check_tells_a_wrong_file(check, tmp_path):
+def test_the_check_tells_a_wrong_file(check: Reader, tmp_path: Path) -> None:
     (tmp_path / "compose.yaml").write_text("services: {a: {image: x, immage: y}}\n")
     read = check(tmp_path / "compose.yaml")
     assert read.returncode == 1
     assert "immage" in read.stderr
 
 
-def test_a_dollar_of_ours_is_no_variable_of_composes(check, tmp_path):
+def test_a_dollar_of_ours_is_no_variable_of_composes(check: Reader, tmp_path: Path) -> None:
     found = made(GPU)
     laid_out(found, tmp_path)
     service = yaml.safe_load(check(tmp_path / "compose.yaml").stdout)["services"]["node-exporter"]
     assert service["command"][-1].endswith("(docker|containerd))($|/)")
 
 
-def test_prometheus_takes_configuration_rules_and_targets(tmp_path):
+def test_prometheus_takes_configuration_rules_and_targets(tmp_path: Path) -> None:
     found = made(BOTH, (BOTH, GPU), standalone={"targets": {"vllm": ["10.1.1.1:8000"]}})
     laid_out(found, tmp_path)
     config = tmp_path / "prometheus" / "prometheus.yml"
@@ -116,7 +124,7 @@ def test_prometheus_takes_configuration_rules_and_targets(tmp_path):
     assert "rules found" in said.stdout
 
 
-def test_alertmanager_takes_its_configuration(tmp_path, receivers):
+def test_alertmanager_takes_its_configuration(tmp_path: Path, receivers: dict[str, Any]) -> None:
     found = made(MONITOR, **receivers)
     laid_out(found, tmp_path)
     config = tmp_path / "alertmanager" / "alertmanager.yml"
@@ -126,7 +134,7 @@ def test_alertmanager_takes_its_configuration(tmp_path, receivers):
     assert "SUCCESS" in said.stdout
 
 
-def test_alerts_are_loaded_and_sent():
+def test_alerts_are_loaded_and_sent() -> None:
     config = yaml.safe_load(text(made(MONITOR), "prometheus/prometheus.yml"))
     assert config["rule_files"]
     (alertmanager,) = config["alerting"]["alertmanagers"]
@@ -134,7 +142,7 @@ def test_alerts_are_loaded_and_sent():
     assert config["global"]["external_labels"] == {"cluster": "gpuboot"}
 
 
-def test_no_password_and_no_secret_is_in_the_compose_file(receivers):
+def test_no_password_and_no_secret_is_in_the_compose_file(receivers: dict[str, Any]) -> None:
     found = made(MONITOR, grafana_password="correct horse", **receivers)
     for file in found.files:
         holds = SECRET in (file.text or "") or "correct horse" in (file.text or "")
@@ -147,12 +155,13 @@ def test_no_password_and_no_secret_is_in_the_compose_file(receivers):
     assert not {key for key in grafana if key.endswith("PASSWORD")}
 
 
-def test_grafanas_password_is_made_on_the_host():
-    assert text(made(MONITOR), "secrets/grafana/admin-password") is None
+def test_grafanas_password_is_made_on_the_host() -> None:
+    password = "secrets/grafana/admin-password"
+    assert [file.text for file in made(MONITOR).files if file.path == password] == [None]
 
 
 @pytest.mark.parametrize("node", [MONITOR, GPU])
-def test_what_containers_may_do(node):
+def test_what_containers_may_do(node: Node) -> None:
     for name, service in services(made(node)).items():
         assert service["cap_drop"] == ["ALL"]
         assert service.get("cap_add", []) == (["SYS_ADMIN"] if name == "dcgm-exporter" else [])
@@ -164,13 +173,13 @@ def test_what_containers_may_do(node):
             assert volume["read_only"] or "/data/" in volume["source"]
 
 
-def test_images_are_pinned():
+def test_images_are_pinned() -> None:
     for service in services(made(BOTH, (BOTH,))).values():
         tag = service["image"].rpartition(":")[2]
         assert any(char.isdigit() for char in tag), service["image"]
 
 
-def test_the_exporter_is_told_what_to_watch():
+def test_the_exporter_is_told_what_to_watch() -> None:
     settings = {"remote_engine": "localhost:5555", "devices": "i:0-3", "interval_ms": 2000}
     service = services(made(GPU, exporter=settings))["dcgm-exporter"]
     assert service["command"] == [
@@ -180,13 +189,13 @@ def test_the_exporter_is_told_what_to_watch():
     assert service["runtime"] == "nvidia"
 
 
-def test_hosts_show_their_pages_and_exporters_where_the_settings_say():
+def test_hosts_show_their_pages_and_exporters_where_the_settings_say() -> None:
     found = services(made(MONITOR, standalone={"bind": "192.0.2.11", "prometheus_port": 9999}))
     assert "--web.listen-address=192.0.2.11:9999" in found["prometheus"]["command"]
     assert "--web.listen-address=192.0.2.11:9100" in found["node-exporter"]["command"]
 
 
-def test_targets_are_the_inventorys_hosts_and_the_sites_own():
+def test_targets_are_the_inventorys_hosts_and_the_sites_own() -> None:
     settings = parse_settings(
         {"standalone": {"targets": {"dcgm-exporter": ["h:1"], "vllm": ["h:2"]}}}
     )
@@ -210,12 +219,14 @@ def test_targets_are_the_inventorys_hosts_and_the_sites_own():
         ({"nvcr.io": "https://h.example/v2"}, "quay.io/prometheus/prometheus:v3"),
     ],
 )
-def test_images_come_from_the_mirror_of_their_registry(mirror, expected):
+def test_images_come_from_the_mirror_of_their_registry(
+    mirror: dict[str, Any], expected: str
+) -> None:
     settings = parse_settings({"mirrors": {"images": mirror}})
     assert images.mirrored("quay.io/prometheus/prometheus:v3", settings.mirrors) == expected
 
 
-def test_rules_that_need_a_cluster_are_left_out_with_those_that_need_them():
+def test_rules_that_need_a_cluster_are_left_out_with_those_that_need_them() -> None:
     rules = [
         {"record": "a", "expr": "sum(kube_node_info)"},
         {"record": "b", "expr": "a / 2"},
@@ -229,7 +240,7 @@ def test_rules_that_need_a_cluster_are_left_out_with_those_that_need_them():
     assert kept == ["c", "D", "E", "F"]
 
 
-def test_the_rules_of_gpus_hold_without_a_cluster():
+def test_the_rules_of_gpus_hold_without_a_cluster() -> None:
     settings = parse_settings({})
     kept = prometheus.without_cluster(groups(settings, (GPU,)))
     names = {rule.get("alert") or rule["record"] for group in kept for rule in group["rules"]}
@@ -239,7 +250,7 @@ def test_the_rules_of_gpus_hold_without_a_cluster():
     assert not names & {"ClusterServicesUnreachable", "KubeProxyNotSyncing"}
 
 
-def test_the_heartbeat_of_a_cluster_beats_here_too():
+def test_the_heartbeat_of_a_cluster_beats_here_too() -> None:
     groups_ = yaml.safe_load(text(made(MONITOR), "prometheus/rules/gpuboot.yml"))["groups"]
     alerts = {
         rule["alert"]: rule for group in groups_ for rule in group["rules"] if "alert" in rule

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from pyinfra.api.command import FunctionCommand
+from pyinfra.api.command import FunctionCommand, StringCommand
 
 from deploys.facts.compose import Compose, ComposeState
 from deploys.lib import changes
 from deploys.operations import compose
 from gpuboot.docker.compose.files import COMPOSE, File, Project
+
+Command = FunctionCommand | StringCommand
+Commands = Callable[..., list[Command]]
 
 PROJECT = Project(
     "/opt/gpuboot",
@@ -44,11 +49,11 @@ RIGHT = ComposeState(
 
 
 @pytest.fixture
-def commands(monkeypatch):
+def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     """What the operation would run on a host in a state; None when it has nothing to do."""
 
-    def run(state, project=PROJECT):
-        said = []
+    def run(state: ComposeState, project: Project = PROJECT) -> list[Command]:
+        said: list[str] = []
         fake = SimpleNamespace(
             name="gpu1",
             state=SimpleNamespace(is_executing=True),
@@ -65,18 +70,18 @@ def commands(monkeypatch):
     return run
 
 
-def texts(found):
+def texts(found: list[Command]) -> list[str]:
     return [
         command.args[0] if isinstance(command, FunctionCommand) else command.get_raw_value()
         for command in found
     ]
 
 
-def test_nothing_is_done_where_all_is_right(commands):
+def test_nothing_is_done_where_all_is_right(commands: Commands) -> None:
     assert commands(RIGHT) == []
 
 
-def test_a_bare_host_gets_everything_and_no_secret_on_a_command_line(commands):
+def test_a_bare_host_gets_everything_and_no_secret_on_a_command_line(commands: Commands) -> None:
     found = commands(ComposeState(absent=False))
     told = texts(found)
     assert told[0] == "install -d -m 700 -o 65534 -g 65534 /opt/gpuboot/data/prometheus"
@@ -91,7 +96,7 @@ def test_a_bare_host_gets_everything_and_no_secret_on_a_command_line(commands):
     assert told[-1].startswith("mkdir -p /opt/gpuboot && printf %s 'prometheus ")
 
 
-def test_a_password_is_made_on_the_host_once(commands):
+def test_a_password_is_made_on_the_host_once(commands: Commands) -> None:
     (make,) = [t for t in texts(commands(ComposeState(absent=False))) if "urandom" in t]
     assert "cat /opt/gpuboot/secrets/grafana/admin-password 2>/dev/null ||" in make
     assert "umask 077" in make
@@ -104,7 +109,9 @@ def test_a_password_is_made_on_the_host_once(commands):
         ("prometheus/targets/a/gpuboot.json", ""),
     ],
 )
-def test_a_changed_file_is_told_only_to_whom_it_concerns(commands, path, signalled):
+def test_a_changed_file_is_told_only_to_whom_it_concerns(
+    commands: Commands, path: str, signalled: str
+) -> None:
     files = {**RIGHT.files, path: ("644", 0, "old")}
     applied = {"prometheus": "old"} if signalled else RIGHT.applied
     told = texts(commands(replace(RIGHT, files=files, applied=applied)))
@@ -130,33 +137,35 @@ def test_a_changed_file_is_told_only_to_whom_it_concerns(commands, path, signall
         {"applied": {}},
     ],
 )
-def test_containers_come_up_whenever_they_are_not_as_wanted(commands, changes):
+def test_containers_come_up_whenever_they_are_not_as_wanted(
+    commands: Commands, changes: dict[str, Any]
+) -> None:
     assert any(
         "docker compose up -d" in text for text in texts(commands(replace(RIGHT, **changes)))
     )
 
 
-def test_what_is_no_longer_wanted_goes_and_other_peoples_files_stay(commands):
+def test_what_is_no_longer_wanted_goes_and_other_peoples_files_stay(commands: Commands) -> None:
     written = (*RIGHT.written, "prometheus/targets/gone/gpuboot.json")
     told = texts(commands(replace(RIGHT, written=written)))
     assert told[0] == "rm -f /opt/gpuboot/prometheus/targets/gone/gpuboot.json"
     assert len(told) == 2
 
 
-def test_a_wrong_owner_of_a_secret_is_corrected(commands):
+def test_a_wrong_owner_of_a_secret_is_corrected(commands: Commands) -> None:
     files = {**RIGHT.files, "secrets/alertmanager/key": ("644", 0, PROJECT.files[3].sha256)}
     (told,) = texts(commands(replace(RIGHT, files=files)))
     assert "chmod 600" in told
     assert "chown 65534:65534" in told
 
 
-def test_without_dockerd_it_fails_with_a_remedy(commands):
+def test_without_dockerd_it_fails_with_a_remedy(commands: Commands) -> None:
     (told,) = texts(commands(ComposeState()))
     assert "no dockerd answers; remedy" in told
     assert told.endswith("exit 1")
 
 
-def run_fact(folder, path):
+def run_fact(folder: Path, path: str) -> ComposeState:
     script = Compose.command(Compose(), str(folder), ["a.yml", "gone.yml"], ["data"])
     done = subprocess.run(
         ["sh", "-c", script], env={"PATH": path}, capture_output=True, text=True, check=True
@@ -164,7 +173,7 @@ def run_fact(folder, path):
     return Compose().process(done.stdout.splitlines())
 
 
-def test_the_fact_reads_files_folders_and_what_earlier_runs_wrote(tmp_path):
+def test_the_fact_reads_files_folders_and_what_earlier_runs_wrote(tmp_path: Path) -> None:
     (tmp_path / "a.yml").write_text("a\n")
     (tmp_path / "a.yml").chmod(0o640)
     (tmp_path / "data").mkdir(mode=0o700)
@@ -177,7 +186,7 @@ def test_the_fact_reads_files_folders_and_what_earlier_runs_wrote(tmp_path):
     assert state.applied == {"prometheus": "0123"}
 
 
-def test_the_fact_reads_containers_from_docker(tmp_path):
+def test_the_fact_reads_containers_from_docker(tmp_path: Path) -> None:
     docker = tmp_path / "bin" / "docker"
     docker.parent.mkdir()
     docker.write_text(

@@ -1,13 +1,19 @@
 """What a reboot interrupts on its node, and when the node is back."""
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import pytest
+from pyinfra.api.host import Host
 
 from deploys.lib import cordon, waiting
 from deploys.lib.cordon import gpu_pods, is_member, rejoined
-from deploys.lib.leader import RemoteError
+from deploys.lib.leader import KUBECTL, RemoteError
+
+Answering = Callable[..., "Leader"]
 
 
-def pod(name, limits, phase="Running"):
+def pod(name: str, limits: dict[str, Any] | None, phase: str = "Running") -> dict[str, Any]:
     return {
         "metadata": {"namespace": "ml", "name": name},
         "spec": {"containers": [{"name": "side"}, {"resources": {"limits": limits}}]},
@@ -15,7 +21,7 @@ def pod(name, limits, phase="Running"):
     }
 
 
-def test_only_running_pods_with_gpus():
+def test_only_running_pods_with_gpus() -> None:
     pods = [
         pod("train", {"nvidia.com/gpu": "2", "cpu": "4"}),
         pod("slice", {"nvidia.com/mig-1g.10gb": "1"}),
@@ -32,10 +38,10 @@ class Leader:
     name = "cp1"
     print_prefix = "[cp1] "
 
-    def __init__(self, *answers):
+    def __init__(self, *answers: str | Exception) -> None:
         self.answers = list(answers)
 
-    def run(self, host, command, stdin=""):
+    def run(self, host: object, command: str, stdin: str = "") -> str:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
@@ -43,10 +49,10 @@ class Leader:
 
 
 @pytest.fixture
-def leader(monkeypatch):
+def leader(monkeypatch: pytest.MonkeyPatch) -> Answering:
     monkeypatch.setattr(waiting, "POLL_S", 0)
 
-    def answering(*answers):
+    def answering(*answers: str | Exception) -> Leader:
         host = Leader(*answers)
         monkeypatch.setattr(cordon, "run", host.run)
         return host
@@ -54,33 +60,36 @@ def leader(monkeypatch):
     return answering
 
 
-def test_a_node_is_back_when_the_cluster_sees_it_ready_in_its_new_boot(leader):
+def test_a_node_is_back_when_the_cluster_sees_it_ready_in_its_new_boot(leader: Answering) -> None:
     looks = ["old True", RemoteError("no API"), "new False", "new True"]
     host = leader(*looks)
-    rejoined(host, "gpu1", "new")
+    rejoined(cast(Host, host), "gpu1", "new")
     assert host.answers == ["new True"]
 
 
-def test_a_node_that_stays_away_is_an_error_with_a_remedy(leader, monkeypatch):
+def test_a_node_that_stays_away_is_an_error_with_a_remedy(
+    leader: Answering, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cordon, "_READY_S", 0)
     with pytest.raises(RemoteError, match="gpu1 is not Ready after its reboot\n    remedy: look"):
-        rejoined(leader("old True"), "gpu1", "new")
+        rejoined(cast(Host, leader("old True")), "gpu1", "new")
 
 
 class Shells:
     """What two hosts are told, and whether the node is cordoned, by whom."""
 
-    def __init__(self, node="gpu1", cordoned=False, mark=False):
-        self.node, self.cordoned, self.mark, self.told = node, cordoned, mark, []
+    def __init__(self, node: str = "gpu1", cordoned: bool = False, mark: bool = False) -> None:
+        self.node, self.cordoned, self.mark = node, cordoned, mark
+        self.told: list[str] = []
 
-    def run(self, host, command, stdin=""):
+    def run(self, host: object, command: str, stdin: str = "") -> str:
         if "unschedulable" in command:
             return f"{self.node} {'true' if self.cordoned else ''}"
         if command.startswith("test ! -e"):
             return "ours" if self.mark else ""
         if "get pods" in command:
             return '{"items": []}'
-        self.told.append(f"{host}: {command.replace(cordon.KUBECTL, 'kubectl')}")
+        self.told.append(f"{host}: {command.replace(KUBECTL, 'kubectl')}")
         return ""
 
 
@@ -98,21 +107,26 @@ END = ["cp1: kubectl uncordon gpu1", "gpu1: rm -f /etc/gpuboot/cordoned"]
         (Shells(node=""), ["reboot"]),  # of no cluster yet
     ],
 )
-def test_only_what_gpuboot_cordoned_is_let_in_again(monkeypatch, shells, told):
+def test_only_what_gpuboot_cordoned_is_let_in_again(
+    monkeypatch: pytest.MonkeyPatch, shells: Shells, told: list[str]
+) -> None:
     monkeypatch.setattr(cordon, "run", shells.run)
-    with cordon.cordoned("cp1", "gpu1", "gpu1"):
+    with cordon.cordoned(cast(Host, "cp1"), "gpu1", cast(Host, "gpu1")):
         shells.told.append("reboot")
     assert shells.told == told
 
 
-def test_a_reboot_that_fails_leaves_the_node_cordoned(monkeypatch):
+def test_a_reboot_that_fails_leaves_the_node_cordoned(monkeypatch: pytest.MonkeyPatch) -> None:
     shells = Shells()
     monkeypatch.setattr(cordon, "run", shells.run)
-    with pytest.raises(RuntimeError), cordon.cordoned("cp1", "gpu1", "gpu1"):
+    with (
+        pytest.raises(RuntimeError),
+        cordon.cordoned(cast(Host, "cp1"), "gpu1", cast(Host, "gpu1")),
+    ):
         raise RuntimeError("it did not come back")
     assert shells.told == BEGIN
 
 
-def test_members_are_those_that_the_cluster_knows(leader):
-    assert is_member(leader("node/gpu1"), "gpu1")
-    assert not is_member(leader(RemoteError("there is no cluster")), "gpu1")
+def test_members_are_those_that_the_cluster_knows(leader: Answering) -> None:
+    assert is_member(cast(Host, leader("node/gpu1")), "gpu1")
+    assert not is_member(cast(Host, leader(RemoteError("there is no cluster"))), "gpu1")

@@ -7,15 +7,18 @@ siderolabs/extensions#717 and #893, spectrocloud/CanvOS#700.
 
 import subprocess
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from deploys.facts.node import SCRIPT
 from deploys.phases import drivers
+from deploys.run.context import Context
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.hosts import fabric, preflight
-from gpuboot.hosts.node_state import PciDevice, parse
+from gpuboot.hosts.node_state import NodeState, PciDevice, parse
 from gpuboot.verify.checks import host as checks
 from gpuboot.verify.gpu_state import parse as parse_gpus
 from tests.unit import evidence
@@ -27,7 +30,9 @@ STATE = parse(ANSWER)
 BRIDGES = ("0000:0a:00.0", "0000:0b:00.0", "0000:0c:00.0", "0000:0d:00.0")
 
 
-def machine(device, count=8, switches=0, bridges=()):
+def machine(
+    device: int, count: int = 8, switches: int = 0, bridges: tuple[str, ...] = ()
+) -> NodeState:
     gpus = [PciDevice(f"0000:{10 + n}:00.0", device, "0x030200") for n in range(count)]
     devices = [PciDevice(f"0000:0{n}:00.0", 0x22A3, "0x068000") for n in range(switches)]
     return replace(STATE, pci=(*devices, *gpus), nvlink_bridges=bridges)
@@ -50,23 +55,23 @@ def machine(device, count=8, switches=0, bridges=()):
         (machine(0x2E12, count=1), ""),  # GB10
     ],
 )
-def test_what_a_machine_manages(state, found):
+def test_what_a_machine_manages(state: NodeState, found: str) -> None:
     assert fabric.found(state) == found
     assert fabric.managed(state, "auto") == found
     assert fabric.managed(state, "never") == ""
 
 
-def test_the_site_may_know_better():
+def test_the_site_may_know_better() -> None:
     assert fabric.managed(machine(0x2901, count=1), "always") == "nvlink5"
     assert fabric.managed(machine(0x2331, count=2), "always") == "nvswitch"
 
 
-def b200(**changes):
+def b200(**changes: Any) -> Context:
     state = machine(0x2901, bridges=BRIDGES)
     return context(pci=state.pci, nvlink_bridges=BRIDGES, **changes)
 
 
-def test_an_hgx_b200_gets_subnet_manager_and_fabric_manager():
+def test_an_hgx_b200_gets_subnet_manager_and_fabric_manager() -> None:
     found = drivers.to_install(b200(), "595.91.07", ["nvidia-open", "nvidia-fabricmanager"])
     assert {"nvlsm": "", "infiniband-diags": "", "nvidia-fabricmanager": "595.91.07-*"}.items() <= (
         found.items()
@@ -76,14 +81,14 @@ def test_an_hgx_b200_gets_subnet_manager_and_fabric_manager():
     assert "nvlsm" not in drivers.to_install(context(), "595.91.07", ["nvidia-open"])
 
 
-def causes(state):
+def causes(state: NodeState) -> list[str]:
     settings = parse_settings({})
     node = replace(NODE, gpus=len(state.gpus))
     problems = preflight.judge([node], {NODE.host: state}, settings, lock(settings))
     return [str(item) for item in problems if "NVLink 5" in item.cause]
 
 
-def test_a_kernel_without_infiniband_is_told_before_anything_is_changed():
+def test_a_kernel_without_infiniband_is_told_before_anything_is_changed() -> None:
     (problem,) = causes(machine(0x2901, bridges=BRIDGES))
     assert "lacks mlx5_ib, ib_umad" in problem
     assert "install linux-modules-extra-6.8.0-90-generic" in problem
@@ -92,7 +97,7 @@ def test_a_kernel_without_infiniband_is_told_before_anything_is_changed():
     assert causes(machine(0x2330, switches=4)) == []
 
 
-def test_the_fact_finds_bridges_by_their_vpd(tmp_path):
+def test_the_fact_finds_bridges_by_their_vpd(tmp_path: Path) -> None:
     for name, vendor, vpd in (
         ("0000:0a:00.0", "0x15b3", b"\x82\x00NVLink\x90V0\x00SW_MNG\x00"),
         ("0000:0b:00.0", "0x15b3", b"\x82\x00ConnectX-7 NDR\x90"),
@@ -124,7 +129,7 @@ def test_the_fact_finds_bridges_by_their_vpd(tmp_path):
         ("Completed, Insufficient Resources", "Completed, status Insufficient Resources"),
     ],
 )
-def test_a_gpu_outside_its_fabric_fails_with_the_remedy_of_802(said, outside):
+def test_a_gpu_outside_its_fabric_fails_with_the_remedy_of_802(said: str, outside: str) -> None:
     uuid = evidence.uuid("gpu1", 0)
     state = parse_gpus([f"fabric\t{uuid}, {said}", *GOOD])
     assert [gpu.fabric for gpu in state.answering] == [outside, ""]

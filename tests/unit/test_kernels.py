@@ -9,6 +9,7 @@ import os
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,18 +81,18 @@ def told(
 
 
 @pytest.mark.parametrize(("name", "needs"), [*UBUNTU, *DEBIAN])
-def test_every_kernel_metapackage_has_its_headers(tmp_path, name, needs):
+def test_every_kernel_metapackage_has_its_headers(tmp_path: Path, name: str, needs: str) -> None:
     said = told(tmp_path, ((name, needs),), (f"linux-headers-{name}",))
     assert f"kernel_headers\tlinux-headers-{name} available" in said
     state = parse([*(line for line in ANSWER if not line.startswith("headers")), *said])
     assert f"linux-headers-{name}" in kernels.headers(state)
 
 
-def test_packages_that_bring_no_new_kernel_need_none(tmp_path):
+def test_packages_that_bring_no_new_kernel_need_none(tmp_path: Path) -> None:
     assert not [line for line in told(tmp_path, NO_METAPACKAGES, ()) if "kernel_headers" in line]
 
 
-def test_headers_that_are_installed_and_those_that_apt_lacks(tmp_path):
+def test_headers_that_are_installed_and_those_that_apt_lacks(tmp_path: Path) -> None:
     said = told(tmp_path, (*DEBIAN[:1], ("mine", "linux-image-6.9-mine")), (), (
         "linux-headers-amd64",))  # fmt: skip
     assert "kernel_headers\tlinux-headers-amd64 installed" in said
@@ -106,7 +107,9 @@ def test_headers_that_are_installed_and_those_that_apt_lacks(tmp_path):
         ((), (), "missing"),
     ],
 )
-def test_the_running_kernel(tmp_path, there, offered, status):
+def test_the_running_kernel(
+    tmp_path: Path, there: tuple[str, ...], offered: tuple[str, ...], status: str
+) -> None:
     if Path(f"/lib/modules/{KERNEL}/build/Makefile").exists():
         status = "installed"
     assert f"headers\t{status}" in told(tmp_path, (), offered, there)
@@ -135,11 +138,11 @@ OWN = "linux-headers-6.8.0-90-generic"
         ({"headers": "installed", "kernel_headers": {"linux-headers-mine": "missing"}}, []),
     ],
 )
-def test_packages_to_install(changes, expected):
+def test_packages_to_install(changes: dict[str, Any], expected: list[str]) -> None:
     assert kernels.headers(replace(STATE, **changes)) == expected
 
 
-def test_a_kernel_that_will_come_without_headers_is_told():
+def test_a_kernel_that_will_come_without_headers_is_told() -> None:
     node = Node("gpu1", "gpu1", "10.0.0.5", "worker", 8, False)
     states = {"gpu1": replace(STATE, kernel_headers={"linux-headers-mine": "missing"})}
     (line,) = kernels.warnings([node], states, parse_settings({}))
@@ -153,7 +156,7 @@ def test_a_kernel_that_will_come_without_headers_is_told():
     assert kernels.warnings([node], good, parse_settings({})) == []
 
 
-def test_the_driver_is_installed_with_them():
+def test_the_driver_is_installed_with_them() -> None:
     found = drivers.to_install(
         context(kernel_headers={"linux-headers-generic": "available"}), "595.91.07", ["nvidia-open"]
     )

@@ -3,6 +3,7 @@
 import json
 import re
 from datetime import UTC, datetime
+from typing import Any
 
 import yaml
 
@@ -16,7 +17,7 @@ CP2 = Node("host2", "cp2", "10.0.0.2", "control_plane", 0, False)
 GPU = Node("host3", "gpu1", "10.0.0.3", "worker", 2, False)
 
 
-def documents(settings: Settings, *nodes: Node) -> dict[str, dict]:
+def documents(settings: Settings, *nodes: Node) -> dict[str, Any]:
     text = kubeadm.init_config(settings, lock(settings), nodes)
     return {item["kind"]: item for item in yaml.safe_load_all(text)}
 
@@ -130,7 +131,7 @@ def test_packages_take_any_build() -> None:
 
 
 def test_the_digest_follows_what_a_living_cluster_can_change() -> None:
-    def configuration(data: dict) -> kubeadm.Configuration:
+    def configuration(data: dict[str, Any]) -> kubeadm.Configuration:
         settings = parse_settings(data)
         return kubeadm.configuration(settings, lock(settings), (CP, GPU))
 

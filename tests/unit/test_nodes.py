@@ -8,11 +8,11 @@ CP = Entry("cp1", ("control_plane", "prod"), {"address": "10.0.0.1"})
 GPU = Entry("gpu1", ("workers", "prod"), {"address": "10.0.0.2", "gpus": 8})
 
 
-def causes(entries, endpoint=None):
+def causes(entries: list[Entry], endpoint: str | None = None) -> list[str]:
     return [problem.cause for problem in plan(entries, endpoint)[1]]
 
 
-def test_two_nodes():
+def test_two_nodes() -> None:
     nodes, problems = plan([CP, GPU], None)
     assert problems == []
     assert [(n.name, n.role, n.gpus, n.leader) for n in nodes] == [
@@ -21,22 +21,22 @@ def test_two_nodes():
     ]
 
 
-def test_one_machine_may_do_both():
+def test_one_machine_may_do_both() -> None:
     nodes, problems = plan([Entry("@local", ("control_plane",), {"gpus": 1})], None)
     assert problems == []
     assert (nodes[0].name, nodes[0].address) == ("local", "")
 
 
-def test_a_connector_names_groups_twice():
+def test_a_connector_names_groups_twice() -> None:
     entry = Entry("@local", ("control_plane", "inv", "control_plane"), {})
     assert causes([entry]) == []
 
 
-def test_no_control_plane():
+def test_no_control_plane() -> None:
     assert causes([GPU]) == ["there is no control-plane node"]
 
 
-def test_even_number_of_control_planes_and_no_endpoint():
+def test_even_number_of_control_planes_and_no_endpoint() -> None:
     second = Entry("cp2", ("control_plane",), {"address": "10.0.0.3"})
     found = causes([CP, second])
     assert "2 control-plane nodes: etcd loses its quorum when half of them are gone" in found
@@ -45,13 +45,13 @@ def test_even_number_of_control_planes_and_no_endpoint():
     assert causes([CP, second, third], "vip.example:6443") == []
 
 
-def test_the_first_control_plane_leads():
+def test_the_first_control_plane_leads() -> None:
     three = [Entry(f"c{i}", ("control_plane",), {"address": f"10.0.0.{i}"}) for i in (5, 6, 7)]
     nodes, _ = plan(three, "vip:6443")
     assert [node.leader for node in nodes] == [True, False, False]
 
 
-def test_one_address_or_name_for_two():
+def test_one_address_or_name_for_two() -> None:
     twin = Entry("gpu2", ("workers",), {"address": "10.0.0.2", "node_name": "gpu1"})
     assert causes([CP, GPU, twin]) == [
         "gpu1, gpu2 have the same name gpu1",
@@ -60,34 +60,34 @@ def test_one_address_or_name_for_two():
 
 
 @pytest.mark.parametrize("value", [-1, "8", 1.5, True, None])
-def test_gpus_must_be_a_count(value):
+def test_gpus_must_be_a_count(value: object) -> None:
     entry = Entry("gpu1", ("workers",), {"gpus": value, "address": "10.0.0.2"})
     assert causes([CP, entry]) == [f"gpus is {value!r}, which is not a number of GPUs"]
 
 
-def test_a_host_without_a_role_is_a_typo():
+def test_a_host_without_a_role_is_a_typo() -> None:
     entry = Entry("gpu1", ("worker", "prod"), {})
     assert causes([CP, entry]) == [
         "is in neither group control_plane nor workers (its groups: prod, worker)"
     ]
 
 
-def test_a_host_with_two_roles():
+def test_a_host_with_two_roles() -> None:
     entry = Entry("cp1", ("control_plane", "workers"), {})
     assert "is in both groups, control_plane and workers" in causes([entry])
 
 
-def test_address_must_be_one():
+def test_address_must_be_one() -> None:
     entry = Entry("cp1", ("control_plane",), {"address": "cp1.example.com"})
     assert causes([entry]) == ["address 'cp1.example.com' is not an IP address"]
 
 
-def test_address_comes_from_ssh_when_that_is_one():
+def test_address_comes_from_ssh_when_that_is_one() -> None:
     nodes, _ = plan([Entry("cp1", ("control_plane",), {"ssh_hostname": "192.0.2.7"})], None)
     assert nodes[0].address == "192.0.2.7"
 
 
-def test_node_names_must_be_dns_names():
+def test_node_names_must_be_dns_names() -> None:
     entry = Entry("cp1", ("control_plane",), {"node_name": "CP_1"})
     assert causes([entry])[0].startswith("node name 'CP_1' is no name Kubernetes takes")
 
@@ -101,11 +101,11 @@ def test_node_names_must_be_dns_names():
         ("@local", "local"),
     ],
 )
-def test_default_names(host, name):
+def test_default_names(host: str, name: str) -> None:
     assert default_name(host) == name
 
 
-def test_all_mistakes_at_once():
+def test_all_mistakes_at_once() -> None:
     entries = [
         Entry("a", ("control_plane", "workers"), {"gpus": -2}),
         Entry("b", (), {"address": "nowhere"}),

@@ -60,7 +60,7 @@ clock\t1795270540.5
 """.splitlines()
 
 
-def test_every_field():
+def test_every_field() -> None:
     state = parse(ANSWER)
     assert (state.os_id, state.os_version, state.cgroup, state.cpus) == ("ubuntu", "24.04", 2, 4)
     assert (state.memory_mib, state.disk_mib) == (4096, 50000)
@@ -83,21 +83,21 @@ def test_every_field():
     assert state.modules == {"nouveau"}
 
 
-def test_no_default_route_takes_the_first_address():
+def test_no_default_route_takes_the_first_address() -> None:
     answer = [line for line in ANSWER if not line.startswith("default_source")]
     assert parse(answer).default_address == "10.0.0.5"
 
 
-def test_a_module_on_disk_counts_before_its_package():
+def test_a_module_on_disk_counts_before_its_package() -> None:
     assert parse([*ANSWER, "driver_module\t595.71.05"]).driver_installed == "595.71.05"
 
 
-def test_an_answer_that_was_cut_off():
+def test_an_answer_that_was_cut_off() -> None:
     with pytest.raises(ParseError, match="ends early"):
         parse(ANSWER[:-1])
 
 
-def test_an_answer_that_is_none():
+def test_an_answer_that_is_none() -> None:
     with pytest.raises(ParseError, match="cannot be read"):
         parse(["uid\troot", "clock\t1"])
 
@@ -110,15 +110,15 @@ def test_an_answer_that_is_none():
         ("", "", False),
     ],
 )
-def test_driver_versions(line, version, is_open):
+def test_driver_versions(line: str, version: str, is_open: bool) -> None:
     assert driver_version(line) == (version, is_open)
 
 
 @pytest.mark.parametrize(("line", "version", "is_open"), recordings.DRIVERS)
-def test_driver_versions_of_real_machines(line, version, is_open):
+def test_driver_versions_of_real_machines(line: str, version: str, is_open: bool) -> None:
     assert driver_version(line) == (version, is_open)
 
 
-def test_versions_lose_epoch_and_revision():
+def test_versions_lose_epoch_and_revision() -> None:
     assert upstream_version("1:595.91.07-1ubuntu1") == "595.91.07"
     assert upstream_version("595.91.07") == "595.91.07"

@@ -69,9 +69,9 @@ def test_an_init_container_counts_where_it_asks_for_more() -> None:
 
 
 def test_taints() -> None:
-    item = {"spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}}
+    item: dict[str, Any] = {"spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}}
     assert kube_objects.foreign_taint(item, ["nvidia.com/gpu"]) == ""
-    item["spec"]["taints"].append({"key": "team", "value": "ml", "effect": "NoExecute"})  # type: ignore[dict-item]
+    item["spec"]["taints"].append({"key": "team", "value": "ml", "effect": "NoExecute"})
     assert kube_objects.foreign_taint(item, ["nvidia.com/gpu"]) == "team=ml:NoExecute"
     soft = {"spec": {"taints": [{"key": "x", "effect": "PreferNoSchedule"}]}}
     assert kube_objects.foreign_taint(soft, []) == ""

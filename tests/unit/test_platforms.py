@@ -2,14 +2,16 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import DriverLock
 from gpuboot.hosts import gpu_models, platforms
-from gpuboot.hosts.apt import source
+from gpuboot.hosts.apt import Source, source
 from gpuboot.hosts.node_state import parse
+from gpuboot.hosts.platforms import Platform
 from tests.unit.test_nodestate import ANSWER
 
 STATE = parse(ANSWER)
@@ -24,17 +26,17 @@ STATE = parse(ANSWER)
         ("debian", "13", "debian13", "8793F200.pub"),
     ],
 )
-def test_supported_systems(os, version, cuda, key):
+def test_supported_systems(os: str, version: str, cuda: str, key: str) -> None:
     platform = platforms.find(replace(STATE, os_id=os, os_version=version))
     assert platform is not None
     assert (platform.cuda, platform.cuda_key[0]) == (cuda, key)
 
 
-def test_unsupported_systems():
+def test_unsupported_systems() -> None:
     assert platforms.find(replace(STATE, os_id="ubuntu", os_version="20.04")) is None
 
 
-def test_fingerprints_are_whole():
+def test_fingerprints_are_whole() -> None:
     keys = [value for name, value in vars(platforms).items() if re.search("_KEY(_|$)", name)]
     keys = [key for key in keys if isinstance(key, str)]
     assert len(keys) == 5
@@ -50,7 +52,9 @@ def test_fingerprints_are_whole():
         ("570.10.1", "open", True, ("nvidia-open-570", "nvidia-fabricmanager-570")),
     ],
 )
-def test_driver_packages(version, flavour, fabric, packages):
+def test_driver_packages(
+    version: str, flavour: platforms.Flavour, fabric: bool, packages: tuple[str, ...]
+) -> None:
     assert platforms.driver_packages(version, flavour, fabric) == packages
 
 
@@ -81,15 +85,15 @@ def test_driver_packages(version, flavour, fabric, packages):
         (0x102D, "older than Maxwell"),  # K80
     ],
 )
-def test_generations(device, name):
+def test_generations(device: int, name: str) -> None:
     assert gpu_models.generation(device).name == name
 
 
-def driver(branch):
+def driver(branch: int) -> DriverLock:
     return DriverLock(version=f"{branch}.1.2", last_legacy="580.178.04")
 
 
-def test_flavours():
+def test_flavours() -> None:
     assert gpu_models.flavour([0x2330], "auto", driver(595)) == "open"
     assert gpu_models.flavour([0x2330], "proprietary", driver(595)) == "proprietary"
     assert gpu_models.flavour([0x1DB6], "auto", driver(580)) == "proprietary"
@@ -106,16 +110,23 @@ def test_flavours():
         ([0x102D], "auto", 580, "no supported driver knows"),
     ],
 )
-def test_flavours_that_do_not_exist(devices, modules, branch, cause):
+def test_flavours_that_do_not_exist(
+    devices: list[int], modules: str, branch: int, cause: str
+) -> None:
     with pytest.raises(gpu_models.FlavourError, match=cause):
         gpu_models.flavour(devices, modules, driver(branch))
 
 
-def where(name, machine="x86_64", settings=None, platform=platforms.PLATFORMS[1]):
+def where(
+    name: str,
+    machine: str = "x86_64",
+    settings: dict[str, Any] | None = None,
+    platform: Platform = platforms.PLATFORMS[1],
+) -> Source:
     return source(name, platform, machine, "1.36", parse_settings(settings or {}))
 
 
-def test_upstream_addresses():
+def test_upstream_addresses() -> None:
     docker = where("docker")
     assert (docker.url, docker.suite, docker.components) == (
         "https://download.docker.com/linux/ubuntu", "noble", "stable",
@@ -133,7 +144,7 @@ def test_upstream_addresses():
     assert toolkit.key_url == "https://nvidia.github.io/libnvidia-container/gpgkey"
 
 
-def test_a_mirror_keeps_paths_and_may_have_its_own_key():
+def test_a_mirror_keeps_paths_and_may_have_its_own_key() -> None:
     settings = {"mirrors": {"apt": {"cuda": {"url": "https://m.example/apt/cuda"}}}}
     cuda = where("cuda", settings=settings)
     assert cuda.url == "https://m.example/apt/cuda/ubuntu2404/x86_64/"
@@ -143,7 +154,7 @@ def test_a_mirror_keeps_paths_and_may_have_its_own_key():
     assert (cuda.fingerprint, cuda.key_sha256) == ("", "ab" * 32)
 
 
-def test_deb822_files():
+def test_deb822_files() -> None:
     assert where("docker").text.splitlines()[1:] == [
         "Types: deb",
         "URIs: https://download.docker.com/linux/ubuntu",

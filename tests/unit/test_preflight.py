@@ -1,6 +1,7 @@
 """Preflight names what is wrong with a machine, and nothing that is right."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.unit.test_nodestate import ANSWER
 H100, T4, P100, GB200 = 0x2330, 0x1EB8, 0x15F8, 0x2941
 
 
-def gpu(device, slot=0):
+def gpu(device: int, slot: int = 0) -> PciDevice:
     return PciDevice(f"0000:{slot:02x}:00.0", device, "0x030200")
 
 
@@ -38,13 +39,15 @@ WORKER = Node("gpu1", "gpu1", "10.0.0.5", "worker", gpus=1, leader=False)
 LEADER = Node("cp1", "cp1", "10.0.0.5", "control_plane", gpus=1, leader=True)
 
 
-def causes(node=WORKER, settings=None, **changes):
+def causes(
+    node: Node = WORKER, settings: dict[str, Any] | None = None, **changes: Any
+) -> list[str]:
     parsed = parse_settings(settings or {})
     state = replace(CLEAN, **changes)
     return [p.cause for p in judge([node], {node.host: state}, parsed, versions.lock(parsed))]
 
 
-def test_a_clean_machine_passes():
+def test_a_clean_machine_passes() -> None:
     assert causes() == []
     assert causes(LEADER) == []
 
@@ -83,20 +86,20 @@ def test_a_clean_machine_passes():
         ({"routes": (("10.97.3.0/24", "eth1"),)}, "cluster.service_cidr 10.96.0.0/12 overlaps"),
     ],
 )
-def test_one_thing_wrong_is_one_problem(changes, part):
+def test_one_thing_wrong_is_one_problem(changes: dict[str, Any], part: str) -> None:
     found = causes(**changes)
     assert len(found) == 1
     assert part in found[0]
 
 
-def test_settings_that_allow_more():
+def test_settings_that_allow_more() -> None:
     assert causes(cgroup=1, settings={"cluster": {"fail_cgroup_v1": False}}) == []
     assert causes(kernel="5.10.0", settings={"cluster": {"proxy_mode": "iptables"}}) == []
     assert causes(pci=(gpu(P100),), settings={"driver": {"version": "580.178.04"}}) == []
 
 
-def test_a_second_run_on_our_own_node_passes():
-    ours = {
+def test_a_second_run_on_our_own_node_passes() -> None:
+    ours: dict[str, Any] = {
         "ports": {
             10250: "kubelet", 6443: "kube-apiserver", 2379: "etcd", 2380: "etcd",
             10257: "kube-controller", 10259: "kube-scheduler", 10256: "kube-proxy",
@@ -114,33 +117,33 @@ def test_a_second_run_on_our_own_node_passes():
     assert causes(LEADER, **{**ours, "ports": unknown}) == []
 
 
-def test_secure_boot_with_a_driver_that_loads_is_fine():
+def test_secure_boot_with_a_driver_that_loads_is_fine() -> None:
     assert causes(secure_boot=True, driver_loaded="595.91.07") == []
 
 
-def test_a_driver_that_is_there_already():
+def test_a_driver_that_is_there_already() -> None:
     settings = {"driver": {"enabled": False}}
     assert causes(settings=settings, driver_loaded="580.95.05") == []
     assert "no NVIDIA driver is loaded" in causes(settings=settings)[0]
 
 
-def test_reboot_never_with_another_driver_loaded():
+def test_reboot_never_with_another_driver_loaded() -> None:
     found = causes(settings={"driver": {"reboot": "never"}}, driver_loaded="595.71.05")
     assert found == ["driver 595.71.05 is loaded, 595.91.07 is asked, and driver.reboot is never"]
 
 
-def test_modules_that_the_gpus_cannot_use():
+def test_modules_that_the_gpus_cannot_use() -> None:
     proprietary = {"driver": {"modules": "proprietary"}}
     assert "needs the open kernel modules" in causes(settings=proprietary, pci=(gpu(GB200),))[0]
     assert causes(settings=proprietary, pci=(gpu(T4),)) == []
 
 
-def test_no_gpus_need_no_driver():
+def test_no_gpus_need_no_driver() -> None:
     node = replace(WORKER, gpus=0)
     assert causes(node, pci=(), headers="missing", secure_boot=True) == []
 
 
-def _pair(**worker):
+def _pair(**worker: Any) -> list[tuple[str, str]]:
     parsed = parse_settings({})
     other = replace(CLEAN, machine_id="m2", boot_id="b2", addresses=("10.0.0.6",))
     nodes = [LEADER, replace(WORKER, address="10.0.0.6")]
@@ -148,25 +151,30 @@ def _pair(**worker):
     return [(p.host, p.cause) for p in judge(nodes, states, parsed, versions.lock(parsed))]
 
 
-def test_clones_and_twins():
+def test_clones_and_twins() -> None:
     assert _pair() == []
     assert _pair(machine_id="m1") == [("", "cp1, gpu1 have the same machine id")]
     assert ("", "cp1, gpu1 have the same boot id") in _pair(boot_id="b1")
 
 
-def test_a_node_of_another_cluster():
+def test_a_node_of_another_cluster() -> None:
     assert _pair(cluster_ca="ours") == []
     assert _pair(cluster_ca="theirs") == [
         ("gpu1", "it belongs to another Kubernetes cluster already")
     ]
 
 
-def test_a_host_without_root_has_no_other_problem():
-    unread = {"ports": {6443: "?"}, "disk_mib": 0, "pci": (), "abilities": frozenset()}
+def test_a_host_without_root_has_no_other_problem() -> None:
+    unread: dict[str, Any] = {
+        "ports": {6443: "?"},
+        "disk_mib": 0,
+        "pci": (),
+        "abilities": frozenset(),
+    }
     assert causes(uid=1000, **unread) == ["commands run as uid 1000, not as root"]
 
 
-def test_a_leader_that_is_in_no_cluster_while_others_are():
+def test_a_leader_that_is_in_no_cluster_while_others_are() -> None:
     states = {
         "cp1": replace(CLEAN, machine_id="a", boot_id="a", cluster_ca="", addresses=("10.0.0.1",)),
         "gpu1": replace(CLEAN, machine_id="b", boot_id="b", cluster_ca="old"),
@@ -178,6 +186,6 @@ def test_a_leader_that_is_in_no_cluster_while_others_are():
     assert "is in no cluster; in one are gpu1" in problem.cause
 
 
-def test_hosts_that_were_not_read_are_left_to_their_own_problem():
+def test_hosts_that_were_not_read_are_left_to_their_own_problem() -> None:
     parsed = parse_settings({})
     assert judge([LEADER], {}, parsed, versions.lock(parsed)) == []

@@ -82,12 +82,15 @@ class Exporter(BaseHTTPRequestHandler):
 def exporter(folder: Path, settings: Settings) -> Iterator[tuple[int, Secrets]]:
     """Its port, and the site's Secrets."""
     found: Secrets = {name: {} for name in secrets_needed(settings.exporter)}
-    handler = type("Handler", (Exporter,), {})
+
+    class Handler(Exporter):
+        pass
+
     if settings.exporter.basic_auth:
         token = base64.b64encode(f"prometheus:{PASSWORD}".encode()).decode()
-        handler.wanted = f"Basic {token}"
+        Handler.wanted = f"Basic {token}"
         found["dcgm-web"] |= {"username": "prometheus", "password": PASSWORD, "web.yml": "-"}
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     if settings.exporter.tls_secret:
         authority, files = (
             CertificateAuthority.ensure(folder),

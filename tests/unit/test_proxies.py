@@ -3,19 +3,23 @@
 import shutil
 import subprocess
 import threading
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic.types import SecretStr
 
-from gpuboot.config.settings import SettingsError, parse_settings
+from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.hosts import proxy as proxies
 
 PASSWORD = "p%40ss'w$o\"rd"
 LITERAL = "p@ss'w$o\"rd"
 
 
-def site(**proxy):
+def site(**proxy: Any) -> Settings:
     return parse_settings({"proxy": proxy})
 
 
@@ -34,7 +38,7 @@ def site(**proxy):
         ("http://11.1.2.3/x", False),
     ],
 )
-def test_what_is_reached_without_it(url, direct):
+def test_what_is_reached_without_it(url: str, direct: bool) -> None:
     entries = ["Mirror.example", ".corp.example", "*.star.example", "10.1.0.0/16", "10.9.9.9",
                "fd00::/8"]  # fmt: skip
     assert proxies.is_direct(url, entries) is direct
@@ -42,7 +46,7 @@ def test_what_is_reached_without_it(url, direct):
     assert not proxies.is_direct(url, [])
 
 
-def test_apt_gets_the_password_in_a_file_of_its_own():
+def test_apt_gets_the_password_in_a_file_of_its_own() -> None:
     url = f"http://me:{PASSWORD}@proxy:3128"
     proxy = site(http=url, https=url).proxy
     assert proxies.apt_auth(proxy) == f"machine http://proxy:3128 login me password {LITERAL}\n"
@@ -51,13 +55,13 @@ def test_apt_gets_the_password_in_a_file_of_its_own():
     assert proxies.apt_auth(site(http="http://proxy:3128").proxy) == ""
 
 
-def test_a_password_that_apt_cannot_be_told_is_refused_and_not_repeated():
+def test_a_password_that_apt_cannot_be_told_is_refused_and_not_repeated() -> None:
     with pytest.raises(SettingsError, match=r"proxy\.http: apt knows no password") as error:
         site(http="http://me:two%20words@proxy:3128")
     assert "words" not in str(error.value)
 
 
-def test_nothing_without_a_proxy():
+def test_nothing_without_a_proxy() -> None:
     settings = parse_settings({})
     assert proxies.curl(settings, "https://m/key") is None
     assert proxies.exports(settings, {}) is None
@@ -65,19 +69,19 @@ def test_nothing_without_a_proxy():
 
 
 @contextmanager
-def proxy():
+def proxy() -> Iterator[tuple[int, list[tuple[str, str | None]]]]:
     """A proxy that tells what it was asked, and by whom."""
     asked = []
 
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
+        def do_GET(self) -> None:
             asked.append((self.path, self.headers.get("Proxy-Authorization")))
             self.send_response(200)
             self.send_header("Content-Length", "3")
             self.end_headers()
             self.wfile.write(b"ok\n")
 
-        def log_message(self, *words):
+        def log_message(self, *words: object) -> None:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
@@ -92,8 +96,14 @@ def proxy():
 BASIC = "Basic bWU6cEBzcyd3JG8icmQ="  # me:LITERAL
 
 
-def fetch(settings, url, script='curl -fsSL --config - "$1"', given=None):
+def fetch(
+    settings: Settings,
+    url: str,
+    script: str = 'curl -fsSL --config - "$1"',
+    given: SecretStr | None = None,
+) -> subprocess.CompletedProcess[str]:
     given = given or proxies.curl(settings, url)
+    assert given is not None
     return subprocess.run(
         ["sh", "-c", script, "_", url],
         input=given.get_secret_value(),
@@ -104,7 +114,7 @@ def fetch(settings, url, script='curl -fsSL --config - "$1"', given=None):
     )
 
 
-def test_curl_takes_it_from_standard_input():
+def test_curl_takes_it_from_standard_input() -> None:
     with proxy() as (port, asked):
         settings = site(http=f"http://me:{PASSWORD}@127.0.0.1:{port}")
         done = fetch(settings, "http://repository.invalid/key")
@@ -112,14 +122,14 @@ def test_curl_takes_it_from_standard_input():
         assert asked == [("http://repository.invalid/key", BASIC)]
 
 
-def test_curl_leaves_it_out_where_the_site_says_so():
+def test_curl_leaves_it_out_where_the_site_says_so() -> None:
     with proxy() as (port, asked):
         settings = site(http="http://me:x@127.0.0.1:1", no_proxy=["127.0.0.0/8"])
         assert fetch(settings, f"http://127.0.0.1:{port}/key").returncode == 0
         assert asked == [("/key", None)]
 
 
-def test_a_shell_takes_the_environment_as_it_is():
+def test_a_shell_takes_the_environment_as_it_is() -> None:
     with proxy() as (port, asked):
         settings = site(http=f"http://me:{PASSWORD}@127.0.0.1:{port}", no_proxy=["x.example"])
         given = proxies.exports(settings, {"SSL_CERT_FILE": "/ca.pem"})
@@ -129,7 +139,7 @@ def test_a_shell_takes_the_environment_as_it_is():
         assert asked == [("http://repository.invalid/key", BASIC)]
 
 
-def test_units_read_it_from_a_file():
+def test_units_read_it_from_a_file() -> None:
     settings = site(https=f"http://me:{PASSWORD}@p:1", no_proxy=["b", "a"])
     text = proxies.environment(settings.proxy, ["a", "10.0.0.0/8"]).get_secret_value()
     assert text == ("HTTPS_PROXY='http://me:p%40ss%27w%24o%22rd@p:1'\nNO_PROXY='a,10.0.0.0/8,b'\n")
@@ -138,7 +148,7 @@ def test_units_read_it_from_a_file():
 
 
 @pytest.mark.skipif(not shutil.which("apt-get"), reason="there is no apt here")
-def test_apt_shows_it_to_the_proxy(tmp_path):
+def test_apt_shows_it_to_the_proxy(tmp_path: Path) -> None:
     with proxy() as (port, asked):
         settings = site(http=f"http://me:{PASSWORD}@127.0.0.1:{port}")
         (tmp_path / "auth.conf").write_text(proxies.apt_auth(settings.proxy))

@@ -1,20 +1,28 @@
 """Where a host downloads from follows the settings, and a silent place is named with its use."""
 
+import time
+from collections.abc import Callable
 from types import SimpleNamespace
+from typing import cast
 
 import pytest
+from pyinfra import logger
 
 from deploys.phases import preflight
+from deploys.run.context import Run
 from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.connectivity import endpoints, problems
 from gpuboot.hosts.transient import PAUSES_S
+
+Site = tuple[Callable[..., list[Problem]], list[int], list[str]]
 
 LEADER = Node("cp1", "cp1", "192.0.2.1", "control_plane", gpus=0, leader=True)
 GPU = Node("gpu1", "gpu1", "192.0.2.2", "worker", gpus=8, leader=False)
 
 
-def test_a_node_needs_only_what_it_installs():
+def test_a_node_needs_only_what_it_installs() -> None:
     leader, gpu = endpoints(parse_settings({}), LEADER), endpoints(parse_settings({}), GPU)
     assert "get.helm.sh:443" in leader
     assert "get.helm.sh:443" not in gpu
@@ -23,7 +31,7 @@ def test_a_node_needs_only_what_it_installs():
     assert "registry.k8s.io:443" in leader
 
 
-def test_a_mirror_takes_the_publishers_place():
+def test_a_mirror_takes_the_publishers_place() -> None:
     mirrors = {
         "apt": {
             name: {"url": "http://mirror:8080/x"}
@@ -34,12 +42,12 @@ def test_a_mirror_takes_the_publishers_place():
     assert set(endpoints(parse_settings({"mirrors": mirrors}), GPU)) == {"mirror:8080"}
 
 
-def test_behind_a_proxy_only_the_proxy_counts():
+def test_behind_a_proxy_only_the_proxy_counts() -> None:
     settings = parse_settings({"proxy": {"https": "http://proxy:3128"}})
     assert set(endpoints(settings, LEADER)) == {"proxy:3128"}
 
 
-def test_what_goes_round_the_proxy_counts_as_well():
+def test_what_goes_round_the_proxy_counts_as_well() -> None:
     settings = parse_settings(
         {
             "proxy": {"https": "http://u:secret@proxy:3128", "no_proxy": [".corp.example"]},
@@ -53,19 +61,20 @@ def test_what_goes_round_the_proxy_counts_as_well():
 
 
 @pytest.fixture
-def site(monkeypatch):
+def site(monkeypatch: pytest.MonkeyPatch) -> Site:
     """Preflight of a site whose answers come one after the other."""
-    waits, said = [], []
-    monkeypatch.setattr(preflight.time, "sleep", waits.append)
-    monkeypatch.setattr(preflight.logger, "info", said.append)
+    waits: list[int] = []
+    said: list[str] = []
+    monkeypatch.setattr(time, "sleep", waits.append)
+    monkeypatch.setattr(logger, "info", said.append)
 
-    def ask(*answers, pauses=PAUSES_S):
+    def ask(*answers: dict[str, list[str]], pauses: tuple[int, ...] = PAUSES_S) -> list[Problem]:
         left = list(answers)
         monkeypatch.setattr(
             preflight, "_silent", lambda run, wanted: left.pop(0) if len(left) > 1 else left[0]
         )
         run = SimpleNamespace(nodes=[LEADER, GPU], states={"gpu1": 1}, settings=parse_settings({}))
-        return preflight._unreachable(run, pauses)
+        return preflight._unreachable(cast(Run, run), pauses)
 
     return ask, waits, said
 
@@ -73,40 +82,40 @@ def site(monkeypatch):
 SILENT = {"gpu1": ["nvcr.io:443"]}
 
 
-def test_a_place_that_comes_back_is_waited_for(site):
+def test_a_place_that_comes_back_is_waited_for(site: Site) -> None:
     ask, waits, said = site
     assert ask(SILENT, SILENT, {}) == []
     assert waits == [1, 2]
     assert said[0] == "waiting for nvcr.io:443: no answer to 1 hosts (again in 1 s)"
 
 
-def test_a_place_that_stays_silent_is_a_problem_after_a_minute(site):
+def test_a_place_that_stays_silent_is_a_problem_after_a_minute(site: Site) -> None:
     ask, waits, _ = site
     assert len(ask(SILENT)) == 1
     assert waits == list(PAUSES_S)
 
 
-def test_nobody_waits_where_the_run_cannot_start_anyway(site):
+def test_nobody_waits_where_the_run_cannot_start_anyway(site: Site) -> None:
     ask, waits, _ = site
     assert len(ask(SILENT, pauses=())) == 1
     assert waits == []
 
 
-def test_a_silent_place_is_named_with_what_comes_from_it():
+def test_a_silent_place_is_named_with_what_comes_from_it() -> None:
     (problem,) = problems(parse_settings({}), [LEADER, GPU], {"gpu1": ["nvcr.io:443"]})
     assert problem.host == "gpu1"
     assert "nvcr.io:443 does not answer (images of nvcr.io)" in problem.cause
     assert "mirrors" in problem.remedy
 
 
-def test_one_silent_place_is_one_problem_for_all_hosts():
+def test_one_silent_place_is_one_problem_for_all_hosts() -> None:
     silent = {"cp1": ["ghcr.io:443"], "gpu1": ["ghcr.io:443"]}
     (problem,) = problems(parse_settings({}), [LEADER, GPU], silent)
     assert problem.host == ""
     assert problem.cause.startswith("from cp1, gpu1: ghcr.io:443 does not answer")
 
 
-def test_a_site_without_internet_is_one_problem():
+def test_a_site_without_internet_is_one_problem() -> None:
     silent = {node.host: list(endpoints(parse_settings({}), node)) for node in (LEADER, GPU)}
     assert sum(map(len, silent.values())) > 15
     (problem,) = problems(parse_settings({}), [LEADER, GPU], silent)

@@ -7,26 +7,30 @@ image_pull.go (credentials by the host that is asked), docs/cri/registry.md.
 import base64
 import json
 import tomllib
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gpuboot.config import local_files
-from gpuboot.config.settings import SettingsError, parse_settings
+from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.hosts import registries
 
 WORD = 'p"w\\d$ é🔑'
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(tmp_path: Path) -> Settings:
     (tmp_path / "password").write_text(f"{WORD}\n")
     (tmp_path / "password").chmod(0o600)
     login = {"username": "puller", "password": {"file": str(tmp_path / "password")}}
     return parse_settings({"registries": {"mirror.example:5000": login, "docker.io": login}})
 
 
-def test_containerds_drop_in_merges_into_its_images_plugin(site):
-    text = registries.containerd(site).get_secret_value()
+def test_containerds_drop_in_merges_into_its_images_plugin(site: Settings) -> None:
+    drop_in = registries.containerd(site)
+    assert drop_in is not None
+    text = drop_in.get_secret_value()
     config = tomllib.loads(text)
     assert config["version"] == 3
     auth = {"username": "puller", "password": WORD}
@@ -37,24 +41,26 @@ def test_containerds_drop_in_merges_into_its_images_plugin(site):
     assert text.endswith("\n")
 
 
-def test_dockers_command_line(site):
-    config = json.loads(registries.docker(site).get_secret_value())
+def test_dockers_command_line(site: Settings) -> None:
+    made = registries.docker(site)
+    assert made is not None
+    config = json.loads(made.get_secret_value())
     assert set(config["auths"]) == {"mirror.example:5000", "https://index.docker.io/v1/"}
     encoded = config["auths"]["mirror.example:5000"]["auth"]
     assert base64.b64decode(encoded).decode() == f"puller:{WORD}"
 
 
-def test_it_hides_itself(site):
+def test_it_hides_itself(site: Settings) -> None:
     for made in (registries.containerd(site), registries.docker(site)):
         assert "puller" not in repr(made)
 
 
-def test_without_registries_there_is_nothing():
+def test_without_registries_there_is_nothing() -> None:
     assert registries.containerd(parse_settings({})) is None
     assert registries.docker(parse_settings({})) is None
 
 
-def test_a_password_that_is_not_there_is_told_before_anything_is_changed(tmp_path):
+def test_a_password_that_is_not_there_is_told_before_anything_is_changed(tmp_path: Path) -> None:
     login = {"username": "u", "password": {"file": str(tmp_path / "gone")}}
     settings = parse_settings({"registries": {"m.example": login}})
     (problem,) = local_files.problems(settings)
@@ -71,7 +77,7 @@ def test_a_password_that_is_not_there_is_told_before_anything_is_changed(tmp_pat
         ({"m.example": {"username": "u"}}, "password: is required"),
     ],
 )
-def test_wrong_registries(registry, said):
+def test_wrong_registries(registry: dict[str, Any], said: str) -> None:
     with pytest.raises(SettingsError, match=said) as error:
         parse_settings({"registries": registry})
     assert "very-secret" not in str(error.value)

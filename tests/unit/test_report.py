@@ -175,7 +175,10 @@ def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
 
 def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
     """Eight links of one GPU, one of them broken: one card, and what was not reached folded."""
-    said = {"nvidia-smi": ("fail", "is lost", "reboot"), "allocatable": ("fail", "3 of 4", "see")}
+    said: dict[str, tuple[Status, str, str]] = {
+        "nvidia-smi": ("fail", "is lost", "reboot"),
+        "allocatable": ("fail", "3 of 4", "see"),
+    }
     found = [Finding("c", link, "gpu2", "GPU-3", *said[link]) for link in ("allocatable", *said)]
     found += [
         Finding("c", link, "gpu2", "GPU-3", "not_covered", NOT_REACHED, "mend that one first")

@@ -2,6 +2,7 @@
 
 import tomllib
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,13 +20,13 @@ STATE = parse(ANSWER)
 NODE = Node("gpu1", "gpu1", "10.0.0.5", "worker", gpus=1, leader=False)
 
 
-def context(settings=None, **state):
+def context(settings: dict[str, Any] | None = None, **state: Any) -> Context:
     parsed = parse_settings(settings or {})
     states = {"gpu1": replace(STATE, **state)}
     return Context(parsed, versions.lock(parsed), (NODE,), NODE, states)
 
 
-def test_root_config_is_toml_once_the_version_is_known():
+def test_root_config_is_toml_once_the_version_is_known() -> None:
     text = runtime.root_config(context({"runtime": {"restrict_oom_score_adj": True}}))
     config = tomllib.loads(text.replace("@VERSION@", "4"))
     cri = config["plugins"]["io.containerd.cri.v1.runtime"]
@@ -37,7 +38,7 @@ def test_root_config_is_toml_once_the_version_is_known():
     assert images["pinned_images"]["sandbox"].startswith("registry.k8s.io/pause:3.")
 
 
-def test_mirrored_registries():
+def test_mirrored_registries() -> None:
     settings = {
         "mirrors": {
             "images": {"registry.k8s.io": "https://m/v2/registry.k8s.io", "*": "https://m/v2/any"},
@@ -58,16 +59,16 @@ def test_mirrored_registries():
     }
 
 
-def test_no_mirror_no_files():
+def test_no_mirror_no_files() -> None:
     assert runtime.registry_files(context()) == {}
 
 
-def test_proxy_leaves_the_cluster_alone():
+def test_proxy_leaves_the_cluster_alone() -> None:
     found = runtime.direct(context({"mirrors": {"images": {"*": "https://m.example/v2/any"}}}))
     assert {"10.244.0.0/16", "10.96.0.0/12", "10.0.0.5", ".svc", "m.example"} <= set(found)
 
 
-def test_apt_conf():
+def test_apt_conf() -> None:
     plain = base.apt_conf(context())
     assert "Proxy" not in plain
     assert '"nvidia";' in plain
@@ -88,13 +89,13 @@ def test_apt_conf():
     assert 'Acquire::https::m.example::CaInfo "/ca.crt";' in text
 
 
-def test_time_is_kept_once():
+def test_time_is_kept_once() -> None:
     assert "chrony" in base.packages(context(units={}))
     assert "chrony" not in base.packages(context(units={"ntpsec": Unit("active", "enabled")}))
     assert "chrony" not in base.packages(context(units={}, container="systemd-nspawn"))
 
 
-def test_fabric_manager_goes_with_nvswitches():
+def test_fabric_manager_goes_with_nvswitches() -> None:
     alone = PciDevice("0000:10:00.0", 0x2330, "0x030200")
     assert drivers.services(context()) == [
         "nvidia-persistenced.service", "nvidia-fabricmanager.service",
@@ -107,7 +108,7 @@ def test_fabric_manager_goes_with_nvswitches():
 GOOD = DriverState("595.91.07", True, "595.91.07", False, True, ("GPU-1", "GPU-2"), "")
 
 
-def test_a_driver_as_promised():
+def test_a_driver_as_promised() -> None:
     assert verdict(GOOD, "595.91.07", 2) is None
     assert verdict(GOOD, "", 2) is None
 
@@ -122,7 +123,7 @@ def test_a_driver_as_promised():
         ({"gpus": (), "smi": "Driver/library version mismatch"}, "mismatch"),
     ],
 )
-def test_a_driver_that_is_not(changes, cause):
+def test_a_driver_that_is_not(changes: dict[str, Any], cause: str) -> None:
     found = verdict(replace(GOOD, **changes), "595.91.07", 2)
     assert found is not None
     assert cause in found[0]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -17,7 +19,9 @@ from gpuboot.hosts.connectivity import endpoints
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.preflight import judge
 from gpuboot.verify.checks.model import verdict
+from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence
+from gpuboot.verify.runner import Proof
 from tests.unit import recordings, test_checks_mig
 from tests.unit.evidence import host, uuid
 from tests.unit.test_nodestate import ANSWER
@@ -26,11 +30,11 @@ GPU = Entry("gpu1", ("gpu_hosts",), {"gpus": 8, "address": "192.0.2.21"})
 MONITOR = Entry("mon1", ("monitor",), {"address": "192.0.2.11"})
 
 
-def causes(entries):
+def causes(entries: list[Entry]) -> list[str]:
     return [problem.cause for problem in plan(entries)[1]]
 
 
-def test_the_monitor_leads_and_a_host_may_be_both():
+def test_the_monitor_leads_and_a_host_may_be_both() -> None:
     nodes, problems = plan([GPU, MONITOR])
     assert not problems
     assert [(node.name, node.leader, node.gpus) for node in nodes] == [
@@ -56,7 +60,7 @@ def test_the_monitor_leads_and_a_host_may_be_both():
         ([GPU, replace(MONITOR, data={"address": "192.0.2.21"})], "have the same address"),
     ],
 )
-def test_what_is_wrong_with_an_inventory_is_told(entries, cause):
+def test_what_is_wrong_with_an_inventory_is_told(entries: list[Entry], cause: str) -> None:
     assert any(cause in found for found in causes(entries)), causes(entries)
 
 
@@ -64,14 +68,14 @@ NODE = Node("gpu1", "gpu1", "10.0.0.5", "docker", gpus=1, leader=True)
 STATE = replace(parse(ANSWER), kubeconfigs={}, ports={}, packages={}, units={})
 
 
-def problems(settings=None, **changes):
+def problems(settings: dict[str, Any] | None = None, **changes: Any) -> list[str]:
     parsed = parse_settings({"preflight": {"max_clock_skew_s": 1e12}, **(settings or {})})
     states = {"gpu1": replace(STATE, **changes)}
     asked = preflight_checks(parsed)
     return [item.cause for item in judge((NODE,), states, parsed, versions.lock(parsed), asked)]
 
 
-def test_a_docker_host_need_not_be_fit_for_kubernetes():
+def test_a_docker_host_need_not_be_fit_for_kubernetes() -> None:
     before = problems()
     assert problems(cgroup=1, swap=("/swapfile",), abilities=frozenset({"overlay"})) == before
 
@@ -94,12 +98,14 @@ def test_a_docker_host_need_not_be_fit_for_kubernetes():
         ),
     ],
 )
-def test_what_keeps_docker_hosts_from_running_is_told(settings, changes, cause):
+def test_what_keeps_docker_hosts_from_running_is_told(
+    settings: dict[str, Any], changes: dict[str, Any], cause: str
+) -> None:
     new = set(problems(settings, **changes)) - set(problems())
     assert any(cause in found for found in new), new
 
 
-def test_a_docker_host_downloads_nothing_of_kubernetes():
+def test_a_docker_host_downloads_nothing_of_kubernetes() -> None:
     asked = endpoints(parse_settings({}), NODE)
     assert "download.docker.com:443" in asked
     assert "registry-1.docker.io:443" in asked
@@ -124,23 +130,25 @@ NVIDIA = {
         ({"log-driver": "journald"}, False, {"log-driver": "journald", "live-restore": True}),
     ],
 )
-def test_dockerds_file_keeps_what_is_not_ours(present, swarm, more):
+def test_dockerds_file_keeps_what_is_not_ours(
+    present: dict[str, Any], swarm: bool, more: dict[str, Any]
+) -> None:
     assert daemon.wanted(present, {**present, **NVIDIA}, False, swarm) == {**NVIDIA, **more}
 
 
-def test_other_runtimes_stay():
+def test_other_runtimes_stay() -> None:
     present = {"runtimes": {"kata": {"path": "kata-runtime"}}}
     found = daemon.wanted(present, NVIDIA, False, swarm=False)
     assert set(found["runtimes"]) == {"kata", "nvidia"}
 
 
-def test_a_proxy_of_the_unit_takes_the_place_of_the_files():
+def test_a_proxy_of_the_unit_takes_the_place_of_the_files() -> None:
     present = {"proxies": {"http-proxy": "http://user:password@p:1"}, "live-restore": True}
     assert daemon.wanted(present, {}, True, swarm=False) == {"live-restore": True}
     assert daemon.wanted(present, {}, False, swarm=False) == present
 
 
-def test_only_what_dockerd_cannot_reload_restarts_it():
+def test_only_what_dockerd_cannot_reload_restarts_it() -> None:
     assert not daemon.needs_restart({}, {**NVIDIA, "live-restore": True})
     assert daemon.needs_restart(NVIDIA, {**NVIDIA, "proxies": {"http-proxy": "http://p"}})
     assert daemon.parse("") == {}
@@ -151,7 +159,7 @@ def test_only_what_dockerd_cannot_reload_restarts_it():
 class Site:
     """Answers as the monitoring host would, with two GPUs that are well; tests break some of it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.exposition = "".join(
             f'{metric}{{UUID="{uuid("gpu1", index)}",gpu="{index}"}} {value}\n'
             for index in range(2)
@@ -166,7 +174,7 @@ class Site:
         self.refused: list[str] = []
         self.silent = ""
 
-    def ask(self, url):
+    def ask(self, url: str) -> str:
         if self.silent and self.silent in url:
             raise runner.NoAnswer("connection refused")
         if url.endswith("/metrics"):
@@ -175,7 +183,7 @@ class Site:
             return "OK"
         return json.dumps({"status": "success", "data": self.data(url)})
 
-    def data(self, url):
+    def data(self, url: str) -> dict[str, Any]:
         if "last_reload_successful" in url:
             name = "_config_last_reload_successful"
             return self.samples([{"__name__": who + name} for who in self.refused], "0")
@@ -191,10 +199,10 @@ class Site:
         return {"activeAlertmanagers": [{"url": "http://127.0.0.1:9093"}]}
 
     @staticmethod
-    def samples(labels, value):
+    def samples(labels: list[dict[str, str]], value: str) -> dict[str, Any]:
         return {"result": [{"metric": item, "value": [100.0, value]} for item in labels]}
 
-    def search(self):
+    def search(self) -> str:
         return json.dumps([{"uid": "gpu-cluster"}, {"uid": "other"}])
 
 
@@ -202,9 +210,14 @@ SETTINGS = parse_settings({"verify": {"timeout_s": 10}})
 PASSED = "GPU 0: NVIDIA H100 (UUID: {})\nTest PASSED\n"
 
 
-def proven(monkeypatch, site, hosts=None, outputs=None):
+def proven(
+    monkeypatch: pytest.MonkeyPatch,
+    site: Site,
+    hosts: list[Host] | None = None,
+    outputs: dict[str, tuple[int, str]] | None = None,
+) -> Proof:
     monkeypatch.setattr(runner, "settle_s", lambda settings: 0.0)
-    monkeypatch.setattr(runner.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
     nodes = (Node("mon1", "mon1", "192.0.2.11", "docker", 0, leader=True),
              Node("gpu1", "gpu1", "192.0.2.21", "docker", 2, leader=False))  # fmt: skip
     gatherer = runner.Gatherer(nodes, SETTINGS, site.ask, site.search)
@@ -214,18 +227,18 @@ def proven(monkeypatch, site, hosts=None, outputs=None):
     return runner.prove(hosts or [host()], SETTINGS, gatherer, lambda: trials, lambda line: None)
 
 
-def failed(proof):
+def failed(proof: Proof) -> set[tuple[str, str | None]]:
     return {(item.link, item.gpu_uuid) for item in proof.findings if item.status != "pass"}
 
 
-def test_sound_hosts_are_proven_at_every_link(monkeypatch):
+def test_sound_hosts_are_proven_at_every_link(monkeypatch: pytest.MonkeyPatch) -> None:
     proof = proven(monkeypatch, Site())
     assert verdict(proof.findings) == "proven"
     links = {(item.link, item.gpu_uuid) for item in proof.findings if item.gpu_uuid}
     assert links == {(link, uuid("gpu1", i)) for link in checks.LINKS for i in range(2)}
 
 
-def test_a_container_that_saw_another_gpu_is_a_failure(monkeypatch):
+def test_a_container_that_saw_another_gpu_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = uuid("gpu1", 0), uuid("gpu1", 1)
     said = {first: (0, PASSED.format(second)), second: (125, "docker: no such runtime")}
     proof = proven(monkeypatch, Site(), outputs=said)
@@ -242,7 +255,9 @@ def test_a_container_that_saw_another_gpu_is_a_failure(monkeypatch):
         ({"exposition": ""}, {"exporter"}),
     ],
 )
-def test_what_metrics_lack_is_found_and_nothing_speaks_of_pods(monkeypatch, changes, links):
+def test_what_metrics_lack_is_found_and_nothing_speaks_of_pods(
+    monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], links: set[str]
+) -> None:
     site = Site()
     for name, value in changes.items():
         setattr(site, name, value)
@@ -263,18 +278,18 @@ def test_what_metrics_lack_is_found_and_nothing_speaks_of_pods(monkeypatch, chan
         ({"handlers": ()}, "unknown"),
     ],
 )
-def test_dockerds_default_runtime(changes, status):
+def test_dockerds_default_runtime(changes: dict[str, Any], status: str) -> None:
     (found,) = checks.runtime(host(**changes))
     assert found.status == status
 
 
-def test_processes_on_a_gpu_are_counted():
+def test_processes_on_a_gpu_are_counted() -> None:
     first, second = uuid("gpu1", 0), uuid("gpu1", 1)
     said = f"{first}, 4711\n{first}, 4712\n{second}, 5\nNo devices were found\n"
     assert runner.busy(said) == {first: 2, second: 1}
 
 
-def test_mig_devices_of_a_docker_host_are_tried_each_by_itself():
+def test_mig_devices_of_a_docker_host_are_tried_each_by_itself() -> None:
     """`docker run --gpus device=MIG-…`; a GPU that was cut into nothing is told."""
     empty = replace(recordings.MIXED[0], uuid="GPU-0", instances=())
     machine = test_checks_mig.machine((*recordings.MIXED, empty))

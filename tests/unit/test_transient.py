@@ -4,15 +4,25 @@ import shutil
 import socket
 import subprocess
 import threading
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from pydantic import SecretStr
+from pyinfra import logger
+from pyinfra.api.command import StringCommand
 
-from deploys.lib import patience
+from deploys.lib import patience, privilege
 from gpuboot.hosts.transient import PAUSES_S, reason
+
+Respond = Callable[[BaseHTTPRequestHandler], None]
+Told = tuple[list[str], list[int]]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +60,7 @@ from gpuboot.hosts.transient import PAUSES_S, reason
         "toomanyrequests: You have reached your unauthenticated pull rate limit.",
     ],
 )  # fmt: skip
-def test_worth_another_try(said):
+def test_worth_another_try(said: str) -> None:
     assert reason(f"something before\n{said}\ngpuboot: cannot be downloaded; remedy: look")
 
 
@@ -74,17 +84,17 @@ def test_worth_another_try(said):
         "gpuboot: https://m/gpg is not the key that is pinned",
     ],
 )
-def test_not_worth_another_try(said):
+def test_not_worth_another_try(said: str) -> None:
     assert reason(said) == ""
 
 
 @contextmanager
-def serving(respond):
+def serving(respond: Respond) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
+        def do_GET(self) -> None:
             respond(self)
 
-        def log_message(self, *words):
+        def log_message(self, *words: object) -> None:
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
@@ -96,24 +106,23 @@ def serving(respond):
         server.server_close()
 
 
-def reset(handler):
+def reset(handler: BaseHTTPRequestHandler) -> None:
     # linger 0: closing sends RST, as a mirror does that is restarted
     linger = b"\x01\x00\x00\x00\x00\x00\x00\x00"
     handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
     handler.connection.close()
     handler.close_connection = True
-    nothing = SimpleNamespace(flush=lambda: None, closed=True, close=lambda: None)
-    handler.wfile = handler.rfile = nothing
+    handler.wfile = handler.rfile = BytesIO()  # there is nobody to answer
 
 
-def status(code):
+def status(code: int) -> Respond:
     return lambda handler: handler.send_error(code)
 
 
 @pytest.mark.parametrize(
     ("respond", "again"), [(reset, True), (status(503), True), (status(404), False)]
 )
-def test_this_machines_curl_says_what_is_known(respond, again):
+def test_this_machines_curl_says_what_is_known(respond: Respond, again: bool) -> None:
     with serving(respond) as url:
         done = subprocess.run(["curl", "-fsSL", url], capture_output=True, text=True)
     assert done.returncode != 0
@@ -124,7 +133,9 @@ def test_this_machines_curl_says_what_is_known(respond, again):
 @pytest.mark.parametrize(
     ("respond", "again"), [(reset, True), (status(503), True), (status(404), False)]
 )
-def test_this_machines_apt_says_what_is_known(tmp_path, respond, again):
+def test_this_machines_apt_says_what_is_known(
+    tmp_path: Path, respond: Respond, again: bool
+) -> None:
     (tmp_path / "lists" / "partial").mkdir(parents=True)
     with serving(respond) as url:
         (tmp_path / "sources").write_text(f"deb [trusted=yes] {url} x/\n")
@@ -145,7 +156,7 @@ def test_this_machines_apt_says_what_is_known(tmp_path, respond, again):
     assert bool(reason(done.stdout + done.stderr)) is again, done.stdout + done.stderr
 
 
-def test_pauses_grow_and_last_a_minute():
+def test_pauses_grow_and_last_a_minute() -> None:
     assert list(PAUSES_S) == sorted(set(PAUSES_S))
     assert sum(PAUSES_S) >= 60
 
@@ -158,36 +169,44 @@ class Machine:
 
     name, print_prefix = "gpu1", "[gpu1] "
 
-    def __init__(self, *failures):
+    def __init__(self, *failures: str) -> None:
         self.failures = list(failures)
-        self.asked = []
+        self.asked: list[tuple[str, dict[str, object]]] = []
 
-    def run_shell_command(self, command, **arguments):
+    def run_shell_command(
+        self, command: StringCommand, **arguments: object
+    ) -> tuple[bool, SimpleNamespace]:
         self.asked.append((command.get_raw_value(), arguments))
         text = self.failures.pop(0) if self.failures else ""
         return not text, SimpleNamespace(output=text, output_lines=text.splitlines())
 
 
 @pytest.fixture
-def told(monkeypatch):
-    said, waits = [], []
-    monkeypatch.setattr(patience.privilege, "arguments", lambda host: {"_sudo": True})
-    monkeypatch.setattr(patience.time, "sleep", waits.append)
-    monkeypatch.setattr(patience.logger, "info", said.append)
-    monkeypatch.setattr(patience.logger, "warning", said.append)
-    monkeypatch.setattr(patience, "failed", lambda host, text: bool(said.append(text)))
+def told(monkeypatch: pytest.MonkeyPatch) -> Told:
+    said: list[str] = []
+    waits: list[int] = []
+
+    def failed(host: object, text: str) -> bool:
+        said.append(text)
+        return False
+
+    monkeypatch.setattr(privilege, "arguments", lambda host: {"_sudo": True})
+    monkeypatch.setattr(time, "sleep", waits.append)
+    monkeypatch.setattr(logger, "info", said.append)
+    monkeypatch.setattr(logger, "warning", said.append)
+    monkeypatch.setattr(patience, "failed", failed)
     return said, waits
 
 
 STATE = SimpleNamespace(print_output=False, print_input=False)
 
 
-def run(host, **more):
+def run(host: Machine, **more: Any) -> bool:
     command = patience.patiently("curl x", "the key of docker", **more)
-    return command.function(STATE, host, *command.args, **command.kwargs)
+    return bool(command.function(STATE, host, *command.args, **command.kwargs))
 
 
-def test_a_mirror_that_resets_connections_for_a_while_is_waited_for(told):
+def test_a_mirror_that_resets_connections_for_a_while_is_waited_for(told: Told) -> None:
     said, waits = told
     host = Machine(RESET, RESET)
     assert run(host)
@@ -196,7 +215,7 @@ def test_a_mirror_that_resets_connections_for_a_while_is_waited_for(told):
     assert said[0] == f"[gpu1] waiting for the key of docker: {RESET} (next try in 1 s)"
 
 
-def test_after_a_minute_it_is_wrong(told):
+def test_after_a_minute_it_is_wrong(told: Told) -> None:
     said, waits = told
     assert not run(Machine(*[RESET] * 20))
     assert waits == list(PAUSES_S)
@@ -204,14 +223,14 @@ def test_after_a_minute_it_is_wrong(told):
     assert RESET in said[-1]
 
 
-def test_a_refusal_is_wrong_at_once(told):
+def test_a_refusal_is_wrong_at_once(told: Told) -> None:
     said, waits = told
     assert not run(Machine("curl: (22) The requested URL returned error: 404"))
     assert waits == []
     assert "404" in said[-1]
 
 
-def test_what_is_not_needed_fails_nothing(told):
+def test_what_is_not_needed_fails_nothing(told: Told) -> None:
     said, _ = told
     assert run(Machine("E: The repository 'https://x' is not signed."), needed=False)
     assert said[-1] == (
@@ -220,7 +239,7 @@ def test_what_is_not_needed_fails_nothing(told):
     )
 
 
-def test_a_secret_goes_by_standard_input_alone(told):
+def test_a_secret_goes_by_standard_input_alone(told: Told) -> None:
     host = Machine()
     command = patience.patiently("curl --config - x", "x", SecretStr("proxy = secret"))
     assert "secret" not in repr(command.args) + repr(command.kwargs)

@@ -107,7 +107,7 @@ def test_one_that_was_taken_for_dead_blames_no_gpu(monkeypatch: pytest.MonkeyPat
 
 
 def test_every_run_has_a_namespace_of_its_own() -> None:
-    names = set()
+    names: set[str] = set()
     for _ in range(3):
         cluster = FakeCluster()
         run(cluster, SETTINGS)

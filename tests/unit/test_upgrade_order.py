@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from deploys.lib import leader as remote
 from deploys.operations import kubeadm_changes
 from gpuboot.kubernetes.cluster_state import ClusterState
 
@@ -18,11 +19,13 @@ from gpuboot.kubernetes.cluster_state import ClusterState
         (ClusterState(error="connection refused"), "connection refused"),
     ],
 )
-def test_the_leader_goes_first(monkeypatch, state, said):
+def test_the_leader_goes_first(
+    monkeypatch: pytest.MonkeyPatch, state: ClusterState, said: str
+) -> None:
     inventory = SimpleNamespace(get_host=lambda name: name)
     host = SimpleNamespace(state=SimpleNamespace(inventory=inventory))
     monkeypatch.setattr(kubeadm_changes, "host", host)
-    monkeypatch.setattr(kubeadm_changes.remote, "read", lambda target, fact, **more: state)
+    monkeypatch.setattr(remote, "read", lambda target, fact, **more: state)
     told = kubeadm_changes._behind("cp1", "1.36.3")
     assert told.startswith("not upgraded to Kubernetes 1.36.3 before cp1 is: ") is bool(said)
     assert said in told

@@ -6,6 +6,7 @@ Each of the other facts answers as on a bare host. The shell of gpu1 greets ever
 
 import json
 import os
+from typing import Any
 
 from tests.noise import noisy, own
 
@@ -40,7 +41,7 @@ ntp yes
 port 22 sshd""".splitlines()
 
 
-def _host(number, name, gpus):
+def _host(number: int, name: str, gpus: int) -> tuple[str, dict[str, Any]]:
     address = f"192.0.2.{number}"
     breakage = _BREAKAGE.get(name, [])
     broken = {line.split()[0] for line in breakage}
