@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import paramiko
+from paramiko import common
 
 
 class Shell(paramiko.ServerInterface):
@@ -23,10 +24,10 @@ class Shell(paramiko.ServerInterface):
 
     def check_auth_publickey(self, username: str, key: paramiko.PKey) -> int:
         same = username == "root" and key == self._key
-        return paramiko.AUTH_SUCCESSFUL if same else paramiko.AUTH_FAILED
+        return common.AUTH_SUCCESSFUL if same else common.AUTH_FAILED
 
     def check_channel_request(self, kind: str, chanid: int) -> int:
-        return paramiko.OPEN_SUCCEEDED
+        return common.OPEN_SUCCEEDED
 
     def check_channel_exec_request(self, channel: paramiko.Channel, command: bytes) -> bool:
         threading.Thread(target=_run, args=(channel, command.decode()), daemon=True).start()

@@ -15,7 +15,7 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.site import Choices, Site, inventory_names, name_problems, site
 from gpuboot.config.site_files import group_data_text, inventory_text, reading_inventory
 from gpuboot.config.ssh_targets import Target, aliases, parse, parse_all, unreachable
-from gpuboot.hosts import gpu_names
+from gpuboot.hosts import gpu_models, gpu_names
 from gpuboot.hosts.reading import HostReading, Reading, from_json
 from tests.unit.site_hosts import H100, L40S, V100, reading
 
@@ -294,7 +294,7 @@ def test_the_names_agree_with_the_generations() -> None:
     for family, generation in families.items():
         ids = [device for device, name in gpu_names.NAMES.items() if name.split()[0] == family]
         assert ids
-        assert {gpu_names.generation(device).name for device in ids} == {generation}
+        assert {gpu_models.generation(device).name for device in ids} == {generation}
 
 
 def test_a_reading_survives_its_document() -> None:
