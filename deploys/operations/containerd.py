@@ -94,7 +94,7 @@ def _record(state: ContainerdState) -> None:
             Change(subject="containerd", field="running configuration", old=reason, new="its files")
             for reason in state.stale
         ],
-        Effect(kind="restart", target="containerd", note="running containers go on"),
+        Effect(kind="restart", target="containerd", local=True, note="running containers go on"),
     )
 
 

@@ -64,9 +64,9 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
     if restart:
         live = bool(present.get("live-restore") or new.get("live-restore"))
         note = "containers go on (live-restore)" if live else "all of its containers stop and start"
-        changes.record(Effect(kind="restart", target="dockerd", note=note))
+        changes.record(Effect(kind="restart", target="dockerd", local=True, note=note))
     else:
-        changes.record(Effect(kind="reload", target="dockerd", note="containers go on"))
+        changes.record(Effect(kind="reload", target="dockerd", local=True, note="containers go on"))
     if new != present:
         yield write(_TRIAL, daemon.render(new))
         yield StringCommand(

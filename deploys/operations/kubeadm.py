@@ -307,7 +307,7 @@ def absent(node: str, leader: str) -> Commands:
     note = "all of its pods end; the cluster's data (etcd) is deleted where it is kept"
     changes.record(
         Change(subject=f"node {node}", old="member of a cluster"),
-        Effect(kind="restart", target="kubelet", note=note, gpu_pods=None),
+        Effect(kind="restart", target="kubelet", local=True, note=note, gpu_pods=None),
     )
     if state.kubeconfig in ("same", "stale"):
         yield StringCommand("rm -f /root/.kube/config")

@@ -23,11 +23,12 @@ from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
 _RUN_ON = "running pods go on"
-KUBELET = Effect(kind="restart", target="kubelet", note=_RUN_ON)
+KUBELET = Effect(kind="restart", target="kubelet", local=True, note=_RUN_ON)
 CONTROL_PLANE = (
     Effect(
         kind="restart",
         target="control plane (etcd, kube-apiserver, kube-controller-manager, kube-scheduler)",
+        local=True,
         note="pods run on; with one control-plane node the API does not answer for some seconds",
     ),
 )
@@ -43,7 +44,8 @@ def fixed_kept(fixed: dict[str, str]) -> Commands:
     + fixed: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
     state = host.get_fact(Cluster, kubeconfig=ADMIN)
-    if problems := moved(state.fixed, fixed):
+    known = executing(host) or not state.error
+    if known and (problems := moved(state.fixed, fixed)):
         yield fail(
             f"a living cluster cannot change this: {'; '.join(problems)}\n    remedy: put the"
             " settings back, or take the cluster apart (deploys/reset.py) and make it anew"
@@ -153,6 +155,9 @@ def upgraded(
         host.noop("another host's turn")
         return
     state = host.get_fact(Kubeadm, socket=SOCKET)
+    if not state.packages and not executing(host):
+        host.noop("an operation before this one installs Kubernetes")
+        return
     old = [name for name in packages if not _right(state.packages.get(name), packages[name])]
     cluster = host.get_fact(Cluster, kubeconfig=ADMIN) if leads else None
     server = cluster.server if cluster else ""

@@ -30,12 +30,15 @@ from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
 from deploys.lib.connections import note, refused, unreachable
 from deploys.lib.findings import refusal
+from deploys.run import screen
 from gpuboot.config import inventory_files
 from gpuboot.config.problems import Problem, render
 
 _DEPLOYS = Path(__file__).resolve().parents[1]
 # they go on without a host that does not answer: preflight or verification tells of it
 _TELLING = ("site.py", "standalone.py", "verify.py", "query.py", "check.py", "read_hosts.py")
+# they show a plan before they run, and what happens while they do
+_PLANNED = ("site.py", "standalone.py", "reset.py", "verify.py", "query.py")
 # the one deploy whose inventory says only how to log in
 _READING = "read_hosts.py"
 
@@ -56,7 +59,8 @@ def install() -> None:
     cli.make_inventory = _loading(cli.make_inventory)
     pyinfra_cli.inventory.exec_file = _reading(pyinfra_cli.inventory.exec_file, given)
     cli._do_confirm = _asking(cli._do_confirm)
-    cli.connect_all = _connecting(cli.connect_all, given, ours)
+    shown = screen.install(context.params) if set(ours) & set(_PLANNED) else None
+    cli.connect_all = _connecting(cli.connect_all, given, ours, shown)
 
 
 def _warn(options: dict[str, Any]) -> None:
@@ -151,13 +155,14 @@ def _unanswered() -> str:
 
 
 def _connecting(
-    connect: Callable[[State], None], given: str, ours: list[str]
+    connect: Callable[[State], None], given: str, ours: list[str], shown: BaseStateCallback | None
 ) -> Callable[[State], None]:
     def connecting(state: State) -> None:
         hosts = [host for host in state.inventory if state.is_host_in_limit(host)]
         if ours:
             _before(state, hosts, given, ours)
-        state.add_callback_handler(_Unreachable())  # type: ignore[no-untyped-call]
+        for handler in filter(None, (_Unreachable(), shown)):
+            state.add_callback_handler(handler)  # type: ignore[no-untyped-call]
         telling = bool(ours) and set(ours) <= set(_TELLING)
         if asked := state.should_raise_failed_hosts:
             asks = not ours and sys.stdin.isatty()

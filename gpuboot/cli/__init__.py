@@ -10,6 +10,7 @@ import typer
 from gpuboot.cli import autoscaling, docs, runs
 from gpuboot.cli.check import check
 from gpuboot.cli.init import init
+from gpuboot.cli.plan import plan
 from gpuboot.cli.query import query
 from gpuboot.verify.report.model import ReportError, load
 
@@ -20,6 +21,7 @@ app = typer.Typer(
 )
 app.command()(init)
 app.command()(check)
+app.command()(plan)
 app.command()(query)
 app.add_typer(autoscaling.app, name="autoscaling")
 app.add_typer(docs.app, name="docs")

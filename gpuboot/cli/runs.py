@@ -53,6 +53,7 @@ def pyinfra(
     environment: Mapping[str, str] | None = None,
     answer: str = ANSWER,
     quiet: bool = False,
+    dry: bool = False,
 ) -> Ended:
     """`pyinfra INVENTORY DEPLOY -y` in the current folder, which must be the project's.
 
@@ -60,12 +61,21 @@ def pyinfra(
     + environment: laid over this process's own
     + answer: variable that names the file for the deploy's answer
     + quiet: keep its output back, instead of printing it on stderr
+    + dry: `--dry` instead of `-y`: find out what would change, and change nothing
     """
     if not Path(deploy).is_file():
         stop(wrong_folder(deploy))
     with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
         path = Path(folder) / "answer"
-        command = [sys.executable, "-m", "pyinfra", inventory, deploy, "-y", *more]
+        command = [
+            sys.executable,
+            "-m",
+            "pyinfra",
+            inventory,
+            deploy,
+            "--dry" if dry else "-y",
+            *more,
+        ]
         # stdout of pyinfra is for its own JSON; all that a person reads goes to stderr
         ended = subprocess.run(
             command,

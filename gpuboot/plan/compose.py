@@ -54,12 +54,14 @@ def _effects(
     again = {name for name in running if before and after and before.get(name) != after.get(name)}
     told = {file.service for file in wrong if file.service} & set(running)
     effects = [
-        Effect(kind="restart", target=f"container {name}", note="made again")
+        Effect(kind="restart", target=f"container {name}", local=True, note="made again")
         for name in sorted(again)
     ]
     for name in sorted(told - again):
         reloads = project.reloads.get(name) == "SIGHUP"
-        effects.append(Effect(kind="reload" if reloads else "restart", target=f"container {name}"))
+        effects.append(
+            Effect(kind="reload" if reloads else "restart", target=f"container {name}", local=True)
+        )
     return effects
 
 

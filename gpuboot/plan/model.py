@@ -50,12 +50,14 @@ class Effect:
     + kind: `reboot` and `cordon` of a node; `restart` and `reload` of a service or workload
     + target: e.g. `node gpu1`, `containerd`, `DaemonSet gpu-operator/nvidia-dcgm-exporter`
     + note: what goes on meanwhile, or stops; "" when that is not known
+    + local: the target is a service of the host that the operation runs on
     + gpu_pods: pods on GPUs that it interrupts, as namespace/name; None: not known
     """
 
     kind: EffectKind
     target: str
     note: str = ""
+    local: bool = False
     gpu_pods: tuple[str, ...] | None = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -90,16 +92,12 @@ class Step:
     + hosts: inventory name -> what it changes there; nothing: it changes something that it does
       not describe
     + conditional: inventory names of hosts on which an earlier operation decides whether it runs
-    + last_s, last_date: how long it took when it last changed something, and the day (ISO 8601) of
-      that run; None: not known
     """
 
     phase: str
     name: str
     hosts: Mapping[str, Sequence[Item]]
     conditional: frozenset[str] = frozenset()
-    last_s: float | None = None
-    last_date: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The step as `gpuboot plan` prints it."""
@@ -110,9 +108,24 @@ class Step:
                 {"host": host, "conditional": host in self.conditional, **items_json(items)}
                 for host, items in self.hosts.items()
             ],
-            "last_seconds": self.last_s,
-            "last_date": self.last_date or None,
         }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Duration:
+    """How long a phase took when a run last changed the same things in it.
+
+    + started: of that run, UTC (ISO 8601)
+    + more: that run changed more in this phase, so `seconds` is an upper bound
+    """
+
+    seconds: float
+    started: str
+    more: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The duration as `gpuboot plan` prints it."""
+        return {"seconds": self.seconds, "started": self.started, "changed_more": self.more}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,26 +133,35 @@ class Plan:
     """All that a run would change, in order.
 
     + hosts: inventory names of all hosts of the run
-    + unchanged: operations that change nothing anywhere
+    + unchanged: number of operations that change nothing anywhere
+    + durations: phases that have been timed; the others' durations are not known
     """
 
     cluster: str
     hosts: Sequence[str]
-    steps: Sequence[Step] = field(default_factory=tuple)
+    steps: Sequence[Step] = ()
     unchanged: int = 0
+    durations: Mapping[str, Duration] = field(default_factory=dict)
 
-    def of(self, kind: type[Item]) -> list[tuple[str, Any]]:
-        """All items of one type with the inventory name of their host, in order."""
+    @property
+    def phases(self) -> list[str]:
+        """Phases that change something, in order."""
+        return list(dict.fromkeys(step.phase for step in self.steps))
+
+    @property
+    def effects(self) -> list[tuple[str, Effect]]:
+        """What the changes cost, each with the inventory name of the host whose operation it is."""
         return [
             (host, item)
             for step in self.steps
             for host, items in step.hosts.items()
             for item in items
-            if isinstance(item, kind)
+            if isinstance(item, Effect)
         ]
 
     def to_json(self) -> dict[str, Any]:
         """The plan as `gpuboot plan` prints it; docs/reports.md documents the keys."""
+        known = {name: self.durations.get(name) for name in self.phases}
         return {
             "schema": 1,
             "cluster": self.cluster,
@@ -147,6 +169,7 @@ class Plan:
             "changes": bool(self.steps),
             "steps": [step.to_json() for step in self.steps],
             "unchanged_operations": self.unchanged,
+            "last_time": {name: it and it.to_json() for name, it in known.items()},
         }
 
 

@@ -30,7 +30,7 @@ def package_changes(
             subject=f"package {name}",
             field="version",
             old=versions.get(name),
-            new=version or "the newest that apt offers",
+            new=version or "(newest that apt offers)",
         )
         for name, version in wanted.items()
     ]
@@ -40,7 +40,7 @@ def package_changes(
         if name not in wanted
     ]
     changes += [
-        Effect(kind="restart", target=service, note=note)
+        Effect(kind="restart", target=service, local=True, note=note)
         for name, (service, note) in _RESTARTED.items()
         if name in wanted and name in versions
     ]

@@ -1,0 +1,50 @@
+"""The plan of the run that pyinfra has prepared, from what operations recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyinfra.api.state import State
+
+from deploys.lib import changes
+from gpuboot.config.settings import Settings
+from gpuboot.plan import Plan, Step
+from gpuboot.plan.history import durations
+
+
+def build(state: State, settings: Settings) -> Plan:
+    """All that the prepared operations would change.
+
+    + state: pyinfra's, at the end of its stage Prepare and with its search for changes
+    """
+    steps, unchanged = [], 0
+    hosts = [host for host in state.inventory if host in state.activated_hosts]
+    for op_hash in state.get_op_order():  # type: ignore[no-untyped-call]
+        changing, conditional = {}, set()
+        for host in hosts:
+            data = state.ops[host].get(op_hash)
+            if data is not None and data.operation_meta._maybe_is_change:
+                changing[host.name] = tuple(changes.planned.get((host.name, op_hash), ()))
+                if data.global_arguments["_if"]:
+                    conditional.add(host.name)
+        phase, name = title(state, op_hash)
+        if changing:
+            step = Step(phase=phase, name=name, hosts=changing, conditional=frozenset(conditional))
+            steps.append(step)
+        else:
+            unchanged += 1
+    return Plan(
+        cluster=settings.cluster.name,
+        hosts=[host.name for host in hosts],
+        steps=steps,
+        unchanged=unchanged,
+        durations=durations(Path(settings.verify.reports), settings.cluster.name, steps),
+    )
+
+
+def title(state: State, op_hash: str) -> tuple[str, str]:
+    """Phase and name of an operation; both are its whole name where it is in no phase."""
+    names = state.op_meta[op_hash].names
+    name = min(names) if names else op_hash
+    phase, _, rest = name.partition(" | ")
+    return phase, rest or name

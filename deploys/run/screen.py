@@ -1,0 +1,181 @@
+"""What a run shows: the plan before it, and while it runs only what happens.
+
+pyinfra prints a line for every operation and every host, and a table before and after. It has
+callbacks for operations, which tell the phases here; a filter on its logger leaves out lines that
+say that nothing happened; its two tables have no hook, so functions of ours stand in their place
+(docs/upstream.md). With -v all of it stays as pyinfra prints it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import gevent
+import pyinfra_cli.cli
+from pyinfra import logger
+from pyinfra.api.host import Host
+from pyinfra.api.state import BaseStateCallback, State
+
+from deploys.lib import changes
+from deploys.run.plan import build, title
+from gpuboot.plan import Change
+from gpuboot.plan.terminal import change_lines, show
+
+# `gpuboot plan` names a file here, which gets the plan as JSON
+POINTER = "GPUBOOT_PLAN_POINTER"
+
+_SLOW_S = 3.0  # an operation that takes longer is named while it runs
+_SHOWN = 6  # changes of an operation that are told when it has made them
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_IDLE = re.compile(r"^\[.*\] +(No changes( on retry \d+)?|Skipped)$")
+_DONE = re.compile(r"^\[.*\] +Success")
+_STEPS = re.compile(r"^\[.*\] +(Connected|Ready: .*)$|^Loading: ")
+_HEADLINES = (
+    "--> Loading inventory...",
+    "--> Detected changes:",
+    "--> Skipping change detection",
+    "--> Beginning operation run...",
+    "--> Results:",
+    "--> Disconnecting from hosts...",
+)
+_FOOTNOTE = "\n    Detected changes may not include"
+
+
+class Screen(BaseStateCallback, logging.Filter):
+    """Names an operation once something happens in it, and sums a phase up in one line."""
+
+    def __init__(self) -> None:
+        logging.Filter.__init__(self)
+        self.header = ""  # of the operation that runs, until it is shown
+        self.phase = ""
+        self.operations = self.changed = 0
+        self.begun = 0.0
+        self.happened = False
+        self.told: set[tuple[str, ...]] = set()
+        self.timer: Any = None
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line of pyinfra's is shown; names its operation first."""
+        text = _COLOURS.sub("", record.getMessage()).strip()
+        if record.levelno < logging.WARNING:
+            if text.startswith(_HEADLINES) or _IDLE.match(text) or _STEPS.match(text):
+                return False
+            if text.startswith("--> Starting"):
+                return False
+        self.happened = self.happened or bool(_DONE.match(text))
+        self.show_header()
+        return True
+
+    def show_header(self) -> None:
+        """Name the operation that runs, unless that is done."""
+        header, self.header = self.header, ""
+        if header:
+            _say(f"--> {header}")
+
+    def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        phase, name = title(state, op_hash)
+        if phase != self.phase:
+            self.end_phase()
+            self.phase, self.begun = phase, time.monotonic()
+        self.header = f"{phase} | {name}"
+        self.happened, self.told = False, set()
+        self.timer = gevent.spawn_later(_SLOW_S, self.show_header)
+
+    def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        self.timer.kill()
+        self.header = ""
+        self.operations += 1
+        self.changed += self.happened
+
+    def operation_host_success(  # type: ignore[override]
+        self, state: State, host: Host, op_hash: str, retry_count: int = 0
+    ) -> None:
+        items = [
+            item
+            for item in changes.executed.get((host.name, op_hash), ())
+            if isinstance(item, Change)
+        ]
+        lines = tuple(line for item in items[:_SHOWN] for line in change_lines(item))
+        if lines and lines not in self.told:  # many hosts change alike
+            self.told.add(lines)
+            for line in lines:
+                logger.info(f"    {line}")
+            if (more := len(items) - _SHOWN) > 0:
+                logger.info(f"    … and {more} more (run.json has all)")
+
+    def end_phase(self) -> None:
+        """Sum up the phase that has ended."""
+        if not self.operations:
+            return
+        what = f"{self.changed} changed something" if self.changed else "nothing changed"
+        noun = "operation" if self.operations == 1 else "operations"
+        seconds = time.monotonic() - self.begun
+        _say(f"    {self.phase}: {self.operations} {noun}, {what} ({seconds:.1f} s)")
+        self.operations = self.changed = 0
+
+
+class _Click:
+    """click for pyinfra's command line, without the footnote of its table of changes."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(click, name)
+
+    def echo(self, message: Any = None, *args: Any, **kwargs: Any) -> None:
+        if not str(message).startswith(_FOOTNOTE):
+            click.echo(message, *args, **kwargs)
+
+
+def install(options: dict[str, Any]) -> Screen | None:
+    """Put the plan in the place of pyinfra's table of changes, and a screen before its log.
+
+    + options: of pyinfra's command line
+
+    Returns the screen, which wants to be a callback handler of the run's state; None with -v, and
+    where hosts do not wait for each other: pyinfra then tells nobody when an operation begins.
+    """
+    cli = pyinfra_cli.cli
+    verbose = bool(options["verbosity"] or options["debug"] or options["debug_all"])
+    whole = verbose or bool(options["diff"])
+    cli.print_meta = _planned(cli.print_meta if verbose else None, whole)
+    if verbose:
+        return None
+    cli.click = _Click()
+    if options["serial"] or options["no_wait"]:
+        return None
+    screen = Screen()
+    logger.addFilter(screen)
+    cli.print_results = lambda state: screen.end_phase()
+    return screen
+
+
+def _planned(table: Callable[[State], None] | None, whole: bool) -> Callable[[State], None]:
+    def planned(state: State) -> None:
+        # here, because context is made for a run, and this module is loaded before there is one
+        from deploys.run.context import begin
+
+        if table is not None:
+            table(state)
+        plan = build(state, begin()[0])
+        if pointer := os.environ.get(POINTER):
+            Path(pointer).write_text(json.dumps(plan.to_json(), indent=2) + "\n", encoding="utf-8")
+        else:
+            print(file=sys.stderr)
+            show(plan, whole)
+
+    return planned
+
+
+def _say(text: str) -> None:
+    """A line of our own in pyinfra's log, past the filter."""
+    record = logger.makeRecord(logger.name, logging.INFO, __file__, 0, text, (), None)
+    for handler in logger.handlers:
+        handler.handle(record)

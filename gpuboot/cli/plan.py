@@ -1,0 +1,38 @@
+"""`gpuboot plan`: what a run would change, for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from gpuboot.cli import runs
+
+SITE = "deploys/site.py"
+CHANGES = 2
+_POINTER = "GPUBOOT_PLAN_POINTER"  # deploys/run/screen.py writes the plan there
+
+
+def plan(
+    inventory: runs.Inventory,
+    deploy: Annotated[
+        str, typer.Option("--deploy", help="Of Docker hosts: deploys/standalone.py.")
+    ] = SITE,
+    detailed_exitcode: Annotated[
+        bool, typer.Option("--detailed-exitcode", help="Exit with 2 where something would change.")
+    ] = False,
+    data: runs.Data = None,
+    same_sudo_password: runs.SameSudoPassword = False,
+) -> None:
+    """Print as JSON what a run would change and what it would cost. Changes nothing.
+
+    For people: pyinfra INVENTORY deploys/site.py --dry. Exit code: 0, 1 where a run may not start.
+    """
+    options = runs.options(data, same_sudo_password)
+    ended = runs.pyinfra(inventory, deploy, options, answer=_POINTER, dry=True)
+    if ended.code != 0 or not ended.answer:
+        raise typer.Exit(1)
+    print(ended.answer, end="")
+    changes = json.loads(ended.answer)["changes"]
+    raise typer.Exit(CHANGES if changes and detailed_exitcode else 0)

@@ -1,0 +1,69 @@
+"""How long phases took in earlier runs of the same cluster, by the run.json in their reports."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from gpuboot.plan.model import Duration, Step
+
+_NEWEST = 50  # runs that are looked through
+_VERSION = re.compile(r"v?\d+(\.\d+)+\S*|\b\d+\b")
+
+
+def durations(reports: Path, cluster: str, steps: Iterable[Step]) -> dict[str, Duration]:
+    """Phase -> how long it took when a run last changed the same in it; unknown ones are missing.
+
+    + reports: folder of all reports; it need not exist
+    + steps: what is about to change
+
+    A run that changed more in a phase gives an upper bound, and is taken where none changed just
+    the same. Versions in the operations' names make no difference.
+    """
+    planned: dict[str, set[str]] = {}
+    for step in steps:
+        planned.setdefault(step.phase, set()).add(_kind(step.name))
+    found: dict[str, Duration] = {}
+    for run in _runs(reports, cluster):
+        changed = _changed(run)
+        for phase in run["phases"]:
+            name, wanted = phase["name"], planned.get(phase["name"])
+            exact = name in found and not found[name].more
+            if not wanted or exact or not wanted <= changed.get(name, set()):
+                continue
+            more = changed[name] != wanted
+            if name not in found or not more:
+                found[name] = Duration(seconds=phase["seconds"], started=run["started"], more=more)
+    return found
+
+
+def _kind(name: str) -> str:
+    """An operation's name without the versions and numbers in it."""
+    return _VERSION.sub("*", name)
+
+
+def _runs(reports: Path, cluster: str) -> Iterator[Mapping[str, Any]]:
+    """Runs that ended well, the newest first."""
+    folders = sorted(
+        (path for path in reports.glob(f"*-{cluster}*") if path.is_dir()), reverse=True
+    )
+    for folder in folders[:_NEWEST]:
+        try:
+            run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue  # a verification alone has none
+        if run.get("cluster") == cluster and run.get("exit") == 0:
+            yield run
+
+
+def _changed(run: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Phase -> operations that changed something on any host."""
+    found: dict[str, set[str]] = {}
+    for host in run["hosts"].values():
+        for name in host["changed"]:
+            phase, _, rest = name.partition(" | ")
+            found.setdefault(phase, set()).add(_kind(rest or name))
+    return found

@@ -1,0 +1,192 @@
+"""A plan on a terminal: what changes, old and new, then what it costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from gpuboot.plan.model import Change, Effect, EffectKind, Item, Plan, Step, Unknown
+
+_SHOWN = 12  # changes of one operation on one host; the others are counted
+_DIFF = 12  # lines of one text's difference
+_LONGEST = 100  # characters of a value
+_STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "bold magenta", "?": "cyan"}
+_WORDS: dict[EffectKind, str] = {
+    "reboot": "reboots",
+    "cordon": "is cordoned",
+    "restart": "restarts",
+    "reload": "reloads",
+}
+
+
+def show(plan: Plan, whole: bool = False, console: Console | None = None) -> None:
+    """Print a plan. + whole: all of it, however long; + console: default: standard error"""
+    out = console or Console(stderr=True, highlight=False, soft_wrap=True)
+    for line in render(plan, whole):
+        mark = line.strip()[:1]
+        style = _STYLES.get(mark, "") if line.startswith("    ") else "bold"
+        out.print(Text(line, style=style))
+
+
+def render(plan: Plan, whole: bool = False) -> Iterator[str]:
+    """The lines of a plan. + whole: all of it, however long"""
+    if not plan.steps:
+        yield (
+            f"Nothing to do: {_count(len(plan.hosts), 'host')} of {plan.cluster} "
+            f"{'is' if len(plan.hosts) == 1 else 'are'} as the settings say."
+        )
+        return
+    hosts = {host for step in plan.steps for host in step.hosts}
+    yield (
+        f"Plan for {plan.cluster}: {_count(len(plan.steps), 'operation')} "
+        f"{'changes' if len(plan.steps) == 1 else 'change'} {len(hosts)} of "
+        f"{_count(len(plan.hosts), 'host')}; {plan.unchanged} change nothing"
+    )
+    for phase in plan.phases:
+        yield ""
+        yield phase
+        for step in plan.steps:
+            if step.phase == phase:
+                yield from _step(step, whole)
+    yield ""
+    yield from _cost(plan)
+
+
+def _step(step: Step, whole: bool) -> Iterator[str]:
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for host, items in step.hosts.items():
+        lines = list(_items(items, whole))
+        if host in step.conditional:
+            lines.append("? only if an earlier operation of this run calls for it")
+        alike.setdefault(tuple(lines), []).append(host)
+    for described, hosts in alike.items():
+        yield f"  {step.name} · {', '.join(hosts)}"
+        yield from (f"      {line}" for line in described)
+
+
+def _items(items: Sequence[Item], whole: bool) -> Iterator[str]:
+    if not items:
+        yield "~ something; it does not tell what"
+    changes = _together([item for item in items if isinstance(item, Change)])
+    shown = changes if whole else changes[:_SHOWN]
+    for change in shown:
+        yield from change_lines(change, whole)
+    if more := len(changes) - len(shown):
+        yield f"… and {_count(more, 'more change')} (--diff shows all)"
+    for item in items:
+        if isinstance(item, Effect):
+            yield f"! {effect_line(item)}"
+    for item in items:
+        if isinstance(item, Unknown):
+            yield f"? {item.what}: not known before {item.until}"
+
+
+def _together(changes: Sequence[Change]) -> list[Change]:
+    """Changes with those in one that do the same to several things of a kind."""
+    found = []
+    for (kind, *_), alike in groupby(changes, key=_sort):
+        items = list(alike)
+        names = ", ".join(item.subject.removeprefix(kind).strip() for item in items)
+        found += items if len(items) == 1 else [replace(items[0], subject=f"{kind} {names}")]
+    return found
+
+
+def _sort(change: Change) -> tuple[str, str, str]:
+    """What changes have in common that do the same to several things of a kind."""
+    kind, _, name = change.subject.rpartition(" ")
+    if not kind or not name or change.diff:
+        return change.subject, change.field, repr(change)
+    return kind, change.field, _value([change.old, change.new])
+
+
+def change_lines(change: Change, whole: bool = False) -> Iterator[str]:
+    """One change: a line, and the lines of a text that differ. + whole: however many"""
+    name = f"{change.subject}: {change.field}".removesuffix(": ")
+    space = " " if change.field else ": "
+    if change.diff:
+        shown = change.diff if whole else change.diff[:_DIFF]
+        yield f"~ {name}"
+        yield from (f"    {_short(line)}" for line in shown)
+        if more := len(change.diff) - len(shown):
+            yield f"    … and {_count(more, 'more line')} (--diff shows all)"
+    elif change.old is None:
+        yield f"+ {name}{space}{_value(change.new)}"
+    elif change.new is None:
+        yield f"- {name}{space}was {_value(change.old)}"
+    else:
+        yield f"~ {name}{space}{_value(change.old)} → {_value(change.new)}"
+
+
+def effect_line(effect: Effect) -> str:
+    """What an effect costs, as one sentence."""
+    words = f"{effect.target} {_WORDS[effect.kind]}"
+    if effect.note:
+        words += f": {effect.note}"
+    if effect.gpu_pods:
+        words += f"; this interrupts GPU pods: {', '.join(effect.gpu_pods)}"
+    elif effect.gpu_pods is None:
+        words += "; which GPU pods this interrupts is not known"
+    elif effect.kind == "reboot":
+        words += "; no GPU pods run on it"
+    return words
+
+
+def _cost(plan: Plan) -> Iterator[str]:
+    """The lines by which somebody decides: reboots, interrupted pods, restarts, time."""
+    yield "Cost"
+    effects = plan.effects
+    for kind, title in (("reboot", "reboots"), ("restart", "restarts"), ("reload", "reloads")):
+        targets: dict[str, list[str]] = {}
+        for host, item in effects:
+            if item.kind == kind:
+                targets.setdefault(item.target, []).extend([host] if item.local else [])
+        words = [
+            f"{target} on {', '.join(dict.fromkeys(hosts))}" if hosts else target
+            for target, hosts in targets.items()
+        ]
+        if words or kind == "reboot":
+            yield f"  {title + ':':<12}{'; '.join(words) or 'none'}"
+    yield f"  {'GPU pods:':<12}{_interrupted(plan)}"
+    yield f"  {'time:':<12}{'; '.join(_time(plan))}"
+
+
+def _interrupted(plan: Plan) -> str:
+    effects = [item for _, item in plan.effects]
+    pods = dict.fromkeys(pod for item in effects for pod in item.gpu_pods or ())
+    items = [item for step in plan.steps for found in step.hosts.values() for item in found]
+    unsure = any(item.gpu_pods is None for item in effects) or any(
+        isinstance(item, Unknown) for item in items
+    )
+    said = f"interrupted: {', '.join(pods)}" if pods else "none is interrupted"
+    return f"{said}, as far as is known before the run" if unsure else said
+
+
+def _time(plan: Plan) -> Iterator[str]:
+    for phase in plan.phases:
+        if last := plan.durations.get(phase):
+            bound = "at most " if last.more else ""
+            yield f"{phase} {bound}{last.seconds:.0f} s (as on {last.started[:10]})"
+    unknown = [phase for phase in plan.phases if phase not in plan.durations]
+    if unknown == plan.phases:
+        yield "not known: no earlier run changed the same"
+    elif unknown:
+        yield f"not known for {', '.join(unknown)}: no earlier run changed the same"
+
+
+def _value(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _short(text) or '""'
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun if number == 1 else noun + 's'}"

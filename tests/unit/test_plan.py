@@ -1,0 +1,281 @@
+"""A plan as it is read: by a person on a terminal, and by programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuboot.kubernetes.helm import Release
+from gpuboot.plan import Change, Duration, Effect, Plan, Step, Unknown
+from gpuboot.plan.differences import safe_text, text_change, value_changes
+from gpuboot.plan.history import durations
+from gpuboot.plan.packages import package_changes
+from gpuboot.plan.releases import release_changes
+from gpuboot.plan.terminal import change_lines, render
+from gpuboot.plan.workloads import effects, object_changes, release_effects
+
+
+def step(
+    *items: Any, phase: str = "Monitoring", name: str = "Deploy it", host: str = "cp1"
+) -> Step:
+    return Step(phase=phase, name=name, hosts={host: items})
+
+
+def plan(*steps: Step, **more: Any) -> Plan:
+    return Plan(cluster="prod", hosts=["cp1", "gpu1", "gpu2"], steps=steps, **more)
+
+
+def lines(*steps: Step, **more: Any) -> str:
+    return "\n".join(render(plan(*steps, **more)))
+
+
+def test_nothing_to_do_is_one_line() -> None:
+    assert lines() == "Nothing to do: 3 hosts of prod are as the settings say."
+
+
+def test_a_change_is_told_old_and_new_in_its_phase_and_on_its_host() -> None:
+    change = Change(subject="Helm release kps", field="prometheus.retention", old="15d", new="20d")
+    restart = Effect(kind="restart", target="Prometheus mon/p", note="no alerts meanwhile")
+    said = lines(step(change, restart), unchanged=73)
+    assert "1 operation changes 1 of 3 hosts; 73 change nothing" in said
+    assert "\nMonitoring\n  Deploy it · cp1\n" in said
+    assert "~ Helm release kps: prometheus.retention 15d → 20d" in said
+    assert "! Prometheus mon/p restarts: no alerts meanwhile" in said
+    assert "restarts:   Prometheus mon/p" in said
+    assert "reboots:    none" in said
+
+
+def test_hosts_that_change_alike_share_their_lines() -> None:
+    change = Change(subject="package kubelet", field="version", old="1.36.1", new="1.36.2")
+    both = Step(phase="Kubernetes", name="Install", hosts={"gpu1": [change], "gpu2": [change]})
+    said = lines(both)
+    assert "Install · gpu1, gpu2" in said
+    assert said.count("package kubelet") == 1
+
+
+def test_packages_with_the_same_version_share_a_line() -> None:
+    items = package_changes({}, {"a": "1.0", "b": "1.0"})
+    assert "+ package a, b: version 1.0" in lines(step(*items))
+
+
+def test_a_reboot_names_the_pods_that_it_interrupts() -> None:
+    known = Effect(kind="reboot", target="node gpu1", gpu_pods=("ml/train-0",))
+    said = lines(step(known))
+    assert "node gpu1 reboots; this interrupts GPU pods: ml/train-0" in said
+    assert "reboots:    node gpu1" in said
+    assert "GPU pods:   interrupted: ml/train-0" in said
+    unknown = Effect(kind="reboot", target="node gpu1", gpu_pods=None)
+    assert "which GPU pods this interrupts is not known" in lines(step(unknown))
+    assert "as far as is known before the run" in lines(step(unknown))
+
+
+def test_what_cannot_be_known_before_is_named() -> None:
+    said = lines(step(Unknown(what="containerd's configuration", until="containerd is installed")))
+    assert "? containerd's configuration: not known before containerd is installed" in said
+    assert "as far as is known" in said
+    assert "~ something; it does not tell what" in lines(step())
+
+
+def test_a_long_list_is_cut_and_says_so() -> None:
+    items = [Change(subject=f"file /etc/{number}", new=str(number)) for number in range(20)]
+    assert "… and 8 more changes (--diff shows all)" in lines(step(*items))
+    assert "more changes" not in "\n".join(render(plan(step(*items)), whole=True))
+
+
+def test_conditional_operations_say_so() -> None:
+    maybe = Step(phase="P", name="N", hosts={"cp1": ()}, conditional=frozenset({"cp1"}))
+    assert "only if an earlier operation of this run calls for it" in lines(maybe)
+
+
+def test_a_plan_as_json_has_everything() -> None:
+    change = Change(subject="file /etc/hosts", diff=("+a",))
+    found = plan(
+        step(change, Unknown(what="a", until="b")),
+        durations={"Monitoring": Duration(seconds=4.0, started="2026-11-20T10:00:00Z")},
+    ).to_json()
+    assert json.loads(json.dumps(found)) == found
+    assert found["changes"] is True
+    assert found["steps"][0]["hosts"] == [
+        {
+            "host": "cp1",
+            "conditional": False,
+            "changes": [
+                {
+                    "subject": "file /etc/hosts",
+                    "field": "",
+                    "old": None,
+                    "new": None,
+                    "diff": ["+a"],
+                }
+            ],
+            "effects": [],
+            "unknown": [{"what": "a", "until": "b"}],
+        }
+    ]
+    assert found["last_time"]["Monitoring"]["seconds"] == 4.0
+
+
+def test_values_differ_key_by_key() -> None:
+    old = {"a": {"b": 1, "c": [1, 2]}, "gone": True, "list": [{"name": "x", "v": 1}]}
+    new = {"a": {"b": 2, "c": [1, 2]}, "list": [{"name": "x", "v": 2}, {"name": "y", "v": 3}]}
+    assert [(it.field, it.old, it.new) for it in value_changes("s", old, new)] == [
+        ("a.b", 1, 2),
+        ("gone", True, None),
+        ("list[x].v", 1, 2),
+        ("list[y]", None, {"name": "y", "v": 3}),
+    ]
+
+
+def test_members_of_long_lists_come_and_go_one_by_one() -> None:
+    found = value_changes("s", {"l": [1, 2, 3, 4]}, {"l": [1, 2, 3, 5]})
+    assert [(it.field, it.old, it.new) for it in found] == [("l[]", 4, None), ("l[]", None, 5)]
+    [order] = value_changes("s", {"l": [1, 2, 3, 4]}, {"l": [2, 1, 3, 4]})
+    assert (order.old, order.new) == ("an order", "another order")
+
+
+def test_a_text_is_its_lines_that_differ() -> None:
+    [change] = value_changes("s", {"csv": "A, gauge\n"}, {"csv": "A, gauge\nB, counter\n"})
+    assert change.diff == ("+B, counter",)
+    assert text_change("s", None, "a\nb\n").new == "2 lines"
+    assert list(change_lines(change)) == ["~ s: csv", "    +B, counter"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ({"adminPassword": "one"}, {"adminPassword": "very-secret"}),
+        ({"auth": {"token": "a"}}, {"auth": {"token": "very-secret"}}),
+        ({"env": [{"name": "DB_PASSWORD", "value": "a"}]},
+         {"env": [{"name": "DB_PASSWORD", "value": "very-secret"}]}),
+        ({}, {"env": [{"name": "API_TOKEN", "value": "very-secret"}]}),
+        ({}, {"grafana": {"smtp": {"password": "very-secret"}}}),
+        ({"url": "http://a"}, {"url": "http://me:very-secret@a"}),
+        ({"ini": "a = 1\n"}, {"ini": "a = 1\npassword = very-secret\n"}),
+        ({"pem": ""}, {"pem": "-----BEGIN RSA PRIVATE KEY-----\nvery-secret\n-----END"}),
+        ({"header": "Authorization: Basic a"}, {"header": "Authorization: Basic very-secret"}),
+    ],
+)  # fmt: skip
+def test_values_that_are_named_like_secrets_are_hidden(old: Any, new: Any) -> None:
+    found = value_changes("s", old, new)
+    assert found, "that something differs is told"
+    assert "very-secret" not in repr(found)
+    assert "very-secret" not in json.dumps([item.to_json() for item in found])
+
+
+def test_names_of_secrets_are_no_secrets() -> None:
+    [change] = value_changes("s", {"existingSecret": "a"}, {"existingSecret": "b"})
+    assert (change.old, change.new) == ("a", "b")
+
+
+def test_hidden_values_are_gone() -> None:
+    change = Change(subject="Secret a/b", field="k", old="very-secret", new=None, hidden=True)
+    assert (change.old, change.new) == ("(hidden)", None)
+    assert "very-secret" not in repr(change)
+    assert safe_text("http://me:pw@host") == "http://***@host"
+
+
+def test_a_release_tells_chart_status_and_values() -> None:
+    found = Release("web", "1.0.0", "failed", 2, {"a": 1})
+    changes = release_changes("Helm release web", found, "web", "v1.1.0", {"a": 2})
+    assert [(it.field, it.old, it.new) for it in changes] == [
+        ("chart", "web 1.0.0", "web v1.1.0"),
+        ("status", "failed", "deployed"),
+        ("a", 1, 2),
+    ]
+    [new] = release_changes("Helm release web", Release(), "web", "1", {"a": {"b": 1}, "c": [1, 2]})
+    assert new.new == "web 1 with 2 values"
+
+
+def prometheus(**spec: Any) -> dict[str, Any]:
+    return {"kind": "Prometheus", "metadata": {"name": "p", "namespace": "mon"}, "spec": spec}
+
+
+def test_retention_restarts_prometheus_and_another_scrape_interval_does_not() -> None:
+    [restart] = effects(prometheus(retention="15d"), prometheus(retention="20d"))
+    assert (restart.kind, restart.target) == ("restart", "Prometheus mon/p")
+    assert "no queries, alerts or scrapes" in restart.note
+    [two] = effects(
+        prometheus(retention="15d", replicas=2), prometheus(retention="20d", replicas=2)
+    )
+    assert two.note == "one replica after another"
+    [reload] = effects(prometheus(scrapeInterval="15s"), prometheus(scrapeInterval="30s"))
+    assert reload.kind == "reload"
+    assert not effects(prometheus(), prometheus())
+
+
+def test_the_operator_s_policy_names_the_daemonset_that_restarts() -> None:
+    def policy(**spec: Any) -> dict[str, Any]:
+        return {"kind": "ClusterPolicy", "metadata": {"name": "cluster-policy"}, "spec": spec}
+
+    [exporter] = effects(policy(dcgmExporter={"a": 1}), policy(dcgmExporter={"a": 2}), "gpu")
+    assert exporter.target == "DaemonSet gpu/nvidia-dcgm-exporter"
+    assert exporter.gpu_pods == ()
+    [driver] = effects(policy(driver={"a": 1}), policy(driver={"a": 2}), "gpu")
+    assert driver.gpu_pods is None
+
+
+def test_a_pod_template_that_changes_is_a_rollout_and_other_fields_are_not() -> None:
+    def text(image: str, replicas: int) -> str:
+        return (
+            "kind: ConfigMap\nmetadata: {name: same}\n---\nkind: DaemonSet\n"
+            f"metadata: {{name: d}}\nspec: {{x: {replicas}, template: {{image: {image}}}}}\n"
+        )
+
+    [rollout] = release_effects(text("a", 1), text("b", 1), "ns")
+    assert (rollout.kind, rollout.target) == ("restart", "DaemonSet ns/d")
+    assert release_effects(text("a", 1), text("a", 2), "ns") == []
+
+
+def test_what_only_the_api_server_has_is_no_change() -> None:
+    new = {"kind": "DaemonSet", "metadata": {"name": "d"}, "spec": {"template": {"image": "b"}}}
+    old = {
+        "kind": "DaemonSet",
+        "metadata": {"name": "d", "uid": "u"},
+        "spec": {"template": {"image": "a", "restartPolicy": "Always"}, "revisionHistoryLimit": 10},
+        "status": {"x": 1},
+    }
+    assert [(it.field, it.old, it.new) for it in object_changes(old, new)] == [
+        ("spec.template.image", "a", "b")
+    ]
+    [made] = object_changes(None, new)
+    assert (made.subject, made.new) == ("DaemonSet d", "created")
+
+
+def report(folder: Path, name: str, seconds: float, changed: list[str], **more: Any) -> None:
+    (folder / name).mkdir(parents=True)
+    run = {
+        "cluster": "prod",
+        "started": f"2026-11-{name[6:8]}T10:00:00Z",
+        "exit": 0,
+        "phases": [{"name": "Monitoring", "operations": 9, "seconds": seconds}],
+        "hosts": {"cp1": {"changed": changed}},
+        **more,
+    }
+    (folder / name / "run.json").write_text(json.dumps(run))
+
+
+def test_how_long_it_took_is_of_the_newest_run_that_changed_the_same(tmp_path: Path) -> None:
+    wanted = [step(name="Deploy kps (kps 1.2.3)")]
+    assert durations(tmp_path / "none", "prod", wanted) == {}
+    report(tmp_path, "20261118T100000Z-prod", 30.0, ["Monitoring | Deploy kps (kps 1.1.0)"])
+    report(tmp_path, "20261119T100000Z-prod", 90.0,
+           ["Monitoring | Deploy kps (kps 1.2.3)", "Monitoring | Apply rules"])  # fmt: skip
+    report(tmp_path, "20261120T100000Z-prod", 5.0, [])
+    report(tmp_path, "20261121T100000Z-prod", 7.0, ["Monitoring | Deploy kps (kps 1)"], exit=1)
+    report(tmp_path, "20261122T100000Z-prod-b", 8.0, ["Monitoring | Deploy kps (k 1)"], cluster="b")
+    [found] = durations(tmp_path, "prod", wanted).values()
+    assert found == Duration(seconds=30.0, started="2026-11-18T10:00:00Z")
+    both = [*wanted, step(name="Apply rules")]
+    assert durations(tmp_path, "prod", both)["Monitoring"].seconds == 90.0
+    assert "Monitoring 30 s (as on 2026-11-18)" in lines(*wanted, durations={"Monitoring": found})
+    assert "not known: no earlier run changed the same" in lines(*wanted)
+
+
+def test_an_upper_bound_is_called_one(tmp_path: Path) -> None:
+    report(tmp_path, "20261119T100000Z-prod", 90.0, ["Monitoring | Deploy it", "Monitoring | More"])
+    found = durations(tmp_path, "prod", [step()])
+    assert found["Monitoring"].more
+    assert "Monitoring at most 90 s" in lines(step(), durations=found)
