@@ -10,7 +10,7 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from deploys.lib.leader import ADMIN, KUBECTL, RemoteError, run
+from deploys.lib.remote import ADMIN, KUBECTL, RemoteError, run
 from deploys.lib.waiting import describe, watch
 from gpuboot.kubernetes.readiness import Progress
 

@@ -16,7 +16,7 @@ from pyinfra.context import host
 
 from deploys.facts.apt import FINGERPRINTS, Packages, Repository, RepositoryState
 from deploys.lib import changes
-from deploys.lib.patience import patiently
+from deploys.lib.download_retries import patiently
 from gpuboot.hosts.apt import Source
 from gpuboot.plan import Change
 from gpuboot.plan.differences import text_change

@@ -13,7 +13,7 @@ from pyinfra.context import host
 from deploys.facts.compose import Compose, ComposeState
 from deploys.facts.details import FileTexts
 from deploys.lib import changes
-from deploys.lib.patience import patiently
+from deploys.lib.download_retries import patiently
 from deploys.operations.files import write
 from gpuboot.docker.compose import COMPOSE, File, Project
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT

@@ -16,7 +16,7 @@ from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
 from deploys.lib import changes
 from deploys.lib.cordon import cordoned, is_member, let_in, rejoined
-from deploys.lib.leader import RemoteError, read
+from deploys.lib.remote import RemoteError, read
 from deploys.lib.waiting import failed
 from deploys.operations.reboot import RebootError, reboot
 from gpuboot.plan import Change, Effect

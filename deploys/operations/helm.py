@@ -15,8 +15,8 @@ from pyinfra.context import host
 from deploys.facts.details import HelmManifests
 from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
 from deploys.lib import changes
-from deploys.lib.leader import ADMIN, APPLY, KUBECTL
-from deploys.lib.patience import patiently
+from deploys.lib.download_retries import patiently
+from deploys.lib.remote import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import executing, fail
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.kubernetes.helm import Change as Decision

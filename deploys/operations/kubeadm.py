@@ -19,10 +19,9 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import changes
-from deploys.lib import leader as remote
-from deploys.lib.leader import ADMIN
-from deploys.lib.patience import patiently
+from deploys.lib import changes, remote
+from deploys.lib.download_retries import patiently
+from deploys.lib.remote import ADMIN
 from deploys.lib.waiting import executing, fail
 from deploys.operations import apt
 from gpuboot.config.inventory import Node

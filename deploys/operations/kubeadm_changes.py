@@ -12,9 +12,8 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import changes
-from deploys.lib import leader as remote
-from deploys.lib.leader import ADMIN
+from deploys.lib import changes, remote
+from deploys.lib.remote import ADMIN
 from deploys.lib.waiting import describe, executing, fail, watch
 from deploys.operations import apt
 from deploys.operations.kubeadm import CONFIG, SOCKET, Commands, marker, note, note_kubelet

@@ -11,8 +11,8 @@ from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import changes
-from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.live_objects import record_objects
+from deploys.lib.remote import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import describe, executing, fail, watch
 from gpuboot.kubernetes import kubeadm, readiness
 from gpuboot.kubernetes.kubeadm import stamp

@@ -14,8 +14,8 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster
 from deploys.facts.objects import Owned
 from deploys.lib import changes
-from deploys.lib.leader import ADMIN, APPLY, KUBECTL
 from deploys.lib.live_objects import record_objects
+from deploys.lib.remote import ADMIN, APPLY, KUBECTL
 from deploys.lib.waiting import executing, fail
 from gpuboot.kubernetes import manifests, network_policies
 from gpuboot.kubernetes.cluster_state import ClusterState

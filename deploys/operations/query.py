@@ -9,7 +9,7 @@ from pyinfra.api.command import FunctionCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host, inventory
 
-from deploys.lib.api import cluster
+from deploys.lib.cluster_api import cluster
 from deploys.lib.waiting import executing
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError

@@ -9,7 +9,7 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 
 from deploys.lib import changes
-from deploys.lib.leader import KUBECTL
+from deploys.lib.remote import KUBECTL
 from gpuboot.plan import Effect
 
 _WRITTEN_S = 30

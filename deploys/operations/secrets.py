@@ -15,7 +15,7 @@ from pyinfra.context import host
 
 from deploys.facts.kubectl import SecretDigests
 from deploys.lib import changes
-from deploys.lib.leader import APPLY, KUBECTL
+from deploys.lib.remote import APPLY, KUBECTL
 from deploys.lib.waiting import executing, fail
 from gpuboot.plan import Change
 

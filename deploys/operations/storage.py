@@ -10,7 +10,7 @@ from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import changes
-from deploys.lib.leader import ADMIN, KUBECTL
+from deploys.lib.remote import ADMIN, KUBECTL
 from deploys.lib.waiting import executing, fail
 from gpuboot.kubernetes import storage
 from gpuboot.plan import Change

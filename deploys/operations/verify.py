@@ -18,7 +18,7 @@ from pyinfra.context import state as run_state
 
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
-from deploys.lib.api import cluster
+from deploys.lib.cluster_api import cluster
 from deploys.lib.waiting import executing, fail
 from deploys.run import report as run_report
 from gpuboot import monitoring

@@ -16,7 +16,7 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host, inventory
 
 from deploys.facts.docker import Docker
-from deploys.lib.leader import RemoteError, read, run
+from deploys.lib.remote import RemoteError, read, run
 from deploys.operations.verify import outcome, publish, read_hosts, say
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings

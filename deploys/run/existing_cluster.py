@@ -10,7 +10,7 @@ from pyinfra.context import ctx_host, state
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.facts.kubectl import FlannelBackend, NodePorts, SecretDigests
-from deploys.lib.leader import ADMIN
+from deploys.lib.remote import ADMIN
 from deploys.operations.kubeadm import SOCKET
 from deploys.phases.dcgm_exporter import NAMESPACE
 from deploys.run.context import Run

@@ -8,7 +8,7 @@ from pyinfra.api.host import Host
 
 from deploys.lib import cordon, waiting
 from deploys.lib.cordon import gpu_pods, is_member, rejoined
-from deploys.lib.leader import KUBECTL, RemoteError
+from deploys.lib.remote import KUBECTL, RemoteError
 
 Answering = Callable[..., "Leader"]
 

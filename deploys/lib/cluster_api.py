@@ -8,7 +8,7 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from deploys.lib.leader import ADMIN, RemoteError, run
+from deploys.lib.remote import ADMIN, RemoteError, run
 from gpuboot.kubernetes.api import Cluster, ClusterError, connect
 
 
