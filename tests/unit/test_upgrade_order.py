@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploys.lib import leader as remote
+from deploys.lib import remote
 from deploys.operations import kubeadm_changes
 from gpuboot.kubernetes.cluster_state import ClusterState
 
