@@ -5,26 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuboot.config.settings import Settings
+from gpuboot.docker.remedies import DOCKER_HOSTS
 from gpuboot.verify.checks import chain, metrics, monitoring
 from gpuboot.verify.checks import host as host_checks
 from gpuboot.verify.checks.model import Finding, Scribe
 from gpuboot.verify.evidence import Evidence, Host, Trial
 
 LINKS = ("pci", "driver", "nvidia-smi", "runtime", "workload", "exporter", "prometheus")
-DEPLOY = "deploys/standalone.py"
 RELOAD = "reload"  # key of `Metrics.errors`: who runs with an older configuration than its file
-# Where to look, link by link; the cluster's checks speak of pods.
-_REMEDIES = {
-    "exporter": "on the host: `docker compose -p gpuboot ps` and `docker compose -p gpuboot logs "
-    "dcgm-exporter`; from the monitoring host its port must be reachable (firewalls)",
-    "prometheus": "see Prometheus, Status > Targets; its targets are files below "
-    "prometheus/targets in the project's folder on the monitoring host",
-    "targets": "see the container behind it (`docker compose -p gpuboot ps`), and that the "
-    "monitoring host reaches its port",
-    "rules": "`docker compose -p gpuboot logs prometheus` on the monitoring host",
-    "alertmanager": "`docker compose -p gpuboot logs alertmanager` on the monitoring host",
-    "dashboards": "`docker compose -p gpuboot logs grafana` on the monitoring host",
-}
 
 
 def judge(seen: Evidence, settings: Settings) -> list[Finding]:
@@ -36,7 +24,7 @@ def judge(seen: Evidence, settings: Settings) -> list[Finding]:
     if not seen.hosts:
         remedy = "put hosts with GPUs into the group gpu_hosts"
         findings.append(Scribe("pci", "GPU hosts").not_covered("there is no host", remedy))
-    return chain.ordered(map(_worded, [*findings, *_monitor(seen, settings)]))
+    return chain.ordered([*findings, *_monitor(seen, settings)])
 
 
 def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
@@ -48,12 +36,16 @@ def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
 def _host(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
     if host.error:
         return host_checks.judge(host, "default")
-    lower = [*host_checks.pci(host), *host_checks.driver(host), *host_checks.smi(host)]
+    lower = [
+        *host_checks.pci(host),
+        *host_checks.driver(host, DOCKER_HOSTS),
+        *host_checks.smi(host, DOCKER_HOSTS),
+    ]
     return [*lower, *runtime(host), *workload(host, seen), *_metrics(host, seen, settings)]
 
 
 def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
-    limits = chain.limits(settings)
+    limits = replace(chain.limits(settings), remedies=DOCKER_HOSTS)
     return [
         *metrics.exporter(host, seen, limits),
         *metrics.prometheus(host, seen, limits),
@@ -61,18 +53,11 @@ def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
 
 
 def _monitor(seen: Evidence, settings: Settings) -> list[Finding]:
-    found = monitoring.judge(seen.metrics, settings.standalone.grafana)
+    found = monitoring.judge(seen.metrics, settings.standalone.grafana, DOCKER_HOSTS)
     if old := seen.metrics.errors.get(RELOAD):
         scribe = Scribe("rules", "configuration in force")
-        found.append(scribe.failed(old, "see its log for what is wrong with the new one"))
+        found.append(scribe.failed(old, DOCKER_HOSTS.rules_missing))
     return found
-
-
-def _worded(finding: Finding) -> Finding:
-    if finding.status == "pass":
-        return finding
-    remedy = _REMEDIES.get(finding.link, finding.remedy).replace("deploys/site.py", DEPLOY)
-    return replace(finding, remedy=remedy)
 
 
 def runtime(host: Host) -> list[Finding]:
@@ -80,7 +65,7 @@ def runtime(host: Host) -> list[Finding]:
     if not host.working:
         return []
     scribe = Scribe("runtime", "Docker's default runtime", host.node)
-    remedy = f"run {DEPLOY}, which configures dockerd anew"
+    remedy = f"run {DOCKER_HOSTS.deploy}, which writes dockerd's configuration again"
     if not host.handlers:
         return [scribe.unknown("dockerd did not answer", "see `journalctl -u docker` there")]
     if "nvidia" not in host.handlers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
+from dataclasses import Field, fields, replace
 from typing import Any
 
 import pytest
@@ -15,15 +15,17 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.docker import checks, daemon, runner
 from gpuboot.docker.nodes import is_standalone, plan
 from gpuboot.docker.preflight import checks as preflight_checks
+from gpuboot.docker.remedies import DOCKER_HOSTS
 from gpuboot.hosts.connectivity import endpoints
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.preflight import judge
 from gpuboot.verify.checks.model import verdict
+from gpuboot.verify.checks.remedies import Remedies
 from gpuboot.verify.devices import Host
-from gpuboot.verify.evidence import Evidence
+from gpuboot.verify.evidence import Evidence, Target
 from gpuboot.verify.runner import Proof
 from tests.unit import recordings, test_checks_mig
-from tests.unit.evidence import host, uuid
+from tests.unit.evidence import host, metrics, series, uuid
 from tests.unit.test_nodestate import ANSWER
 
 GPU = Entry("gpu1", ("gpu_hosts",), {"gpus": 8, "address": "192.0.2.21"})
@@ -281,6 +283,23 @@ def test_what_metrics_lack_is_found_and_nothing_speaks_of_pods(
 def test_dockerds_default_runtime(changes: dict[str, Any], status: str) -> None:
     (found,) = checks.runtime(host(**changes))
     assert found.status == status
+
+
+@pytest.mark.parametrize("field", fields(Remedies), ids=lambda field: field.name)
+def test_no_remedy_for_docker_hosts_speaks_of_a_cluster(field: Field[str]) -> None:
+    remedy = getattr(DOCKER_HOSTS, field.name)
+    assert remedy
+    for word in ("kubectl", "pod", "namespace", "ServiceMonitor", "site.py", "drain"):
+        assert word not in remedy
+
+
+def test_a_gpu_without_a_sample_s_age_is_told_what_to_do() -> None:
+    old = [replace(item, age_s=None) for item in series("gpu1", 2)]
+    targets = (Target("dcgm-exporter", "gpu1", "up"),)
+    seen = Evidence((host(),), {}, metrics=metrics(series=tuple(old), targets=targets))
+    found = [f for f in checks.judge(seen, SETTINGS) if f.link == "prometheus"]
+    assert found
+    assert all(item.status == "unknown" and item.remedy for item in found)
 
 
 def test_processes_on_a_gpu_are_counted() -> None:

@@ -10,10 +10,6 @@ from gpuboot.verify.checks.model import Finding, Scribe
 from gpuboot.verify.devices import Device, Key, Sensor
 from gpuboot.verify.evidence import Evidence, ExporterAnswer, Host, Reading
 
-EXPORTER_REMEDY = (
-    "look at the dcgm-exporter pod of this node (`kubectl get pods -A -o wide | grep dcgm`) and "
-    "its log; a node label nvidia.com/gpu.deploy.dcgm-exporter other than true keeps it away"
-)
 HOTTEST = 125.0  # °C; GPUs shut themselves down before
 _FIELDS: dict[Sensor, str] = {
     "temperature": "DCGM_FI_DEV_GPU_TEMP",
@@ -33,27 +29,32 @@ def exporter(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     if error := seen.metrics.errors.get("exporters"):
         return [scribe.unknown(error, "verify again")]
     if not answers:
-        return [scribe.failed("no dcgm-exporter pod runs on this node", EXPORTER_REMEDY)]
+        return [
+            scribe.failed("no dcgm-exporter pod runs on this node", limits.remedies.exporter_down)
+        ]
     if len(answers) > 1:
         pods = ", ".join(answer.pod for answer in answers)
-        remedy = "run one dcgm-exporter: the GPU Operator's or the chart's (exporter.kind)"
-        return [scribe.failed(f"{len(answers)} dcgm-exporters report this node: {pods}", remedy)]
+        why = f"{len(answers)} dcgm-exporters report this node: {pods}"
+        return [scribe.failed(why, limits.remedies.exporter_twice)]
     answer = answers[0]
     if answer.error:
-        return [scribe.failed(f"{answer.pod}: {answer.error}", EXPORTER_REMEDY)]
+        return [scribe.failed(f"{answer.pod}: {answer.error}", limits.remedies.exporter_down)]
     readings = {reading.key: reading for reading in answer.readings}
     return [
         _value(device, readings, host.node, seen, limits, scribe) for device in watched(host)
-    ] + _strangers(host, readings, scribe)
+    ] + _strangers(host, readings, limits, scribe)
 
 
-def _strangers(host: Host, readings: Iterable[Key], scribe: Scribe) -> list[Finding]:
+def _strangers(
+    host: Host, readings: Iterable[Key], limits: Limits, scribe: Scribe
+) -> list[Finding]:
     """GPUs and slices that only the exporter knows."""
     known: set[Key | None] = {(gpu.uuid, "") for gpu in host.gpus}
     known |= {device.key for device in host.devices}
     # without `nvidia-smi -q` nobody can say which slices are its own
     untold = {device.gpu.uuid for device in host.devices if device.key is None}
-    remedy = "the exporter watches other GPUs than nvidia-smi lists: restart its pod"
+    restart = limits.remedies.exporter_restart
+    remedy = f"the exporter watches other GPUs than nvidia-smi lists: {restart}"
     return [
         scribe.failed(
             f"it reports {uuid}{f', GPU_I_ID {slice_}' if slice_ else ''}, which the node lacks",
@@ -79,14 +80,15 @@ def _value(
     reading = readings.get(key)
     if reading is None:
         detail = f"the exporter has no series of {what(device)}"
-        return missing(device, limits, scribe, detail, EXPORTER_REMEDY)
+        return missing(device, limits, scribe, detail, limits.remedies.exporter_down)
+    restart = limits.remedies.exporter_restart
     if wrong := _insane(reading):
-        remedy = "DCGM answers without values: restart the exporter's pod, then see nvidia-smi -q"
+        remedy = f"DCGM answers without values: {restart}, then see nvidia-smi -q"
         return scribe.failed(wrong, remedy, uuid)
     if limits.every_sensor and (lacking := _lacking(device, reading)):
         fields = ", ".join(_FIELDS[sensor] for sensor in lacking)
         why = f"nvidia-smi tells {', '.join(lacking)}, the exporter does not ({fields})"
-        return scribe.failed(why, "restart the exporter's pod, and read its log", uuid)
+        return scribe.failed(why, f"{restart}, and read its log", uuid)
     earlier = _earlier(seen.before, node, key)
     still = (
         earlier is not None
@@ -95,7 +97,7 @@ def _value(
         and seen.before_s > STILL_AFTER * limits.interval_s
     )
     if still:
-        remedy = "DCGM no longer samples: restart the exporter's pod"
+        remedy = f"DCGM no longer samples: {restart}"
         return scribe.failed(f"values stand still for {seen.before_s:.0f} s", remedy, uuid)
     return scribe.passed(_values(reading), uuid)
 

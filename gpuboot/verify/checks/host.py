@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 from gpuboot.verify.evidence import Device, Gpu, Host
 
 UNCUT = "MIG is on and no instance was made of it, so no pod can get it"
@@ -15,7 +16,7 @@ UNCUT_REMEDY = (
 
 FABRIC_REMEDY = (
     "see `systemctl status nvidia-fabricmanager` on the node: its version must be the driver's; "
-    "on HGX B200 and later it needs nvlsm and the kernel module ib_umad (deploys/site.py "
+    "on HGX B200 and later it needs nvlsm and the kernel module ib_umad ({deploy} "
     "installs both); on a GB200 or GB300 rack look at the fabric manager of the switch trays"
 )
 
@@ -49,7 +50,7 @@ def pci(host: Host) -> list[Finding]:
     return [scribe.passed(f"{gpu.pci} on the bus", _uuid(gpu)) for gpu in host.gpus]
 
 
-def driver(host: Host) -> list[Finding]:
+def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     """The loaded kernel module is the installed driver, and that is the one asked for."""
     scribe = Scribe("driver", "driver loaded = installed = asked", host.node)
     if not host.loaded:
@@ -71,7 +72,7 @@ def driver(host: Host) -> list[Finding]:
         return [
             scribe.failed(
                 f"loaded {host.loaded}, asked for {host.asked}",
-                "run deploys/site.py, which brings the node to the version asked for",
+                f"run {remedies.deploy}, which brings the node to the version asked for",
             )
         ]
     asked = f", asked {host.asked}" if host.asked else ""
@@ -79,7 +80,7 @@ def driver(host: Host) -> list[Finding]:
     return [scribe.passed(detail, _uuid(gpu)) for gpu in host.gpus]
 
 
-def smi(host: Host) -> list[Finding]:
+def smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     """nvidia-smi answers for every device on the bus with values, and no two have one UUID."""
     scribe = Scribe("nvidia-smi", "nvidia-smi = PCI devices", host.node)
     if not host.working and not any(gpu.lost for gpu in host.gpus):
@@ -89,7 +90,7 @@ def smi(host: Host) -> list[Finding]:
                 "run nvidia-smi on the node; if the driver cannot talk to the GPUs, reboot",
             )
         ]
-    findings = [_answers(gpu, host, scribe) for gpu in host.gpus]
+    findings = [_answers(gpu, host, scribe, remedies) for gpu in host.gpus]
     twice = sorted(
         {gpu.uuid for gpu in host.working if [g.uuid for g in host.working].count(gpu.uuid) > 1}
     )
@@ -97,17 +98,18 @@ def smi(host: Host) -> list[Finding]:
     return findings + [scribe.failed(f"UUID {uuid} is there twice", remedy, uuid) for uuid in twice]
 
 
-def _answers(gpu: Gpu, host: Host, scribe: Scribe) -> Finding:
+def _answers(gpu: Gpu, host: Host, scribe: Scribe, remedies: Remedies) -> Finding:
     if gpu.pci not in host.on_bus:
         remedy = "the PCI bus and the driver disagree: reboot the node"
         return scribe.failed(f"{gpu.pci} is not on the PCI bus", remedy, _uuid(gpu))
     if gpu.fault:
-        return scribe.failed(f"the GPU at {gpu.pci}: {gpu.fault}", _fault_remedy(gpu), _uuid(gpu))
+        remedy = _fault_remedy(gpu, remedies)
+        return scribe.failed(f"the GPU at {gpu.pci}: {gpu.fault}", remedy, _uuid(gpu))
     if gpu.fabric:
         return scribe.failed(
             f"the GPU at {gpu.pci} is not in its NVLink fabric ({gpu.fabric}): CUDA answers 802 "
             "(system not yet initialized)",
-            FABRIC_REMEDY,
+            FABRIC_REMEDY.format(deploy=remedies.deploy),
             gpu.uuid,
         )
     if gpu in host.working:
@@ -117,22 +119,22 @@ def _answers(gpu: Gpu, host: Host, scribe: Scribe) -> Finding:
     said = f": {host.smi_error}" if host.smi_error else ""
     return scribe.failed(
         f"the GPU at {gpu.pci} {what}{said}",
-        "drain the node and reboot it (XID 79: fallen off the bus); if it comes back lost, "
+        f"{remedies.drain} and reboot it (XID 79: fallen off the bus); if it comes back lost, "
         "power-cycle the machine, then replace the GPU",
         _uuid(gpu),
     )
 
 
-def _fault_remedy(gpu: Gpu) -> str:
+def _fault_remedy(gpu: Gpu, remedies: Remedies) -> str:
+    again = "if it comes back, power-cycle the machine, then replace the GPU"
     if "reset" in gpu.fault:
         return (
-            "drain the node, stop what holds the GPU (dcgm-exporter, device plugin, "
-            f"nvidia-persistenced) and run `nvidia-smi --gpu-reset -i {gpu.uuid}`, or reboot the "
-            "node; if it comes back, power-cycle the machine, then replace the GPU"
+            f"{remedies.drain}, stop what holds the GPU ({remedies.gpu_clients}) and run "
+            f"`nvidia-smi --gpu-reset -i {gpu.uuid}`, or reboot the node; {again}"
         )
     return (
-        "drain the node and reboot it; `nvidia-smi -q` and the kernel log (`NVRM: Xid`) tell more; "
-        "if it comes back, power-cycle the machine, then replace the GPU"
+        f"{remedies.drain} and reboot it; `nvidia-smi -q` and the kernel log (`NVRM: Xid`) tell "
+        f"more; {again}"
     )
 
 

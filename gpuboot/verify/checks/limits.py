@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 from gpuboot.verify.devices import Device, Strategy
 from gpuboot.verify.evidence import Host
 
@@ -18,6 +19,7 @@ class Limits:
     + every_sensor: the exporter collects all that nvidia-smi has a value of; False where a site
       wrote its own collectors file
     + devices: `settings.exporter.devices`
+    + remedies: what a person can do about findings, at this kind of site
     """
 
     monitoring: bool
@@ -27,6 +29,7 @@ class Limits:
     strategy: Strategy = "single"
     every_sensor: bool = True
     devices: str | None = None
+    remedies: Remedies = CLUSTER
 
 
 def watched(host: Host) -> list[Device]:

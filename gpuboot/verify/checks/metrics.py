@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuboot.verify.checks.attribution import attribution
-from gpuboot.verify.checks.exporter import EXPORTER_REMEDY, exporter
+from gpuboot.verify.checks.exporter import exporter
 from gpuboot.verify.checks.limits import Limits, missing, untold, watched, what
 from gpuboot.verify.checks.model import Finding, Scribe
 from gpuboot.verify.devices import Device
@@ -31,22 +31,17 @@ def prometheus(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     series = seen.metrics.series
     if series is None or seen.metrics.targets is None:
         why = seen.metrics.errors.get("prometheus", "Prometheus gave no answer")
-        return [scribe.unknown(why, "see the Prometheus pod of the monitoring namespace")]
+        return [scribe.unknown(why, limits.remedies.prometheus)]
     targets = [t for t in seen.metrics.targets if "dcgm" in t.job and t.node == host.node]
     if not targets:
-        return [
-            scribe.failed(
-                "no dcgm-exporter scrape target has this node",
-                "see the ServiceMonitor of dcgm-exporter and its `node` relabeling; "
-                + EXPORTER_REMEDY,
-            )
-        ]
+        why = "no dcgm-exporter scrape target has this node"
+        return [scribe.failed(why, limits.remedies.target_missing)]
     if len(targets) > 1:
-        remedy = "keep one ServiceMonitor for dcgm-exporter"
-        return [scribe.failed(f"{len(targets)} scrape targets of dcgm-exporter", remedy)]
+        why = f"{len(targets)} scrape targets of dcgm-exporter"
+        return [scribe.failed(why, limits.remedies.target_twice)]
     if targets[0].health != "up":
         detail = f"scrape target is {targets[0].health}: {targets[0].error}"
-        return [scribe.failed(detail, EXPORTER_REMEDY)]
+        return [scribe.failed(detail, limits.remedies.exporter_down)]
     return [_series(device, series, host.node, limits, scribe) for device in watched(host)]
 
 
@@ -58,22 +53,19 @@ def _series(
         return untold(scribe, uuid)
     found = [reading for reading in series if reading.key == key]
     if not found:
-        remedy = "compare the exporter's /metrics with Prometheus' metricRelabelings"
         detail = f"no series of {what(device)} in Prometheus"
-        return missing(device, limits, scribe, detail, remedy)
+        return missing(device, limits, scribe, detail, limits.remedies.series_missing)
     wrong = sorted({reading.node for reading in found} - {node})
     if wrong:
-        remedy = "relabel `node` from __meta_kubernetes_pod_node_name in the ServiceMonitor"
-        return scribe.failed(f"its series say node {wrong[0] or '(none)'}", remedy, uuid)
+        why = f"its series say node {wrong[0] or '(none)'}"
+        return scribe.failed(why, limits.remedies.series_node, uuid)
     if len(found) > 1 and len({reading.pod for reading in found}) < len(found):
-        remedy = "keep one ServiceMonitor for dcgm-exporter"
-        return scribe.failed(f"{len(found)} series of the same metric", remedy, uuid)
+        why = f"{len(found)} series of the same metric"
+        return scribe.failed(why, limits.remedies.target_twice, uuid)
     age = min((r.age_s for r in found if r.age_s is not None), default=None)
     if age is None:
-        return scribe.unknown("Prometheus does not say how old the sample is", "", uuid)
+        return scribe.unknown("Prometheus does not say how old the sample is", "verify again", uuid)
     if age > limits.max_age_s:
-        remedy = "see why its target is not scraped any more (Prometheus, Status > Targets)"
-        return scribe.failed(
-            f"last sample is {age:.0f} s old, allowed {limits.max_age_s:g}", remedy, uuid
-        )
+        why = f"last sample is {age:.0f} s old, allowed {limits.max_age_s:g}"
+        return scribe.failed(why, limits.remedies.target_stale, uuid)
     return scribe.passed(f"target up, sample {age:.1f} s old, node {node}", uuid)
