@@ -18,12 +18,13 @@ prometheus-adapter) carries the label `gpuboot.io/monitoring-client: "true"`.
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpuboot.charts.annotated import EXPORTER_NAMESPACE
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
+from gpuboot.config.settings.monitoring import Monitoring
 from gpuboot.kubernetes.manifests import Object
 
 CLIENT_LABEL = "gpuboot.io/monitoring-client"
@@ -44,45 +45,41 @@ def policies(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     monitoring = settings.monitoring
     if not monitoring.network_policies:
         return []
-    home = monitoring.namespace
-    ask = [_clients(), *_hosts(nodes)]
+    callers = [_clients(), *_hosts(nodes), _pods(PROMETHEUS)]
     found = [
-        _policy(
-            home,
-            "prometheus",
-            PROMETHEUS,
-            [
-                _allow([*ask, _pods(PROMETHEUS), _pods(GRAFANA)], 9090),
-                _allow([_pods(PROMETHEUS)], _RELOADER),
-                *_anyone(monitoring.prometheus_node_port, 9090),
-            ],
-        ),
-        _policy(
-            home,
-            "alertmanager",
-            ALERTMANAGER,
-            [
-                _allow([*ask, _pods(PROMETHEUS), _pods(GRAFANA)], 9093),
-                _allow([_pods(PROMETHEUS)], _RELOADER),
-                _mesh(),
-                *_anyone(monitoring.alertmanager_node_port, 9093),
-            ],
-        ),
-        _exporter(settings, nodes),
+        _policy(monitoring.namespace, name, pods, ingress)
+        for name, pods, ingress in _stack(monitoring, callers)
     ]
+    return [*found, _exporter(settings, nodes)]
+
+
+def _stack(
+    monitoring: Monitoring, callers: list[Object]
+) -> Iterator[tuple[str, dict[str, str], list[Object]]]:
+    """(name, labels of the pods, who may reach them) of each part of the monitoring stack."""
+    readers = [*callers, _pods(GRAFANA)]
+    reload = _allow([_pods(PROMETHEUS)], _RELOADER)
+    yield (
+        "prometheus",
+        PROMETHEUS,
+        [_allow(readers, 9090), reload, *_anyone(monitoring.prometheus_node_port, 9090)],
+    )
+    yield (
+        "alertmanager",
+        ALERTMANAGER,
+        [
+            _allow(readers, 9093),
+            reload,
+            _mesh(),
+            *_anyone(monitoring.alertmanager_node_port, 9093),
+        ],
+    )
     if monitoring.grafana:
-        found.append(
-            _policy(
-                home,
-                "grafana",
-                GRAFANA,
-                [
-                    _allow([*ask, _pods(PROMETHEUS)], 3000),
-                    *_anyone(monitoring.grafana_node_port, 3000),
-                ],
-            )
+        yield (
+            "grafana",
+            GRAFANA,
+            [_allow(callers, 3000), *_anyone(monitoring.grafana_node_port, 3000)],
         )
-    return found
 
 
 def reached(objects: Iterable[Object], ranges: Mapping[str, Sequence[str]]) -> list[Object]:

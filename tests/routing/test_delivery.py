@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -46,8 +47,22 @@ def test_a_critical_alert_pages_and_its_end_closes_the_incident(site: Site, clus
     site.post(alert, annotations=told)
     record = site.arrival("GPUXidFatal", cluster)
     assert record["receiver"] == "pagerduty"
-    event, payload = record["raw"], record["raw"]["payload"]
+    event = record["raw"]
     assert event["event_action"] == "trigger"
+    check_payload(event["payload"], cluster, told)
+    assert event["links"][0] == {"href": told["runbook_url"], "text": "Runbook"}
+    assert event["links"][1]["href"].startswith("https://alertmanager.example/#/silences/new?")
+    [listed] = record["alerts"]
+    assert listed["labels"] == alert
+
+    site.post(alert, resolved=True, annotations=told)
+    end = site.arrival("GPUXidFatal", cluster, status="resolved")
+    assert end["raw"]["event_action"] == "resolve"
+    assert end["raw"]["dedup_key"] == event["dedup_key"]
+
+
+def check_payload(payload: dict[str, Any], cluster: str, told: dict[str, str]) -> None:
+    """PagerDuty's part of an event about XID 79."""
     title = f"GPUXidFatal on gpu1 ({cluster}): XID 79 on GPU 3 of gpu1"
     assert (payload["summary"], payload["source"]) == (title, "gpu1")
     assert (payload["severity"], payload["class"]) == ("critical", "GPUXidFatal")
@@ -68,15 +83,6 @@ def test_a_critical_alert_pages_and_its_end_closes_the_incident(site: Site, clus
         True,
         "0 resolved",
     )
-    assert event["links"][0] == {"href": told["runbook_url"], "text": "Runbook"}
-    assert event["links"][1]["href"].startswith("https://alertmanager.example/#/silences/new?")
-    [listed] = record["alerts"]
-    assert listed["labels"] == alert
-
-    site.post(alert, resolved=True, annotations=told)
-    end = site.arrival("GPUXidFatal", cluster, status="resolved")
-    assert end["raw"]["event_action"] == "resolve"
-    assert end["raw"]["dedup_key"] == event["dedup_key"]
 
 
 def test_warnings_of_a_node_are_one_slack_message(site: Site, cluster: str) -> None:

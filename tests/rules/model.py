@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 Labels = Mapping[str, str]
 STEP_S = 30  # between samples, unless a case says otherwise
@@ -83,6 +84,32 @@ def values(*parts: Part, step: int = STEP_S) -> str:
     return " ".join(text)
 
 
+@dataclass(frozen=True)
+class _Level:
+    """An alert on a GPU's state, and the series that its courses are made of.
+
+    + said: the labels of the alert that fires
+    + rest: series of other metrics of the same GPU, which do not change
+    + hold, long: minutes for which it must hold, and some that are longer
+    """
+
+    alert: str
+    metric: str
+    bad: float
+    good: float
+    hold: float
+    long: float
+    said: Sequence[Labels]
+    labels: Labels
+    rest: Mapping[str, str]
+
+    def series(self, **labels: str) -> str:
+        return dcgm(self.metric, **{**self.labels, **labels})
+
+    def case(self, what: str, *parts: Part, **more: Any) -> Case:
+        return Case(self.alert, what, {self.series(): values(*parts), **self.rest}, **more)
+
+
 def level(
     alert: str,
     metric: str,
@@ -102,52 +129,62 @@ def level(
     + labels: the alert's own labels beside the GPU's
     """
     said = [{**G0, **(labels or {})}]
-    more = dict(series_labels or {})
-    one = dcgm(metric, **more)
     rest = {dcgm(name): f"{value}x200" for name, value in (beside or {}).items()}
-    first, second = dcgm(metric, **more, **HELD), dcgm(metric, **more, **{**HELD, "pod": "next"})
-    long = hold + 10
+    of = _Level(alert, metric, bad, good, hold, hold + 10, said, series_labels or {}, rest)
+    return [*_limits(of), _another_pod(of), *_gaps(of)]
+
+
+def _limits(of: _Level) -> list[Case]:
+    long = of.long
     return [
-        Case(
-            alert,
+        of.case(
             "fires when it has held, and resolves",
-            {one: values((good, 10), (bad, long), (good, 10))} | rest,
-            {10 + hold + 1: said, 10 + long - 1: said},
-            (9, *([10 + hold - 0.5] if hold else []), 10 + long + 1),
+            (of.good, 10), (of.bad, long), (of.good, 10),
+            fires={10 + of.hold + 1: of.said, 10 + long - 1: of.said},
+            quiet=(9, *([10 + of.hold - 0.5] if of.hold else []), 10 + long + 1),
         ),
-        Case(alert, "just within the limit", {one: values((good, long + 10))} | rest, {}, (long,)),
-        Case(
-            alert,
-            "goes on as the same alert when the GPU's pod changes",
-            {
-                first: values((bad, long), (None, 1)),
-                second: values((None, long), (bad, long)),
-            }
-            | rest,
-            {long - 1: said, long + 1: said, 2 * long - 1: said},
-        ),
-        Case(
-            alert,
-            "goes on while the exporter restarts, or nobody scrapes for three minutes",
-            {one: values((bad, long), (None, 3), (bad, long))} | rest,
-            dict.fromkeys((long - 1, long + 0.5, long + 2.5, long + 3.5, long + 5), said),
-            restart=True,
-        ),
-        Case(
-            alert,
-            "ends when the GPU comes back repaired, and when it has been gone for long",
-            {one: values((bad, long), (None, 3), (good, 20), (bad, long), (None, 20))} | rest,
-            {long - 1: said, long + 2: said, 2 * long + 22: said},
-            (long + 4, 2 * long + 23 + 11),
-            restart=True,
-        ),
-        Case(
-            alert,
+        of.case("just within the limit", (of.good, long + 10), quiet=(long,)),
+        of.case(
             "DCGM's marks for no value, of whole numbers and of others",
-            {one: values((good, 5), (_BLANKS[0], long), (_BLANKS[1], long))} | rest,
+            (of.good, 5), (_BLANKS[0], long), (_BLANKS[1], long),
             quiet=(4, long + 4, 2 * long + 4),
         ),
-    ]
+    ]  # fmt: skip
+
+
+def _another_pod(of: _Level) -> Case:
+    long = of.long
+    courses = {
+        of.series(**HELD): values((of.bad, long), (None, 1)),
+        of.series(**{**HELD, "pod": "next"}): values((None, long), (of.bad, long)),
+    }
+    return Case(
+        of.alert,
+        "goes on as the same alert when the GPU's pod changes",
+        {**courses, **of.rest},
+        dict.fromkeys((long - 1, long + 1, 2 * long - 1), of.said),
+    )
+
+
+def _gaps(of: _Level) -> list[Case]:
+    bad, good, long = of.bad, of.good, of.long
+    return [
+        of.case(
+            "goes on while the exporter restarts, or nobody scrapes for three minutes",
+            (bad, long), (None, 3), (bad, long),
+            fires=dict.fromkeys(
+                (long - 1, long + 0.5, long + 2.5, long + 3.5, long + 5), of.said
+            ),
+            restart=True,
+        ),
+        of.case(
+            "ends when the GPU comes back repaired, and when it has been gone for long",
+            (bad, long), (None, 3), (good, 20), (bad, long), (None, 20),
+            fires=dict.fromkeys((long - 1, long + 2, 2 * long + 22), of.said),
+            quiet=(long + 4, 2 * long + 23 + 11),
+            restart=True,
+        ),
+    ]  # fmt: skip
 
 
 def counter(

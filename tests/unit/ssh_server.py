@@ -121,35 +121,30 @@ def api_server(folder: Path) -> Iterator[str]:
         httpd.socket, server_side=True, do_handshake_on_connect=False
     )
     threading.Thread(target=httpd.serve_forever, daemon=True).start()
-    encode = base64.b64encode
     try:
-        yield yaml.safe_dump(
-            {
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-                "clusters": [
-                    {
-                        "name": "k",
-                        "cluster": {
-                            "server": f"https://{HOST}:{httpd.server_port}",
-                            "certificate-authority-data": encode(_pem(authority)).decode(),
-                        },
-                    }
-                ],
-                "users": [
-                    {
-                        "name": "u",
-                        "user": {
-                            "client-certificate-data": encode(_pem(admin)).decode(),
-                            "client-key-data": encode(_key(admin_key)).decode(),
-                        },
-                    }
-                ],
-            }
-        )
+        yield _kubeconfig(httpd.server_port, _pem(authority), _pem(admin), _key(admin_key))
     finally:
         httpd.shutdown()
         httpd.server_close()
+
+
+def _kubeconfig(port: int, authority: bytes, certificate: bytes, key: bytes) -> str:
+    cluster = {
+        "server": f"https://{HOST}:{port}",
+        "certificate-authority-data": base64.b64encode(authority).decode(),
+    }
+    user = {
+        "client-certificate-data": base64.b64encode(certificate).decode(),
+        "client-key-data": base64.b64encode(key).decode(),
+    }
+    return yaml.safe_dump(
+        {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+            "clusters": [{"name": "k", "cluster": cluster}],
+            "users": [{"name": "u", "user": user}],
+        }
+    )
 
 
 def _certificate(name: str, signer: Any) -> tuple[ec.EllipticCurvePrivateKey, x509.Certificate]:
