@@ -21,11 +21,9 @@ LONG_FILES = {
     "gpuboot/dashboards/health.py",
     "gpuboot/dashboards/namespace.py",
     "lab/cli.py",
-    "tests/lab/test_gpusim_driver.py",
     "tests/unit/test_checks_metrics.py",
     "tests/unit/test_checks_mig.py",
     "tests/unit/test_dashboards.py",
-    "tests/unit/test_documents.py",
     "tests/unit/test_report.py",
     "tests/unit/test_site_files.py",
     "tests/unit/test_standalone.py",
@@ -50,7 +48,6 @@ LONG_FUNCTIONS = {
     "gpuboot/docker/compose/grafana.py provisioning",
     "gpuboot/docker/compose/prometheus.py own_rules",
     "gpuboot/hosts/node_state.py _state",
-    "gpuboot/kubernetes/network_policies.py policies",
     "gpuboot/rules/alerts_cluster.py _etcd",
     "gpuboot/rules/alerts_xid.py alerts",
     "gpuboot/rules/recording.py gpus",
@@ -61,9 +58,6 @@ LONG_FUNCTIONS = {
     "lab/build/packages_docker.py docker",
     "lab/dashboard_preview/graph.py lines",
     "lab/settings.py settings",
-    "tests/routing/test_delivery.py test_a_critical_alert_pages_and_its_end_closes_the_incident",
-    "tests/rules/model.py level",
-    "tests/unit/ssh_server.py api_server",
 }
 
 

@@ -1,0 +1,118 @@
+"""What the pages use of programs that are not ours: subcommands, and options."""
+
+from __future__ import annotations
+
+import re
+
+# Programs of others: what the pages use of them. Options with a value of their own end in "=".
+# kubectl's and amtool's are compared with the programs themselves below; the others are from
+# nvidia-smi 595 --help, DCGM 4.8 dcgmi --help, and Debian 12's manual pages.
+OTHERS: dict[str, str] = {
+    "amtool alert query": "--alertmanager.url=",
+    "amtool config routes test": "--alertmanager.url=",
+    "amtool silence add": "--alertmanager.url= --author= --duration= --comment=",
+    "amtool silence query": "--alertmanager.url=",
+    "amtool silence expire": "--alertmanager.url=",
+    "base64": "-d",
+    "cat": "",
+    "curl": "-s",
+    "dcgmi diag": "-r=",
+    "dcgmi health": "-s= -c -j",
+    "dcgmi profile": "--pause --resume",
+    "docker compose": "-f=",
+    "docker run": "--gpus=",
+    "dockerd": "--validate",
+    "dpkg": "-l",
+    "etcdctl defrag": "--cacert= --cert= --key=",
+    "grafana cli admin reset-admin-password": "",
+    "helm upgrade": "--install --repo= -n= -f=",
+    "ipmitool sdr": "",
+    "ipmitool sel list": "",
+    "journalctl": "-k -u= --since= -b=",
+    "kubeadm certs check-expiration": "",
+    "kubeadm certs renew": "",
+    "kubeadm join": "",
+    "kubeadm reset": "",
+    "kubectl apply": "-f=",
+    "kubectl cordon": "",
+    "kubectl create secret tls": "-n= --cert= --key=",
+    "kubectl delete": "-n= -l= --field-selector=",
+    "kubectl describe": "-n=",
+    "kubectl drain": "--ignore-daemonsets --delete-emptydir-data",
+    "kubectl exec": "-n= -i -c=",
+    "kubectl get": "-A -n= -o= -l= --field-selector= --raw=",
+    "kubectl label": "--overwrite",
+    "kubectl logs": "-n= -c= -l= --prefix --tail= --previous",
+    "kubectl patch": "-n= -p=",
+    "kubectl port-forward": "-n= --kubeconfig=",
+    "kubectl rollout restart": "-n=",
+    "kubectl scale": "-n= --replicas=",
+    "kubectl taint": "",
+    "kubectl uncordon": "",
+    "lspci": "-d= -s= -vv",
+    "nvidia-smi": "-q -d= -i= -L -pl= -rgc --gpu-reset",
+    "nvidia-smi nvlink": "-s -e -i=",
+    "ssh": "-L= -p= -J=",
+    "ssh-keyscan": "-p= -t=",
+    "systemctl reboot": "",
+    "systemctl restart": "",
+    "systemctl start": "",
+    "systemctl status": "",
+    "systemctl stop": "",
+    "ufw allow": "",
+    "vagrant up": "",
+}
+# what these get from stdin or write to says nothing about the command itself
+REDIRECTED = {">", "<"}
+
+
+def placeholder(word: str) -> bool:
+    """A word in the place of the reader's own: NODE, INVENTORY, GPU-…"""
+    return word.isupper() or "…" in word or word.startswith("[")
+
+
+def check_other(words: tuple[str, ...]) -> None:
+    """The subcommand is one of the table, and so is each option."""
+    words = tuple(word for word in words if not placeholder(word) or word.startswith("-"))
+    options, plain = options_of(words)
+    if plain[0] == "ssh":
+        plain = plain[:1]
+    known = max(
+        (name for name in OTHERS if plain[: len(name.split())] == name.split()),
+        key=len,
+        default=None,
+    )
+    assert known is not None, f"no such command in the table: {' '.join(plain)}"
+    unknown = options - {option.rstrip("=") for option in OTHERS[known].split()}
+    assert not unknown, f"{known}: {', '.join(sorted(unknown))}"
+
+
+def options_of(words: tuple[str, ...]) -> tuple[set[str], list[str]]:
+    """Options of a command, and what else it says without their values.
+
+    What follows a `--` or a redirection, and what ssh runs on the other side, is not its own.
+    """
+    valued = {
+        option.rstrip("=")
+        for name, text in OTHERS.items()
+        if name.split()[0] == words[0]
+        for option in text.split()
+        if option.endswith("=")
+    }
+    options: set[str] = set()
+    plain: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--" or word in REDIRECTED:
+            break
+        if re.match(r"--?[a-zA-Z]", word):
+            name, _, value = word.partition("=")
+            options.add(name)
+            if name in valued and not value and rest:
+                rest.pop(0)
+        else:
+            plain.append(word)
+            if words[0] == "ssh" and len(plain) > 1:
+                break
+    return options, plain
