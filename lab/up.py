@@ -18,7 +18,7 @@ from lab.build.software import previous_kubernetes
 from lab.build.software_docker import recipes as docker_recipes
 from lab.build.store import unused_since
 from lab.debian_releases import BOOKWORM, DebianRelease
-from lab.mirror import parts
+from lab.mirror import docroot, parts
 from lab.mirror import service as mirror
 from lab.state import Extra, Lab, Machine
 
@@ -57,7 +57,7 @@ def up(
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
             builds = build_all(progress, also=_EXTRAS[extra]() if extra else ())
             booted.result()
-        mirror.install(lab, parts.make_parts(release, base, builds, progress))
+        docroot.install(lab, parts.make_parts(release, base, builds, progress))
         preflight.note_complete()
         mirror.start(lab)
         alerts.start(lab)
@@ -107,7 +107,7 @@ def prune(progress: Progress) -> None:
     started = time.time()
     builds = build_all(progress)
     parts.make_parts(BOOKWORM, base_root(BOOKWORM, progress), builds, progress)
-    kept = {part.source for lab in state.labs() for part in mirror.parts_of(lab)}
+    kept = {part.source for lab in state.labs() for part in docroot.parts_of(lab)}
     for folder in unused_since(started):
         # debootstrap's result is needed again whenever the base system changes, and takes minutes
         if folder not in kept and not folder.name.startswith("debootstrap-"):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lab import state
-from lab.mirror import service as mirror
+from lab.mirror import docroot, service
 from lab.state import Lab, LabError
 
 app = typer.Typer(help="Break and restore the lab's mirror.")
@@ -32,28 +32,28 @@ def of_lab(context: typer.Context, name: Name = "lab") -> None:
 @app.command("start")
 def start(context: typer.Context) -> None:
     """Start the web server."""
-    mirror.start(_made(context.obj))
+    service.start(_made(context.obj))
 
 
 @app.command("stop")
 def stop(context: typer.Context) -> None:
     """Stop the web server."""
-    mirror.stop(_made(context.obj))
+    service.stop(_made(context.obj))
 
 
 @app.command("corrupt")
 def corrupt(context: typer.Context, path: str) -> None:
     """Flip one byte of a served file (PATH below the docroot; of a folder, its largest file)."""
-    print(f"corrupted {mirror.corrupt(_made(context.obj), path)}")
+    print(f"corrupted {docroot.corrupt(_made(context.obj), path)}")
 
 
 @app.command("missign")
 def missign(context: typer.Context, repository: str) -> None:
     """Sign an apt repository (cuda, docker, kubernetes, toolkit, debian) with a wrong key."""
-    mirror.missign(_made(context.obj), repository)
+    docroot.missign(_made(context.obj), repository)
 
 
 @app.command("restore")
 def restore(context: typer.Context) -> None:
     """Undo corrupt and missign."""
-    mirror.restore(_made(context.obj))
+    docroot.restore(_made(context.obj))

@@ -11,7 +11,7 @@ from lab.build import packages, software
 from lab.build.image_table import previous, table
 from lab.build.images import Image
 from lab.charts import assemble as charts
-from lab.mirror import service as mirror
+from lab.mirror import lock
 
 VERSIONS = """busybox-static 1:1.35.0-4+deb12u1+b1
 prometheus-node-exporter 1.5.0-1+b6
@@ -45,8 +45,8 @@ def test_every_image_of_the_charts_is_made(images: dict[str, Image]) -> None:
 
 def test_every_image_that_a_site_names_is_made_once(images: dict[str, Image]) -> None:
     made = [f"{image.registry}/{image.repository}" for image in images.values()]
-    assert {repository: made.count(repository) for repository in mirror.IMAGES.values()} == (
-        dict.fromkeys(mirror.IMAGES.values(), 1)
+    assert {repository: made.count(repository) for repository in lock.IMAGES.values()} == (
+        dict.fromkeys(lock.IMAGES.values(), 1)
     )
 
 

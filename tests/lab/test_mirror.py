@@ -15,8 +15,9 @@ import pytest
 from lab import state
 from lab.build.debs import Deb, build_deb
 from lab.debian_releases import BOOKWORM
+from lab.mirror import docroot as docroots
+from lab.mirror import lock as locks
 from lab.mirror import parts
-from lab.mirror import service as mirror
 from lab.mirror.apt_repository import build_repo
 from lab.mirror.keys import CertificateAuthority
 from lab.mirror.parts import Part
@@ -123,12 +124,10 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Lab:
     """A lab whose mirror has one apt repository and a Helm tarball."""
     monkeypatch.setenv("GPUBOOT_STATE", str(tmp_path / "state"))
     monkeypatch.setenv("GPUBOOT_CACHE", str(tmp_path / "cache"))
-    only = {"cuda": parts.repositories(BOOKWORM)["cuda"]}
-    monkeypatch.setattr(mirror, "repositories", lambda release: only)
-    monkeypatch.setattr(mirror, "CHARTS", {})
+    cuda = parts.repositories(BOOKWORM)["cuda"]
     deb = build_deb(Deb("demo", "1.0", files={"/x": "x"}), tmp_path / "debs")
     repository = tmp_path / "store/cuda"
-    build_repo(repository, [deb], only["cuda"].key(), flat=True)
+    build_repo(repository, [deb], cuda.key(), flat=True)
     helm = tmp_path / "store/helm"
     helm.mkdir()
     (helm / "helm-v4.3.0-linux-amd64.tar.gz").write_bytes(b"tarball" * 20)
@@ -139,11 +138,11 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> state.Lab:
         (manifests / tag).write_text("{}")
     made = state.ensure("lab", (1,), False)
     found = [
-        Part(repository, only["cuda"].path),
+        Part(repository, cuda.path),
         Part(helm, "helm"),
         Part(tmp_path / "store/v2", "v2"),
     ]
-    mirror.install(made, found)
+    docroots.install(made, found)
     return made
 
 
@@ -166,27 +165,27 @@ def test_the_lock_names_versions_and_digests(lab: state.Lab) -> None:
 def test_an_image_that_a_site_names_has_one_tag(lab: state.Lab) -> None:
     (lab.docroot / "v2/quay.io/prometheus/prometheus/manifests/v3.13.0").write_text("{}")
     with pytest.raises(LabError, match=r"prometheus as v3\.13\.0, v3\.14\.0: which one"):
-        mirror.lock(lab.docroot, lab.debian)
+        locks.lock(lab.docroot, lab.debian)
 
 
 def test_what_is_broken_is_mended_and_the_store_never_touched(
     lab: state.Lab, tmp_path: Path
 ) -> None:
     whole, stored = snapshot(lab.docroot), snapshot(tmp_path / "store")
-    broken = mirror.corrupt(lab, "helm")
+    broken = docroots.corrupt(lab, "helm")
     assert broken.name == "helm-v4.3.0-linux-amd64.tar.gz"
-    mirror.missign(lab, "cuda")
+    docroots.missign(lab, "cuda")
     now = snapshot(lab.docroot)
     changed = {name for name in whole if now[name] != whole[name]}
     assert broken.relative_to(lab.docroot).as_posix() in changed
     assert f"{parts.repositories(lab.debian)['cuda'].path}/InRelease" in changed
     assert snapshot(tmp_path / "store") == stored
-    mirror.restore(lab)
+    docroots.restore(lab)
     assert snapshot(lab.docroot) == whole
 
 
 def test_what_is_not_there_cannot_be_broken(lab: state.Lab) -> None:
     with pytest.raises(LabError, match="'absent'"):
-        mirror.corrupt(lab, "absent")
+        docroots.corrupt(lab, "absent")
     with pytest.raises(LabError, match="there are: cuda"):
-        mirror.missign(lab, "yum")
+        docroots.missign(lab, "yum")

@@ -1,0 +1,99 @@
+"""What a site has to know to use a mirror: versions, digests of keys, registries."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab.build import image_table, packages
+from lab.build.software import PREVIOUS, kubernetes_version
+from lab.debian_releases import DebianRelease
+from lab.gpusim.builds import DRIVER_VERSIONS
+from lab.mirror.parts import CHARTS, Repository, repositories
+from lab.state import LabError
+
+# Images whose tags gpuboot's lock has (`versions.images`), and which the mirror serves.
+IMAGES = {
+    "local_path_provisioner": "docker.io/rancher/local-path-provisioner",
+    "busybox": "docker.io/library/busybox",
+    "prometheus": "quay.io/prometheus/prometheus",
+    "alertmanager": "quay.io/prometheus/alertmanager",
+    "node_exporter": "quay.io/prometheus/node-exporter",
+}
+
+
+def served(docroot: Path, release: DebianRelease) -> Mapping[str, Repository]:
+    """The apt repositories that a document root has, by name."""
+    known = repositories(release)
+    return {name: one for name, one in known.items() if (docroot / one.path).is_dir()}
+
+
+def lock(docroot: Path, release: DebianRelease) -> dict[str, object]:
+    """What a site needs for all that this document root has; the rest is the publishers'.
+
+    `previous`: settings with the releases before, which an upgrade starts from.
+    """
+    versions: dict[str, object] = {"charts": _charts(docroot)}
+    if (docroot / "helm").is_dir():
+        versions |= _built(docroot)
+    previous = {
+        "versions": {"kubernetes": _kubernetes(PREVIOUS)},
+        "driver": {"version": DRIVER_VERSIONS[1]},
+    }
+    keys = {
+        name: _sha256(docroot / repository.key_path)
+        for name, repository in served(docroot, release).items()
+    }
+    registries = sorted(path.name for path in (docroot / "v2").iterdir())
+    return {"versions": versions, "previous": previous, "keys": keys, "registries": registries}
+
+
+def _charts(docroot: Path) -> dict[str, dict[str, str]]:
+    charts = {}
+    for chart, repository in CHARTS.items():
+        for archive in (docroot / "charts" / repository).glob(f"{chart}-*.tgz"):
+            version = archive.name.removeprefix(f"{chart}-").removesuffix(".tgz")
+            pinned = {"version": version, "sha256": _sha256(archive)}
+            charts[chart] = {"repository": repository, **pinned}
+    return charts
+
+
+def _built(docroot: Path) -> dict[str, object]:
+    """Versions of what the lab builds from source instead of its publishers."""
+    [tarball] = (docroot / "helm").glob("*.tar.gz")
+    return {
+        "toolkit": {"version": packages.TOOLKIT},
+        "containerd": {"version": packages.CONTAINERD},
+        "kubernetes": _kubernetes(),
+        "helm": {"version": tarball.name.split("-")[1], "sha256": {"amd64": _sha256(tarball)}},
+        "images": _tags(docroot),
+    }
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _kubernetes(suffix: str = "") -> dict[str, str]:
+    version = kubernetes_version(suffix).removeprefix("v")
+    return {
+        "version": version,
+        "minor": version.rpartition(".")[0],
+        "cri_tools": packages.CRI_TOOLS,
+        "cni": packages.CNI,
+        "pause": image_table.PAUSE,
+    }
+
+
+def _tags(docroot: Path) -> dict[str, str]:
+    """The tags of images that a site names by itself, by their names in gpuboot's lock."""
+    found: dict[str, str] = {}
+    for name, repository in IMAGES.items():
+        manifests = (docroot / "v2" / repository / "manifests").glob("*")
+        tags = [path.name for path in manifests if not path.name.startswith("sha256:")]
+        if len(tags) > 1:
+            raise LabError(f"the mirror has {repository} as {', '.join(sorted(tags))}: which one?")
+        if tags:
+            found[name] = tags[0]
+    return found
