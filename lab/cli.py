@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,15 +13,13 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from lab import machines, preflight, settings, state
-from lab.build.progress import Progress
-from lab.debian_releases import DEBIAN_RELEASES, DebianRelease
+from lab import machines, preflight, state
+from lab.cli_up import progress, up
 from lab.mirror import cli as cli_mirror
 from lab.mirror import service as mirror
 from lab.mirror.cli import Name
-from lab.state import Extra, LabError
+from lab.state import LabError
 
-ROOT = Path(__file__).parents[1]
 _PASS_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 _ADMIN = "/etc/kubernetes/admin.conf"
 
@@ -30,93 +27,8 @@ app = typer.Typer(
     add_completion=False,
     help="A small data centre on this host, for gpuboot. Without a command: up.",
 )
+app.command()(up)
 app.add_typer(cli_mirror.app, name="mirror")
-
-
-def _progress() -> Progress:
-    started = time.monotonic()
-
-    def say(line: str) -> None:
-        print(f"[{time.monotonic() - started:6.1f} s] {line}", file=sys.stderr, flush=True)
-
-    return say
-
-
-@app.command()
-def up(
-    name: Annotated[
-        str, typer.Option("--name", help="The lab's name; default: lab, or as the kind of lab.")
-    ] = "",
-    gpus: Annotated[
-        str, typer.Option(help="Simulated GPUs of each worker; default: 2,4 (--single: 2).")
-    ] = "",
-    single: Annotated[
-        bool, typer.Option("--single", help="One machine that is control plane and worker.")
-    ] = False,
-    docker: Annotated[
-        bool, typer.Option("--docker", help="One machine with Docker instead of a cluster.")
-    ] = False,
-    previous_release: Annotated[
-        bool,
-        typer.Option(
-            "--previous-release", help="Deploy the releases before today's, to try an upgrade."
-        ),
-    ] = False,
-    debian: Annotated[str, typer.Option(help="The machines' release of Debian: 12 or 13.")] = "12",
-    deploy: Annotated[bool, typer.Option(help="Deploy gpuboot to the machines.")] = True,
-) -> None:
-    """Bring the lab up and deploy gpuboot to it; the exit code is the deployment's."""
-    if docker and previous_release:
-        raise LabError("--previous-release is a cluster's: it cannot be combined with --docker")
-    if debian not in DEBIAN_RELEASES:
-        raise LabError(f"machines run Debian {' or '.join(DEBIAN_RELEASES)}, not {debian!r}")
-    extra: Extra | None = "docker" if docker else "previous-release" if previous_release else None
-    counts = _counts(gpus or ("2" if single or docker else "2,4"))
-    default = extra or ("single" if single else "lab")
-    try:
-        code = _up(
-            name or default, counts, single or docker, deploy, extra, DEBIAN_RELEASES[debian]
-        )
-    except KeyboardInterrupt:
-        print("lab: interrupted; the same command goes on from here", file=sys.stderr)
-        code = 130
-    raise typer.Exit(code)
-
-
-def _up(
-    name: str,
-    gpus: tuple[int, ...],
-    single: bool,
-    deploy: bool,
-    extra: Extra | None,
-    release: DebianRelease,
-) -> int:
-    from lab.up import up as bring_up
-
-    say = _progress()
-    lab = bring_up(name, gpus, single, say, extra, release)
-    docker = extra == "docker"
-    again = "" if lab.name == "lab" else f"GPUBOOT_LAB={lab.name} "
-    site = ["inventories/lab_docker.py", "deploys/standalone.py"]
-    command = ["pyinfra", *(site if docker else ["inventories/lab.py", "deploys/site.py"]), "-y"]
-    if not deploy:
-        say(f"to deploy: {again}{' '.join(command)}")
-        return 0
-    say(f"deploy: {again}{' '.join(command)}")
-    pyinfra = Path(sys.executable).with_name("pyinfra")
-    environment = {**os.environ, "GPUBOOT_LAB": lab.name}
-    if extra == "previous-release":
-        environment[settings.SETTINGS_VARIABLE] = settings.previous_release(lab.name)
-    done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
-    say(f"deploy: exit code {done.returncode}")
-    return done.returncode if done.returncode >= 0 else 128 - done.returncode
-
-
-def _counts(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise LabError(f"--gpus wants numbers with commas between them, not {text!r}") from None
 
 
 @app.command()
@@ -255,7 +167,7 @@ def power(
         machines.power_off(lab, lab.get(machine))
     elif switch == "on":
         machines.power_on(lab, lab.get(machine))
-        machines.wait_for_ssh(lab, lab.get(machine), _progress())
+        machines.wait_for_ssh(lab, lab.get(machine), progress())
     else:
         raise LabError(f"power is on or off, not {switch!r}")
 
@@ -270,7 +182,7 @@ def down(
     if name not in {lab.name for lab in state.labs()}:
         print(f"there is no lab {name!r}: nothing to remove", file=sys.stderr)
         return
-    take_down(state.load(name), _progress())
+    take_down(state.load(name), progress())
 
 
 @app.command()
@@ -278,7 +190,7 @@ def prune() -> None:
     """Remove from the cache what older versions of this checkout were built from."""
     from lab.up import prune as remove_unused
 
-    remove_unused(_progress())
+    remove_unused(progress())
 
 
 @app.command()
@@ -286,7 +198,7 @@ def clean() -> None:
     """Remove every lab, and all that was built and downloaded."""
     from lab.up import clean as remove_all
 
-    remove_all(_progress())
+    remove_all(progress())
 
 
 def main(arguments: list[str]) -> int:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lab import processes
+from lab import processes, publishers
 from lab.build.base import USERS
 from lab.build.progress import Progress
 from lab.gpusim.pci_devices import install_pci_devices
@@ -90,9 +90,10 @@ def _identity(lab: Lab, machine: Machine, root: Path) -> None:
     _write(root, "etc/machine-id", f"{uuid.uuid4().hex}\n")
     _write(root, "etc/hosts", "\n".join(hosts) + "\n")
     _write(root, "etc/systemd/network/10-host0.network", network)
-    # Nothing answers there, and says so at once: CoreDNS wants an upstream, and a look-up that
-    # fails must not take seconds.
-    _write(root, "etc/resolv.conf", f"nameserver {lab.host_address}\n")
+    # Nothing answers at the host, and says so at once: CoreDNS wants an upstream, and a look-up
+    # that fails must not take seconds.
+    servers = publishers.name_servers() if lab.upstream else [lab.host_address]
+    _write(root, "etc/resolv.conf", "".join(f"nameserver {server}\n" for server in servers))
 
 
 def _ssh(lab: Lab, root: Path) -> None:
@@ -124,8 +125,11 @@ def write_known_hosts(lab: Lab) -> None:
 def _trust(lab: Lab, root: Path, debian_key: bytes) -> None:
     _write(root, "usr/local/share/ca-certificates/gpuboot-lab.crt", lab.ca.read_bytes())
     run(["chroot", str(root), "update-ca-certificates"])
-    _write(root, _DEBIAN_KEY, debian_key)
-    source = f"""Types: deb
+    if lab.upstream:
+        source = publishers.debian_sources(lab.debian)
+    else:
+        _write(root, _DEBIAN_KEY, debian_key)
+        source = f"""Types: deb
 URIs: {MIRROR_URL}/apt/debian
 Suites: {lab.debian.codename}
 Components: main

@@ -85,22 +85,38 @@ def _name(lab: Lab) -> str:
     return f"gpuboot_{lab.index}"
 
 
+# the forward chain's first rule, and a chain for addresses
+_CLOSED = ('iifname "{bridge}" oifname != "{bridge}" reject', "")
+_OPEN = (
+    'iifname != "{bridge}" oifname "{bridge}" ct state established,related accept',
+    """
+  chain postrouting {{
+    type nat hook postrouting priority srcnat; policy accept;
+    ip saddr {subnet} oifname != "{bridge}" masquerade
+  }}""",
+)
+
+
 def _table(lab: Lab) -> str:
     """No machine gets out: not through the host, nor to the host but for its services and ping.
 
-    Rejected, not dropped, so that a name look-up or a wrong address fails at once.
+    Rejected, not dropped, so that a name look-up or a wrong address fails at once. Those of an
+    upstream lab do get out, behind the host's address; nobody gets in.
     """
     name, bridge = _name(lab), lab.bridge
     ports = ", ".join(map(str, _SERVICES))
+    forward, nat = _OPEN if lab.upstream else _CLOSED
+    forward = forward.format(bridge=bridge)
+    nat = nat.format(bridge=bridge, subnet=lab.subnet)
     return f"""
 add table inet {name}
 delete table inet {name}
 table inet {name} {{
   chain forward {{
     type filter hook forward priority filter - 10; policy accept;
-    iifname "{bridge}" oifname != "{bridge}" reject
+    {forward}
     iifname != "{bridge}" oifname "{bridge}" reject
-  }}
+  }}{nat}
   chain input {{
     type filter hook input priority filter - 10; policy accept;
     iifname != "{bridge}" accept
@@ -124,9 +140,15 @@ def _docker_user(action: str, lab: Lab) -> int | None:
     listed = subprocess.run(["iptables", "-n", "-L", "DOCKER-USER"], capture_output=True)
     if listed.returncode != 0:
         return None
-    rule = ["-i", lab.bridge, "-o", lab.bridge, "-j", "ACCEPT"]
-    command = ["iptables", action, "DOCKER-USER", *rule]
-    return subprocess.run(command, capture_output=True).returncode
+    inside = [["-i", lab.bridge, "-o", lab.bridge]]
+    rules = [["-i", lab.bridge], ["-o", lab.bridge]] if lab.upstream else inside
+    codes = [
+        subprocess.run(
+            ["iptables", action, "DOCKER-USER", *rule, "-j", "ACCEPT"], capture_output=True
+        ).returncode
+        for rule in rules
+    ]
+    return max(codes)
 
 
 def _kept() -> Path:

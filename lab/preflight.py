@@ -6,7 +6,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lab.state import LabError, cache_dir, state_dir
@@ -41,9 +41,12 @@ _TRIALS = {
 }
 
 
-def require() -> None:
-    """Raise `LabError` that names everything the host lacks; return when it lacks nothing."""
-    problems = list(missing())
+def require(more: Iterable[str] = ()) -> None:
+    """Raise `LabError` that names everything the host lacks; return when it lacks nothing.
+
+    + more: what it lacks besides, for this kind of lab
+    """
+    problems = [*missing(), *more]
     if problems:
         text = "\n".join(f"  - {problem}" for problem in problems)
         raise LabError(f"the lab cannot run on this host:\n{text}")

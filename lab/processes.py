@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from lab.host import NSPAWN_DIR, run
-from lab.state import LabError, running_pid
+from lab.state import LabError
 
 _SUPERVISE = NSPAWN_DIR / "supervise.sh"
 
@@ -58,6 +58,19 @@ def _wait_for_start(unit: str, folder: Path) -> None:
 def is_running(unit: str, folder: Path) -> bool:
     """Whether the part's supervisor lives."""
     return running_pid(folder / "supervisor.pid", unit) is not None
+
+
+def running_pid(pidfile: Path, marker: str) -> int | None:
+    """The process that `pidfile` names, if it lives and `marker` is an argument of its command.
+
+    Process ids are used again after a reboot of the host: the number alone proves nothing.
+    """
+    try:
+        pid = int(pidfile.read_text())
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+    except (OSError, ValueError):
+        return None
+    return pid if marker in arguments else None
 
 
 def kill(unit: str, folder: Path) -> None:

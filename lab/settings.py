@@ -1,7 +1,8 @@
 """The lab as a site: its settings, and its hosts for pyinfra.
 
-A site without internet whose downloads come from one mirror. Only what differs from a real site
-stands here: where things come from, the versions the mirror serves, and what a machine inside
+A site without internet whose downloads come from one mirror; an upstream lab has from its mirror
+what is simulated, and all else from the publishers. Only what differs from a real site stands
+here: where things come from, the versions the mirror serves, and what a machine inside
 systemd-nspawn cannot do.
 """
 
@@ -23,7 +24,6 @@ REPOSITORIES = {
     "toolkit": "libnvidia-container",
 }
 SETTINGS_VARIABLE = "GPUBOOT_LAB_SETTINGS"
-CHARTS = ("nvidia", "prometheus-community", "dcgm-exporter")
 
 Hosts = list[tuple[str, dict[str, Any]]]
 
@@ -57,53 +57,63 @@ def hosts(name: str, role: str) -> Hosts:
 def settings(name: str) -> dict[str, Any]:
     """gpuboot's settings for the lab called `name`.
 
-    $GPUBOOT_LAB_SETTINGS, a JSON object of sections, is laid over them: tests change one setting
-    at a time this way, and an earlier release is deployed.
+    $GPUBOOT_LAB_SETTINGS, a JSON object of sections, overrides them: tests change one setting at a
+    time this way, and a previous release is deployed.
     """
-    mirror = json.loads((home(name) / "lab.json").read_text())["mirror"]
-    url = mirror["url"]
-    lock = json.loads((home(name) / "mirror" / "lab.lock.json").read_text())
-    cgroup_v1 = not Path("/sys/fs/cgroup/cgroup.controllers").exists()
-    chosen: dict[str, Any] = {
-        "cluster": {
-            "name": f"gpuboot-{name}",
-            "fail_cgroup_v1": not cgroup_v1,
-            "fail_swap_on": False,  # the host's swap is not the machine's to turn off
-            "conntrack_max_per_core": 0,
-            # Percentages, the kubelet's default, are of the host's disk, which is not the lab's.
-            "kubelet": {
-                "evictionHard": {
-                    "memory.available": "100Mi",
-                    "nodefs.available": "1Gi",
-                    "imagefs.available": "1Gi",
-                },
-                "imageGCHighThresholdPercent": 100,
-                "imageGCLowThresholdPercent": 99,
+    lab = json.loads((home(name) / "lab.json").read_text())
+    lock = _lock(name)
+    return _with_overrides(
+        {
+            "cluster": _cluster(name),
+            "runtime": {"restrict_oom_score_adj": True},
+            "monitoring": {
+                "scrape_interval": "10s",
+                # no registry that the lab builds from has its image
+                "grafana": lab.get("upstream", False),
+                # folders on the machines: sizes are not enforced there, they set what is kept
+                "storage": {"prometheus_size": "2Gi", "alertmanager_size": "128Mi"},
             },
-            "ignore_preflight_errors": ["SystemVerification"] if cgroup_v1 else [],
+            "alertmanager": alerts.settings(home(name), lab["mirror"]["address"]),
+            "exporter": {"interval_ms": 2000, "scrape_interval": "5s", "scrape_timeout": "4s"},
+            "cost": {"gpu_hour": {"*": 2.5}},  # made up; it brings the dashboards' costs
+            "verify": {"max_sample_age_s": 60},
+            "preflight": {"min_disk_mib": 5000},
+            "versions": lock["versions"],
+            "mirrors": _mirrors(lab["mirror"]["url"], lock),
+        }
+    )
+
+
+def _cluster(name: str) -> dict[str, Any]:
+    cgroup_v1 = not Path("/sys/fs/cgroup/cgroup.controllers").exists()
+    return {
+        "name": f"gpuboot-{name}",
+        "fail_cgroup_v1": not cgroup_v1,
+        "fail_swap_on": False,  # the host's swap is not the machine's to turn off
+        "conntrack_max_per_core": 0,
+        # Percentages, the kubelet's default, are of the host's disk, which is not the lab's.
+        "kubelet": {
+            "evictionHard": {
+                "memory.available": "100Mi",
+                "nodefs.available": "1Gi",
+                "imagefs.available": "1Gi",
+            },
+            "imageGCHighThresholdPercent": 100,
+            "imageGCLowThresholdPercent": 99,
         },
-        "runtime": {"restrict_oom_score_adj": True},
-        "monitoring": {
-            "scrape_interval": "10s",
-            "grafana": False,
-            # folders on the machines: sizes are not enforced there, they set what is kept
-            "storage": {"prometheus_size": "2Gi", "alertmanager_size": "128Mi"},
-        },
-        "alertmanager": alerts.settings(home(name), mirror["address"]),
-        "exporter": {"interval_ms": 2000, "scrape_interval": "5s", "scrape_timeout": "4s"},
-        "cost": {"gpu_hour": {"*": 2.5}},  # made up; it brings the dashboards' costs
-        "verify": {"max_sample_age_s": 60},
-        "preflight": {"min_disk_mib": 5000},
-        "versions": lock["versions"],
-        "mirrors": _mirrors(url, lock),
+        "ignore_preflight_errors": ["SystemVerification"] if cgroup_v1 else [],
     }
-    return _with_overrides(chosen)
+
+
+def _lock(name: str) -> dict[str, Any]:
+    """What the lab's mirror has, as `lab.mirror.lock` tells it."""
+    lock: dict[str, Any] = json.loads((home(name) / "mirror" / "lab.lock.json").read_text())
+    return lock
 
 
 def previous_release(name: str) -> str:
-    """$GPUBOOT_LAB_SETTINGS for a run that deploys earlier releases to the lab called `name`."""
-    lock = json.loads((home(name) / "mirror" / "lab.lock.json").read_text())
-    return json.dumps(_with_overrides(lock["previous"]))
+    """$GPUBOOT_LAB_SETTINGS for a run that deploys the releases before to the lab `name`."""
+    return json.dumps(_with_overrides(_lock(name)["previous"]))
 
 
 def _with_overrides(chosen: dict[str, Any]) -> dict[str, Any]:
@@ -115,13 +125,17 @@ def _with_overrides(chosen: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mirrors(url: str, lock: dict[str, Any]) -> dict[str, Any]:
+    """Where what the mirror has comes from; all else comes from its publishers."""
+    repositories = {chart["repository"] for chart in lock["versions"]["charts"].values()}
+    helm = {"helm": f"{url}/helm"} if "helm" in lock["versions"] else {}
     return {
         "apt": {
             name: {"url": f"{url}/apt/{path}", "key_sha256": lock["keys"][name]}
             for name, path in REPOSITORIES.items()
+            if name in lock["keys"]
         },
         "images": {registry: f"{url}/v2/{registry}" for registry in lock["registries"]},
-        "charts": {repository: f"{url}/charts/{repository}" for repository in CHARTS},
-        "helm": f"{url}/helm",
+        "charts": {name: f"{url}/charts/{name}" for name in sorted(repositories)},
+        **helm,
         "ca_bundle": CA_ON_MACHINES,
     }

@@ -52,12 +52,16 @@ class Machine:
 
 @dataclass(frozen=True)
 class Lab:
-    """One lab: a private network, a mirror on its host side, and machines."""
+    """One lab: a private network, a mirror on its host side, and machines.
+
+    upstream: its machines reach the internet, and have from the mirror what is simulated only.
+    """
 
     name: str
     index: int
     machines: tuple[Machine, ...]
     debian: DebianRelease = BOOKWORM
+    upstream: bool = False
 
     @property
     def subnet(self) -> str:
@@ -127,6 +131,7 @@ class Lab:
             "name": self.name,
             "index": self.index,
             "debian": self.debian.version,
+            "upstream": self.upstream,
             "subnet": self.subnet,
             "bridge": self.bridge,
             "mirror": {"url": MIRROR_URL, "address": self.host_address, "ca": str(self.ca)},
@@ -140,7 +145,8 @@ def from_json(data: dict[str, Any]) -> Lab:
     """The lab that `Lab.to_json` described. Raises `LabError` for anything else."""
     try:
         machines = tuple(Machine(**machine) for machine in data["machines"])
-        return Lab(data["name"], data["index"], machines, DEBIAN_RELEASES[data.get("debian", "12")])
+        release = DEBIAN_RELEASES[data.get("debian", "12")]
+        return Lab(data["name"], data["index"], machines, release, data.get("upstream", False))
     except (KeyError, TypeError) as error:
         raise LabError(f"this is no lab.json: {error!r}") from error
 
@@ -160,7 +166,12 @@ def labs_dir() -> Path:
 
 
 def plan(
-    name: str, index: int, gpus: tuple[int, ...], single: bool, release: DebianRelease = BOOKWORM
+    name: str,
+    index: int,
+    gpus: tuple[int, ...],
+    single: bool,
+    release: DebianRelease = BOOKWORM,
+    upstream: bool = False,
 ) -> Lab:
     """The machines of a lab.
 
@@ -175,13 +186,13 @@ def plan(
         if len(gpus) > 1:
             raise LabError("a single-machine lab takes one number of GPUs, e.g. --gpus 2")
         machine = Machine("node1", f"10.77.{index}.11", gpus[0], "control_plane")
-        return Lab(name, index, (machine,), release)
+        return Lab(name, index, (machine,), release, upstream)
     workers = (
         Machine(f"gpu{i}", f"10.77.{index}.{20 + i}", count, "worker")
         for i, count in enumerate(gpus, start=1)
     )
     leader = Machine("cp1", f"10.77.{index}.11", 0, "control_plane")
-    return Lab(name, index, (leader, *workers), release)
+    return Lab(name, index, (leader, *workers), release, upstream)
 
 
 def labs() -> list[Lab]:
@@ -213,7 +224,11 @@ def save(lab: Lab) -> None:
 
 
 def ensure(
-    name: str, gpus: tuple[int, ...], single: bool, release: DebianRelease = BOOKWORM
+    name: str,
+    gpus: tuple[int, ...],
+    single: bool,
+    release: DebianRelease = BOOKWORM,
+    upstream: bool = False,
 ) -> Lab:
     """The lab called `name`: the one there is, or a new one with the lowest free index.
 
@@ -222,9 +237,9 @@ def ensure(
     with lock("labs"):
         if (labs_dir() / name / "lab.json").exists():
             lab = load(name)
-            if plan(name, lab.index, gpus, single, release) != lab:
+            if plan(name, lab.index, gpus, single, release, upstream) != lab:
                 have = ", ".join(f"{m.name} ({m.gpus} GPUs)" for m in lab.machines)
-                have += f" of Debian {lab.debian.version}"
+                have += f" of Debian {lab.debian.version}{', --upstream' if lab.upstream else ''}"
                 raise LabError(
                     f"lab {name} exists with other machines: {have}. "
                     f"Take it down first (scripts/lab down --name {name}) or choose another --name."
@@ -234,7 +249,7 @@ def ensure(
         index = next((i for i in range(_MAX_LABS) if i not in taken), None)
         if index is None:
             raise LabError("too many labs on this host")
-        lab = plan(name, index, gpus, single, release)
+        lab = plan(name, index, gpus, single, release, upstream)
         save(lab)
         return lab
 
@@ -272,16 +287,3 @@ def lock(name: str, wait: bool = True) -> Iterator[None]:
             print(f"lab: waiting for another command that works on {name}", file=sys.stderr)
             fcntl.flock(stream, fcntl.LOCK_EX)
         yield
-
-
-def running_pid(pidfile: Path, marker: str) -> int | None:
-    """The process that `pidfile` names, if it lives and `marker` is an argument of its command.
-
-    Process ids are used again after a reboot of the host: the number alone proves nothing.
-    """
-    try:
-        pid = int(pidfile.read_text())
-        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
-    except (OSError, ValueError):
-        return None
-    return pid if marker in arguments else None

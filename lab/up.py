@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from lab import machines, network, preflight, processes, state
+from lab import machines, network, preflight, processes, publishers, state
 from lab.alert_receivers import service as alerts
 from lab.build.base import base_root
 from lab.build.programs import build_all
@@ -36,17 +36,19 @@ def up(
     progress: Progress,
     extra: Extra | None = None,
     release: DebianRelease = BOOKWORM,
+    upstream: bool = False,
 ) -> Lab:
     """Make everything the lab `name` consists of, as far as it is not there, and start it.
 
     + extra: what its mirror has besides
     + release: the Debian release of its machines
+    + upstream: what is not simulated comes from its publishers, and is not built
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
     """
     started = time.monotonic()
-    preflight.require()
-    lab = state.ensure(name, gpus, single, release)
+    preflight.require(publishers.missing() if upstream else ())
+    lab = state.ensure(name, gpus, single, release, upstream)
     with state.lock(f"lab-{name}", wait=False):
         mirror.trust(lab)
         alerts.trust(lab)
@@ -55,10 +57,14 @@ def up(
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
-            builds = build_all(progress, also=_EXTRAS[extra]() if extra else ())
+            also = _EXTRAS[extra]() if extra and not upstream else ()
+            builds = build_all(progress, publishers.RECIPES if upstream else (), also)
             booted.result()
-        docroot.install(lab, parts.make_parts(release, base, builds, progress))
-        preflight.note_complete()
+        if upstream:
+            docroot.install(lab, parts.simulated_parts(release, builds, progress))
+        else:
+            docroot.install(lab, parts.make_parts(release, base, builds, progress))
+            preflight.note_complete()
         mirror.start(lab)
         alerts.start(lab)
     progress(f"lab {name} is up after {duration(time.monotonic() - started)}")

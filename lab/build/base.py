@@ -108,6 +108,12 @@ def debian_mirrors() -> list[str]:
     return found
 
 
+def archives() -> tuple[str, str]:
+    """URIs of the Debian archive that the lab uses, and of its security updates."""
+    archive = debian_mirrors()[0]
+    return archive, archive.removesuffix("/debian") + "/debian-security"
+
+
 def mirrored_debs(
     release: DebianRelease, base: Path, names: Iterable[str], progress: Progress
 ) -> list[Path]:
@@ -142,8 +148,7 @@ def apt_options(release: DebianRelease, folder: Path, status: Path) -> list[str]
         (folder / name).mkdir(parents=True, exist_ok=True)
     if not status.exists():
         status.write_text("")
-    archive = debian_mirrors()[0]
-    security = archive.removesuffix("/debian") + "/debian-security"
+    archive, security = archives()
     signed = f"[signed-by={ARCHIVE_KEYRING}]"
     name = release.codename
     lines = [f"deb {signed} {archive} {name} main", f"deb {signed} {archive} {name}-updates main"]

@@ -39,10 +39,15 @@ def table(programs: Programs) -> list[Image]:
     return [
         *_kubernetes(programs),
         *_network(programs),
-        *_gpu(programs),
-        *_simulated(programs),
+        _node_feature_discovery(programs),
+        *simulated(programs),
         *monitoring.images(programs),
     ]
+
+
+def simulated(programs: Programs) -> list[Image]:
+    """Those of NVIDIA's registry, which a lab on simulated GPUs has from nowhere else."""
+    return [_device_plugin(programs), *_simulated(programs)]
 
 
 def previous(programs: Programs) -> list[Image]:
@@ -59,6 +64,11 @@ def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
     if f"kube{software.PREVIOUS}" in programs:
         found.append(_images_dir("images-previous", previous(programs), progress))
     return found
+
+
+def simulated_images_dir(programs: Programs, progress: Progress) -> Path:
+    """The folder of the store with `simulated` alone, as `images_dirs` for all."""
+    return _images_dir("images-simulated", simulated(programs), progress)
 
 
 def _images_dir(name: str, images: Sequence[Image], progress: Progress) -> Path:
@@ -158,28 +168,29 @@ def _network(programs: Programs) -> list[Image]:
     ]
 
 
-def _gpu(programs: Programs) -> list[Image]:
+def _device_plugin(programs: Programs) -> Image:
     plugin = f"{software.NVIDIA}/k8s-device-plugin"
     names = ("nvidia-device-plugin", "gpu-feature-discovery", "config-manager")
-    nfd = ("nfd-master", "nfd-worker", "nfd-gc")
-    return [
-        Image(
-            f"nvcr.io/nvidia/k8s-device-plugin:{module_version(plugin)}",
-            {f"/usr/bin/{name}": programs[name] for name in names},
-            ("nvidia-device-plugin",),
-            real(plugin),
-            env=_gpu_env("compute,utility"),
-            libs=True,
-        ),
-        Image(
-            f"registry.k8s.io/nfd/node-feature-discovery:{module_version(software.NFD)}",
-            {f"/usr/bin/{name}": programs[name] for name in nfd},
-            (),
-            real(software.NFD),
-            env={"GRPC_GO_LOG_SEVERITY_LEVEL": "INFO"},
-            user=f"{NOBODY}:{NOBODY}",
-        ),
-    ]
+    return Image(
+        f"nvcr.io/nvidia/k8s-device-plugin:{module_version(plugin)}",
+        {f"/usr/bin/{name}": programs[name] for name in names},
+        ("nvidia-device-plugin",),
+        real(plugin),
+        env=_gpu_env("compute,utility"),
+        libs=True,
+    )
+
+
+def _node_feature_discovery(programs: Programs) -> Image:
+    names = ("nfd-master", "nfd-worker", "nfd-gc")
+    return Image(
+        f"registry.k8s.io/nfd/node-feature-discovery:{module_version(software.NFD)}",
+        {f"/usr/bin/{name}": programs[name] for name in names},
+        (),
+        real(software.NFD),
+        env={"GRPC_GO_LOG_SEVERITY_LEVEL": "INFO"},
+        user=f"{NOBODY}:{NOBODY}",
+    )
 
 
 def _gpu_env(capabilities: str) -> dict[str, str]:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from lab import publishers
 from lab.build import packages, packages_docker
 from lab.build.base import MIRRORED, mirrored_debs
 from lab.build.debs import Deb, build_deb
 from lab.build.golang import module_dir
-from lab.build.image_table import images_dirs
+from lab.build.image_table import images_dirs, simulated_images_dir
 from lab.build.progress import Progress
 from lab.build.store import digest, stored
 from lab.charts import assemble
@@ -106,11 +107,25 @@ def make_parts(
     return [*found, _helm(builds), *_charts(progress), *images]
 
 
-def _vendor_debs(release: DebianRelease, builds: Builds) -> dict[str, list[Deb]]:
-    module = module_dir(TOOLKIT_MODULE, f"v{packages.TOOLKIT.split('-')[0]}")
+def simulated_parts(release: DebianRelease, builds: Builds, progress: Progress) -> list[Part]:
+    """What the mirror serves where publishers serve the rest: the simulated driver, NVIDIA's
+    charts and images, and headers of the running kernel, which Debian need not have."""
+    cuda = repositories(release)["cuda"]
+    debs = [*_driver_debs(release, builds), *packages.kernel_headers()]
+    folder = simulated_images_dir(builds, progress)
+    charts = _charts(progress, publishers.CHARTS)
+    return [_apt(cuda, _built(debs), progress), *charts, Part(folder, "v2")]
+
+
+def _driver_debs(release: DebianRelease, builds: Builds) -> list[Deb]:
     cuda = repositories(release)["cuda"]
     keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}", release.cuda)
     drivers = [deb for version in DRIVER_VERSIONS for deb in driver_debs(version, builds)]
+    return [keyring, *drivers]
+
+
+def _vendor_debs(release: DebianRelease, builds: Builds) -> dict[str, list[Deb]]:
+    module = module_dir(TOOLKIT_MODULE, f"v{packages.TOOLKIT.split('-')[0]}")
     return {
         "docker": [
             packages.containerd(builds, release),
@@ -118,7 +133,7 @@ def _vendor_debs(release: DebianRelease, builds: Builds) -> dict[str, list[Deb]]
         ],
         "kubernetes": packages.kubernetes(builds),
         "toolkit": packages.toolkit(builds, module),
-        "cuda": [keyring, *drivers],
+        "cuda": _driver_debs(release, builds),
     }
 
 
@@ -196,9 +211,9 @@ def helm_version(helm: Path) -> str:
     return run([str(helm), "version", "--template", "{{.Version}}"]).strip()
 
 
-def _charts(progress: Progress) -> Iterator[Part]:
+def _charts(progress: Progress, names: Iterable[str] = CHARTS) -> Iterator[Part]:
     key = digest(LAB / "charts")
-    for chart, repository in CHARTS.items():
+    for chart, repository in ((name, CHARTS[name]) for name in names):
 
         def make(part: Path, chart: str = chart) -> None:
             progress(f"mirror: chart {chart}")

@@ -7,10 +7,14 @@ from pathlib import Path
 import pytest
 
 from gpuboot.verify.service_probe import TOOLS
+from lab import publishers
 from lab.build import packages, software
-from lab.build.image_table import previous, table
+from lab.build.image_table import previous, simulated, table
 from lab.build.images import Image
+from lab.build.programs import recipes
 from lab.charts import assemble as charts
+from lab.gpusim.builds import DRIVER_VERSIONS
+from lab.gpusim.packages import driver_debs
 from lab.mirror import lock
 
 VERSIONS = """busybox-static 1:1.35.0-4+deb12u1+b1
@@ -103,3 +107,20 @@ def test_an_earlier_release_has_its_own_programs_in_images_and_packages(
     assert {"kubelet 1.36.3-1.1", "kubelet 1.36.2-1.1", "kubernetes-cni 1.9.1-1.1"} <= set(debs)
     older = debs["kubelet 1.36.2-1.1"].files["/usr/bin/kubelet"]
     assert older == Path("/programs/kubelet-previous")
+
+
+def test_an_upstream_lab_builds_just_what_its_images_and_drivers_need(programs: Programs) -> None:
+    asked: set[str] = set()
+
+    class Noted(Programs):
+        def __missing__(self, name: str) -> Path:
+            asked.add(name)
+            return super().__missing__(name)
+
+    images = simulated(Noted(programs))
+    assert {image.registry for image in images} == {publishers.REGISTRY}
+    named = {name for name in charts.images() if name.startswith(publishers.REGISTRY)}
+    assert named <= {image.name for image in images}
+    built = {name: recipe for recipe in recipes() for name in recipe.outputs}
+    driver_debs(DRIVER_VERSIONS[0], Noted())
+    assert {built[name].name for name in asked} == set(publishers.RECIPES)

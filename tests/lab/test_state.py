@@ -132,9 +132,9 @@ def test_forget_removes_the_lab_and_follows_no_links(tmp_path: Path) -> None:
 
 def test_a_process_id_alone_proves_nothing(tmp_path: Path) -> None:
     pidfile = tmp_path / "supervisor.pid"
-    assert state.running_pid(pidfile, "gb0-cp1") is None
+    assert processes.running_pid(pidfile, "gb0-cp1") is None
     pidfile.write_text(f"{os.getpid()}\n")
-    assert state.running_pid(pidfile, "gb0-cp1") is None
+    assert processes.running_pid(pidfile, "gb0-cp1") is None
     script = "import sys; print(flush=True); sys.stdin.read()"
     process = subprocess.Popen(
         [sys.executable, "-c", script, "gb0-cp1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -143,11 +143,11 @@ def test_a_process_id_alone_proves_nothing(tmp_path: Path) -> None:
     process.stdout.readline()  # its arguments show a moment after it is started
     try:
         pidfile.write_text(f"{process.pid}\n")
-        assert state.running_pid(pidfile, "gb0-cp1") == process.pid
-        assert state.running_pid(pidfile, "gb0-cp10") is None
+        assert processes.running_pid(pidfile, "gb0-cp1") == process.pid
+        assert processes.running_pid(pidfile, "gb0-cp10") is None
     finally:
         process.communicate(b"")
-    assert state.running_pid(pidfile, "gb0-cp1") is None
+    assert processes.running_pid(pidfile, "gb0-cp1") is None
 
 
 def test_a_lab_is_worked_on_by_one_command_at_a_time() -> None:

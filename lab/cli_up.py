@@ -1,0 +1,115 @@
+"""`scripts/lab up`: bring a lab up, and deploy gpuboot to it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lab import settings
+from lab.build.progress import Progress
+from lab.debian_releases import DEBIAN_RELEASES
+from lab.state import Extra, Lab, LabError
+
+ROOT = Path(__file__).parents[1]
+
+_Name = Annotated[
+    str, typer.Option("--name", help="The lab's name; default: lab, or as the kind of lab.")
+]
+_Gpus = Annotated[
+    str, typer.Option(help="Simulated GPUs of each worker; default: 2,4 (--single: 2).")
+]
+_Single = Annotated[
+    bool, typer.Option("--single", help="One machine that is control plane and worker.")
+]
+_Docker = Annotated[
+    bool, typer.Option("--docker", help="One machine with Docker instead of a cluster.")
+]
+_PreviousRelease = Annotated[
+    bool,
+    typer.Option(
+        "--previous-release", help="Deploy the releases before today's, to try an upgrade."
+    ),
+]
+_Upstream = Annotated[
+    bool,
+    typer.Option(
+        "--upstream",
+        help="Take packages, charts and images from their publishers; only what is simulated "
+        "is built. Needs the internet. UNTRIED: it was written without.",
+    ),
+]
+_Debian = Annotated[str, typer.Option(help="The machines' release of Debian: 12 or 13.")]
+_Deploy = Annotated[bool, typer.Option(help="Deploy gpuboot to the machines.")]
+
+
+def up(
+    name: _Name = "",
+    gpus: _Gpus = "",
+    single: _Single = False,
+    docker: _Docker = False,
+    previous_release: _PreviousRelease = False,
+    upstream: _Upstream = False,
+    debian: _Debian = "12",
+    deploy: _Deploy = True,
+) -> None:
+    """Bring the lab up and deploy gpuboot to it; the exit code is the deployment's."""
+    from lab.up import up as bring_up  # other commands start faster without it
+
+    if docker + previous_release + upstream > 1:
+        raise LabError("choose one of --docker, --previous-release and --upstream")
+    if debian not in DEBIAN_RELEASES:
+        raise LabError(f"machines run Debian {' or '.join(DEBIAN_RELEASES)}, not {debian!r}")
+    extra: Extra | None = "docker" if docker else "previous-release" if previous_release else None
+    name = name or extra or ("upstream" if upstream else "single" if single else "lab")
+    one_machine, release = single or docker, DEBIAN_RELEASES[debian]
+    counts = _counts(gpus or ("2" if one_machine else "2,4"))
+    say = progress()
+    try:
+        lab = bring_up(name, counts, one_machine, say, extra, release, upstream)
+        code = _deploy(lab, extra, deploy, say)
+    except KeyboardInterrupt:
+        print("lab: interrupted; the same command goes on from here", file=sys.stderr)
+        code = 130
+    raise typer.Exit(code)
+
+
+def _deploy(lab: Lab, extra: Extra | None, deploy: bool, say: Progress) -> int:
+    """Run pyinfra against the lab, or only tell how; its exit code, as a shell would have it."""
+    docker = extra == "docker"
+    again = "" if lab.name == "lab" else f"GPUBOOT_LAB={lab.name} "
+    site = ["inventories/lab_docker.py", "deploys/standalone.py"]
+    command = ["pyinfra", *(site if docker else ["inventories/lab.py", "deploys/site.py"]), "-y"]
+    if not deploy:
+        say(f"to deploy: {again}{' '.join(command)}")
+        return 0
+    say(f"deploy: {again}{' '.join(command)}")
+    pyinfra = Path(sys.executable).with_name("pyinfra")
+    environment = {**os.environ, "GPUBOOT_LAB": lab.name}
+    if extra == "previous-release":
+        environment[settings.SETTINGS_VARIABLE] = settings.previous_release(lab.name)
+    done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
+    say(f"deploy: exit code {done.returncode}")
+    return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise LabError(f"--gpus wants numbers with commas between them, not {text!r}") from None
+
+
+def progress() -> Progress:
+    """Lines on stderr, with the seconds since now."""
+    started = time.monotonic()
+
+    def say(line: str) -> None:
+        print(f"[{time.monotonic() - started:6.1f} s] {line}", file=sys.stderr, flush=True)
+
+    return say
