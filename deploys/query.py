@@ -11,7 +11,7 @@ from pyinfra.api.deploy import deploy
 from pyinfra.context import host
 
 from deploys.operations import query as operations
-from deploys.run.context import begin
+from deploys.run.context import begin, cluster_leader
 from gpuboot.telemetry.question import from_json
 
 
@@ -19,7 +19,7 @@ from gpuboot.telemetry.question import from_json
 def query() -> None:
     """Ask on the leader, and on no other host."""
     settings, _, nodes = begin()
-    leader = next(node for node in nodes if node.leader)
+    leader = cluster_leader(nodes)
     if host.name == leader.host:
         operations.asked(
             name="Ask Prometheus",

@@ -11,7 +11,7 @@ from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
 from deploys.operations import kubeadm, volumes
-from deploys.run.context import begin
+from deploys.run.context import begin, cluster_leader
 
 settings, _, nodes = begin()
 name = settings.cluster.name
@@ -22,7 +22,7 @@ if str(host.data.get("gpuboot_reset")) != name:
         f"    remedy: if that is what you want, name it: --data gpuboot_reset={name}"
     )
 own = next(node for node in nodes if node.host == host.name)
-leader = next(node for node in nodes if node.leader)
+leader = cluster_leader(nodes)
 if own.role == "worker":
     kubeadm.absent(name="Reset | Take the workers apart", node=own.name, leader=leader.host)
 elif not own.leader:

@@ -17,13 +17,14 @@ from deploys.run.context import begin, read
 
 @deploy("Verify")
 def verify(always: bool = False) -> None:
-    """Every GPU, from the PCI bus to Prometheus. Runs on the leader, when all else is done.
+    """Every GPU, from the PCI bus to Prometheus. Runs when all else is done, on one host:
+    the leader of a cluster, the monitoring host of Docker hosts.
 
     + always: also where `verify.enabled` is off, because somebody asked for just this
     """
     run = read()
-    leader = next(node for node in run.nodes if node.leader)
-    if host.name == leader.host and (always or run.settings.verify.enabled):
+    prover = next(node for node in run.nodes if node.leader or node.monitor)
+    if host.name == prover.host and (always or run.settings.verify.enabled):
         # not current(): a host that cannot be read is a finding here, and no reason to stop
         chain = verify_docker.chain if run.standalone else prove.chain
         chain(

@@ -45,7 +45,7 @@ def drivers() -> None:
             may_reboot=settings.reboot == "when-needed",
             timeout_s=settings.reboot_timeout_s,
             node=context.node.name,
-            leader=context.leader.host,
+            leader="" if context.node.role == "docker" else context.leader.host,
             _serial=True,
         )
         if wanted := services(context):

@@ -30,7 +30,7 @@ def collect(
 ) -> tuple[dict[str, NodeState], list[Problem]]:
     """The state of each host, and a problem for each that could not be read.
 
-    + hosts: inventory names; the first is the leader, which every run needs
+    + hosts: inventory names; the first is the leader or the monitoring host, which every run needs
     + wait_s: how long to wait for a host whose package manager or cloud-init is at work
 
     A host outside `--limit` that cannot be reached is left out without a problem, unless it leads.

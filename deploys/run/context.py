@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gevent.lock import RLock
@@ -44,8 +44,17 @@ class Context:
 
     @property
     def leader(self) -> Node:
-        """The node that makes the cluster, or the Docker host that runs Prometheus."""
-        return next(node for node in self.nodes if node.leader)
+        """The node that makes the cluster. Raises `DeployError` for Docker hosts."""
+        return cluster_leader(self.nodes)
+
+
+def cluster_leader(nodes: Iterable[Node]) -> Node:
+    """The node that makes the cluster. Raises `DeployError` for Docker hosts, which have none."""
+    for node in nodes:
+        if node.leader:
+            return node
+    cause = "the inventory is of Docker hosts: there is no cluster"
+    raise DeployError(render([Problem("", cause, "name an inventory with a control plane")]))
 
 
 @dataclass

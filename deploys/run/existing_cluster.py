@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 def judge(run: Run) -> tuple[list[Problem], list[str]]:
     """What the cluster cannot be changed to, and lines of warning. Docker hosts have none."""
-    leader = next(node.host for node in run.nodes if node.leader)
-    if run.standalone or leader not in run.states:
+    leader = next((node.host for node in run.nodes if node.leader), "")
+    if leader not in run.states:
         return [], []
     host = run.inventory.get_host(leader)
     made = ADMIN in run.states[leader].kubeconfigs

@@ -31,8 +31,8 @@ class Node:
       the inventory names none (then it is the source address of the default route)
     + role: control-plane node, worker, or a Docker host that belongs to no cluster
     + gpus: how many GPUs the inventory promises (0: none)
-    + leader: the control-plane node that makes the cluster, or the Docker host that runs
-      Prometheus; exactly one
+    + leader: the control-plane node that makes the cluster; exactly one, none of Docker hosts
+    + monitor: the Docker host that runs Prometheus; exactly one, none of a cluster
     """
 
     host: str
@@ -41,6 +41,7 @@ class Node:
     role: Role
     gpus: int
     leader: bool
+    monitor: bool = False
 
 
 @dataclass(frozen=True)

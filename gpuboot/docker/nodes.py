@@ -18,7 +18,7 @@ def is_standalone(groups: Collection[str]) -> bool:
 
 
 def plan(entries: Sequence[Entry]) -> tuple[tuple[Node, ...], list[Problem]]:
-    """The Docker hosts of an inventory, the monitoring host (`leader`) first; and what is wrong.
+    """The Docker hosts of an inventory, the monitoring host first; and what is wrong.
 
     + entries: all hosts of the inventory, in its order
 
@@ -29,10 +29,10 @@ def plan(entries: Sequence[Entry]) -> tuple[tuple[Node, ...], list[Problem]]:
     for entry in entries:
         node, own = described(entry, "docker")
         problems += own + _groups(entry, node.gpus)
-        nodes.append(replace(node, leader=MONITOR in entry.groups))
-    problems += _monitors([node.host for node in nodes if node.leader])
+        nodes.append(replace(node, monitor=MONITOR in entry.groups))
+    problems += _monitors([node.host for node in nodes if node.monitor])
     problems += twice(nodes, "name", "node_name") + twice(nodes, "address", "address")
-    return tuple(sorted(nodes, key=lambda node: not node.leader)), problems
+    return tuple(sorted(nodes, key=lambda node: not node.monitor)), problems
 
 
 def _groups(entry: Entry, gpus: int) -> list[Problem]:

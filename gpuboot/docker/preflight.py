@@ -27,7 +27,7 @@ def checks(settings: Settings) -> tuple[Check, ...]:
         lambda it: network.address(it.node, it.state),
         _ports,
         # settings are the same for all hosts: told once
-        lambda it: unfit(settings) if it.node.leader else iter(()),
+        lambda it: unfit(settings) if it.node.monitor else iter(()),
     )
 
 
@@ -63,7 +63,7 @@ def ports(node: Node, settings: Settings) -> dict[int, str]:
     found = {own.node_exporter_port: "node-exporter"}
     if node.gpus:
         found[own.exporter_port] = "dcgm-exporter"
-    if node.leader:
+    if node.monitor:
         found |= {own.prometheus_port: "Prometheus", own.alertmanager_port: "Alertmanager"}
         if own.grafana:
             found[own.grafana_port] = "Grafana"
@@ -105,6 +105,6 @@ def unfit(settings: Settings) -> Iterator[Finding]:
                 "name an https address whose path begins with /v2, e.g. "
                 f"https://mirror.example.com/v2/{registry.replace('*', 'proxy')}",
             )
-    listening = sorted(ports(Node("", "", "", "docker", 1, leader=True), settings).values())
-    if len(listening) < 4 + settings.standalone.grafana:
+    node = Node("", "", "", "docker", 1, leader=False, monitor=True)
+    if len(ports(node, settings)) < 4 + settings.standalone.grafana:
         yield "two of settings.standalone's ports are the same", "give each a port of its own"

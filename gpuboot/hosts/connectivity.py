@@ -43,7 +43,7 @@ def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
         # Docker Hub's registry has another address than its name
         own = "registry-1.docker.io" if registry == "docker.io" else registry
         yield f"images of {registry}", mirrored or f"https://{own}"
-    if node.leader and not docker:
+    if node.leader:
         yield "Helm", mirrors.helm or downloads.HELM_PUBLISHER
         for name, url in charts.PUBLISHERS.items():
             chart = mirrors.charts.get(name)  # type: ignore[call-overload]
@@ -58,7 +58,7 @@ def _cluster_registries(settings: Settings, node: Node) -> list[str]:
 
 
 def _docker_registries(settings: Settings, node: Node) -> list[str]:
-    grafana = node.leader and settings.standalone.grafana
+    grafana = node.monitor and settings.standalone.grafana
     wanted = {"quay.io": True, "nvcr.io": bool(node.gpus), "docker.io": grafana}
     return [registry for registry, needed in wanted.items() if needed]
 

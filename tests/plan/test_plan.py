@@ -257,3 +257,9 @@ def test_an_inventory_of_the_other_kind_is_refused(inventory: str, deploy: str) 
     assert done.returncode == 1
     assert "this inventory is one of" in done.stdout + done.stderr
     assert "remedy: run deploys/" in done.stdout + done.stderr
+
+
+def test_docker_hosts_have_no_cluster_to_reset() -> None:
+    done = plan(inventory="docker", deploy="reset", arguments=["--data", "gpuboot_reset=gpuboot"])
+    assert done.returncode == 1
+    assert "the inventory is of Docker hosts: there is no cluster" in done.stdout + done.stderr

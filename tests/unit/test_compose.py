@@ -22,9 +22,9 @@ from tests import tools
 
 Reader = Callable[[Path], subprocess.CompletedProcess[str]]
 
-MONITOR = Node("mon1", "mon1", "192.0.2.11", "docker", gpus=0, leader=True)
+MONITOR = Node("mon1", "mon1", "192.0.2.11", "docker", gpus=0, leader=False, monitor=True)
 GPU = Node("gpu1", "gpu1", "192.0.2.21", "docker", gpus=8, leader=False)
-BOTH = Node("box1", "box1", "192.0.2.31", "docker", gpus=2, leader=True)
+BOTH = Node("box1", "box1", "192.0.2.31", "docker", gpus=2, leader=False, monitor=True)
 SECRET = "xoxb-nobody-may-read-this"
 
 

@@ -31,7 +31,7 @@ from gpuboot.verify.checks.model import LINKS
 from gpuboot.verify.report import build
 from tests.documents import ROOT
 
-MONITOR = Node("box1", "box1", "192.0.2.31", "docker", gpus=2, leader=True)
+MONITOR = Node("box1", "box1", "192.0.2.31", "docker", gpus=2, leader=False, monitor=True)
 CONTROL = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=0, leader=True)
 LOCAL = "127.0.0.1"
 

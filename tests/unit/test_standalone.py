@@ -36,15 +36,16 @@ def causes(entries: list[Entry]) -> list[str]:
     return [problem.cause for problem in plan(entries)[1]]
 
 
-def test_the_monitor_leads_and_a_host_may_be_both() -> None:
+def test_the_monitor_comes_first_and_a_host_may_be_both() -> None:
     nodes, problems = plan([GPU, MONITOR])
     assert not problems
-    assert [(node.name, node.leader, node.gpus) for node in nodes] == [
+    assert [(node.name, node.monitor, node.gpus) for node in nodes] == [
         ("mon1", True, 0), ("gpu1", False, 8),
     ]  # fmt: skip
     (node,), problems = plan([replace(GPU, groups=("gpu_hosts", "monitor"))])
     assert not problems
-    assert node.leader
+    assert node.monitor
+    assert not node.leader
     assert node.gpus == 8
     assert is_standalone(["all", "monitor"])
     assert not is_standalone(["all", "control_plane"])
@@ -66,7 +67,7 @@ def test_what_is_wrong_with_an_inventory_is_told(entries: list[Entry], cause: st
     assert any(cause in found for found in causes(entries)), causes(entries)
 
 
-NODE = Node("gpu1", "gpu1", "10.0.0.5", "docker", gpus=1, leader=True)
+NODE = Node("gpu1", "gpu1", "10.0.0.5", "docker", gpus=1, leader=False, monitor=True)
 STATE = replace(parse(ANSWER), kubeconfigs={}, ports={}, packages={}, units={})
 
 
@@ -220,7 +221,7 @@ def proven(
 ) -> Proof:
     monkeypatch.setattr(runner, "settle_s", lambda settings: 0.0)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
-    nodes = (Node("mon1", "mon1", "192.0.2.11", "docker", 0, leader=True),
+    nodes = (Node("mon1", "mon1", "192.0.2.11", "docker", 0, leader=False, monitor=True),
              Node("gpu1", "gpu1", "192.0.2.21", "docker", 2, leader=False))  # fmt: skip
     gatherer = runner.Gatherer(nodes, SETTINGS, site.ask, site.search)
     ids = [uuid("gpu1", index) for index in range(2)]

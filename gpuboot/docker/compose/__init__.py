@@ -35,7 +35,7 @@ class _Plain(yaml.SafeDumper):
 def project(node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock) -> Project:
     """All that one host has to have.
 
-    + nodes: every Docker host of the inventory, with addresses; the leader runs Prometheus
+    + nodes: every Docker host of the inventory, with addresses; Prometheus runs on the monitor
 
     Raises `SettingsError` for secrets that cannot be read, OSError for a collectors file that
     cannot, `telemetry.UnknownField` for an unknown counter.
@@ -46,7 +46,7 @@ def project(node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock) -
         found["dcgm-exporter"] = services.dcgm_exporter(node, settings, lock)
         text = collectors(settings.exporter)
         files.append(File("exporter/collectors.csv", text, service="dcgm-exporter"))
-    if node.leader:
+    if node.monitor:
         found["prometheus"] = services.prometheus_server(settings, lock)
         found["alertmanager"] = services.alertmanager(settings, lock)
         files += _prometheus(nodes, settings) + _alertmanager(settings)

@@ -34,10 +34,10 @@ _RELABELINGS: list[Object] = [
 def config(settings: Settings, nodes: Sequence[Node]) -> Object:
     """prometheus.yml.
 
-    + nodes: the inventory's hosts; Prometheus runs on the one that leads
+    + nodes: the inventory's hosts; Prometheus runs on the monitor
     """
     exporter = settings.exporter
-    own = {"node": next(node.name for node in nodes if node.leader)}
+    own = {"node": next(node.name for node in nodes if node.monitor)}
     return {
         "global": {
             "scrape_interval": settings.monitoring.scrape_interval,
