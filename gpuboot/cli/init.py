@@ -163,6 +163,11 @@ def _read(given: Given, targets: Sequence[Target], same_sudo_password: bool) -> 
         inventory.write_text(text, encoding="utf-8")
         options = runs.options(same_sudo_password=same_sudo_password)
         ended = runs.pyinfra(str(inventory), DEPLOY, options, answer=FINDINGS, quiet=True)
+    if new := _NEW_KEY.findall(ended.output):
+        typer.echo(
+            f"host keys that were new are in known_hosts now: {', '.join(sorted(set(new)))}\n"
+            "    remedy: compare them with the servers' consoles, see docs/servers.md"
+        )
     if not ended.answer:
         typer.echo(f"{ended.output.strip()}\nno host was read", err=True)
         raise typer.Exit(1)
@@ -175,11 +180,6 @@ def _read(given: Given, targets: Sequence[Target], same_sudo_password: bool) -> 
     ]
     if problems:
         _refuse(problems)
-    if new := _NEW_KEY.findall(ended.output):
-        typer.echo(
-            f"host keys that were new are in known_hosts now: {', '.join(sorted(set(new)))}\n"
-            "    remedy: compare them with the servers' consoles, see docs/servers.md"
-        )
     return reading
 
 
@@ -189,7 +189,7 @@ def _choose(given: Given, targets: Sequence[Target], reading: Reading, asking: b
     first = [_named(text, targets) for text in given.first]
     if asking and not first and len(hosts) > 1:
         typer.echo("\n".join(f"    {name}: {gpus} GPUs" for name, gpus in hosts))
-        role = "Monitoring host" if given.docker else "Control plane"
+        role = "Monitoring host" if given.docker else "Control plane (one host, or three or five)"
         answer = typer.prompt(role, default=default_first(hosts, given.docker))
         first = str(answer).split()
     if asking and len(first) > 1 and not given.docker and not given.endpoint:

@@ -153,7 +153,7 @@ def _login_lines(site: Site) -> Iterator[str]:
     shared = _shared(site.hosts)
     notes = {
         "ssh_user": "" if "_sudo" in shared else "  # a user that may sudo without a password",
-        "_sudo": "  # root needs none",
+        "_sudo": "  # root needs no sudo",
     }
     shared |= {"ssh_key": site.choices.ssh_key} if site.choices.ssh_key else {}
     shared |= {"ssh_config_file": site.choices.ssh_config} if site.choices.ssh_config else {}

@@ -217,7 +217,7 @@ def test_a_person_is_asked_for_what_is_missing(
     assert done.exit_code == 0, done.output
     assert "config: gpu1" in done.stdout
     assert "Name of the site [prod]" in done.stdout
-    assert "Control plane [cp1]" in done.stdout
+    assert "Control plane (one host, or three or five) [cp1]" in done.stdout
     assert [name for name, _ in inventory()["control_plane"]] == ["gpu1"]
 
 

@@ -131,7 +131,7 @@ def test_login_that_differs_stands_with_the_host() -> None:
     ]
     assert groups(one)["workers"][0][1]["ssh_user"] == "admin"
     assert "ssh_user" not in group_data_text(one)
-    assert "_sudo = False  # root needs none" in group_data_text(SITES["root everywhere"])
+    assert "_sudo = False  # root needs no sudo" in group_data_text(SITES["root everywhere"])
 
 
 def test_hosts_behind_one_address_have_names_of_their_own() -> None:
