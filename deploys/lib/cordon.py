@@ -10,8 +10,9 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
+from deploys.lib.commands import failure
 from deploys.lib.remote import ADMIN, KUBECTL, RemoteError, run
-from deploys.lib.waiting import describe, watch
+from deploys.lib.waiting import unfinished, watch
 from gpuboot.kubernetes.readiness import Progress
 
 MARK = "/etc/gpuboot/cordoned"
@@ -92,7 +93,9 @@ def rejoined(leader: Host, node: str, boot_id: str) -> None:
     end = watch(leader, look, _READY_S)
     if not end.done:
         raise RemoteError(
-            describe(end, _READY_S, f"look at `journalctl -u kubelet` on {node}, then run again")
+            failure(
+                unfinished(end, _READY_S), f"see `journalctl -u kubelet` on {node}, then run again"
+            )
         )
 
 

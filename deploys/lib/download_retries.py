@@ -12,7 +12,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from deploys.lib import privilege
-from deploys.lib.waiting import failed
+from deploys.lib.commands import report_failure
 from gpuboot.hosts.transient import PAUSES_S, reason
 
 _SHOWN = 25  # last lines of a failed command's output
@@ -68,4 +68,4 @@ def _patiently(
         why = cause or said.strip().rpartition("\n")[2]
         logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {why}")
         return True
-    return failed(host, f"{what}: not to be had{spent}:\n{said}")
+    return report_failure(host, f"{what}: not to be had{spent}:\n{said}")

@@ -5,7 +5,7 @@ pyinfra's own `apt` operations take a key for right when its file exists, and kn
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from pydantic import SecretStr
@@ -16,13 +16,12 @@ from pyinfra.context import host
 
 from deploys.facts.apt import FINGERPRINTS, Packages, Repository, RepositoryState
 from deploys.lib import changes
+from deploys.lib.commands import Commands, shell_failure, shell_message
 from deploys.lib.download_retries import patiently
 from gpuboot.hosts.apt import Source
 from gpuboot.plan import Change
 from gpuboot.plan.differences import text_change
 from gpuboot.plan.packages import package_changes
-
-Commands = Generator[StringCommand | FunctionCommand, None, None]
 
 LOCK_TIMEOUT_S = 600
 _WORK = "/run/gpuboot"
@@ -68,9 +67,10 @@ def repository(
     read = StringCommand(
         f"apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={trial} -o Dir::Etc::sourceparts=- "
         "-o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any ||",
-        _fail(
-            f"gpuboot: the {source.name} repository {source.url} cannot be read, or is not signed "
-            "with its key; nothing was installed; remedy: check the address and who runs the mirror"
+        shell_failure(
+            f"the {source.name} repository {source.url} cannot be read, or is not signed with its "
+            "key; nothing was installed",
+            "check the address and who runs the mirror",
         ),
     )
     yield patiently(read, f"the index of the {source.name} repository")
@@ -108,13 +108,12 @@ def _download(
         options += ["--cacert", QuoteString(ca_bundle)]
     if config:
         options.append("--config -")
-    message = (
-        f"gpuboot: the key of the {source.name} repository cannot be downloaded from "
-        f"{source.key_url}; remedy: check the address, proxy and ca_bundle (nothing was installed)"
+    failed = shell_failure(
+        f"the key of the {source.name} repository cannot be downloaded from {source.key_url}; "
+        "nothing was installed",
+        "check the address, proxy and ca_bundle",
     )
-    command = StringCommand(
-        *options, "-o", target, QuoteString(source.key_url), "||", _fail(message)
-    )
+    command = StringCommand(*options, "-o", target, QuoteString(source.key_url), "||", failed)
     return patiently(command, f"the key of the {source.name} repository", config)
 
 
@@ -125,18 +124,13 @@ def _verify(source: Source, key: str) -> StringCommand:
     else:
         found, wanted = FINGERPRINTS.format(path=key), source.fingerprint
         remedy = "the publisher may have a new key: compare with the publisher's own page first"
-    message = (
-        f"gpuboot: {source.key_url} is not the key that is pinned ({wanted}); nothing was "
-        f"installed; remedy: {remedy}; found: "
-    )
+    cause = f"{source.key_url} is not the key that is pinned ({wanted}), but "
+    message = shell_message("; nothing was installed", remedy)
     return StringCommand(
         f'found=$({found}); test "$found" =', QuoteString(wanted),
-        "|| { printf '%s%s\\n'", QuoteString(message), f'"$found" >&2; rm -f {key}; exit 1; }}',
+        "|| { printf %s%s", QuoteString(cause), '"$found" >&2;', message,
+        f"; rm -f {key}; exit 1; }}",
     )  # fmt: skip
-
-
-def _fail(message: str) -> StringCommand:
-    return StringCommand("{ echo", QuoteString(message), ">&2; exit 1; }")
 
 
 @operation()
@@ -186,12 +180,12 @@ def _install(wanted: Mapping[str, str], offers: Sequence[str]) -> StringCommand:
     shown = list(offers) or [name for name, version in wanted.items() if version]
     if not shown:
         return StringCommand(_INSTALL, *[QuoteString(word) for word in words])
-    message = (
-        f"gpuboot: apt cannot install {' '.join(words)}; remedy: ask for a version that exists, "
-        "or correct the repository; apt offers:"
+    message = shell_message(
+        f"apt cannot install {' '.join(words)}",
+        "ask for a version that exists, or correct the repository; apt offers:",
     )
     return StringCommand(
         _INSTALL, *[QuoteString(word) for word in words],
-        "|| { echo", QuoteString(message), ">&2; apt-cache madison",
+        "|| {", message, "; apt-cache madison",
         *[QuoteString(name) for name in shown], ">&2; exit 1; }",
     )  # fmt: skip

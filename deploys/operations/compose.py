@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 import shlex
-from collections.abc import Generator
 
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.operation import operation
@@ -13,14 +12,13 @@ from pyinfra.context import host
 from deploys.facts.compose import Compose, ComposeState
 from deploys.facts.details import FileTexts
 from deploys.lib import changes
+from deploys.lib.commands import Commands, fail
 from deploys.lib.download_retries import patiently
 from deploys.operations.files import write
 from gpuboot.docker.compose import COMPOSE, File, Project
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
 from gpuboot.plan import Unknown
 from gpuboot.plan.compose import project_changes
-
-Commands = Generator[StringCommand | FunctionCommand, None, None]
 
 _LOGS = 20  # lines of each service's log that are shown when the project does not come up
 
@@ -41,8 +39,7 @@ def up(project: Project) -> Commands:
     if state.absent:
         # while pyinfra prepares: an operation before this one will install it
         changes.record(Unknown(what="the compose project", until="Docker runs"))
-        text = f"gpuboot: [{host.name}] no dockerd answers; remedy: run deploys/standalone.py"
-        yield StringCommand("echo", QuoteString(text), ">&2; exit 1")
+        yield fail("no dockerd answers", "run deploys/standalone.py")
         return
     commands = [*_files(project, state), *_containers(project, state)]
     if commands:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
-from pyinfra import logger
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
@@ -12,6 +9,7 @@ from pyinfra.context import host
 from deploys.facts.containerd import Cdi, Containerd, ContainerdState
 from deploys.facts.details import FileTexts
 from deploys.lib import changes
+from deploys.lib.commands import Commands, fail, inform, shell_message, warn
 from deploys.operations.files import write
 from gpuboot.plan import Change, Effect, Unknown
 from gpuboot.plan.differences import text_change
@@ -33,8 +31,6 @@ _CRI_READY = (
 )
 _ANSWERS = "ctr --connect-timeout 5s version >/dev/null 2>&1"
 
-Commands = Generator[StringCommand, None, None]
-
 
 @operation()
 def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
@@ -53,11 +49,11 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
         changes.record(
             Unknown(what="containerd's configuration", until=f"{state.absent} is installed")
         )
-        yield _fail(f"{state.absent} is not installed", "run the whole of deploys/site.py")
+        yield fail(f"{state.absent} is not installed", "run the whole of deploys/site.py")
         return
     if state.error or (state.version.isdigit() and int(state.version) < 3):
         reason = state.error or f"its configuration version is {state.version}, 3 is the least"
-        yield _fail(
+        yield fail(
             f"containerd does not accept its new configuration: {reason}",
             f"correct {', '.join(state.foreign) or 'the versions asked for'}; nothing was changed",
         )
@@ -99,9 +95,10 @@ def _record(state: ContainerdState) -> None:
 
 
 def _restart() -> StringCommand:
-    message = (
-        "gpuboot: containerd did not start with its new configuration; the files from before are "
-        "back and it was started with them; remedy: see its messages above, correct the settings"
+    failed = shell_message(
+        "containerd did not start with its new configuration; the files from before are back and "
+        "it was started with them",
+        "see its messages above, correct the settings, then run again",
     )
     back = " ".join(
         f"rm -f {path}; test ! -f {_PREVIOUS}/{name} || cp -a {_PREVIOUS}/{name} {path};"
@@ -110,9 +107,10 @@ def _restart() -> StringCommand:
     return StringCommand(
         f"{_restarted(_CRI_READY)} || {{ journalctl -n 15 --no-pager -u containerd.service >&2; "
         f"{back} {_restarted(_ANSWERS)} || "
-        "echo 'gpuboot: containerd does not start with the old files either' >&2;",
-        "echo", QuoteString(message), ">&2; exit 1; }",
-    )  # fmt: skip
+        "echo 'containerd does not start with the old files either' >&2;",
+        failed,
+        "; exit 1; }",
+    )
 
 
 def _restarted(ready: str) -> str:
@@ -125,13 +123,14 @@ def _restarted(ready: str) -> str:
 
 def _report_foreign(state: ContainerdState) -> None:
     if state.edited and "config" in state.differs:
-        logger.warning(
-            "%s%s has settings that gpuboot did not write; they are kept in %s.before-gpuboot, "
-            "but no longer hold (put yours into /etc/containerd/conf.d/): %s",
-            host.print_prefix, ROOT, ROOT, " | ".join(line.strip() for line in state.edited[:20]),
-        )  # fmt: skip
+        edited = " | ".join(line.strip() for line in state.edited[:20])
+        warn(
+            f"{ROOT} has settings that gpuboot did not write; they are kept in "
+            f"{ROOT}.before-gpuboot, but no longer hold (put yours into /etc/containerd/conf.d/): "
+            f"{edited}"
+        )
     if state.foreign:
-        logger.info("%sthese stay in force: %s", host.print_prefix, ", ".join(state.foreign))
+        inform(f"these stay in force: {', '.join(state.foreign)}")
 
 
 @operation()
@@ -157,13 +156,8 @@ def cdi(path: str = CDI_SPEC) -> Commands:
             )
         )
     if state.error:
-        yield _fail(
+        yield fail(
             f"nvidia-ctk cannot describe the GPUs: {state.error}", "run `nvidia-smi` there first"
         )
         return
     yield StringCommand("nvidia-ctk cdi generate --output", QuoteString(path))
-
-
-def _fail(cause: str, remedy: str) -> StringCommand:
-    text = f"gpuboot: [{host.name}] {cause}; remedy: {remedy}"
-    return StringCommand("echo", QuoteString(text), ">&2; exit 1")

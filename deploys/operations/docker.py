@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
@@ -10,6 +10,7 @@ from pyinfra.context import host
 
 from deploys.facts.docker import Docker, UntrustedMirrors
 from deploys.lib import changes
+from deploys.lib.commands import Commands, fail, shell_message
 from deploys.operations.files import write
 from gpuboot.docker import daemon
 from gpuboot.plan import Change, Effect, Unknown
@@ -25,8 +26,6 @@ _VALIDATE = (
     "$(systemctl show -p ExecStart --value docker.service | "
     "sed -n 's/.* argv\\[\\]=\\([^;]*[^; ]\\) *;.*/\\1/p' | head -n 1) --validate --config-file"
 )
-
-Commands = Generator[StringCommand, None, None]
 
 
 @operation()
@@ -44,15 +43,15 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
         # while pyinfra prepares: an operation before this one will install it
         names = ", ".join(state.absent)
         changes.record(Unknown(what="dockerd's configuration", until=f"{names} is installed"))
-        yield _fail(f"{names} is not installed", "run the whole of deploys/standalone.py")
+        yield fail(f"{names} is not installed", "run the whole of deploys/standalone.py")
         return
     if state.error:
-        yield _fail(f"nvidia-ctk cannot change {PATH}: {state.error}", f"correct {PATH} there")
+        yield fail(f"nvidia-ctk cannot change {PATH}: {state.error}", f"correct {PATH} there")
         return
     try:
         present = daemon.parse(state.present)
     except ValueError as error:
-        yield _fail(f"{PATH} is no JSON ({error})", "correct it there; nothing was changed")
+        yield fail(f"{PATH} is no JSON ({error})", "correct it there; nothing was changed")
         return
     new = daemon.wanted(present, daemon.parse(state.toolkit), proxied, state.swarm)
     runs = bool(state.version) and (not toolkit or state.default_runtime == RUNTIME)
@@ -71,8 +70,10 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
         yield write(_TRIAL, daemon.render(new))
         yield StringCommand(
             f"{_VALIDATE} {_TRIAL} >/dev/null || {{ rm -f {_TRIAL};",
-            _say("dockerd does not accept the configuration, nothing was changed", f"see {PATH}"),
-            "exit 1; }",
+            shell_message(
+                "dockerd does not accept the configuration, nothing was changed", f"see {PATH}"
+            ),
+            "; exit 1; }",
         )
         yield StringCommand(
             "mkdir -p -m 0700 /var/lib/gpuboot/docker && "
@@ -105,12 +106,12 @@ def _applied(restart: bool, toolkit: bool, changed: bool) -> StringCommand:
     return StringCommand(
         f"({first}; for i in $(seq {_WAIT_S}); do {ready} && exit 0; sleep 1; done; exit 1) || "
         f"{{ journalctl -n 15 --no-pager -u docker.service >&2; {back}",
-        _say(
+        shell_message(
             "dockerd does not run with its configuration"
             + ("; the file from before is back and it was started with it" if changed else ""),
             f"see its messages above, correct {PATH} or the settings",
         ),
-        "exit 1; }",
+        "; exit 1; }",
     )
 
 
@@ -133,12 +134,3 @@ def trusted(hosts: Sequence[str], ca_bundle: str) -> Commands:
         yield StringCommand(
             "install -D -m 0644", QuoteString(ca_bundle), QuoteString(f"{folder}/ca.crt")
         )
-
-
-def _say(cause: str, remedy: str) -> StringCommand:
-    text = f"gpuboot: [{host.name}] {cause}; remedy: {remedy}"
-    return StringCommand("echo", QuoteString(text), ">&2;")
-
-
-def _fail(cause: str, remedy: str) -> StringCommand:
-    return StringCommand(_say(cause, remedy), "exit 1")

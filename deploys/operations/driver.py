@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from contextlib import nullcontext
 from dataclasses import replace
 
-from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
+from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.api.state import State
@@ -15,16 +14,14 @@ from pyinfra.context import host, inventory, state
 from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
 from deploys.lib import changes
+from deploys.lib.commands import Commands, fail, report_failure, shell_message
 from deploys.lib.cordon import cordoned, is_member, let_in, rejoined
 from deploys.lib.remote import RemoteError, read
-from deploys.lib.waiting import failed
 from deploys.operations.reboot import RebootError, reboot
 from gpuboot.plan import Change, Effect
 
 # without the persistence daemon the first call initialises every GPU
 _SMI_S = 120
-
-Commands = Generator[StringCommand | FunctionCommand, None, None]
 
 
 @operation()
@@ -55,7 +52,7 @@ def loaded(
     if stale or found.nouveau:
         reason = f"{f'driver {stale}' if stale else 'nouveau'} is loaded, {version} is installed"
         if not may_reboot:
-            yield _problem(reason, 'reboot the machine, or set driver.reboot = "when-needed"')
+            yield fail(reason, 'reboot the machine, or set driver.reboot = "when-needed"')
             return
         old = stale or "nouveau"
         changes.record(Change(subject="NVIDIA driver", field="loaded", old=old, new=version))
@@ -67,11 +64,13 @@ def loaded(
     yield StringCommand(
         "modprobe nvidia && modprobe nvidia-uvm || { dmesg 2>/dev/null | grep -iE "
         "'nvrm|nvidia|lockdown|module verification' | tail -n 15 >&2;",
-        "echo", QuoteString(
-            "gpuboot: the NVIDIA kernel module does not load; remedy: see the kernel's messages "
-            "above; with Secure Boot the module's key must be enrolled (mokutil)"
-        ), ">&2; exit 1; }",
-    )  # fmt: skip
+        shell_message(
+            "the NVIDIA kernel module does not load",
+            "see the kernel's messages above; with Secure Boot the module's key must be enrolled "
+            "(mokutil)",
+        ),
+        "; exit 1; }",
+    )
 
 
 def _reboot_effects(node: str, leader: str) -> list[Effect]:
@@ -100,7 +99,7 @@ def _reboot(state: State, host: Host, reason: str, timeout_s: int, node: str, le
             if lead and member:
                 rejoined(lead, node, boot_id)
     except (RebootError, RemoteError) as error:
-        return failed(host, f"gpuboot: {error}")
+        return report_failure(host, str(error))
     return True
 
 
@@ -108,7 +107,7 @@ def _let_in(state: State, host: Host, node: str, leader: str) -> bool:
     try:
         let_in(state.inventory.get_host(leader), node, host)
     except RemoteError as error:
-        return failed(host, f"gpuboot: {error}")
+        return report_failure(host, str(error))
     return True
 
 
@@ -126,7 +125,7 @@ def proven(version: str, gpus: int) -> Commands:
     found = host.get_fact(Driver, timeout_s=_SMI_S)
     problem = verdict(found, version, gpus)
     if problem:
-        yield _problem(*problem)
+        yield fail(*problem)
     else:
         host.noop(f"driver {found.loaded} shows {len(found.gpus)} GPUs")
 
@@ -149,8 +148,3 @@ def verdict(found: DriverState, version: str, gpus: int) -> tuple[str, str] | No
             "look for XIDs in dmesg (a lost GPU needs a reboot or a new card), or correct gpus",
         )
     return None
-
-
-def _problem(cause: str, remedy: str) -> StringCommand:
-    text = f"gpuboot: [{host.name}] {cause}; remedy: {remedy}"
-    return StringCommand("echo", QuoteString(text), ">&2; exit 1")

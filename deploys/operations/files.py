@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import SecretStr
 from pyinfra.api.command import QuoteString, StringCommand
@@ -14,10 +14,9 @@ from pyinfra.context import host
 from deploys.facts.details import FileTexts
 from deploys.facts.files import Files, FileState
 from deploys.lib import changes
+from deploys.lib.commands import Commands
 from gpuboot.plan import Change
 from gpuboot.plan.differences import text_change
-
-Commands = Generator[StringCommand, None, None]
 
 
 @operation()

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
 from typing import Any
 
 from pydantic import SecretStr
-from pyinfra import logger
-from pyinfra.api.command import FunctionCommand, PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.details import HelmManifests
 from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
 from deploys.lib import changes
+from deploys.lib.commands import Commands, executing, fail, inform, shell_failure
 from deploys.lib.download_retries import patiently
 from deploys.lib.remote import ADMIN, APPLY, KUBECTL
-from deploys.lib.waiting import executing, fail
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.kubernetes.helm import Change as Decision
 from gpuboot.kubernetes.helm import Release, judge, needs_crds
@@ -25,17 +23,10 @@ from gpuboot.plan import Change, Unknown
 from gpuboot.plan.releases import release_changes
 from gpuboot.plan.workloads import release_effects
 
-Commands = Generator[str | PyinfraCommand, None, None]
-
 BINARY = "/usr/local/bin/helm"
 VALUES = "/etc/gpuboot/helm"
 CACHE = "/var/cache/gpuboot/charts"
 _HELM = f"{BINARY} --kubeconfig {ADMIN}"
-
-
-def _tell(message: str) -> None:
-    if executing(host):
-        logger.info(f"{host.print_prefix}{message}")
 
 
 @operation()
@@ -55,7 +46,7 @@ def installed(
         return
     changes.record(Change(subject="Helm", field="version", old=found or None, new=version))
     if not sha256:
-        _tell(NOT_PINNED.format(what=f"Helm {version}", key="helm.sha256"))
+        inform(NOT_PINNED.format(what=f"Helm {version}", key="helm.sha256"))
     yield _download(helm_script(url, sha256, BINARY), f"Helm {version}", environment)
 
 
@@ -86,7 +77,7 @@ def chart(
         )
     )
     if not sha256:
-        _tell(NOT_PINNED.format(what=f"chart {chart} {version}", key=f"charts.{chart}.sha256"))
+        inform(NOT_PINNED.format(what=f"chart {chart} {version}", key=f"charts.{chart}.sha256"))
     script = chart_script(chart, version, repository, sha256, path)
     yield _download(script, f"chart {chart} {version}", environment)
 
@@ -114,8 +105,8 @@ def release(
     + values: all values that differ from the chart's own defaults
     """
     found = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN)
-    if found.error and executing(host):
-        yield fail(f"Helm cannot read release {release}: {found.error}\n    remedy: run again")
+    if found.error and executing():
+        yield fail(f"Helm cannot read release {release}: {found.error}", "run again")
         return
     change = judge(found, chart, version, values)
     if change.action == "none":
@@ -148,7 +139,7 @@ def _record(
 ) -> None:
     subject = f"Helm release {release}"
     changes.record(*release_changes(subject, found, chart, version, values))
-    if not found.status or executing(host):
+    if not found.status or executing():
         return
     manifests = host.get_fact(
         HelmManifests, helm=_HELM, release=release, namespace=namespace,
@@ -166,14 +157,14 @@ def _explain(release: str, change: Decision) -> None:
     shown = ", ".join(change.reasons[:12])
     more = f" and {len(change.reasons) - 12} more" if len(change.reasons) > 12 else ""
     words = {"unlock": "finishing what a killed Helm left"}.get(change.action, change.action)
-    _tell(f"{release}: {words}: {shown}{more}")
+    inform(f"{release}: {words}: {shown}{more}")
 
 
 def _unlock(release: str, namespace: str, revision: int) -> StringCommand:
     """Remove the record of a Helm that was killed, unless one is at work on this host."""
-    busy = "gpuboot: another Helm is at work on this host; remedy: let it end, then run again"
+    busy = shell_failure("another Helm is at work on this host", "let it end, then run again")
     return StringCommand(
-        "! pgrep -x helm >/dev/null || { echo", QuoteString(busy), ">&2; exit 1; };",
+        "! pgrep -x helm >/dev/null ||", busy, ";",
         KUBECTL, "-n", QuoteString(namespace), "delete secret",
         QuoteString(f"sh.helm.release.v1.{release}.v{revision}"),
     )  # fmt: skip

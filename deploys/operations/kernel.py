@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
@@ -10,6 +10,7 @@ from pyinfra.context import host
 
 from deploys.facts.kernel import HostsBlock, Kernel, Swap
 from deploys.lib import changes
+from deploys.lib.commands import Commands
 from gpuboot.plan import Change
 from gpuboot.plan.differences import text_change
 
@@ -18,9 +19,7 @@ HOSTS_END = "# gpuboot: end"
 
 
 @operation()
-def applied(
-    abilities: Sequence[str], sysctls: Mapping[str, str]
-) -> Generator[StringCommand, None, None]:
+def applied(abilities: Sequence[str], sysctls: Mapping[str, str]) -> Commands:
     """Ensure the running kernel has these abilities and settings.
 
     + abilities: modules to load unless the kernel has them built in: overlay, br_netfilter
@@ -48,7 +47,7 @@ def applied(
 
 
 @operation()
-def swap_off() -> Generator[StringCommand, None, None]:
+def swap_off() -> Commands:
     """Ensure there is no swap, now or after a boot. Lines of fstab are commented out, not lost."""
     state = host.get_fact(Swap, fstab="/etc/fstab")
     if not state.active and not state.fstab:
@@ -79,7 +78,7 @@ def swap_off() -> Generator[StringCommand, None, None]:
 
 
 @operation()
-def hosts(addresses: Mapping[str, str]) -> Generator[StringCommand, None, None]:
+def hosts(addresses: Mapping[str, str]) -> Commands:
     """Ensure /etc/hosts knows the nodes, in a block of our own; the rest of the file stays.
 
     + addresses: node name -> IP address

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import secrets
 import shlex
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 
-from pyinfra import logger
-from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
@@ -20,16 +19,14 @@ from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, remote
+from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
 from deploys.lib.download_retries import patiently
 from deploys.lib.remote import ADMIN
-from deploys.lib.waiting import executing, fail
 from deploys.operations import apt
 from gpuboot.config.inventory import Node
-from gpuboot.kubernetes.cluster_state import Step, belongs_elsewhere, stage
+from gpuboot.kubernetes.cluster_state import KubeadmState, Step, belongs_elsewhere, stage
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET, STAMP
 from gpuboot.plan import Change, Effect
-
-Commands = Generator[str | PyinfraCommand, None, None]
 
 SOCKET = CRI_SOCKET.removeprefix("unix://")
 CONFIG = "/etc/gpuboot/kubeadm.yaml"
@@ -52,22 +49,17 @@ rm -rf /run/flannel /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm
 """
 
 
+def _failed(step: str) -> str:
+    command = shell_failure(
+        f"kubeadm {step} did not end; its own words stand above",
+        "fix what they name and run again, which resets what it left half made and begins again",
+    )
+    return command.get_raw_value()
+
+
 def marker(step: Step) -> str:
     """The file that says that a step began and did not end."""
     return f"/etc/gpuboot/kubeadm-{step}.started"
-
-
-def _failed(step: str) -> str:
-    message = (
-        f"gpuboot: kubeadm {step} did not end; its own words stand above; remedy: mend what they"
-        " name and run again, which takes the half apart and begins anew"
-    )
-    return f"{{ echo {shlex.quote(message)} >&2; exit 1; }}"
-
-
-def _tell(message: str) -> None:
-    if executing(host):
-        logger.warning(f"{host.print_prefix}{message}")
 
 
 @operation()
@@ -116,16 +108,12 @@ def initialised(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
         host.noop("this host leads a cluster")
         return
     if found == "foreign":
-        yield fail(
-            f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no"
-            " admin.conf, and gpuboot did not make them\n    remedy: look what they are; if"
-            " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER"
-        )
+        yield _fail_foreign(state, "admin.conf")
         return
     old = "half-initialized" if found == "begun" else None
     changes.record(Change(subject="control plane", old=old, new="initialized by kubeadm init"))
     if found == "begun":
-        _tell("an earlier kubeadm init did not end: taking its half apart and beginning again")
+        warn("an earlier kubeadm init did not end: taking its half apart and beginning again")
         yield StringCommand(RESET)
     yield StringCommand(
         f"mkdir -p /etc/gpuboot && touch {marker('init')} &&",
@@ -133,6 +121,15 @@ def initialised(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
         QuoteString(config),
         f"|| {_failed('init')}; }}",
         f"&& {note(digest)} && {note_kubelet(kubelet)} && rm {marker('init')}",
+    )
+
+
+def _fail_foreign(state: KubeadmState, missing: str) -> FunctionCommand:
+    return fail(
+        f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no "
+        f"{missing}, and gpuboot did not make them",
+        "look what they are; if nobody needs them: pyinfra INVENTORY deploys/reset.py --data "
+        "gpuboot_reset=CLUSTER",
     )
 
 
@@ -158,7 +155,7 @@ def kubeconfig() -> Commands:
         return
     if state.kubeconfig == "other" and "admin.conf" in state.files:
         message = "/root/.kube/config is for another cluster and stays"
-        _tell(f"{message}: use /etc/kubernetes/admin.conf")
+        warn(f"{message}: use /etc/kubernetes/admin.conf")
         host.noop(message)
         return
     old = None if state.kubeconfig == "absent" else state.kubeconfig
@@ -191,56 +188,53 @@ def joined(
         yield from _same_cluster(leader)
         return
     if found == "foreign":
-        yield fail(
-            f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no"
-            " kubelet.conf, and gpuboot did not make them\n    remedy: look what they are; if"
-            " nobody needs them: pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER"
-        )
+        yield _fail_foreign(state, "kubelet.conf")
         return
     old = "half-joined" if found == "begun" else None
     changes.record(Change(subject=f"node {node.name}", old=old, new="joined to the cluster"))
     if found == "begun":
-        _tell("an earlier kubeadm join did not end: taking its half apart and beginning again")
+        warn("an earlier kubeadm join did not end: taking its half apart and beginning again")
         yield StringCommand(RESET)
-    if not executing(host):
+    if not executing():
         yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist
         return
     try:
         target = host.state.inventory.get_host(leader)
         yield from _join(node, target, kubelet, join_config, init_config)
     except remote.RemoteError as error:
-        yield fail(f"the leader cannot prepare the join: {error}\n    remedy: run again")
+        yield fail(f"the leader cannot prepare the join: {error}", "run again")
 
 
 def _same_cluster(leader: str) -> Commands:
-    if executing(host):
+    if executing():
         authority = remote.read(host.state.inventory.get_host(leader), Kubeadm, socket=SOCKET).ca
         if belongs_elsewhere(host.get_fact(Kubeadm, socket=SOCKET), authority):
             yield fail(
-                f"this host is a node of another cluster than {leader}'s\n    remedy: take it out"
-                " of the inventory, or, if that cluster can go: pyinfra INVENTORY deploys/reset.py"
-                f" --data gpuboot_reset=CLUSTER --limit {host.name}"
+                f"this host is a node of another cluster than {leader}'s",
+                "take it out of the inventory, or, if that cluster can go: pyinfra INVENTORY "
+                f"deploys/reset.py --data gpuboot_reset=CLUSTER --limit {host.name}",
             )
             return
     host.noop("this host is a node of the cluster")
 
 
-def _forget(leader: Host, node: str, address: str) -> str:
+def _forget(leader: Host, node: str, address: str) -> tuple[str, str] | None:
     """Remove what the cluster still knows of this host's earlier membership.
 
-    Returns what is wrong when the name is another machine's, which kubeadm refuses as well.
+    Returns cause and remedy when the name is another machine's, which kubeadm refuses as well.
     """
     known = remote.read(leader, Cluster, kubeconfig=ADMIN).nodes
     old = next((item for item in known if item.name == node), None)
     if old is None:
-        return ""
+        return None
     if address not in old.address.split():
         return (
-            f"the cluster has a node {node} already, at {old.address}\n    remedy: give this host"
-            " another node_name, or, if that machine is gone: kubectl delete node " + node
+            f"the cluster has a node {node} already, at {old.address}",
+            "give this host another node_name, or, if that machine is gone: kubectl delete node "
+            + node,
         )
     remote.run(leader, f"{remote.KUBECTL} delete node {shlex.quote(node)}")
-    return ""
+    return None
 
 
 def _join(
@@ -251,7 +245,7 @@ def _join(
     init_config: Callable[[str], str],
 ) -> Commands:
     if taken := _forget(leader, node.name, node.address):
-        yield fail(taken)
+        yield fail(*taken)
         return
     authority = remote.read(leader, Kubeadm, socket=SOCKET).ca
     command = (
@@ -312,9 +306,9 @@ def absent(node: str, leader: str) -> Commands:
         yield StringCommand("rm -f /root/.kube/config")
     yield StringCommand(RESET)
     yield StringCommand(f"sh -ec {shlex.quote(_CLEAN)}")
-    if executing(host) and host.name != leader:
+    if executing() and host.name != leader:
         try:
             forget = f"{remote.KUBECTL} delete node {shlex.quote(node)} --ignore-not-found"
             remote.run(host.state.inventory.get_host(leader), forget)
         except PyinfraError as error:
-            _tell(f"the leader still knows node {node}: {error}")
+            warn(f"the leader still knows node {node}: {error}")

@@ -6,17 +6,17 @@ import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from pyinfra import logger
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, remote
+from deploys.lib.commands import Commands, executing, fail, inform
 from deploys.lib.remote import ADMIN
-from deploys.lib.waiting import describe, executing, fail, watch
+from deploys.lib.waiting import unfinished, watch
 from deploys.operations import apt
-from deploys.operations.kubeadm import CONFIG, SOCKET, Commands, marker, note, note_kubelet
+from deploys.operations.kubeadm import CONFIG, SOCKET, marker, note, note_kubelet
 from gpuboot.kubernetes.cluster_state import moved, upgrade_step
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
@@ -43,11 +43,11 @@ def fixed_kept(fixed: dict[str, str]) -> Commands:
     + fixed: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
     state = host.get_fact(Cluster, kubeconfig=ADMIN)
-    known = executing(host) or not state.error
+    known = executing() or not state.error
     if known and (problems := moved(state.fixed, fixed)):
         yield fail(
-            f"a living cluster cannot change this: {'; '.join(problems)}\n    remedy: put the"
-            " settings back, or take the cluster apart (deploys/reset.py) and make it anew"
+            f"a living cluster cannot change this: {'; '.join(problems)}",
+            "put the settings back, or reset the cluster (deploys/reset.py) and run again",
         )
         return
     host.noop("there is no cluster yet" if state.error else "the cluster was made with them")
@@ -60,7 +60,7 @@ def reconfigured(digest: str, config: str = CONFIG) -> Commands:
     + digest: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
     state = host.get_fact(Cluster, kubeconfig=ADMIN)
-    if state.error and not executing(host):
+    if state.error and not executing():
         host.noop("there is no cluster yet")
         return
     if state.config == digest:
@@ -114,7 +114,7 @@ def kubelet_configured(
 
 def _settled(node: str, leader: str, version: str) -> Commands:
     """Wait until the node is Ready again, with this version of the kubelet where it is given."""
-    if not executing(host):
+    if not executing():
         return
     target = host.state.inventory.get_host(leader)
 
@@ -124,7 +124,7 @@ def _settled(node: str, leader: str, version: str) -> Commands:
 
     end = watch(host, look, 300)
     if not end.done:
-        yield fail(describe(end, 300, "look at `journalctl -u kubelet` on the node"))
+        yield fail(unfinished(end, 300), "see `journalctl -u kubelet` on the node, then run again")
 
 
 @operation()
@@ -154,7 +154,7 @@ def upgraded(
         host.noop("another host's turn")
         return
     state = host.get_fact(Kubeadm, socket=SOCKET)
-    if not state.packages and not executing(host):
+    if not state.packages and not executing():
         host.noop("an operation before this one installs Kubernetes")
         return
     old = [name for name in packages if not _right(state.packages.get(name), packages[name])]
@@ -163,16 +163,16 @@ def upgraded(
     step = upgrade_step(server, version) if server else "none"
     if step == "refuse":
         yield fail(
-            f"the cluster runs Kubernetes {server}, the version lock asks for {version}\n"
-            "    remedy: gpuboot moves a cluster between patch releases; for a newer minor release"
-            " follow kubernetes.io's kubeadm upgrade guide, then run again"
+            f"the cluster runs Kubernetes {server}, the version lock asks for {version}",
+            "gpuboot moves a cluster to newer patch releases only; for a newer minor release "
+            "follow kubernetes.io's kubeadm upgrade guide, then run again",
         )
         return
     if not old and step == "none" and "upgrade" not in state.started:
         host.noop(f"Kubernetes {version}")
         return
-    if not leads and executing(host) and (behind := _behind(leader, version)):
-        yield fail(behind)
+    if not leads and executing() and (behind := _behind(leader, version)):
+        yield fail(*behind)
         return
     subject = "control plane" if leads else f"kubelet of {node}"
     old_version = server or state.packages.get("kubelet")
@@ -181,8 +181,7 @@ def upgraded(
         *(CONTROL_PLANE if "kube-apiserver.yaml" in state.files or leads else ()), KUBELET
     )
     yield from apt.packages._inner(packages, hold=True, update=True)
-    if executing(host):
-        logger.info(f"{host.print_prefix}kubeadm upgrades {node} to {version}: up to five minutes")
+    inform(f"kubeadm upgrades {node} to {version}: up to five minutes")
     begin = f"mkdir -p /etc/gpuboot && touch {marker('upgrade')} &&"
     step_command = f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
     yield StringCommand(begin, step_command, *_ignored(ignore))
@@ -193,15 +192,18 @@ def upgraded(
     yield StringCommand(f"rm {marker('upgrade')}")
 
 
-def _behind(leader: str, version: str) -> str:
-    """Why a node may not be upgraded yet: a kubelet must never be newer than the API server."""
+def _behind(leader: str, version: str) -> tuple[str, str] | None:
+    """Cause and remedy when a node may not be upgraded yet; None when it may.
+
+    A kubelet must never be newer than the API server.
+    """
     state = remote.read(host.state.inventory.get_host(leader), Cluster, kubeconfig=ADMIN)
     if state.recorded == version:
-        return ""
+        return None
     found = state.error or f"its control plane is of {state.recorded}"
     return (
-        f"not upgraded to Kubernetes {version} before {leader} is: {found}\n"
-        f"    remedy: mend what {leader} said when it was upgraded, then run again"
+        f"not upgraded to Kubernetes {version} before {leader} is: {found}",
+        f"fix what {leader} said when it was upgraded, then run again",
     )
 
 

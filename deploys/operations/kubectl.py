@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import yaml
-from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import changes
+from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.live_objects import record_objects
 from deploys.lib.remote import ADMIN, APPLY, KUBECTL
-from deploys.lib.waiting import describe, executing, fail, watch
+from deploys.lib.waiting import unfinished, watch
 from gpuboot.kubernetes import kubeadm, readiness
 from gpuboot.kubernetes.kubeadm import stamp
 from gpuboot.kubernetes.operands import Wanted
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
-
-Commands = Generator[str | PyinfraCommand, None, None]
 
 CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 
@@ -142,8 +141,8 @@ def runtime_class(runtime: str, handler: str) -> Commands:
         yield StringCommand(APPLY, "-", _stdin=kubeadm.runtime_class(runtime, handler))
     else:
         yield fail(
-            f"RuntimeClass {runtime} is for the handler {found}, not {handler}\n    remedy: where "
-            f"nothing else needs it, `kubectl delete runtimeclass {runtime}`, then run again"
+            f"RuntimeClass {runtime} is for the handler {found}, not {handler}",
+            f"where nothing else needs it, `kubectl delete runtimeclass {runtime}`, then run again",
         )
 
 
@@ -215,11 +214,11 @@ def gpus_ready(
 
 
 def _wait(look: Callable[[], Progress], timeout_s: float, remedy: str) -> Commands:
-    if not executing(host):
+    if not executing():
         host.noop("there is nothing to wait for before the run")
         return
     end = watch(host, look, timeout_s)
     if end.done:
         host.noop(end.text)
     else:
-        yield fail(describe(end, timeout_s, f"{remedy}, then run again"))
+        yield fail(unfinished(end, timeout_s), f"{remedy}, then run again")

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
-from pyinfra import logger
-from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
 from deploys.facts.objects import Owned
 from deploys.lib import changes
+from deploys.lib.commands import Commands, executing, fail, inform
 from deploys.lib.live_objects import record_objects
 from deploys.lib.remote import ADMIN, APPLY, KUBECTL
-from deploys.lib.waiting import executing, fail
 from gpuboot.kubernetes import manifests, network_policies
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.plan import Change, Effect
-
-Commands = Generator[str | PyinfraCommand, None, None]
 
 # The Prometheus operator checks rules by a webhook, which refuses for a moment after its start.
 _APPLY = f"""\
@@ -55,8 +52,8 @@ def exactly(
     """
     found = host.get_fact(Owned, kubeconfig=ADMIN)
     state = host.get_fact(Cluster, kubeconfig=ADMIN) if pod_network else ClusterState()
-    if (error := found.error or state.error) and executing(host):
-        yield fail(f"the cluster's objects cannot be read: {error}\n    remedy: run again")
+    if (error := found.error or state.error) and executing():
+        yield fail(f"the cluster's objects cannot be read: {error}", "run again")
         return
     ranges = {address: node.pod_cidrs for node in state.nodes for address in node.address.split()}
     objects = network_policies.reached(objects, ranges)
@@ -64,8 +61,7 @@ def exactly(
     if change.nothing:
         host.noop(f"{len(objects)} objects are as they should be")
         return
-    if executing(host):
-        logger.info(f"{host.print_prefix}{describe(change)}")
+    inform(describe(change))
     _record(change, found.objects)
     if change.apply:
         script = _APPLY.format(wait=_rollout(after, timeout_s))

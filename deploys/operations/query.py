@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from pathlib import Path
 
-from pyinfra.api.command import FunctionCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host, inventory
 
 from deploys.lib.cluster_api import cluster
-from deploys.lib.waiting import executing
+from deploys.lib.commands import Commands, executing
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.telemetry.question import Question, answer, no_answer
@@ -19,15 +17,13 @@ from gpuboot.verify.prometheus import Prometheus
 
 
 @operation(is_idempotent=True)
-def asked(
-    question: Question, settings: Settings, leader: str, path: str
-) -> Generator[FunctionCommand, None, None]:
+def asked(question: Question, settings: Settings, leader: str, path: str) -> Commands:
     """Ask the cluster's Prometheus, and write the answer.
 
     + leader: inventory name of the host with the administrator's credentials
     + path: file on the operator's machine that gets the answer as JSON
     """
-    if not executing(host):
+    if not executing():
         return
     namespace = settings.monitoring.namespace
     try:

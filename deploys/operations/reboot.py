@@ -15,6 +15,7 @@ from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.host import Host
 
 from deploys.lib import privilege
+from deploys.lib.commands import failure
 from deploys.lib.shell import ask
 
 POLL_S = 3.0
@@ -44,8 +45,10 @@ def reboot(host: Host, reason: str, timeout_s: int) -> str:
         raise RebootError(f"{host.name} does not tell its boot id, so a reboot could not be seen")
     if before == BOOT_ID.read_text().strip():
         raise RebootError(
-            f"{reason}; remedy: {host.name} is the machine that you run this from, so reboot it "
-            "yourself, then run again: the run goes on from there"
+            failure(
+                f"{reason}, and {host.name} is the machine that you run this from",
+                "reboot it yourself, then run again: the run goes on from there",
+            )
         )
     _say(host, f"rebooting: {reason}")
     started = time.monotonic()
@@ -64,8 +67,10 @@ def reboot(host: Host, reason: str, timeout_s: int) -> str:
             _say(host, f"is back after {time.monotonic() - started:.0f} s")
             return now
     raise RebootError(
-        f"{host.name} did not come back within {timeout_s} s; look at its console, then run again "
-        "(driver.reboot_timeout_s sets the time)"
+        failure(
+            f"{host.name} did not come back within {timeout_s} s",
+            "look at its console, then run again (driver.reboot_timeout_s sets the time)",
+        )
     )
 
 

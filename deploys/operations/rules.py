@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Generator
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 
 from deploys.lib import changes
+from deploys.lib.commands import Commands, shell_failure
 from deploys.lib.remote import KUBECTL
 from gpuboot.plan import Effect
 
@@ -24,13 +24,11 @@ for left in $(seq {_WRITTEN_S}); do
   fi
   sleep 1
 done
-echo 'gpuboot: the Prometheus operator has not written the new rules after {_WRITTEN_S} s;' \\
-  'remedy: its log tells what it refuses; then run again' >&2
-exit 1"""
+{{failed}}"""
 
 
 @operation()
-def reread(namespace: str, prometheus: str, digest: str) -> Generator[StringCommand]:
+def reread(namespace: str, prometheus: str, digest: str) -> Commands:
     """Have Prometheus read its rules now instead of within two minutes. Runs on the leader.
 
     Only for a run that changed them: it asks nobody whether that is needed.
@@ -41,8 +39,15 @@ def reread(namespace: str, prometheus: str, digest: str) -> Generator[StringComm
 
     Source: prometheus-operator's labels on what it makes (pkg/prometheus/rules.go, labels.go).
     """
+    failed = shell_failure(
+        f"the Prometheus operator has not written the new rules after {_WRITTEN_S} s",
+        "read in its log what it refuses, then run again",
+    )
     script = _REREAD.format(
-        namespace=shlex.quote(namespace), name=shlex.quote(prometheus), digest=shlex.quote(digest)
+        namespace=shlex.quote(namespace),
+        name=shlex.quote(prometheus),
+        digest=shlex.quote(digest),
+        failed=failed.get_raw_value(),
     )
     changes.record(
         Effect(

@@ -6,20 +6,19 @@ import base64
 import hashlib
 import json
 import shlex
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from pydantic import SecretStr
-from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubectl import SecretDigests
 from deploys.lib import changes
+from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.remote import APPLY, KUBECTL
-from deploys.lib.waiting import executing, fail
 from gpuboot.plan import Change
 
-Commands = Generator[str | PyinfraCommand, None, None]
 Value = SecretStr | str  # a SecretStr hides itself wherever arguments are printed
 
 
@@ -99,11 +98,11 @@ def there(namespace: str, needed: Mapping[str, Sequence[str]]) -> Commands:
     for secret, keys in needed.items():
         found = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
         missing += [f"{secret}/{key}" for key in keys if key not in found]
-    if missing and executing(host):
+    if missing and executing():
         yield fail(
-            f"Secrets that settings name are not in namespace {namespace}: {', '.join(missing)}"
-            f"\n    remedy: make them (kubectl -n {namespace} create secret generic NAME"
-            " --from-file=KEY=FILE), then run again"
+            f"Secrets that settings name are not in namespace {namespace}: {', '.join(missing)}",
+            f"make them (kubectl -n {namespace} create secret generic NAME --from-file=KEY=FILE), "
+            "then run again",
         )
         return
     host.noop("the site's Secrets are there" if not missing else "to be seen when it runs")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-
-from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import changes
+from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.remote import ADMIN, KUBECTL
-from deploys.lib.waiting import executing, fail
 from gpuboot.kubernetes import storage
 from gpuboot.plan import Change
-
-Commands = Generator[str | PyinfraCommand, None, None]
 
 
 @operation()
@@ -39,13 +35,14 @@ def class_there(wanted: str | None = None) -> Commands:
 
     + wanted: the StorageClass that claims will name; None: the cluster's default one
     """
-    if not executing(host):
+    if not executing():
         host.noop("there is nothing to look at before the run")
         return
     state = host.get_fact(Cluster, kubeconfig=ADMIN)
-    wrong = f"the API server does not answer: {state.error}" if state.error else ""
-    wrong = wrong or storage.no_class(state.classes, wanted)
-    if wrong:
-        yield fail(wrong)
+    if state.error:
+        yield fail(f"the API server does not answer: {state.error}", "run again")
+        return
+    if missing := storage.no_class(state.classes, wanted):
+        yield fail(*missing)
         return
     host.noop(f"volumes can be made ({wanted or 'by the default StorageClass'})")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
@@ -10,13 +10,14 @@ from pyinfra.context import host
 
 from deploys.facts.units import Units
 from deploys.lib import changes
+from deploys.lib.commands import Commands
 from gpuboot.plan import Change
 
 _STAYS = ("enabled", "enabled-runtime", "static", "indirect", "generated", "alias")
 
 
 @operation()
-def running(units: Sequence[str]) -> Generator[StringCommand, None, None]:
+def running(units: Sequence[str]) -> Commands:
     """Ensure units run now and after a boot.
 
     + units: full names, e.g. containerd.service

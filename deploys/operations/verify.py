@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from gevent.pool import Pool
-from pyinfra.api.command import FunctionCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.api.operation import operation
@@ -19,7 +18,7 @@ from pyinfra.context import state as run_state
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.lib.cluster_api import cluster
-from deploys.lib.waiting import executing, fail
+from deploys.lib.commands import Commands, executing, fail
 from deploys.run import report as run_report
 from gpuboot import monitoring
 from gpuboot.config.inventory import Node
@@ -42,9 +41,7 @@ _MAX_AT_ONCE = 32
 
 
 @operation(is_idempotent=True)
-def chain(
-    settings: Settings, lock: Lock, nodes: Sequence[Node]
-) -> Generator[FunctionCommand, None, None]:
+def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
     """Prove every GPU of the cluster, and write the reports.
 
     + nodes: all of the inventory
@@ -54,12 +51,12 @@ def chain(
     yield from outcome(lambda: verify(settings, lock, nodes))
 
 
-def outcome(verified: Callable[[], Report]) -> Generator[FunctionCommand, None, None]:
+def outcome(verified: Callable[[], Report]) -> Commands:
     """Verify at execute time, and fail the host when something failed.
 
     + verified: does it, and writes the reports
     """
-    if not executing(host):
+    if not executing():
         return
     report = verified()
     told = f"verification: {report.verdict}, {report.totals['proven']} GPUs proven"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from gevent.pool import Pool
-from pyinfra.api.command import FunctionCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host as InventoryHost
 from pyinfra.api.operation import operation
 from pyinfra.context import host, inventory
 
 from deploys.facts.docker import Docker
+from deploys.lib.commands import Commands
 from deploys.lib.remote import RemoteError, read, run
 from deploys.operations.verify import outcome, publish, read_hosts, say
 from gpuboot.config.inventory import Node
@@ -38,9 +38,7 @@ _OWN = "io.gpuboot.shell"  # label: process that started the container
 
 
 @operation(is_idempotent=True)
-def chain(
-    settings: Settings, lock: Lock, nodes: Sequence[Node]
-) -> Generator[FunctionCommand, None, None]:
+def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
     """Prove every GPU of the Docker hosts, and write the reports.
 
     + nodes: all of the inventory

@@ -19,7 +19,6 @@ from gpuboot.kubernetes.kubeadm import configuration
 from gpuboot.kubernetes.storage import CLASS, no_class
 
 Place = tuple[str, str]  # namespace and name of a Secret
-_REMEDY = "\n    remedy: "
 
 
 def judge(
@@ -111,9 +110,8 @@ def _class(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:
     classes = dict(cluster.classes)
     if monitoring.storage.provisioner == "local-path":
         classes[CLASS] = classes.get(CLASS, False) or not any(classes.values())
-    if wrong := no_class(classes, monitoring.storage.class_name):
-        cause, _, remedy = wrong.partition(_REMEDY)
-        yield Problem("", cause, remedy)
+    if missing := no_class(classes, monitoring.storage.class_name):
+        yield Problem("", *missing)
 
 
 def node_ports(settings: Settings) -> dict[str, int]:

@@ -47,21 +47,22 @@ def default_change(classes: Mapping[str, bool]) -> str | None:
     return None if ours or others else f"{DEFAULT}=true"
 
 
-def no_class(classes: Mapping[str, bool], wanted: str | None) -> str:
-    """Why claims of this class would wait without an end, with the remedy; "" when they don't.
+def no_class(classes: Mapping[str, bool], wanted: str | None) -> tuple[str, str] | None:
+    """Why claims of this class would wait without an end, and the remedy; None when they don't.
 
     + wanted: the class they name; None: the cluster's default one
     """
     there = ", ".join(sorted(classes)) or "none"
     if wanted is not None and wanted not in classes:
         return (
-            f"there is no StorageClass {wanted} (there: {there})\n    remedy: make it, or correct "
-            "monitoring.storage.class_name"
+            f"there is no StorageClass {wanted} (there: {there})",
+            "make it, or correct monitoring.storage.class_name",
         )
     if wanted is None and not any(classes.values()):
         return (
             f"no StorageClass is the default one (there: {there}), so volumes would wait without "
-            "an end\n    remedy: name one in monitoring.storage.class_name, or set "
-            'monitoring.storage.provisioner = "local-path" or monitoring.storage.persistent = False'
+            "an end",
+            "name one in monitoring.storage.class_name, or set monitoring.storage.provisioner = "
+            '"local-path" or monitoring.storage.persistent = False',
         )
-    return ""
+    return None

@@ -15,6 +15,7 @@ from pyinfra.api.command import FunctionCommand, StringCommand
 
 from deploys.facts.compose import Compose, ComposeState
 from deploys.lib import changes
+from deploys.lib.commands import fail
 from deploys.operations import compose
 from gpuboot.docker.compose.files import COMPOSE, File, Project
 
@@ -160,9 +161,10 @@ def test_a_wrong_owner_of_a_secret_is_corrected(commands: Commands) -> None:
 
 
 def test_without_dockerd_it_fails_with_a_remedy(commands: Commands) -> None:
-    (told,) = texts(commands(ComposeState()))
-    assert "no dockerd answers; remedy" in told
-    assert told.endswith("exit 1")
+    (failing,) = commands(ComposeState())
+    assert isinstance(failing, FunctionCommand)
+    assert failing.function is fail("").function
+    assert failing.args == ["no dockerd answers\n    remedy: run deploys/standalone.py"]
 
 
 def run_fact(folder: Path, path: str) -> ComposeState:

@@ -71,7 +71,7 @@ def test_a_node_that_stays_away_is_an_error_with_a_remedy(
     leader: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cordon, "_READY_S", 0)
-    with pytest.raises(RemoteError, match="gpu1 is not Ready after its reboot\n    remedy: look"):
+    with pytest.raises(RemoteError, match="gpu1 is not Ready after its reboot\n    remedy: see"):
         rejoined(cast(Host, leader("old True")), "gpu1", "new")
 
 

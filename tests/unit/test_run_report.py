@@ -158,7 +158,7 @@ def test_our_own_messages_are_noted_too(tmp_path: Path, shown: bool) -> None:
     deploy = """
 from pyinfra.context import host, state
 from pyinfra.api.operation import operation
-from deploys.lib.waiting import executing, fail
+from deploys.lib.commands import executing, fail
 from deploys.run.report import proved, watch
 from gpuboot.config.settings import parse_settings
 
@@ -166,9 +166,9 @@ watch(state, parse_settings({"cluster": {"name": "t"}}))
 
 @operation()
 def wait():
-    if SHOWN and executing(host):
+    if SHOWN and executing():
         proved(host)
-    yield fail("not done after 5 s: no node\\n    remedy: look")
+    yield fail("not done after 5 s: no node", "look")
 
 wait(name="Kubernetes | Wait")
 """

@@ -194,7 +194,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
     monkeypatch.setattr(time, "sleep", waits.append)
     monkeypatch.setattr(logger, "info", said.append)
     monkeypatch.setattr(logger, "warning", said.append)
-    monkeypatch.setattr(download_retries, "failed", failed)
+    monkeypatch.setattr(download_retries, "report_failure", failed)
     return said, waits
 
 

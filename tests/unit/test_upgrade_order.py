@@ -27,5 +27,9 @@ def test_the_leader_goes_first(
     monkeypatch.setattr(kubeadm_changes, "host", host)
     monkeypatch.setattr(remote, "read", lambda target, fact, **more: state)
     told = kubeadm_changes._behind("cp1", "1.36.3")
-    assert told.startswith("not upgraded to Kubernetes 1.36.3 before cp1 is: ") is bool(said)
-    assert said in told
+    assert (told is not None) is bool(said)
+    if told:
+        cause, remedy = told
+        assert cause.startswith("not upgraded to Kubernetes 1.36.3 before cp1 is: ")
+        assert said in cause
+        assert remedy

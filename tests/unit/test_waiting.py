@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from deploys.lib import waiting
+from deploys.lib.commands import failure
 from gpuboot.kubernetes.readiness import Progress
 
 HOST: Any = SimpleNamespace(print_prefix="[cp1] ")
@@ -30,10 +31,11 @@ def test_it_ends_when_done_and_tells_each_step_once(caplog: pytest.LogCaptureFix
 def test_it_ends_at_once_when_hopeless() -> None:
     looks = iter([Progress(False, "gone", hopeless=True)])
     end = waiting.watch(HOST, lambda: next(looks), 60)
-    assert waiting.describe(end, 60, "start again") == "not done: gone\n    remedy: start again"
+    assert waiting.unfinished(end, 60) == "not done: gone"
+    assert failure("gone", "start again") == "gone\n    remedy: start again"
 
 
 def test_it_ends_when_late() -> None:
     end = waiting.watch(HOST, lambda: Progress(False, "0 of 2"), 0)
     assert not end.done
-    assert waiting.describe(end, 0, "look").startswith("not done after 0 s: 0 of 2")
+    assert waiting.unfinished(end, 0) == "not done after 0 s: 0 of 2"

@@ -1,0 +1,70 @@
+"""What operations yield, how they fail, and what they tell the person who watches.
+
+A failure has two lines wherever it is shown: its cause, and below it `    remedy: ...`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+from pyinfra import logger
+from pyinfra.api.command import FunctionCommand, PyinfraCommand, QuoteString, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.context import host as current_host
+
+from deploys.run import report
+
+# what an operation is
+Commands = Generator[str | PyinfraCommand, None, None]
+
+
+def failure(cause: str, remedy: str = "") -> str:
+    """The text of a failure.
+
+    + remedy: what the person can do about it; "" where the cause says it already
+    """
+    return f"{cause}\n    remedy: {remedy}" if remedy else cause
+
+
+def fail(cause: str, remedy: str = "") -> FunctionCommand:
+    """A command that fails its host with cause and remedy, without a traceback."""
+    return FunctionCommand(_fail, [failure(cause, remedy)], {})
+
+
+def _fail(state: State, host: Host, message: str) -> bool:
+    return report_failure(host, message)
+
+
+def report_failure(host: Host, message: str) -> bool:
+    """Tell why a host fails. Returns the False by which a FunctionCommand's body says so."""
+    report.note(host, message)
+    host.log_styled(message, fg="red", log_func=logger.error)
+    return False
+
+
+def shell_message(cause: str, remedy: str = "") -> StringCommand:
+    """The shell command that prints cause and remedy to standard error."""
+    return StringCommand("printf '%s\\n'", QuoteString(failure(cause, remedy)), ">&2")
+
+
+def shell_failure(cause: str, remedy: str = "") -> StringCommand:
+    """The shell command, for what follows `||`, that fails with cause and remedy."""
+    return StringCommand("{", shell_message(cause, remedy), "; exit 1; }")
+
+
+def executing() -> bool:
+    """Whether the run is past its planning: only then is there something to wait for."""
+    return bool(current_host.state.is_executing)
+
+
+def inform(message: str) -> None:
+    """Tell something about the current host while the run executes; nothing while it plans."""
+    if executing():
+        logger.info(f"{current_host.print_prefix}{message}")
+
+
+def warn(message: str) -> None:
+    """As `inform`, for what the person should act on."""
+    if executing():
+        logger.warning(f"{current_host.print_prefix}{message}")
