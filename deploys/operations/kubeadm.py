@@ -22,8 +22,9 @@ from deploys.lib import changes, remote
 from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
 from deploys.lib.download_retries import patiently
 from deploys.lib.remote import ADMIN
-from deploys.operations import apt
+from deploys.operations import packages as package_operations
 from gpuboot.config.inventory import Node
+from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes.cluster_state import KubeadmState, Step, belongs_elsewhere, stage
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET, STAMP
 from gpuboot.plan import Change, Effect
@@ -263,13 +264,14 @@ def _join(
 
 
 @operation()
-def installed(packages: dict[str, str]) -> Commands:
+def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
     """Ensure that Kubernetes' packages are there and held at their versions.
 
     A host that is part of a cluster keeps the versions it has: `upgraded` changes those, one
     host at a time.
 
     + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them
+    + manager: the program that installs them
     """
     state = host.get_fact(Kubeadm, socket=SOCKET)
     member = "kubelet.conf" in state.files
@@ -279,7 +281,7 @@ def installed(packages: dict[str, str]) -> Commands:
     }
     if not state.enabled:
         changes.record(Change(subject="unit kubelet.service", field="boot", new="enabled"))
-    yield from apt.packages._inner(wanted, hold=True)
+    yield from package_operations.installed._inner(wanted, manager, hold=True)
     if not state.enabled:
         yield StringCommand("systemctl enable kubelet")
 

@@ -15,8 +15,9 @@ from deploys.lib import changes, remote
 from deploys.lib.commands import Commands, executing, fail, inform
 from deploys.lib.remote import ADMIN
 from deploys.lib.waiting import unfinished, watch
-from deploys.operations import apt
+from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import CONFIG, SOCKET, marker, note, note_kubelet
+from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes.cluster_state import moved, upgrade_step
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
@@ -133,6 +134,7 @@ def upgraded(
     leader: str,
     version: str,
     packages: dict[str, str],
+    manager: PackageManager,
     leads: bool = True,
     turn: bool = True,
     ignore: Sequence[str] = (),
@@ -149,6 +151,7 @@ def upgraded(
     + turn: whether it is this host's turn; nothing is done otherwise
     + version: Kubernetes version without its v
     + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them
+    + manager: the program that installs them
     """
     if not turn:
         host.noop("another host's turn")
@@ -180,7 +183,7 @@ def upgraded(
     changes.record(
         *(CONTROL_PLANE if "kube-apiserver.yaml" in state.files or leads else ()), KUBELET
     )
-    yield from apt.packages._inner(packages, hold=True, update=True)
+    yield from package_operations.installed._inner(packages, manager, hold=True, update=True)
     inform(f"kubeadm upgrades {node} to {version}: up to five minutes")
     begin = f"mkdir -p /etc/gpuboot && touch {marker('upgrade')} &&"
     step_command = f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 from pyinfra.api.deploy import deploy
 
-from deploys.operations import apt, files, kernel
+from deploys.operations import files, kernel, packages
 from deploys.run.context import Context, current
 from gpuboot.hosts import proxy as proxies
 from gpuboot.templates import render
@@ -64,9 +64,10 @@ def base() -> None:
         },
     )
     keep_apt_password(context)
-    apt.packages(
+    packages.installed(
         name="Install what Kubernetes and its tools need",
-        wanted=dict.fromkeys(packages(context), ""),
+        versions=dict.fromkeys(package_names(context), ""),
+        manager=context.platform.package_manager,
         update=True,
     )
     kernel.applied(
@@ -82,7 +83,7 @@ def base() -> None:
     )
 
 
-def packages(context: Context, names: Sequence[str] = PACKAGES) -> list[str]:
+def package_names(context: Context, names: Sequence[str] = PACKAGES) -> list[str]:
     """The packages a host needs; chrony only where nothing keeps the time yet.
 
     + names: what is needed in any case

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pyinfra.api.deploy import deploy
 
-from deploys.operations import apt, containerd, docker, files, units
+from deploys.operations import containerd, docker, files, packages, units
 from deploys.phases import base as cluster_base
-from deploys.phases.runtime import add_repository, install_toolkit, keep_secrets
+from deploys.phases.repositories import add_repository
+from deploys.phases.runtime import install_toolkit, keep_secrets
 from deploys.run.context import Context, current
 from gpuboot.docker.compose.images import hosts
 from gpuboot.hosts import proxy, registries
@@ -24,9 +25,10 @@ def base() -> None:
         contents={cluster_base.APT_CONF: cluster_base.apt_conf(context)},
     )
     cluster_base.keep_apt_password(context)
-    apt.packages(
+    packages.installed(
         name="Install what Docker and its repositories need",
-        wanted=dict.fromkeys(cluster_base.packages(context, PACKAGES), ""),
+        versions=dict.fromkeys(cluster_base.package_names(context, PACKAGES), ""),
+        manager=context.platform.package_manager,
         update=True,
     )
 
@@ -45,9 +47,10 @@ def engine() -> None:
     context = current()
     lock, mirrors = context.lock, context.settings.mirrors
     add_repository(context, "docker", "Configure Docker's repository")
-    apt.packages(
+    packages.installed(
         name=f"Install Docker {lock.docker.version}",
-        wanted=packages(context),
+        versions=package_versions(context),
+        manager=context.platform.package_manager,
         hold=True,
     )
     if mirrors.images and mirrors.ca_bundle:
@@ -57,7 +60,7 @@ def engine() -> None:
     units.running(name="Run Docker", units=["containerd.service", "docker.service"])
 
 
-def packages(context: Context) -> dict[str, str]:
+def package_versions(context: Context) -> dict[str, str]:
     """Docker's packages with their versions; the epoch is Docker's own."""
     lock = context.lock
     return {

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from pyinfra.api.deploy import deploy
 
-from deploys.operations import apt, driver, files, kernel, units
-from deploys.phases.runtime import add_repository
+from deploys.operations import driver, files, kernel, packages, units
+from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.hosts import fabric, gpu_models, kernels, platforms
 from gpuboot.hosts.platforms import Flavour
@@ -63,14 +63,16 @@ def _install(context: Context, version: str) -> None:
         name="Keep nouveau away", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
     )
     names = platforms.driver_packages(version, flavour(context), bool(_fabric(context)))
-    apt.packages(
+    packages.installed(
         name=f"Pin the driver to {version}",
-        wanted={platforms.pinning_package(version): ""},
-        offers=names,
+        versions={platforms.pinning_package(version): ""},
+        manager=context.platform.package_manager,
+        available=names,
     )
-    apt.packages(
+    packages.installed(
         name=f"Install driver {version}",
-        wanted=to_install(context, version, names),
+        versions=to_install(context, version, names),
+        manager=context.platform.package_manager,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from pyinfra.api.deploy import deploy
 
 from deploys.operations import files, kubeadm, kubeadm_changes, kubectl
-from deploys.phases.runtime import add_repository
+from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.charts import GPUS_LABEL
 from gpuboot.config.inventory import Node
@@ -103,7 +103,11 @@ def labels(node: Node) -> dict[str, str | None]:
 def _packages(context: Context) -> None:
     lock = context.lock
     add_repository(context, "kubernetes", "Configure the Kubernetes repository")
-    kubeadm.installed(name=f"Install Kubernetes {lock.kubernetes.version}", packages=packages(lock))
+    kubeadm.installed(
+        name=f"Install Kubernetes {lock.kubernetes.version}",
+        packages=packages(lock),
+        manager=context.platform.package_manager,
+    )
 
 
 def _upgrade(context: Context) -> None:
@@ -120,6 +124,7 @@ def _upgrade(context: Context) -> None:
         leader=context.leader.host,
         version=version,
         packages=wanted,
+        manager=context.platform.package_manager,
         leads=True,
         turn=context.node.leader,
         ignore=context.settings.cluster.ignore_preflight_errors,
@@ -130,6 +135,7 @@ def _upgrade(context: Context) -> None:
         leader=context.leader.host,
         version=version,
         packages=wanted,
+        manager=context.platform.package_manager,
         leads=False,
         turn=not context.node.leader,
         ignore=context.settings.cluster.ignore_preflight_errors,

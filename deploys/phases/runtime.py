@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 from pyinfra.api.deploy import deploy
 
-from deploys.operations import apt, containerd, files, units
+from deploys.operations import containerd, files, packages, units
+from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
-from gpuboot.hosts import platforms, registries
 from gpuboot.hosts import proxy as proxies
-from gpuboot.hosts.apt import source
-from gpuboot.hosts.platforms import Platform
+from gpuboot.hosts import registries
 from gpuboot.templates import render
 
 TOOLKIT = (
@@ -34,8 +32,11 @@ def runtime() -> None:
     context = current()
     add_repository(context, "docker", "Configure Docker's repository")
     version = context.lock.containerd.version
-    apt.packages(
-        name=f"Install containerd {version}", wanted={"containerd.io": f"{version}-*"}, hold=True
+    packages.installed(
+        name=f"Install containerd {version}",
+        versions={"containerd.io": f"{version}-*"},
+        manager=context.platform.package_manager,
+        hold=True,
     )
     if context.node.gpus:
         install_toolkit(context)
@@ -58,28 +59,11 @@ def install_toolkit(context: Context) -> None:
     """NVIDIA's container toolkit on the current host, from NVIDIA's repository."""
     add_repository(context, "toolkit", "Configure NVIDIA's container toolkit repository")
     toolkit = context.lock.toolkit.version
-    apt.packages(
+    packages.installed(
         name=f"Install NVIDIA's container toolkit {toolkit}",
-        wanted=dict.fromkeys(TOOLKIT, toolkit),
+        versions=dict.fromkeys(TOOLKIT, toolkit),
+        manager=context.platform.package_manager,
         hold=True,
-    )
-
-
-def add_repository(context: Context, key: str, title: str) -> None:
-    """A repository of the current host. `key`: its name in `settings.mirrors.apt`."""
-    settings = context.settings
-    found = source(
-        key,
-        cast(Platform, platforms.find(context.state)),  # preflight let nothing else through
-        context.state.arch,
-        context.lock.kubernetes.minor,
-        settings,
-    )
-    apt.repository(
-        name=title,
-        source=found,
-        ca_bundle=settings.mirrors.ca_bundle,
-        curl=proxies.curl(settings, found.key_url),
     )
 
 

@@ -19,8 +19,10 @@ from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import Settings, SettingsError
 from gpuboot.config.versions import Lock
 from gpuboot.docker import nodes as docker_hosts
+from gpuboot.hosts import platforms
 from gpuboot.hosts import preflight_network as network
 from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.platforms import Platform
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class Context:
     def state(self) -> NodeState:
         """How preflight found the current host."""
         return self.states[self.node.host]
+
+    @property
+    def platform(self) -> Platform:
+        """The current host's platform; preflight lets no host through that has none."""
+        return platforms.of(self.state)
 
     @property
     def leader(self) -> Node:

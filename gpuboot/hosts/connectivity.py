@@ -9,7 +9,7 @@ from gpuboot import charts
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
-from gpuboot.hosts import apt, downloads
+from gpuboot.hosts import downloads, repositories
 from gpuboot.hosts import proxy as proxies
 
 REGISTRIES = ("registry.k8s.io", "ghcr.io", "quay.io", "nvcr.io")
@@ -34,7 +34,7 @@ def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
     mirrors = settings.mirrors
     docker = node.role == "docker"
     unused = set() if node.gpus else {"cuda", "toolkit"}
-    for name, url in apt.UPSTREAM.items():
+    for name, url in repositories.UPSTREAM.items():
         if name not in unused and not (docker and name == "kubernetes"):
             mirror = mirrors.apt.get(name)  # type: ignore[call-overload]
             yield f"apt repository {name}", mirror.url if mirror else url

@@ -9,6 +9,7 @@ from typing import Literal
 from gpuboot.hosts.node_state import NodeState
 
 Flavour = Literal["open", "proprietary"]
+PackageManager = Literal["apt"]
 
 # The last driver branch whose packages carry the branch in their names (NVIDIA driver guide)
 LAST_SUFFIXED_BRANCH = 589
@@ -28,6 +29,7 @@ class Platform:
     + id, version: ID and VERSION_ID of /etc/os-release
     + cuda: its folder in NVIDIA's CUDA repository
     + cuda_key: file name and fingerprint of that folder's key
+    + package_manager: the program that installs its packages
     """
 
     id: str
@@ -35,6 +37,7 @@ class Platform:
     codename: str
     cuda: str
     cuda_key: tuple[str, str]
+    package_manager: PackageManager = "apt"
 
     @property
     def name(self) -> str:
@@ -69,6 +72,21 @@ def find(state: NodeState) -> Platform | None:
         if (platform.id, platform.version) == (state.os_id, state.os_version):
             return platform
     return None
+
+
+class UnsupportedPlatformError(ValueError):
+    """A machine runs a system that gpuboot does not support."""
+
+
+def of(state: NodeState) -> Platform:
+    """The platform of a machine that preflight has let through.
+
+    Raises `UnsupportedPlatformError` for any other.
+    """
+    platform = find(state)
+    if platform is None:
+        raise UnsupportedPlatformError(state.os_name or "an unknown system")
+    return platform
 
 
 def branch(version: str) -> int:

@@ -10,7 +10,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock, parse
-from gpuboot.hosts import apt, gpu_models, platforms
+from gpuboot.hosts import gpu_models, platforms, repositories
 from gpuboot.hosts.node_state import NodeState, upstream_version
 from gpuboot.kubernetes import kubeadm
 
@@ -47,7 +47,8 @@ def wanted(node: Node, state: NodeState, settings: Settings, lock: Lock) -> list
     found = []
     for name, packages in _packages(node, state, settings, lock).items():
         minor = lock.kubernetes.minor
-        url = apt.source(name, platform, state.arch, minor, settings).url.rstrip("/")
+        repository = repositories.repository(name, platform, state.arch, minor, settings)
+        url = repository.url.rstrip("/")
         found += [
             Wanted(package, pattern, url)
             for package, pattern in packages.items()

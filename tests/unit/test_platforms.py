@@ -9,9 +9,9 @@ import pytest
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import DriverLock
 from gpuboot.hosts import gpu_models, platforms
-from gpuboot.hosts.apt import Source, source
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.platforms import Platform
+from gpuboot.hosts.repositories import Repository, repository
 from tests.unit.test_nodestate import ANSWER
 
 STATE = parse(ANSWER)
@@ -122,15 +122,14 @@ def where(
     machine: str = "x86_64",
     settings: dict[str, Any] | None = None,
     platform: Platform = platforms.PLATFORMS[1],
-) -> Source:
-    return source(name, platform, machine, "1.36", parse_settings(settings or {}))
+) -> Repository:
+    return repository(name, platform, machine, "1.36", parse_settings(settings or {}))
 
 
 def test_upstream_addresses() -> None:
     docker = where("docker")
-    assert (docker.url, docker.suite, docker.components) == (
-        "https://download.docker.com/linux/ubuntu", "noble", "stable",
-    )  # fmt: skip
+    assert docker.url == "https://download.docker.com/linux/ubuntu"
+    assert "Suites: noble\nComponents: stable\n" in docker.text
     assert docker.key_url == "https://download.docker.com/linux/ubuntu/gpg"
     kubernetes = where("kubernetes")
     assert kubernetes.url == "https://pkgs.k8s.io/core:/stable:/v1.36/deb/"

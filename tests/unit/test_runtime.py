@@ -90,9 +90,9 @@ def test_apt_conf() -> None:
 
 
 def test_time_is_kept_once() -> None:
-    assert "chrony" in base.packages(context(units={}))
-    assert "chrony" not in base.packages(context(units={"ntpsec": Unit("active", "enabled")}))
-    assert "chrony" not in base.packages(context(units={}, container="systemd-nspawn"))
+    assert "chrony" in base.package_names(context(units={}))
+    assert "chrony" not in base.package_names(context(units={"ntpsec": Unit("active", "enabled")}))
+    assert "chrony" not in base.package_names(context(units={}, container="systemd-nspawn"))
 
 
 def test_fabric_manager_goes_with_nvswitches() -> None:

@@ -30,7 +30,6 @@ LONG_FILES = {
     "tests/unit/test_usage.py",
 }
 LONG_FUNCTIONS = {
-    "deploys/operations/apt.py repository",
     "deploys/operations/containerd.py configured",
     "deploys/operations/docker.py configured",
     "deploys/operations/driver.py loaded",

@@ -1,0 +1,76 @@
+"""What is known of packages on a host, whichever program manages them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from typing_extensions import override
+
+from deploys.facts.framed import Framed
+
+
+@dataclass(frozen=True)
+class PackageState:
+    """Installed versions by package name, and which packages are held."""
+
+    versions: dict[str, str] = field(default_factory=dict)
+    holds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RepositoryState:
+    """A configured repository.
+
+    + text: of its file; "" when there is none
+    + key_sha256: digest of its key file; "" when there is none
+    + fingerprints: primary keys in that file
+    + duplicates: other files that name the same URL
+    """
+
+    text: str = ""
+    key_sha256: str = ""
+    fingerprints: tuple[str, ...] = ()
+    duplicates: tuple[str, ...] = ()
+
+
+# prints the fingerprints of the primary keys in a key file, one a line
+FINGERPRINTS = (
+    "gpg --homedir /run/gpuboot --no-permission-warning --batch --show-keys --with-colons {path} "
+    '2>/dev/null | awk -F : \'$1 == "pub" {{ p = 1 }} $1 == "fpr" && p {{ print $10; p = 0 }}\''
+)
+
+
+class Repository(Framed[RepositoryState]):
+    """One repository's file and key, and files of others that name its URL."""
+
+    default = RepositoryState
+
+    @override
+    def command(self, path: str, key: str, url: str, others: Iterable[str] = ()) -> str:
+        """`others`: shell patterns of the files that may name the URL as well."""
+        path, key = shlex.quote(path), shlex.quote(key)
+        command = (
+            f"if test -e {path}; then sed 's/^/text /' {path}; fi; "
+            f"if test -e {key}; then sha256sum {key} | sed 's/ .*//; s/^/sha256 /'; "
+            "if command -v gpg >/dev/null; then mkdir -p -m 0755 /run/gpuboot; "
+            f"{FINGERPRINTS.format(path=key)} | sed 's/^/fpr /'; fi; fi"
+        )
+        if patterns := " ".join(others):
+            command += (
+                f"; grep -lsF -- {shlex.quote(url)} {patterns} | "
+                f"grep -vxF {path} | sed 's/^/duplicate /'"
+            )
+        return command
+
+    @override
+    def process(self, output: list[str]) -> RepositoryState:
+        def of(kind: str) -> list[str]:
+            prefix = f"{kind} "
+            return [line.removeprefix(prefix) for line in output if line.startswith(prefix)]
+
+        text = "".join(f"{line}\n" for line in of("text"))
+        return RepositoryState(
+            text, "".join(of("sha256")), tuple(of("fpr")), tuple(of("duplicate"))
+        )

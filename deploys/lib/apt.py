@@ -1,0 +1,62 @@
+"""The commands by which `deploys.operations.packages` works with apt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyinfra.api.command import QuoteString, StringCommand
+
+from deploys.lib.commands import shell_message
+
+LOCK_TIMEOUT_S = 600
+_QUIET = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
+_LOCK = f"-o DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"
+_INSTALL = (
+    f"{_QUIET} apt-get {_LOCK} -o Dpkg::Options::=--force-confdef "
+    "-o Dpkg::Options::=--force-confold install -y -q --no-install-recommends "
+    "--allow-downgrades --allow-change-held-packages"
+)
+_MAIN_LIST = "/etc/apt/sources.list"
+# files that may configure a repository as well; apt refuses two keys for one repository
+REPOSITORY_FILES = (_MAIN_LIST, "/etc/apt/sources.list.d/*")
+# an index that cannot be read may be one that nobody needs here
+READ_INDICES = f"apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"
+
+
+def read_index(file: str) -> str:
+    """Read the index of the repository that a file describes, and of no other."""
+    return (
+        f"apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={file} -o Dir::Etc::sourceparts=- "
+        "-o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any"
+    )
+
+
+def remove_repository(file: str, url: str) -> StringCommand:
+    """Take a repository out of another file that configures it."""
+    if file == _MAIN_LIST:
+        return StringCommand("sed -i", QuoteString(f"\\|{url}|d"), QuoteString(file))
+    return StringCommand("rm -f", QuoteString(file))
+
+
+def install(versions: Mapping[str, str], available: Sequence[str]) -> StringCommand:
+    """Install packages at these versions, whether they are held or not.
+
+    + available: packages whose versions in the indices to show when this fails
+    """
+    words = [f"{name}={version}" if version else name for name, version in versions.items()]
+    if not available:
+        return StringCommand(_INSTALL, *[QuoteString(word) for word in words])
+    message = shell_message(
+        f"apt cannot install {' '.join(words)}",
+        "ask for a version that exists, or correct the repository; apt offers:",
+    )
+    return StringCommand(
+        _INSTALL, *[QuoteString(word) for word in words],
+        "|| {", message, "; apt-cache madison",
+        *[QuoteString(name) for name in available], ">&2; exit 1; }",
+    )  # fmt: skip
+
+
+def hold(names: Sequence[str]) -> StringCommand:
+    """Keep installed packages as they are. Another version takes the hold away."""
+    return StringCommand("apt-mark hold", *[QuoteString(name) for name in names])

@@ -1,0 +1,20 @@
+"""The package repositories of a host."""
+
+from __future__ import annotations
+
+from deploys.operations import packages
+from deploys.run.context import Context
+from gpuboot.hosts import proxy
+from gpuboot.hosts.repositories import repository
+
+
+def add_repository(context: Context, key: str, title: str) -> None:
+    """Configure a repository on the current host. `key`: its name in `settings.mirrors.apt`."""
+    settings, minor = context.settings, context.lock.kubernetes.minor
+    chosen = repository(key, context.platform, context.state.arch, minor, settings)
+    packages.repository(
+        name=title,
+        repository=chosen,
+        ca_bundle=settings.mirrors.ca_bundle,
+        curl=proxy.curl(settings, chosen.key_url),
+    )
