@@ -35,6 +35,14 @@ def metrics(check: Check = None) -> None:
 
 
 @app.command()
+def checks(check: Check = None) -> None:
+    """Print docs/checks.md: every link of the proof chain, and what fails it."""
+    from gpuboot.docs.checks import checks_markdown
+
+    _page(checks_markdown, check, "checks")
+
+
+@app.command()
 def runbooks(
     folder: Annotated[Path, typer.Argument(help="Where the pages stand.")],
     check: Annotated[

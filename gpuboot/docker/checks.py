@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from gpuboot.config.settings import Settings
 from gpuboot.docker.remedies import DOCKER_HOSTS
-from gpuboot.verify.checks import chain, metrics, monitoring
+from gpuboot.verify.checks import chain, links, metrics, monitoring
 from gpuboot.verify.checks import host as host_checks
 from gpuboot.verify.checks.model import Finding, Scribe
 from gpuboot.verify.evidence import Evidence, Host, Trial
 
-LINKS = ("pci", "driver", "nvidia-smi", "runtime", "workload", "exporter", "prometheus")
+LINKS = tuple(link.name for link in links.TABLE if link.docker and link.subject != "cluster")
 RELOAD = "reload"  # key of `Metrics.errors`: who runs with an older configuration than its file
 
 

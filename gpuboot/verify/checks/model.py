@@ -6,30 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from gpuboot.verify.checks import links
+
 Status = Literal["pass", "fail", "not_covered", "unknown"]
 Verdict = Literal["proven", "failed", "not_covered"]
 
-GPU_LINKS: dict[str, str] = {
-    "pci": "the PCI bus shows the device",
-    "driver": "driver loaded = installed = asked for",
-    "nvidia-smi": "the driver answers for it, with a UUID",
-    "runtime": "containerd can hand it to a container",
-    "allocatable": "Kubernetes offers it",
-    "workload": "a pod computed on it",
-    "exporter": "dcgm-exporter reports it, with sane values",
-    "prometheus": "Prometheus holds its fresh series, with the right node",
-    "attribution": "its series name the pod that holds it, and no other",
-}
-PHYSICAL_LINKS = ("pci", "driver", "nvidia-smi")  # of the card; the others of what pods can hold
-CLUSTER_LINKS: dict[str, str] = {
-    "services": "pods of every GPU node resolve names and reach Services",
-    "targets": "no scrape target is red",
-    "rules": "alert rules are loaded without errors",
-    "alertmanager": "Prometheus reaches Alertmanager",
-    "dashboards": "Grafana answers and has GPU dashboards",
-    "storage": "what is to be kept is on volumes",
-    "policies": "NetworkPolicies are in the cluster",
-}
+GPU_LINKS = links.of("card", "device")
+PHYSICAL_LINKS = tuple(links.of("card"))
+CLUSTER_LINKS = links.of("cluster")
 LINKS = {**GPU_LINKS, **CLUSTER_LINKS}
 # what is said of a link that nobody could look at
 NOT_REACHED = "not reached: a lower link is broken"

@@ -1,0 +1,45 @@
+"""docs/checks.md from the table of links."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuboot.verify.checks.links import TABLE, Link
+
+_INTRO = """# The links of the proof chain
+
+What `gpuboot verify` asks of every GPU and of the cluster, made by `gpuboot docs checks` from the
+table in `gpuboot/verify/checks/links.py`. Each link is compared with the one below it, so of
+several broken links of a GPU the lowest is the cause. Every failure carries its own remedy; here is
+how that of the commonest begins. Verdicts, statuses and files: [reports.md](reports.md).
+"""
+_GPU = """
+## Of each GPU
+
+From the bottom to the top. `pci`, `driver` and `nvidia-smi` are about the card; with MIG the others
+are about each of its MIG devices.
+
+"""
+_CLUSTER = """
+## Of the cluster
+
+On Docker hosts: of the monitoring host.
+
+"""
+_HEAD = """| Link | Passes when | Facts come from | Fails when | Remedy | Docker hosts |
+|---|---|---|---|---|---|
+"""
+
+
+def checks_markdown() -> str:
+    """The content of docs/checks.md."""
+    gpu = [link for link in TABLE if link.subject != "cluster"]
+    cluster = [link for link in TABLE if link.subject == "cluster"]
+    return "".join([_INTRO, _GPU, _HEAD, *_rows(gpu), _CLUSTER, _HEAD, *_rows(cluster)])
+
+
+def _rows(links: Iterable[Link]) -> Iterable[str]:
+    for link in links:
+        docker = "yes" if link.docker else "no"
+        cells = (f"`{link.name}`", link.passes, link.facts, link.fails, f"{link.remedy} …", docker)
+        yield f"| {' | '.join(cells)} |\n"

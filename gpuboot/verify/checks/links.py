@@ -1,0 +1,193 @@
+"""The links of the proof chain, from the PCI bus to the pod that a series names, in their order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Subject = Literal["card", "device", "cluster"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """One link.
+
+    + passes: what is true when it passes, in a few words
+    + facts: where what it compares comes from
+    + fails: what fails it
+    + remedy: how the remedy of its commonest failure begins, in a cluster
+    + subject: what it is about: a physical GPU; what pods can hold (a GPU or a MIG device); or
+      the whole cluster
+    + docker: Docker hosts have it, too
+    """
+
+    name: str
+    passes: str
+    facts: str
+    fails: str
+    remedy: str
+    subject: Subject
+    docker: bool
+
+
+TABLE: tuple[Link, ...] = (
+    Link(
+        name="pci",
+        passes="the PCI bus shows the device",
+        facts="`/sys/bus/pci/devices` of the host; `gpus` of the inventory",
+        fails="fewer NVIDIA GPUs than the inventory promises, or more",
+        remedy="look at the machine",
+        subject="card",
+        docker=True,
+    ),
+    Link(
+        name="driver",
+        passes="driver loaded = installed = asked for",
+        facts="`/proc/driver/nvidia/version`, `modinfo nvidia`, the installed packages; the "
+        "version lock",
+        fails="no NVIDIA module is loaded; the loaded version is not the installed one, or not "
+        "that of the lock",
+        remedy="`modprobe nvidia` on the node",
+        subject="card",
+        docker=True,
+    ),
+    Link(
+        name="nvidia-smi",
+        passes="the driver answers for it, with a UUID",
+        facts="`nvidia-smi --query-gpu`, `/proc/driver/nvidia/gpus`; the PCI bus",
+        fails="nvidia-smi does not list the device, or lists it as lost or in need of a reset; two "
+        "devices have one UUID; its NVLink fabric has not admitted it",
+        remedy="drain the node",
+        subject="card",
+        docker=True,
+    ),
+    Link(
+        name="runtime",
+        passes="containerd can hand it to a container",
+        facts="`crictl info` and `nvidia-ctk cdi list` (Docker: `docker info`)",
+        fails="the runtime `nvidia` is missing, or not the default where it has to be; CDI does "
+        "not name the device",
+        remedy="run deploys/site.py",
+        subject="device",
+        docker=True,
+    ),
+    Link(
+        name="allocatable",
+        passes="Kubernetes offers it",
+        facts="Node and Lease objects of the Kubernetes API",
+        fails="the node is missing or not Ready, or its kubelet is silent; it offers another "
+        "number of `nvidia.com/gpu` or MIG devices; MIG's layout is one that the device plugin "
+        "refuses",
+        remedy="read the device plugin's log on this node",
+        subject="device",
+        docker=False,
+    ),
+    Link(
+        name="workload",
+        passes="a pod computed on it",
+        facts="log and status of a pod with vectorAdd on each free GPU (Docker: a container)",
+        fails="the pod failed, or did not print `Test PASSED`; it saw another GPU or several; two "
+        "pods got the same one",
+        remedy="the pod's events and log tell why",
+        subject="device",
+        docker=True,
+    ),
+    Link(
+        name="exporter",
+        passes="dcgm-exporter reports it, with sane values",
+        facts="`/metrics` of dcgm-exporter, read twice; nvidia-smi",
+        fails="no exporter answers for the host, or two do; it lacks a GPU or a value that "
+        "nvidia-smi has; a value cannot be, or stands still; it runs with another list of fields",
+        remedy="look at the dcgm-exporter pod of this node",
+        subject="device",
+        docker=True,
+    ),
+    Link(
+        name="prometheus",
+        passes="Prometheus holds its fresh series, with the right node",
+        facts="Prometheus' API: targets and series",
+        fails="the exporter's target is missing or down, or there are two; no series, several, an "
+        "old one, or one with another `node`",
+        remedy="compare the exporter's /metrics",
+        subject="device",
+        docker=True,
+    ),
+    Link(
+        name="attribution",
+        passes="its series name the pod that holds it, and no other",
+        facts="the series' labels; the pods that hold GPUs",
+        fails="the series name no pod, or another one; an idle GPU's name one",
+        remedy="the exporter needs DCGM_EXPORTER_KUBERNETES=true",
+        subject="device",
+        docker=False,
+    ),
+    Link(
+        name="services",
+        passes="pods of every GPU node resolve names and reach Services",
+        facts="a pod on each GPU node",
+        fails="`kubernetes.default.svc` is not resolved, or its address does not answer",
+        remedy="see CoreDNS",
+        subject="cluster",
+        docker=False,
+    ),
+    Link(
+        name="targets",
+        passes="no scrape target is red",
+        facts="Prometheus' API: targets",
+        fails="a target is down; there is none; kube-state-metrics is none of them",
+        remedy="see the pod behind it",
+        subject="cluster",
+        docker=True,
+    ),
+    Link(
+        name="rules",
+        passes="alert rules are loaded without errors",
+        facts="Prometheus' API: rules; the PrometheusRule objects",
+        fails="a rule of gpuboot's is missing, of another version, or has an error",
+        remedy="correct the expression in the PrometheusRule",
+        subject="cluster",
+        docker=True,
+    ),
+    Link(
+        name="alertmanager",
+        passes="Prometheus reaches Alertmanager",
+        facts="the APIs of Prometheus and Alertmanager",
+        fails="Prometheus knows no Alertmanager; it is not ready; it runs without the receivers, "
+        "routes or inhibitions of the settings",
+        remedy="see the pods of the monitoring namespace",
+        subject="cluster",
+        docker=True,
+    ),
+    Link(
+        name="dashboards",
+        passes="Grafana answers and has GPU dashboards",
+        facts="Grafana's API; the dashboards' ConfigMaps",
+        fails="Grafana does not answer, or has no GPU dashboard; a ConfigMap is missing or changed",
+        remedy="see the pods of the monitoring namespace",
+        subject="cluster",
+        docker=True,
+    ),
+    Link(
+        name="storage",
+        passes="what is to be kept is on volumes",
+        facts="PersistentVolumeClaims",
+        fails="a volume that the settings want was not requested, is not bound, or is too small",
+        remedy="see `kubectl describe pvc`",
+        subject="cluster",
+        docker=False,
+    ),
+    Link(
+        name="policies",
+        passes="NetworkPolicies are in the cluster",
+        facts="NetworkPolicy objects",
+        fails="one is missing, changed, or no longer wanted",
+        remedy="run deploys/site.py",
+        subject="cluster",
+        docker=False,
+    ),
+)
+
+
+def of(*subjects: Subject) -> dict[str, str]:
+    """Name -> what is true when it passes, of the links about these subjects."""
+    return {link.name: link.passes for link in TABLE if link.subject in subjects}
