@@ -26,35 +26,40 @@ class What(StrEnum):
     gpu = "gpu"
 
 
+Whose = Annotated[What, typer.Argument(help="Whose load: a pod's, a namespace's, one GPU's.")]
+Name = Annotated[str, typer.Argument(help="Name of the pod or namespace, or the GPU's UUID.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The pod's namespace.")]
+Inventory = Annotated[
+    str | None,
+    typer.Option("--inventory", "-i", help="pyinfra inventory: Prometheus is reached by SSH."),
+]
+Url = Annotated[str | None, typer.Option("--url", help="Or Prometheus' own address.")]
+TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Bearer token for --url.")]
+CaFile = Annotated[Path | None, typer.Option("--ca-file", help="PEM authority for --url.")]
+Metric = Annotated[
+    list[str] | None,
+    typer.Option("--metric", help="engine, sm or memory; again for more; default: all."),
+]
+Window = Annotated[float, typer.Option("--window", min=1, help="Seconds to average over.")]
+Stale = Annotated[
+    float,
+    typer.Option("--stale", min=0, help="Oldest sample, in seconds; 0: two scrape intervals."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer.")]
+
+
 def query(
-    what: Annotated[What, typer.Argument(help="Whose load: a pod's, a namespace's, one GPU's.")],
-    name: Annotated[str, typer.Argument(help="Name of the pod or namespace, or the GPU's UUID.")],
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="The pod's namespace.")
-    ] = "default",
-    inventory: Annotated[
-        str | None,
-        typer.Option("--inventory", "-i", help="pyinfra inventory: Prometheus is reached by SSH."),
-    ] = None,
-    url: Annotated[str | None, typer.Option("--url", help="Or Prometheus' own address.")] = None,
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", help="Bearer token for --url.")
-    ] = None,
-    ca_file: Annotated[
-        Path | None, typer.Option("--ca-file", help="PEM authority for --url.")
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option("--metric", help="engine, sm or memory; again for more; default: all."),
-    ] = None,
-    window: Annotated[
-        float, typer.Option("--window", min=1, help="Seconds to average over.")
-    ] = 120,
-    stale: Annotated[
-        float,
-        typer.Option("--stale", min=0, help="Oldest sample, in seconds; 0: two scrape intervals."),
-    ] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer.")] = False,
+    what: Whose,
+    name: Name,
+    namespace: Namespace = "default",
+    inventory: Inventory = None,
+    url: Url = None,
+    token_file: TokenFile = None,
+    ca_file: CaFile = None,
+    metric: Metric = None,
+    window: Window = 120,
+    stale: Stale = 0,
+    as_json: AsJson = False,
     data: runs.Data = None,
 ) -> None:
     """How busy GPUs are, with the age and source of each number, or why nobody knows.

@@ -67,19 +67,12 @@ def pyinfra(
         stop(wrong_folder(deploy))
     with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
         path = Path(folder) / "answer"
-        command = [
-            sys.executable,
-            "-m",
-            "pyinfra",
-            inventory,
-            deploy,
-            "--dry" if dry else "-y",
-            *more,
-        ]
+        command = [sys.executable, "-m", "pyinfra", inventory, deploy, "--dry" if dry else "-y"]
+        variables = {**os.environ, **(environment or {}), answer: str(path)}
         # stdout of pyinfra is for its own JSON; all that a person reads goes to stderr
         ended = subprocess.run(
-            command,
-            env={**os.environ, **(environment or {}), answer: str(path)},
+            [*command, *more],
+            env=variables,
             stdout=subprocess.PIPE if quiet else sys.stderr,
             stderr=subprocess.STDOUT if quiet else None,
             text=True,

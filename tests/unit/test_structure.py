@@ -25,7 +25,6 @@ LONG_FILES = {
     "tests/unit/test_checks_mig.py",
     "tests/unit/test_dashboards.py",
     "tests/unit/test_report.py",
-    "tests/unit/test_site_files.py",
     "tests/unit/test_standalone.py",
     "tests/unit/test_usage.py",
 }
@@ -39,8 +38,6 @@ LONG_FUNCTIONS = {
     "deploys/phases/kubernetes.py kubernetes",
     "deploys/phases/monitoring.py monitoring",
     "gpuboot/alerting/inhibitions.py _causes",
-    "gpuboot/cli/query.py query",
-    "gpuboot/cli/runs.py pyinfra",
     "gpuboot/config/versions.py mismatches",
     "gpuboot/dashboards/health.py xids",
     "gpuboot/dashboards/namespace.py showback",
