@@ -66,10 +66,7 @@ def go_recipe(
             prepare(build)
         _build(build, packages, variables, cgo)
 
-    parts = {f"program {key}": value for key, value in packages.items()}
-    parts |= {f"variable {key}": value for key, value in variables.items()}
-    parts |= {f"replace {key}": value for key, value in replace.items()}
-    settings = [f"{key}={value}" for key, value in sorted(parts.items())]
+    settings = _settings(program=packages, variable=variables, replace=replace)
     return Recipe(
         name=name,
         outputs={program: f"bin/{program}" for program in packages},
@@ -78,6 +75,12 @@ def go_recipe(
         needs=needs,
         seconds=seconds,
     )
+
+
+def _settings(**tables: Mapping[str, str]) -> list[str]:
+    """`<table> <key>=<value>` of every entry, in an order that does not depend on theirs."""
+    entries = {f"{name} {key}": text for name in tables for key, text in tables[name].items()}
+    return [f"{key}={text}" for key, text in sorted(entries.items())]
 
 
 def _sources(packages: Mapping[str, str]) -> list[Path]:

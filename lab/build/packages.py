@@ -96,23 +96,15 @@ def kubernetes(builds: Mapping[str, Path]) -> list[Deb]:
     ]
 
 
+_RELOAD_UNITS = """#!/bin/sh
+set -e
+if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+"""
+
+
 def _kubernetes(builds: Mapping[str, Path], suffix: str = "") -> list[Deb]:
     """Those of one release. As there, the kubelet's unit is not enabled by installing it."""
     version = f"{kubernetes_version(suffix).removeprefix('v')}-1.1"
-    kubelet: Files = {
-        "/usr/bin/kubelet": builds[f"kubelet{suffix}"],
-        f"{UNITS}/kubelet.service": PACKAGING / "kubelet.service",
-        "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
-        "/var/lib/kubelet/.kubelet-keep": "",
-        "/etc/kubernetes/manifests/.kubelet-keep": "",
-    }
-    reload_units = (
-        "#!/bin/sh\nset -e\nif [ -d /run/systemd/system ]; then systemctl daemon-reload; fi\n"
-    )
-    kubeadm: Files = {
-        "/usr/bin/kubeadm": builds[f"kubeadm{suffix}"],
-        f"{UNITS}/kubelet.service.d/10-kubeadm.conf": PACKAGING / "10-kubeadm.conf",
-    }
     return [
         Deb(
             name="kubelet",
@@ -120,8 +112,14 @@ def _kubernetes(builds: Mapping[str, Path], suffix: str = "") -> list[Deb]:
             depends="kubernetes-cni (>= 1.2.0), mount, util-linux",
             recommends="iptables (>= 1.8.4)",
             description="Node agent for Kubernetes clusters",
-            files=kubelet,
-            scripts={"postinst": reload_units},
+            files={
+                "/usr/bin/kubelet": builds[f"kubelet{suffix}"],
+                f"{UNITS}/kubelet.service": PACKAGING / "kubelet.service",
+                "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n",
+                "/var/lib/kubelet/.kubelet-keep": "",
+                "/etc/kubernetes/manifests/.kubelet-keep": "",
+            },
+            scripts={"postinst": _RELOAD_UNITS},
             conffiles=("/etc/default/kubelet",),
             section="net",
         ),
@@ -129,8 +127,11 @@ def _kubernetes(builds: Mapping[str, Path], suffix: str = "") -> list[Deb]:
             name="kubeadm",
             version=version,
             description="Command-line utility for administering a Kubernetes cluster",
-            files=kubeadm,
-            scripts={"postinst": reload_units},
+            files={
+                "/usr/bin/kubeadm": builds[f"kubeadm{suffix}"],
+                f"{UNITS}/kubelet.service.d/10-kubeadm.conf": PACKAGING / "10-kubeadm.conf",
+            },
+            scripts={"postinst": _RELOAD_UNITS},
         ),
         Deb(
             name="kubectl",
@@ -159,41 +160,8 @@ def toolkit(builds: Mapping[str, Path], module: Path) -> list[Deb]:
 
     libnvidia-container is a C library that no Go module holds: its packages are empty here.
     """
-    deployments = module / "deployments"
-    base: Files = {
-        f"{UNITS}/{unit}": deployments / "systemd" / unit
-        for unit in ("nvidia-cdi-refresh.service", "nvidia-cdi-refresh.path")
-    }
-    order = "nvidia-cdi-refresh.service.d/10-container-engines.conf"
-    environment = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
-    base |= {
-        f"{UNITS}/{order}": deployments / "systemd" / "10-container-engines.conf",
-        environment: deployments / "systemd" / "nvidia-cdi-refresh.env",
-        "/usr/lib/udev/rules.d/99-nvidia-cdi-refresh.rules": deployments
-        / "udev/99-nvidia-cdi-refresh.rules",
-    }
-    programs = ("nvidia-container-runtime", "nvidia-ctk", "nvidia-cdi-hook")
-    extra = ("nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy")
-    for name in (*programs, *(name for name in extra if name in builds)):
-        base[f"/usr/bin/{name}"] = builds[name]
-    scripts = unit_scripts("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service")
-    configure = (
-        "/usr/bin/nvidia-ctk --quiet config "
-        "--config-file=/etc/nvidia-container-runtime/config.toml --in-place\n"
-    )
-    scripts["postinst"] = scripts["postinst"].replace("set -e\n", f"set -e\n{configure}", 1)
     return [
-        Deb(
-            name="nvidia-container-toolkit-base",
-            version=TOOLKIT,
-            description="NVIDIA Container Toolkit Base\n"
-            "Provides the NVIDIA Container Runtime and NVIDIA Container Toolkit CLI.",
-            files=base,
-            modes={path: 0o644 for path in base if not path.startswith("/usr/bin/")},
-            scripts=scripts,
-            conffiles=(environment,),
-            section="utils",
-        ),
+        _toolkit_base(builds, module / "deployments"),
         Deb(
             name="nvidia-container-toolkit",
             version=TOOLKIT,
@@ -210,6 +178,41 @@ def toolkit(builds: Mapping[str, Path], module: Path) -> list[Deb]:
         _simulated("libnvidia-container-tools", f"libnvidia-container1 (= {TOOLKIT})"),
         _simulated("libnvidia-container1", ""),
     ]
+
+
+def _toolkit_base(builds: Mapping[str, Path], deployments: Path) -> Deb:
+    environment = "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env"
+    order = "nvidia-cdi-refresh.service.d/10-container-engines.conf"
+    files: Files = {
+        f"{UNITS}/nvidia-cdi-refresh.service": deployments / "systemd/nvidia-cdi-refresh.service",
+        f"{UNITS}/nvidia-cdi-refresh.path": deployments / "systemd/nvidia-cdi-refresh.path",
+        f"{UNITS}/{order}": deployments / "systemd/10-container-engines.conf",
+        environment: deployments / "systemd/nvidia-cdi-refresh.env",
+        "/usr/lib/udev/rules.d/99-nvidia-cdi-refresh.rules": deployments
+        / "udev/99-nvidia-cdi-refresh.rules",
+    }
+    modes = dict.fromkeys(files, 0o644)
+    programs = ("nvidia-container-runtime", "nvidia-ctk", "nvidia-cdi-hook")
+    extra = ("nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy")
+    for name in (*programs, *(name for name in extra if name in builds)):
+        files[f"/usr/bin/{name}"] = builds[name]
+    scripts = unit_scripts("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service")
+    configure = (
+        "/usr/bin/nvidia-ctk --quiet config "
+        "--config-file=/etc/nvidia-container-runtime/config.toml --in-place\n"
+    )
+    scripts["postinst"] = scripts["postinst"].replace("set -e\n", f"set -e\n{configure}", 1)
+    return Deb(
+        name="nvidia-container-toolkit-base",
+        version=TOOLKIT,
+        description="NVIDIA Container Toolkit Base\n"
+        "Provides the NVIDIA Container Runtime and NVIDIA Container Toolkit CLI.",
+        files=files,
+        modes=modes,
+        scripts=scripts,
+        conffiles=(environment,),
+        section="utils",
+    )
 
 
 def _simulated(name: str, depends: str) -> Deb:

@@ -10,29 +10,29 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.build.debs import Deb
-from lab.build.packages import UNITS, unit_scripts
+from lab.build.packages import PACKAGING, UNITS, Files, unit_scripts
 from lab.build.software_docker import COMPOSE, DOCKER
 from lab.debian_releases import DebianRelease
 
-PACKAGING = Path(__file__).parent / "packaging"
+_CONFIGURATION: Files = {
+    f"{UNITS}/docker.service": PACKAGING / "docker.service",
+    f"{UNITS}/docker.socket": PACKAGING / "docker.socket",
+    # The lab's alone: its runc is Debian's, which is older than time namespaces.
+    "/etc/docker/daemon.json": '{"features": {"time-namespaces": false}}\n',
+}
 
 
 def docker(builds: Mapping[str, Path], release: DebianRelease) -> list[Deb]:
     """docker-ce, docker-ce-cli and docker-compose-plugin."""
     engine, version = ("dockerd", "docker-proxy"), f"5:{DOCKER}-{release.docker_revision}"
+    plugin = "/usr/libexec/docker/cli-plugins/docker-compose"
     return [
         Deb(
             name="docker-ce",
             version=version,
             depends="containerd.io (>= 1.7.27), docker-ce-cli, iptables, libc6 (>= 2.34)",
             description="Docker: the open-source application container engine",
-            files={
-                **{f"/usr/bin/{name}": builds[name] for name in engine},
-                f"{UNITS}/docker.service": PACKAGING / "docker.service",
-                f"{UNITS}/docker.socket": PACKAGING / "docker.socket",
-                # The lab's alone: its runc is Debian's, which is older than time namespaces.
-                "/etc/docker/daemon.json": '{"features": {"time-namespaces": false}}\n',
-            },
+            files={**{f"/usr/bin/{name}": builds[name] for name in engine}, **_CONFIGURATION},
             conffiles=("/etc/docker/daemon.json",),
             modes={f"/usr/bin/{name}": 0o755 for name in engine},
             scripts=_scripts(),
@@ -56,8 +56,8 @@ def docker(builds: Mapping[str, Path], release: DebianRelease) -> list[Deb]:
             version=f"{COMPOSE}-{release.docker_revision}",
             depends="docker-ce-cli",
             description="Docker Compose (V2) plugin for the Docker CLI.",
-            files={"/usr/libexec/docker/cli-plugins/docker-compose": builds["docker-compose"]},
-            modes={"/usr/libexec/docker/cli-plugins/docker-compose": 0o755},
+            files={plugin: builds["docker-compose"]},
+            modes={plugin: 0o755},
             section="devel",
         ),
     ]

@@ -14,6 +14,8 @@ from lab.dashboard_preview.values import PALETTE, at_threshold, colour, heat, sh
 
 Object = dict[str, Any]
 Point = tuple[float, float]
+# a series, what it stands on, and its points
+Stacked = tuple[Series, list[float], Sequence[Point]]
 _BOTTOM, _LEGEND = 16, 16
 _LETTER = 6.1  # px of an average letter at 11 px
 
@@ -94,15 +96,7 @@ def lines(panel: Object, found: Sequence[Series], times: TimeRange, width: int, 
         y = canvas.y(tick)
         canvas.line([(canvas.left, y), (width, y)], "#2c3235")
         canvas.text(canvas.left - 5, y + 4, label, "end")
-    for index, (_, floor, points) in enumerate(drawn):
-        ink = PALETTE[index % len(PALETTE)]
-        for run in _runs(points, times.step):
-            placed = [(canvas.x(at), canvas.y(value)) for at, value in run]
-            canvas.line(placed if len(placed) > 1 else placed * 2, ink, 'stroke-width="1.4"')
-            if stacked:
-                under = dict(zip((at for at, _ in points), floor, strict=True))
-                back = [(canvas.x(at), canvas.y(under[at])) for at, _ in reversed(run)]
-                canvas.area([*placed, *back], ink)
+    _draw_series(canvas, drawn, times.step, stacked)
     for value, ink in limits:
         ends = [(canvas.left, canvas.y(value)), (width, canvas.y(value))]
         canvas.line(ends, ink, 'stroke-dasharray="6 4"')
@@ -110,6 +104,18 @@ def lines(panel: Object, found: Sequence[Series], times: TimeRange, width: int, 
     if several:
         _legend(canvas, [(s.name, PALETTE[i % len(PALETTE)]) for i, (s, _, _) in enumerate(drawn)])
     return canvas.svg()
+
+
+def _draw_series(canvas: Canvas, drawn: Sequence[Stacked], step: int, stacked: bool) -> None:
+    for index, (_, floor, points) in enumerate(drawn):
+        ink = PALETTE[index % len(PALETTE)]
+        for run in _runs(points, step):
+            placed = [(canvas.x(at), canvas.y(value)) for at, value in run]
+            canvas.line(placed if len(placed) > 1 else placed * 2, ink, 'stroke-width="1.4"')
+            if stacked:
+                under = dict(zip((at for at, _ in points), floor, strict=True))
+                back = [(canvas.x(at), canvas.y(under[at])) for at, _ in reversed(run)]
+                canvas.area([*placed, *back], ink)
 
 
 def _limits(defaults: Object) -> list[tuple[float, str]]:
@@ -143,9 +149,9 @@ def _ticks(low: float, high: float) -> Iterator[float]:
         tick += step
 
 
-def _stack(found: Sequence[Series]) -> list[tuple[Series, list[float], list[Point]]]:
+def _stack(found: Sequence[Series]) -> list[Stacked]:
     heights: dict[float, float] = {}
-    drawn = []
+    drawn: list[Stacked] = []
     for series in found:
         floor = [heights.get(at, 0.0) for at, _ in series.points]
         top = [(at, value + heights.get(at, 0.0)) for at, value in series.points]
