@@ -53,18 +53,21 @@ def status(name: Name = "lab") -> None:
     from lab.up import machine_state
 
     lab = state.load(name)
-    found = {machine: machine_state(lab, machine) for machine in lab.machines}
-    for machine, is_now in found.items():
+    states = {machine: machine_state(lab, machine) for machine in lab.machines}
+    for machine, current in states.items():
         about = f"{machine.role}, {machine.gpus} simulated GPUs"
-        print(f"{machine.name:8} {machine.address:14} {is_now:8} {about}")
-    serving = mirror.is_running(lab)
-    print(f"{'mirror':8} {lab.host_address:14} {'up' if serving else 'off':8} {state.MIRROR_URL}")
-    taking = service.is_running(lab)
-    where = f"https://{lab.host_address}:{endpoints.HTTPS_PORT}"
-    print(f"{'alerts':8} {lab.host_address:14} {'up' if taking else 'off':8} {where}, SIMULATED")
-    if "stale" in found.values():
+        print(f"{machine.name:8} {machine.address:14} {current:8} {about}")
+    receivers = f"https://{lab.host_address}:{endpoints.HTTPS_PORT}, SIMULATED"
+    services = {
+        "mirror": (mirror.is_running(lab), state.MIRROR_URL),
+        "alerts": (service.is_running(lab), receivers),
+    }
+    for part, (runs, url) in services.items():
+        print(f"{part:8} {lab.host_address:14} {'up' if runs else 'off':8} {url}")
+    if "stale" in states.values():
         print(f"machines of a boot that is over: scripts/lab --name {lab.name} starts them again")
-    if not (serving and taking) or set(found.values()) != {"up"}:
+    running = all(runs for runs, _ in services.values())
+    if not running or set(states.values()) != {"up"}:
         raise typer.Exit(1)
 
 
@@ -123,9 +126,11 @@ def alerts(
                     print("\n".join(show.lines(record)), flush=True)
         return
     records = show.read(journal)
-    quiet = [record for record in records if record["receiver"] != "watchdog"]
-    told = show.firing(quiet) if firing else [line for one in quiet for line in show.lines(one)]
-    print("\n".join([*told, show.heartbeat(records, time.time())]))
+    messages = [record for record in records if record["receiver"] != "watchdog"]
+    lines = (
+        show.firing(messages) if firing else [line for one in messages for line in show.lines(one)]
+    )
+    print("\n".join([*lines, show.heartbeat(records, time.time())]))
 
 
 def _explain(context: typer.Context, machine: str) -> None:

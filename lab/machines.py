@@ -166,12 +166,12 @@ def _kernel_modules(root: Path) -> None:
 
 def built_in_modules() -> set[str]:
     """Modules that the running kernel has built in, as far as it tells."""
-    found = {path.name for path in Path("/sys/module").iterdir()}
+    modules = {path.name for path in Path("/sys/module").iterdir()}
     config = Path("/proc/config.gz")
     if config.exists():
         options = gzip.decompress(config.read_bytes()).decode().split("\n")
-        found |= {name for option, name in _MODULE_OPTIONS.items() if f"{option}=y" in options}
-    return found
+        modules |= {name for option, name in _MODULE_OPTIONS.items() if f"{option}=y" in options}
+    return modules
 
 
 def command(lab: Lab, machine: Machine) -> list[str]:

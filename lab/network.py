@@ -77,7 +77,7 @@ def down(lab: Lab) -> None:
         restore_settings()
 
 
-# of the host, for the lab's machines: the mirror, and those who are told of alerts
+# the host's ports that the lab's machines may reach: the mirror, and the alert receivers
 _SERVICES = (443, endpoints.HTTPS_PORT, endpoints.SMTP_PORT)
 
 

@@ -1,4 +1,4 @@
-"""Whether a lab can run on this host, told before anything is made."""
+"""Whether a lab can run on this host: checked before anything is made."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _trials() -> Iterator[str]:
         try:
             done = subprocess.run([*command, "sh", "-c", script], capture_output=True, text=True)
         except FileNotFoundError:
-            return  # told by its package
+            return  # `missing` names its package
         if done.returncode != 0:
             reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
             yield f"{what}: {reason}. In a container, run it privileged, or use a virtual machine"
@@ -84,28 +84,28 @@ def _cgroups() -> Iterator[str]:
     needed = {"cpu", "cpuset", "memory", "pids"}
     unified = Path("/sys/fs/cgroup/cgroup.controllers")
     if unified.exists():
-        found = set(unified.read_text().split())
+        controllers = set(unified.read_text().split())
     else:
-        found = {path.name for path in Path("/sys/fs/cgroup").glob("*") if path.is_dir()}
-        found |= {part for name in found for part in name.split(",")}
-    if needed - found:
-        lacking = ", ".join(sorted(needed - found))
+        controllers = {path.name for path in Path("/sys/fs/cgroup").glob("*") if path.is_dir()}
+        controllers |= {part for name in controllers for part in name.split(",")}
+    if needed - controllers:
+        lacking = ", ".join(sorted(needed - controllers))
         yield f"cgroup controllers {lacking}: /sys/fs/cgroup does not have them"
     elif not os.access("/sys/fs/cgroup", os.W_OK):
         yield "a writable /sys/fs/cgroup"
 
 
 def _room() -> Iterator[str]:
-    wanted = DISK_AGAIN_GB if is_complete() else DISK_FIRST_GB
+    needed_gb = DISK_AGAIN_GB if is_complete() else DISK_FIRST_GB
     for folder, variable in ((cache_dir(), "GPUBOOT_CACHE"), (state_dir(), "GPUBOOT_STATE")):
-        there = next(path for path in (folder, *folder.parents) if path.exists())
-        free = shutil.disk_usage(there).free / 1e9
-        if free < wanted:
+        existing = next(path for path in (folder, *folder.parents) if path.exists())
+        free = shutil.disk_usage(existing).free / 1e9
+        if free < needed_gb:
             yield (
-                f"{wanted} GB of free disk for {folder}; there are {free:.0f}. "
+                f"{needed_gb} GB of free disk for {folder}; there are {free:.0f}. "
                 f"{variable} names another place"
             )
-        kind = _filesystem(there)
+        kind = _filesystem(existing)
         if kind in ("overlayfs", "tmpfs", "nfs") and folder == state_dir():
             yield (
                 f"a file system that overlayfs can lie on for {folder}; it is on {kind}. "

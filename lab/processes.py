@@ -1,4 +1,4 @@
-"""Long-running parts of a lab: machines and the mirror's web server.
+"""Long-running parts of a lab: machines, the mirror's web server and the alert receivers.
 
 Each runs under `lab/nspawn/supervise.sh`, apart from the terminal, in cgroups of its own. Its
 folder holds `supervisor.pid`, `main.pid`, `cgroups` and `console.log`.

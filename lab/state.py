@@ -33,7 +33,7 @@ _DEVICES = Path("/sys/class/net")
 
 
 class LabError(RuntimeError):
-    """The lab cannot do what was asked. The text tells what is wrong and what to do."""
+    """The lab cannot do what was requested. The text says what is wrong and what to do."""
 
 
 @dataclass(frozen=True)
@@ -197,8 +197,8 @@ def plan(
 
 def labs() -> list[Lab]:
     """All labs on this host, by index."""
-    found = [load(path.parent.name) for path in labs_dir().glob("*/lab.json")]
-    return sorted(found, key=lambda lab: lab.index)
+    every_lab = [load(path.parent.name) for path in labs_dir().glob("*/lab.json")]
+    return sorted(every_lab, key=lambda lab: lab.index)
 
 
 def load(name: str) -> Lab:

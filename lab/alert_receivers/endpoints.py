@@ -1,4 +1,4 @@
-"""Where the receiver is, and gpuboot's settings that send everything there."""
+"""Ports and paths of the receivers, and gpuboot's settings that send all alerts to them."""
 
 from __future__ import annotations
 

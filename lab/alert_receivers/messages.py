@@ -54,23 +54,23 @@ def pagerduty(event: Any, key: str) -> Message:
 
     + key: the integration key there is
     """
-    _demand(isinstance(event, dict), "Event object is invalid: it is no JSON object")
-    _demand("service_key" not in event, "'service_key' belongs to Events API v1")
+    _require(isinstance(event, dict), "Event object is invalid: it is no JSON object")
+    _require("service_key" not in event, "'service_key' belongs to Events API v1")
     routing = event.get("routing_key")
-    _demand(
+    _require(
         isinstance(routing, str) and len(routing) == 32,
         "Length of 'routing_key' is incorrect (should be 32 characters)",
     )
-    _demand(routing == key, "'routing_key' is not the key of an integration")
+    _require(routing == key, "'routing_key' is not the key of an integration")
     action = event.get("event_action")
-    _demand(action in ("trigger", "acknowledge", "resolve"), "'event_action' is invalid")
+    _require(action in ("trigger", "acknowledge", "resolve"), "'event_action' is invalid")
     dedup = event.get("dedup_key") or ""
-    _demand(len(dedup) <= _MAX_DEDUP, "'dedup_key' is too long")
-    _demand(action == "trigger" or bool(dedup), "'dedup_key' is missing or blank")
+    _require(len(dedup) <= _MAX_DEDUP, "'dedup_key' is too long")
+    _require(action == "trigger" or bool(dedup), "'dedup_key' is missing or blank")
     if action == "trigger":
         _payload(event.get("payload"))
     for link in event.get("links") or []:
-        _demand(_is_url(link.get("href")), "'links' holds one without an 'href'")
+        _require(_is_url(link.get("href")), "'links' holds one without an 'href'")
     details = (event.get("payload") or {}).get("custom_details") or {}
     alerts = [*_listed(details.get("firing"), "firing")]
     alerts += _listed(details.get("resolved"), "resolved")
@@ -79,14 +79,14 @@ def pagerduty(event: Any, key: str) -> Message:
 
 
 def _payload(payload: Any) -> None:
-    _demand(isinstance(payload, dict), "'payload' is missing or blank")
+    _require(isinstance(payload, dict), "'payload' is missing or blank")
     for name in ("summary", "source"):
         text = payload.get(name)
-        _demand(
+        _require(
             isinstance(text, str) and bool(text.strip()), f"'payload.{name}' is missing or blank"
         )
-    _demand(len(payload["summary"]) <= _MAX_SUMMARY, "'payload.summary' is too long")
-    _demand(
+    _require(len(payload["summary"]) <= _MAX_SUMMARY, "'payload.summary' is too long")
+    _require(
         payload.get("severity") in ("critical", "error", "warning", "info"),
         "'payload.severity' is invalid (must be one of 'critical', 'warning', 'error' or 'info')",
     )
@@ -94,16 +94,16 @@ def _payload(payload: Any) -> None:
 
 def slack(payload: Any) -> Message:
     """A message for an incoming webhook. Raises `Refused` with Slack's own words."""
-    _demand(isinstance(payload, dict), "invalid_payload")
+    _require(isinstance(payload, dict), "invalid_payload")
     attachments = payload.get("attachments") or []
-    _demand(isinstance(attachments, list) and len(attachments) <= 100, "too_many_attachments")
-    _demand(bool(payload.get("text") or attachments), "no_text")
+    _require(isinstance(attachments, list) and len(attachments) <= 100, "too_many_attachments")
+    _require(bool(payload.get("text") or attachments), "no_text")
     alerts: list[Alert] = []
     resolved = False
     for item in attachments:
-        _demand(bool(item.get("text") or item.get("fallback")), "no_text")
+        _require(bool(item.get("text") or item.get("fallback")), "no_text")
         color = item.get("color")
-        _demand(color is None or bool(_COLOR.fullmatch(color)), "invalid_attachments")
+        _require(color is None or bool(_COLOR.fullmatch(color)), "invalid_attachments")
         title = _TITLE.match(item.get("title", ""))
         if title:
             resolved = title["what"] == "RESOLVED"
@@ -131,10 +131,10 @@ def _marked(text: str, title: re.Match[str], status: Status) -> Iterator[Alert]:
 
 def watchdog(payload: Any) -> Message:
     """Alertmanager's webhook message, version 4. Raises `Refused` for anything else."""
-    _demand(isinstance(payload, dict), "no JSON object")
-    _demand(payload.get("version") == "4", "no message of Alertmanager's webhook, version 4")
-    found = payload.get("alerts")
-    _demand(isinstance(found, list) and bool(found), "no alerts")
+    _require(isinstance(payload, dict), "no JSON object")
+    _require(payload.get("version") == "4", "no message of Alertmanager's webhook, version 4")
+    listed = payload.get("alerts")
+    _require(isinstance(listed, list) and bool(listed), "no alerts")
     alerts = [
         Alert(item["labels"].get("alertname", ""), item["labels"], item["status"])
         for item in payload["alerts"]
@@ -150,9 +150,9 @@ def email(content: bytes, sender: str, recipients: Iterable[str]) -> Message:
     mail = BytesParser(policy=policy.default).parsebytes(content)
     assert isinstance(mail, EmailMessage)
     for header in ("From", "To", "Subject", "Date", "Message-ID"):
-        _demand(bool(str(mail.get(header, "")).strip()), f"no header {header}")
+        _require(bool(str(mail.get(header, "")).strip()), f"no header {header}")
     plain, page = mail.get_body(("plain",)), mail.get_body(("html",))
-    _demand(plain is not None and page is not None, "no text in plain and in HTML")
+    _require(plain is not None and page is not None, "no text in plain and in HTML")
     assert plain is not None
     assert page is not None
     text, subject = "\n".join(plain.get_content().splitlines()), str(mail["Subject"])
@@ -174,8 +174,8 @@ def _listed(text: str | None, status: Status) -> Iterator[Alert]:
     """Alerts of gpuboot's plain text list: indented `label = value` lines below each headline."""
     labels: dict[str, str] = {}
     for line in [*(text or "").splitlines(), ""]:
-        if found := _LABEL.fullmatch(line):
-            labels[found[1]] = found[2]
+        if label := _LABEL.fullmatch(line):
+            labels[label[1]] = label[2]
         elif not line.startswith("  ") and labels:
             yield Alert(labels.get("alertname", ""), labels, status)
             labels = {}
@@ -185,6 +185,6 @@ def _is_url(value: Any) -> bool:
     return isinstance(value, str) and value.startswith(("https://", "http://"))
 
 
-def _demand(condition: bool, refusal: str) -> None:
+def _require(condition: bool, refusal: str) -> None:
     if not condition:
         raise Refused(refusal)

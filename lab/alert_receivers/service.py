@@ -27,7 +27,7 @@ def trust(lab: Lab) -> None:
         return
     folder.mkdir(mode=0o700, exist_ok=True)
     mirror.authority().issue(NAME, lab.host_address, folder / "tls.crt", folder / "tls.key")
-    known = Secrets(
+    secret_values = Secrets(
         pagerduty=secrets.token_hex(16),
         slack=f"/services/T00LAB/B00LAB/{secrets.token_urlsafe(18)}",
         watchdog=f"/watchdog/{secrets.token_urlsafe(18)}",
@@ -35,10 +35,10 @@ def trust(lab: Lab) -> None:
         password=secrets.token_urlsafe(18),
     )
     origin = f"https://{lab.host_address}:{HTTPS_PORT}"
-    _write(folder / "pagerduty-routing-key", known.pagerduty)
-    _write(folder / "slack-webhook", origin + known.slack)
-    _write(folder / "watchdog-url", origin + known.watchdog)
-    _write(folder / "email-password", known.password)
+    _write(folder / "pagerduty-routing-key", secret_values.pagerduty)
+    _write(folder / "slack-webhook", origin + secret_values.slack)
+    _write(folder / "watchdog-url", origin + secret_values.watchdog)
+    _write(folder / "email-password", secret_values.password)
     config = {
         "address": lab.host_address,
         "https_port": HTTPS_PORT,
@@ -46,7 +46,7 @@ def trust(lab: Lab) -> None:
         "certificate": str(folder / "tls.crt"),
         "key": str(folder / "tls.key"),
         "journal": str(lab.folder / JOURNAL),
-        "secrets": asdict(known),
+        "secrets": asdict(secret_values),
     }
     _write(folder / "receiver.json", json.dumps(config))
 

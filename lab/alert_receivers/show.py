@@ -12,7 +12,7 @@ from typing import Any
 Record = Mapping[str, Any]
 
 _POLL_S = 0.5
-# what tells people where: in this order, and the rest not at all
+# the labels that are shown, in this order: they say where it happened
 _PLACES = ("node", "gpu", "UUID", "GPU_I_ID", "namespace", "pod", "xid", "gpu_action")
 
 
@@ -45,7 +45,7 @@ def lines(record: Record) -> list[str]:
 
 
 def firing(records: Iterable[Record]) -> list[str]:
-    """A line for each alert whose last message told that it fires, by receiver; no heartbeats."""
+    """A line for each alert whose last message says that it fires, by receiver; no heartbeats."""
     last: dict[tuple[object, ...], tuple[str, str]] = {}
     for record in records:
         if record["receiver"] == "watchdog":
@@ -59,7 +59,7 @@ def firing(records: Iterable[Record]) -> list[str]:
 
 
 def heartbeat(records: Iterable[Record], now: float) -> str:
-    """When the alert Watchdog came last, which tells that alerting works at all."""
+    """When the alert Watchdog came last, which shows that alerting works at all."""
     beats = [record["time"] for record in records if record["receiver"] == "watchdog"]
     if not beats:
         return "watchdog: no heartbeat yet"

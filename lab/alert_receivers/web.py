@@ -20,7 +20,7 @@ _MAX_BODY = 512 * 1024  # bytes; PagerDuty's limit
 
 @dataclass(frozen=True)
 class Secrets:
-    """What the services know their customer by. slack, watchdog: paths of their URLs."""
+    """Credentials that the services accept. slack, watchdog: the paths of their URLs."""
 
     pagerduty: str
     slack: str
@@ -81,7 +81,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._answer(200, "text/plain", "ok")
 
     def _services(self) -> dict[str, Callable[[Any], Message]]:
-        """Path -> who takes what comes there. Those of Slack and the switch are secret."""
+        """Path -> what reads a message posted there. Those of Slack and the switch are secret."""
         return {
             PAGERDUTY: lambda event: messages.pagerduty(event, self.secrets.pagerduty),
             self.secrets.slack: messages.slack,
@@ -116,5 +116,5 @@ class Handler(http.server.BaseHTTPRequestHandler):
             say(self.client_address[0], f"refused: {text}")
 
     def log_message(self, format: str, *args: Any) -> None:
-        # paths hold tokens: what was asked is told by its service only
+        # paths hold tokens: the log has their first part only, which names the service
         say(self.client_address[0], f"{self.command} {'/'.join(self.path.split('/')[:2])}/…")

@@ -70,8 +70,10 @@ def _debootstrap(codename: str, root: Path, progress: Progress) -> None:
 
 
 def _customise(root: Path) -> None:
-    own = [root / name for name in ("etc/apt/sources.list", "etc/hostname", "etc/resolv.conf")]
-    for path in [*own, *(root / "etc/ssh").glob("ssh_host_*")]:
+    leftovers = [
+        root / name for name in ("etc/apt/sources.list", "etc/hostname", "etc/resolv.conf")
+    ]
+    for path in [*leftovers, *(root / "etc/ssh").glob("ssh_host_*")]:
         path.unlink(missing_ok=True)
     (root / "etc/machine-id").write_text("")
     for user in USERS:
@@ -95,17 +97,17 @@ def debian_mirrors() -> list[str]:
 
     Raises `LabError` when there is none, as on an Ubuntu host.
     """
-    found = [url for url in [os.environ.get("GPUBOOT_DEBIAN_MIRROR")] if url]
+    urls = [url for url in [os.environ.get("GPUBOOT_DEBIAN_MIRROR")] if url]
     sources = Path("/etc/apt")
     files = [sources / "sources.list", *sorted((sources / "sources.list.d").glob("*"))]
     for path in (file for file in files if file.is_file()):
-        found += re.findall(r"(https?://\S+/debian)/?(?=\s|$)", path.read_text())
-    if not found:
+        urls += re.findall(r"(https?://\S+/debian)/?(?=\s|$)", path.read_text())
+    if not urls:
         raise LabError(
             "this host's apt sources name no Debian archive: set GPUBOOT_DEBIAN_MIRROR to the URL "
             "of one, ending in /debian"
         )
-    return found
+    return urls
 
 
 def archives() -> tuple[str, str]:
@@ -118,10 +120,12 @@ def mirrored_debs(
     release: DebianRelease, base: Path, names: Iterable[str], progress: Progress
 ) -> list[Path]:
     """Archives of the Debian packages `names` and of all they need beyond what `base` has."""
-    wanted = sorted(set(names))
+    packages = sorted(set(names))
     status = (base / "var/lib/dpkg/status").read_bytes()
-    key = digest(release.codename, " ".join(wanted), status)
-    folder = stored(f"debian-{key}", lambda part: _download(release, part, base, wanted, progress))
+    key = digest(release.codename, " ".join(packages), status)
+    folder = stored(
+        f"debian-{key}", lambda part: _download(release, part, base, packages, progress)
+    )
     return sorted(folder.glob("*.deb"))
 
 

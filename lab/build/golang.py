@@ -143,29 +143,31 @@ def program_name(package: str) -> str:
 
 
 def module_version(module: str) -> str:
-    """The version of `module` that lab/build/recipes/go.mod asks for, as in `v1.36.3`.
+    """The version of `module` that lab/build/recipes/go.mod requires, as in `v1.36.3`.
 
-    Replacements with another version count. Raises `LabError` when it asks for none.
+    Replacements with another version count. Raises `LabError` when it requires none.
     """
     text = (RECIPES / "go.mod").read_text()
     path = re.escape(module)
     replaced = re.search(rf"^\t{path} => {path} (v\S+)", text, re.MULTILINE)
     required = re.search(rf"^\t{path} (v\S+)", text, re.MULTILINE)
-    found = replaced or required
-    if found is None:
-        raise LabError(f"lab/build/recipes/go.mod does not ask for {module}")
-    return found.group(1)
+    match = replaced or required
+    if match is None:
+        raise LabError(f"lab/build/recipes/go.mod does not require {module}")
+    return match.group(1)
 
 
 def module_dir(module: str, version: str = "") -> Path:
     """The unpacked, read-only folder of a module at the version of lab/build/recipes/go.mod.
 
-    Fetched from the module proxy the first time. Raises `LabError` when it cannot be had.
+    Fetched from the module proxy the first time. Raises `LabError` when it cannot be downloaded.
     """
-    wanted = f"{module}@{version or module_version(module)}"
-    command = [str(go()), "mod", "download", "-json", wanted]
+    pinned = f"{module}@{version or module_version(module)}"
+    command = [str(go()), "mod", "download", "-json", pinned]
     done = subprocess.run(command, cwd=RECIPES, env=environment(), capture_output=True, text=True)
     answer = json.loads(done.stdout or "{}")
     if "Dir" not in answer:
-        raise LabError(f"{wanted} cannot be had: {answer.get('Error') or done.stderr.strip()}")
+        raise LabError(
+            f"{pinned} cannot be downloaded: {answer.get('Error') or done.stderr.strip()}"
+        )
     return Path(answer["Dir"])

@@ -17,7 +17,7 @@ SHELL = (
 )
 
 
-def real(module: str) -> str:
+def built_from(module: str) -> str:
     """The origin of an image whose programs are built from a module of lab/build/recipes/go.mod."""
     return f"real, built from the Go module {module}@{module_version(module)}"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from lab.build import image_table_monitoring as monitoring
 from lab.build import software
 from lab.build.golang import module_version
-from lab.build.image_parts import NOBODY, Programs, real, shell
+from lab.build.image_parts import NOBODY, Programs, built_from, shell
 from lab.build.images import SYMLINK, Image, Source, write_images
 from lab.build.progress import Progress
 from lab.build.store import digest, folder, stored
@@ -60,10 +60,10 @@ def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
 
     Linking or copying them to the mirror's document root is all that a registry needs.
     """
-    found = [_images_dir("images", table(programs), progress)]
+    folders = [_images_dir("images", table(programs), progress)]
     if f"kube{software.PREVIOUS}" in programs:
-        found.append(_images_dir("images-previous", previous(programs), progress))
-    return found
+        folders.append(_images_dir("images-previous", previous(programs), progress))
+    return folders
 
 
 def simulated_images_dir(programs: Programs, progress: Progress) -> Path:
@@ -101,7 +101,7 @@ def _control_plane(programs: Programs, suffix: str = "") -> list[Image]:
     files |= {f"/usr/local/bin/{name}": f"{SYMLINK}kube" for name in CONTROL_PLANE}
     files |= _netfilter(programs)
     version = software.kubernetes_version(suffix)
-    origin = real(software.KUBERNETES) + (f", stamped as {version}" if suffix else "")
+    origin = built_from(software.KUBERNETES) + (f", stamped as {version}" if suffix else "")
     return [
         Image(f"{REGISTRY}/{name}:{version}", files, (name,), origin, libs=True)
         for name in CONTROL_PLANE
@@ -112,21 +112,21 @@ def _kubernetes(programs: Programs) -> list[Image]:
     etcd_module = f"{software.ETCD}/server/v3"
     etcd = module_version(etcd_module).removeprefix("v") + ETCD_REVISION
     coredns = module_version("github.com/coredns/coredns")
-    found = _control_plane(programs)
+    images = _control_plane(programs)
     etcd_files = {f"/usr/local/bin/{name}": programs[name] for name in ("etcd", "etcdctl")}
-    found.append(Image(f"{REGISTRY}/etcd:{etcd}", etcd_files, ("etcd",), real(etcd_module)))
-    found.append(
+    images.append(Image(f"{REGISTRY}/etcd:{etcd}", etcd_files, ("etcd",), built_from(etcd_module)))
+    images.append(
         Image(
             f"{REGISTRY}/coredns/coredns:{coredns}",
             {"/coredns": programs["coredns"]},
             ("/coredns",),
-            real("github.com/coredns/coredns") + ", with a short list of plugins",
+            built_from("github.com/coredns/coredns") + ", with a short list of plugins",
         )
     )
     pause = "STAND-IN: the lab's own program; upstream's is in no Go module"
     files: dict[str, Source] = {"/pause": programs["pause"]}
-    found.append(Image(f"{REGISTRY}/pause:{PAUSE}", files, ("/pause",), pause, user="65535:65535"))
-    return found
+    images.append(Image(f"{REGISTRY}/pause:{PAUSE}", files, ("/pause",), pause, user="65535:65535"))
+    return images
 
 
 def _netfilter(programs: Programs) -> dict[str, Source]:
@@ -156,14 +156,14 @@ def _network(programs: Programs) -> list[Image]:
             f"ghcr.io/flannel-io/flannel:{version}",
             daemon,
             ("/opt/bin/flanneld",),
-            real(software.FLANNEL) + ", without its backends for Tencent's VPC and UDP",
+            built_from(software.FLANNEL) + ", without its backends for Tencent's VPC and UDP",
             libs=True,
         ),
         Image(
             f"ghcr.io/flannel-io/flannel-cni-plugin:{FLANNEL_CNI}",
             plugin,
             ("/flannel",),
-            "STAND-IN: the lab's own program; upstream's module is not to be had",
+            "STAND-IN: the lab's own program; no module proxy has upstream's module",
         ),
     ]
 
@@ -175,7 +175,7 @@ def _device_plugin(programs: Programs) -> Image:
         f"nvcr.io/nvidia/k8s-device-plugin:{module_version(plugin)}",
         {f"/usr/bin/{name}": programs[name] for name in names},
         ("nvidia-device-plugin",),
-        real(plugin),
+        built_from(plugin),
         env=_gpu_env("compute,utility"),
         libs=True,
     )
@@ -187,7 +187,7 @@ def _node_feature_discovery(programs: Programs) -> Image:
         f"registry.k8s.io/nfd/node-feature-discovery:{module_version(software.NFD)}",
         {f"/usr/bin/{name}": programs[name] for name in names},
         (),
-        real(software.NFD),
+        built_from(software.NFD),
         env={"GRPC_GO_LOG_SEVERITY_LEVEL": "INFO"},
         user=f"{NOBODY}:{NOBODY}",
     )

@@ -6,7 +6,7 @@ from lab.build import debian_programs as debian
 from lab.build import software
 from lab.build import software_monitoring as built
 from lab.build.golang import module_version
-from lab.build.image_parts import NOBODY, Programs, real, shell
+from lab.build.image_parts import NOBODY, Programs, built_from, shell
 from lab.build.images import Image
 
 KUBE_STATE_METRICS = "v2.20.0"  # what upstream's chart 88.5.3 runs
@@ -19,10 +19,12 @@ def images(programs: Programs) -> list[Image]:
 
 
 def _prometheus(programs: Programs) -> list[Image]:
-    operator = real(built.OPERATOR)
+    operator = built_from(built.OPERATOR)
     release = module_version(built.OPERATOR)
     exporter = debian.versions(programs)["prometheus-node-exporter"]
-    server = f"{real(built.PROMETHEUS)}; finds targets by Kubernetes, files, HTTP and lists only"
+    server = (
+        f"{built_from(built.PROMETHEUS)}; finds targets by Kubernetes, files, HTTP and lists only"
+    )
     rows = [  # image below quay.io, its programs (the first is what it runs), origin
         (f"prometheus-operator:{release}", ("operator",), operator),
         (f"{_RELOADER}:{release}", (_RELOADER,), operator),
@@ -30,7 +32,7 @@ def _prometheus(programs: Programs) -> list[Image]:
         (
             f"alertmanager:{module_version(built.ALERTMANAGER)}",
             ("alertmanager", "amtool"),
-            f"{real(built.ALERTMANAGER)}, without its pages",
+            f"{built_from(built.ALERTMANAGER)}, without its pages",
         ),
         (f"node-exporter:v{exporter}", ("node_exporter",), "real, Debian's package"),
     ]
@@ -74,7 +76,7 @@ def _volumes(programs: Programs) -> list[Image]:
             f"docker.io/rancher/local-path-provisioner:{release}",
             provisioner,
             ("local-path-provisioner",),
-            real(software.LOCAL_PATH),
+            built_from(software.LOCAL_PATH),
         ),
         # of the provisioner's helper pods, which make and remove a volume's folder
         Image(

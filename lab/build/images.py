@@ -119,11 +119,11 @@ def write_image(
     blobs = folder / "blobs"
     blobs.mkdir(parents=True, exist_ok=True)
     content = layer_content(image)
-    known = tuple(sorted(content.items()))
-    if known in layers:
-        layer = _link(layers[known], blobs)
+    content_key = tuple(sorted(content.items()))
+    if content_key in layers:
+        layer = _link(layers[content_key], blobs)
     else:
-        layer = layers[known] = _write_layer(content, blobs)
+        layer = layers[content_key] = _write_layer(content, blobs)
     config = _write_json(config_of(image, layer.digest), blobs)
     manifest = {
         "schemaVersion": 2,
@@ -185,16 +185,16 @@ def libraries(sources: Iterable[Source]) -> dict[str, Path]:
     roots = {root_of(program) for program in programs} or {Path("/")}
     if len(roots) > 1:
         raise LabError(f"one image cannot have libraries of {len(roots)} systems: {roots}")
-    found: dict[str, Path] = {}
+    by_path: dict[str, Path] = {}
     for root in roots:
         folders = library_folders(root)
         for name in GLIBC:
-            found[f"{LIBRARIES}/{name}"] = _first(folders, name)
-        found[LOADER] = _first(folders, "ld-linux-x86-64.so.2")
+            by_path[f"{LIBRARIES}/{name}"] = _first(folders, name)
+        by_path[LOADER] = _first(folders, "ld-linux-x86-64.so.2")
         for program in programs:
             for library in linked_with(program, root):
-                found[f"{LIBRARIES}/{library.name}"] = library
-    return found
+                by_path[f"{LIBRARIES}/{library.name}"] = library
+    return by_path
 
 
 def is_dynamic(path: Path) -> bool:
@@ -252,13 +252,13 @@ def _write_layer(content: Mapping[str, Source], blobs: Path) -> Blob:
 
 def _folders(content: Mapping[str, Source]) -> set[str]:
     """The folders above all paths, each with "/" at its end."""
-    found: set[str] = set()
+    folders: set[str] = set()
     for path in content:
         parent = posixpath.dirname(path.rstrip("/"))
         while parent != "/":
-            found.add(f"{parent}/")
+            folders.add(f"{parent}/")
             parent = posixpath.dirname(parent)
-    return found
+    return folders
 
 
 def _add(archive: tarfile.TarFile, path: str, source: Source) -> None:

@@ -1,11 +1,10 @@
 """Builds all programs of the lab into the store: `python -m lab.build` does it by hand.
 
-What is there already is not built again; with everything there this takes well under a second.
+What is in the store is not built again; with everything there this takes under a second.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
 import signal
@@ -21,17 +20,13 @@ from lab.build.progress import BuildQueue, BuildTimes, Progress, duration
 from lab.build.recipe import Recipe, is_made, make
 from lab.build.store import digest, folder
 from lab.build.toolchain import go
+from lab.gpusim import builds as simulated
 from lab.state import LabError, cache_dir, lock
 
 
 def recipes() -> list[Recipe]:
     """Every recipe, those that others need first."""
-    found = [debian.recipe(), *software.recipes()]
-    if importlib.util.find_spec("lab.gpusim.builds") is not None:
-        simulated = importlib.import_module("lab.gpusim.builds")
-        if hasattr(simulated, "recipes"):
-            found += simulated.recipes()
-    return found
+    return [debian.recipe(), *software.recipes(), *simulated.recipes()]
 
 
 def build_all(
@@ -51,30 +46,30 @@ def build_all(
     return outputs(chosen, folders)
 
 
-def choose(known: Sequence[Recipe], names: Sequence[str]) -> list[Recipe]:
+def choose(available: Sequence[Recipe], names: Sequence[str]) -> list[Recipe]:
     """The recipes called `names` and those they need, in order; all of them for no names."""
-    by_name = {recipe.name: recipe for recipe in known}
+    by_name = {recipe.name: recipe for recipe in available}
     if unknown := [name for name in names if name not in by_name]:
         raise LabError(f"no build is called {', '.join(unknown)}; there are: {', '.join(by_name)}")
-    wanted: set[str] = set()
+    selected: set[str] = set()
     queue = list(names or by_name)
     while queue:
         name = queue.pop()
-        if name not in wanted:
-            wanted.add(name)
+        if name not in selected:
+            selected.add(name)
             queue += by_name[name].needs
-    return [recipe for recipe in known if recipe.name in wanted]
+    return [recipe for recipe in available if recipe.name in selected]
 
 
 def outputs(chosen: Sequence[Recipe], folders: Mapping[str, Path]) -> dict[str, Path]:
     """Program name -> file, of all `chosen`. Raises `LabError` when two make the same name."""
-    found: dict[str, Path] = {}
+    programs: dict[str, Path] = {}
     for recipe in chosen:
         for name, path in recipe.outputs.items():
-            if name in found:
+            if name in programs:
                 raise LabError(f"two builds make {name!r}; the second is {recipe.name}")
-            found[name] = folders[recipe.name] / path
-    return found
+            programs[name] = folders[recipe.name] / path
+    return programs
 
 
 def _in_store(chosen: Sequence[Recipe]) -> tuple[dict[str, Path], list[Recipe]]:
@@ -103,12 +98,12 @@ def _build(missing: Sequence[Recipe], folders: dict[str, Path], progress: Progre
 
 def prune() -> list[Path]:
     """Remove what earlier versions of the recipes left in the store; returns what was removed."""
-    known = recipes()
+    every = recipes()
     with lock(f"builds-{digest(str(cache_dir()))}"):
-        current, _ = _in_store(known)
-        pattern = re.compile(rf"({'|'.join(recipe.name for recipe in known)})-[0-9a-f]{{12}}")
-        there = [path for path in folder("").iterdir() if pattern.fullmatch(path.name)]
-        old = sorted(set(there) - set(current.values()))
+        current, _ = _in_store(every)
+        pattern = re.compile(rf"({'|'.join(recipe.name for recipe in every)})-[0-9a-f]{{12}}")
+        present = [path for path in folder("").iterdir() if pattern.fullmatch(path.name)]
+        old = sorted(set(present) - set(current.values()))
         for path in old:
             shutil.rmtree(path)
     return old

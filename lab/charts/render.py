@@ -28,8 +28,8 @@ def helm_binary() -> Path | None:
         return Path(named)
     built = sorted((cache_dir() / "store").glob("helm-*/**/helm"), key=lambda p: p.stat().st_mtime)
     beside = Path(sys.executable).parent / "helm"
-    found = shutil.which("helm")
-    candidates = [*reversed(built), beside, *([Path(found)] if found else [])]
+    on_path = shutil.which("helm")
+    candidates = [*reversed(built), beside, *([Path(on_path)] if on_path else [])]
     return next((p for p in candidates if p.is_file() and os.access(p, os.X_OK)), None)
 
 
@@ -68,10 +68,10 @@ def lint(chart: Path, values: Mapping[str, Any] | None = None) -> str:
 
 def find(objects: Iterable[Object], kind: str, name: str) -> Object:
     """The one object of that kind and name. Raises LookupError if there is none or several."""
-    found = [o for o in objects if (o["kind"], o["metadata"]["name"]) == (kind, name)]
-    if len(found) != 1:
-        raise LookupError(f"{len(found)} objects {kind}/{name}")
-    return found[0]
+    matches = [o for o in objects if (o["kind"], o["metadata"]["name"]) == (kind, name)]
+    if len(matches) != 1:
+        raise LookupError(f"{len(matches)} objects {kind}/{name}")
+    return matches[0]
 
 
 def names(objects: Iterable[Object], kind: str) -> set[str]:

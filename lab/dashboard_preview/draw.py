@@ -29,7 +29,9 @@ def prometheus_query(url: str, times: TimeRange) -> Query:
     """
     session = requests.Session()
 
-    def ask(expr: str, instant: bool) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
+    def query_range(
+        expr: str, instant: bool
+    ) -> list[tuple[dict[str, str], list[tuple[float, float]]]]:
         query: dict[str, str | float] = {"query": expr, "time": times.end}
         if not instant:
             query = {"query": expr, "start": times.start, "end": times.end, "step": times.step}
@@ -48,7 +50,7 @@ def prometheus_query(url: str, times: TimeRange) -> Query:
             for item in answer["data"]["result"]
         ]
 
-    return ask
+    return query_range
 
 
 def draw(
@@ -69,17 +71,17 @@ def draw(
     start = until - hours * 3600
     times = TimeRange(start, until, max(round((until - start) / POINTS), 5))
     out.mkdir(parents=True, exist_ok=True)
-    ask = prometheus_query(url, times)
+    query_range = prometheus_query(url, times)
     for uid, board in dashboards(settings).items():
         values = {**defaults(board), **times.variables(scrape_s=15)}
-        found = {panel["id"]: query_panel(panel, values, ask) for panel in panels(board)}
+        series = {panel["id"]: query_panel(panel, values, query_range) for panel in panels(board)}
         when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(until))
         note = (
             f"{hours:g} h until {when}. Data: {source or url}. Drawn by gpuboot's lab, not by "
             "Grafana: queries are the dashboard's own, the looks are not."
         )
         written = out / f"{uid}.html"
-        written.write_text(page(board, found, times, note))
+        written.write_text(page(board, series, times, note))
         yield written
         picture = _photograph(written, board)
         if picture:

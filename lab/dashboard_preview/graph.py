@@ -71,13 +71,19 @@ class Canvas:
         return f"<svg {size}>{''.join(self._parts)}</svg>"
 
 
-def lines(panel: Object, found: Sequence[Series], times: TimeRange, width: int, height: int) -> str:
+def lines(
+    panel: Object, all_series: Sequence[Series], times: TimeRange, width: int, height: int
+) -> str:
     """A time series panel: lines, or stacked areas, thresholds as dashed lines, a legend."""
     defaults = panel["fieldConfig"]["defaults"]
     custom = defaults["custom"]
     stacked = custom["stacking"]["mode"] == "normal"
     unit = defaults["unit"]
-    drawn = _stack(found) if stacked else [(s, [0.0] * len(s.points), s.points) for s in found]
+    drawn = (
+        _stack(all_series)
+        if stacked
+        else [(s, [0.0] * len(s.points), s.points) for s in all_series]
+    )
     limits = _limits(defaults)
     low, high = _range(defaults, [v for _, _, points in drawn for _, v in points], limits)
     ticks = list(_ticks(low, high))
@@ -149,10 +155,10 @@ def _ticks(low: float, high: float) -> Iterator[float]:
         tick += step
 
 
-def _stack(found: Sequence[Series]) -> list[Stacked]:
+def _stack(all_series: Sequence[Series]) -> list[Stacked]:
     heights: dict[float, float] = {}
     drawn: list[Stacked] = []
-    for series in found:
+    for series in all_series:
         floor = [heights.get(at, 0.0) for at, _ in series.points]
         top = [(at, value + heights.get(at, 0.0)) for at, value in series.points]
         heights.update(top)
@@ -186,12 +192,12 @@ def _legend(canvas: Canvas, entries: Sequence[tuple[str, str]]) -> None:
 
 
 def states(
-    panel: Object, found: Sequence[Series], times: TimeRange, width: int, height: int
+    panel: Object, all_series: Sequence[Series], times: TimeRange, width: int, height: int
 ) -> str:
     """A state timeline: one bar for each series, one colour for each state."""
     defaults = panel["fieldConfig"]["defaults"]
-    canvas, row = _rows(found, times, width, height, _LEGEND)
-    for number, series in enumerate(found):
+    canvas, row = _rows(all_series, times, width, height, _LEGEND)
+    for number, series in enumerate(all_series):
         y = 4 + number * row
         canvas.text(canvas.left - 6, y + row / 2 + 3, series.name, "end")
         for start, end, value in _spans(series.points, times.step):
@@ -205,11 +211,11 @@ def states(
 
 
 def heatmap(
-    panel: Object, found: Sequence[Series], times: TimeRange, width: int, height: int
+    panel: Object, all_series: Sequence[Series], times: TimeRange, width: int, height: int
 ) -> str:
     """A heatmap: one line of cells for each series, from 0 to 1."""
-    canvas, row = _rows(found, times, width, height, _LEGEND)
-    for number, series in enumerate(found):
+    canvas, row = _rows(all_series, times, width, height, _LEGEND)
+    for number, series in enumerate(all_series):
         y = 4 + number * row
         canvas.text(canvas.left - 6, y + row / 2 + 3, series.name, "end")
         for at, value in series.points:
@@ -221,11 +227,11 @@ def heatmap(
 
 
 def _rows(
-    found: Sequence[Series], times: TimeRange, width: int, height: int, legend: int
+    all_series: Sequence[Series], times: TimeRange, width: int, height: int, legend: int
 ) -> tuple[Canvas, float]:
-    longest = max(len(series.name) for series in found) * _LETTER + 12
+    longest = max(len(series.name) for series in all_series) * _LETTER + 12
     canvas = Canvas(width, height, min(longest, width / 2), _BOTTOM + legend, times)
-    return canvas, min((canvas.floor - 4) / len(found), 40.0)
+    return canvas, min((canvas.floor - 4) / len(all_series), 40.0)
 
 
 def _spans(points: Sequence[Point], step: int) -> Iterator[tuple[float, float, float]]:

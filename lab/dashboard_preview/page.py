@@ -38,10 +38,10 @@ td.cell {{ color: #111217; }}
 """
 
 
-def page(board: Object, found: dict[int, list[Series]], times: TimeRange, note: str) -> str:
+def page(board: Object, all_series: dict[int, list[Series]], times: TimeRange, note: str) -> str:
     """The whole dashboard.
 
-    + found: the panels' series, by panel id
+    + all_series: the panels' series, by panel id
     + note: where the data come from; stands at the page's top
     """
     parts = [
@@ -54,7 +54,7 @@ def page(board: Object, found: dict[int, list[Series]], times: TimeRange, note: 
         if panel["type"] == "row":
             parts.append(f"<div class='row' style='{place}'>{escape(panel['title'])}</div>")
             continue
-        body = _body(panel, found.get(panel["id"], []), times)
+        body = _body(panel, all_series.get(panel["id"], []), times)
         title = f"<h2 title='{escape(panel['description'])}'>{escape(panel['title'])}</h2>"
         parts.append(
             f"<div class='panel' style='{place}'>{title}<div class='body'>{body}</div></div>"
@@ -67,33 +67,33 @@ def _place(at: Object) -> str:
     return f"grid-column:{at['x'] + 1}/span {at['w']};{rows}"
 
 
-def _body(panel: Object, found: Sequence[Series], times: TimeRange) -> str:
-    if not found:
+def _body(panel: Object, all_series: Sequence[Series], times: TimeRange) -> str:
+    if not all_series:
         return "<div class='none'>No data</div>"
     if panel["type"] in _DRAWN:
         at = panel["gridPos"]
         width, height = at["w"] * COLUMN - GAP - 18, at["h"] * UNIT - GAP - 30
-        return _DRAWN[panel["type"]](panel, found, times, width, height)
-    return _WRITTEN[panel["type"]](panel, found)
+        return _DRAWN[panel["type"]](panel, all_series, times, width, height)
+    return _WRITTEN[panel["type"]](panel, all_series)
 
 
-def _stat(panel: Object, found: Sequence[Series]) -> str:
+def _stat(panel: Object, all_series: Sequence[Series]) -> str:
     defaults = panel["fieldConfig"]["defaults"]
     return "".join(
         f"<div class='stat' style='color:{at_threshold(series.last, defaults['thresholds'])}'>"
         f"{escape(shown(series.last, defaults['unit'], defaults.get('decimals')))}</div>"
-        for series in found[:1]
+        for series in all_series[:1]
     )
 
 
-def _bars(panel: Object, found: Sequence[Series]) -> str:
+def _bars(panel: Object, all_series: Sequence[Series]) -> str:
     defaults = panel["fieldConfig"]["defaults"]
-    most = defaults.get("max") or max(max(s.last for s in found), 1.0)
+    most = defaults.get("max") or max(max(s.last for s in all_series), 1.0)
     return "".join(
         f"<div class='gauge'><span>{escape(series.name)}</span>"
         f"{_bar(series.last / most, at_threshold(series.last, defaults['thresholds']))}"
         f"<span>{escape(shown(series.last, defaults['unit']))}</span></div>"
-        for series in found
+        for series in all_series
     )
 
 
@@ -102,8 +102,8 @@ def _bar(share: float, ink: str = "#73bf69") -> str:
     return f"<span class='bar'><i style='width:{width:.0f}%;background:{ink}'></i></span>"
 
 
-def _table(panel: Object, found: Sequence[Series]) -> str:
-    made = table(panel, found)
+def _table(panel: Object, all_series: Sequence[Series]) -> str:
+    made = table(panel, all_series)
     fields = {heading: _field(panel, heading) for heading in made.headings}
     head = "".join(f"<th>{escape(heading)}</th>" for heading in made.headings)
     rows = "".join(

@@ -59,8 +59,8 @@ class UnknownVariable(ValueError):
 def interpolate(expr: str, values: Mapping[str, str]) -> str:
     """`expr` with each variable's value in its place. Raises `UnknownVariable`."""
 
-    def value(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
         if name not in values:
             raise UnknownVariable(f"${name} in {expr!r}")
         return values[name]
@@ -70,7 +70,7 @@ def interpolate(expr: str, values: Mapping[str, str]) -> str:
 
 def names(text: str) -> set[str]:
     """Variables that a text names."""
-    return {found[1] or found[2] for found in _VARIABLE.finditer(text)}
+    return {match[1] or match[2] for match in _VARIABLE.finditer(text)}
 
 
 def defaults(board: Object) -> dict[str, str]:
@@ -87,12 +87,14 @@ def panels(board: Object) -> list[Object]:
     return [panel for panel in board["panels"] if panel["type"] != "row"]
 
 
-def query_panel(panel: Object, values: Mapping[str, str], ask: Query) -> list[Series]:
+def query_panel(panel: Object, values: Mapping[str, str], query: Query) -> list[Series]:
     """All series of a panel's queries."""
     return [
         Series(_name(target, labels), labels, points, target["refId"])
         for target in panel["targets"]
-        for labels, points in ask(interpolate(target["expr"], values), bool(target.get("instant")))
+        for labels, points in query(
+            interpolate(target["expr"], values), bool(target.get("instant"))
+        )
         if points
     ]
 
@@ -116,12 +118,12 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def table(panel: Object, found: Sequence[Series]) -> Table:
+def table(panel: Object, all_series: Sequence[Series]) -> Table:
     """A table panel's rows after its transformations."""
     several = len(panel["targets"]) > 1
     rows: Rows = [
         {**series.labels, f"Value #{series.ref}" if several else "Value": series.last}
-        for series in found
+        for series in all_series
     ]
     for step in panel.get("transformations", []):
         rows = _STEPS[step["id"]](rows, step["options"])

@@ -79,11 +79,11 @@ def colour(name: str) -> str:
 
 def at_threshold(value: float, thresholds: Object | None) -> str:
     """The colour that thresholds give a value."""
-    found = "text"
+    name = "text"
     for step in (thresholds or {}).get("steps", []):
         if step["value"] is None or value >= step["value"]:
-            found = step["color"]
-    return colour(found)
+            name = step["color"]
+    return colour(name)
 
 
 def state(value: float, mappings: list[Object] | None) -> tuple[str, str] | None:

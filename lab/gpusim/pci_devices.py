@@ -103,10 +103,10 @@ def install_pci_devices(
     _install(root, "gpu-sim", "usr/bin", 0o755)
     _install(root, "power-on", "usr/lib/gpu-sim", 0o755)
     _install(root, "gpu-sim-pci.service", "etc/systemd/system", 0o644)
-    wanted = root / "etc/systemd/system/sysinit.target.wants/gpu-sim-pci.service"
-    wanted.parent.mkdir(parents=True, exist_ok=True)
-    wanted.unlink(missing_ok=True)
-    wanted.symlink_to("/etc/systemd/system/gpu-sim-pci.service")
+    link = root / "etc/systemd/system/sysinit.target.wants/gpu-sim-pci.service"
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.unlink(missing_ok=True)
+    link.symlink_to("/etc/systemd/system/gpu-sim-pci.service")
 
 
 def _hardware_conf(count: int, seed: int, model: str, nvswitches: int) -> str:

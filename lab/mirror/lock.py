@@ -88,12 +88,12 @@ def _kubernetes(suffix: str = "") -> dict[str, str]:
 
 def _tags(docroot: Path) -> dict[str, str]:
     """The tags of images that a site names by itself, by their names in gpuboot's lock."""
-    found: dict[str, str] = {}
+    by_name: dict[str, str] = {}
     for name, repository in IMAGES.items():
         manifests = (docroot / "v2" / repository / "manifests").glob("*")
         tags = [path.name for path in manifests if not path.name.startswith("sha256:")]
         if len(tags) > 1:
             raise LabError(f"the mirror has {repository} as {', '.join(sorted(tags))}: which one?")
         if tags:
-            found[name] = tags[0]
-    return found
+            by_name[name] = tags[0]
+    return by_name

@@ -64,7 +64,7 @@ def repositories(release: DebianRelease) -> Mapping[str, Repository]:
     debian, docker = "apt/debian", "apt/docker/linux/debian"
     toolkit = "apt/libnvidia-container"
     kubernetes = "apt/kubernetes/core:/stable:/v1.36/deb"
-    found = (
+    served = (
         Repository("debian", debian, f"{debian}/key.asc", False, codename, "main", "Debian (lab)"),
         Repository("cuda", cuda, f"{cuda}/{release.cuda_key}", origin="NVIDIA CUDA"),
         Repository(
@@ -76,7 +76,7 @@ def repositories(release: DebianRelease) -> Mapping[str, Repository]:
         Repository("docker", docker, f"{docker}/gpg", False, codename, "stable", "Docker"),
         Repository("kubernetes", kubernetes, f"{kubernetes}/Release.key", origin="Kubernetes"),
     )
-    return {repository.name: repository for repository in found}
+    return {repository.name: repository for repository in served}
 
 
 CHARTS = {
@@ -100,11 +100,11 @@ def make_parts(
     """Everything the mirror serves; made as needed. `base`: the machines' base system."""
     known = repositories(release)
     debian = [*mirrored_debs(release, base, MIRRORED, progress), *_built(packages.kernel_headers())]
-    found = [_apt(known["debian"], debian, progress)]
+    parts = [_apt(known["debian"], debian, progress)]
     for name, debs in _vendor_debs(release, builds).items():
-        found.append(_apt(known[name], _built(debs), progress))
+        parts.append(_apt(known[name], _built(debs), progress))
     images = [Part(folder, "v2") for folder in images_dirs(builds, progress)]
-    return [*found, _helm(builds), *_charts(progress), *images]
+    return [*parts, _helm(builds), *_charts(progress), *images]
 
 
 def simulated_parts(release: DebianRelease, builds: Builds, progress: Progress) -> list[Part]:
