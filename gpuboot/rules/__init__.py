@@ -12,11 +12,15 @@ from gpuboot.rules.alert import Alert, number
 from gpuboot.rules.catalogue import all_alerts, chosen, validate
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording import recordings
+from gpuboot.rules.requirements import CLUSTER, DOCKER_HOSTS, Requirement, offered
 
 __all__ = [
+    "CLUSTER",
+    "DOCKER_HOSTS",
     "STAMP",
     "Alert",
     "Record",
+    "Requirement",
     "all_alerts",
     "chosen",
     "digest",
@@ -54,18 +58,21 @@ def prometheus_rule(settings: Settings, nodes: Sequence[Node]) -> Object:
     }
 
 
-def groups(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
+def groups(settings: Settings, nodes: Sequence[Node], site: Requirement = CLUSTER) -> list[Object]:
     """The rule groups, as they stand in a rule file of Prometheus below `groups`.
 
     Without alerts (`alerts.enabled`) the recording rules stay: dashboards, queries and autoscalers
     read them.
 
     + nodes: as for `prometheus_rule`
+    + site: what there is beside exporters and Prometheus: rules that require more are left out
     """
     made: list[Object] = []
+    sources = offered(site, settings)
     for name, records in recordings(settings, nodes).items():
-        made += _group(name, _INTERVALS[name], [_record(record) for record in records])
-    for name, alerts in chosen(settings).items():
+        answered = [_record(record) for record in records if record.requires in sources]
+        made += _group(name, _INTERVALS[name], answered)
+    for name, alerts in chosen(settings, site).items():
         made += _group(name, _ALERT_INTERVAL, [_alert(alert, settings) for alert in alerts])
     stamp = {"record": STAMP, "expr": "vector(1)", "labels": {"digest": json_digest(made)[:16]}}
     return [*made, *_group("stamp", _ALERT_INTERVAL, [stamp])]

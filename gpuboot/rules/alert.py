@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuboot.config.settings.monitoring import Severity
+from gpuboot.rules.requirements import Requirement
 
 Component = Literal["gpu", "exporter", "cluster"]
 # What brings the GPU back, for people and for automatic repair. `capacity`: more GPUs, or less
@@ -29,7 +30,8 @@ class Alert:
     + meaning, why: the runbook's first two paragraphs
     + check, remedy: the runbook's steps, Markdown, one list item each
     + source: where rule and number come from
-    + wanted: False where these settings make no use of it
+    + requires: what it can never fire without
+    + enabled: False where the settings leave it out
     """
 
     name: str
@@ -48,7 +50,8 @@ class Alert:
     keep_for: str = ""
     threshold: float | None = None
     unit: str = ""
-    wanted: bool = True
+    requires: Requirement = Requirement.NOTHING
+    enabled: bool = True
 
 
 def number(value: float) -> str:

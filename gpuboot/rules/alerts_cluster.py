@@ -7,20 +7,15 @@ stands here warns earlier, or covers what they cannot see.
 
 from __future__ import annotations
 
-from gpuboot.config.settings import Settings
 from gpuboot.rules.alert import OWN, PROVE, Alert
 from gpuboot.rules.promql import RESOURCES
+from gpuboot.rules.requirements import Requirement
 
 # Taint of a node that is being repaired; alerts of such a node are muted (see alerting).
 QUARANTINE = "gpu-quarantine"
 _HAS_GPUS = f"max by (node) (kube_node_status_capacity{{{RESOURCES}}} > 0)"
 _READY = 'kube_node_status_condition{condition="Ready", status="true"}'
 _DAY = 86400
-
-
-def alerts(settings: Settings) -> list[Alert]:
-    """The alerts on nodes and control plane; on etcd only where it is scraped."""
-    return [*_NODES, *_CERTIFICATES, *_etcd(settings.monitoring.control_plane_targets)]
 
 
 _NODES = [
@@ -42,6 +37,7 @@ _NODES = [
         remedy=("Unreachable: management console, power, network.",
                 "Reachable: `systemctl restart containerd kubelet`; a full disk first.",
                 "Came back after a reboot: `gpuboot verify INVENTORY`."),
+        requires=Requirement.KUBE_STATE_METRICS,
         source="Earlier and harder than upstream's KubeNodeNotReady (15 minutes, warning)",
     ),
     Alert(
@@ -59,6 +55,7 @@ _NODES = [
                "Is anything wrong with it? `ALERTS{node=\"NODE\"}`"),
         remedy=("Repaired: " + PROVE, "Still broken: silence this alert until the replacement is "
                 "in."),
+        requires=Requirement.KUBE_STATE_METRICS,
         source=OWN,
     ),
     Alert(
@@ -73,6 +70,7 @@ _NODES = [
         why="It is here to mute what the repair sets off, and to show that a repair is under way.",
         check=("`kubectl describe node NODE | grep -A3 Taints`",),
         remedy=("None. GPURepairStuck fires when it takes too long.",),
+        requires=Requirement.KUBE_STATE_METRICS,
         source=OWN,
     ),
     Alert(
@@ -90,6 +88,7 @@ _NODES = [
                "wide --field-selector spec.nodeName=NODE`"),
         remedy=("A pod that cannot be evicted: its PodDisruptionBudget; talk to its owner.",
                 "Repaired by hand: " + PROVE + f" Then `kubectl taint node NODE {QUARANTINE}-`."),
+        requires=Requirement.KUBE_STATE_METRICS,
         source=OWN,
     ),
 ]  # fmt: skip
@@ -124,6 +123,7 @@ _CERTIFICATES = [
                 "seconds and back).",
                 "A person's own short-lived certificate: switch the alert off or lower the "
                 "threshold."),
+        requires=Requirement.KUBERNETES,
         source=f"upstream's KubeClientCertificateExpiration warns a week before; a month is {OWN}",
     ),
     Alert(
@@ -148,76 +148,77 @@ _CERTIFICATES = [
         remedy=("Requests that wait: does the controller manager run? It signs them.",
                 "Otherwise `systemctl restart kubelet`; if that does not help, "
                 "`kubeadm join` anew after `kubeadm reset` on that node."),
+        requires=Requirement.KUBERNETES,
         source=f"Kubernetes' certificate manager; upstream warns a week before; a month is {OWN}",
     ),
 ]  # fmt: skip
 
+_ETCD_LOGS = "`kubectl logs -n kube-system etcd-NODE --tail=50`"
+_ETCD = [
+    Alert(
+        name="EtcdNotMonitored",
+        severity="warning",
+        component="cluster",
+        action="none",
+        expr="absent(etcd_server_has_leader)",
+        hold_for="15m",
+        summary="No etcd is scraped",
+        description="etcd's alerts, ours and upstream's, are silently dead.",
+        meaning="Prometheus has no series of etcd at all. Upstream's rules notice a member "
+        "that does not answer, but not that there is no target.",
+        why="etcd holds the cluster's state.",
+        check=("`kubectl get endpoints,endpointslices -n kube-system | grep etcd`",
+               "On the control plane: `ss -ltn | grep 2381` (must not be 127.0.0.1)"),
+        remedy=("`pyinfra INVENTORY deploys/site.py` makes etcd listen and be scraped.",
+                "Not wanted: `monitoring.control_plane_targets = False`."),
+        requires=Requirement.CONTROL_PLANE_TARGETS,
+        source=OWN,
+    ),
+    Alert(
+        name="EtcdDatabaseLarge",
+        severity="warning",
+        component="cluster",
+        action="none",
+        expr="max by (instance) (etcd_mvcc_db_total_size_in_bytes)\n"
+        "  / max by (instance) (etcd_server_quota_backend_bytes) > {threshold}",
+        hold_for="15m",
+        threshold=0.8,
+        unit="share of etcd's quota (2 GiB unless set)",
+        summary="etcd's database fills up",
+        description="{{ $value | humanizePercentage }} of its quota on {{ $labels.instance }}.",
+        meaning="The database file nears etcd's own limit.",
+        why="At the limit etcd refuses every write: no pod starts, no lease is renewed.",
+        check=(_ETCD_LOGS, "What is in it: `kubectl get --raw /metrics | grep "
+               "apiserver_storage_objects | sort -k2 -n | tail`"),
+        remedy=("Delete what has piled up (events, finished jobs, custom resources).",
+                "Then give the space back, one member at a time: `kubectl exec -n kube-system "
+                "etcd-NODE -- etcdctl --cacert /etc/kubernetes/pki/etcd/ca.crt --cert "
+                "/etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key "
+                "defrag`."),
+        requires=Requirement.CONTROL_PLANE_TARGETS,
+        source=f"etcd; upstream's etcdDatabaseQuotaLowSpace comes at 95 %; 80 % is {OWN}",
+    ),
+    Alert(
+        name="EtcdSlowDisk",
+        severity="warning",
+        component="cluster",
+        action="none",
+        expr="histogram_quantile(0.99, sum by (instance, le)"
+        " (rate(etcd_disk_wal_fsync_duration_seconds_bucket[5m]))) > {threshold}",
+        hold_for="15m",
+        threshold=0.1,
+        unit="seconds, 99th percentile of writing the log to disk",
+        summary="etcd's disk is slow",
+        description="{{ $value | humanizeDuration }} for one fsync on {{ $labels.instance }}; "
+        "etcd wants less than 10 ms.",
+        meaning="Writing etcd's log to disk takes too long.",
+        why="Slow etcd makes a slow API server, and leader elections that look like outages.",
+        check=("On that machine: `iostat -x 5`", _ETCD_LOGS,
+               "Who else writes there? Images, logs and etcd often share one disk."),
+        remedy=("Move /var/lib/etcd to a disk of its own, SSD or NVMe.",),
+        requires=Requirement.CONTROL_PLANE_TARGETS,
+        source=f"etcd's documentation asks for 10 ms; upstream warns at 0.5 s; 0.1 s is {OWN}",
+    ),
+]  # fmt: skip
 
-def _etcd(scraped: bool) -> list[Alert]:
-    logs = "`kubectl logs -n kube-system etcd-NODE --tail=50`"
-    return [
-        Alert(
-            name="EtcdNotMonitored",
-            severity="warning",
-            component="cluster",
-            action="none",
-            expr="absent(etcd_server_has_leader)",
-            hold_for="15m",
-            summary="No etcd is scraped",
-            description="etcd's alerts, ours and upstream's, are silently dead.",
-            meaning="Prometheus has no series of etcd at all. Upstream's rules notice a member "
-            "that does not answer, but not that there is no target.",
-            why="etcd holds the cluster's state.",
-            check=("`kubectl get endpoints,endpointslices -n kube-system | grep etcd`",
-                   "On the control plane: `ss -ltn | grep 2381` (must not be 127.0.0.1)"),
-            remedy=("`pyinfra INVENTORY deploys/site.py` makes etcd listen and be scraped.",
-                    "Not wanted: `monitoring.control_plane_targets = False`."),
-            source=OWN,
-            wanted=scraped,
-        ),
-        Alert(
-            name="EtcdDatabaseLarge",
-            severity="warning",
-            component="cluster",
-            action="none",
-            expr="max by (instance) (etcd_mvcc_db_total_size_in_bytes)\n"
-            "  / max by (instance) (etcd_server_quota_backend_bytes) > {threshold}",
-            hold_for="15m",
-            threshold=0.8,
-            unit="share of etcd's quota (2 GiB unless set)",
-            summary="etcd's database fills up",
-            description="{{ $value | humanizePercentage }} of its quota on {{ $labels.instance }}.",
-            meaning="The database file nears etcd's own limit.",
-            why="At the limit etcd refuses every write: no pod starts, no lease is renewed.",
-            check=(logs, "What is in it: `kubectl get --raw /metrics | grep "
-                   "apiserver_storage_objects | sort -k2 -n | tail`"),
-            remedy=("Delete what has piled up (events, finished jobs, custom resources).",
-                    "Then give the space back, one member at a time: `kubectl exec -n kube-system "
-                    "etcd-NODE -- etcdctl --cacert /etc/kubernetes/pki/etcd/ca.crt --cert "
-                    "/etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key "
-                    "defrag`."),
-            source=f"etcd; upstream's etcdDatabaseQuotaLowSpace comes at 95 %; 80 % is {OWN}",
-            wanted=scraped,
-        ),
-        Alert(
-            name="EtcdSlowDisk",
-            severity="warning",
-            component="cluster",
-            action="none",
-            expr="histogram_quantile(0.99, sum by (instance, le)"
-            " (rate(etcd_disk_wal_fsync_duration_seconds_bucket[5m]))) > {threshold}",
-            hold_for="15m",
-            threshold=0.1,
-            unit="seconds, 99th percentile of writing the log to disk",
-            summary="etcd's disk is slow",
-            description="{{ $value | humanizeDuration }} for one fsync on {{ $labels.instance }}; "
-            "etcd wants less than 10 ms.",
-            meaning="Writing etcd's log to disk takes too long.",
-            why="Slow etcd makes a slow API server, and leader elections that look like outages.",
-            check=("On that machine: `iostat -x 5`", logs,
-                   "Who else writes there? Images, logs and etcd often share one disk."),
-            remedy=("Move /var/lib/etcd to a disk of its own, SSD or NVMe.",),
-            source=f"etcd's documentation asks for 10 ms; upstream warns at 0.5 s; 0.1 s is {OWN}",
-            wanted=scraped,
-        ),
-    ]  # fmt: skip
+ALERTS = [*_NODES, *_CERTIFICATES, *_ETCD]

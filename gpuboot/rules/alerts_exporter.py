@@ -13,6 +13,7 @@ from gpuboot.rules.alert import (
     Alert,
 )
 from gpuboot.rules.promql import RESOURCES, UP, seen
+from gpuboot.rules.requirements import Requirement
 
 _TARGET = 'Target: Prometheus, Status, Targets; or `up{job=~".*dcgm-exporter"}`'
 _CAPACITY = f"kube_node_status_capacity{{{RESOURCES}}}"
@@ -83,6 +84,7 @@ _GPUS = [
             "anew.",
             PROVE,
         ),
+        requires=Requirement.KUBE_STATE_METRICS,
         source="kubelet's device manager; NVIDIA's device plugin (health.go)",
     ),
     Alert(
@@ -109,6 +111,7 @@ _GPUS = [
             "No plugin pod there: taints and node labels; `pyinfra INVENTORY deploys/site.py` puts "
             "both back.",
         ),
+        requires=Requirement.KUBE_STATE_METRICS,
         source=OWN,
     ),
     Alert(
@@ -205,6 +208,7 @@ _EXPORTER = [
             "`gpu_operator.values`.",
             "A node that gpuboot does not know: add it to the inventory.",
         ),
+        requires=Requirement.KUBE_STATE_METRICS,
         source=OWN,
     ),
     Alert(
@@ -262,6 +266,7 @@ _EXPORTER = [
                "`kubectl logs -n gpu-operator deployment/gpu-operator --tail=50`"),
         remedy=("Its log names the operand; look at that operand's pod. Then run "
                 "`pyinfra INVENTORY deploys/site.py`, which waits for it.",),
+        requires=Requirement.GPU_OPERATOR,
         source="gpu-operator v26.7.0; upstream ships such rules for OpenShift only",
     ),
 ]  # fmt: skip

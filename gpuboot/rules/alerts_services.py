@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.service_scrape import JOB, TARGET
 from gpuboot.rules.alert import OWN, Alert
+from gpuboot.rules.requirements import Requirement
 
 _PROXY_LOG = "`kubectl -n kube-system logs -l k8s-app=kube-proxy --prefix --tail=20`"
 _MAP = (
@@ -18,11 +18,6 @@ _PROXY_ANEW = (
 _PROVE = "Prove it: `gpuboot verify INVENTORY`; the link `services` must pass on every GPU node."
 _LAST = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
 _QUEUED = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
-
-
-def alerts(settings: Settings) -> list[Alert]:
-    """The alerts on Services; on kube-proxy only where it is scraped."""
-    return [_UNREACHABLE, _stuck(settings.monitoring.control_plane_targets)]
 
 
 _UNREACHABLE = Alert(
@@ -47,29 +42,30 @@ _UNREACHABLE = Alert(
             "`kubectl -n kube-system rollout restart deployment/coredns`.",
             "Both are well: packets between nodes are lost (flannel: UDP 8472 with vxlan, 51820 "
             "with wireguard).", _PROVE),
+    requires=Requirement.KUBERNETES,
     source=OWN,
 )  # fmt: skip
 
+_STUCK = Alert(
+    name="KubeProxyNotSyncing",
+    severity="warning",
+    component="cluster",
+    action="none",
+    expr=f"(time() - {_LAST} > {{threshold}})\n  and {_QUEUED} > {_LAST}",
+    hold_for="5m",
+    threshold=300,
+    unit="seconds since kube-proxy last wrote its rules, while a change waits",
+    summary="kube-proxy on {{ $labels.instance }} does not write its rules",
+    description="A change of Services has waited for {{ $value | humanizeDuration }}.",
+    meaning="kube-proxy knows of changed Services or pods behind them and has not been able to "
+    "put that into the node's packet filter.",
+    why="Its connections go to pods that are gone; new Services do not exist for it.",
+    check=(_PROXY_LOG, "On the node: does another program change the packet filter?"),
+    remedy=(_PROXY_ANEW, "An error of `nft` or `iptables-restore` in its log: the kernel lacks "
+            "a module, or the filter of another program stands in the way.", _PROVE),
+    requires=Requirement.CONTROL_PLANE_TARGETS,
+    source="kube-proxy's own health check compares these two (v1.36.3 "
+    f"pkg/proxy/healthcheck/proxy_health.go); five minutes is {OWN}",
+)  # fmt: skip
 
-def _stuck(scraped: bool) -> Alert:
-    return Alert(
-        name="KubeProxyNotSyncing",
-        severity="warning",
-        component="cluster",
-        action="none",
-        expr=f"(time() - {_LAST} > {{threshold}})\n  and {_QUEUED} > {_LAST}",
-        hold_for="5m",
-        threshold=300,
-        unit="seconds since kube-proxy last wrote its rules, while a change waits",
-        summary="kube-proxy on {{ $labels.instance }} does not write its rules",
-        description="A change of Services has waited for {{ $value | humanizeDuration }}.",
-        meaning="kube-proxy knows of changed Services or pods behind them and has not been able to "
-        "put that into the node's packet filter.",
-        why="Its connections go to pods that are gone; new Services do not exist for it.",
-        check=(_PROXY_LOG, "On the node: does another program change the packet filter?"),
-        remedy=(_PROXY_ANEW, "An error of `nft` or `iptables-restore` in its log: the kernel lacks "
-                "a module, or the filter of another program stands in the way.", _PROVE),
-        source="kube-proxy's own health check compares these two (v1.36.3 "
-        f"pkg/proxy/healthcheck/proxy_health.go); five minutes is {OWN}",
-        wanted=scraped,
-    )  # fmt: skip
+ALERTS = [_UNREACHABLE, _STUCK]

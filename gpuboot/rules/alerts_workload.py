@@ -7,6 +7,7 @@ import re
 from gpuboot.config.settings import Settings
 from gpuboot.rules.alert import OWN, PODS, Alert
 from gpuboot.rules.promql import ENGINE, HOLDER, RESOURCES, now_and, quoted
+from gpuboot.rules.requirements import Requirement
 
 _RAISE = "More GPUs, or fewer wishes: GPUs held idle are the cheapest (GPUAllocatedIdle)."
 _QUERY = "How busy each GPU is: `gpu:engine_active:avg5m`; by pod: `namespace_pod:sm_active:avg2m`"
@@ -42,6 +43,7 @@ _IDLE = [
                 "that waits for something else.",
                 "A service that must stand by: switch the alert off for it by an Alertmanager "
                 "silence on namespace and pod."),
+        requires=Requirement.POD_LABELS,
         source=f"{OWN}; GR_ENGINE_ACTIVE, since GPU_UTIL does not exist under MIG",
     ),
     Alert(
@@ -62,6 +64,7 @@ _IDLE = [
                "Is the one that lags throttled? `gpu:throttle:ratio5m{UUID=\"UUID\"}`"),
         remedy=("Throttled or with a low clock: GPUThermalThrottle, GPUClockStuckLow.",
                 "Otherwise it is how the program splits its work: tell its owner."),
+        requires=Requirement.POD_LABELS,
         source=OWN,
     ),
 ]  # fmt: skip
@@ -87,8 +90,9 @@ def _memory(namespaces: tuple[str, ...]) -> Alert:
         why="The next allocation fails with an out-of-memory error.",
         check=('`gpu:memory_used:ratio{namespace="NAMESPACE"}`', PODS),
         remedy=("Smaller batches, or a GPU with more memory. Growth over days: a leak.",),
+        requires=Requirement.POD_LABELS,
         source=OWN,
-        wanted=bool(namespaces),
+        enabled=bool(namespaces),
     )
 
 
@@ -113,6 +117,7 @@ _DEMAND = [
                 "\"untolerated taint\" or \"didn't match node selector\": the pod's own mistake.",
                 "GPUs lost: see GPULost and GPUDeviceUnhealthy.",
                 _RAISE),
+        requires=Requirement.KUBE_STATE_METRICS,
         source=OWN,
     ),
     Alert(
@@ -134,6 +139,7 @@ _DEMAND = [
         check=("`kubectl describe resourcequota -n NAMESPACE`",
                "Does it use them? `namespace:engine_active:avg{namespace=\"NAMESPACE\"}`"),
         remedy=("Busy: talk about a higher quota.", _RAISE),
+        requires=Requirement.KUBE_STATE_METRICS,
         source=OWN,
     ),
     Alert(
@@ -156,6 +162,7 @@ _DEMAND = [
         remedy=("Compare with your procurement's lead time.", _RAISE,
                 "Retention below 14 days (`monitoring.retention`) leaves this alert without the "
                 "history it needs; it then never fires."),
+        requires=Requirement.KUBE_STATE_METRICS,
         source=OWN,
     ),
 ]  # fmt: skip

@@ -20,6 +20,7 @@ from gpuboot.rules import (
     alerts_xid,
 )
 from gpuboot.rules.alert import Alert
+from gpuboot.rules.requirements import CLUSTER, Requirement, offered
 
 # Labels that the rules themselves give an alert, or that tell whose it is.
 RESERVED = {"alertname", "severity", "component", "gpu_action", "cluster", "node", "namespace"}
@@ -29,7 +30,7 @@ _SLOWEST_SCRAPE_S = 120
 
 
 def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
-    """Every alert by its group, before overrides; also those that these settings do not want."""
+    """Every alert by its group, before overrides; also those that the settings leave out."""
     return {
         "xid": alerts_xid.alerts(settings),
         "memory": alerts_memory.ALERTS,
@@ -37,17 +38,25 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
         "links": alerts_interconnect.ALERTS,
         "exporter": alerts_exporter.ALERTS,
         "workload": alerts_workload.alerts(settings),
-        "cluster": [*alerts_cluster.alerts(settings), *alerts_services.alerts(settings)],
+        "cluster": [*alerts_cluster.ALERTS, *alerts_services.ALERTS],
     }
 
 
-def chosen(settings: Settings) -> dict[str, list[Alert]]:
-    """The alerts that are to be loaded, by group, with the site's overrides in them."""
+def chosen(settings: Settings, site: Requirement = CLUSTER) -> dict[str, list[Alert]]:
+    """The alerts that are to be loaded, by group, with the site's overrides in them.
+
+    + site: what there is beside exporters and Prometheus
+    """
     if not settings.alerts.enabled:
         return {}
     found = {}
+    sources = offered(site, settings)
     for group, alerts in all_alerts(settings).items():
-        kept = [_overridden(alert, settings) for alert in alerts if _is_on(alert, settings)]
+        kept = [
+            _overridden(alert, settings)
+            for alert in alerts
+            if alert.requires in sources and _is_on(alert, settings)
+        ]
         if kept:
             found[group] = kept
     return found
@@ -55,7 +64,7 @@ def chosen(settings: Settings) -> dict[str, list[Alert]]:
 
 def _is_on(alert: Alert, settings: Settings) -> bool:
     override = settings.alerts.rules.get(alert.name)
-    return alert.wanted and (override is None or override.enabled)
+    return alert.enabled and (override is None or override.enabled)
 
 
 def _overridden(alert: Alert, settings: Settings) -> Alert:

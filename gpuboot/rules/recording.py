@@ -31,6 +31,7 @@ from gpuboot.rules.promql import (
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording_use import activity, allocation, power
 from gpuboot.rules.recording_xid import VISIBLE, xids
+from gpuboot.rules.requirements import Requirement
 
 IDLE_SHARE = 0.8  # of an hour's samples; fewer (a profiling pause, a new pod) tell nothing
 # PCIe generation -> Gbit/s of a lane. DCGM allows one error in 10^12 bits, so 0.06 a minute for
@@ -124,7 +125,12 @@ def gpus(settings: Settings) -> list[Record]:
                 ),
             )
         ),
-        Record("gpu:engine_active:max1h", _busiest(settings), _BUSIEST),
+        Record(
+            "gpu:engine_active:max1h",
+            _busiest(settings),
+            _BUSIEST,
+            requires=Requirement.POD_LABELS,
+        ),
         Record(
             "gpu:memory_used:ratio",
             # pods that share a GPU are told their own part of FB_USED, beside the GPU's whole

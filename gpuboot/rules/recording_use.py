@@ -2,51 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gpuboot.rules.promql import DEVICE, HOLDER, RESOURCES, engine, known, now_and
 from gpuboot.rules.record import Record
+from gpuboot.rules.requirements import Requirement
+
+_ENGINE = f"max by ({DEVICE}) (gpu:engine_active:avg5m)"
+_EACH_GPU = f"avg by (node, UUID) ({_ENGINE})"
+_HELD = 'pod!=""'
 
 
 def activity() -> list[Record]:
     """How busy nodes, namespaces and pods are. A GPU counts once, however it is cut or shared."""
-    device = f"max by ({DEVICE}) (gpu:engine_active:avg5m)"
-    each_gpu = f"avg by (node, UUID) ({device})"
-    held = f'max by (namespace, {DEVICE}) (gpu:engine_active:avg5m{{namespace!=""}})'
-    idle = "gpu:engine_active:max1h < 0.01"
-    per_namespace = f"count by (namespace) (max by (namespace, pod, {DEVICE})"
     return [
         Record(
             "node:engine_active:avg",
-            f"avg by (node) ({each_gpu})",
+            f"avg by (node) ({_EACH_GPU})",
             "Mean activity of the node's GPUs, 0 to 1; MIG instances of a GPU count alike.",
         ),
         Record(
-            "cluster:engine_active:avg", f"avg({each_gpu})", "Mean activity of all GPUs, 0 to 1."
+            "cluster:engine_active:avg", f"avg({_EACH_GPU})", "Mean activity of all GPUs, 0 to 1."
         ),
-        Record(
-            "namespace:engine_active:avg",
-            f"avg by (namespace) ({held})",
-            "Mean activity of the GPUs and MIG instances that the namespace's pods hold.",
-        ),
-        Record(
-            "namespace_pod:engine_active:avg2m",
-            f"avg by (namespace, pod) ({engine('avg_over_time', '2m', _HELD)})",
-            "Mean engine activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
-        ),
-        Record(
-            "namespace_pod:sm_active:avg2m",
-            f"avg by (namespace, pod) (max by ({HOLDER}) "
-            f"({now_and('avg_over_time', 'DCGM_FI_PROF_SM_ACTIVE', _HELD, '2m')}))",
-            "Mean SM activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
-        ),
-        Record(
-            "namespace:gpu_idle_held:count",
-            f"{per_namespace} ({idle}))\nor 0 * {per_namespace} (gpu:engine_active:max1h))",
-            "GPUs and MIG instances that pods held but kept below 1 % busy for an hour.",
+        *(
+            Record(name, expr, meaning, requires=Requirement.POD_LABELS)
+            for name, expr, meaning in _of_holders()
         ),
     ]
 
 
-_HELD = 'pod!=""'
+def _of_holders() -> Iterator[tuple[str, str, str]]:
+    """Name, expression and meaning of what is told of namespaces and pods."""
+    held = f'max by (namespace, {DEVICE}) (gpu:engine_active:avg5m{{namespace!=""}})'
+    yield (
+        "namespace:engine_active:avg",
+        f"avg by (namespace) ({held})",
+        "Mean activity of the GPUs and MIG instances that the namespace's pods hold.",
+    )
+    yield (
+        "namespace_pod:engine_active:avg2m",
+        f"avg by (namespace, pod) ({engine('avg_over_time', '2m', _HELD)})",
+        "Mean engine activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
+    )
+    sm_active = now_and("avg_over_time", "DCGM_FI_PROF_SM_ACTIVE", _HELD, "2m")
+    yield (
+        "namespace_pod:sm_active:avg2m",
+        f"avg by (namespace, pod) (max by ({HOLDER}) ({sm_active}))",
+        "Mean SM activity of the GPUs a pod holds, over 2 minutes, 0 to 1.",
+    )
+    per_namespace = f"count by (namespace) (max by (namespace, pod, {DEVICE})"
+    idle = "gpu:engine_active:max1h < 0.01"
+    yield (
+        "namespace:gpu_idle_held:count",
+        f"{per_namespace} ({idle}))\nor 0 * {per_namespace} (gpu:engine_active:max1h))",
+        "GPUs and MIG instances that pods held but kept below 1 % busy for an hour.",
+    )
 
 
 def power() -> list[Record]:
@@ -66,51 +76,64 @@ def power() -> list[Record]:
             f"sum by (namespace) (max by (namespace, pod, {DEVICE}) ({held})\n"
             f"  / on (node, UUID) group_left count by (node, UUID) ({shares}))",
             "Power draw of the GPUs that the namespace's pods hold, in W.",
+            requires=Requirement.POD_LABELS,
         ),
     ]
 
 
+_REQUESTS = f'kube_pod_container_resource_requests{{{RESOURCES}, node!=""}}'
+_ALIVE = 'kube_pod_status_phase{phase=~"Pending|Running"} == 1'
+
+
+def _of_nodes(what: str) -> str:
+    return f"sum by (node) (max by (node, resource) (kube_node_status_{what}{{{RESOURCES}}}))"
+
+
+# name, expression, meaning; each sees those before it
+_ALLOCATION = (
+    (
+        "node:gpu_capacity:sum",
+        _of_nodes("capacity"),
+        "GPUs and MIG instances of the node, by the kubelet.",
+    ),
+    (
+        "node:gpu_allocatable:sum",
+        _of_nodes("allocatable"),
+        "Of these, what is healthy and may be given to pods.",
+    ),
+    (
+        "namespace_pod:gpu_requested:sum",
+        "sum by (namespace, pod, node, resource) (\n"
+        f"  max by (namespace, pod, container, node, resource) ({_REQUESTS})\n"
+        f"  * on (namespace, pod) group_left () max by (namespace, pod) ({_ALIVE})\n)",
+        "GPUs that a pod on a node holds. Completed pods hold none. GPU hours of a day: "
+        "sum_over_time(…[1d:1m]) / 60.",
+    ),
+    (
+        "node:gpu_requested:sum",
+        "sum by (node) (namespace_pod:gpu_requested:sum) or 0 * node:gpu_capacity:sum",
+        "GPUs and MIG instances that pods of the node hold.",
+    ),
+    (
+        "namespace:gpu_requested:sum",
+        "sum by (namespace) (namespace_pod:gpu_requested:sum)",
+        "GPUs and MIG instances that the namespace's pods hold.",
+    ),
+    *(
+        (f"cluster:gpu_{what}:sum", f"sum(node:gpu_{what}:sum)", f"Of all nodes: {what}.")
+        for what in ("capacity", "allocatable", "requested")
+    ),
+    (
+        "cluster:gpu_allocation:ratio",
+        "cluster:gpu_requested:sum / (cluster:gpu_allocatable:sum > 0)",
+        "GPUs that pods hold as a share of those that may be given to pods.",
+    ),
+)
+
+
 def allocation() -> list[Record]:
     """What the scheduler has, offers and has given away, from kube-state-metrics."""
-    requests = f'kube_pod_container_resource_requests{{{RESOURCES}, node!=""}}'
-    alive = 'kube_pod_status_phase{phase=~"Pending|Running"} == 1'
     return [
-        *(
-            Record(
-                f"node:gpu_{what}:sum",
-                f"sum by (node) (max by (node, resource) (kube_node_status_{what}{{{RESOURCES}}}))",
-                meaning,
-            )
-            for what, meaning in (
-                ("capacity", "GPUs and MIG instances of the node, by the kubelet."),
-                ("allocatable", "Of these, what is healthy and may be given to pods."),
-            )
-        ),
-        Record(
-            "namespace_pod:gpu_requested:sum",
-            "sum by (namespace, pod, node, resource) (\n"
-            f"  max by (namespace, pod, container, node, resource) ({requests})\n"
-            f"  * on (namespace, pod) group_left () max by (namespace, pod) ({alive})\n)",
-            "GPUs that a pod on a node holds. Completed pods hold none. GPU hours of a day: "
-            "sum_over_time(…[1d:1m]) / 60.",
-        ),
-        Record(
-            "node:gpu_requested:sum",
-            "sum by (node) (namespace_pod:gpu_requested:sum) or 0 * node:gpu_capacity:sum",
-            "GPUs and MIG instances that pods of the node hold.",
-        ),
-        Record(
-            "namespace:gpu_requested:sum",
-            "sum by (namespace) (namespace_pod:gpu_requested:sum)",
-            "GPUs and MIG instances that the namespace's pods hold.",
-        ),
-        *(
-            Record(f"cluster:gpu_{what}:sum", f"sum(node:gpu_{what}:sum)", f"Of all nodes: {what}.")
-            for what in ("capacity", "allocatable", "requested")
-        ),
-        Record(
-            "cluster:gpu_allocation:ratio",
-            "cluster:gpu_requested:sum / (cluster:gpu_allocatable:sum > 0)",
-            "GPUs that pods hold as a share of those that may be given to pods.",
-        ),
+        Record(name, expr, meaning, requires=Requirement.KUBE_STATE_METRICS)
+        for name, expr, meaning in _ALLOCATION
     ]

@@ -16,7 +16,6 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker.compose import images, project, prometheus
 from gpuboot.docker.compose.files import Project
-from gpuboot.rules import groups
 from lab.build import recipe, software_docker
 from tests import tools
 
@@ -224,30 +223,6 @@ def test_images_come_from_the_mirror_of_their_registry(
 ) -> None:
     settings = parse_settings({"mirrors": {"images": mirror}})
     assert images.mirrored("quay.io/prometheus/prometheus:v3", settings.mirrors) == expected
-
-
-def test_rules_that_need_a_cluster_are_left_out_with_those_that_need_them() -> None:
-    rules = [
-        {"record": "a", "expr": "sum(kube_node_info)"},
-        {"record": "b", "expr": "a / 2"},
-        {"record": "c", "expr": "a or vector(0)"},
-        {"alert": "D", "expr": "up == 0 unless on (node) kube_node_spec_taint"},
-        {"alert": "E", "expr": "DCGM_FI_DEV_GPU_TEMP > 90"},
-        {"alert": "F", "expr": "alpha > 1"},
-    ]
-    (group,) = prometheus.without_cluster([{"name": "g", "rules": rules}])
-    kept = [rule.get("record") or rule["alert"] for rule in group["rules"]]
-    assert kept == ["c", "D", "E", "F"]
-
-
-def test_the_rules_of_gpus_hold_without_a_cluster() -> None:
-    settings = parse_settings({})
-    kept = prometheus.without_cluster(groups(settings, (GPU,)))
-    names = {rule.get("alert") or rule["record"] for group in kept for rule in group["rules"]}
-    assert {"node:gpu_expected:count", "node:gpu_visible:count", "gpu:engine_active:avg5m"} <= names
-    assert {"GPULost", "GPUXidFatal", "GPUExporterDown"} <= names
-    assert not {name for name in names if "allocat" in name or "requested" in name}
-    assert not names & {"ClusterServicesUnreachable", "KubeProxyNotSyncing"}
 
 
 def test_the_heartbeat_of_a_cluster_beats_here_too() -> None:

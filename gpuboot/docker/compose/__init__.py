@@ -73,7 +73,7 @@ def project(node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock) -
 
 
 def _prometheus(nodes: Sequence[Node], settings: Settings) -> list[File]:
-    groups = [prometheus.own_rules(), *prometheus.without_cluster(rules.groups(settings, nodes))]
+    groups = [prometheus.own_rules(), *rules.groups(settings, nodes, rules.DOCKER_HOSTS)]
     return [
         File(
             "prometheus/prometheus.yml",

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.docker.compose.services import PROMETHEUS, near
-from gpuboot.kubernetes.service_scrape import JOB as SERVICES
 
 Object = dict[str, Any]
 
 EXPORTER, HOST = "dcgm-exporter", "node-exporter"
-# What only a cluster has: kube-state-metrics, its components, cAdvisor, the GPU Operator, Services.
-_CLUSTER = (
-    r"(kube_|kubelet_|kubeproxy_|apiserver_|etcd_|gpu_operator_|container_|workqueue_|coredns_)\w+"
-    rf'|up\{{job="{SERVICES}"\}}'
-)
 # `node` as in a cluster: from the targets file, else the host part of the address; and `instance`
 # is the node, so that series outlive a change of port.
 _RELABELINGS: list[Object] = [
@@ -145,34 +138,3 @@ def own_rules() -> Object:
             for name, expr, hold, severity, summary, description in rows
         ],
     }
-
-
-def without_cluster(groups: Sequence[Object]) -> list[Object]:
-    """The rule groups without rules that have nothing to read where there is no cluster.
-
-    + groups: as `gpuboot.rules.groups` makes them
-
-    A rule stays if one side of an `or` can be answered without cluster series, or without a rule
-    that was left out for them.
-    """
-    absent, kept = [_CLUSTER], []
-    while True:
-        pattern = re.compile(rf"(?<![\w:])({'|'.join(absent)})(?![\w:])")
-        kept = [
-            {**group, "rules": [rule for rule in group["rules"] if _answerable(rule, pattern)]}
-            for group in groups
-        ]
-        names = _records(groups) - _records(kept)
-        wanted = [_CLUSTER, *sorted(map(re.escape, names))]
-        if wanted == absent:
-            return [group for group in kept if group["rules"]]
-        absent = wanted
-
-
-def _records(groups: Sequence[Object]) -> set[str]:
-    return {rule["record"] for group in groups for rule in group["rules"] if "record" in rule}
-
-
-def _answerable(rule: Object, absent: re.Pattern[str]) -> bool:
-    sides = re.split(r"\bor\b", str(rule["expr"]))
-    return any(absent.search(side.split("unless")[0]) is None for side in sides)

@@ -1,0 +1,36 @@
+"""What rules and panels need beside GPU exporters and Prometheus; not every site has it."""
+
+from __future__ import annotations
+
+from enum import Flag, auto
+
+from gpuboot.config.settings import Settings
+
+
+class Requirement(Flag):
+    """Something that series or their labels come from. Several are joined by `|`.
+
+    A rule or panel requires what it says nothing without. What it merely reads as well, on one
+    side of an `or` or after `unless`, it does not require.
+    """
+
+    NOTHING = 0
+    KUBE_STATE_METRICS = auto()  # kube_*: nodes, pods, requests and quotas as Kubernetes has them
+    KUBERNETES = auto()  # the API server, kubelets and cluster Services are scraped
+    CONTROL_PLANE_TARGETS = auto()  # etcd and kube-proxy are scraped
+    GPU_OPERATOR = auto()  # gpu_operator_*
+    POD_LABELS = auto()  # series of a GPU carry the namespace and pod that hold it
+
+
+CLUSTER = ~Requirement.NOTHING
+DOCKER_HOSTS = Requirement.NOTHING
+
+
+def offered(site: Requirement, settings: Settings) -> Requirement:
+    """What a site offers, with these settings.
+
+    + site: `CLUSTER` or `DOCKER_HOSTS`
+    """
+    if settings.monitoring.control_plane_targets:
+        return site
+    return site & ~Requirement.CONTROL_PLANE_TARGETS

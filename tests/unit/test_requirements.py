@@ -1,0 +1,121 @@
+"""What rules say they require is what they read; nothing is loaded that could never answer."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from gpuboot import rules
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import parse_settings
+from gpuboot.docker.compose.prometheus import own_rules
+from gpuboot.kubernetes.service_scrape import JOB as SERVICES
+from gpuboot.rules import Alert, Record, Requirement
+from gpuboot.telemetry import collected
+from gpuboot.telemetry.expressions import metric_names
+
+SETTINGS = parse_settings(
+    {"alerts": {"gpu_memory_near_full": ["training"]}, "cost": {"gpu_hour": {"*": 2}}}
+)
+GPU_HOST = Node("gpu1", "gpu1", "192.0.2.21", "docker", gpus=8, leader=False)
+RECORDS = [record for group in rules.recordings(SETTINGS, (GPU_HOST,)).values() for record in group]
+ALERTS = [alert for group in rules.all_alerts(SETTINGS).values() for alert in group]
+# first part of a metric's name -> what it comes from
+SOURCES = {
+    "kube": Requirement.KUBE_STATE_METRICS,
+    "apiserver": Requirement.KUBERNETES,
+    "kubelet": Requirement.KUBERNETES,
+    "etcd": Requirement.CONTROL_PLANE_TARGETS,
+    "kubeproxy": Requirement.CONTROL_PLANE_TARGETS,
+    "gpu_operator": Requirement.GPU_OPERATOR,
+}
+# rule -> what it reads as well, and does without
+WELCOME = {
+    # before an exporter was first seen, and while it is down, the kubelet is asked
+    "GPULost": Requirement.KUBE_STATE_METRICS,
+    # nodes that are not in the cluster yet need no exporter; without a cluster all do
+    "GPUExporterAbsent": Requirement.KUBE_STATE_METRICS,
+    # GPUs that no pod holds have programs as well
+    "GPUXidApplication": Requirement.POD_LABELS,
+    # pods younger than the window are left out
+    "gpu:engine_active:max1h": Requirement.KUBE_STATE_METRICS,
+}
+
+
+def reads(name: str) -> Requirement:
+    """What a metric comes from, in the end."""
+    found = Requirement.NOTHING
+    for record in RECORDS:
+        if record.name == name:
+            found |= record.requires
+    for prefix, source in SOURCES.items():
+        if name.startswith(f"{prefix}_"):
+            found |= source
+    return found
+
+
+def all_read(expr: str) -> Requirement:
+    found = Requirement.NOTHING
+    for name in metric_names(expr):
+        found |= reads(name)
+    if f'up{{job="{SERVICES}"}}' in expr:  # the one target that is a Service
+        found |= Requirement.KUBERNETES
+    if re.search(r'\b(?:pod|namespace)(?:!=""|=~")', expr):
+        found |= Requirement.POD_LABELS
+    return found
+
+
+RULES: list[Alert | Record] = [*RECORDS, *ALERTS]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_a_rule_requires_what_it_reads(rule: Alert | Record) -> None:
+    found = all_read(rule.expr)
+    welcome = WELCOME.get(rule.name, Requirement.NOTHING)
+    assert welcome in found
+    assert found in rule.requires | welcome
+    assert rule.requires in found
+
+
+def loaded(settings: Any = SETTINGS) -> list[dict[str, Any]]:
+    """The rules of Docker hosts."""
+    groups = [own_rules(), *rules.groups(settings, (GPU_HOST,), rules.DOCKER_HOSTS)]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def test_no_rule_of_docker_hosts_reads_what_nothing_exports_there() -> None:
+    found = loaded()
+    known = {rule["record"] for rule in found if "record" in rule} | collected(SETTINGS)
+    # Prometheus' own, and Alertmanager's
+    known |= {"up", "prometheus_config_last_reload_successful"}
+    known |= {"alertmanager_config_last_reload_successful"}
+    known |= {"alertmanager_notifications_failed_total"}
+    for rule in found:
+        name = rule.get("alert") or rule["record"]
+        missing = metric_names(rule["expr"]) - known
+        if name in WELCOME:
+            assert missing <= {"kube_node_info", "node:gpu_allocatable:sum"}, name
+        else:
+            assert not missing, name
+
+
+def test_every_rule_that_can_answer_is_loaded_on_docker_hosts() -> None:
+    names = {rule.get("alert") or rule["record"] for rule in loaded()}
+    assert {"node:gpu_expected:count", "node:gpu_visible:count", "gpu:engine_active:avg5m"} <= names
+    left_out = {rule.name for rule in RULES} - names
+    assert left_out == {rule.name for rule in RULES if rule.requires}
+    about_gpus = {a.name for a in ALERTS if a.component == "gpu" and not a.requires}
+    assert {"GPULost", "GPUXidFatal", "GPUHealthFail", "GPUPcieReplay"} <= about_gpus <= names
+    assert {"GPUExporterDown", "GPUExporterAbsent"} <= names
+
+
+def test_control_plane_targets_that_are_off_take_their_alerts_along() -> None:
+    def alerts(targets: bool) -> set[str]:
+        settings = parse_settings({"monitoring": {"control_plane_targets": targets}})
+        return {alert.name for group in rules.chosen(settings).values() for alert in group}
+
+    needing = {a.name for a in ALERTS if Requirement.CONTROL_PLANE_TARGETS in a.requires}
+    assert "EtcdNotMonitored" in needing
+    assert alerts(True) - alerts(False) == needing
