@@ -11,7 +11,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host, state
 
 from deploys.lib import connections, findings
-from deploys.lib.shell import ask
+from deploys.lib.shell import run_command
 from deploys.run.collect import collect
 from gpuboot.hosts.reading import HostReading, Reading
 
@@ -51,7 +51,7 @@ def _read(hosts: list[Host]) -> Reading:
 def _is_root(host: Host) -> bool:
     """Whether the login user is root; commands then run without sudo, which may not be there."""
     with ctx_host.use(host):
-        root = ask(host, "id -u").stdout == "0"
+        root = run_command(host, "id -u").stdout == "0"
         if root:
             host.data._sudo = False  # not seen inside a @deploy, which keeps what held at its begin
     return root

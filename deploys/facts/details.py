@@ -14,8 +14,8 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.lib.cordon import gpu_pods
+from deploys.lib.kubectl import ADMIN_CONF
 
-_ADMIN = "/etc/kubernetes/admin.conf"
 _LARGEST = 262144  # bytes of a file that are read
 
 
@@ -63,8 +63,8 @@ class LiveObjects(Framed[list[dict[str, Any]]]):
         ]
         manifest = shlex.quote(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
         return (
-            f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then printf %s {manifest} | "
-            f"kubectl --kubeconfig {_ADMIN} get -f - --ignore-not-found --request-timeout=20s "
+            f"if [ -r {ADMIN_CONF} ] && command -v kubectl >/dev/null; then printf %s {manifest} | "
+            f"kubectl --kubeconfig {ADMIN_CONF} get -f - --ignore-not-found --request-timeout=20s "
             "-o json 2>/dev/null | base64 -w 0; echo; fi"
         )
 
@@ -87,8 +87,8 @@ class GpuPods(Framed[tuple[str, ...] | None]):
     @override
     def command(self, node: str) -> str:
         return (
-            f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then "
-            f"kubectl --kubeconfig {_ADMIN} get pods -A --request-timeout=20s "
+            f"if [ -r {ADMIN_CONF} ] && command -v kubectl >/dev/null; then "
+            f"kubectl --kubeconfig {ADMIN_CONF} get pods -A --request-timeout=20s "
             f"--field-selector spec.nodeName={shlex.quote(node)} "
             "-o json 2>/dev/null | base64 -w 0; echo; fi"
         )

@@ -8,7 +8,7 @@ from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from deploys.lib.cordon import MARK
+from deploys.lib.cordon import CORDON_MARK
 from gpuboot.hosts.node_state import driver_version
 
 
@@ -21,7 +21,7 @@ class DriverState:
     + nouveau: the other driver holds the GPUs
     + gpus: UUIDs that nvidia-smi lists
     + smi: what nvidia-smi said when it failed
-    + kept_off: a run that did not end has kept pods off this host
+    + cordoned_by_gpuboot: a run that did not end has cordoned this node
     """
 
     loaded: str = ""
@@ -31,7 +31,7 @@ class DriverState:
     uvm: bool = False
     gpus: tuple[str, ...] = ()
     smi: str = ""
-    kept_off: bool = False
+    cordoned_by_gpuboot: bool = False
 
 
 class Driver(Framed[DriverState]):
@@ -48,7 +48,7 @@ class Driver(Framed[DriverState]):
             "test -d /sys/module/nouveau && echo nouveau; "
             "grep -qs nvidia-uvm /proc/devices && echo uvm; "
             "test -e /dev/nvidia-uvm && echo uvm; "
-            f"test -e {MARK} && echo kept_off; "
+            f"test -e {CORDON_MARK} && echo cordoned_by_gpuboot; "
             "if command -v nvidia-smi >/dev/null; then "
             f"list=$(timeout {timeout_s} nvidia-smi -L 2>&1); failed=$?; "
             # a lost GPU makes it fail after it has listed the others
@@ -74,5 +74,5 @@ class Driver(Framed[DriverState]):
             uvm="uvm" in output,
             gpus=tuple(of("gpu")),
             smi=" ".join(of("smi")),
-            kept_off="kept_off" in output,
+            cordoned_by_gpuboot="cordoned_by_gpuboot" in output,
         )

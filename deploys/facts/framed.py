@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 
-from deploys.lib.shell import tell_noise
+from deploys.lib.shell import warn_of_noise
 from gpuboot.fact_output import UnfinishedAnswer, answer, framed
 
 T = TypeVar("T")
@@ -49,7 +49,7 @@ def _own_lines(process: Callable[..., T]) -> Callable[..., T]:
             found = answer(output)
         except UnfinishedAnswer as error:
             raise FactProcessError(str(error)) from error
-        tell_noise(found.noise)
+        warn_of_noise(found.noise)
         return process(self, found.lines) if found.lines else self.default()
 
     return own_lines

@@ -9,8 +9,9 @@ from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 
-_ADMIN = "/etc/kubernetes/admin.conf"
+_CAN_ASK = f"[ -r {ADMIN_CONF} ] && command -v kubectl >/dev/null"
 _KEYS = '{{range $key, $value := .data}}{{$key}} {{$value}}{{"\\n"}}{{end}}'
 
 
@@ -25,11 +26,11 @@ class SecretDigests(Framed[dict[str, str]]):
     @override
     def command(self, namespace: str, secret: str) -> str:
         get = (
-            f"kubectl --kubeconfig {_ADMIN} -n {shlex.quote(namespace)} get secret"
+            f"{KUBECTL} -n {shlex.quote(namespace)} get secret"
             f" {shlex.quote(secret)} --ignore-not-found -o {shlex.quote(f'go-template={_KEYS}')}"
         )
         return (
-            f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then values=$({get}) || exit 1;"
+            f"if {_CAN_ASK}; then values=$({get}) || exit 1;"
             ' printf %s "$values" | while read -r key value || [ -n "$key" ]; do'
             ' printf "%s %s\\n" "$key"'
             ' "$(printf %s "$value" | base64 -d | sha256sum | cut -c 1-64)"; done; fi'
@@ -51,10 +52,10 @@ class FlannelBackend(Framed[str]):
     @override
     def command(self) -> str:
         get = (
-            f"kubectl --kubeconfig {_ADMIN} -n kube-flannel get configmap kube-flannel-cfg"
+            f"{KUBECTL} -n kube-flannel get configmap kube-flannel-cfg"
             r" --ignore-not-found -o 'jsonpath={.data.net-conf\.json}'"
         )
-        return f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then {get}; fi"
+        return f"if {_CAN_ASK}; then {get}; fi"
 
     @override
     def process(self, output: list[str]) -> str:
@@ -76,10 +77,8 @@ class NodePorts(Framed[dict[str, str]]):
 
     @override
     def command(self) -> str:
-        get = (
-            f"kubectl --kubeconfig {_ADMIN} get services -A -o {shlex.quote(f'jsonpath={_PORTS}')}"
-        )
-        return f"if [ -r {_ADMIN} ] && command -v kubectl >/dev/null; then {get}; fi"
+        get = f"{KUBECTL} get services -A -o {shlex.quote(f'jsonpath={_PORTS}')}"
+        return f"if {_CAN_ASK}; then {get}; fi"
 
     @override
     def process(self, output: list[str]) -> dict[str, str]:

@@ -8,12 +8,13 @@ from typing import Any
 
 from pyinfra.api.host import Host
 
-from deploys.lib.remote import ADMIN, RemoteError, run
+from deploys.lib.kubectl import ADMIN_CONF
+from deploys.lib.remote import RemoteError, run
 from gpuboot.kubernetes.api import Cluster, ClusterError, connect
 
 
 @contextmanager
-def cluster(leader: Host) -> Iterator[Cluster]:
+def cluster_clients(leader: Host) -> Iterator[Cluster]:
     """The cluster's clients, with the administrator's rights.
 
     + leader: the host that holds admin.conf, connected
@@ -22,7 +23,7 @@ def cluster(leader: Host) -> Iterator[Cluster]:
     """
     try:
         # not by a fact: pyinfra prints what facts say at -vvv, and this holds a key
-        kubeconfig = run(leader, f"cat {ADMIN}")
+        kubeconfig = run(leader, f"cat {ADMIN_CONF}")
     except RemoteError as error:
         raise ClusterError(f"there is no cluster to ask: {error}") from None
     with connect(kubeconfig, _transport(leader)) as clients:

@@ -8,12 +8,12 @@ from gpuboot.config.problems import Problem
 unreachable: dict[str, str] = {}
 
 
-def note(host: str, error: BaseException) -> None:
+def note_unreachable(host: str, error: BaseException) -> None:
     """Remember why a host could not be connected to, so that it is not tried again."""
     unreachable[host] = str(error.args[0] if error.args else error)
 
 
-def refused(host: str) -> Problem:
+def unreachable_problem(host: str) -> Problem:
     """The problem of a host that could not be connected to."""
     return Problem(
         host,

@@ -1,4 +1,4 @@
-"""A node that reboots: new pods are kept off it, and it is waited for until it is Ready again."""
+"""A node that reboots is cordoned, and waited for until it is Ready again."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 from pyinfra.api.host import Host
 
 from deploys.lib.commands import failure
-from deploys.lib.remote import ADMIN, KUBECTL, RemoteError, run
-from deploys.lib.waiting import unfinished, watch
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.remote import RemoteError, run
+from deploys.lib.waiting import unfinished, wait_until
 from gpuboot.kubernetes.readiness import Progress
 
-MARK = "/etc/gpuboot/cordoned"
+CORDON_MARK = "/etc/gpuboot/cordoned"
 _READY_S = 300
 _BOOT = "{.status.nodeInfo.bootID}"
 _READY = '{.status.conditions[?(@.type=="Ready")].status}'
@@ -27,7 +28,7 @@ def cordoned(leader: Host, node: str, host: Host) -> Iterator[None]:
 
     Pods stay on the node and start again after the boot, with their data; drain it beforehand to
     have them elsewhere. When the block fails the node stays cordoned, with a mark on the host: a
-    later run knows that it was gpuboot, and lets pods back in.
+    later run knows that it was gpuboot, and uncordons it.
 
     + leader: where kubectl runs; another host than the one that reboots
     + node: its name in Kubernetes
@@ -37,14 +38,14 @@ def cordoned(leader: Host, node: str, host: Host) -> Iterator[None]:
     """
     found = run(
         leader,
-        f"test ! -e {ADMIN} || {KUBECTL} get node {node} --ignore-not-found "
+        f"test ! -e {ADMIN_CONF} || {KUBECTL} get node {node} --ignore-not-found "
         "-o 'jsonpath={.metadata.name} {.spec.unschedulable}'",
     ).split()
-    ours = run(host, f"test ! -e {MARK} || echo ours")
-    if not found or ("true" in found and not ours):
+    by_gpuboot = run(host, f"test ! -e {CORDON_MARK} || echo yes")
+    if not found or ("true" in found and not by_gpuboot):
         yield
         return
-    run(host, f"mkdir -p $(dirname {MARK}) && touch {MARK}")
+    run(host, f"mkdir -p $(dirname {CORDON_MARK}) && touch {CORDON_MARK}")
     run(leader, f"{KUBECTL} cordon {node}")
     pods = json.loads(
         run(leader, f"{KUBECTL} get pods -A --field-selector spec.nodeName={node} -o json")
@@ -52,25 +53,25 @@ def cordoned(leader: Host, node: str, host: Host) -> Iterator[None]:
     if names := gpu_pods(pods):
         print(f"    [{node}] the reboot interrupts GPU pods: {', '.join(names)}", file=sys.stderr)
     yield
-    let_in(leader, node, host)
+    uncordon(leader, node, host)
 
 
-def let_in(leader: Host, node: str, host: Host) -> None:
+def uncordon(leader: Host, node: str, host: Host) -> None:
     """End what `cordoned` began. Raises `RemoteError` when the cluster does not answer."""
     run(leader, f"{KUBECTL} uncordon {node}")
-    run(host, f"rm -f {MARK}")
+    run(host, f"rm -f {CORDON_MARK}")
 
 
 def is_member(leader: Host, node: str) -> bool:
     """Whether the leader's cluster answers and has this node."""
-    look = f"test -e {ADMIN} && {KUBECTL} --request-timeout=5s get node {node} -o name"
+    command = f"test -e {ADMIN_CONF} && {KUBECTL} --request-timeout=5s get node {node} -o name"
     try:
-        return bool(run(leader, look))
+        return bool(run(leader, command))
     except RemoteError:
         return False
 
 
-def rejoined(leader: Host, node: str, boot_id: str) -> None:
+def wait_until_rejoined(leader: Host, node: str, boot_id: str) -> None:
     """Wait until the cluster sees a node Ready in its new boot.
 
     Ready alone would not do: for 40 seconds the API server shows what a node said before.
@@ -81,7 +82,7 @@ def rejoined(leader: Host, node: str, boot_id: str) -> None:
     Raises `RemoteError` when that takes more than five minutes.
     """
 
-    def look() -> Progress:
+    def probe() -> Progress:
         query = f"{KUBECTL} --request-timeout=5s get node {node} -o 'jsonpath={_BOOT} {_READY}'"
         try:
             said = run(leader, query).split()
@@ -90,7 +91,7 @@ def rejoined(leader: Host, node: str, boot_id: str) -> None:
         done = said == [boot_id, "True"]
         return Progress(done, f"node {node} is {'' if done else 'not '}Ready after its reboot")
 
-    end = watch(leader, look, _READY_S)
+    end = wait_until(leader, probe, _READY_S)
     if not end.done:
         raise RemoteError(
             failure(

@@ -18,7 +18,7 @@ from gpuboot.hosts.transient import PAUSES_S, reason
 _SHOWN = 25  # last lines of a failed command's output
 
 
-def patiently(
+def with_retries(
     command: StringCommand | str,
     what: str,
     stdin: SecretStr | str | None = None,
@@ -33,10 +33,12 @@ def patiently(
     """
     text = command if isinstance(command, str) else command.get_raw_value()
     more: dict[str, Any] = {"stdin": stdin} if stdin else {}
-    return FunctionCommand(_patiently, (text, what), more if needed else {**more, "needed": False})
+    if not needed:
+        more["needed"] = False
+    return FunctionCommand(_run_with_retries, (text, what), more)
 
 
-def _patiently(
+def _run_with_retries(
     state: State,
     host: Host,
     command: str,
@@ -44,7 +46,7 @@ def _patiently(
     stdin: SecretStr | str | None = None,
     needed: bool = True,
 ) -> bool:
-    arguments = privilege.arguments(host)
+    arguments = privilege.become_arguments(host)
     if stdin:
         arguments["_stdin"] = stdin.get_secret_value() if isinstance(stdin, SecretStr) else stdin
     began = time.monotonic()

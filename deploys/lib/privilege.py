@@ -9,18 +9,18 @@ from pyinfra.api.host import Host
 from pyinfra.connectors.util import ASKPASS_COMMAND, SUDO_ASKPASS_ENV_VAR
 from pyinfra.context import state
 
-from deploys.lib.shell import ask
+from deploys.lib.shell import run_command
 
 _KEYS = (*auth_argument_meta, "_shell_executable", "_env")
 
 
-def arguments(host: Host) -> dict[str, Any]:
+def become_arguments(host: Host) -> dict[str, Any]:
     """Who runs a `host.run_shell_command`, and in what environment: by data, config and flags."""
     found: dict[str, Any] = dict(pop_global_arguments(state, host, {})[0])
     return {key: found[key] for key in _KEYS if found.get(key)}
 
 
-def prepare(host: Host) -> None:
+def prepare_askpass(host: Host) -> None:
     """Make the program that gives sudo its password, on a connected host.
 
     pyinfra makes it when it is not there, and takes the first line that the shell prints for its
@@ -28,7 +28,7 @@ def prepare(host: Host) -> None:
     """
     folder: str = host.get_temp_dir_config()  # type: ignore[no-untyped-call]
     made = f"sudo_askpass_path__{folder}"
-    if arguments(host).get("_sudo_password") and not host.connector_data.get(made):
-        done = ask(host, ASKPASS_COMMAND.format(folder, SUDO_ASKPASS_ENV_VAR))
+    if become_arguments(host).get("_sudo_password") and not host.connector_data.get(made):
+        done = run_command(host, ASKPASS_COMMAND.format(folder, SUDO_ASKPASS_ENV_VAR))
         if done.ok:
             host.connector_data[made] = done.stdout

@@ -18,15 +18,15 @@ _told: set[str] = set()
 
 
 @dataclass(frozen=True)
-class Done:
-    """A command that has run: its standard output, and `said`, all it said, for messages."""
+class CommandResult:
+    """A command that has run: its standard output, and `output`, all it said, for messages."""
 
     ok: bool
     stdout: str
-    said: str
+    output: str
 
 
-def ask(host: Host, command: str, **arguments: Any) -> Done:
+def run_command(host: Host, command: str, **arguments: Any) -> CommandResult:
     """Run a shell command on a host, and take its own output for the answer.
 
     + arguments: of `host.run_shell_command`
@@ -35,13 +35,13 @@ def ask(host: Host, command: str, **arguments: Any) -> Done:
     try:
         found = answer(output.stdout_lines)
     except UnfinishedAnswer as error:
-        return Done(False, "", output.output or str(error))
-    tell_noise(found.noise)
+        return CommandResult(False, "", output.output or str(error))
+    warn_of_noise(found.noise)
     stdout = "\n".join(found.lines)
-    return Done(ok, stdout, "\n".join([*found.lines, *output.stderr_lines]))
+    return CommandResult(ok, stdout, "\n".join([*found.lines, *output.stderr_lines]))
 
 
-def tell_noise(noise: Sequence[str]) -> None:
+def warn_of_noise(noise: Sequence[str]) -> None:
     """Warn, once, that the current host's shell prints what nobody asked for."""
     host: Host | None = ctx_host.get()  # type: ignore[no-untyped-call]
     if not noise or host is None or host.name in _told:

@@ -15,28 +15,28 @@ _SLOWEST_S = 5.0
 _REPEAT_S = 20.0
 
 
-def watch(host: Host, look: Callable[[], Progress], timeout_s: float) -> Progress:
-    """Look again and again until it is done, hopeless or too late, telling what changes.
+def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> Progress:
+    """Probe again and again until it is done, has failed or is too late, telling what changes.
 
-    + look: reads the present state
-    + timeout_s: seconds until the last look
+    + probe: reads the present state
+    + timeout_s: seconds until the last probe
     """
-    started = told_at = time.monotonic()
-    told = ""
+    started = last_reported_at = time.monotonic()
+    last_reported = ""
     while True:
-        progress = look()
+        progress = probe()
         now = time.monotonic()
         late = now - started >= timeout_s
-        if progress.done or progress.hopeless or late:
+        if progress.done or progress.failed or late:
             return progress
-        if progress.text != told or now - told_at >= _REPEAT_S:
+        if progress.text != last_reported or now - last_reported_at >= _REPEAT_S:
             logger.info(f"{host.print_prefix}waiting: {progress.text} ({now - started:.0f} s)")
-            told, told_at = progress.text, now
-        # what takes long already may be noticed a little later: looking costs the host as well
+            last_reported, last_reported_at = progress.text, now
+        # what takes long already may be noticed a little later: probing costs the host as well
         time.sleep(min(POLL_S * (1 + (now - started) / 20), _SLOWEST_S))
 
 
 def unfinished(progress: Progress, timeout_s: float) -> str:
-    """The cause that is told of a wait that ended without success."""
-    late = "" if progress.hopeless else f" after {timeout_s:.0f} s"
+    """The cause to tell of a wait that ended without success."""
+    late = "" if progress.failed else f" after {timeout_s:.0f} s"
     return f"not done{late}: {progress.text}"

@@ -13,7 +13,7 @@ from deploys.facts.compose import Compose, ComposeState
 from deploys.facts.details import FileTexts
 from deploys.lib import changes
 from deploys.lib.commands import Commands, fail
-from deploys.lib.download_retries import patiently
+from deploys.lib.download_retries import with_retries
 from deploys.operations.files import write
 from gpuboot.docker.compose import COMPOSE, File, Project
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
@@ -131,7 +131,7 @@ def _containers(project: Project, state: ComposeState) -> list[StringCommand | F
 
 def _pulled(project: Project) -> FunctionCommand:
     """Images before containers: a registry that fails for a moment stops nothing that runs."""
-    return patiently(
+    return with_retries(
         f"{DOCKER_ENVIRONMENT}; cd {project.folder} && "
         "docker compose pull --quiet --policy missing",
         "the project's images",

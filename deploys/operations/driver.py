@@ -15,8 +15,8 @@ from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
 from deploys.lib import changes
 from deploys.lib.commands import Commands, fail, report_failure, shell_message
-from deploys.lib.cordon import cordoned, is_member, let_in, rejoined
-from deploys.lib.remote import RemoteError, read
+from deploys.lib.cordon import cordoned, is_member, uncordon, wait_until_rejoined
+from deploys.lib.remote import RemoteError, read_fact
 from deploys.operations.reboot import RebootError, reboot
 from gpuboot.plan import Change, Effect
 
@@ -41,10 +41,10 @@ def loaded(
     """
     found = host.get_fact(Driver, timeout_s=_SMI_S)
     if found.loaded == version and found.uvm:
-        if found.kept_off and leader:
+        if found.cordoned_by_gpuboot and leader:
             subject = f"node {node}"
             changes.record(Change(subject=subject, field="unschedulable", old=True, new=False))
-            yield FunctionCommand(_let_in, (node, leader), {})
+            yield FunctionCommand(_uncordon, (node, leader), {})
         else:
             host.noop(f"driver {version} is loaded")
         return
@@ -78,7 +78,7 @@ def _reboot_effects(node: str, leader: str) -> list[Effect]:
     reboots = Effect(kind="reboot", target=f"host {host.name}", gpu_pods=())
     if not leader:
         return [reboots]
-    pods = None if state.is_executing else read(inventory.get_host(leader), GpuPods, node=node)
+    pods = None if state.is_executing else read_fact(inventory.get_host(leader), GpuPods, node=node)
     note = "its pods stop, and start again after the boot"
     reboots = replace(reboots, target=f"node {node}", note=note, gpu_pods=pods)
     if leader == host.name:
@@ -97,15 +97,15 @@ def _reboot(state: State, host: Host, reason: str, timeout_s: int, node: str, le
         with keep_off:
             boot_id = reboot(host, reason, timeout_s)
             if lead and member:
-                rejoined(lead, node, boot_id)
+                wait_until_rejoined(lead, node, boot_id)
     except (RebootError, RemoteError) as error:
         return report_failure(host, str(error))
     return True
 
 
-def _let_in(state: State, host: Host, node: str, leader: str) -> bool:
+def _uncordon(state: State, host: Host, node: str, leader: str) -> bool:
     try:
-        let_in(state.inventory.get_host(leader), node, host)
+        uncordon(state.inventory.get_host(leader), node, host)
     except RemoteError as error:
         return report_failure(host, str(error))
     return True

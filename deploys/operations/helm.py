@@ -14,8 +14,8 @@ from deploys.facts.details import HelmManifests
 from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
 from deploys.lib import changes
 from deploys.lib.commands import Commands, executing, fail, inform, shell_failure
-from deploys.lib.download_retries import patiently
-from deploys.lib.remote import ADMIN, APPLY, KUBECTL
+from deploys.lib.download_retries import with_retries
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.kubernetes.helm import Change as Decision
 from gpuboot.kubernetes.helm import Release, judge, needs_crds
@@ -26,7 +26,7 @@ from gpuboot.plan.workloads import release_effects
 BINARY = "/usr/local/bin/helm"
 VALUES = "/etc/gpuboot/helm"
 CACHE = "/var/cache/gpuboot/charts"
-_HELM = f"{BINARY} --kubeconfig {ADMIN}"
+_HELM = f"{BINARY} --kubeconfig {ADMIN_CONF}"
 
 
 @operation()
@@ -84,7 +84,7 @@ def chart(
 
 def _download(script: str, what: str, environment: SecretStr | None) -> FunctionCommand:
     text = with_environment(script) if environment else script
-    return patiently(StringCommand("sh -ec", QuoteString(text)), what, environment)
+    return with_retries(StringCommand("sh -ec", QuoteString(text)), what, environment)
 
 
 def archive(chart: str, version: str) -> str:
@@ -104,7 +104,7 @@ def release(
     + chart, version: an archive that `chart` has put on the host
     + values: all values that differ from the chart's own defaults
     """
-    found = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN)
+    found = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
     if found.error and executing():
         yield fail(f"Helm cannot read release {release}: {found.error}", "run again")
         return
@@ -125,7 +125,7 @@ def release(
     if needs_crds(found, version):
         yield StringCommand(
             "crds=$(mktemp) &&", BINARY, "show crds", source,
-            f'>"$crds" && {{ ! test -s "$crds" || {APPLY} "$crds"; }} && rm "$crds"',
+            f'>"$crds" && {{ ! test -s "$crds" || {KUBECTL_APPLY} "$crds"; }} && rm "$crds"',
         )  # fmt: skip
     yield StringCommand(
         _HELM, "upgrade --install", QuoteString(release), source, "--namespace",
@@ -173,7 +173,7 @@ def _unlock(release: str, namespace: str, revision: int) -> StringCommand:
 @operation()
 def absent(release: str, namespace: str) -> Commands:
     """Ensure that there is no such release."""
-    found = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN)
+    found = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
     if not found.status:
         host.noop(f"release {release} is not there")
         return

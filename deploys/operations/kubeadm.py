@@ -20,8 +20,9 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, remote
 from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
-from deploys.lib.download_retries import patiently
-from deploys.lib.remote import ADMIN
+from deploys.lib.download_retries import with_retries
+from deploys.lib.join_credentials import bootstrap_token, uploaded_certificates
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.operations import packages as package_operations
 from gpuboot.config.inventory import Node
 from gpuboot.hosts.platforms import PackageManager
@@ -85,7 +86,7 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
             "kubeadm config images list --config", QuoteString(config),
             "| xargs -P 4 -I {} sh -c", QuoteString(fetch),
         )  # fmt: skip
-        yield patiently(command, "the control plane's images")
+        yield with_retries(command, "the control plane's images")
         return
     pull = "; ".join(f"{_CRICTL} pull {image}" for image in missing)
     # A pull that still runs from an earlier try is as good as a new one.
@@ -137,8 +138,7 @@ def _fail_foreign(state: KubeadmState, missing: str) -> FunctionCommand:
 def note(digest: str) -> str:
     """The command that records which configuration is in force in the cluster."""
     return (
-        f"{remote.KUBECTL} -n kube-system annotate --overwrite configmap kubeadm-config"
-        f" {STAMP}={digest}"
+        f"{KUBECTL} -n kube-system annotate --overwrite configmap kubeadm-config {STAMP}={digest}"
     )
 
 
@@ -208,7 +208,8 @@ def joined(
 
 def _same_cluster(leader: str) -> Commands:
     if executing():
-        authority = remote.read(host.state.inventory.get_host(leader), Kubeadm, socket=SOCKET).ca
+        target = host.state.inventory.get_host(leader)
+        authority = remote.read_fact(target, Kubeadm, socket=SOCKET).ca
         if belongs_elsewhere(host.get_fact(Kubeadm, socket=SOCKET), authority):
             yield fail(
                 f"this host is a node of another cluster than {leader}'s",
@@ -224,7 +225,7 @@ def _forget(leader: Host, node: str, address: str) -> tuple[str, str] | None:
 
     Returns cause and remedy when the name is another machine's, which kubeadm refuses as well.
     """
-    known = remote.read(leader, Cluster, kubeconfig=ADMIN).nodes
+    known = remote.read_fact(leader, Cluster, kubeconfig=ADMIN_CONF).nodes
     old = next((item for item in known if item.name == node), None)
     if old is None:
         return None
@@ -234,7 +235,7 @@ def _forget(leader: Host, node: str, address: str) -> tuple[str, str] | None:
             "give this host another node_name, or, if that machine is gone: kubectl delete node "
             + node,
         )
-    remote.run(leader, f"{remote.KUBECTL} delete node {shlex.quote(node)}")
+    remote.run(leader, f"{KUBECTL} delete node {shlex.quote(node)}")
     return None
 
 
@@ -248,18 +249,18 @@ def _join(
     if taken := _forget(leader, node.name, node.address):
         yield fail(*taken)
         return
-    authority = remote.read(leader, Kubeadm, socket=SOCKET).ca
+    authority = remote.read_fact(leader, Kubeadm, socket=SOCKET).ca
     command = (
         f"mkdir -p /etc/gpuboot && touch {marker('join')} &&"
         f" {{ cat | kubeadm join --config /dev/stdin || {_failed('join')}; }} &&"
         f" {note_kubelet(kubelet)} && rm {marker('join')}"
     )
-    with remote.bootstrap_token(leader, node.name) as token:
+    with bootstrap_token(leader, node.name) as token:
         if node.role == "worker":
             yield StringCommand(command, _stdin=join_config(authority, token.value, ""))
             return
         key = secrets.token_hex(32)
-        with remote.uploaded_certificates(leader, init_config(key)):
+        with uploaded_certificates(leader, init_config(key)):
             yield StringCommand(command, _stdin=join_config(authority, token.value, key))
 
 
@@ -310,7 +311,7 @@ def absent(node: str, leader: str) -> Commands:
     yield StringCommand(f"sh -ec {shlex.quote(_CLEAN)}")
     if executing() and host.name != leader:
         try:
-            forget = f"{remote.KUBECTL} delete node {shlex.quote(node)} --ignore-not-found"
+            forget = f"{KUBECTL} delete node {shlex.quote(node)} --ignore-not-found"
             remote.run(host.state.inventory.get_host(leader), forget)
         except PyinfraError as error:
             warn(f"the leader still knows node {node}: {error}")

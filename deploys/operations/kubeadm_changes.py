@@ -13,8 +13,8 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, remote
 from deploys.lib.commands import Commands, executing, fail, inform
-from deploys.lib.remote import ADMIN
-from deploys.lib.waiting import unfinished, watch
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import CONFIG, SOCKET, marker, note, note_kubelet
 from gpuboot.hosts.platforms import PackageManager
@@ -43,7 +43,7 @@ def fixed_kept(fixed: dict[str, str]) -> Commands:
 
     + fixed: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
-    state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
     known = executing() or not state.error
     if known and (problems := moved(state.fixed, fixed)):
         yield fail(
@@ -60,7 +60,7 @@ def reconfigured(digest: str, config: str = CONFIG) -> Commands:
 
     + digest: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
-    state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
     if state.error and not executing():
         host.noop("there is no cluster yet")
         return
@@ -76,7 +76,7 @@ def reconfigured(digest: str, config: str = CONFIG) -> Commands:
     path = shlex.quote(config)
     for phase in ("upload-config all", "etcd local", "control-plane all", "addon kube-proxy"):
         yield StringCommand(f"kubeadm init phase {phase} --config {path}")
-    yield StringCommand(f"{remote.KUBECTL} -n kube-system rollout restart daemonset kube-proxy")
+    yield StringCommand(f"{KUBECTL} -n kube-system rollout restart daemonset kube-proxy")
     yield StringCommand(note(digest))
 
 
@@ -119,11 +119,11 @@ def _settled(node: str, leader: str, version: str) -> Commands:
         return
     target = host.state.inventory.get_host(leader)
 
-    def look() -> Progress:
-        state = remote.read(target, Cluster, kubeconfig=ADMIN)
+    def probe() -> Progress:
+        state = remote.read_fact(target, Cluster, kubeconfig=ADMIN_CONF)
         return kubelet_is(state, node, version) if version else nodes_ready(state, [node])
 
-    end = watch(host, look, 300)
+    end = wait_until(host, probe, 300)
     if not end.done:
         yield fail(unfinished(end, 300), "see `journalctl -u kubelet` on the node, then run again")
 
@@ -161,7 +161,7 @@ def upgraded(
         host.noop("an operation before this one installs Kubernetes")
         return
     old = [name for name in packages if not _right(state.packages.get(name), packages[name])]
-    cluster = host.get_fact(Cluster, kubeconfig=ADMIN) if leads else None
+    cluster = host.get_fact(Cluster, kubeconfig=ADMIN_CONF) if leads else None
     server = cluster.server if cluster else ""
     step = upgrade_step(server, version) if server else "none"
     if step == "refuse":
@@ -200,7 +200,7 @@ def _behind(leader: str, version: str) -> tuple[str, str] | None:
 
     A kubelet must never be newer than the API server.
     """
-    state = remote.read(host.state.inventory.get_host(leader), Cluster, kubeconfig=ADMIN)
+    state = remote.read_fact(host.state.inventory.get_host(leader), Cluster, kubeconfig=ADMIN_CONF)
     if state.recorded == version:
         return None
     found = state.error or f"its control plane is of {state.recorded}"

@@ -12,9 +12,9 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import changes
 from deploys.lib.commands import Commands, executing, fail
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.live_objects import record_objects
-from deploys.lib.remote import ADMIN, APPLY, KUBECTL
-from deploys.lib.waiting import unfinished, watch
+from deploys.lib.waiting import unfinished, wait_until
 from gpuboot.kubernetes import kubeadm, readiness
 from gpuboot.kubernetes.kubeadm import stamp
 from gpuboot.kubernetes.operands import Wanted
@@ -32,12 +32,12 @@ def applied(manifest: str, witness: str) -> Commands:
     + witness: name of a workload in it, whose annotation tells what was applied
     """
     text, digest = stamp(manifest)
-    state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
     if any(item.name == witness and item.stamp == digest for item in state.workloads):
         host.noop(f"{witness} is as in the manifest")
         return
     _record_manifest(manifest, {} if state.error else None)
-    yield StringCommand(APPLY, "-", _stdin=text)
+    yield StringCommand(KUBECTL_APPLY, "-", _stdin=text)
 
 
 def _record_manifest(manifest: str, existing: Iterable[str] | None) -> None:
@@ -54,7 +54,7 @@ def node_marks(
     + labels: node -> label -> value; None: the label must not be there
     + tainted: control-plane node -> whether it refuses workloads
     """
-    known = {node.name: node for node in host.get_fact(Cluster, kubeconfig=ADMIN).nodes}
+    known = {node.name: node for node in host.get_fact(Cluster, kubeconfig=ADMIN_CONF).nodes}
     relabelled = {
         name: changed
         for name, wanted in labels.items()
@@ -105,7 +105,7 @@ def _words(labels: Mapping[str, str | None]) -> list[str]:
 @operation()
 def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Commands:
     """Ensure a namespace with these labels; labels of others stay."""
-    found = host.get_fact(Cluster, kubeconfig=ADMIN).namespaces.get(namespace)
+    found = host.get_fact(Cluster, kubeconfig=ADMIN_CONF).namespaces.get(namespace)
     missing = {
         key: value
         for key, value in (labels or {}).items()
@@ -133,12 +133,12 @@ def runtime_class(runtime: str, handler: str) -> Commands:
     + runtime: its name
     + handler: the handler's name in containerd, which cannot be changed in a RuntimeClass
     """
-    found = host.get_fact(Cluster, kubeconfig=ADMIN).runtimes.get(runtime)
+    found = host.get_fact(Cluster, kubeconfig=ADMIN_CONF).runtimes.get(runtime)
     if found == handler:
         host.noop(f"RuntimeClass {runtime} is there")
     elif found is None:
         changes.record(Change(subject=f"RuntimeClass {runtime}", field="handler", new=handler))
-        yield StringCommand(APPLY, "-", _stdin=kubeadm.runtime_class(runtime, handler))
+        yield StringCommand(KUBECTL_APPLY, "-", _stdin=kubeadm.runtime_class(runtime, handler))
     else:
         yield fail(
             f"RuntimeClass {runtime} is for the handler {found}, not {handler}",
@@ -150,8 +150,8 @@ def runtime_class(runtime: str, handler: str) -> Commands:
 def nodes_ready(names: Sequence[str], timeout_s: int = 300) -> Commands:
     """Wait until these nodes are Ready, and flannel, kube-proxy and CoreDNS run; no changes."""
 
-    def look() -> Progress:
-        state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    def probe() -> Progress:
+        state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
         system = {"coredns": 1, "kube-proxy": len(names)}
         return readiness.together(
             readiness.nodes_ready(state, names),
@@ -159,7 +159,7 @@ def nodes_ready(names: Sequence[str], timeout_s: int = 300) -> Commands:
             readiness.workloads_ready(state, "kube-system", system),
         )
 
-    yield from _wait(look, timeout_s, "see `journalctl -u kubelet` on a node that is not Ready")
+    yield from _wait(probe, timeout_s, "see `journalctl -u kubelet` on a node that is not Ready")
 
 
 @operation()
@@ -169,12 +169,12 @@ def workloads_ready(namespace: str, required: Sequence[str], timeout_s: int = 90
     + required: names that must be there, whoever makes them
     """
 
-    def look() -> Progress:
+    def probe() -> Progress:
         return readiness.workloads_ready(
-            host.get_fact(Cluster, kubeconfig=ADMIN), namespace, required
+            host.get_fact(Cluster, kubeconfig=ADMIN_CONF), namespace, required
         )
 
-    yield from _wait(look, timeout_s, f"see `kubectl -n {namespace} get pods,events`")
+    yield from _wait(probe, timeout_s, f"see `kubectl -n {namespace} get pods,events`")
 
 
 @operation()
@@ -194,8 +194,8 @@ def gpus_ready(
     + made_of: DaemonSet -> what the operator makes it of; None: not looked at
     """
 
-    def look() -> Progress:
-        state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    def probe() -> Progress:
+        state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
         parts = [
             readiness.operands_current(state, namespace, made_of or {}),
             readiness.workloads_ready(state, namespace, operands),
@@ -206,18 +206,18 @@ def gpus_ready(
         return readiness.together(*parts)
 
     yield from _wait(
-        look,
+        probe,
         timeout_s,
         f"see `kubectl -n {namespace} get pods` and the logs of what is not ready; a node that"
         " offers too few GPUs: `nvidia-smi` on it, then `kubectl describe node`",
     )
 
 
-def _wait(look: Callable[[], Progress], timeout_s: float, remedy: str) -> Commands:
+def _wait(probe: Callable[[], Progress], timeout_s: float, remedy: str) -> Commands:
     if not executing():
         host.noop("there is nothing to wait for before the run")
         return
-    end = watch(host, look, timeout_s)
+    end = wait_until(host, probe, timeout_s)
     if end.done:
         host.noop(end.text)
     else:

@@ -14,8 +14,8 @@ from deploys.facts.kubeadm import Cluster
 from deploys.facts.objects import Owned
 from deploys.lib import changes
 from deploys.lib.commands import Commands, executing, fail, inform
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.live_objects import record_objects
-from deploys.lib.remote import ADMIN, APPLY, KUBECTL
 from gpuboot.kubernetes import manifests, network_policies
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.plan import Change, Effect
@@ -24,7 +24,7 @@ from gpuboot.plan import Change, Effect
 _APPLY = f"""\
 file=$(mktemp); trap 'rm -f "$file"' EXIT; cat >"$file"
 {{wait}}for left in 9 8 7 6 5 4 3 2 1 0; do
-  if said=$({APPLY} "$file" 2>&1)
+  if said=$({KUBECTL_APPLY} "$file" 2>&1)
   then exit 0; fi
   case $said in *"failed calling webhook"*) sleep 3 ;; *) break ;; esac
 done
@@ -50,8 +50,8 @@ def exactly(
 
     What is there is compared by the digest that each object carries: one fact tells them all.
     """
-    found = host.get_fact(Owned, kubeconfig=ADMIN)
-    state = host.get_fact(Cluster, kubeconfig=ADMIN) if pod_network else ClusterState()
+    found = host.get_fact(Owned, kubeconfig=ADMIN_CONF)
+    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF) if pod_network else ClusterState()
     if (error := found.error or state.error) and executing():
         yield fail(f"the cluster's objects cannot be read: {error}", "run again")
         return

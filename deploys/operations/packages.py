@@ -19,7 +19,7 @@ from deploys.facts import packages as facts
 from deploys.facts.packages import FINGERPRINTS, RepositoryState
 from deploys.lib import apt, changes
 from deploys.lib.commands import Commands, shell_failure, shell_message
-from deploys.lib.download_retries import patiently
+from deploys.lib.download_retries import with_retries
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.repositories import Repository
 from gpuboot.plan import Change
@@ -112,7 +112,7 @@ def _download_key(
         "check the address, proxy and ca_bundle",
     )
     command = StringCommand(*options, "-o", target, QuoteString(repository.key_url), "||", failed)
-    return patiently(command, f"the key of the {repository.name} repository", config)
+    return with_retries(command, f"the key of the {repository.name} repository", config)
 
 
 def _verify_key(repository: Repository, key: str) -> StringCommand:
@@ -138,7 +138,7 @@ def _read_index(repository: Repository, command: str) -> FunctionCommand:
         "check the address and who runs the mirror",
     )
     read = StringCommand(command, "||", failed)
-    return patiently(read, f"the index of the {repository.name} repository")
+    return with_retries(read, f"the index of the {repository.name} repository")
 
 
 @operation()
@@ -176,9 +176,9 @@ def installed(
         return
     changes.record(*package_changes(state.versions, missing, unheld))
     if missing and update:
-        yield patiently(commands.READ_INDICES, f"{manager}'s indices", needed=False)
+        yield with_retries(commands.READ_INDICES, f"{manager}'s indices", needed=False)
     if missing:
         shown = list(available) or [name for name, version in missing.items() if version]
-        yield patiently(commands.install(missing, shown), "packages")
+        yield with_retries(commands.install(missing, shown), "packages")
     if unheld:
         yield commands.hold(unheld)

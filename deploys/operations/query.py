@@ -7,7 +7,7 @@ from pathlib import Path
 from pyinfra.api.operation import operation
 from pyinfra.context import host, inventory
 
-from deploys.lib.cluster_api import cluster
+from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
@@ -27,7 +27,7 @@ def asked(question: Question, settings: Settings, leader: str, path: str) -> Com
         return
     namespace = settings.monitoring.namespace
     try:
-        with cluster(inventory.get_host(leader)) as clients:
+        with cluster_clients(inventory.get_host(leader)) as clients:
             found = answer(Prometheus(clients, clients.service(namespace, *PROMETHEUS)), question)
     except ClusterError as error:
         found = no_answer(question, str(error))

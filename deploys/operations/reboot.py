@@ -16,7 +16,7 @@ from pyinfra.api.host import Host
 
 from deploys.lib import privilege
 from deploys.lib.commands import failure
-from deploys.lib.shell import ask
+from deploys.lib.shell import run_command
 
 POLL_S = 3.0
 _COMMAND_TIMEOUT_S = 20
@@ -40,16 +40,7 @@ def reboot(host: Host, reason: str, timeout_s: int) -> str:
     when the host is the machine that this runs on: the run would end with it, and so would
     whatever else runs there.
     """
-    before = _boot_id(host)
-    if not before:
-        raise RebootError(f"{host.name} does not tell its boot id, so a reboot could not be seen")
-    if before == BOOT_ID.read_text().strip():
-        raise RebootError(
-            failure(
-                f"{reason}, and {host.name} is the machine that you run this from",
-                "reboot it yourself, then run again: the run goes on from there",
-            )
-        )
+    before = _boot_id_to_leave(host, reason)
     _say(host, f"rebooting: {reason}")
     started = time.monotonic()
     # in the background, so that the command can answer before sshd is stopped
@@ -74,6 +65,21 @@ def reboot(host: Host, reason: str, timeout_s: int) -> str:
     )
 
 
+def _boot_id_to_leave(host: Host, reason: str) -> str:
+    """The boot id before the reboot. Raises `RebootError` where a reboot must not be tried."""
+    before = _boot_id(host)
+    if not before:
+        raise RebootError(f"{host.name} does not tell its boot id, so a reboot could not be seen")
+    if before == BOOT_ID.read_text().strip():
+        raise RebootError(
+            failure(
+                f"{reason}, and {host.name} is the machine that you run this from",
+                "reboot it yourself, then run again: the run goes on from there",
+            )
+        )
+    return before
+
+
 def _settle(host: Host, left_s: float) -> None:
     """Wait for the boot to end: units that phases look at may still be starting."""
     wait = max(int(left_s), 10)
@@ -87,7 +93,7 @@ def _reconnect(host: Host) -> None:
         host.connected = False
     try:
         host.connect(show_errors=False)
-        privilege.prepare(host)
+        privilege.prepare_askpass(host)
     except _GONE:
         host.connected = False
 
@@ -99,7 +105,7 @@ def _boot_id(host: Host) -> str:
 def _run(host: Host, command: str, timeout_s: int = _COMMAND_TIMEOUT_S) -> str:
     """The command's output; "" when it failed or the connection went away."""
     try:
-        done = ask(host, command, _timeout=timeout_s, **privilege.arguments(host))
+        done = run_command(host, command, _timeout=timeout_s, **privilege.become_arguments(host))
     except _GONE:
         host.connected = False
         return ""

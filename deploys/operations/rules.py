@@ -9,7 +9,7 @@ from pyinfra.api.operation import operation
 
 from deploys.lib import changes
 from deploys.lib.commands import Commands, shell_failure
-from deploys.lib.remote import KUBECTL
+from deploys.lib.kubectl import KUBECTL
 from gpuboot.plan import Effect
 
 _WRITTEN_S = 30

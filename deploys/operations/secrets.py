@@ -16,7 +16,7 @@ from pyinfra.context import host
 from deploys.facts.kubectl import SecretDigests
 from deploys.lib import changes
 from deploys.lib.commands import Commands, executing, fail
-from deploys.lib.remote import APPLY, KUBECTL
+from deploys.lib.kubectl import KUBECTL, KUBECTL_APPLY
 from gpuboot.plan import Change
 
 Value = SecretStr | str  # a SecretStr hides itself wherever arguments are printed
@@ -57,7 +57,7 @@ def exactly(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comma
             "--type merge --patch", QuoteString(patch),
         )  # fmt: skip
     if any(found.get(key) != digest for key, digest in digests(contents).items()):
-        yield StringCommand(APPLY, "-", _stdin=manifest(namespace, secret, contents))
+        yield StringCommand(KUBECTL_APPLY, "-", _stdin=manifest(namespace, secret, contents))
 
 
 @operation()
@@ -82,7 +82,7 @@ def admin(namespace: str, secret: str, password: Value | None = None) -> Command
         "head -c 18 /dev/urandom | base64 | tr -d '\\n' |",
         f"{KUBECTL} -n {shlex.quote(namespace)} create secret generic {shlex.quote(secret)}"
         " --from-literal=admin-user=admin --from-file=admin-password=/dev/stdin"
-        f" --dry-run=client -o yaml | {APPLY} -",
+        f" --dry-run=client -o yaml | {KUBECTL_APPLY} -",
     )
 
 

@@ -9,7 +9,7 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import changes
 from deploys.lib.commands import Commands, executing, fail
-from deploys.lib.remote import ADMIN, KUBECTL
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from gpuboot.kubernetes import storage
 from gpuboot.plan import Change
 
@@ -17,7 +17,7 @@ from gpuboot.plan import Change
 @operation()
 def default_class() -> Commands:
     """Ensure that local-path is the default StorageClass exactly where there is no other."""
-    change = storage.default_change(host.get_fact(Cluster, kubeconfig=ADMIN).classes)
+    change = storage.default_change(host.get_fact(Cluster, kubeconfig=ADMIN_CONF).classes)
     if change is None:
         host.noop("the default StorageClass is right")
         return
@@ -38,7 +38,7 @@ def class_there(wanted: str | None = None) -> Commands:
     if not executing():
         host.noop("there is nothing to look at before the run")
         return
-    state = host.get_fact(Cluster, kubeconfig=ADMIN)
+    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
     if state.error:
         yield fail(f"the API server does not answer: {state.error}", "run again")
         return

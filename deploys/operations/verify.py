@@ -17,7 +17,7 @@ from pyinfra.context import state as run_state
 
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
-from deploys.lib.cluster_api import cluster
+from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.run import report as run_report
 from gpuboot import monitoring
@@ -72,7 +72,7 @@ def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
     hosts = read_hosts(settings, lock, nodes)
     read_s = time.monotonic() - begun
     try:
-        with cluster(inventory.get_host(host.name)) as clients:
+        with cluster_clients(inventory.get_host(host.name)) as clients:
             proof = prove(clients, hosts, settings, say, _wanted(clients, settings, nodes))
     except ClusterError as error:
         proof = _no_answer(error, hosts, settings.runtime.mode)

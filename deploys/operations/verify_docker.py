@@ -16,7 +16,7 @@ from pyinfra.context import host, inventory
 
 from deploys.facts.docker import Docker
 from deploys.lib.commands import Commands
-from deploys.lib.remote import RemoteError, read, run
+from deploys.lib.remote import RemoteError, read_fact, run
 from deploys.operations.verify import outcome, publish, read_hosts, say
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
@@ -69,7 +69,7 @@ def _with_docker(found: Host, node: Node) -> Host:
     if found.error:
         return found
     try:
-        state = read(inventory.get_host(node.host), Docker, toolkit=False)
+        state = read_fact(inventory.get_host(node.host), Docker, toolkit=False)
     except PyinfraError as error:
         return replace(found, error=f"dockerd could not be asked: {error}")
     return replace(found, handlers=state.runtimes, default_runtime=state.default_runtime)

@@ -17,7 +17,7 @@ from pyinfra.context import state as run_state
 
 from deploys.facts.node import NodeFact
 from deploys.lib import connections, privilege
-from deploys.lib.shell import ask
+from deploys.lib.shell import run_command
 from gpuboot.config.problems import Problem
 from gpuboot.hosts.node_state import NodeState
 
@@ -75,7 +75,7 @@ def _read_settled(host: Host, wait_s: int) -> NodeState | Problem:
 
 def _read(host: Host) -> NodeState | Problem:
     if host.name in connections.unreachable:
-        return connections.refused(host.name)
+        return connections.unreachable_problem(host.name)
     # The host's own context: facts and sudo look at it, not at the host whose greenlet this is.
     with ctx_host.use(host):
         try:
@@ -83,13 +83,13 @@ def _read(host: Host) -> NodeState | Problem:
                 host.connect(reason="to read its state", raise_exceptions=True)
             if denied := _denied(host):
                 return denied
-            privilege.prepare(host)
+            privilege.prepare_askpass(host)
             before = time.time()
             state = get_fact(run_state, host, NodeFact, apply_failed_hosts=False)
             after = time.time()
         except PyinfraError as error:
-            connections.note(host.name, error)
-            return connections.refused(host.name)
+            connections.note_unreachable(host.name, error)
+            return connections.unreachable_problem(host.name)
     if not isinstance(state, NodeState):
         return Problem(
             host.name,
@@ -101,11 +101,11 @@ def _read(host: Host) -> NodeState | Problem:
 
 def _denied(host: Host) -> Problem | None:
     """A problem when sudo wants a password that nobody gave: pyinfra would ask, in mid-run."""
-    arguments = privilege.arguments(host)
+    arguments = privilege.become_arguments(host)
     if not arguments.get("_sudo") or arguments.get("_sudo_password"):
         return None
     # its message is kept back: pyinfra would take it for a question and ask for a password
-    said = ask(
+    said = run_command(
         host,
         "if ! command -v sudo >/dev/null; then echo none; "
         "elif ! sudo -n true 2>/dev/null; then echo denied; fi",

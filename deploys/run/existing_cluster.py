@@ -10,7 +10,7 @@ from pyinfra.context import ctx_host, state
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.facts.kubectl import FlannelBackend, NodePorts, SecretDigests
-from deploys.lib.remote import ADMIN
+from deploys.lib.kubectl import ADMIN_CONF
 from deploys.operations.kubeadm import SOCKET
 from deploys.phases.dcgm_exporter import NAMESPACE
 from deploys.run.context import Run
@@ -27,11 +27,11 @@ def judge(run: Run) -> tuple[list[Problem], list[str]]:
     if leader not in run.states:
         return [], []
     host = run.inventory.get_host(leader)
-    made = ADMIN in run.states[leader].kubeconfigs
+    made = ADMIN_CONF in run.states[leader].kubeconfigs
     # a half that gpuboot left is taken apart and made anew, as the settings are now
     if not made or stage(_read(host, Kubeadm, socket=SOCKET), "init") != "done":
         return [], cluster.too_early(run.settings, NAMESPACE)
-    found = _read(host, Cluster, kubeconfig=ADMIN)
+    found = _read(host, Cluster, kubeconfig=ADMIN_CONF)
     if found.error:
         said = "the cluster does not answer, so the settings are not compared with it"
         return [], [f"{said}: {found.error}"]

@@ -28,7 +28,7 @@ from pyinfra.connectors.ssh_util import load_key_with_certificate
 from pyinfra.context import state as run_state
 from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
-from deploys.lib.connections import note, refused, unreachable
+from deploys.lib.connections import note_unreachable, unreachable, unreachable_problem
 from deploys.lib.findings import refusal
 from deploys.run import screen
 from gpuboot.config import inventory_files
@@ -172,9 +172,9 @@ def _connecting(
         except PyinfraError:
             if not unreachable:
                 raise
-            raise CliError(refusal(map(refused, unreachable))) from None
+            raise CliError(refusal(map(unreachable_problem, unreachable))) from None
         if ours and unreachable and not telling:
-            raise CliError(refusal(map(refused, unreachable)))
+            raise CliError(refusal(map(unreachable_problem, unreachable)))
 
     return connecting
 
@@ -244,4 +244,4 @@ def _keys(state: State, hosts: list[Host]) -> list[Problem]:
 class _Unreachable(BaseStateCallback):
     @staticmethod
     def host_connect_error(state: State, host: Host, error: Any) -> None:
-        note(host.name, error)
+        note_unreachable(host.name, error)

@@ -16,12 +16,12 @@ class Progress:
 
     + done: it is as asked
     + text: for a person: how far it is and what is missing
-    + hopeless: waiting longer will not help
+    + failed: waiting longer will not help
     """
 
     done: bool
     text: str
-    hopeless: bool = False
+    failed: bool = False
 
 
 def nodes_ready(state: ClusterState, names: Sequence[str]) -> Progress:
@@ -127,7 +127,7 @@ def together(*parts: Progress) -> Progress:
     return Progress(
         not missing,
         " | ".join(missing or [part.text for part in parts]),
-        any(part.hopeless for part in parts),
+        any(part.failed for part in parts),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deploys.lib.cordon import MARK
+from deploys.lib.cordon import CORDON_MARK
 from lab.settings import home
 from tests.e2e.conftest import Lab, fresh, refused
 
@@ -90,9 +90,9 @@ def test_a_run_with_newer_versions_upgrades_the_cluster_and_the_driver(
 
 def test_a_node_that_a_killed_run_kept_pods_off_is_let_in_again(two: Lab) -> None:
     unschedulable = ("get", "node", "gpu1", "-o", "jsonpath={.spec.unschedulable}")
-    two.ssh("gpu1", f"touch {MARK}")
+    two.ssh("gpu1", f"touch {CORDON_MARK}")
     two.kubectl("cordon", "gpu1")
     (changed,) = two.deploy("--json").changes
     assert changed.startswith("Drivers | Load driver")
     assert two.kubectl(*unschedulable) == ""
-    assert two.ssh("gpu1", f"ls {MARK} 2>/dev/null; true") == ""
+    assert two.ssh("gpu1", f"ls {CORDON_MARK} 2>/dev/null; true") == ""

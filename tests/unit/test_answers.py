@@ -154,21 +154,21 @@ def machine(ok: bool, lines: list[str], errors: Sequence[str] = ()) -> Host:
 
 
 def test_commands_beside_facts_are_framed_as_well() -> None:
-    assert shell.ask(machine(True, noisy(["ours"])), "x").stdout == "ours"
-    failed = shell.ask(machine(False, noisy(["half"]), ["no such file"]), "x")
-    assert (failed.ok, failed.said) == (False, "half\nno such file")
-    cut = shell.ask(machine(True, [], ["connection lost"]), "x")
-    assert (cut.ok, cut.said) == (False, "connection lost")
+    assert shell.run_command(machine(True, noisy(["ours"])), "x").stdout == "ours"
+    failed = shell.run_command(machine(False, noisy(["half"]), ["no such file"]), "x")
+    assert (failed.ok, failed.output) == (False, "half\nno such file")
+    cut = shell.run_command(machine(True, [], ["connection lost"]), "x")
+    assert (cut.ok, cut.output) == (False, "connection lost")
 
 
 def test_sudos_password_is_asked_for_behind_a_banner(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(privilege, "arguments", lambda host: {"_sudo_password": "secret"})
+    monkeypatch.setattr(privilege, "become_arguments", lambda host: {"_sudo_password": "secret"})
     host = machine(True, noisy(["/tmp/pyinfra-sudo-askpass-1"]))
-    privilege.prepare(host)
+    privilege.prepare_askpass(host)
     assert util._ensure_sudo_askpass_set_for_host(host) == "/tmp/pyinfra-sudo-askpass-1"
-    monkeypatch.setattr(privilege, "arguments", lambda host: {"_sudo": True})
+    monkeypatch.setattr(privilege, "become_arguments", lambda host: {"_sudo": True})
     without = machine(True, noisy([]))
-    privilege.prepare(without)
+    privilege.prepare_askpass(without)
     assert without.connector_data == {}
 
 
@@ -176,4 +176,4 @@ def test_commands_beside_operations_run_as_operations_do(monkeypatch: pytest.Mon
     """By su and doas as well as by sudo, and in the site's environment."""
     data = {"_doas": True, "_env": {"SITE": "a"}, "_timeout": 5, "_sudo": False, "_su_user": None}
     monkeypatch.setattr(privilege, "pop_global_arguments", lambda state, host, more: (data, []))
-    assert privilege.arguments(machine(True, [])) == {"_doas": True, "_env": {"SITE": "a"}}
+    assert privilege.become_arguments(machine(True, [])) == {"_doas": True, "_env": {"SITE": "a"}}

@@ -7,8 +7,9 @@ import pytest
 from pyinfra.api.host import Host
 
 from deploys.lib import cordon, waiting
-from deploys.lib.cordon import gpu_pods, is_member, rejoined
-from deploys.lib.remote import KUBECTL, RemoteError
+from deploys.lib.cordon import gpu_pods, is_member, wait_until_rejoined
+from deploys.lib.kubectl import KUBECTL
+from deploys.lib.remote import RemoteError
 
 Answering = Callable[..., "Leader"]
 
@@ -63,7 +64,7 @@ def leader(monkeypatch: pytest.MonkeyPatch) -> Answering:
 def test_a_node_is_back_when_the_cluster_sees_it_ready_in_its_new_boot(leader: Answering) -> None:
     looks = ["old True", RemoteError("no API"), "new False", "new True"]
     host = leader(*looks)
-    rejoined(cast(Host, host), "gpu1", "new")
+    wait_until_rejoined(cast(Host, host), "gpu1", "new")
     assert host.answers == ["new True"]
 
 
@@ -72,7 +73,7 @@ def test_a_node_that_stays_away_is_an_error_with_a_remedy(
 ) -> None:
     monkeypatch.setattr(cordon, "_READY_S", 0)
     with pytest.raises(RemoteError, match="gpu1 is not Ready after its reboot\n    remedy: see"):
-        rejoined(cast(Host, leader("old True")), "gpu1", "new")
+        wait_until_rejoined(cast(Host, leader("old True")), "gpu1", "new")
 
 
 class Shells:

@@ -51,8 +51,8 @@ def _here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     own.write_text("boot_id-of-this-machine\n")
     monkeypatch.setattr(rebooting, "BOOT_ID", own)
     monkeypatch.setattr(rebooting, "POLL_S", 0)
-    monkeypatch.setattr(privilege, "arguments", lambda host: {})
-    monkeypatch.setattr(privilege, "prepare", lambda host: None)
+    monkeypatch.setattr(privilege, "become_arguments", lambda host: {})
+    monkeypatch.setattr(privilege, "prepare_askpass", lambda host: None)
 
 
 def test_only_another_boot_is_a_reboot() -> None:

@@ -32,7 +32,6 @@ LONG_FUNCTIONS = {
     "deploys/operations/containerd.py configured",
     "deploys/operations/docker.py configured",
     "deploys/operations/driver.py loaded",
-    "deploys/operations/kubeadm.py joined",
     "deploys/operations/kubeadm_changes.py upgraded",
     "deploys/operations/objects.py exactly",
     "deploys/phases/kubernetes.py kubernetes",

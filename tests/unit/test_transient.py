@@ -190,7 +190,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Told:
         said.append(text)
         return False
 
-    monkeypatch.setattr(privilege, "arguments", lambda host: {"_sudo": True})
+    monkeypatch.setattr(privilege, "become_arguments", lambda host: {"_sudo": True})
     monkeypatch.setattr(time, "sleep", waits.append)
     monkeypatch.setattr(logger, "info", said.append)
     monkeypatch.setattr(logger, "warning", said.append)
@@ -202,7 +202,7 @@ STATE = SimpleNamespace(print_output=False, print_input=False)
 
 
 def run(host: Machine, **more: Any) -> bool:
-    command = download_retries.patiently("curl x", "the key of docker", **more)
+    command = download_retries.with_retries("curl x", "the key of docker", **more)
     return bool(command.function(STATE, host, *command.args, **command.kwargs))
 
 
@@ -241,7 +241,7 @@ def test_what_is_not_needed_fails_nothing(told: Told) -> None:
 
 def test_a_secret_goes_by_standard_input_alone(told: Told) -> None:
     host = Machine()
-    command = download_retries.patiently("curl --config - x", "x", SecretStr("proxy = secret"))
+    command = download_retries.with_retries("curl --config - x", "x", SecretStr("proxy = secret"))
     assert "secret" not in repr(command.args) + repr(command.kwargs)
     assert command.function(STATE, host, *command.args, **command.kwargs)
     text, arguments = host.asked[0]

@@ -25,7 +25,7 @@ def test_the_leader_goes_first(
     inventory = SimpleNamespace(get_host=lambda name: name)
     host = SimpleNamespace(state=SimpleNamespace(inventory=inventory))
     monkeypatch.setattr(kubeadm_changes, "host", host)
-    monkeypatch.setattr(remote, "read", lambda target, fact, **more: state)
+    monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: state)
     told = kubeadm_changes._behind("cp1", "1.36.3")
     assert (told is not None) is bool(said)
     if told:

@@ -1,4 +1,4 @@
-"""Waiting ends when it is done, hopeless or late, and tells what changed on the way."""
+"""Waiting ends when it is done, failed or late, and tells what changed on the way."""
 
 import logging
 from types import SimpleNamespace
@@ -23,19 +23,19 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_ends_when_done_and_tells_each_step_once(caplog: pytest.LogCaptureFixture) -> None:
     looks = iter([Progress(False, "0 of 2"), Progress(False, "0 of 2"), Progress(True, "2 of 2")])
     with caplog.at_level(logging.INFO, logger="pyinfra"):
-        end = waiting.watch(HOST, lambda: next(looks), 60)
+        end = waiting.wait_until(HOST, lambda: next(looks), 60)
     assert end.done
     assert [record.message for record in caplog.records] == ["[cp1] waiting: 0 of 2 (0 s)"]
 
 
 def test_it_ends_at_once_when_hopeless() -> None:
-    looks = iter([Progress(False, "gone", hopeless=True)])
-    end = waiting.watch(HOST, lambda: next(looks), 60)
+    looks = iter([Progress(False, "gone", failed=True)])
+    end = waiting.wait_until(HOST, lambda: next(looks), 60)
     assert waiting.unfinished(end, 60) == "not done: gone"
     assert failure("gone", "start again") == "gone\n    remedy: start again"
 
 
 def test_it_ends_when_late() -> None:
-    end = waiting.watch(HOST, lambda: Progress(False, "0 of 2"), 0)
+    end = waiting.wait_until(HOST, lambda: Progress(False, "0 of 2"), 0)
     assert not end.done
     assert waiting.unfinished(end, 0) == "not done after 0 s: 0 of 2"
