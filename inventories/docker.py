@@ -1,4 +1,4 @@
-"""GPU servers without Kubernetes: copy this file to inventories/<your site>.py, change the names.
+"""GPU servers without Kubernetes: `gpuboot init --docker` writes a file like this; or copy it.
 
     pyinfra inventories/<your site>.py deploys/standalone.py --dry    # the plan; changes nothing
     pyinfra inventories/<your site>.py deploys/standalone.py

@@ -1,4 +1,4 @@
-"""Real servers: copy this file to inventories/<your site>.py and change the names.
+"""Real servers: `gpuboot init` writes a file like this; or copy it and change the names.
 
     pyinfra inventories/<your site>.py deploys/site.py --dry    # the plan; changes nothing
     pyinfra inventories/<your site>.py deploys/site.py

@@ -44,7 +44,10 @@ def _other(given: str, folder: Path) -> str:
     near = difflib.get_close_matches(Path(given).stem, there, n=1)
     if near:
         return f"did you mean inventories/{near[0]}.py?"
-    return "copy inventories/example.py, and run this in the folder of the gpuboot project"
+    return (
+        "write one with `gpuboot init`, or copy inventories/example.py; and run this in the folder "
+        "of the gpuboot project"
+    )
 
 
 def syntax(files: Collection[Path]) -> list[Problem]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from gpuboot.cli import app, runs
 from gpuboot.config.problems import Problem
 from gpuboot.config.site_check import written
 from gpuboot.hosts.reading import FINDINGS, Reading
+from tests.documents import ROOT
 from tests.unit.site_hosts import reading
 
 runner = CliRunner()
@@ -205,6 +207,28 @@ def test_docker_hosts(pretended: Pretended) -> None:
     assert "pyinfra inventories/prod.py deploys/standalone.py --dry" in done.stdout
     said = init("--name", "other", "--docker", "--monitor", "gpu2", *HOSTS)
     assert "[cp1] is in group gpu_hosts and promises no GPU" in said.stderr
+
+
+def test_the_readme_shows_what_it_says(pretended: Pretended) -> None:
+    debian: dict[str, Any] = {
+        "os_id": "debian", "os_version": "12", "os_codename": "bookworm",
+        "os_name": "Debian GNU/Linux 12 (bookworm)", "cpus": 2, "memory_mib": 24576,
+        "root_login": True,
+    }  # fmt: skip
+    pretended.answer = Reading(
+        hosts={
+            name: reading(
+                number, name, gpus, **debian,
+                default_address=f"10.77.0.{number}", addresses=(f"10.77.0.{number}",),
+            )
+            for name, number, gpus in (("cp1", 11, 0), ("gpu1", 21, 2), ("gpu2", 22, 4))
+        }
+    )  # fmt: skip
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"```text\n(host  address.*?)```", page, re.DOTALL)
+    assert shown is not None
+    _, _, said = init("--name", "prod", *HOSTS).stdout.partition("\n")
+    assert shown[1] == said.replace("next:", "…\nnext:")
 
 
 @pytest.mark.usefixtures("terminal")
