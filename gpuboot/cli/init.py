@@ -46,6 +46,7 @@ class Given:
     port: int | None
     key: str
     ssh_config: str
+    sudo_password: bool
     force: bool
 
     @property
@@ -101,12 +102,13 @@ def init(
     first = [monitor] if monitor else list(control_plane or [])
     given = Given(
         hosts=list(hosts or []), name=name, docker=docker, first=first, endpoint=endpoint,
-        user=user, port=port, key=key, ssh_config=ssh_config, force=force,
+        user=user, port=port, key=key, ssh_config=ssh_config,
+        sudo_password=same_sudo_password, force=force,
     )  # fmt: skip
     asking = runs.is_terminal()
     _complete(given, asking)
     targets = _targets(given)
-    reading = _read(given, targets, same_sudo_password)
+    reading = _read(given, targets)
     choices = _choose(given, targets, reading, asking)
     _write(given, make_site(targets, reading.hosts, choices))
 
@@ -154,14 +156,14 @@ def _targets(given: Given) -> list[Target]:
     return targets
 
 
-def _read(given: Given, targets: Sequence[Target], same_sudo_password: bool) -> Reading:
+def _read(given: Given, targets: Sequence[Target]) -> Reading:
     """What the hosts say, when all of them could be read."""
     typer.echo(f"reading {len(targets)} host{'s' * (len(targets) > 1)}")
     with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
         inventory = Path(folder) / "reading.py"
         text = site_files.reading_inventory(targets, given.key, given.ssh_config)
         inventory.write_text(text, encoding="utf-8")
-        options = runs.options(same_sudo_password=same_sudo_password)
+        options = runs.options(same_sudo_password=given.sudo_password)
         ended = runs.pyinfra(str(inventory), DEPLOY, options, answer=FINDINGS, quiet=True)
     if new := _NEW_KEY.findall(ended.output):
         typer.echo(
@@ -178,6 +180,8 @@ def _read(given: Given, targets: Sequence[Target], same_sudo_password: bool) -> 
     problems += [
         ssh_targets.unreachable(names[name], cause) for name, cause in reading.unreachable.items()
     ]
+    if any("stands above" in problem.cause for problem in reading.problems):
+        typer.echo(ended.output, err=True)
     if problems:
         _refuse(problems)
     return reading
@@ -198,7 +202,7 @@ def _choose(given: Given, targets: Sequence[Target], reading: Reading, asking: b
         _refuse([Problem(name, "is none of the hosts", "name it as above") for name in wrong])
     return Choices(
         name=given.name, docker=given.docker, first=tuple(first), endpoint=given.endpoint,
-        ssh_key=given.key, ssh_config=given.ssh_config,
+        ssh_key=given.key, ssh_config=given.ssh_config, sudo_password=given.sudo_password,
     )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ class Choices:
     + first: inventory names of the control plane, or of the one monitoring host; empty: the default
     + endpoint: `cluster.endpoint`, which several control-plane nodes need; "" for none
     + ssh_key, ssh_config: files; "" for the usual ones
+    + sudo_password: sudo asks for a password, which every run has to be given
     """
 
     name: str
@@ -40,6 +41,7 @@ class Choices:
     endpoint: str = ""
     ssh_key: str = ""
     ssh_config: str = ""
+    sudo_password: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

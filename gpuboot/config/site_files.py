@@ -151,8 +151,9 @@ def group_data_text(site: Site) -> str:
 
 def _login_lines(site: Site) -> Iterator[str]:
     shared = _shared(site.hosts)
+    sudo = "with its password" if site.choices.sudo_password else "without a password"
     notes = {
-        "ssh_user": "" if "_sudo" in shared else "  # a user that may sudo without a password",
+        "ssh_user": "" if "_sudo" in shared else f"  # a user that may sudo {sudo}",
         "_sudo": "  # root needs no sudo",
     }
     shared |= {"ssh_key": site.choices.ssh_key} if site.choices.ssh_key else {}

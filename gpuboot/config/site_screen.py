@@ -39,8 +39,9 @@ def lines(site: Site, problems: Sequence[Problem], files: Sequence[Path]) -> Ite
         noun = "problem" if len(problems) == 1 else "problems"
         yield f"{len(problems)} {noun} to solve before the first run"
         yield from map(str, sorted(set(problems)))
-    yield f"next:    gpuboot check {inventory}"
-    yield f"         pyinfra {inventory} {deploy_of(site.choices.docker)} --dry"
+    password = " --same-sudo-password" if site.choices.sudo_password else ""
+    yield f"next:    gpuboot check {inventory}{password}"
+    yield f"         pyinfra {inventory} {deploy_of(site.choices.docker)} --dry{password}"
 
 
 def _table(site: Site) -> Iterator[str]:

@@ -1,12 +1,8 @@
-"""`gpuboot init` and `gpuboot check` as a person uses them; pyinfra is replaced by its answer."""
+"""`gpuboot init` as a person uses it; pyinfra is replaced by its answer."""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,44 +12,14 @@ from typer.testing import CliRunner
 from gpuboot.cli import app, runs
 from gpuboot.config.problems import Problem
 from gpuboot.config.site_check import written
-from gpuboot.hosts.reading import FINDINGS, Reading
+from gpuboot.hosts.reading import Reading
 from tests.documents import ROOT
+from tests.unit.pretended import HOSTS, Pretended, pretended
 from tests.unit.site_hosts import reading
 
+__all__ = ["pretended"]
+
 runner = CliRunner()
-HOSTS = {"cp1": reading(11, "cp1"), "gpu1": reading(21, "gpu1", 8), "gpu2": reading(22, "gpu2", 8)}
-
-
-@dataclass
-class Pretended:
-    """pyinfra that leaves an answer. + answer: None for one that is killed before it has any"""
-
-    answer: Reading | None = field(default_factory=lambda: Reading(hosts=HOSTS))
-    output: str = ""
-    code: int = 0
-    commands: list[list[str]] = field(default_factory=list)
-    inventories: list[str] = field(default_factory=list)
-
-    def run(self, command: list[str], env: Mapping[str, str], **_: Any) -> Any:
-        self.commands.append(command)
-        if Path(command[3]).is_file():
-            self.inventories.append(Path(command[3]).read_text())
-        if self.answer is not None:
-            Path(env[FINDINGS]).write_text(self.answer.to_json())
-        return subprocess.CompletedProcess(command, self.code, self.output)
-
-
-@pytest.fixture
-def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
-    """The project's folder, without its code."""
-    for folder in ("deploys", "inventories", "group_data"):
-        (tmp_path / folder).mkdir()
-    for name in ("read_hosts", "check"):
-        (tmp_path / "deploys" / f"{name}.py").touch()
-    monkeypatch.chdir(tmp_path)
-    fake = Pretended()
-    monkeypatch.setattr("gpuboot.cli.runs.subprocess.run", fake.run)
-    return fake
 
 
 @pytest.fixture
@@ -174,6 +140,23 @@ def test_every_host_that_cannot_be_read_is_told_of(pretended: Pretended) -> None
     assert "[gpu2] its user may not become root" in said
 
 
+def test_what_a_host_answered_instead_of_its_state_is_quoted(pretended: Pretended) -> None:
+    cause = "its state could not be read (the command's own message stands above)"
+    pretended.answer = Reading(problems=(Problem("gpu1", cause, "check that"),))
+    pretended.output = "[gpu1] Sorry, try again.\n"
+    said = refused(init("--name", "prod", *HOSTS))
+    assert "Sorry, try again." in said.partition(cause)[0]
+
+
+def test_a_password_of_sudo_is_asked_for_in_every_run(pretended: Pretended) -> None:
+    done = init("--name", "prod", "--user", "me", "--same-sudo-password", *HOSTS)
+    assert pretended.commands[0][-1] == "--same-sudo-password"
+    assert 'ssh_user = "me"  # a user that may sudo with its password' in (
+        Path("group_data/prod.py").read_text()
+    )
+    assert "deploys/site.py --dry --same-sudo-password" in done.stdout
+
+
 def test_pyinfra_that_tells_nothing_is_quoted(pretended: Pretended) -> None:
     pretended.answer, pretended.output, pretended.code = None, "it broke\n", 1
     done = init("--name", "prod", *HOSTS)
@@ -261,32 +244,3 @@ def test_elsewhere_it_says_where_to_go(tmp_path: Path, monkeypatch: pytest.Monke
         done = runner.invoke(app, arguments)
         assert done.exit_code == 2
         assert "remedy: run this in the folder of the gpuboot project" in done.stderr
-
-
-def test_check_passes(pretended: Pretended) -> None:
-    pretended.answer = Reading(warnings=("old",))
-    arguments = ["check", "inv.py", "--data", "a=1", "--same-sudo-password"]
-    done = runner.invoke(app, arguments)
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert "inv.py: no problem" in done.stderr
-    assert pretended.commands[0][3:] == [
-        "inv.py", "deploys/check.py", "-y", "--data", "a=1", "--same-sudo-password",
-    ]  # fmt: skip
-    found = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
-    assert found == {"inventory": "inv.py", "passed": True, "problems": [], "warnings": ["old"]}
-
-
-def test_check_names_the_problems(pretended: Pretended) -> None:
-    pretended.answer, pretended.code = Reading(problems=(Problem("gpu1", "cause", "remedy"),)), 1
-    done = runner.invoke(app, ["check", "inv.py", "--json"])
-    assert done.exit_code == 1
-    found = json.loads(done.stdout)
-    assert not found["passed"]
-    assert found["problems"] == [{"host": "gpu1", "cause": "cause", "remedy": "remedy"}]
-
-
-@pytest.mark.parametrize("code", [0, 1, -9])
-def test_a_check_without_an_answer_has_not_passed(pretended: Pretended, code: int) -> None:
-    pretended.answer, pretended.code = None, code
-    done = runner.invoke(app, ["check", "inv.py", "--json"])
-    assert (done.exit_code, done.stdout) == (1, "")
