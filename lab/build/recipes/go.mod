@@ -1,6 +1,6 @@
 // Every Go program of the lab comes out of this one module, so that what they share is compiled once:
 // the whole set takes minutes instead of an hour. A program that cannot live with a shared version
-// gets its own replacements in lab/software.py.
+// gets its own replacements in lab/build/software.py.
 module gpuboot.lab/software
 
 go 1.26.7

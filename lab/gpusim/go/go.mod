@@ -77,8 +77,8 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// The same versions and replacements as lab/recipes/go.mod, to the letter: only then does the build
-// cache hold these packages already.
+// The same versions and replacements as lab/build/recipes/go.mod, to the letter: only then does the
+// build cache hold these packages already.
 replace (
 	k8s.io/api => k8s.io/api v0.36.3
 	k8s.io/apimachinery => k8s.io/apimachinery v0.36.3
