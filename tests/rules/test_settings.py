@@ -134,12 +134,12 @@ def test_the_commands_print_rules_and_hold_runbooks_to_the_tables(tmp_path: Any)
     shown = CliRunner().invoke(app, ["rules"])
     assert {group["name"] for group in yaml.safe_load(shown.stdout)["groups"]} >= {"gpuboot-xid"}
     folder = tmp_path / "runbooks"
-    assert CliRunner().invoke(app, ["runbooks", str(folder)]).exit_code == 0
-    assert CliRunner().invoke(app, ["runbooks", "--check", str(folder)]).exit_code == 0
+    assert CliRunner().invoke(app, ["docs", "runbooks", str(folder)]).exit_code == 0
+    assert CliRunner().invoke(app, ["docs", "runbooks", "--check", str(folder)]).exit_code == 0
     (folder / "GPULost.md").write_text("old")
     (folder / "GPUGone.md").write_text("of no alert")
     assert runbooks.outdated(folder) == ["GPUGone.md", "GPULost.md"]
-    checked = CliRunner().invoke(app, ["runbooks", "--check", str(folder)])
+    checked = CliRunner().invoke(app, ["docs", "runbooks", "--check", str(folder)])
     assert checked.exit_code == 1
     runbooks.write(folder)
     assert runbooks.outdated(folder) == []
