@@ -12,12 +12,13 @@ from typing import Any
 
 from gpuboot.config.settings import Settings
 from gpuboot.dashboards import health, namespace
+from gpuboot.dashboards.availability import available
 from gpuboot.dashboards.build import build
 from gpuboot.dashboards.cluster import CLUSTER
 from gpuboot.dashboards.node import NODE
 from gpuboot.dashboards.profile import PROFILE
 from gpuboot.dashboards.spec import Dashboard, Panel
-from gpuboot.dashboards.standalone import without_kubernetes
+from gpuboot.rules import IN_CLUSTER, Requirement
 
 __all__ = ["boards", "config_maps", "dashboards"]
 
@@ -58,15 +59,13 @@ def _with_runbooks(board: Dashboard, runbooks: str) -> Dashboard:
     )
 
 
-def dashboards(settings: Settings, kubernetes: bool = True) -> dict[str, Object]:
+def dashboards(settings: Settings, site: Requirement = IN_CLUSTER) -> dict[str, Object]:
     """uid -> dashboard in Grafana's JSON model, e.g. for files that Grafana is provisioned from.
 
-    + kubernetes: False: without what only kube-state-metrics could tell
+    + site: what there is beside exporters and Prometheus: what requires more is left out
     """
-    made = boards(settings)
-    if not kubernetes:
-        made = tuple(left for board in made if (left := without_kubernetes(board)))
-    return {board.uid: build(board) for board in made}
+    made = (available(board, site) for board in boards(settings))
+    return {board.uid: build(board) for board in made if board}
 
 
 def config_maps(settings: Settings) -> list[Object]:

@@ -47,7 +47,7 @@ def build(board: Dashboard) -> Object:
         time=model.DashboardDashboardTime(board.since, "now"),
         refresh="30s",
         panels=list(_layout(board.rows)),
-        templating=model.DashboardDashboardTemplating(variables(board.variables)),
+        templating=model.DashboardDashboardTemplating(variables(board.variables, board.hidden)),
         annotations=model.AnnotationContainer([annotation(board.alerts)]),
         links=links(),
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from gpuboot.dashboards.spec import (
     GREEN_ABOVE_NONE,
+    KUBE_STATE_METRICS,
     ORANGE_ABOVE_NONE,
+    POD_LABELS,
     RED_ABOVE_NONE,
     Column,
     Dashboard,
@@ -82,8 +84,8 @@ def alerts_table(size: tuple[int, int] = (14, 8)) -> Panel:
             Column("Action", label="gpu_action"),
             Column("Node", label="node", link="gpu-node"),
             Column("GPU", label="gpu", link="gpu-profile"),
-            Column("Namespace", label="namespace"),
-            Column("Pod", label="pod"),
+            Column("Namespace", label="namespace", requires=POD_LABELS),
+            Column("Pod", label="pod", requires=POD_LABELS),
             Column("Active for", fires, unit="s"),
         ),
         size=size,
@@ -110,6 +112,7 @@ CAPACITY = (
         "Capacity",
         "GPUs and MIG instances that kubelets know of (kube-state-metrics).",
         f"sum(node:gpu_capacity:sum{NODES})",
+        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Not allocatable",
@@ -117,11 +120,13 @@ CAPACITY = (
         "GPU that works and still has to be reset or replaced is under Need repair.",
         f"sum(node:gpu_capacity:sum{NODES}) - sum(node:gpu_allocatable:sum{NODES})",
         steps=RED_ABOVE_NONE,
+        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Held by pods",
         "GPUs and MIG instances that running or starting pods hold, busy or not.",
         f"sum(node:gpu_requested:sum{NODES})",
+        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Active",
@@ -135,18 +140,21 @@ CAPACITY = (
         "Most free GPUs on one schedulable node: a pod that wants more waits, however many are "
         "free in total.",
         f"clamp_min(max({USABLE} or 0 * node:gpu_capacity:sum{NODES}), 0)",
+        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Cordoned nodes",
         "GPU nodes that take no new pods.",
         f"count({CORDONED}) or vector(0)",
         steps=ORANGE_ABOVE_NONE,
+        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Waiting GPU pods",
         "Pods that ask for a GPU and do not run yet, whatever the reason.",
         f"count({PENDING}) or vector(0)",
         steps=ORANGE_ABOVE_NONE,
+        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Longest wait",
@@ -154,6 +162,7 @@ CAPACITY = (
         f"max({WAITING}) or vector(0)",
         "s",
         ((None, "green"), (900, "orange")),
+        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Allocation",
@@ -162,6 +171,7 @@ CAPACITY = (
         "cluster:gpu_allocation:ratio",
         "percentunit",
         ((None, "green"), (0.85, "orange")),
+        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Need repair",
@@ -192,9 +202,21 @@ USE = (
         "The gap between held and active is reserved but unused; between allocatable and held, "
         "free; between capacity and allocatable, what the device plugin calls unhealthy.",
         (
-            Query(f"sum(node:gpu_capacity:sum{NODES})", "capacity"),
-            Query(f"sum(node:gpu_allocatable:sum{NODES})", "allocatable"),
-            Query(f"sum(node:gpu_requested:sum{NODES})", "held"),
+            Query(
+                f"sum(node:gpu_capacity:sum{NODES})",
+                "capacity",
+                requires=KUBE_STATE_METRICS,
+            ),
+            Query(
+                f"sum(node:gpu_allocatable:sum{NODES})",
+                "allocatable",
+                requires=KUBE_STATE_METRICS,
+            ),
+            Query(
+                f"sum(node:gpu_requested:sum{NODES})",
+                "held",
+                requires=KUBE_STATE_METRICS,
+            ),
             Query(ACTIVE, "active"),
         ),
         range=(0, None),
@@ -215,7 +237,11 @@ USE = (
         "idle GPUs included. Allocation far "
         "above both: GPUs are held, not used.",
         (
-            Query("cluster:gpu_allocation:ratio", "allocation"),
+            Query(
+                "cluster:gpu_allocation:ratio",
+                "allocation",
+                requires=KUBE_STATE_METRICS,
+            ),
             Query("cluster:engine_active:avg", "engine active"),
             Query(f"avg(max by (node, UUID) (gpu:sm_active:avg5m{NODES}))", "SM active"),
         ),
@@ -243,9 +269,21 @@ NODE_TABLE = Panel(
         Column("Node", label="node", link="gpu-node"),
         Column("Promised", f"{BY_NODE} (node:gpu_expected:count{NODES})"),
         Column("Shown", f"{BY_NODE} (node:gpu_visible:count{NODES})"),
-        Column("Capacity", f"{BY_NODE} (node:gpu_capacity:sum{NODES})"),
-        Column("Allocatable", f"{BY_NODE} (node:gpu_allocatable:sum{NODES})"),
-        Column("Held", f"{BY_NODE} (node:gpu_requested:sum{NODES})"),
+        Column(
+            "Capacity",
+            f"{BY_NODE} (node:gpu_capacity:sum{NODES})",
+            requires=KUBE_STATE_METRICS,
+        ),
+        Column(
+            "Allocatable",
+            f"{BY_NODE} (node:gpu_allocatable:sum{NODES})",
+            requires=KUBE_STATE_METRICS,
+        ),
+        Column(
+            "Held",
+            f"{BY_NODE} (node:gpu_requested:sum{NODES})",
+            requires=KUBE_STATE_METRICS,
+        ),
         Column(
             "Engine active",
             f"{BY_NODE} (node:engine_active:avg{NODES})",
@@ -276,6 +314,7 @@ PROBLEMS = (
         size=(4, 8),
         range=(0, None),
         steps=((None, "orange"), (1, "green")),
+        requires=KUBE_STATE_METRICS,
     ),
     Panel(
         "table",
@@ -288,6 +327,7 @@ PROBLEMS = (
         ),
         size=(6, 8),
         sort="Waiting for",
+        requires=KUBE_STATE_METRICS,
     ),
 )
 

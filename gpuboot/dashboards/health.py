@@ -11,7 +11,9 @@ from gpuboot.dashboards.cluster import (
     needing,
 )
 from gpuboot.dashboards.spec import (
+    KUBE_STATE_METRICS,
     ORANGE_ABOVE_NONE,
+    POD_LABELS,
     RED_ABOVE_NONE,
     Column,
     Dashboard,
@@ -89,6 +91,7 @@ STATE = (
         "GPU nodes that take no new pods.",
         f"count({CORDONED}) or vector(0)",
         steps=ORANGE_ABOVE_NONE,
+        requires=KUBE_STATE_METRICS,
     ),
 )
 
@@ -142,8 +145,8 @@ def xids(alerts: Alerts) -> tuple[Panel, ...]:
                 Column("Node", label="node"),
                 Column("GPU", label="gpu", link="gpu-profile"),
                 Column("XID", label="xid"),
-                Column("Namespace", label="namespace"),
-                Column("Pod", label="pod"),
+                Column("Namespace", label="namespace", requires=POD_LABELS),
+                Column("Pod", label="pod", requires=POD_LABELS),
                 Column("Errors", seen),
                 Column("Class", of_class, states=states),
             ),
@@ -261,6 +264,7 @@ HISTORY = (
             ),
         ),
         states=IN_SERVICE,
+        requires=KUBE_STATE_METRICS,
     ),
     Panel(
         "table",
@@ -278,6 +282,7 @@ HISTORY = (
                 states=(State(1, "yes", "orange"),),
             ),
         ),
+        requires=KUBE_STATE_METRICS,
     ),
 )
 

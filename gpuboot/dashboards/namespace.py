@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from gpuboot.config.settings import Cost
-from gpuboot.dashboards.spec import Column, Dashboard, Panel, Query, Row, stat
+from gpuboot.dashboards.spec import (
+    KUBE_STATE_METRICS,
+    POD_LABELS,
+    Column,
+    Dashboard,
+    Panel,
+    Query,
+    Row,
+    stat,
+)
 from gpuboot.dashboards.variables import HELD_BY
 
 IN = 'namespace=~"$namespace"'
@@ -302,4 +311,5 @@ def board(cost: Cost) -> Dashboard:
         ),
         alerts='namespace=~"$namespace"',
         since="now-24h",
+        requires=POD_LABELS | KUBE_STATE_METRICS,
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from gpuboot.dashboards.cluster import ON_ANY_NODE, alerts_table
 from gpuboot.dashboards.spec import (
+    KUBE_STATE_METRICS,
+    POD_LABELS,
     RED_ABOVE_NONE,
     Column,
     Dashboard,
@@ -77,6 +79,7 @@ STATE = (
         "Held by pods",
         "GPUs and MIG instances that pods hold.",
         f"sum(node:gpu_requested:sum{NODES})",
+        requires=KUBE_STATE_METRICS,
     ),
     stat(
         "Engine active",
@@ -167,6 +170,7 @@ HOLDERS = Panel(
         ),
     ),
     size=(10, 8),
+    requires=POD_LABELS,
 )
 
 SLOW = (

@@ -9,6 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuboot.rules import Requirement
+
+KUBE_STATE_METRICS, POD_LABELS = Requirement.KUBE_STATE_METRICS, Requirement.POD_LABELS
 Kind = Literal["timeseries", "stat", "table", "state-timeline", "heatmap", "bargauge"]
 # Where a colour begins; the first step begins at minus infinity, which Grafana writes as null.
 Steps = tuple[tuple[float | None, str], ...]
@@ -33,10 +36,12 @@ class Query:
 
     + expr: may hold Grafana's variables ($node, $__rate_interval, …)
     + legend: name of each series, `{{label}}` standing for a label's value
+    + requires: what it has no series without
     """
 
     expr: str
     legend: str = ""
+    requires: Requirement = Requirement.NOTHING
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class Column:
     + url: an address outside Grafana that a click opens
     + gauge: a bar from 0 to 1
     + hidden: the expression is there for its labels only
+    + requires: what it stays empty without
     """
 
     title: str
@@ -60,6 +66,7 @@ class Column:
     url: str = ""
     gauge: bool = False
     hidden: bool = False
+    requires: Requirement = Requirement.NOTHING
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,7 @@ class Panel:
     + matrix: of a table with one expression: (row label, column label)
     + sort: of a table: column to sort by, highest first; default: its labels, or a matrix's rows,
       in order
+    + requires: what all of it stays empty without
     """
 
     kind: Kind
@@ -91,6 +99,7 @@ class Panel:
     limit: bool = False
     matrix: tuple[str, str] | None = None
     sort: str = ""
+    requires: Requirement = Requirement.NOTHING
 
     @property
     def expressions(self) -> tuple[str, ...]:
@@ -113,6 +122,8 @@ class Dashboard:
     + uid: never changes: links and bookmarks hold it
     + variables: names from `gpuboot.dashboards.variables`, in the order of their choice
     + alerts: PromQL matchers of the alerts drawn into its graphs, besides our own `component`
+    + hidden: variables without a choice: not shown, all values chosen
+    + requires: what all of it stays empty without
     """
 
     uid: str
@@ -122,6 +133,8 @@ class Dashboard:
     rows: tuple[Row, ...]
     alerts: str = ""
     since: str = "now-6h"
+    hidden: tuple[str, ...] = ()
+    requires: Requirement = Requirement.NOTHING
 
     @property
     def panels(self) -> tuple[Panel, ...]:
@@ -138,11 +151,21 @@ def stat(
     width: int = 3,
     decimals: int | None = None,
     states: tuple[State, ...] = (),
+    requires: Requirement = Requirement.NOTHING,
 ) -> Panel:
     """One number."""
     size = (width, 3)
     return Panel(
-        "stat", title, help, (Query(expr),), (), unit, size, decimals, steps=steps, states=states
+        "stat",
+        title,
+        help,
+        (Query(expr),),
+        unit=unit,
+        size=size,
+        decimals=decimals,
+        steps=steps,
+        states=states,
+        requires=requires,
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from grafana_foundation_sdk.models import dashboard as model
 
+from gpuboot.rules import Requirement
+
 TAG = "gpuboot"
 DATASOURCE = model.DataSourceRef(type_val="prometheus", uid="${datasource}")
 
@@ -16,11 +18,13 @@ class Variable:
 
     + series: where the values come from; earlier variables may narrow it
     + label: the label
+    + requires: what it has no choice without
     """
 
     title: str
     series: str
     label: str
+    requires: Requirement = Requirement.NOTHING
 
 
 # Namespaces and pods come from both, so that one without the other is enough.
@@ -34,8 +38,12 @@ VARIABLES = {
         'gpu:engine_active:avg5m{node=~"$node",gpu=~"$gpu",GPU_I_PROFILE!=""}',
         "GPU_I_PROFILE",
     ),
-    "namespace": Variable("Namespace", f'{{{_HELD},namespace!=""}}', "namespace"),
-    "pod": Variable("Pod", f'{{{_HELD},namespace=~"$namespace",pod!=""}}', "pod"),
+    "namespace": Variable(
+        "Namespace", f'{{{_HELD},namespace!=""}}', "namespace", Requirement.POD_LABELS
+    ),
+    "pod": Variable(
+        "Pod", f'{{{_HELD},namespace=~"$namespace",pod!=""}}', "pod", Requirement.POD_LABELS
+    ),
 }
 
 # What a selector of GPU series says: all that the GPU's own labels can be narrowed by.
@@ -44,22 +52,26 @@ ON_GPU = f'{ON_NODE},gpu=~"$gpu",modelName=~"$modelName"'
 HELD_BY = 'namespace=~"$namespace",pod=~"$pod"'
 
 
-def variables(names: tuple[str, ...]) -> list[model.VariableModel]:
-    """Grafana's variables: the data source first, then the named ones, all values chosen."""
+def variables(names: tuple[str, ...], hidden: tuple[str, ...]) -> list[model.VariableModel]:
+    """Grafana's variables: the data source first, then the named ones, all values chosen.
+
+    + hidden: those that are not shown
+    """
     return [
         model.VariableModel(
             model.VariableType.DATASOURCE, "datasource", "Data source", query="prometheus"
         ),
-        *(_query(name, VARIABLES[name]) for name in names),
+        *(_query(name, VARIABLES[name], name in hidden) for name in names),
     ]
 
 
-def _query(name: str, variable: Variable) -> model.VariableModel:
+def _query(name: str, variable: Variable, hidden: bool) -> model.VariableModel:
     query = f"label_values({variable.series}, {variable.label})"
     return model.VariableModel(
         model.VariableType.QUERY,
         name,
         variable.title,
+        hide=model.VariableHide.HIDE_VARIABLE if hidden else None,
         query={"query": query, "refId": f"variable-{name}"},
         datasource=DATASOURCE,
         current=model.VariableOption(selected=True, text=["All"], value=["$__all"]),

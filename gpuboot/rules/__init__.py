@@ -12,11 +12,11 @@ from gpuboot.rules.alert import Alert, number
 from gpuboot.rules.catalogue import all_alerts, chosen, validate
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording import recordings
-from gpuboot.rules.requirements import CLUSTER, DOCKER_HOSTS, Requirement, offered
+from gpuboot.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement, offered
 
 __all__ = [
-    "CLUSTER",
-    "DOCKER_HOSTS",
+    "IN_CLUSTER",
+    "ON_DOCKER_HOSTS",
     "STAMP",
     "Alert",
     "Record",
@@ -58,7 +58,9 @@ def prometheus_rule(settings: Settings, nodes: Sequence[Node]) -> Object:
     }
 
 
-def groups(settings: Settings, nodes: Sequence[Node], site: Requirement = CLUSTER) -> list[Object]:
+def groups(
+    settings: Settings, nodes: Sequence[Node], site: Requirement = IN_CLUSTER
+) -> list[Object]:
     """The rule groups, as they stand in a rule file of Prometheus below `groups`.
 
     Without alerts (`alerts.enabled`) the recording rules stay: dashboards, queries and autoscalers

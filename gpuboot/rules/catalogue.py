@@ -20,7 +20,7 @@ from gpuboot.rules import (
     alerts_xid,
 )
 from gpuboot.rules.alert import Alert
-from gpuboot.rules.requirements import CLUSTER, Requirement, offered
+from gpuboot.rules.requirements import IN_CLUSTER, Requirement, offered
 
 # Labels that the rules themselves give an alert, or that tell whose it is.
 RESERVED = {"alertname", "severity", "component", "gpu_action", "cluster", "node", "namespace"}
@@ -42,7 +42,7 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
     }
 
 
-def chosen(settings: Settings, site: Requirement = CLUSTER) -> dict[str, list[Alert]]:
+def chosen(settings: Settings, site: Requirement = IN_CLUSTER) -> dict[str, list[Alert]]:
     """The alerts that are to be loaded, by group, with the site's overrides in them.
 
     + site: what there is beside exporters and Prometheus

@@ -22,14 +22,14 @@ class Requirement(Flag):
     POD_LABELS = auto()  # series of a GPU carry the namespace and pod that hold it
 
 
-CLUSTER = ~Requirement.NOTHING
-DOCKER_HOSTS = Requirement.NOTHING
+IN_CLUSTER = ~Requirement.NOTHING
+ON_DOCKER_HOSTS = Requirement.NOTHING
 
 
 def offered(site: Requirement, settings: Settings) -> Requirement:
     """What a site offers, with these settings.
 
-    + site: `CLUSTER` or `DOCKER_HOSTS`
+    + site: `IN_CLUSTER` or `ON_DOCKER_HOSTS`
     """
     if settings.monitoring.control_plane_targets:
         return site

@@ -14,7 +14,7 @@ import yaml
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.dashboards import boards, config_maps, dashboards
+from gpuboot.dashboards import boards, dashboards
 from gpuboot.dashboards.build import WIDTH
 from gpuboot.rules import recordings
 from gpuboot.telemetry import BY_NAME, choose
@@ -250,65 +250,6 @@ def test_alerts_are_marked_in_every_graph() -> None:
         assert names(mark["expr"]) <= set(defaults(board))
 
 
-def test_without_kubernetes_nothing_is_asked_that_nobody_could_answer() -> None:
-    made = dashboards(SETTINGS, kubernetes=False)
-    assert set(made) == set(BOARDS) - {"gpu-namespace"}
-    for uid, board in made.items():
-        exprs = [target["expr"] for panel in panels(board) for target in panel["targets"]]
-        asked = set().union(*map(metric_names, exprs))
-        assert not [name for name in asked if name.startswith("kube_") or "gpu_requested" in name]
-        # most of it is about GPUs, and stays
-        assert len(panels(board)) > len(panels(BOARDS[uid])) / 2
-        assert {name for expr in exprs for name in names(expr)} <= defaults(board).keys() | VALUES
-
-
-def test_prices_bring_cost_and_without_them_there_is_none() -> None:
-    free = json.dumps(dashboards(parse_settings({})))
-    assert "price_per_hour" not in free
-    assert "currency" not in free
-    priced = json.dumps(
-        dashboards(parse_settings({"cost": {"currency": "EUR", "gpu_hour": {"NVIDIA H100": 3}}}))
-    )
-    assert "price_per_hour" in priced
-    assert "currencyEUR" in priced
-
-
-def test_a_currency_without_a_sign_in_grafana_is_written_out() -> None:
-    made = json.dumps(
-        dashboards(parse_settings({"cost": {"currency": "XDR", "gpu_hour": {"*": 3}}}))
-    )
-    assert "currency:XDR" in made
-
-
-def test_a_site_s_xid_classes_are_shown() -> None:
-    def reboot(settings: dict[str, Any]) -> str:
-        (panel,) = (
-            p
-            for p in panels(dashboards(parse_settings(settings))["gpu-health"])
-            if "by code" in p["title"]
-        )
-        return str(panel["targets"])
-
-    assert 'xid=~"79"' in reboot({})
-    assert 'xid=~"79|13"' in reboot({"alerts": {"xid": {13: "reboot"}}}) or (
-        'xid=~"13|79"' in reboot({"alerts": {"xid": {13: "reboot"}}})
-    )
-
-
-def test_config_maps_are_what_the_sidecar_looks_for() -> None:
-    made = config_maps(parse_settings({"monitoring": {"namespace": "watch"}}))
-    assert len(made) == len(BOARDS)
-    for item in made:
-        meta = item["metadata"]
-        assert meta["namespace"] == "watch"
-        assert meta["labels"]["grafana_dashboard"] == "1"
-        assert meta["labels"]["app.kubernetes.io/managed-by"] == "gpuboot"
-        assert meta["annotations"] == {"grafana_folder": "GPU"}
-        ((name, text),) = item["data"].items()
-        assert json.loads(text)["uid"] + ".json" == name
-        assert len(text.encode()) < 256 * 1024  # of kubectl apply's annotation; etcd takes 1 MiB
-
-
 def test_tables_of_panels_name_each_once() -> None:
     for board in boards(SETTINGS):
         titles = [(row.title, panel.title) for row in board.rows for panel in row.panels]
@@ -320,38 +261,7 @@ def test_an_unknown_variable_is_an_error() -> None:
         interpolate('up{node="$nodes"}', {"node": "a"})
 
 
-def titled(title: str, made: dict[str, dict[str, Any]] = BOARDS) -> list[dict[str, Any]]:
-    return [panel for board in made.values() for panel in panels(board) if panel["title"] == title]
-
-
-def test_what_needs_repair_counts_what_is_to_be_replaced() -> None:
-    """A GPU to be replaced is among those that need repair: the two come from the same alerts."""
-    (repair,), (replaced,) = titled("Need repair"), titled("Replace")
-    asked, least = (panel["targets"][0]["expr"] for panel in (repair, replaced))
-    assert 'gpu_action=~"replace"' in least
-    assert asked == least.replace('"replace"', '"drain|reset|reboot|replace"')
-
-
 def test_rows_of_every_table_are_sorted() -> None:
     for _, panel in PANELS:
         if panel["type"] == "table":
             assert panel["options"]["sortBy"], panel["title"]
-
-
-def test_firing_alerts_tell_the_action_and_lead_to_the_runbook() -> None:
-    published = parse_settings({"alerts": {"runbooks": "https://git.example.com/docs/runbooks/"}})
-    found = titled("Firing alerts", dashboards(published))
-    assert len(found) == 3
-    for panel in found:
-        headings = panel["transformations"][-1]["options"]["renameByName"]
-        assert headings["gpu_action"] == "Action"
-        (link,) = next(
-            item["value"]
-            for override in panel["fieldConfig"]["overrides"]
-            if override["matcher"]["options"] == "Alert"
-            for item in override["properties"]
-            if item["id"] == "links"
-        )
-        assert link["url"] == "https://git.example.com/docs/runbooks/${__data.fields.Alert}.md"
-    # a path in a repository is no address
-    assert "${__data.fields.Alert}" not in json.dumps(BOARDS)

@@ -1,4 +1,4 @@
-"""What rules say they require is what they read; nothing is loaded that could never answer."""
+"""What rules and panels say they require is what they read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import pytest
 from gpuboot import rules
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
+from gpuboot.dashboards import boards, dashboards
+from gpuboot.dashboards.spec import Column, Dashboard, Panel, Query
 from gpuboot.docker.compose.prometheus import own_rules
 from gpuboot.kubernetes.service_scrape import JOB as SERVICES
 from gpuboot.rules import Alert, Record, Requirement
@@ -19,6 +21,10 @@ from gpuboot.telemetry.expressions import metric_names
 SETTINGS = parse_settings(
     {"alerts": {"gpu_memory_near_full": ["training"]}, "cost": {"gpu_hour": {"*": 2}}}
 )
+NODE_EXPORTER = {
+    *("node_uname_info", "node_cpu_seconds_total"),
+    *("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
+}
 GPU_HOST = Node("gpu1", "gpu1", "192.0.2.21", "docker", gpus=8, leader=False)
 RECORDS = [record for group in rules.recordings(SETTINGS, (GPU_HOST,)).values() for record in group]
 ALERTS = [alert for group in rules.all_alerts(SETTINGS).values() for alert in group]
@@ -62,7 +68,8 @@ def all_read(expr: str) -> Requirement:
         found |= reads(name)
     if f'up{{job="{SERVICES}"}}' in expr:  # the one target that is a Service
         found |= Requirement.KUBERNETES
-    if re.search(r'\b(?:pod|namespace)(?:!=""|=~")', expr):
+    # what Grafana's variables are compared with may be missing: all of them match nothing as well
+    if re.search(r'\b(?:pod|namespace)(?:!=""|=~"(?!\$))', expr):
         found |= Requirement.POD_LABELS
     return found
 
@@ -79,9 +86,43 @@ def test_a_rule_requires_what_it_reads(rule: Alert | Record) -> None:
     assert rule.requires in found
 
 
+PARTS = [
+    (board, panel, part)
+    for board in boards(SETTINGS)
+    for panel in board.panels
+    for part in (*panel.queries, *panel.columns)
+]
+
+
+@pytest.mark.parametrize(("board", "panel", "part"), PARTS)
+def test_a_panel_requires_what_it_reads(
+    board: Dashboard, panel: Panel, part: Query | Column
+) -> None:
+    found = all_read(part.expr)
+    # kube-state-metrics' own series name pods as well
+    of_gpus = Requirement.KUBE_STATE_METRICS not in panel.requires
+    if isinstance(part, Column) and part.label in {"namespace", "pod"} and of_gpus:
+        found |= Requirement.POD_LABELS
+    assert found in board.requires | panel.requires | part.requires
+    whole = found
+    for expr in panel.expressions:
+        whole |= all_read(expr)
+    assert part.requires in found
+    assert panel.requires in whole
+
+
+def test_no_panel_of_docker_hosts_reads_what_nothing_exports_there() -> None:
+    known = {rule["record"] for rule in loaded() if "record" in rule} | collected(SETTINGS)
+    known |= {"up", "ALERTS", "ALERTS_FOR_STATE"} | NODE_EXPORTER
+    for uid, board in dashboards(SETTINGS, rules.ON_DOCKER_HOSTS).items():
+        for panel in board["panels"]:
+            for target in panel.get("targets", ()):
+                assert not metric_names(target["expr"]) - known, (uid, panel["title"])
+
+
 def loaded(settings: Any = SETTINGS) -> list[dict[str, Any]]:
     """The rules of Docker hosts."""
-    groups = [own_rules(), *rules.groups(settings, (GPU_HOST,), rules.DOCKER_HOSTS)]
+    groups = [own_rules(), *rules.groups(settings, (GPU_HOST,), rules.ON_DOCKER_HOSTS)]
     return [rule for group in groups for rule in group["rules"]]
 
 

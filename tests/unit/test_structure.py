@@ -23,7 +23,6 @@ LONG_FILES = {
     "lab/cli.py",
     "tests/unit/test_checks_metrics.py",
     "tests/unit/test_checks_mig.py",
-    "tests/unit/test_dashboards.py",
     "tests/unit/test_report.py",
     "tests/unit/test_standalone.py",
     "tests/unit/test_usage.py",

@@ -73,7 +73,7 @@ def project(node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock) -
 
 
 def _prometheus(nodes: Sequence[Node], settings: Settings) -> list[File]:
-    groups = [prometheus.own_rules(), *rules.groups(settings, nodes, rules.DOCKER_HOSTS)]
+    groups = [prometheus.own_rules(), *rules.groups(settings, nodes, rules.ON_DOCKER_HOSTS)]
     return [
         File(
             "prometheus/prometheus.yml",
@@ -116,7 +116,7 @@ def _grafana(settings: Settings) -> list[File]:
         # Grafana looks for changes of these by itself
         *(
             File(f"grafana/dashboards/json/{uid}.json", json.dumps(found) + "\n")
-            for uid, found in dashboards.dashboards(settings, kubernetes=False).items()
+            for uid, found in dashboards.dashboards(settings, rules.ON_DOCKER_HOSTS).items()
         ),
         File(
             "secrets/grafana/admin-password",
