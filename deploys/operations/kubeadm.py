@@ -27,7 +27,8 @@ from deploys.operations import packages as package_operations
 from gpuboot.config.inventory import Node
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes.cluster_state import KubeadmState, Step, belongs_elsewhere, stage
-from gpuboot.kubernetes.kubeadm import CRI_SOCKET, STAMP
+from gpuboot.kubernetes.kubeadm import CRI_SOCKET
+from gpuboot.kubernetes.manifests import DIGEST
 from gpuboot.plan import Change, Effect
 
 SOCKET = CRI_SOCKET.removeprefix("unix://")
@@ -138,7 +139,7 @@ def _fail_foreign(state: KubeadmState, missing: str) -> FunctionCommand:
 def note(digest: str) -> str:
     """The command that records which configuration is in force in the cluster."""
     return (
-        f"{KUBECTL} -n kube-system annotate --overwrite configmap kubeadm-config {STAMP}={digest}"
+        f"{KUBECTL} -n kube-system annotate --overwrite configmap kubeadm-config {DIGEST}={digest}"
     )
 
 

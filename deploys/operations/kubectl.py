@@ -15,8 +15,9 @@ from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.live_objects import record_objects
 from deploys.lib.waiting import unfinished, wait_until
-from gpuboot.kubernetes import kubeadm, readiness
-from gpuboot.kubernetes.kubeadm import stamp
+from gpuboot.kubernetes import readiness
+from gpuboot.kubernetes.manifests import runtime_class as runtime_class_manifest
+from gpuboot.kubernetes.manifests import with_digest
 from gpuboot.kubernetes.operands import Wanted
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
@@ -31,7 +32,7 @@ def applied(manifest: str, witness: str) -> Commands:
     + manifest: YAML, several documents
     + witness: name of a workload in it, whose annotation tells what was applied
     """
-    text, digest = stamp(manifest)
+    text, digest = with_digest(manifest)
     state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
     if any(item.name == witness and item.stamp == digest for item in state.workloads):
         host.noop(f"{witness} is as in the manifest")
@@ -138,7 +139,7 @@ def runtime_class(runtime: str, handler: str) -> Commands:
         host.noop(f"RuntimeClass {runtime} is there")
     elif found is None:
         changes.record(Change(subject=f"RuntimeClass {runtime}", field="handler", new=handler))
-        yield StringCommand(KUBECTL_APPLY, "-", _stdin=kubeadm.runtime_class(runtime, handler))
+        yield StringCommand(KUBECTL_APPLY, "-", _stdin=runtime_class_manifest(runtime, handler))
     else:
         yield fail(
             f"RuntimeClass {runtime} is for the handler {found}, not {handler}",

@@ -12,10 +12,10 @@ from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.charts import GPUS_LABEL
 from gpuboot.config.inventory import Node
+from gpuboot.kubernetes import flannel
 from gpuboot.kubernetes.kubeadm import (
     Configuration,
     configuration,
-    flannel,
     init_config,
     join_config,
     packages,
@@ -49,7 +49,7 @@ def kubernetes() -> None:
         )
         kubectl.applied(
             name="Apply the pod network (flannel)",
-            manifest=flannel(context.settings, lock),
+            manifest=flannel.manifest(context.settings, lock),
             witness="kube-flannel-ds",
         )
     _upgrade(context)

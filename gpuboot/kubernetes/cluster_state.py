@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +12,9 @@ from typing import Any, Literal
 import yaml
 
 from gpuboot.config.versions import parse
-from gpuboot.kubernetes.kubeadm import ca_hash, decode, fixed
+from gpuboot.kubernetes.kubeadm import fixed
 from gpuboot.kubernetes.operands import Operand
+from gpuboot.kubernetes.tokens import ca_hash
 
 Step = Literal["init", "join", "upgrade"]
 _NORMAL = ("", "ContainerCreating", "PodInitializing")
@@ -129,7 +131,7 @@ class ClusterState:
 def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
     """What `deploys/facts/kubeadm.sh` printed. Raises `UnfinishedAnswer`."""
     values = _collect(lines)
-    certificate = decode(_first(values, "ca"))
+    certificate = _decode(_first(values, "ca"))
     return KubeadmState(
         packages=dict(item[0].split(" ", 1) for item in values.get("package", [])),
         files=tuple(item[0] for item in values.get("file", [])),
@@ -145,7 +147,7 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
 def parse_cluster(lines: Iterable[str]) -> ClusterState:
     """What `deploys/facts/cluster.sh` printed. Raises `UnfinishedAnswer`."""
     values = _collect(lines)
-    record = yaml.safe_load(decode(_first(values, "record"))) or {}
+    record = yaml.safe_load(_decode(_first(values, "record"))) or {}
     return ClusterState(
         error=_first(values, "error"),
         server=_first(values, "server").removeprefix("v"),
@@ -260,3 +262,8 @@ def upgrade_step(server: str, wanted: str) -> Literal["none", "patch", "refuse"]
     if now == then:
         return "none"
     return "patch" if now[:2] == then[:2] and now < then else "refuse"
+
+
+def _decode(text: str) -> str:
+    """The text behind base64 on one line; "" for ""."""
+    return base64.b64decode(text).decode()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpuboot.kubernetes.kubeadm import decode
+from gpuboot.kubernetes.cluster_state import _decode
 from gpuboot.kubernetes.values import changed_keys
 
 Action = Literal["none", "install", "upgrade", "unlock"]
@@ -51,7 +51,7 @@ def parse_release(lines: Iterable[str]) -> Release:
         version=metadata["version"],
         status=metadata["status"],
         revision=int(metadata["revision"]),
-        config=json.loads(decode(found["values"])) or {},
+        config=json.loads(_decode(found["values"])) or {},
     )
 
 

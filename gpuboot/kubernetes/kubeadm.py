@@ -1,34 +1,23 @@
-"""What a kubeadm cluster is made from, worked out from settings, version lock and nodes."""
+"""kubeadm's packages, images and configuration, from settings, version lock and nodes."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import ipaddress
-import json
-import secrets
-import string
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
-from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Cluster, Settings
 from gpuboot.config.versions import Lock
+from gpuboot.kubernetes import flannel
+from gpuboot.kubernetes.manifests import json_digest
 from gpuboot.templates import render
 
 CRI_SOCKET = "unix:///run/containerd/containerd.sock"
 API_PORT = 6443
-STAMP = "gpuboot.io/sha256"
-# containerd's default registry keeps these apart; crictl wants the whole name.
-_FLANNEL = "ghcr.io/flannel-io/flannel"
-_FLANNEL_PLUGIN = "ghcr.io/flannel-io/flannel-cni-plugin"
-_TOKEN_ALPHABET = string.ascii_lowercase + string.digits
 
 
 def packages(lock: Lock) -> dict[str, str]:
@@ -48,8 +37,7 @@ def worker_images(lock: Lock) -> list[str]:
     return [
         f"registry.k8s.io/kube-proxy:v{lock.kubernetes.version}",
         f"registry.k8s.io/pause:{lock.kubernetes.pause}",
-        f"{_FLANNEL}:{lock.flannel.version}",
-        f"{_FLANNEL_PLUGIN}:{lock.flannel.cni_plugin}",
+        *flannel.images(lock),
     ]
 
 
@@ -151,11 +139,6 @@ def fixed(cluster: Mapping[str, Any]) -> dict[str, str]:
     return {key: str(value) for key, value in found.items()}
 
 
-def json_digest(value: Any) -> str:
-    """SHA-256 of what JSON can hold, whatever the order of its keys."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
 def join_config(
     settings: Settings,
     nodes: Sequence[Node],
@@ -181,108 +164,3 @@ def join_config(
         ca_hash=ca_hash,
         certificate_key=certificate_key,
     )
-
-
-@dataclass(frozen=True)
-class BootstrapToken:
-    """The credential one node joins with. `secret` never appears in a repr."""
-
-    id: str
-    secret: str = field(repr=False)
-
-    @property
-    def value(self) -> str:
-        """What kubeadm calls the token."""
-        return f"{self.id}.{self.secret}"
-
-
-def new_token() -> BootstrapToken:
-    """A fresh token in the form that Kubernetes asks for: 6 and 16 characters of [a-z0-9]."""
-    draw = ["".join(secrets.choice(_TOKEN_ALPHABET) for _ in range(n)) for n in (6, 16)]
-    return BootstrapToken(draw[0], draw[1])
-
-
-def runtime_class(name: str, handler: str) -> str:
-    """The RuntimeClass by whose name pods ask for a runtime handler of containerd."""
-    kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
-    return json.dumps({**kind, "metadata": {"name": name}, "handler": handler})
-
-
-def token_manifest(token: BootstrapToken, node: str, now: datetime, minutes: int = 30) -> str:
-    """The Secret that makes a bootstrap token valid for a while. The result is secret.
-
-    + node: name of the node it is for, in the description
-    + now: present time, with its time zone
-    """
-    data = {
-        "token-id": token.id,
-        "token-secret": token.secret,
-        "description": f"gpuboot: {node} joins",
-        "expiration": (now + timedelta(minutes=minutes)).isoformat(timespec="seconds"),
-        "usage-bootstrap-authentication": "true",
-        "usage-bootstrap-signing": "true",
-        "auth-extra-groups": "system:bootstrappers:kubeadm:default-node-token",
-    }
-    manifest = {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "bootstrap.kubernetes.io/token",
-        "metadata": {"name": f"bootstrap-token-{token.id}", "namespace": "kube-system"},
-        "stringData": data,
-    }
-    return json.dumps(manifest)
-
-
-def ca_hash(pem: str) -> str:
-    """kubeadm's pin of a certificate authority: `sha256:` and the digest of its public key.
-
-    + pem: the CA certificate; raises ValueError when it is none
-    """
-    key = x509.load_pem_x509_certificate(pem.encode()).public_key()
-    der = key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    return f"sha256:{hashlib.sha256(der).hexdigest()}"
-
-
-def flannel(settings: Settings, lock: Lock) -> str:
-    """flannel's manifest for these settings, without a stamp."""
-    cluster = settings.cluster
-    six = ipaddress.ip_network(cluster.pod_cidr).version == 6
-    network: dict[str, Any] = {
-        "EnableNFTables": cluster.proxy_mode == "nftables",
-        "Backend": {"Type": cluster.flannel_backend},
-    }
-    if six:
-        network |= {"EnableIPv4": False, "EnableIPv6": True, "IPv6Network": cluster.pod_cidr}
-    else:
-        network |= {"Network": cluster.pod_cidr}
-    return render(
-        "kubernetes/flannel.yaml.j2",
-        network=network,
-        image=f"{_FLANNEL}:{lock.flannel.version}",
-        plugin_image=f"{_FLANNEL_PLUGIN}:{lock.flannel.cni_plugin}",
-    )
-
-
-def stamp(manifest: str) -> tuple[str, str]:
-    """The manifest with its digest as an annotation of every object and pod template.
-
-    A pod template's annotation restarts its pods when only a ConfigMap changed.
-    Returns the manifest and the digest.
-    """
-    objects = [item for item in yaml.safe_load_all(manifest) if item]
-    digest = json_digest(objects)
-    for item in objects:
-        _annotate(item["metadata"], digest)
-        template = item.get("spec", {}).get("template")
-        if template:
-            _annotate(template.setdefault("metadata", {}), digest)
-    return yaml.safe_dump_all(objects, sort_keys=False), digest
-
-
-def _annotate(metadata: dict[str, Any], digest: str) -> None:
-    metadata.setdefault("annotations", {})[STAMP] = digest
-
-
-def decode(text: str) -> str:
-    """The text behind base64 on one line; "" for ""."""
-    return base64.b64decode(text).decode()

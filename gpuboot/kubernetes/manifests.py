@@ -1,21 +1,23 @@
-"""Objects that gpuboot keeps in the cluster: marked as its own, compared before they are applied.
+"""Objects that gpuboot keeps in the cluster: labelled as its own, compared before they are applied.
 
 Only kinds of `KINDS`, so that what is no longer wanted can be found by its label and removed.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpuboot.kubernetes.kubeadm import json_digest
+import yaml
 
 Object = dict[str, Any]
 
 OWNER_LABEL = "app.kubernetes.io/managed-by"
 OWNER = "gpuboot"
+# digest of what was applied: of one object, or of a whole manifest
 DIGEST = "gpuboot.io/sha256"
 # Kind -> its name for kubectl. The second half exists only once the Prometheus operator's
 # definitions are in the cluster.
@@ -124,6 +126,37 @@ def difference(
 def manifest(objects: Iterable[Mapping[str, Any]]) -> str:
     """The objects as one document that kubectl takes."""
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)})
+
+
+def json_digest(value: Any) -> str:
+    """SHA-256 of what JSON can hold, whatever the order of its keys."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def with_digest(manifest: str) -> tuple[str, str]:
+    """The manifest with its digest as an annotation of every object and pod template.
+
+    A pod template's annotation restarts its pods when only a ConfigMap changed.
+    Returns the manifest and the digest.
+    """
+    objects = [item for item in yaml.safe_load_all(manifest) if item]
+    digest = json_digest(objects)
+    for item in objects:
+        _annotate(item["metadata"], digest)
+        template = item.get("spec", {}).get("template")
+        if template:
+            _annotate(template.setdefault("metadata", {}), digest)
+    return yaml.safe_dump_all(objects, sort_keys=False), digest
+
+
+def _annotate(metadata: dict[str, Any], digest: str) -> None:
+    metadata.setdefault("annotations", {})[DIGEST] = digest
+
+
+def runtime_class(name: str, handler: str) -> str:
+    """The RuntimeClass by whose name pods ask for a runtime handler of containerd."""
+    kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
+    return json.dumps({**kind, "metadata": {"name": name}, "handler": handler})
 
 
 def parse_owned(lines: Iterable[str]) -> OwnedObjects:

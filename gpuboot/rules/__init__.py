@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.kubeadm import json_digest
+from gpuboot.kubernetes.manifests import json_digest
 from gpuboot.rules.alert import Alert, number
 from gpuboot.rules.catalogue import all_alerts, chosen, validate
 from gpuboot.rules.record import Record

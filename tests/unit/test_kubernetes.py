@@ -10,7 +10,7 @@ import yaml
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes import kubeadm
+from gpuboot.kubernetes import flannel, kubeadm, manifests, tokens
 
 CP = Node("host1", "cp1", "10.0.0.1", "control_plane", 0, True)
 CP2 = Node("host2", "cp2", "10.0.0.2", "control_plane", 0, False)
@@ -90,12 +90,12 @@ def test_join_config_of_a_worker() -> None:
 
 
 def test_tokens_are_kubernetes_and_do_not_show() -> None:
-    token = kubeadm.new_token()
+    token = tokens.new_token()
     assert re.fullmatch(r"[a-z0-9]{6}\.[a-z0-9]{16}", token.value)
     assert token.secret not in repr(token)
-    assert token != kubeadm.new_token()
+    assert token != tokens.new_token()
     made = json.loads(
-        kubeadm.token_manifest(token, "gpu1", datetime(2026, 1, 1, tzinfo=UTC), minutes=30)
+        tokens.token_manifest(token, "gpu1", datetime(2026, 1, 1, tzinfo=UTC), minutes=30)
     )
     assert made["metadata"]["name"] == f"bootstrap-token-{token.id}"
     assert made["stringData"]["expiration"] == "2026-01-01T00:30:00+00:00"
@@ -103,7 +103,7 @@ def test_tokens_are_kubernetes_and_do_not_show() -> None:
 
 def test_flannel_follows_the_settings() -> None:
     settings = parse_settings({"cluster": {"pod_cidr": "10.9.0.0/16", "proxy_mode": "iptables"}})
-    objects = list(yaml.safe_load_all(kubeadm.flannel(settings, lock(settings))))
+    objects = list(yaml.safe_load_all(flannel.manifest(settings, lock(settings))))
     config = next(item for item in objects if item["kind"] == "ConfigMap")
     assert json.loads(config["data"]["net-conf.json"]) == {
         "EnableNFTables": False,
@@ -114,14 +114,14 @@ def test_flannel_follows_the_settings() -> None:
 
 
 def test_a_stamp_changes_with_the_manifest_and_reaches_the_pods() -> None:
-    first = kubeadm.flannel(Settings(), lock(Settings()))
+    first = flannel.manifest(Settings(), lock(Settings()))
     other = parse_settings({"cluster": {"pod_cidr": "10.9.0.0/16"}})
-    text, digest = kubeadm.stamp(first)
-    assert kubeadm.stamp(first)[1] == digest
-    assert kubeadm.stamp(kubeadm.flannel(other, lock(other)))[1] != digest
+    text, digest = manifests.with_digest(first)
+    assert manifests.with_digest(first)[1] == digest
+    assert manifests.with_digest(flannel.manifest(other, lock(other)))[1] != digest
     daemon_set = next(item for item in yaml.safe_load_all(text) if item["kind"] == "DaemonSet")
     template = daemon_set["spec"]["template"]["metadata"]
-    assert template["annotations"] == {kubeadm.STAMP: digest}
+    assert template["annotations"] == {manifests.DIGEST: digest}
 
 
 def test_packages_take_any_build() -> None:

@@ -1,0 +1,40 @@
+"""flannel, the pod network."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
+from gpuboot.templates import render
+
+# containerd's default registry keeps these apart; crictl wants the whole name.
+_IMAGE = "ghcr.io/flannel-io/flannel"
+_PLUGIN_IMAGE = "ghcr.io/flannel-io/flannel-cni-plugin"
+
+
+def images(lock: Lock) -> tuple[str, str]:
+    """The images of flannel itself and of its CNI plugin."""
+    return f"{_IMAGE}:{lock.flannel.version}", f"{_PLUGIN_IMAGE}:{lock.flannel.cni_plugin}"
+
+
+def manifest(settings: Settings, lock: Lock) -> str:
+    """The manifest for these settings, without a digest."""
+    cluster = settings.cluster
+    six = ipaddress.ip_network(cluster.pod_cidr).version == 6
+    network: dict[str, Any] = {
+        "EnableNFTables": cluster.proxy_mode == "nftables",
+        "Backend": {"Type": cluster.flannel_backend},
+    }
+    if six:
+        network |= {"EnableIPv4": False, "EnableIPv6": True, "IPv6Network": cluster.pod_cidr}
+    else:
+        network |= {"Network": cluster.pod_cidr}
+    image, plugin_image = images(lock)
+    return render(
+        "kubernetes/flannel.yaml.j2",
+        network=network,
+        image=image,
+        plugin_image=plugin_image,
+    )
