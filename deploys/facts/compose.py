@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 
-from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import fields
+from gpuboot.fact_output import Fields
 
 SCRIPT = resources.files("deploys.facts").joinpath("compose.sh").read_text()
 
@@ -51,26 +50,23 @@ class Compose(Framed[ComposeState]):
 
     @override
     def process(self, output: list[str]) -> ComposeState:
-        values = fields(output)
-        if "end" not in values:
-            raise FactProcessError("the host's answer about its compose project ends early")
+        values = Fields(output)
         files, folders = {}, {}
-        for line in values["file"]:
+        for line in values.all("file"):
             mode, owner, digest, path = line.split(" ", 3)
             files[path] = (mode, int(owner), digest)
-        for line in values["folder"]:
+        for line in values.all("folder"):
             mode, owner, path = line.split(" ", 2)
             folders[path] = (mode, int(owner))
         containers: dict[str, list[tuple[str, str]]] = {}
-        for line in values["container"]:
-            service, status, digest = [*line.split(" "), "", ""][:3]
+        for service, status, digest in values.words("container", 3):
             containers.setdefault(service, []).append((status, digest))
         return ComposeState(
             "absent" in values,
             files,
             folders,
-            tuple(values["written"]),
-            dict(line.split(" ", 1) for line in values["applied"]),
-            dict(line.split(" ", 1) for line in values["hash"]),
+            tuple(values.all("written")),
+            values.pairs("applied"),
+            values.pairs("hash"),
             containers,
         )

@@ -10,6 +10,7 @@ from importlib import resources
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from gpuboot.fact_output import Fields
 
 SCRIPT = resources.files("deploys.facts").joinpath("containerd.sh").read_text()
 
@@ -51,22 +52,17 @@ class Containerd(Framed[ContainerdState]):
 
     @override
     def process(self, output: list[str]) -> ContainerdState:
-        def of(kind: str) -> list[str]:
-            return [line.partition(" ")[2] for line in output if line.split(" ", 1)[0] == kind]
-
-        wanted = {}
-        for item in of("wanted"):
-            name, _, text = item.partition(" ")
-            wanted[name] = b64decode(text).decode()
+        values = Fields(output, separator=" ", last=None)
+        wanted = {name: b64decode(text).decode() for name, text in values.pairs("wanted").items()}
         return ContainerdState(
-            absent="".join(of("absent")),
-            version="".join(of("version")),
+            absent=values.first("absent"),
+            version=values.first("version"),
             wanted=wanted,
-            differs=tuple(of("differs")),
-            error="\n".join(of("error")),
-            edited=tuple(of("edited")),
-            foreign=tuple(of("foreign")),
-            stale=tuple(of("stale")),
+            differs=tuple(values.all("differs")),
+            error="\n".join(values.raw("error")),
+            edited=tuple(values.all("edited")),
+            foreign=tuple(values.all("foreign")),
+            stale=tuple(values.all("stale")),
         )
 
 
@@ -96,5 +92,5 @@ class Cdi(Framed[CdiState]):
 
     @override
     def process(self, output: list[str]) -> CdiState:
-        errors = [line.removeprefix("error ") for line in output if line.startswith("error ")]
-        return CdiState("installed" in output, "right" in output, "\n".join(errors))
+        values = Fields(output, separator=" ", last=None)
+        return CdiState("installed" in values, "right" in values, "\n".join(values.raw("error")))

@@ -15,6 +15,7 @@ from typing_extensions import override
 from deploys.facts.framed import Framed
 from deploys.lib.cordon import gpu_pods
 from deploys.lib.kubectl import ADMIN_CONF
+from gpuboot.fact_output import Fields
 
 _LARGEST = 262144  # bytes of a file that are read
 
@@ -137,7 +138,6 @@ class HelmManifests(Framed[Manifests]):
 
     @override
     def process(self, output: list[str]) -> Manifests:
-        texts = dict(line.split(" ", 1) for line in output if " " in line)
-        return Manifests(
-            **{key: decompress(b64decode(text)).decode() for key, text in texts.items() if text}
-        )
+        values = Fields(output, separator=" ", last=None)
+        old, new = (decompress(b64decode(values.first(key))).decode() for key in ("old", "new"))
+        return Manifests(old, new)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from base64 import b64decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 
-from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.fact_output import fields
+from gpuboot.fact_output import Fields
 
 SCRIPT = resources.files("deploys.facts").joinpath("docker.sh").read_text()
 
@@ -52,16 +50,14 @@ class Docker(Framed[DockerState]):
 
     @override
     def process(self, output: list[str]) -> DockerState:
-        values = fields(output)
-        if "end" not in values:
-            raise FactProcessError("the host's answer about Docker ends early")
-        words = "".join(values["running"][:1]).split()
+        values = Fields(output)
+        words = values.first("running").split()
         known = len(words) == 4
         return DockerState(
-            tuple(values["absent"]),
-            b64decode("".join(values["present"])).decode(),
-            b64decode("".join(values["toolkit"])).decode(),
-            "".join(values["error"]),
+            tuple(values.all("absent")),
+            values.text("present"),
+            values.text("toolkit"),
+            values.first("error"),
             words[0] if known else "",
             tuple(filter(None, words[3].split(","))) if known else (),
             words[2] if known else "",

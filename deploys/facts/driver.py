@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.lib.cordon import CORDON_MARK
+from gpuboot.fact_output import Fields
 from gpuboot.hosts.node_state import driver_version
 
 
@@ -59,20 +59,15 @@ class Driver(Framed[DriverState]):
 
     @override
     def process(self, output: list[str]) -> DriverState:
-        def of(kind: str) -> list[str]:
-            return [line.partition(" ")[2] for line in output if line.split(" ", 1)[0] == kind]
-
-        try:
-            loaded, is_open = driver_version("".join(of("loaded")))
-        except ValueError as error:
-            raise FactProcessError(str(error)) from error
+        values = Fields(output, separator=" ", last=None)
+        loaded, is_open = driver_version(values.first("loaded"))
         return DriverState(
             loaded=loaded,
             open_modules=is_open,
-            module="".join(of("module")),
-            nouveau="nouveau" in output,
-            uvm="uvm" in output,
-            gpus=tuple(of("gpu")),
-            smi=" ".join(of("smi")),
-            cordoned_by_gpuboot="cordoned_by_gpuboot" in output,
+            module=values.first("module"),
+            nouveau="nouveau" in values,
+            uvm="uvm" in values,
+            gpus=tuple(values.all("gpu")),
+            smi=" ".join(values.all("smi")),
+            cordoned_by_gpuboot="cordoned_by_gpuboot" in values,
         )

@@ -11,7 +11,7 @@ from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
 
 from deploys.lib.shell import warn_of_noise
-from gpuboot.fact_output import UnfinishedAnswer, answer, framed
+from gpuboot.fact_output import FactOutputError, answer, framed
 
 T = TypeVar("T")
 
@@ -19,7 +19,8 @@ T = TypeVar("T")
 class Framed(FactBase[T]):
     """A fact whose command runs in a frame: `process` gets what the command itself printed.
 
-    Facts define `command` (one string) and `process` as ever; no line: the fact's default.
+    Facts define `command` (one string) and `process` as ever; no line: the fact's default. What
+    `process` cannot read (ValueError, KeyError, …) fails the fact.
     """
 
     abstract = True
@@ -47,9 +48,11 @@ def _own_lines(process: Callable[..., T]) -> Callable[..., T]:
     def own_lines(self: FactBase[T], output: list[str]) -> T:
         try:
             found = answer(output)
-        except UnfinishedAnswer as error:
+            warn_of_noise(found.noise)
+            return process(self, found.lines) if found.lines else self.default()
+        except FactOutputError as error:
             raise FactProcessError(str(error)) from error
-        warn_of_noise(found.noise)
-        return process(self, found.lines) if found.lines else self.default()
+        except (ValueError, LookupError, TypeError) as error:
+            raise FactProcessError(f"the host's answer cannot be read: {error}") from error
 
     return own_lines

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from importlib import resources
 
-from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
@@ -43,10 +42,7 @@ class HelmRelease(Framed[Release]):
 
     @override
     def process(self, output: list[str]) -> Release:
-        try:
-            return parse_release(output)
-        except ValueError as error:
-            raise FactProcessError(str(error)) from error
+        return parse_release(output)
 
 
 class FileDigest(OneLine):

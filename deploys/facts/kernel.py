@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from gpuboot.fact_output import Fields
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,8 @@ class Kernel(Framed[KernelState]):
 
     @override
     def process(self, output: list[str]) -> KernelState:
-        words = [line.split(" ", 2) for line in output]
-        return KernelState(
-            tuple(item[1] for item in words if item[0] == "ability"),
-            {item[1]: item[2].strip() for item in words if item[0] == "sysctl"},
-        )
+        values = Fields(output, separator=" ", last=None)
+        return KernelState(tuple(values.all("ability")), values.pairs("sysctl"))
 
 
 @dataclass(frozen=True)
@@ -69,11 +67,8 @@ class Swap(Framed[SwapState]):
 
     @override
     def process(self, output: list[str]) -> SwapState:
-        words = [line.split(" ", 1) for line in output]
-        return SwapState(
-            tuple(item[1] for item in words if item[0] == "active"),
-            tuple(item[1] for item in words if item[0] == "fstab"),
-        )
+        values = Fields(output, separator=" ", last=None)
+        return SwapState(tuple(values.all("active")), tuple(values.all("fstab")))
 
 
 class HostsBlock(Framed[list[str]]):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from importlib import resources
 
-from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
@@ -31,10 +30,7 @@ class Kubeadm(Framed[KubeadmState]):
 
     @override
     def process(self, output: list[str]) -> KubeadmState:
-        try:
-            return parse_kubeadm(output)
-        except ValueError as error:
-            raise FactProcessError(str(error)) from error
+        return parse_kubeadm(output)
 
 
 class Cluster(Framed[ClusterState]):
@@ -47,7 +43,4 @@ class Cluster(Framed[ClusterState]):
 
     @override
     def process(self, output: list[str]) -> ClusterState:
-        try:
-            return parse_cluster(output)
-        except ValueError as error:
-            raise FactProcessError(str(error)) from error
+        return parse_cluster(output)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from importlib import resources
 
-from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from gpuboot.hosts.node_state import NodeState, ParseError, parse
+from gpuboot.hosts.node_state import NodeState, parse
 
 SCRIPT = resources.files("deploys.facts").joinpath("node.sh").read_text()
 
@@ -25,7 +24,4 @@ class NodeFact(Framed[NodeState]):
 
     @override
     def process(self, output: list[str]) -> NodeState:
-        try:
-            return parse(output)
-        except ParseError as error:
-            raise FactProcessError(str(error)) from error
+        return parse(output)

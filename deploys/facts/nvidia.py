@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from importlib import resources
 
-from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
@@ -22,7 +21,4 @@ class NvidiaFact(Framed[GpuState]):
 
     @override
     def process(self, output: list[str]) -> GpuState:
-        try:
-            return parse(output)
-        except ValueError as error:
-            raise FactProcessError(str(error)) from error
+        return parse(output)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from importlib import resources
 
-from pyinfra.api.exceptions import FactProcessError
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
@@ -42,7 +41,4 @@ class Owned(Framed[OwnedObjects]):
 
     @override
     def process(self, output: list[str]) -> OwnedObjects:
-        try:
-            return parse_owned(output)
-        except (TypeError, ValueError) as error:
-            raise FactProcessError(str(error)) from error
+        return parse_owned(output)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from gpuboot.fact_output import Fields
 
 
 @dataclass(frozen=True)
@@ -66,11 +67,8 @@ class Repository(Framed[RepositoryState]):
 
     @override
     def process(self, output: list[str]) -> RepositoryState:
-        def of(kind: str) -> list[str]:
-            prefix = f"{kind} "
-            return [line.removeprefix(prefix) for line in output if line.startswith(prefix)]
-
-        text = "".join(f"{line}\n" for line in of("text"))
+        values = Fields(output, separator=" ", last=None)
+        text = "".join(f"{line}\n" for line in values.raw("text"))
         return RepositoryState(
-            text, "".join(of("sha256")), tuple(of("fpr")), tuple(of("duplicate"))
+            text, values.first("sha256"), tuple(values.all("fpr")), tuple(values.all("duplicate"))
         )

@@ -11,7 +11,7 @@ from pyinfra.api.command import StringCommand
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from gpuboot.fact_output import UnfinishedAnswer, answer, framed
+from gpuboot.fact_output import FactOutputError, answer, framed
 
 _SHOWN = 80  # characters of the noise
 _told: set[str] = set()
@@ -34,7 +34,7 @@ def run_command(host: Host, command: str, **arguments: Any) -> CommandResult:
     ok, output = host.run_shell_command(StringCommand(framed(command)), **arguments)
     try:
         found = answer(output.stdout_lines)
-    except UnfinishedAnswer as error:
+    except FactOutputError as error:
         return CommandResult(False, "", output.output or str(error))
     warn_of_noise(found.noise)
     stdout = "\n".join(found.lines)

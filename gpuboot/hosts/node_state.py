@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from gpuboot.fact_output import fields
+from gpuboot.fact_output import FactOutputError, Fields
 
 NVIDIA = "0x10de"
 _GPU_CLASSES = ("0x0300", "0x0302")  # VGA controller, 3D controller
@@ -14,10 +14,6 @@ _SWITCH_CLASS = "0x0680"  # other bridge: NVSwitch
 # a driver metapackage of NVIDIA's repository, with a branch suffix up to R580
 _METAPACKAGE = re.compile(r"(nvidia-open|cuda-drivers)(-\d+)?")
 _DRIVER = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
-
-
-class ParseError(ValueError):
-    """The host's answer is not one that the fact's script gives."""
 
 
 @dataclass(frozen=True)
@@ -143,71 +139,63 @@ def upstream_version(version: str) -> str:
 
 
 def parse(lines: Iterable[str]) -> NodeState:
-    """The state that the fact's script printed. Raises `ParseError` when it did not finish."""
-    values = fields(lines)
-    if "clock" not in values:
-        raise ParseError("the host's answer ends early: its last line, the clock, is missing")
+    """The state that the fact's script printed. Raises `FactOutputError` when it did not finish."""
+    values = Fields(lines, last="clock")
     try:
         return _state(values)
     except (ValueError, IndexError) as error:
-        raise ParseError(f"the host's answer cannot be read: {error}") from error
+        raise FactOutputError(f"the host's answer cannot be read: {error}") from error
 
 
-def _state(values: Mapping[str, list[str]]) -> NodeState:
-    def one(key: str) -> str:
-        return values.get(key, [""])[0]
-
-    def number(key: str) -> int:
-        return int(one(key) or 0)
-
-    addresses = tuple(_second(item).partition("/")[0] for item in values.get("address", []))
-    driver, is_open = driver_version(one("driver"))
+def _state(values: Fields) -> NodeState:
+    addresses = tuple(_second(item).partition("/")[0] for item in values.all("address"))
+    driver, is_open = driver_version(values.first("driver"))
     return NodeState(
-        uid=int(one("uid")),
-        hostname=one("hostname"),
-        machine_id=one("machine_id"),
-        boot_id=one("boot_id"),
-        arch=one("arch"),
-        kernel=one("kernel"),
-        os_id=one("os_id"),
-        os_version=one("os_version"),
-        os_codename=one("os_codename"),
-        os_name=one("os_name"),
-        headers=one("headers") or "missing",
-        cgroup=number("cgroup"),
-        memory_mib=number("memory_kib") // 1024,
-        cpus=number("cpus"),
-        disk_mib=number("disk_kib") // 1024,
-        clock=float(one("clock")),
-        default_address=one("default_source") or next(iter(addresses), ""),
-        secure_boot=one("secure_boot") == "1",
-        ntp_synchronised=one("ntp") == "yes",
+        uid=int(values.first("uid")),
+        hostname=values.first("hostname"),
+        machine_id=values.first("machine_id"),
+        boot_id=values.first("boot_id"),
+        arch=values.first("arch"),
+        kernel=values.first("kernel"),
+        os_id=values.first("os_id"),
+        os_version=values.first("os_version"),
+        os_codename=values.first("os_codename"),
+        os_name=values.first("os_name"),
+        headers=values.first("headers") or "missing",
+        cgroup=values.number("cgroup"),
+        memory_mib=values.number("memory_kib") // 1024,
+        cpus=values.number("cpus"),
+        disk_mib=values.number("disk_kib") // 1024,
+        clock=float(values.first("clock")),
+        default_address=values.first("default_source") or next(iter(addresses), ""),
+        secure_boot=values.first("secure_boot") == "1",
+        ntp_synchronised=values.first("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,
-        driver_module=one("driver_module"),
-        mig_instances=number("mig_instances"),
-        cloud_init=one("cloud_init"),
-        container=one("container"),
-        cluster_ca=one("cluster_ca"),
-        abilities=frozenset(values.get("ability", [])),
-        modules=frozenset(values.get("module", [])),
-        pci=tuple(_pci(item) for item in values.get("pci", [])),
-        kernel_headers=_pairs(values.get("kernel_headers", [])),
-        nvlink_bridges=tuple(values.get("nvlink_bridge", [])),
-        packages=_pairs(values.get("package", [])),
-        broken=tuple(values.get("broken", [])),
-        holds=frozenset(values.get("hold", [])),
-        remnants=tuple(values.get("remnant", [])),
-        dkms=tuple(values.get("dkms", [])),
-        apt_busy=tuple(dict.fromkeys(values.get("apt_busy", []))),
-        swap=tuple(values.get("swap", [])),
-        sysctls=_pairs(values.get("sysctl", [])),
+        driver_module=values.first("driver_module"),
+        mig_instances=values.number("mig_instances"),
+        cloud_init=values.first("cloud_init"),
+        container=values.first("container"),
+        cluster_ca=values.first("cluster_ca"),
+        abilities=frozenset(values.all("ability")),
+        modules=frozenset(values.all("module")),
+        pci=tuple(_pci(item) for item in values.all("pci")),
+        kernel_headers=values.pairs("kernel_headers"),
+        nvlink_bridges=tuple(values.all("nvlink_bridge")),
+        packages=values.pairs("package"),
+        broken=tuple(values.all("broken")),
+        holds=frozenset(values.all("hold")),
+        remnants=tuple(values.all("remnant")),
+        dkms=tuple(values.all("dkms")),
+        apt_busy=tuple(dict.fromkeys(values.all("apt_busy"))),
+        swap=tuple(values.all("swap")),
+        sysctls=values.pairs("sysctl"),
         addresses=addresses,
-        routes=tuple((item.split()[0], _second(item)) for item in values.get("route", [])),
+        routes=tuple((item.split()[0], _second(item)) for item in values.all("route")),
         ports=_ports(values),
-        units={item.split()[0]: _unit(item) for item in values.get("unit", [])},
-        foreign=tuple(values.get("foreign", [])),
-        kubeconfigs=_pairs(values.get("kubeconfig", [])),
+        units={item.split()[0]: _unit(item) for item in values.all("unit")},
+        foreign=tuple(values.all("foreign")),
+        kubeconfigs=values.pairs("kubeconfig"),
     )
 
 
@@ -229,9 +217,9 @@ def _unit(item: str) -> Unit:
     return Unit(active, enabled)
 
 
-def _ports(values: Mapping[str, list[str]]) -> dict[int, str]:
-    ports = {int(item, 16): "?" for item in values.get("hexport", [])}
-    return ports | {int(item.split()[0]): _second(item) for item in values.get("port", [])}
+def _ports(values: Fields) -> dict[int, str]:
+    ports = {int(item, 16): "?" for item in values.all("hexport")}
+    return ports | {int(item.split()[0]): _second(item) for item in values.all("port")}
 
 
 def driver_version(line: str) -> tuple[str, bool]:

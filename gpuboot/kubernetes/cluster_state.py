@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -12,6 +10,7 @@ from typing import Any, Literal
 import yaml
 
 from gpuboot.config.versions import parse
+from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.kubeadm import fixed
 from gpuboot.kubernetes.operands import Operand
 from gpuboot.kubernetes.tokens import ca_hash
@@ -19,10 +18,6 @@ from gpuboot.kubernetes.tokens import ca_hash
 Step = Literal["init", "join", "upgrade"]
 _NORMAL = ("", "ContainerCreating", "PodInitializing")
 Stage = Literal["none", "begun", "done", "foreign"]
-
-
-class UnfinishedAnswer(ValueError):
-    """The fact's script stopped before its last line."""
 
 
 @dataclass(frozen=True)
@@ -129,58 +124,43 @@ class ClusterState:
 
 
 def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
-    """What `deploys/facts/kubeadm.sh` printed. Raises `UnfinishedAnswer`."""
-    values = _collect(lines)
-    certificate = _decode(_first(values, "ca"))
+    """What `deploys/facts/kubeadm.sh` printed. Raises `FactOutputError`."""
+    values = Fields(lines)
+    certificate = values.text("ca")
     return KubeadmState(
-        packages=dict(item[0].split(" ", 1) for item in values.get("package", [])),
-        files=tuple(item[0] for item in values.get("file", [])),
-        started=tuple(item[0] for item in values.get("started", [])),
+        packages=values.pairs("package"),
+        files=tuple(values.all("file")),
+        started=tuple(values.all("started")),
         ca=ca_hash(certificate) if certificate else "",
-        enabled=_first(values, "kubelet") == "enabled",
-        kubeconfig=_first(values, "kubeconfig"),
-        kubelet_config=_first(values, "kubelet_config"),
-        images=tuple(item[0] for item in values.get("image", [])),
+        enabled=values.first("kubelet") == "enabled",
+        kubeconfig=values.first("kubeconfig"),
+        kubelet_config=values.first("kubelet_config"),
+        images=tuple(values.all("image")),
     )
 
 
 def parse_cluster(lines: Iterable[str]) -> ClusterState:
-    """What `deploys/facts/cluster.sh` printed. Raises `UnfinishedAnswer`."""
-    values = _collect(lines)
-    record = yaml.safe_load(_decode(_first(values, "record"))) or {}
+    """What `deploys/facts/cluster.sh` printed. Raises `FactOutputError`."""
+    values = Fields(lines)
+    record = yaml.safe_load(values.text("record")) or {}
     return ClusterState(
-        error=_first(values, "error"),
-        server=_first(values, "server").removeprefix("v"),
-        config=_first(values, "config"),
+        error=values.first("error"),
+        server=values.first("server").removeprefix("v"),
+        config=values.first("config"),
         recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
         fixed=fixed(record),
-        nodes=tuple(_node(item) for item in values.get("node", [])),
-        workloads=tuple(_workload(item) for item in values.get("workload", [])),
-        namespaces={name: _json(text, {}) for name, text in values.get("namespace", [])},
-        trouble=tuple(filter(None, map(_trouble, values.get("trouble", [])))),
-        policy=_first(values, "policy"),
+        nodes=tuple(_node(item) for item in values.rows("node")),
+        workloads=tuple(_workload(item) for item in values.rows("workload")),
+        namespaces={name: _json(text, {}) for name, text in values.rows("namespace")},
+        trouble=tuple(filter(None, map(_trouble, values.rows("trouble")))),
+        policy=values.first("policy"),
         operands=tuple(
             Operand(namespace, name, chart, _json(template, {}))
-            for namespace, name, chart, template in values.get("operand", [])
+            for namespace, name, chart, template in values.rows("operand")
         ),
-        classes={name: default == "true" for name, default in values.get("class", [])},
-        runtimes=dict(item for item in values.get("runtime", [])),
+        classes={name: default == "true" for name, default in values.rows("class")},
+        runtimes=dict(values.rows("runtime")),
     )
-
-
-def _collect(lines: Iterable[str]) -> dict[str, list[list[str]]]:
-    values: dict[str, list[list[str]]] = defaultdict(list)
-    for line in lines:
-        key, *rest = line.rstrip("\n").split("\t")
-        if rest:
-            values[key].append([item.strip() for item in rest])
-    if "end" not in values:
-        raise UnfinishedAnswer("the answer ends early: its last line is missing")
-    return values
-
-
-def _first(values: Mapping[str, list[list[str]]], key: str) -> str:
-    return values[key][0][0] if key in values else ""
 
 
 def moved(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
@@ -262,8 +242,3 @@ def upgrade_step(server: str, wanted: str) -> Literal["none", "patch", "refuse"]
     if now == then:
         return "none"
     return "patch" if now[:2] == then[:2] and now < then else "refuse"
-
-
-def _decode(text: str) -> str:
-    """The text behind base64 on one line; "" for ""."""
-    return base64.b64decode(text).decode()

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gpuboot.kubernetes.cluster_state import _decode
+from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.values import changed_keys
 
 Action = Literal["none", "install", "upgrade", "unlock"]
@@ -39,19 +39,17 @@ class Change:
 
 
 def parse_release(lines: Iterable[str]) -> Release:
-    """What `deploys/facts/helm.sh` printed. Raises ValueError when it ends early."""
-    found = dict(line.split("\t", 1) for line in lines if "\t" in line)
-    if "end" not in found:
-        raise ValueError("Helm's answer ends early: its last line is missing")
-    if "metadata" not in found:
-        return Release(error=found.get("error", ""))
-    metadata = json.loads(found["metadata"])
+    """What `deploys/facts/helm.sh` printed. Raises `FactOutputError` when it ends early."""
+    values = Fields(lines)
+    metadata = values.json("metadata")
+    if metadata is None:
+        return Release(error=values.first("error"))
     return Release(
         chart=metadata["chart"],
         version=metadata["version"],
         status=metadata["status"],
         revision=int(metadata["revision"]),
-        config=json.loads(_decode(found["values"])) or {},
+        config=json.loads(values.text("values")) or {},
     )
 
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import yaml
 
+from gpuboot.fact_output import Fields
+
 Object = dict[str, Any]
 
 OWNER_LABEL = "app.kubernetes.io/managed-by"
@@ -160,15 +162,7 @@ def runtime_class(name: str, handler: str) -> str:
 
 
 def parse_owned(lines: Iterable[str]) -> OwnedObjects:
-    """What `deploys/facts/objects.sh` printed. Raises ValueError when its last line is missing."""
-    items, error, ended = [], "", False
-    for line in lines:
-        word, *rest = line.rstrip("\n").split("\t")
-        if word == "object":
-            items.append(Owned(*(part.strip() for part in rest)))
-        elif word == "error":
-            error = rest[0].strip()
-        ended = ended or word == "end"
-    if not ended:
-        raise ValueError("the answer ends early: its last line is missing")
-    return OwnedObjects(error, tuple(items))
+    """What `deploys/facts/objects.sh` printed. Raises `FactOutputError`."""
+    values = Fields(lines)
+    objects = tuple(Owned(*columns) for columns in values.rows("object"))
+    return OwnedObjects(values.first("error"), objects)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gpuboot.config.inventory import Node
-from gpuboot.fact_output import fields
+from gpuboot.fact_output import Fields
 from gpuboot.hosts import fabric
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.verify import mig_devices
@@ -24,10 +24,6 @@ _FAULTS = ("[GPU requires reset]", "[GPU is lost]")
 # A missing sensor is [N/A]. Temperature or state that cannot be read is trouble; power alone may
 # be a board without its sensor.
 _UNKNOWN = "[Unknown Error]"
-
-
-class UnfinishedAnswer(ValueError):
-    """The fact's script stopped before its last line."""
 
 
 @dataclass(frozen=True)
@@ -54,30 +50,28 @@ class GpuState:
 
 
 def parse(lines: Iterable[str]) -> GpuState:
-    """The state that the script printed. Raises `UnfinishedAnswer`."""
-    values = fields(lines)
-    if "end" not in values:
-        raise UnfinishedAnswer("the host's answer about its GPUs ends early")
-    handlers, default = _cri(values["cri"][0] if values["cri"] else "")
-    known = [item.partition(" ") for item in values["proc"]]
-    silent = [item.partition(" ") for item in values["silent"]]
-    rows = [row for row in map(_columns, values["smi"]) if row is not None]
+    """The state that the script printed. Raises `FactOutputError`."""
+    values = Fields(lines)
+    handlers, default = _cri(values.first("cri"))
+    known = [item.partition(" ") for item in values.all("proc")]
+    silent = [item.partition(" ") for item in values.all("silent")]
+    rows = [row for row in map(_columns, values.all("smi")) if row is not None]
     named = [row for row in rows if _UUID.fullmatch(row[1]) and row[0].isdigit()]
-    outside = _fabric(values["fabric"])
+    outside = _fabric(values.all("fabric"))
     nameless = {slot(row[3]): _words(row) for row in rows if row not in named}
     return GpuState(
-        (values["module"] or [""])[0],
+        values.first("module"),
         {slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
         tuple(
             replace(
-                _cut(_gpu(row), row[3], values["mig"], values["mig_id"]),
+                _cut(_gpu(row), row[3], values.all("mig"), values.all("mig_id")),
                 fabric=outside.get(row[1], ""),
             )
             for row in named
         ),
         nameless | {slot: text.strip() for slot, _, text in silent},
-        (values["smi_error"] or [""])[0],
-        tuple(values["cdi"]) if values["cdi_read"] else None,
+        values.first("smi_error"),
+        tuple(values.all("cdi")) if "cdi_read" in values else None,
         handlers,
         default,
     )

@@ -20,7 +20,7 @@ from deploys.facts.connectivity import UnreachableEndpoints
 from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
 from deploys.lib import privilege, shell
-from gpuboot.fact_output import UnfinishedAnswer, answer, framed
+from gpuboot.fact_output import FactOutputError, answer, framed
 from tests.noise import NOISE, noisy, own
 
 
@@ -77,7 +77,7 @@ def test_noise_is_told_apart_wherever_it_stands() -> None:
     ],
 )
 def test_an_answer_that_is_not_whole(output: list[str]) -> None:
-    with pytest.raises(UnfinishedAnswer):
+    with pytest.raises(FactOutputError):
         answer(output)
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from gpuboot.config.inventory import Node
+from gpuboot.fact_output import FactOutputError
 from gpuboot.hosts.node_state import NodeState, PciDevice
 from gpuboot.verify.evidence import Gpu
-from gpuboot.verify.gpu_state import UnfinishedAnswer, host, parse, slot, unread
+from gpuboot.verify.gpu_state import host, parse, slot, unread
 from tests.unit.evidence import uuid
 
 NODE = Node("gpu1", "gpu1", "10.77.0.21", "worker", 2, False)
@@ -113,7 +114,7 @@ def test_containerd_without_an_answer() -> None:
 
 
 def test_an_answer_that_ends_early_is_refused() -> None:
-    with pytest.raises(UnfinishedAnswer):
+    with pytest.raises(FactOutputError):
         parse(GOOD[:-1])
 
 

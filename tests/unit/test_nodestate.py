@@ -2,8 +2,8 @@
 
 import pytest
 
+from gpuboot.fact_output import FactOutputError
 from gpuboot.hosts.node_state import (
-    ParseError,
     PciDevice,
     Unit,
     driver_version,
@@ -93,12 +93,12 @@ def test_a_module_on_disk_counts_before_its_package() -> None:
 
 
 def test_an_answer_that_was_cut_off() -> None:
-    with pytest.raises(ParseError, match="ends early"):
+    with pytest.raises(FactOutputError, match="ends early"):
         parse(ANSWER[:-1])
 
 
 def test_an_answer_that_is_none() -> None:
-    with pytest.raises(ParseError, match="cannot be read"):
+    with pytest.raises(FactOutputError, match="cannot be read"):
         parse(["uid\troot", "clock\t1"])
 
 

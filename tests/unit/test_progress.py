@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from gpuboot.fact_output import FactOutputError
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.cluster_state import (
     ClusterState,
     KubeadmState,
     NodeStatus,
     Trouble,
-    UnfinishedAnswer,
     Workload,
     belongs_elsewhere,
     moved,
@@ -131,9 +131,9 @@ def test_upgrade_steps(server: str, wanted: str, step: str) -> None:
 
 
 def test_answers_that_end_early_are_errors() -> None:
-    with pytest.raises(UnfinishedAnswer):
+    with pytest.raises(FactOutputError):
         parse_kubeadm(["kubeconfig\tabsent"])
-    with pytest.raises(UnfinishedAnswer):
+    with pytest.raises(FactOutputError):
         parse_cluster([])
 
 
