@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from gpuboot.config.settings import Alerts
-from gpuboot.dashboards.cluster import (
-    ALERT_COUNTS,
-    CORDONED,
-    ON_ANY_NODE,
-    alerts_table,
-    needing,
-)
+from gpuboot.dashboards.alert_panels import ALERT_COUNTS, ON_ANY_NODE, alerts_table, needing
+from gpuboot.dashboards.cluster import CORDONED
 from gpuboot.dashboards.spec import (
     KUBE_STATE_METRICS,
     ORANGE_ABOVE_NONE,
-    POD_LABELS,
     RED_ABOVE_NONE,
     Column,
     Dashboard,
@@ -24,7 +18,7 @@ from gpuboot.dashboards.spec import (
     stat,
 )
 from gpuboot.dashboards.variables import ON_GPU, ON_NODE, alerts_expr
-from gpuboot.rules import xid
+from gpuboot.dashboards.xid_panels import xid_panels
 from gpuboot.rules.promql import UP
 
 NODES = f"{{{ON_NODE}}}"
@@ -120,53 +114,6 @@ RECOVERY = Panel(
     states=ACTIONS,
     size=(10, 9),
 )
-
-
-def xids(alerts: Alerts) -> tuple[Panel, ...]:
-    """XID errors, each code with the class that rules act on."""
-    classes = xid.classes(alerts.xid)
-    kinds = {kind: number for number, kind in enumerate(xid.CLASSES)}
-    colours = ("red", "red", "dark-orange", "orange", "blue", "text", "yellow")
-    states = tuple(State(kinds[kind], kind, colours[kinds[kind]]) for kind in xid.CLASSES)
-    by = "node, gpu, xid, namespace, pod"
-    seen = f"max by ({by}) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})"
-    of_class = " or ".join(
-        f'0 * max by ({by}) (DCGM_EXP_XID_ERRORS_TOTAL{{{ON_GPU},xid=~"{codes}"}}) + {kinds[kind]}'
-        for kind in xid.CLASSES
-        if (codes := "|".join(str(code) for code, its in classes.items() if its == kind))
-    )
-    return (
-        Panel(
-            "table",
-            "XID errors by code",
-            "Errors since the exporter started. Class: what the code asks for; application errors "
-            "(13, 31, …) are the program's, not the GPU's. A code without a class is unknown.",
-            columns=(
-                Column("Node", label="node"),
-                Column("GPU", label="gpu", link="gpu-profile"),
-                Column("XID", label="xid"),
-                Column("Namespace", label="namespace", requires=POD_LABELS),
-                Column("Pod", label="pod", requires=POD_LABELS),
-                Column("Errors", seen),
-                Column("Class", of_class, states=states),
-            ),
-            size=(14, 8),
-            sort="Errors",
-        ),
-        Panel(
-            "timeseries",
-            "XID errors over time",
-            "Errors since the exporter started; a step is an error, a fall a restart of it.",
-            (
-                Query(
-                    f"max by (node, gpu, xid) (DCGM_EXP_XID_ERRORS_TOTAL{GPUS})",
-                    NAME + " XID {{xid}}",
-                ),
-            ),
-            size=(10, 8),
-            range=(0, None),
-        ),
-    )
 
 
 MEMORY = Panel(
@@ -300,7 +247,7 @@ def board(alerts: Alerts) -> Dashboard:
         (
             Row("Now", STATE),
             Row("Verdicts", (MATRIX, RECOVERY)),
-            Row("XID errors", xids(alerts)),
+            Row("XID errors", xid_panels(alerts)),
             Row("Memory and links", (MEMORY, *LINKS)),
             Row("Alerts and repair", HISTORY),
         ),

@@ -3,6 +3,17 @@
 from __future__ import annotations
 
 from gpuboot.config.settings import Cost
+from gpuboot.dashboards.gpu_hours import (
+    HELD,
+    IDLE_HOURS,
+    IN,
+    NAMESPACES,
+    POWER,
+    PRICED,
+    USED,
+    hours,
+    money,
+)
 from gpuboot.dashboards.spec import (
     KUBE_STATE_METRICS,
     POD_LABELS,
@@ -14,72 +25,6 @@ from gpuboot.dashboards.spec import (
     stat,
 )
 from gpuboot.dashboards.variables import HELD_BY
-
-IN = 'namespace=~"$namespace"'
-NAMESPACES = f"{{{IN}}}"
-
-# What share of a GPU each resource is: the larger of compute slices / 7 and memory slices / 8, as
-# NVIDIA's MIG profiles divide data centre GPUs.
-SHARES = {"1g": "1 / 7", "2g": "2 / 7", "3g": "1 / 2", "4g": "4 / 7", "7g": "1"}
-
-
-def _weighed(series: str, whole: str, instance: str) -> str:
-    """Whole GPUs, and MIG instances by their share.
-
-    + series: metric and matchers, without the closing brace
-    + whole, instance: matchers of what is a GPU, and of a profile in place of `%s`
-    """
-    parts = ((instance % profile, share) for profile, share in SHARES.items())
-    return " or ".join(
-        f"{series},{matcher}}} * {share}" for matcher, share in ((whole, "1"), *parts)
-    )
-
-
-HELD = _weighed(
-    f"namespace_pod:gpu_requested:sum{{{HELD_BY}",
-    'resource="nvidia_com_gpu"',
-    'resource=~"nvidia_com_mig_%s_.+"',
-)
-# One price for each node: its dearest model's. Nodes with several models are rare.
-NODE_PRICE = (
-    "max by (node) (max by (node, modelName) (DCGM_FI_DEV_GPU_TEMP * 0)"
-    " + on (modelName) group_left () gpu:price_per_hour)"
-)
-# A GPU or MIG instance counts once for each pod that shares it.
-USED = (
-    "max by (namespace, pod, node, UUID, GPU_I_ID) ("
-    + _weighed(
-        f'gpu:engine_active:avg5m{{{HELD_BY},pod!=""',
-        'GPU_I_PROFILE=""',
-        'GPU_I_PROFILE=~"%s[.].+"',
-    )
-    + ")"
-)
-# Recorded: what pods share is divided among them. The meter itself stands on every MIG slice.
-POWER = f"namespace:gpu_power:sum{NAMESPACES}"
-
-
-def hours(vector: str, by: str = "") -> str:
-    """The integral over the dashboard's time range, in hours: minutes counted one by one.
-
-    Not a mean times the range: a mean knows only the samples that are there, and would bill a
-    pod of one hour for the whole day.
-    """
-    grouped = f"sum by ({by})" if by else "sum"
-    return f"{grouped} (sum_over_time(({vector})[$__range:1m])) / 60"
-
-
-PRICED = f"({HELD}) * on (node) group_left () {NODE_PRICE}"
-IDLE_HOURS = f"({hours(HELD, 'namespace, pod')}) - ({hours(USED, 'namespace, pod')})"
-
-
-def money(cost: Cost) -> str:
-    """Grafana's unit for the currency."""
-    return f"currency{cost.currency}" if cost.currency in _KNOWN else f"currency:{cost.currency}"
-
-
-# Currencies that Grafana has a sign for (its value formats, category Currency), and we need.
-_KNOWN = {"USD", "GBP", "EUR", "JPY", "DKK", "ISK", "NOK", "SEK", "CZK", "CHF", "PLN", "ZAR", "INR"}
 
 TOTALS = (
     stat(
@@ -196,17 +141,39 @@ OVER_TIME = (
 )
 
 
+BY_NAMESPACE = {
+    what: hours(vector, "namespace")
+    for what, vector in {"held": HELD, "used": USED, "energy": POWER, "cost": PRICED}.items()
+}
+SHOWBACK = (
+    Column("Namespace", label="namespace", link="gpu-namespace"),
+    Column("Team", label="label_team"),
+    Column("Held", BY_NAMESPACE["held"], unit="h", decimals=1),
+    Column("Used", BY_NAMESPACE["used"], unit="h", decimals=1),
+    Column(
+        "Efficiency",
+        f"({BY_NAMESPACE['used']}) / ({BY_NAMESPACE['held']} > 0)",
+        unit="percentunit",
+        decimals=0,
+        gauge=True,
+    ),
+    Column("Energy", f"({BY_NAMESPACE['energy']}) / 1e3", unit="kwatth", decimals=2),
+)
+TEAM = Column(
+    "Has team",
+    f'max by (namespace, label_team) (kube_namespace_labels{{{IN},label_team!=""}})'
+    f" and on (namespace) namespace:gpu_requested:sum{NAMESPACES}",
+    hidden=True,
+)
+
+
 def showback(cost: Cost) -> Panel:
     """What each namespace held, used and wasted, and its price where prices are set."""
+    held, used, spent = (BY_NAMESPACE[what] for what in ("held", "used", "cost"))
+    idle = f"({spent}) * (1 - clamp_max(({used}) / ({held} > 0), 1))"
     priced = (
-        Column("Cost", hours(PRICED, "namespace"), unit=money(cost), decimals=2),
-        Column(
-            "Cost of idling",
-            f"({hours(PRICED, 'namespace')}) * (1 - clamp_max(({hours(USED, 'namespace')})"
-            f" / ({hours(HELD, 'namespace')} > 0), 1))",
-            unit=money(cost),
-            decimals=2,
-        ),
+        Column("Cost", spent, unit=money(cost), decimals=2),
+        Column("Cost of idling", idle, unit=money(cost), decimals=2),
     )
     return Panel(
         "table",
@@ -214,32 +181,7 @@ def showback(cost: Cost) -> Panel:
         "Held, used and idle GPU hours in the chosen time. Team: the namespace's label `team`. "
         "Hours are counted by the minute; GPUs that nobody held belong to no line."
         + (" Cost: held hours at the price of the node's GPU model." if cost.gpu_hour else ""),
-        columns=(
-            Column("Namespace", label="namespace", link="gpu-namespace"),
-            Column("Team", label="label_team"),
-            Column("Held", hours(HELD, "namespace"), unit="h", decimals=1),
-            Column("Used", hours(USED, "namespace"), unit="h", decimals=1),
-            Column(
-                "Efficiency",
-                f"({hours(USED, 'namespace')}) / ({hours(HELD, 'namespace')} > 0)",
-                unit="percentunit",
-                decimals=0,
-                gauge=True,
-            ),
-            Column(
-                "Energy",
-                f"({hours(POWER, 'namespace')}) / 1e3",
-                unit="kwatth",
-                decimals=2,
-            ),
-            *(priced if cost.gpu_hour else ()),
-            Column(
-                "Has team",
-                f'max by (namespace, label_team) (kube_namespace_labels{{{IN},label_team!=""}})'
-                f" and on (namespace) namespace:gpu_requested:sum{NAMESPACES}",
-                hidden=True,
-            ),
-        ),
+        columns=(*SHOWBACK, *(priced if cost.gpu_hour else ()), TEAM),
         size=(24, 8),
         sort="Held",
     )

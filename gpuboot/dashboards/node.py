@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.dashboards.cluster import ON_ANY_NODE, alerts_table
+from gpuboot.dashboards.alert_panels import ON_ANY_NODE, alerts_table
 from gpuboot.dashboards.spec import (
     KUBE_STATE_METRICS,
     POD_LABELS,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.dashboards import classify, cluster, namespace, node
+from gpuboot.dashboards import classify, cluster, gpu_hours, node
 from gpuboot.dashboards.spec import State
 from lab.dashboard_preview.panels import ALL, interpolate
 from tests.tools import promtool
@@ -179,7 +179,7 @@ def requested(pod: str, resource: str, values: str) -> dict[str, str]:
 def test_hours_are_counted_and_not_a_mean_stretched_over_the_day(tmp_path: Path) -> None:
     """A pod that held two GPUs for ten minutes of the hour held a third of a GPU hour."""
     series = requested("short", "nvidia_com_gpu", "_x30 2x9 stale")
-    ask(tmp_path, namespace.hours(namespace.HELD), series, [("{}", 20 / 60)], "60m")
+    ask(tmp_path, gpu_hours.hours(gpu_hours.HELD), series, [("{}", 20 / 60)], "60m")
 
 
 def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
     series = requested("whole", "nvidia_com_gpu", ten_minutes)
     series |= requested("slice", "nvidia_com_mig_1g_10gb", ten_minutes)
     series |= requested("half", "nvidia_com_mig_3g_40gb", ten_minutes)
-    expr = f"round(1000 * {namespace.hours(namespace.HELD, 'namespace')})"
+    expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD, 'namespace')})"
     expected = round(1000 * (1 + 1 / 7 + 1 / 2) / 6)
     ask(tmp_path, expr, series, [('{namespace="a"}', expected)], "60m")
 

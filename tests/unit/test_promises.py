@@ -18,7 +18,7 @@ from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.settings.cluster import Cluster
-from gpuboot.dashboards.cluster import REPAIR
+from gpuboot.dashboards.alert_panels import REPAIR
 from gpuboot.docker.compose import project
 from gpuboot.docker.preflight import ports
 from gpuboot.hosts import preflight_network
