@@ -151,7 +151,7 @@ def dashboards(
     out: Annotated[Path, typer.Option(help="Folder for the pages and pictures.")] = Path(
         "reports/dashboards"
     ),
-    hours: Annotated[float, typer.Option(help="How far back they look.")] = 1.0,
+    hours: Annotated[float, typer.Option(help="Hours that the dashboards look back.")] = 1.0,
 ) -> None:
     """Draw the Grafana dashboards with the lab's data: HTML, and PNG where chromium is."""
     from lab.dashboard_preview.tunnel import draw_lab as draw

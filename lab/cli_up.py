@@ -102,7 +102,7 @@ def _counts(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
-        raise LabError(f"--gpus wants numbers with commas between them, not {text!r}") from None
+        raise LabError(f"--gpus takes numbers such as 2,4, not {text!r}") from None
 
 
 def progress() -> Progress:

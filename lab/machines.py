@@ -27,7 +27,7 @@ from lab.state import MIRROR_NAME, MIRROR_URL, Lab, LabError, Machine
 
 SSH_WAIT_S = 90
 # Modules without parameters are not in /sys/module when they are built in: the kernel's
-# configuration tells. These are the ones that container hosts load.
+# configuration names them. These are the ones that container hosts load.
 _MODULE_OPTIONS = {
     "CONFIG_BRIDGE": "bridge",
     "CONFIG_BRIDGE_NETFILTER": "br_netfilter",
@@ -90,7 +90,7 @@ def _identity(lab: Lab, machine: Machine, root: Path) -> None:
     _write(root, "etc/machine-id", f"{uuid.uuid4().hex}\n")
     _write(root, "etc/hosts", "\n".join(hosts) + "\n")
     _write(root, "etc/systemd/network/10-host0.network", network)
-    # Nothing answers at the host, and says so at once: CoreDNS wants an upstream, and a look-up
+    # Nothing answers at the host, and says so at once: CoreDNS needs an upstream, and a look-up
     # that fails must not take seconds.
     servers = publishers.name_servers() if lab.upstream else [lab.host_address]
     _write(root, "etc/resolv.conf", "".join(f"nameserver {server}\n" for server in servers))
@@ -165,7 +165,7 @@ def _kernel_modules(root: Path) -> None:
 
 
 def built_in_modules() -> set[str]:
-    """Modules that the running kernel has built in, as far as it tells."""
+    """Modules that the running kernel has built in, as far as /sys and /proc say."""
     modules = {path.name for path in Path("/sys/module").iterdir()}
     config = Path("/proc/config.gz")
     if config.exists():

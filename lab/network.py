@@ -101,7 +101,7 @@ def _table(lab: Lab) -> str:
     """No machine gets out: not through the host, nor to the host but for its services and ping.
 
     Rejected, not dropped, so that a name look-up or a wrong address fails at once. Those of an
-    upstream lab do get out, behind the host's address; nobody gets in.
+    upstream lab do get out, by NAT; nothing outside reaches them.
     """
     name, bridge = _name(lab), lab.bridge
     ports = ", ".join(map(str, _SERVICES))

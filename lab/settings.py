@@ -34,7 +34,7 @@ def home(name: str) -> Path:
 
 
 def hosts(name: str, role: str) -> Hosts:
-    """The lab's machines of one role (`control_plane` or `worker`), as pyinfra wants hosts."""
+    """The lab's machines of one role (`control_plane` or `worker`), as pyinfra takes hosts."""
     lab = json.loads((home(name) / "lab.json").read_text())
     return [
         (
@@ -106,7 +106,7 @@ def _cluster(name: str) -> dict[str, Any]:
 
 
 def _lock(name: str) -> dict[str, Any]:
-    """What the lab's mirror has, as `lab.mirror.lock` tells it."""
+    """Versions and digests of what the lab's mirror has, from `lab.mirror.lock`."""
     lock: dict[str, Any] = json.loads((home(name) / "mirror" / "lab.lock.json").read_text())
     return lock
 

@@ -1,4 +1,4 @@
-"""What a message of each medium must be, and which alerts it tells of.
+"""What each service accepts as a message, and which alerts the message is about.
 
 Rules from PagerDuty's Events API v2, Slack's incoming webhooks and Alertmanager's webhook format.
 Alerts inside PagerDuty's, Slack's and mail's messages are read from gpuboot's own texts

@@ -77,5 +77,5 @@ def is_running(lab: Lab) -> bool:
 
 
 def server_dir(lab: Lab) -> Path:
-    """The process' folder: its console.log tells what was refused."""
+    """The process' folder: its console.log says what was refused."""
     return lab.folder / "alerts-server"

@@ -1,7 +1,7 @@
 """Recipes for Go programs, all built in one module (lab/build/recipes) with one set of flags.
 
 The Go build cache works by content: one module, one set of build tags and `-trimpath` everywhere
-make every package that programs share one compilation, whoever asks for it first.
+compile a package that several programs share only once.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ TAGS = "netgo,osusergo,remove_all_sd,enable_kubernetes_sd,no_btrfs,no_zfs,no_dev
 
 Prepare = Callable[[BuildContext], None]
 
-# Set by whoever changes a version (lab/build/recipes/README.md): builds add the checksums that
-# they miss.
+# Set it when you change a version (lab/build/recipes/README.md): builds then add missing checksums.
 UPDATE_SUMS = "GPUBOOT_UPDATE_SUMS"
 LINK = ("-s", "-w")  # no symbol table, no debugging information: half the size
 
@@ -59,7 +58,7 @@ def go_recipe(
     variables, replace = variables or {}, replace or {}
 
     def make(build: BuildContext) -> None:
-        lay_out(build)
+        copy_module(build)
         for path, version in replace.items():
             run_go(build, "mod", "edit", f"-replace={path}={path}@{version}")
         if prepare is not None:
@@ -88,7 +87,7 @@ def _sources(packages: Mapping[str, str]) -> list[Path]:
     return [folder for folder in folders if folder.exists()]  # others are made by `prepare`
 
 
-def lay_out(build: BuildContext) -> None:
+def copy_module(build: BuildContext) -> None:
     """Put the module of lab/build/recipes into the build's work folder."""
     shutil.copytree(RECIPES, build.work, dirs_exist_ok=True)
 

@@ -53,7 +53,7 @@ class Image:
     `name` is what nodes pull: `<registry host>/<repository>:<tag>`. `files` maps an absolute path
     to a source file (`Path`), literal content, a symbolic link (`"-> target"`), or, where the path
     ends in "/", an empty folder. `libs`: add the C library and whatever else the programs are
-    linked with. `origin` is told in the image's labels: where the content comes from, and whether
+    linked with. `origin` is one of the image's labels: where the content comes from, and whether
     it is a stand-in or simulated.
     """
 

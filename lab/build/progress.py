@@ -1,4 +1,4 @@
-"""Tells how a long row of builds is getting on: which one, how many are left, and until when.
+"""Progress of a queue of builds: which one runs, how many are left, and for how long.
 
 Lines go to a `Callable[[str], None]`, so they read the same in a terminal and in a log. The time
 a build took is kept in the cache, to estimate from when it runs again.
@@ -61,7 +61,7 @@ class BuildQueue:
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Do one of them: tells when it starts, every half minute, and when it has ended."""
+        """Do one of them, with a line when it starts, every half minute, and when it has ended."""
         place = f"[{len(self.done) + 1}/{len(self.names)}]"
         estimate, left = duration(self.estimates[name]), duration(self.left())
         self.say(f"{place} {name}: about {estimate}; all that is left: about {left}")

@@ -79,7 +79,7 @@ def _containers() -> list[Recipe]:
     build = f"{CNI}/pkg/utils/buildversion.BuildVersion"
     cri_version = {f"{CRI_TOOLS}/pkg/version.Version": module_version(CRI_TOOLS)}
     return [
-        # it wants a newer CRI than Kubernetes 1.36: the same protocol with names for signals
+        # it needs a newer CRI than Kubernetes 1.36: the same protocol with names for signals
         go_recipe(
             "containerd",
             {name: f"{CONTAINERD}/cmd/{name}" for name in names},

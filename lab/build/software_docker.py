@@ -3,7 +3,7 @@
 Upstream's source, each program in a module of its own (lab/build/docker): what they share with the
 lab's other programs is of other versions. Left out: buildx, docker-init (`docker run --init`), and
 of docker-ce whatever swarm, plugins and rootless mode want. The command line's one module that no
-proxy serves tells whether macOS translates it, and is made again in lab/build/docker/cli/rosetta.
+proxy serves says whether macOS translates it, and has a stand-in in lab/build/docker/cli/rosetta.
 """
 
 from __future__ import annotations

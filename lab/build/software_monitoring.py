@@ -11,8 +11,8 @@ import shutil
 from lab.build.golang import (
     build_arguments,
     common_inputs,
+    copy_module,
     go_recipe,
-    lay_out,
     module_dir,
     module_version,
     run_go,
@@ -134,7 +134,7 @@ def _output(part: str) -> list[str]:
 
 
 def _generate_client(build: BuildContext) -> None:
-    lay_out(build)
+    copy_module(build)
     commands = _generator_commands()
     names = [f"{GENERATORS}/{command[0]}" for command in commands]
     run_go(build, *build_arguments(), f"-o={build.work}/bin/", *names)

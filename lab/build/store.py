@@ -64,7 +64,7 @@ def stored(name: str, make: Callable[[Path], None]) -> Path:
     """
     target = folder(name)
     if target.exists():
-        os.utime(target)  # used now: `unused_since` tells what is not any more
+        os.utime(target)  # used now: `unused_since` lists what is not any more
         return target
     with lock(f"store-{name}"):
         if target.exists():
@@ -84,6 +84,6 @@ def stored(name: str, make: Callable[[Path], None]) -> Path:
 
 
 def unused_since(moment: float) -> list[Path]:
-    """Folders of the store that nobody asked for since `moment` (seconds since the epoch)."""
+    """Folders of the store that nothing has used since `moment` (seconds since the epoch)."""
     folders = (cache_dir() / "store").glob("*-*")
     return sorted(path for path in folders if path.is_dir() and path.stat().st_mtime < moment)

@@ -16,9 +16,11 @@ HOURS = 1.0
 def main(
     url: Annotated[str, typer.Option(help="Prometheus' address.")] = "http://127.0.0.1:9090",
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")] = Path("dashboards"),
-    hours: Annotated[float, typer.Option(help="How far back.")] = HOURS,
+    hours: Annotated[float, typer.Option(help="Hours that the dashboards look back.")] = HOURS,
     end: Annotated[float | None, typer.Option(help="Unix seconds; default: now.")] = None,
-    source: Annotated[str, typer.Option(help="What the pages say of the data's origin.")] = "",
+    source: Annotated[
+        str, typer.Option(help="Where the data come from, as the pages say it.")
+    ] = "",
     price: Annotated[float | None, typer.Option(help="Price of a GPU hour, for costs.")] = None,
 ) -> None:
     """Draw the dashboards with the data of a Prometheus, as HTML and, with chromium, as PNG."""
