@@ -21,10 +21,13 @@ from typing import Any
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
+from deploys.lib import changes
+from deploys.run.plan import title
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings
+from gpuboot.plan.model import items_json
 from gpuboot.verify.report.causes import Failure, masked
-from gpuboot.verify.report.run import run_html, told
+from gpuboot.verify.report.run import run_html, summary, verdict
 from gpuboot.verify.report.writer import new_folder, put, write_json
 
 SCHEMA = 1
@@ -32,6 +35,8 @@ SCHEMA = 1
 POINTER = "GPUBOOT_REPORT_POINTER"
 
 _SAID = 20  # lines of a failed command's output that are kept
+
+resume = ""  # the command that goes on where this run stops; "" where pyinfra tells the results
 
 _folder: Path | None = None
 _recorder: Recorder | None = None
@@ -99,6 +104,7 @@ class Recorder(BaseStateCallback):
     proof: str = ""  # the operation that verified
     retried: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     unreachable: dict[str, str] = field(default_factory=dict)
+    dropped: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     versions: dict[str, Any] = field(init=False)
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     begun: float = field(default_factory=time.monotonic)
@@ -110,9 +116,7 @@ class Recorder(BaseStateCallback):
         self.unreachable[host.name] = str(error)
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
-        name = sorted(state.op_meta[op_hash].names)[0] if state.op_meta[op_hash].names else op_hash
-        phase, _, rest = name.partition(" | ")
-        self.operations[op_hash] = Operation(phase, rest or name, time.monotonic())
+        self.operations[op_hash] = Operation(*title(state, op_hash), time.monotonic())
 
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         if op_hash in self.operations:
@@ -128,6 +132,7 @@ class Recorder(BaseStateCallback):
         """
         planned = self.state.ops[host]
         for op_hash in [op for op, it in planned.items() if not it.operation_meta.is_complete()]:
+            self.dropped[host.name].append(op_hash)
             del planned[op_hash]
 
     def operation_host_success(  # type: ignore[override]
@@ -151,6 +156,10 @@ class Recorder(BaseStateCallback):
         self, state: State, host: Host, op_hash: str, retry_num: int, max_retries: int
     ) -> None:
         self.retried[host.name] += 1
+        changes.forget(host, op_hash)
+
+    def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:  # type: ignore[override]
+        changes.forget(host, op_hash)
 
     def write(self) -> None:
         """Write run.json and run.html, unless nothing was executed."""
@@ -165,9 +174,16 @@ class Recorder(BaseStateCallback):
         self.write()
         failed = {op for found in self.failed.values() for op in found}
         shown = bool(self.proof) and failed == {self.proof} and not self.unreachable
-        if self.operations and not self._done() and not shown:
-            lines = [*told(self.to_json()), f"report: {folder(self.settings)}/run.html"]
-            print("\n".join(lines), file=sys.stderr, flush=True)
+        if not self.operations or (shown and not self._done()):
+            return
+        run = self.to_json()
+        if not self._done():
+            lines = list(verdict(run, resume))
+        else:
+            lines = [summary(run)] if resume and len(run["phases"]) > 1 else []
+        if lines:
+            lines.append(f"report: {folder(self.settings)}/run.html")
+            print("\n".join(["", *lines]), file=sys.stderr, flush=True)
 
     def to_json(self) -> dict[str, Any]:
         """The notes as run.json has them; docs/reports.md documents the schema."""
@@ -181,12 +197,14 @@ class Recorder(BaseStateCallback):
             "seconds": round(time.monotonic() - self.begun, 3),
             "exit": 0 if done else 1,
             "phases": self._phases(),
+            "operations": [self._operation(op) for op in self.operations],
             "hosts": {
                 host.name: {
                     "changed": self._changes(host),
                     "failed": [item.operation for item in self.errors(host.name)],
                     "errors": [asdict(item) for item in self.errors(host.name)],
                     "retries": self.retried.get(host.name, 0),
+                    "not_tried": self._not_tried(host),
                 }
                 for host in self.state.inventory
             },
@@ -232,12 +250,41 @@ class Recorder(BaseStateCallback):
             for name, items in phases.items()
         ]
 
+    def _operation(self, op_hash: str) -> dict[str, Any]:
+        """One operation, and on each host that it changed what it recorded there."""
+        item = self.operations[op_hash]
+        return {
+            "phase": item.phase,
+            "name": item.name,
+            "seconds": round((item.ended or time.monotonic()) - item.begun, 3),
+            "changed": {
+                host.name: items_json(changes.recorded(host.name, op_hash))
+                for host in self.state.inventory
+                if op_hash in self.state.ops[host] and self._did_change(host, op_hash)
+            },
+        }
+
+    def _did_change(self, host: Host, op_hash: str) -> bool:
+        meta = self.state.ops[host][op_hash].operation_meta
+        return op_hash in self.changed.get(host.name, ()) and (
+            meta.is_complete() and meta.did_change()
+        )
+
+    def _not_tried(self, host: Host) -> list[str]:
+        """Operations that were prepared for a host and have not begun there, in order."""
+        left = {
+            op for op, it in self.state.ops[host].items() if not it.operation_meta.is_complete()
+        }
+        left |= set(self.dropped.get(host.name, ()))
+        left -= set(self.failed.get(host.name, ()))
+        order = self.state.get_op_order() if left else []  # type: ignore[no-untyped-call]
+        return [" | ".join(dict.fromkeys(title(self.state, op))) for op in order if op in left]
+
     def _changes(self, host: Host) -> list[str]:
-        data = self.state.ops[host]
         return [
             self._name(op)
             for op in self.changed.get(host.name, [])
-            if data[op].operation_meta.is_complete() and data[op].operation_meta.did_change()
+            if op in self.state.ops[host] and self._did_change(host, op)
         ]
 
     def _name(self, op_hash: str) -> str:

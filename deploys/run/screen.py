@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
 from deploys.lib import changes
+from deploys.run import report
 from deploys.run.plan import build, title
 from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines, show
@@ -119,7 +121,7 @@ class Screen(BaseStateCallback, logging.Filter):
         what = f"{self.changed} changed something" if self.changed else "nothing changed"
         noun = "operation" if self.operations == 1 else "operations"
         seconds = time.monotonic() - self.begun
-        _say(f"    {self.phase}: {self.operations} {noun}, {what} ({seconds:.1f} s)")
+        _say(f"{self.phase}: {self.operations} {noun}, {what} ({seconds:.1f} s)")
         self.operations = self.changed = 0
 
 
@@ -149,12 +151,27 @@ def install(options: dict[str, Any]) -> Screen | None:
     if verbose:
         return None
     cli.click = _Click()
+    report.resume = command(options)
     if options["serial"] or options["no_wait"]:
         return None
     screen = Screen()
     logger.addFilter(screen)
     cli.print_results = lambda state: screen.end_phase()
     return screen
+
+
+def command(options: dict[str, Any]) -> str:
+    """The command line that begins such a run again, without values that may be secret."""
+    words = ["pyinfra", str(options["inventory"]), *map(str, options["operations"])]
+    for name in ("limit", "exclude", "group_data"):
+        option = f"--{name.replace('_', '-')}"
+        words += [word for value in options[name] or () for word in (option, str(value))]
+    words += [word for value in options["data"] or () for word in ("--data", _named(value))]
+    return shlex.join([*words, *(["-y"] if options["yes"] else [])])
+
+
+def _named(value: str) -> str:
+    return f"{value.partition('=')[0]}=..."
 
 
 def _planned(table: Callable[[State], None] | None, whole: bool) -> Callable[[State], None]:

@@ -91,6 +91,7 @@ def test_a_run_that_ends_well(tmp_path: Path) -> None:
         "failed": [],
         "errors": [],
         "retries": 0,
+        "not_tried": [],
     }
     assert noted["versions"]["kubernetes"]["version"]
     assert 0 < sum(phase["seconds"] for phase in noted["phases"]) <= noted["seconds"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gpuboot.plan import Change
+from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
 
 
@@ -19,19 +21,82 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         run=run,
         proof=proof,
         failed=list(_failed(run)),
-        changed=[(host, it["changed"]) for host, it in run["hosts"].items() if it["changed"]],
+        changed=[(host, _details(run, host)) for host, it in run["hosts"].items() if it["changed"]],
         current=run["phases"][-1]["name"] if run["phases"] else "",
     )
 
 
-def told(run: Mapping[str, Any]) -> Iterator[str]:
-    """What failed, each host's first cause once, for a terminal."""
+def _details(run: Mapping[str, Any], host: str) -> list[tuple[str, list[str]]]:
+    """Each operation that changed something on a host, and the lines that tell what."""
+    recorded = {
+        " | ".join(dict.fromkeys((item["phase"], item["name"]))): item["changed"].get(host, {})
+        for item in run.get("operations", ())
+    }
+    found = []
+    for name in run["hosts"][host]["changed"]:
+        items = recorded.get(name, {})
+        lines = [line for it in items.get("changes", ()) for line in change_lines(_change(it))]
+        found.append((name, lines))
+    return found
+
+
+def _change(recorded: Mapping[str, Any]) -> Change:
+    return Change(**{**recorded, "diff": tuple(recorded.get("diff", ()))})
+
+
+def verdict(run: Mapping[str, Any], resume: str = "") -> Iterator[str]:
+    """The last lines of a run that did not end well: what failed, why, and how to go on.
+
+    + run: as run.json has it; + resume: the command that goes on; "" where it is not known
+    """
     failed = list(_failed(run))
     if not failed:
         yield "the run was interrupted; run it again, and it continues"
     for hosts, error in failed:
         yield f"failed on {', '.join(hosts)}: {error['operation']}"
-        yield from (f"    {line}" for line in error["message"].splitlines())
+        yield from _cause(error["message"])
+    yield from _extent(run)
+    if resume:
+        yield f"go on with: {resume}"
+
+
+def summary(run: Mapping[str, Any]) -> str:
+    """The last line of a run that ended well."""
+    changed = [host for host, found in run["hosts"].items() if found["changed"]]
+    operations = {name for found in run["hosts"].values() for name in found["changed"]}
+    if not changed:
+        return f"done in {run['seconds']:.0f} s: nothing had to be changed"
+    noun = "operation" if len(operations) == 1 else "operations"
+    return (
+        f"done in {run['seconds']:.0f} s: {len(operations)} {noun} changed something on "
+        f"{', '.join(changed)}"
+    )
+
+
+def _cause(message: str) -> Iterator[str]:
+    """A message of cause and remedy, each where it is looked for."""
+    cause, _, remedy = message.partition("remedy:")
+    lines = [line.strip() for line in cause.strip().rstrip(";").splitlines() if line.strip()]
+    for number, line in enumerate(lines or ["it said nothing; the run's output tells more"]):
+        yield f"    {'cause:' if number == 0 else '':<8} {line.removeprefix('gpuboot: ')}"
+    for number, line in enumerate(remedy.strip().splitlines()):
+        yield f"    {'remedy:' if number == 0 else '':<8} {line.strip()}"
+
+
+def _extent(run: Mapping[str, Any]) -> Iterator[str]:
+    """How far the run came: what was not tried, what it changed, and what it did not touch."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for host, found in run["hosts"].items():
+        if phases := dict.fromkeys(name.split(" | ")[0] for name in found.get("not_tried", ())):
+            alike.setdefault(tuple(phases), []).append(host)
+    for names, hosts in alike.items():
+        yield f"not tried on {', '.join(hosts)}: the rest of {', '.join(names)}"
+    touched = [host for host, found in run["hosts"].items() if found["changed"]]
+    if touched:
+        counts = [f"{host} ({len(run['hosts'][host]['changed'])})" for host in touched]
+        yield f"changed before that (operations): {', '.join(counts)}"
+    if untouched := [host for host in run["hosts"] if host not in touched]:
+        yield f"untouched: {', '.join(untouched)}"
 
 
 def _failed(run: Mapping[str, Any]) -> Iterator[tuple[list[str], Mapping[str, str]]]:
