@@ -16,6 +16,7 @@ from deploys.facts.framed import Framed
 from deploys.lib.cordon import gpu_pods
 from deploys.lib.kubectl import ADMIN_CONF
 from gpuboot.fact_output import Fields
+from gpuboot.plan.model import HIDDEN
 
 _LARGEST = 262144  # bytes of a file that are read
 
@@ -83,7 +84,10 @@ class GpuPods(Framed[tuple[str, ...] | None]):
     Read it on the leader.
     """
 
-    default = None  # type: ignore[assignment]
+    @staticmethod
+    @override
+    def default() -> tuple[str, ...] | None:
+        return None
 
     @override
     def command(self, node: str) -> str:
@@ -100,12 +104,26 @@ class GpuPods(Framed[tuple[str, ...] | None]):
         return tuple(gpu_pods(json.loads(text))) if text.strip() else None
 
 
+class HiddenInput(list[str]):
+    """Standard input of a fact. With -v pyinfra logs the arguments of facts, this one as well."""
+
+    @override
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    __str__ = __repr__
+
+
 @dataclass(frozen=True)
 class Manifests:
-    """What a release has deployed and what it would deploy, as YAML; Secrets are left out."""
+    """What a release has deployed and what it would deploy, as YAML; Secrets are left out.
+
+    + error: why that cannot be rendered; "" when it can, or when the chart is not on the host
+    """
 
     old: str = ""
     new: str = ""
+    error: str = ""
 
 
 # drops the documents of a YAML stream that are Secrets
@@ -117,7 +135,8 @@ _NO_SECRETS = (
 
 
 class HelmManifests(Framed[Manifests]):
-    """A release's manifest and the one that other values would make of it. Values by `_stdin`.
+    """A release's manifest and the one that other values would make of it. Values by `_stdin`,
+    as `HiddenInput`.
 
     One that cannot be rendered is "": it is shown, not relied on.
     """
@@ -130,14 +149,17 @@ class HelmManifests(Framed[Manifests]):
         name, space = shlex.quote(release), shlex.quote(namespace)
         pack = f"{_NO_SECRETS} | gzip -c | base64 -w 0"
         return (
-            f"if test -f {shlex.quote(archive)}; then "
+            f"if test -f {shlex.quote(archive)}; then said=$(mktemp); "
             f'echo "old $({helm} get manifest {name} -n {space} 2>/dev/null | {pack})"; '
             f'echo "new $({helm} template {name} {shlex.quote(archive)} -n {space} --is-upgrade '
-            f'--no-hooks --dry-run=server --values - 2>/dev/null | {pack})"; fi'
+            f'--no-hooks --dry-run=server --values - 2>"$said" | {pack})"; '
+            'echo "error $(tr "\\n" " " <"$said" | cut -c 1-400 | base64 -w 0)"; rm -f "$said"; fi'
         )
 
     @override
     def process(self, output: list[str]) -> Manifests:
         values = Fields(output, separator=" ", last=None)
+        error = b64decode(values.first("error")).decode(errors="replace").strip()
+        error = error[max(error.find("Error: "), 0) :]  # warnings come before it
         old, new = (decompress(b64decode(values.first(key))).decode() for key in ("old", "new"))
-        return Manifests(old, new)
+        return Manifests(old, new, "" if new else error)

@@ -10,7 +10,7 @@ from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from deploys.facts.details import HelmManifests
+from deploys.facts.details import HelmManifests, HiddenInput
 from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
 from deploys.lib import changes
 from deploys.lib.commands import Commands, executing, fail, inform, shell_failure
@@ -20,6 +20,7 @@ from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_
 from gpuboot.kubernetes.helm import Change as Decision
 from gpuboot.kubernetes.helm import Release, judge, needs_crds
 from gpuboot.plan import Change, Unknown
+from gpuboot.plan.differences import safe_text
 from gpuboot.plan.releases import release_changes
 from gpuboot.plan.workloads import release_effects
 
@@ -143,14 +144,15 @@ def _record(
         return
     manifests = host.get_fact(
         HelmManifests, helm=_HELM, release=release, namespace=namespace,
-        archive=archive(chart, version), _stdin=json.dumps(values),
+        archive=archive(chart, version), _stdin=HiddenInput([json.dumps(values)]),
     )  # fmt: skip
     if manifests.old and manifests.new:
         changes.record(*release_effects(manifests.old, manifests.new, namespace))
     else:
-        changes.record(
-            Unknown(what="which of its pods restart", until="the chart can be rendered on the host")
-        )
+        until = "its chart is on the host"
+        if manifests.error:
+            until = f"Helm can render it, which fails now: {safe_text(manifests.error)}"
+        changes.record(Unknown(what="which of its pods restart", until=until))
 
 
 def _explain(release: str, change: Decision) -> None:

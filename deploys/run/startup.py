@@ -138,6 +138,8 @@ def _reading(execute: Callable[..., Any], given: str) -> Callable[..., Any]:
 
 def _asking(confirm: Callable[[str], bool]) -> Callable[[str], bool]:
     def asking(question: str) -> bool:
+        if question.startswith("Detected changes"):
+            question = "That is the plan. With -y a run does not ask"
         try:
             return confirm(question)
         except EOFError:

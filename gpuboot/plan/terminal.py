@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -15,6 +16,7 @@ from gpuboot.plan.model import Change, Effect, EffectKind, Item, Plan, Step, Unk
 
 _SHOWN = 12  # changes of one operation on one host; the others are counted
 _DIFF = 12  # lines of one text's difference
+_DIGEST = re.compile(r"[0-9a-f]{40,}")
 _LONGEST = 100  # characters of a value
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "bold magenta", "?": "cyan"}
 _WORDS: dict[EffectKind, str] = {
@@ -46,7 +48,8 @@ def render(plan: Plan, whole: bool = False) -> Iterator[str]:
     yield (
         f"Plan for {plan.cluster}: {_count(len(plan.steps), 'operation')} "
         f"{'changes' if len(plan.steps) == 1 else 'change'} {len(hosts)} of "
-        f"{_count(len(plan.hosts), 'host')}; {plan.unchanged} change nothing"
+        f"{_count(len(plan.hosts), 'host')}; {plan.unchanged} "
+        f"{'changes' if plan.unchanged == 1 else 'change'} nothing"
     )
     for phase in plan.phases:
         yield ""
@@ -160,10 +163,11 @@ def _interrupted(plan: Plan) -> str:
     effects = [item for _, item in plan.effects]
     pods = dict.fromkeys(pod for item in effects for pod in item.gpu_pods or ())
     items = [item for step in plan.steps for found in step.hosts.values() for item in found]
-    unsure = any(item.gpu_pods is None for item in effects) or any(
-        isinstance(item, Unknown) for item in items
-    )
+    unknown = any(item.gpu_pods is None for item in effects)
+    if unknown and not pods:
+        return "which are interrupted is not known"
     said = f"interrupted: {', '.join(pods)}" if pods else "none is interrupted"
+    unsure = unknown or any(isinstance(item, Unknown) for item in items)
     return f"{said}, as far as is known before the run" if unsure else said
 
 
@@ -181,6 +185,8 @@ def _time(plan: Plan) -> Iterator[str]:
 
 def _value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if _DIGEST.fullmatch(text):
+        text = f"{text[:12]}…"
     return _short(text) or '""'
 
 

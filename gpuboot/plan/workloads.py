@@ -71,7 +71,9 @@ def release_effects(old: str, new: str, namespace: str) -> list[Effect]:
         if name in before
         for effect in effects(before[name], item, namespace)
     ]
-    return list(dict.fromkeys(found))
+    # of what the GPU Operator rolls out because of its policy, the policy tells more
+    first = {(item.kind, item.target): item for item in reversed(found)}
+    return [item for item in dict.fromkeys(found) if first[item.kind, item.target] == item]
 
 
 def _documents(text: str) -> set[str]:

@@ -69,7 +69,8 @@ def test_a_reboot_names_the_pods_that_it_interrupts() -> None:
     assert "GPU pods:   interrupted: ml/train-0" in said
     unknown = Effect(kind="reboot", target="node gpu1", gpu_pods=None)
     assert "which GPU pods this interrupts is not known" in lines(step(unknown))
-    assert "as far as is known before the run" in lines(step(unknown))
+    assert "GPU pods:   which are interrupted is not known" in lines(step(unknown))
+    assert "as far as is known before the run" in lines(step(unknown, known))
 
 
 def test_what_cannot_be_known_before_is_named() -> None:
@@ -213,6 +214,7 @@ def test_the_operator_s_policy_names_the_daemonset_that_restarts() -> None:
     [exporter] = effects(policy(dcgmExporter={"a": 1}), policy(dcgmExporter={"a": 2}), "gpu")
     assert exporter.target == "DaemonSet gpu/nvidia-dcgm-exporter"
     assert exporter.gpu_pods == ()
+    assert len(effects(policy(daemonsets={}), policy(daemonsets={"a": 1}), "gpu")) == 1
     [driver] = effects(policy(driver={"a": 1}), policy(driver={"a": 2}), "gpu")
     assert driver.gpu_pods is None
 
@@ -242,6 +244,18 @@ def test_what_only_the_api_server_has_is_no_change() -> None:
     ]
     [made] = object_changes(None, new)
     assert (made.subject, made.new) == ("DaemonSet d", "created")
+
+
+def test_a_rollout_that_the_operator_s_policy_tells_of_is_told_once() -> None:
+    def text(value: int) -> str:
+        return (
+            f"kind: ClusterPolicy\nmetadata: {{name: p}}\nspec: {{gfd: {{a: {value}}}}}\n---\n"
+            "kind: DaemonSet\nmetadata: {name: gpu-feature-discovery}\n"
+            f"spec: {{template: {{a: {value}}}}}\n"
+        )
+
+    [once] = release_effects(text(1), text(2), "gpu")
+    assert once.note == "GPU pods run on"
 
 
 def report(folder: Path, name: str, seconds: float, changed: list[str], **more: Any) -> None:

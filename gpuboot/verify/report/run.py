@@ -66,11 +66,14 @@ def summary(run: Mapping[str, Any]) -> str:
     operations = {name for found in run["hosts"].values() for name in found["changed"]}
     if not changed:
         return f"done in {run['seconds']:.0f} s: nothing had to be changed"
-    noun = "operation" if len(operations) == 1 else "operations"
     return (
-        f"done in {run['seconds']:.0f} s: {len(operations)} {noun} changed something on "
+        f"done in {run['seconds']:.0f} s: {_operations(len(operations))} changed something on "
         f"{', '.join(changed)}"
     )
+
+
+def _operations(count: int) -> str:
+    return f"{count} {'operation' if count == 1 else 'operations'}"
 
 
 def _cause(message: str) -> Iterator[str]:
@@ -79,7 +82,8 @@ def _cause(message: str) -> Iterator[str]:
     lines = [line.strip() for line in cause.strip().rstrip(";").splitlines() if line.strip()]
     for number, line in enumerate(lines or ["it said nothing; the run's output tells more"]):
         yield f"    {'cause:' if number == 0 else '':<8} {line.removeprefix('gpuboot: ')}"
-    for number, line in enumerate(remedy.strip().splitlines()):
+    remedy = remedy.strip() or "fix what it says, then run again: the run goes on from there"
+    for number, line in enumerate(remedy.splitlines()):
         yield f"    {'remedy:' if number == 0 else '':<8} {line.strip()}"
 
 
@@ -91,11 +95,10 @@ def _extent(run: Mapping[str, Any]) -> Iterator[str]:
             alike.setdefault(tuple(phases), []).append(host)
     for names, hosts in alike.items():
         yield f"not tried on {', '.join(hosts)}: the rest of {', '.join(names)}"
-    touched = [host for host, found in run["hosts"].items() if found["changed"]]
-    if touched:
-        counts = [f"{host} ({len(run['hosts'][host]['changed'])})" for host in touched]
-        yield f"changed before that (operations): {', '.join(counts)}"
-    if untouched := [host for host in run["hosts"] if host not in touched]:
+    counts = {host: len(found["changed"]) for host, found in run["hosts"].items()}
+    changed = [f"{host} ({_operations(count)})" for host, count in counts.items() if count]
+    yield f"changed by this run before it ended: {', '.join(changed) or 'nothing'}"
+    if untouched := [host for host, it in run["hosts"].items() if not it["changed"] + it["failed"]]:
         yield f"untouched: {', '.join(untouched)}"
 
 
