@@ -13,6 +13,7 @@ Rule = dict[str, Any]
 # every alert of ours carries `gpu_action`, and nobody else's does
 _OURS = 'gpu_action != ""'
 _OTHERS = 'gpu_action = ""'
+_NODE, _GPU = 'node != ""', 'UUID != ""'
 _NOT_CRITICAL = 'severity =~ "warning|info"'
 _PLACE = ["cluster", "node"]
 _THING = ["cluster", "alertname", "node", "UUID", "namespace", "pod"]
@@ -34,51 +35,62 @@ def _name(*alerts: str) -> str:
 
 def rules() -> list[Rule]:
     """All inhibitions: by what is broken, then by severity."""
-    return [*_causes(), *_severities()]
+    return [*_of_nodes(), *_of_exporters(), *_of_gpus(), *_severities()]
 
 
-def _causes() -> list[Rule]:
-    node, gpu = 'node != ""', 'UUID != ""'
+def _of_nodes() -> list[Rule]:
     return [
         # somebody works on the node: only what is critical may disturb, or that it takes so long
         _rule(
-            [_name(UNDER_REPAIR), node],
-            [_OURS, node, _NOT_CRITICAL, f'alertname !~ "{UNDER_REPAIR}|{REPAIR_STUCK}"'],
+            [_name(UNDER_REPAIR), _NODE],
+            [_OURS, _NODE, _NOT_CRITICAL, f'alertname !~ "{UNDER_REPAIR}|{REPAIR_STUCK}"'],
             _PLACE,
         ),
         # a node that is gone says nothing true about its GPUs, and its exporter is gone as well
         _rule(
-            [_name(NOT_READY), node],
-            [_OURS, node, f'alertname !~ "{NOT_READY}|{UNDER_REPAIR}|{REPAIR_STUCK}"'],
+            [_name(NOT_READY), _NODE],
+            [_OURS, _NODE, f'alertname !~ "{NOT_READY}|{UNDER_REPAIR}|{REPAIR_STUCK}"'],
             _PLACE,
         ),
-        _rule([_name(NOT_READY), node], [_name("KubeNodeNotReady", "KubeNodeUnreachable")], _PLACE),
+        _rule(
+            [_name(NOT_READY), _NODE], [_name("KubeNodeNotReady", "KubeNodeUnreachable")], _PLACE
+        ),
+    ]
+
+
+def _of_exporters() -> list[Rule]:
+    return [
         # without its exporter a node shows no metric. What is critical goes out all the same: a
         # dead GPU can stop the exporter
         _rule(
-            [_name("GPUExporterDown"), node],
-            [_name("GPUMetricsMissing", "GPUExporterMissingCounters"), node, _NOT_CRITICAL],
+            [_name("GPUExporterDown"), _NODE],
+            [_name("GPUMetricsMissing", "GPUExporterMissingCounters"), _NODE, _NOT_CRITICAL],
             _PLACE,
         ),
         # no exporter anywhere: that a node has none is a consequence
         _rule(
             [_name("GPUExporterAbsent")],
-            [_name("GPUNodeNotMonitored"), node, _NOT_CRITICAL],
+            [_name("GPUNodeNotMonitored"), _NODE, _NOT_CRITICAL],
             ["cluster"],
         ),
+    ]
+
+
+def _of_gpus() -> list[Rule]:
+    return [
         # the XID is the cause; what else that GPU says, short of critical, follows from it
         _rule(
-            [_name("GPUXidFatal"), gpu],
+            [_name("GPUXidFatal"), _GPU],
             [
                 'alertname =~ "GPUXid.*|GPUHealth.*|GPURecoveryAction"',
                 'alertname != "GPUXidFatal"',
-                gpu,
+                _GPU,
                 _NOT_CRITICAL,
             ],
             ["cluster", "UUID"],
         ),
         # a GPU that fell off the bus takes its last readings with it
-        _rule([_name("GPULost"), node], [_OURS, node, gpu, _NOT_CRITICAL], _PLACE),
+        _rule([_name("GPULost"), _NODE], [_OURS, _NODE, _GPU, _NOT_CRITICAL], _PLACE),
     ]
 
 

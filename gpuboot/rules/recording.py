@@ -89,8 +89,24 @@ def visible() -> list[Record]:
     ]
 
 
+# name, field, meaning; means of 5 minutes
+_PROFILED = (
+    ("sm_active", "DCGM_FI_PROF_SM_ACTIVE", "Share of cycles with a warp on an SM"),
+    ("dram_active", "DCGM_FI_PROF_DRAM_ACTIVE", "Share of cycles that moved memory"),
+    (
+        "tensor_active",
+        "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+        "Share of cycles in which tensor cores worked",
+    ),
+)
+
+
 def gpus(settings: Settings) -> list[Record]:
     """Per GPU: how busy, how full, how held down."""
+    return [*_health(), *_busy(settings), _memory(), *_throttled()]
+
+
+def _health() -> list[Record]:
     return [
         Record(
             "gpu:ecc_sbe:total",
@@ -103,6 +119,11 @@ def gpus(settings: Settings) -> list[Record]:
             "What the driver asks for: 0 nothing, 1 reset, 2 reboot, 3 drain of peer-to-peer "
             "traffic, 4 drain and reset.",
         ),
+    ]
+
+
+def _busy(settings: Settings) -> list[Record]:
+    return [
         Record(
             "gpu:engine_active:avg5m",
             engine("avg_over_time", "5m"),
@@ -115,15 +136,7 @@ def gpus(settings: Settings) -> list[Record]:
                 f"max by ({HOLDER}) ({now_and('avg_over_time', metric, '', '5m')})",
                 f"{meaning}, mean of 5 minutes, 0 to 1; absent without profiling fields.",
             )
-            for name, metric, meaning in (
-                ("sm_active", "DCGM_FI_PROF_SM_ACTIVE", "Share of cycles with a warp on an SM"),
-                ("dram_active", "DCGM_FI_PROF_DRAM_ACTIVE", "Share of cycles that moved memory"),
-                (
-                    "tensor_active",
-                    "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
-                    "Share of cycles in which tensor cores worked",
-                ),
-            )
+            for name, metric, meaning in _PROFILED
         ),
         Record(
             "gpu:engine_active:max1h",
@@ -131,23 +144,29 @@ def gpus(settings: Settings) -> list[Record]:
             _BUSIEST,
             requires=Requirement.POD_LABELS,
         ),
+    ]
+
+
+def _memory() -> Record:
+    # pods that share a GPU are told their own part of FB_USED, beside the GPU's whole
+    used, free = known("DCGM_FI_DEV_FB_USED"), known("DCGM_FI_DEV_FB_FREE")
+    return Record(
+        "gpu:memory_used:ratio",
+        f"max by ({HOLDER}) (({used}) / on ({DEVICE}) group_left () (\n"
+        f"  max by ({DEVICE}) ({used}) + max by ({DEVICE}) ({free}) > 0))",
+        "Used device memory as a share of what workloads can have, 0 to 1.",
+    )
+
+
+def _throttled() -> list[Record]:
+    return [
         Record(
-            "gpu:memory_used:ratio",
-            # pods that share a GPU are told their own part of FB_USED, beside the GPU's whole
-            f"max by ({HOLDER}) (({known('DCGM_FI_DEV_FB_USED')}) / on ({DEVICE}) group_left () (\n"
-            f"  max by ({DEVICE}) ({known('DCGM_FI_DEV_FB_USED')})"
-            f" + max by ({DEVICE}) ({known('DCGM_FI_DEV_FB_FREE')}) > 0))",
-            "Used device memory as a share of what workloads can have, 0 to 1.",
-        ),
-        *(
-            Record(
-                "gpu:throttle:ratio5m",
-                f"clamp_max(max by ({GPU}) {over('rate', metric, '5m', BLANK_NS)} / 1e9, 1)",
-                "Share of the last 5 minutes in which clocks were held down for this reason.",
-                {"reason": reason},
-            )
-            for reason, metric in THROTTLE.items()
-        ),
+            "gpu:throttle:ratio5m",
+            f"clamp_max(max by ({GPU}) {over('rate', metric, '5m', BLANK_NS)} / 1e9, 1)",
+            "Share of the last 5 minutes in which clocks were held down for this reason.",
+            {"reason": reason},
+        )
+        for reason, metric in THROTTLE.items()
     ]
 
 

@@ -18,36 +18,25 @@ def provisioning(prometheus: str, alertmanager: str) -> dict[str, Object]:
         "datasources/gpuboot.yaml": {
             "apiVersion": 1,
             "datasources": [
-                {
-                    "name": "Prometheus",
-                    "uid": "prometheus",
-                    "type": "prometheus",
-                    "access": "proxy",
-                    "url": prometheus,
-                    "isDefault": True,
-                },
-                {
-                    "name": "Alertmanager",
-                    "uid": "alertmanager",
-                    "type": "alertmanager",
-                    "access": "proxy",
-                    "url": alertmanager,
-                    "jsonData": {"implementation": "prometheus"},
-                },
+                _source("prometheus", prometheus, isDefault=True),
+                _source("alertmanager", alertmanager, jsonData={"implementation": "prometheus"}),
             ],
         },
-        "dashboards/gpuboot.yaml": {
-            "apiVersion": 1,
-            "providers": [
-                {
-                    "name": "gpuboot",
-                    "folder": "GPU",
-                    "type": "file",
-                    "disableDeletion": True,
-                    "allowUiUpdates": False,
-                    "updateIntervalSeconds": 30,
-                    "options": {"path": f"{FOLDER}/dashboards/json"},
-                }
-            ],
-        },
+        "dashboards/gpuboot.yaml": {"apiVersion": 1, "providers": [_PROVIDER]},
     }
+
+
+_PROVIDER = {
+    "name": "gpuboot",
+    "folder": "GPU",
+    "type": "file",
+    "disableDeletion": True,
+    "allowUiUpdates": False,
+    "updateIntervalSeconds": 30,
+    "options": {"path": f"{FOLDER}/dashboards/json"},
+}
+
+
+def _source(kind: str, url: str, **more: object) -> Object:
+    name = kind.capitalize()
+    return {"name": name, "uid": kind, "type": kind, "access": "proxy", "url": url, **more}

@@ -91,40 +91,43 @@ def targets(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Object]
     return found
 
 
+# name, expression, for how long, severity, summary, description
+_RULES = (
+    ("Watchdog", "vector(1)", "0s", "none", "Alerting works", "Fires all the time."),
+    (
+        "TargetDown",
+        f'up{{job!="{EXPORTER}"}} == 0',
+        "10m",
+        "warning",
+        "{{ $labels.job }} of {{ $labels.node }} does not answer",
+        "Prometheus has read nothing from {{ $labels.instance }} for 10 minutes: see "
+        "`docker compose -p gpuboot ps` there, and firewalls on the way.",
+    ),
+    (
+        "ConfigurationRefused",
+        "prometheus_config_last_reload_successful == 0\n"
+        "or alertmanager_config_last_reload_successful == 0",
+        "5m",
+        "warning",
+        "{{ $labels.job }} runs with an older configuration than its file",
+        "It refused the new one; its log says why: `docker compose -p gpuboot logs`.",
+    ),
+    (
+        "NotificationsFail",
+        "rate(alertmanager_notifications_failed_total[5m]) > 0",
+        "10m",
+        "critical",
+        "Notifications by {{ $labels.integration }} do not get through",
+        "Nobody may hear of alerts: `docker compose -p gpuboot logs alertmanager`.",
+    ),
+)
+
+
 def own_rules() -> Object:
     """What kube-prometheus-stack brings along in a cluster, as far as alerting hangs on it.
 
     Watchdog always fires: it is the heartbeat that a dead-man's switch outside waits for.
     """
-    rows = (
-        ("Watchdog", "vector(1)", "0s", "none", "Alerting works", "Fires all the time."),
-        (
-            "TargetDown",
-            f'up{{job!="{EXPORTER}"}} == 0',
-            "10m",
-            "warning",
-            "{{ $labels.job }} of {{ $labels.node }} does not answer",
-            "Prometheus has read nothing from {{ $labels.instance }} for 10 minutes: see "
-            "`docker compose -p gpuboot ps` there, and firewalls on the way.",
-        ),
-        (
-            "ConfigurationRefused",
-            "prometheus_config_last_reload_successful == 0\n"
-            "or alertmanager_config_last_reload_successful == 0",
-            "5m",
-            "warning",
-            "{{ $labels.job }} runs with an older configuration than its file",
-            "It refused the new one; its log says why: `docker compose -p gpuboot logs`.",
-        ),
-        (
-            "NotificationsFail",
-            "rate(alertmanager_notifications_failed_total[5m]) > 0",
-            "10m",
-            "critical",
-            "Notifications by {{ $labels.integration }} do not get through",
-            "Nobody may hear of alerts: `docker compose -p gpuboot logs alertmanager`.",
-        ),
-    )
     return {
         "name": "gpuboot-standalone",
         "rules": [
@@ -135,6 +138,6 @@ def own_rules() -> Object:
                 "labels": {"severity": severity, "component": "cluster", "gpu_action": "none"},
                 "annotations": {"summary": summary, "description": description},
             }
-            for name, expr, hold, severity, summary, description in rows
+            for name, expr, hold, severity, summary, description in _RULES
         ],
     }
