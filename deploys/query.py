@@ -22,7 +22,7 @@ def query() -> None:
     leader = cluster_leader(nodes)
     if host.name == leader.host:
         operations.asked(
-            name="Ask Prometheus",
+            name="Query Prometheus",
             question=from_json(os.environ["GPUBOOT_QUESTION"]).within(settings),
             settings=settings,
             leader=leader.host,

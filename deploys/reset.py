@@ -1,8 +1,8 @@
-"""Take the cluster apart again: `pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER`.
+"""Resets the cluster: `pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER`.
 
 CLUSTER is `cluster.name`: who names the wrong inventory does not lose the wrong cluster. Everything
 that ran in it is lost. Packages, containerd, the NVIDIA driver and volumes of local-path stay. With
-`--limit`, only those hosts are taken apart.
+`--limit`, only those hosts are reset.
 """
 
 from __future__ import annotations
@@ -17,18 +17,24 @@ settings, _, nodes = begin()
 name = settings.cluster.name
 if str(host.data.get("gpuboot_reset")) != name:
     raise DeployError(
-        f"this takes the cluster {name} apart ({', '.join(node.name for node in nodes)}; with "
+        f"this resets the cluster {name} ({', '.join(node.name for node in nodes)}; with "
         "--limit only the hosts it names), with everything that runs in it\n"
         f"    remedy: if that is what you want, name it: --data gpuboot_reset={name}"
     )
 own = next(node for node in nodes if node.host == host.name)
 leader = cluster_leader(nodes)
 if own.role == "worker":
-    kubeadm.absent(name="Reset | Take the workers apart", node=own.name, leader=leader.host)
+    kubeadm.absent(
+        name="Reset | Reset the workers (kubeadm reset)", node=own.name, leader=leader.host
+    )
 elif not own.leader:
     kubeadm.absent(
-        name="Reset | Take the other control-plane nodes apart", node=own.name, leader=leader.host
+        name="Reset | Reset the other control-plane nodes (kubeadm reset)",
+        node=own.name,
+        leader=leader.host,
     )
 else:
-    kubeadm.absent(name="Reset | Take the leader apart", node=own.name, leader=leader.host)
+    kubeadm.absent(
+        name="Reset | Reset the leader (kubeadm reset)", node=own.name, leader=leader.host
+    )
 volumes.kept(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

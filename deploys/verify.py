@@ -17,7 +17,7 @@ from deploys.run.context import begin, read
 
 @deploy("Verify")
 def verify(always: bool = False) -> None:
-    """Every GPU, from the PCI bus to Prometheus. Runs when all else is done, on one host:
+    """Verify every GPU, from the PCI bus to Prometheus. Runs when all else is done, on one host:
     the leader of a cluster, the monitoring host of Docker hosts.
 
     + always: also where `verify.enabled` is off, because somebody asked for just this
@@ -28,7 +28,7 @@ def verify(always: bool = False) -> None:
         # not current(): a host that cannot be read is a finding here, and no reason to stop
         chain = verify_docker.chain if run.standalone else prove.chain
         chain(
-            name="Every GPU, from the PCI bus to Prometheus",
+            name="Verify every GPU, from the PCI bus to Prometheus",
             settings=run.settings,
             lock=run.lock,
             nodes=run.nodes,

@@ -1,8 +1,8 @@
 """Making a cluster with kubeadm, joining it, and bringing it to a newer patch release.
 
-A step that was killed half-way leaves `/etc/gpuboot/kubeadm-<step>.started`; the next run takes
-that half apart (`kubeadm reset`) and begins again; an upgrade it goes through once more. Anything
-else it finds is not ours to reset.
+A step that was killed half-way leaves `/etc/gpuboot/kubeadm-<step>.started`; the next run resets
+what it left (`kubeadm reset`) and begins again; an upgrade is simply repeated. Anything else that
+is found is not ours to reset.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def initialised(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
     old = "half-initialized" if found == "begun" else None
     changes.record(Change(subject="control plane", old=old, new="initialized by kubeadm init"))
     if found == "begun":
-        warn("an earlier kubeadm init did not end: taking its half apart and beginning again")
+        warn("an earlier kubeadm init did not end: resetting what it left and beginning again")
         yield StringCommand(RESET)
     yield StringCommand(
         f"mkdir -p /etc/gpuboot && touch {marker('init')} &&",
@@ -195,7 +195,7 @@ def joined(
     old = "half-joined" if found == "begun" else None
     changes.record(Change(subject=f"node {node.name}", old=old, new="joined to the cluster"))
     if found == "begun":
-        warn("an earlier kubeadm join did not end: taking its half apart and beginning again")
+        warn("an earlier kubeadm join did not end: resetting what it left and beginning again")
         yield StringCommand(RESET)
     if not executing():
         yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist

@@ -56,7 +56,7 @@ def base() -> None:
     """Prepare a host for Kubernetes."""
     context = current()
     files.present(
-        name="Write kernel and apt settings",
+        name="Configure kernel modules, sysctls and the package manager",
         contents={
             "/etc/modules-load.d/gpuboot.conf": render("base/modules.conf.j2"),
             "/etc/sysctl.d/90-gpuboot.conf": render("base/sysctl.conf.j2", sysctls=SYSCTLS),
@@ -65,20 +65,20 @@ def base() -> None:
     )
     keep_apt_password(context)
     packages.installed(
-        name="Install what Kubernetes and its tools need",
+        name="Install prerequisites of Kubernetes",
         versions=dict.fromkeys(package_names(context), ""),
         manager=context.platform.package_manager,
         update=True,
     )
     kernel.applied(
-        name="Load kernel modules and settings",
+        name="Load kernel modules and sysctls",
         abilities=["overlay", "br_netfilter"],
         sysctls=SYSCTLS,
     )
     if context.settings.cluster.fail_swap_on:
-        kernel.swap_off(name="Turn swap off")
+        kernel.swap_off(name="Disable swap")
     kernel.hosts(
-        name="Let nodes know each other's names",
+        name="Write node names to /etc/hosts",
         addresses={node.name: node.address for node in context.nodes},
     )
 
@@ -99,7 +99,7 @@ def keep_apt_password(context: Context) -> None:
     """The proxy's password where root's apt alone reads it: everybody reads apt's settings."""
     auth = proxies.apt_auth(context.settings.proxy)
     files.secret(
-        name="Keep the proxy's password for apt",
+        name="Store the proxy's credentials for apt",
         contents={proxies.APT_AUTH: SecretStr(auth)} if auth else {},
         absent=[] if auth else [proxies.APT_AUTH],
     )

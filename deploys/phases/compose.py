@@ -26,4 +26,4 @@ def compose() -> None:
     except (OSError, ValueError) as error:
         remedy = "correct the setting; nothing of the compose project was changed"
         raise DeployError(render([Problem("", str(error), remedy)])) from None
-    operations.up(name="Run what this host has to run", project=wanted)
+    operations.up(name="Start the compose project", project=wanted)

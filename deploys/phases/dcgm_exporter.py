@@ -24,22 +24,22 @@ def dcgm_exporter() -> None:
     settings = context.settings
     if not context.node.leader or settings.exporter.kind != "chart":
         return
-    kubectl.namespace(name="Make its namespace", namespace=NAMESPACE, labels=_PRIVILEGED)
+    kubectl.namespace(name="Create the namespace", namespace=NAMESPACE, labels=_PRIVILEGED)
     secrets.there(
-        name="Look for the exporter's Secrets",
+        name="Check the exporter's Secrets",
         namespace=NAMESPACE,
         needed=secrets_needed(settings.exporter),
     )
     if needs_runtime_class(settings):
         kubectl.runtime_class(
-            name="Have the RuntimeClass by which it gets all GPUs",
+            name="Create the RuntimeClass nvidia",
             runtime="nvidia",
             handler="nvidia",
         )
     deploy_chart("dcgm-exporter", RELEASE, NAMESPACE, exporter_values(settings, context.lock))
     nodes = sum(bool(node.gpus) for node in context.nodes)
     kubectl.gpus_ready(
-        name="Wait until it runs on every GPU node",
+        name="Wait until dcgm-exporter runs on every GPU node",
         namespace=NAMESPACE,
         operands={"dcgm-exporter": nodes},
         gpus={},

@@ -21,12 +21,12 @@ def base() -> None:
     """Prepare a host for Docker."""
     context = current()
     files.present(
-        name="Write apt's settings",
+        name="Configure apt",
         contents={cluster_base.APT_CONF: cluster_base.apt_conf(context)},
     )
     cluster_base.keep_apt_password(context)
     packages.installed(
-        name="Install what Docker and its repositories need",
+        name="Install prerequisites of Docker",
         versions=dict.fromkeys(cluster_base.package_names(context, PACKAGES), ""),
         manager=context.platform.package_manager,
         update=True,
@@ -46,7 +46,7 @@ def engine() -> None:
     """Docker's engine, command line and compose plugin, at the lock's versions."""
     context = current()
     lock, mirrors = context.lock, context.settings.mirrors
-    add_repository(context, "docker", "Configure Docker's repository")
+    add_repository(context, "docker", "Add Docker's package repository")
     packages.installed(
         name=f"Install Docker {lock.docker.version}",
         versions=package_versions(context),
@@ -55,9 +55,11 @@ def engine() -> None:
     )
     if mirrors.images and mirrors.ca_bundle:
         docker.trusted(
-            name="Trust the mirrors of images", hosts=hosts(mirrors), ca_bundle=mirrors.ca_bundle
+            name="Trust the registry mirrors' certificates",
+            hosts=hosts(mirrors),
+            ca_bundle=mirrors.ca_bundle,
         )
-    units.running(name="Run Docker", units=["containerd.service", "docker.service"])
+    units.running(name="Start Docker", units=["containerd.service", "docker.service"])
 
 
 def package_versions(context: Context) -> dict[str, str]:
@@ -78,14 +80,14 @@ def runtime() -> None:
     keep_secrets(context, str(registries.DOCKER), registries.docker(context.settings))
     proxied = proxy.is_set(context.settings.proxy)
     files.present(
-        name="Give dockerd the proxy",
+        name="Configure dockerd's proxy",
         contents={_PROXY: proxy.UNIT} if proxied else {},
         absent=[] if proxied else [_PROXY],
     )
     docker.configured(
-        name="Configure dockerd, restarting it only where it cannot reload",
+        name="Configure dockerd, reloading it where that is enough",
         toolkit=bool(context.node.gpus),
         proxied=proxied,
     )
     if context.node.gpus:
-        containerd.cdi(name="Describe the GPUs to container runtimes (CDI)")
+        containerd.cdi(name="Generate the CDI specification of the GPUs")

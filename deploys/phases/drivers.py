@@ -34,13 +34,13 @@ def drivers() -> None:
         version = context.lock.driver.version
         if _fabric(context) == "nvlink5":
             files.present(
-                name="Load InfiniBand management at boot",
+                name="Load InfiniBand modules at boot",
                 contents={"/etc/modules-load.d/gpuboot-nvlink.conf": NVLINK5},
             )
-            kernel.applied(name="Load InfiniBand management", abilities=fabric.MODULES, sysctls={})
+            kernel.applied(name="Load InfiniBand modules", abilities=fabric.MODULES, sysctls={})
         _install(context, version)
         driver.loaded(
-            name=f"Load driver {version}, rebooting only if another one is loaded",
+            name=f"Load NVIDIA driver {version}, rebooting if another one is loaded",
             version=version,
             may_reboot=settings.reboot == "when-needed",
             timeout_s=settings.reboot_timeout_s,
@@ -49,28 +49,28 @@ def drivers() -> None:
             _serial=True,
         )
         if wanted := services(context):
-            units.running(name="Run the driver's services", units=wanted)
+            units.running(name="Start the driver's services", units=wanted)
     driver.proven(
-        name=f"Prove that every promised GPU answers, under driver {version or '(any)'}",
+        name=f"Check that nvidia-smi lists every GPU, under driver {version or '(any)'}",
         version=version,
         gpus=context.node.gpus,
     )
 
 
 def _install(context: Context, version: str) -> None:
-    add_repository(context, "cuda", "Configure NVIDIA's CUDA repository")
+    add_repository(context, "cuda", "Add NVIDIA's CUDA repository")
     files.present(
-        name="Keep nouveau away", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
+        name="Disable nouveau", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
     )
     names = platforms.driver_packages(version, flavour(context), bool(_fabric(context)))
     packages.installed(
-        name=f"Pin the driver to {version}",
+        name=f"Pin the NVIDIA driver to {version}",
         versions={platforms.pinning_package(version): ""},
         manager=context.platform.package_manager,
         available=names,
     )
     packages.installed(
-        name=f"Install driver {version}",
+        name=f"Install NVIDIA driver {version}",
         versions=to_install(context, version, names),
         manager=context.platform.package_manager,
     )

@@ -20,9 +20,11 @@ def gpu_operator() -> None:
     settings = context.settings.gpu_operator
     if not (context.node.leader and settings.enabled):
         return
-    kubectl.namespace(name="Make its namespace", namespace=settings.namespace, labels=_PRIVILEGED)
+    kubectl.namespace(name="Create the namespace", namespace=settings.namespace, labels=_PRIVILEGED)
     if context.settings.exporter.kind == "operator":
-        helm.absent(name="Remove the stand-alone exporter", release=RELEASE, namespace=NAMESPACE)
+        helm.absent(
+            name="Uninstall the stand-alone dcgm-exporter", release=RELEASE, namespace=NAMESPACE
+        )
     values = operator_values(context.settings, context.lock)
     deploy_chart("gpu-operator", "gpu-operator", settings.namespace, values)
     _wait(context)
@@ -32,7 +34,7 @@ def _wait(context: Context) -> None:
     settings = context.settings
     nodes = sum(bool(node.gpus) for node in context.nodes)
     kubectl.gpus_ready(
-        name=f"Wait until {nodes} GPU nodes offer their GPUs",
+        name=f"Wait until {nodes} GPU nodes have their GPUs allocatable",
         namespace=settings.gpu_operator.namespace,
         operands=operands(settings, context.lock, nodes),
         gpus=expected_gpus(context.nodes, settings),

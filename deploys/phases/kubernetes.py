@@ -26,7 +26,7 @@ from gpuboot.kubernetes.kubeadm import (
 
 @deploy("Kubernetes")
 def kubernetes() -> None:
-    """Make the cluster on the leader, join everybody else, and wait until all nodes are Ready."""
+    """Make a cluster on the leader, join all other nodes, and wait until they are Ready."""
     context = current()
     node, lock = context.node, context.lock
     config = configuration(context.settings, lock, context.nodes)
@@ -38,17 +38,21 @@ def kubernetes() -> None:
             mode="600",
         )
     kubeadm.images_pulled(
-        name="Pull the images to start with",
+        name="Pull the images of Kubernetes",
         images=worker_images(lock),
         config=kubeadm.CONFIG if node.leader else "",
     )
     if node.leader:
-        kubeadm.initialised(name="Make the cluster", digest=config.digest, kubelet=config.kubelet)
+        kubeadm.initialised(
+            name="Initialize the control plane (kubeadm init)",
+            digest=config.digest,
+            kubelet=config.kubelet,
+        )
         kubeadm_changes.fixed_kept(
-            name="Compare with what the cluster was made with", fixed=config.fixed
+            name="Check settings that a cluster cannot change", fixed=config.fixed
         )
         kubectl.applied(
-            name="Apply the pod network (flannel)",
+            name="Install the pod network (flannel)",
             manifest=flannel.manifest(context.settings, lock),
             witness="kube-flannel-ds",
         )
@@ -56,15 +60,15 @@ def kubernetes() -> None:
     own = _reconfigure(context, config)
     if node.leader:
         # after an upgrade, which renews the certificate in it
-        kubeadm.kubeconfig(name="Give root a kubeconfig")
+        kubeadm.kubeconfig(name="Write root's kubeconfig")
     if node.role == "control_plane" and not node.leader:
-        _join(context, "Join the control plane", own, _serial=True)
-        kubeadm.kubeconfig(name="Give root a kubeconfig on the other control-plane nodes")
+        _join(context, "Join the other control-plane nodes (kubeadm join)", own, _serial=True)
+        kubeadm.kubeconfig(name="Write root's kubeconfig on the other control-plane nodes")
     if node.role == "worker":
-        _join(context, "Join the workers", own)
+        _join(context, "Join the workers (kubeadm join)", own)
     if node.leader:
         kubectl.node_marks(
-            name="Set roles, labels and taints",
+            name="Label and taint the nodes",
             labels={item.name: labels(item) for item in context.nodes},
             tainted={
                 item.name: not untainted(context.settings.cluster, context.nodes)
@@ -102,9 +106,9 @@ def labels(node: Node) -> dict[str, str | None]:
 
 def _packages(context: Context) -> None:
     lock = context.lock
-    add_repository(context, "kubernetes", "Configure the Kubernetes repository")
+    add_repository(context, "kubernetes", "Add the Kubernetes package repository")
     kubeadm.installed(
-        name=f"Install Kubernetes {lock.kubernetes.version}",
+        name=f"Install kubelet, kubeadm and kubectl {lock.kubernetes.version}",
         packages=packages(lock),
         manager=context.platform.package_manager,
     )
@@ -119,7 +123,7 @@ def _upgrade(context: Context) -> None:
     lock = context.lock
     version, wanted = lock.kubernetes.version, packages(lock)
     kubeadm_changes.upgraded(
-        name=f"Upgrade an existing cluster to {version}: the leader",
+        name=f"Upgrade the leader to Kubernetes {version} (kubeadm upgrade apply)",
         node=context.node.name,
         leader=context.leader.host,
         version=version,
@@ -130,7 +134,7 @@ def _upgrade(context: Context) -> None:
         ignore=context.settings.cluster.ignore_preflight_errors,
     )
     kubeadm_changes.upgraded(
-        name=f"Upgrade an existing cluster to {version}: the other nodes",
+        name=f"Upgrade the other nodes to Kubernetes {version} (kubeadm upgrade node)",
         node=context.node.name,
         leader=context.leader.host,
         version=version,
@@ -148,13 +152,13 @@ def _reconfigure(context: Context, config: Configuration) -> str:
     node = context.node
     if node.leader:
         kubeadm_changes.reconfigured(
-            name="Put changed settings of the control plane in force",
+            name="Reconfigure the control plane",
             digest=config.digest,
         )
     follows = node.role == "control_plane" and not node.leader
     own = config.digest if follows else config.kubelet
     kubeadm_changes.kubelet_configured(
-        name="Put changed settings of the nodes in force",
+        name="Reconfigure the nodes",
         node=node.name,
         leader=context.leader.host,
         digest=own,

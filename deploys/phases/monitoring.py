@@ -32,10 +32,10 @@ def monitoring() -> None:
     settings = context.settings.monitoring
     if not (context.node.leader and settings.enabled):
         return
-    kubectl.namespace(name="Make its namespace", namespace=settings.namespace, labels=_PRIVILEGED)
+    kubectl.namespace(name="Create the namespace", namespace=settings.namespace, labels=_PRIVILEGED)
     _secrets(context)
     if settings.storage.persistent:
-        storage.class_there(name="Look for a StorageClass", wanted=settings.storage.class_name)
+        storage.class_there(name="Check the StorageClass", wanted=settings.storage.class_name)
     deploy_chart(
         "kube-prometheus-stack",
         settings.release,
@@ -44,12 +44,12 @@ def monitoring() -> None:
     )
     if settings.network_policies or exporter_objects(context.settings):
         kubectl.namespace(
-            name="Make the exporter's namespace, for what of ours stands in it",
+            name="Create the exporter's namespace",
             namespace=exporter_namespace(context.settings),
             labels=_PRIVILEGED,
         )
     applied = own.exactly(
-        name="Apply rules, dashboards and policies",
+        name="Apply rules, dashboards and network policies",
         objects=wanted.objects(context.settings, context.nodes),
         namespaces=wanted.namespaces(context.settings),
         after=f"{settings.namespace}/{fullname(settings.release)}-operator",
@@ -57,14 +57,14 @@ def monitoring() -> None:
         pod_network=settings.network_policies,
     )
     kubectl.workloads_ready(
-        name="Wait until it runs",
+        name="Wait until the monitoring stack is ready",
         namespace=settings.namespace,
         required=monitoring_workloads(context.settings),
         timeout_s=settings.timeout_s,
     )
     if applied.will_change:
         rules.reread(
-            name="Have Prometheus read the rules",
+            name="Reload Prometheus rules",
             namespace=settings.namespace,
             prometheus=f"{fullname(settings.release)}-prometheus",
             digest=digest(groups(context.settings, context.nodes)),
@@ -76,7 +76,7 @@ def _secrets(context: Context) -> None:
     settings, namespace = context.settings, context.settings.monitoring.namespace
     if settings.monitoring.grafana:
         secrets.admin(
-            name="Keep Grafana's password in a Secret",
+            name="Store Grafana's admin password in a Secret",
             namespace=namespace,
             secret=GRAFANA_SECRET,
             password=settings.grafana_password,
@@ -84,18 +84,16 @@ def _secrets(context: Context) -> None:
     needed = remote.existing(settings)
     for name, keys in alerting.existing(settings).items():
         needed[name] = [*needed.get(name, []), *keys]
-    secrets.there(
-        name="Look for the Secrets that settings name", namespace=namespace, needed=needed
-    )
+    secrets.there(name="Check the Secrets that settings name", namespace=namespace, needed=needed)
     # Alertmanager reads these files whenever it sends: a new content takes effect by itself.
     secrets.exactly(
-        name="Keep the receivers' secrets in a Secret",
+        name="Store the receivers' credentials in a Secret",
         namespace=namespace,
         secret=alerting.SECRET,
         contents=alerting.secrets(settings),
     )
     secrets.exactly(
-        name="Keep the remote stores' secrets in a Secret",
+        name="Store the remote stores' credentials in a Secret",
         namespace=namespace,
         secret=remote.SECRET,
         contents=remote.contents(settings),

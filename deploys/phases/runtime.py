@@ -30,7 +30,7 @@ MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
 def runtime() -> None:
     """Install containerd and the toolkit, and make containerd know the GPUs."""
     context = current()
-    add_repository(context, "docker", "Configure Docker's repository")
+    add_repository(context, "docker", "Add Docker's package repository")
     version = context.lock.containerd.version
     packages.installed(
         name=f"Install containerd {version}",
@@ -41,26 +41,26 @@ def runtime() -> None:
     if context.node.gpus:
         install_toolkit(context)
     if mirrors := registry_files(context):
-        files.present(name="Say where images come from", contents=mirrors)
+        files.present(name="Configure registry mirrors", contents=mirrors)
     logins = registries.containerd(context.settings)
     keep_secrets(context, registries.CONTAINERD, logins, direct(context))
     containerd.configured(
-        name="Configure containerd, restarting it only for a difference",
+        name="Configure containerd, restarting it on changes",
         root=root_config(context),
         toolkit=MODES[context.settings.runtime.mode] if context.node.gpus else "none",
         proxy=proxies.UNIT if proxies.is_set(context.settings.proxy) else "",
     )
-    units.running(name="Run containerd", units=["containerd.service"])
+    units.running(name="Start containerd", units=["containerd.service"])
     if context.node.gpus:
-        containerd.cdi(name="Describe the GPUs to container runtimes (CDI)")
+        containerd.cdi(name="Generate the CDI specification of the GPUs")
 
 
 def install_toolkit(context: Context) -> None:
     """NVIDIA's container toolkit on the current host, from NVIDIA's repository."""
-    add_repository(context, "toolkit", "Configure NVIDIA's container toolkit repository")
+    add_repository(context, "toolkit", "Add NVIDIA's container toolkit repository")
     toolkit = context.lock.toolkit.version
     packages.installed(
-        name=f"Install NVIDIA's container toolkit {toolkit}",
+        name=f"Install NVIDIA Container Toolkit {toolkit}",
         versions=dict.fromkeys(TOOLKIT, toolkit),
         manager=context.platform.package_manager,
         hold=True,
@@ -100,7 +100,7 @@ def keep_secrets(
     environment = proxies.environment(proxy, direct) if proxies.is_set(proxy) else None
     wanted = {proxies.ENVIRONMENT_FILE: environment, path: logins}
     files.secret(
-        name="Keep the proxy and the registries' passwords for image pulls",
+        name="Store proxy and registry credentials for image pulls",
         contents={name: text for name, text in wanted.items() if text},
         absent=[name for name, text in wanted.items() if not text],
     )

@@ -22,13 +22,13 @@ def storage() -> None:
     if not (context.node.leader and wanted):
         return
     kubectl.applied(
-        name="Apply the local-path provisioner",
+        name="Install the local-path provisioner",
         manifest=local_path(context.settings, context.lock),
         witness=PROVISIONER,
     )
-    operations.default_class(name="Choose the default StorageClass")
+    operations.default_class(name="Set the default StorageClass")
     kubectl.workloads_ready(
-        name="Wait until it runs",
+        name="Wait until local-path-provisioner is ready",
         namespace=NAMESPACE,
         required=[PROVISIONER],
         timeout_s=settings.timeout_s,

@@ -28,7 +28,7 @@ def judge(run: Run) -> tuple[list[Problem], list[str]]:
         return [], []
     host = run.inventory.get_host(leader)
     made = ADMIN_CONF in run.states[leader].kubeconfigs
-    # a half that gpuboot left is taken apart and made anew, as the settings are now
+    # what a killed kubeadm init left is reset and initialized again, as the settings are now
     if not made or stage(_read(host, Kubeadm, socket=SOCKET), "init") != "done":
         return [], cluster.too_early(run.settings, NAMESPACE)
     found = _read(host, Cluster, kubeconfig=ADMIN_CONF)

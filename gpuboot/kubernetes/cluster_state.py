@@ -217,7 +217,7 @@ def _json(text: str, default: Any) -> Any:
 def stage(state: KubeadmState, step: Step) -> Stage:
     """How far one of kubeadm's steps is on a host.
 
-    `begun`: gpuboot began it and it did not end, so it is ours to take apart and begin again;
+    `begun`: gpuboot began it and it did not end, so it is ours to reset and begin again;
     `foreign`: there are parts of a cluster that gpuboot did not leave half made.
     """
     if step in state.started:

@@ -40,7 +40,7 @@ def _fixed(
         yield Problem(
             "",
             f"{cause}: a living cluster cannot change this",
-            "put the setting back, or take the cluster apart (deploys/reset.py) and make it anew",
+            "put the setting back, or reset the cluster (deploys/reset.py) and run again",
         )
 
 
@@ -58,7 +58,7 @@ def backend(settings: Settings, found: str) -> list[Problem]:
             "",
             f"cluster.flannel_backend is {found}, the settings ask for {wanted}: flannel does not "
             "change it in a living cluster",
-            "put the setting back, or take the cluster apart (deploys/reset.py) and make it anew",
+            "put the setting back, or reset the cluster (deploys/reset.py) and run again",
         )
     ]
 

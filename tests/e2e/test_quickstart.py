@@ -83,7 +83,7 @@ def step(lab: Lab, name: str) -> str:
 def site() -> dict[str, Any]:
     """The settings of a site that downloads from the lab's mirror; alerts go nowhere.
 
-    The cluster has the name that it gets by default: the workflow takes it apart by that.
+    The cluster has the name that it gets by default: the workflow resets it by that.
     """
     chosen = settings.settings(NAME)
     del chosen["alertmanager"], chosen["cluster"]["name"]
@@ -118,7 +118,7 @@ def test_it_does_not_reboot_under_the_run(runner: Lab) -> None:
     assert runner.ssh("node1", "cat /proc/sys/kernel/random/boot_id") == boot
 
 
-def test_it_is_taken_apart(runner: Lab) -> None:
+def test_it_is_reset(runner: Lab) -> None:
     step(runner, TAKE_APART)
     assert (
         runner.ssh(

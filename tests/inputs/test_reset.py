@@ -1,4 +1,4 @@
-"""A cluster is taken apart by its own name only."""
+"""A cluster is reset by its own name only."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ FILES = {MINE: GOOD, "group_data/mine.py": "gpuboot = {'cluster': {'name': 'prod
 
 
 @pytest.mark.parametrize("given", [[], ["yes"], ["true"], ["gpuboot"], ["prod2"]])
-def test_nothing_else_takes_it_apart(given: list[str], tmp_path: Path) -> None:
+def test_nothing_else_resets_it(given: list[str], tmp_path: Path) -> None:
     options = ["-y", *(word for name in given for word in ("--data", f"gpuboot_reset={name}"))]
     told = answer(pyinfra(project(tmp_path, FILES), [MINE, RESET, *options]))
-    assert "this takes the cluster prod apart (cp1, gpu1" in told
+    assert "this resets the cluster prod (cp1, gpu1" in told
     assert "--data gpuboot_reset=prod" in told

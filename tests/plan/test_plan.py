@@ -95,14 +95,14 @@ def test_cluster_work_is_done_by_the_leader_alone(steps: list[dict[str, Any]]) -
 
 
 def test_the_leader_is_upgraded_before_the_others(steps: list[dict[str, Any]]) -> None:
-    upgrades = [step["name"] for step in steps if "Upgrade an existing cluster" in step["name"]]
+    upgrades = [step["name"] for step in steps if "(kubeadm upgrade " in step["name"]]
     assert ["leader" in name for name in upgrades] == [True, False]
 
 
 def test_the_network_is_written_after_the_cluster_was_compared(steps: list[dict[str, Any]]) -> None:
     names = [step["name"] for step in steps]
-    compared = names.index("Kubernetes | Compare with what the cluster was made with")
-    assert compared < names.index("Kubernetes | Apply the pod network (flannel)")
+    compared = names.index("Kubernetes | Check settings that a cluster cannot change")
+    assert compared < names.index("Kubernetes | Install the pod network (flannel)")
 
 
 def test_a_shell_that_greets_is_told_once_and_passed_over() -> None:
@@ -129,7 +129,7 @@ def test_reset_asks_for_the_cluster_s_name() -> None:
     for given in ([], ["--data", "gpuboot_reset=yes"], ["--data", "gpuboot_reset=test"]):
         done = plan(settings=settings, deploy="reset", arguments=given)
         assert done.returncode == 1
-        assert "this takes the cluster prod apart (cp1, " in done.stdout + done.stderr
+        assert "this resets the cluster prod (cp1, " in done.stdout + done.stderr
         assert "--data gpuboot_reset=prod" in done.stdout + done.stderr
     arguments = ["--json", "--data", "gpuboot_reset=prod"]
     done = plan(settings=settings, deploy="reset", arguments=arguments)
@@ -197,7 +197,7 @@ def test_a_secret_is_planned_and_shown_nowhere(tmp_path: Path) -> None:
     done = plan(settings=slack(file))
     told = done.stdout + done.stderr
     assert done.returncode == 0, told
-    assert "Keep the receivers' secrets" in told
+    assert "Store the receivers' credentials" in told
     assert f"others can read {file}" in told
     assert "very-secret-token" not in told
 
@@ -215,7 +215,7 @@ def test_passwords_are_planned_and_shown_nowhere(
     done = plan(None, settings, inventory, deploy, ["-vvv"])
     told = done.stdout + done.stderr
     assert done.returncode == 0, told
-    assert "Keep the proxy and the registries' passwords for image pulls" in told
+    assert "Store proxy and registry credentials for image pulls" in told
     assert "very-secret" not in told
 
 
