@@ -13,7 +13,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes import network_policies
 from gpuboot.kubernetes.manifests import Object, digests
 from gpuboot.kubernetes.values import Values
-from gpuboot.verify.evidence import WantedStack
+from gpuboot.verify.evidence import ExpectedObjects
 
 
 def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
@@ -31,14 +31,14 @@ def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
 
 def expectation(
     settings: Settings, nodes: Sequence[Node], ranges: Mapping[str, Sequence[str]] | None = None
-) -> WantedStack:
+) -> ExpectedObjects:
     """What verification is to find.
 
     + ranges: as `netpolicies.reached` takes them
     """
     values = monitoring_values(settings)
     groups = rules.groups(settings, nodes)
-    return WantedStack(
+    return ExpectedObjects(
         digests(network_policies.reached(objects(settings, nodes), ranges or {})),
         _names(groups),
         _alertmanager(values).get("config") or {},

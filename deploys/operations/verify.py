@@ -27,15 +27,15 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes import network_policies
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.verify import gpu_state
+from gpuboot.verify import gpu_state, runner
 from gpuboot.verify.checks import host as host_checks
 from gpuboot.verify.checks.model import Finding
-from gpuboot.verify.evidence import Evidence, Host, WantedStack
+from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.gpu_state import GpuState
 from gpuboot.verify.report import Report, build, write
-from gpuboot.verify.report.causes import explained
+from gpuboot.verify.report.causes import with_run_failures
 from gpuboot.verify.report.terminal import show
-from gpuboot.verify.runner import Proof, prove, simulated
+from gpuboot.verify.runner import VerificationResult, simulated
 
 _MAX_AT_ONCE = 32
 
@@ -73,15 +73,15 @@ def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
     read_s = time.monotonic() - begun
     try:
         with cluster_clients(inventory.get_host(host.name)) as clients:
-            proof = prove(clients, hosts, settings, say, _wanted(clients, settings, nodes))
+            result = runner.verify(clients, hosts, settings, say, _wanted(clients, settings, nodes))
     except ClusterError as error:
-        proof = _no_answer(error, hosts, settings.runtime.mode)
+        result = _no_answer(error, hosts, settings.runtime.mode)
     versions = {"kubernetes (lock)": lock.kubernetes.version}
-    proof = replace(proof, versions=proof.versions | versions)
-    return publish(settings, nodes, started, time.monotonic() - begun, read_s, proof)
+    result = replace(result, versions=result.versions | versions)
+    return publish(settings, nodes, started, time.monotonic() - begun, read_s, result)
 
 
-def _wanted(clients: Cluster, settings: Settings, nodes: Sequence[Node]) -> WantedStack | None:
+def _wanted(clients: Cluster, settings: Settings, nodes: Sequence[Node]) -> ExpectedObjects | None:
     """What monitoring is to find, None without it. Raises `ClusterError`."""
     monitored = settings.monitoring
     if not monitored.enabled:
@@ -98,9 +98,9 @@ def publish(
     started: datetime,
     seconds: float,
     read_s: float,
-    proof: Proof,
+    result: VerificationResult,
 ) -> Report:
-    """Make the report of a proof, write it and show it.
+    """Make the report of a result, write it and show it.
 
     + seconds: duration of it all; read_s: of reading the hosts
     """
@@ -110,13 +110,13 @@ def publish(
         settings.cluster.name,
         f"{started:%Y-%m-%dT%H:%M:%SZ}",
         seconds,
-        proof.evidence.hosts,
-        explained(proof.findings, by_node),
-        alerts=proof.evidence.metrics.alerts,
+        result.evidence.hosts,
+        with_run_failures(result.findings, by_node),
+        alerts=result.evidence.metrics.alerts,
         runbooks=settings.alerts.runbooks,
-        simulated=simulated(proof.evidence.hosts),
-        versions=proof.versions,
-        durations={"read hosts": round(read_s, 3), **proof.evidence.seconds},
+        simulated=simulated(result.evidence.hosts),
+        versions=result.versions,
+        durations={"read hosts": round(read_s, 3), **result.evidence.durations},
     )
     folder = run_report.folder(settings)
     write(report, folder)
@@ -125,7 +125,7 @@ def publish(
     return report
 
 
-def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> Proof:
+def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> VerificationResult:
     """What is left to say without an API server: the links below it."""
     finding = Finding(
         "API server answers",
@@ -137,8 +137,8 @@ def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> Proof:
         "run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on the "
         "leader (`crictl ps -a`)",
     )
-    below = [item for host_ in hosts for item in host_checks.judge(host_, mode)]
-    return Proof(Evidence(tuple(hosts), {}), (*below, finding))
+    below = [item for host_ in hosts for item in host_checks.evaluate(host_, mode)]
+    return VerificationResult(Evidence(tuple(hosts), {}), (*below, finding))
 
 
 def say(line: str) -> None:
@@ -162,7 +162,7 @@ def _read(node: Node, asked: str | None) -> Host:
             machine = get_fact(run_state, target, NodeFact, apply_failed_hosts=False)
             gpus = get_fact(run_state, target, NvidiaFact, apply_failed_hosts=False)
         except PyinfraError as error:
-            return gpu_state.unread(node, f"cannot be reached: {error}")
+            return gpu_state.unreachable_host(node, f"cannot be reached: {error}")
     if not isinstance(machine, NodeState) or not isinstance(gpus, GpuState):
-        return gpu_state.unread(node, "its state could not be read")
+        return gpu_state.unreachable_host(node, "its state could not be read")
     return gpu_state.host(node, machine, gpus, asked)

@@ -21,11 +21,12 @@ from deploys.operations.verify import outcome, publish, read_hosts, say
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
+from gpuboot.docker import runner
 from gpuboot.docker.compose.images import mirrored
 from gpuboot.docker.compose.services import page
-from gpuboot.docker.runner import Gatherer, NoAnswer, busy, prove, trial
+from gpuboot.docker.runner import MetricsCollector, NoAnswer, busy, workload_result
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
-from gpuboot.verify.evidence import Host, Trial
+from gpuboot.verify.evidence import Host, WorkloadResult
 from gpuboot.verify.report import Report
 
 _MAX_AT_ONCE = 32
@@ -55,13 +56,15 @@ def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
     hosts = [_with_docker(item, by_name[item.node]) for item in read_hosts(settings, lock, nodes)]
     read_s = time.monotonic() - begun
     monitor = inventory.get_host(host.name)
-    gatherer = Gatherer(
+    collector = MetricsCollector(
         nodes, settings, lambda url: _ask(monitor, url), lambda: _dashboards(monitor, settings)
-    )  # fmt: skip
-    proof = prove(hosts, settings, gatherer, lambda: _trials(hosts, by_name, settings), say)
+    )
+    result = runner.verify(
+        hosts, settings, collector, lambda: _run_workloads(hosts, by_name, settings), say
+    )
     versions = {"docker (lock)": lock.docker.version}
-    proof = replace(proof, versions=proof.versions | versions)
-    return publish(settings, nodes, started, time.monotonic() - begun, read_s, proof)
+    result = replace(result, versions=result.versions | versions)
+    return publish(settings, nodes, started, time.monotonic() - begun, read_s, result)
 
 
 def _with_docker(found: Host, node: Node) -> Host:
@@ -72,7 +75,7 @@ def _with_docker(found: Host, node: Node) -> Host:
         state = read_fact(inventory.get_host(node.host), Docker, toolkit=False)
     except PyinfraError as error:
         return replace(found, error=f"dockerd could not be asked: {error}")
-    return replace(found, handlers=state.runtimes, default_runtime=state.default_runtime)
+    return replace(found, runtime_handlers=state.runtimes, default_runtime=state.default_runtime)
 
 
 def _ask(monitor: InventoryHost, url: str) -> str:
@@ -99,31 +102,33 @@ def _answer(monitor: InventoryHost, command: str) -> str:
         raise NoAnswer(last) from None
 
 
-def _trials(hosts: Sequence[Host], nodes: dict[str, Node], settings: Settings) -> list[Trial]:
+def _run_workloads(
+    hosts: Sequence[Host], nodes: dict[str, Node], settings: Settings
+) -> list[WorkloadResult]:
     """vectorAdd on all that no process uses: hosts at once, GPUs of a host in turn."""
     able = [item for item in hosts if not item.error and item.devices]
     count = sum(len(item.devices) for item in able)
     say(f"vectorAdd in a container on each of {count} GPUs and MIG devices")
     pool = Pool(min(len(able), _MAX_AT_ONCE) or 1)
-    done = pool.map(lambda item: _host_trials(item, nodes[item.node], settings), able)
+    done = pool.map(lambda item: _run_on_host(item, nodes[item.node], settings), able)
     return [item for found in done for item in found]
 
 
-def _host_trials(found: Host, node: Node, settings: Settings) -> list[Trial]:
+def _run_on_host(found: Host, node: Node, settings: Settings) -> list[WorkloadResult]:
     target = inventory.get_host(node.host)
     try:
         held = busy(run(target, _APPS))
     except PyinfraError:
         held = {}  # an old driver cannot tell; the exporter's own process is none of these
-    trials = []
+    results = []
     for device in found.devices:
         # nvidia-smi names a process's GPU, not its MIG device
         if count := held.get(device.gpu.uuid):
             what = "its GPU" if device.instance else "it"
-            trials.append(
-                Trial(device.uuid, "docker", node.name, trouble=f"{count} processes use {what}",
-                      unschedulable=True)
-            )  # fmt: skip
+            error = f"{count} processes use {what}"
+            results.append(
+                WorkloadResult(device.uuid, "docker", node.name, error=error, unschedulable=True)
+            )
             continue
         begun = time.monotonic()
         try:
@@ -131,8 +136,8 @@ def _host_trials(found: Host, node: Node, settings: Settings) -> list[Trial]:
         except (PyinfraError, RemoteError) as error:
             status, output = "255", str(error)
         spent = time.monotonic() - begun
-        trials.append(trial(node.name, device.uuid, output, int(status), spent))
-    return trials
+        results.append(workload_result(node.name, device.uuid, output, int(status), spent))
+    return results
 
 
 def _command(uuid: str, settings: Settings) -> str:

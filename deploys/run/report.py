@@ -28,7 +28,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.plan.model import items_json
 from gpuboot.verify.report.causes import Failure, masked
 from gpuboot.verify.report.run import run_html, summary, verdict
-from gpuboot.verify.report.writer import new_folder, put, write_json
+from gpuboot.verify.report.writer import new_folder, write_atomically, write_json
 
 SCHEMA = 1
 # `gpuboot verify` names a file here, to learn which folder the run it started has written to
@@ -167,7 +167,7 @@ class Recorder(BaseStateCallback):
             run = self.to_json()
             write_json(folder(self.settings) / "run.json", run)
             proof = (folder(self.settings) / "verify.html").exists()
-            put(folder(self.settings) / "run.html", run_html(run, proof))
+            write_atomically(folder(self.settings) / "run.html", run_html(run, proof))
 
     def close(self) -> None:
         """Write for the last time; of a run that failed, tell what failed, and where it stands."""

@@ -88,12 +88,12 @@ def query(
 
 def _direct(question: Question, url: str, token_file: Path | None, ca_file: Path | None) -> str:
     from gpuboot.telemetry.question import answer
-    from gpuboot.verify.http_reader import Direct
+    from gpuboot.verify.http_reader import HttpReader
     from gpuboot.verify.prometheus import Prometheus
 
     try:
         token = token_file.read_text(encoding="utf-8").strip() if token_file else ""
-        reader = Direct(url, token, ca_file)
+        reader = HttpReader(url, token, ca_file)
     except (OSError, ValueError) as error:
         runs.stop(str(error))
     return answer(Prometheus(reader, ""), question)

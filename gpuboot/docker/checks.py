@@ -8,14 +8,14 @@ from gpuboot.config.settings import Settings
 from gpuboot.docker.remedies import DOCKER_HOSTS
 from gpuboot.verify.checks import chain, links, metrics, monitoring
 from gpuboot.verify.checks import host as host_checks
-from gpuboot.verify.checks.model import Finding, Scribe
-from gpuboot.verify.evidence import Evidence, Host, Trial
+from gpuboot.verify.checks.model import Finding, FindingBuilder
+from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
 
 LINKS = tuple(link.name for link in links.TABLE if link.docker and link.subject != "cluster")
 RELOAD = "reload"  # key of `Metrics.errors`: who runs with an older configuration than its file
 
 
-def judge(seen: Evidence, settings: Settings) -> list[Finding]:
+def evaluate(seen: Evidence, settings: Settings) -> list[Finding]:
     """Every link of every GPU of every host, then those of the monitoring host."""
     findings: list[Finding] = []
     for host in seen.hosts:
@@ -23,7 +23,7 @@ def judge(seen: Evidence, settings: Settings) -> list[Finding]:
         findings += own + chain.unreached(host, own, LINKS)
     if not seen.hosts:
         remedy = "put hosts with GPUs into the group gpu_hosts"
-        findings.append(Scribe("pci", "GPU hosts").not_covered("there is no host", remedy))
+        findings.append(FindingBuilder("pci", "GPU hosts").not_covered("there is no host", remedy))
     return chain.ordered([*findings, *_monitor(seen, settings)])
 
 
@@ -35,11 +35,11 @@ def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
 
 def _host(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
     if host.error:
-        return host_checks.judge(host, "default")
+        return host_checks.evaluate(host, "default")
     lower = [
         *host_checks.pci(host),
         *host_checks.driver(host, DOCKER_HOSTS),
-        *host_checks.smi(host, DOCKER_HOSTS),
+        *host_checks.nvidia_smi(host, DOCKER_HOSTS),
     ]
     return [*lower, *runtime(host), *workload(host, seen), *_metrics(host, seen, settings)]
 
@@ -53,9 +53,9 @@ def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
 
 
 def _monitor(seen: Evidence, settings: Settings) -> list[Finding]:
-    found = monitoring.judge(seen.metrics, settings.standalone.grafana, DOCKER_HOSTS)
+    found = monitoring.evaluate(seen.metrics, settings.standalone.grafana, DOCKER_HOSTS)
     if old := seen.metrics.errors.get(RELOAD):
-        scribe = Scribe("rules", "configuration in force")
+        scribe = FindingBuilder("rules", "configuration in force")
         found.append(scribe.failed(old, DOCKER_HOSTS.rules_missing))
     return found
 
@@ -64,11 +64,11 @@ def runtime(host: Host) -> list[Finding]:
     """dockerd gives containers NVIDIA's runtime unless they ask for another one."""
     if not host.working:
         return []
-    scribe = Scribe("runtime", "Docker's default runtime", host.node)
+    scribe = FindingBuilder("runtime", "Docker's default runtime", host.node)
     remedy = f"run {DOCKER_HOSTS.deploy}, which writes dockerd's configuration again"
-    if not host.handlers:
+    if not host.runtime_handlers:
         return [scribe.unknown("dockerd did not answer", "see `journalctl -u docker` there")]
-    if "nvidia" not in host.handlers:
+    if "nvidia" not in host.runtime_handlers:
         return [scribe.failed("dockerd has no runtime `nvidia`", remedy)]
     if host.default_runtime != "nvidia":
         return [scribe.failed(f"dockerd's default runtime is {host.default_runtime}", remedy)]
@@ -76,27 +76,29 @@ def runtime(host: Host) -> list[Finding]:
     return passed + _uncut(host, scribe)
 
 
-def _uncut(host: Host, scribe: Scribe) -> list[Finding]:
+def _uncut(host: Host, scribe: FindingBuilder) -> list[Finding]:
     remedy = "make instances (`nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
     why = "MIG is on and no instance was made of it, so no container can get it"
-    return [scribe.not_covered(why, remedy, gpu.uuid) for gpu in host.uncut]
+    return [scribe.not_covered(why, remedy, gpu.uuid) for gpu in host.unpartitioned]
 
 
 def workload(host: Host, seen: Evidence) -> list[Finding]:
     """vectorAdd passed in a container on every GPU and MIG device; each saw its own alone."""
-    scribe = Scribe("workload", "vectorAdd by UUID", host.node, seen.seconds.get("workload", 0.0))
-    trials = {trial.pod: trial for trial in seen.trials if trial.node == host.node}
+    scribe = FindingBuilder(
+        "workload", "vectorAdd by UUID", host.node, seen.durations.get("workload", 0.0)
+    )
+    trials = {trial.pod: trial for trial in seen.workload_results if trial.node == host.node}
     uuids = sorted(device.uuid for device in host.devices)
     return [_tried(uuid, trials.get(uuid), scribe) for uuid in uuids] + _uncut(host, scribe)
 
 
-def _tried(uuid: str, trial: Trial | None, scribe: Scribe) -> Finding:
+def _tried(uuid: str, trial: WorkloadResult | None, scribe: FindingBuilder) -> Finding:
     if trial is None:
         return scribe.unknown("no container was started for it", "verify again", uuid)
     if trial.unschedulable:
-        return scribe.not_covered(trial.trouble, "verify again when it is free", uuid)
-    if trial.trouble or not trial.passed:
-        why = trial.trouble or "its output does not say Test PASSED"
+        return scribe.not_covered(trial.error, "verify again when it is free", uuid)
+    if trial.error or not trial.passed:
+        why = trial.error or "its output does not say Test PASSED"
         remedy = "`docker run --rm --gpus device=UUID …` on the host, and `journalctl -u docker`"
         return scribe.failed(why, remedy, uuid)
     if trial.uuids != (uuid,):

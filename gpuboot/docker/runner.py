@@ -15,10 +15,10 @@ from gpuboot.config.settings import Settings
 from gpuboot.docker import checks
 from gpuboot.docker.compose.services import listen, page
 from gpuboot.verify.checks.model import Finding
-from gpuboot.verify.evidence import Evidence, ExporterAnswer, Host, Metrics, Trial
-from gpuboot.verify.kube_objects import log_answer
+from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, Metrics, WorkloadResult
+from gpuboot.verify.kube_objects import parse_vectoradd_log
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
-from gpuboot.verify.runner import Proof, settle_s, watch
+from gpuboot.verify.runner import VerificationResult, settle_s, wait_for_metrics
 
 T = TypeVar("T")
 # What asks a URL from the monitoring host. Raises `NoAnswer`.
@@ -34,7 +34,7 @@ class NoAnswer(RuntimeError):
     """A URL did not answer; the text says why."""
 
 
-class Gatherer:
+class MetricsCollector:
     """Reads the state of all metrics from the monitoring host.
 
     + ask: fetches a URL there
@@ -54,17 +54,17 @@ class Gatherer:
         """As `gpuboot.verify.prometheus.Reader`; `path` is a whole URL here."""
         return json.loads(self._ask(f"{path}?{urlencode(query)}" if query else path))
 
-    def exporters(self) -> tuple[ExporterAnswer, ...]:
+    def exporters(self) -> tuple[ExporterScrape, ...]:
         """The answer of every exporter, as the monitoring host gets it."""
         return tuple(map(self._exporter, self._nodes))
 
-    def _exporter(self, node: Node) -> ExporterAnswer:
+    def _exporter(self, node: Node) -> ExporterScrape:
         url = f"http://{listen(node.address, self._settings.standalone.exporter_port)}/metrics"
         try:
             found = gpu_readings(parse_exposition(self._ask(url)), node.name)
-            return ExporterAnswer(node.name, "dcgm-exporter", found)
+            return ExporterScrape(node.name, "dcgm-exporter", found)
         except (NoAnswer, ValueError) as error:
-            return ExporterAnswer(node.name, "dcgm-exporter", error=str(error))
+            return ExporterScrape(node.name, "dcgm-exporter", error=str(error))
 
     def metrics(self) -> Metrics:
         """Everything at this moment."""
@@ -102,48 +102,52 @@ class Gatherer:
             return None
 
 
-def prove(
+def verify(
     hosts: Sequence[Host],
     settings: Settings,
-    gatherer: Gatherer,
-    trials: Callable[[], list[Trial]],
+    gatherer: MetricsCollector,
+    trials: Callable[[], list[WorkloadResult]],
     say: Say,
-) -> Proof:
+) -> VerificationResult:
     """Judge every GPU of these hosts.
 
     + hosts: what their operating systems and dockerd said
     + trials: runs vectorAdd on all their free GPUs, and says how that went
     """
     begun = time.monotonic()
-    seen = Evidence(tuple(hosts), {}, before=gatherer.exporters())
+    seen = Evidence(tuple(hosts), {}, exporters_before=gatherer.exporters())
     before_at = time.monotonic()
-    seen = replace(seen, trials=tuple(trials()))
+    seen = replace(seen, workload_results=tuple(trials()))
     spent = {"workload": round(time.monotonic() - before_at, 3)}
     watched = time.monotonic()
 
     def look() -> list[Finding]:
         nonlocal seen
-        seen = replace(seen, metrics=gatherer.metrics(), before_s=time.monotonic() - before_at)
+        seen = replace(seen, metrics=gatherer.metrics(), before_age_s=time.monotonic() - before_at)
         return checks.metrics_findings(seen, settings)
 
-    watch(look, lambda _: settle_s(settings), say)
+    wait_for_metrics(look, lambda _: settle_s(settings), say)
     spent["metrics"] = round(time.monotonic() - watched, 3)
-    seen = replace(seen, seconds={"before": round(before_at - begun, 3), **spent})
-    drivers = sorted({host.loaded for host in hosts} - {""})
+    seen = replace(seen, durations={"before": round(before_at - begun, 3), **spent})
+    drivers = sorted({host.driver_loaded for host in hosts} - {""})
     texts = sorted({host.driver_text for host in hosts} - {""})
     versions = {"driver": ", ".join(drivers), "driver text": ", ".join(texts)}
-    return Proof(seen, tuple(checks.judge(seen, settings)), versions)
+    return VerificationResult(seen, tuple(checks.evaluate(seen, settings)), versions)
 
 
-def trial(node: str, uuid: str, output: str, status: int, seconds: float) -> Trial:
+def workload_result(
+    node: str, uuid: str, output: str, status: int, seconds: float
+) -> WorkloadResult:
     """What one container's run says.
 
     + output: its own and Docker's; status: exit status of `docker run`
     """
-    uuids, passed = log_answer(output)
+    uuids, passed = parse_vectoradd_log(output)
     tail = " / ".join(output.strip().splitlines()[-3:])
     trouble = "" if status == 0 else f"docker run ended with {status}: {tail}"
-    return Trial(uuid, "docker", node, uuids, passed and status == 0, trouble, seconds=seconds)
+    return WorkloadResult(
+        uuid, "docker", node, uuids, passed and status == 0, trouble, seconds=seconds
+    )
 
 
 def busy(output: str) -> dict[str, int]:

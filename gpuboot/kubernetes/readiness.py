@@ -83,7 +83,7 @@ def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource:
     if state.error:
         return Progress(False, f"the API server does not answer: {state.error}")
     divided = {
-        node.name for node in state.nodes if mig_devices.divided(node.labels, node.allocatable)
+        node.name for node in state.nodes if mig_devices.uses_mig(node.labels, node.allocatable)
     }
     expected = {name: count for name, count in expected.items() if name not in divided}
     offered = {node.name: int(node.allocatable.get(resource, "0")) for node in state.nodes}

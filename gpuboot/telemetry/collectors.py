@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpuboot.config.problems import Problem
 from gpuboot.telemetry.fields import BY_NAME, FIELDS, Field, UnknownField
-from gpuboot.verify.evidence import AskedFields
+from gpuboot.verify.evidence import RequestedFields
 
 if TYPE_CHECKING:
     from gpuboot.config.settings import Exporter, Settings
@@ -178,7 +178,7 @@ def collected(settings: Settings) -> set[str]:
     return {name for name, kind in parsed.items() if kind != "label"}
 
 
-def asked(settings: Settings) -> AskedFields | None:
+def requested_fields(settings: Settings) -> RequestedFields | None:
     """What verification is to find collected; None where the site runs a list of its own past us.
 
     That is: another collectors file by `exporter.arguments`, or another ConfigMap by
@@ -190,9 +190,9 @@ def asked(settings: Settings) -> AskedFields | None:
     if elsewhere or any(word.split("=")[0] in _FILE_OPTIONS for word in exporter.arguments):
         return None
     try:
-        return AskedFields(frozenset(collected(settings)), digest(collectors(exporter)))
+        return RequestedFields(frozenset(collected(settings)), digest(collectors(exporter)))
     except (OSError, ValueError) as error:
-        return AskedFields(error=str(error))
+        return RequestedFields(error=str(error))
 
 
 def problems(exporter: Exporter) -> list[Problem]:

@@ -12,8 +12,8 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.telemetry.collectors import STAMP
-from gpuboot.verify.evidence import Claim, ExporterAnswer, Metrics, Reading, Stack
-from gpuboot.verify.exporter_access import Protected
+from gpuboot.verify.evidence import Claim, ExporterScrape, Metrics, ObservedObjects, Reading
+from gpuboot.verify.exporter_access import ExporterClient
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ _EXPORTER_LABELS = (
 _DASHBOARDS = {"labelSelector": "grafana_dashboard=1"}
 
 
-class Gatherer:
+class MetricsCollector:
     """Reads the state of all metrics of one cluster. Missing answers become `Metrics.errors`."""
 
     def __init__(self, cluster: Cluster, settings: Settings) -> None:
@@ -36,7 +36,7 @@ class Gatherer:
         self._settings = settings
         namespace = settings.monitoring.namespace
         self._namespace = namespace
-        self._protected = Protected(cluster, settings.exporter)
+        self._exporter_client = ExporterClient(cluster, settings.exporter)
         self._prometheus = Prometheus(cluster, cluster.service(namespace, *PROMETHEUS))
 
     def metrics(self) -> Metrics:
@@ -64,7 +64,7 @@ class Gatherer:
             self._try(errors, "alerts", self._prometheus.alerts),
         )
 
-    def stack(self) -> Stack:
+    def observed_objects(self) -> ObservedObjects:
         """Our objects and the stack's volumes. Raises `ClusterError`."""
         label = {"labelSelector": f"{OWNER_LABEL}={OWNER}"}
         objects = {
@@ -83,7 +83,7 @@ class Gatherer:
             )
             for item in self._cluster.json(path)["items"]
         ]
-        return Stack(objects, tuple(claims))
+        return ObservedObjects(objects, tuple(claims))
 
     def series(self, errors: dict[str, str]) -> tuple[Reading, ...] | None:
         """Prometheus' GPU series; None, with the reason in `errors`, without an answer."""
@@ -91,28 +91,28 @@ class Gatherer:
             return None
         return self._try(errors, "prometheus", self._prometheus.gpu_series)
 
-    def exporters(self) -> tuple[ExporterAnswer, ...]:
+    def exporters(self) -> tuple[ExporterScrape, ...]:
         """The answer of every exporter pod. Raises `ClusterError` when pods cannot be listed."""
         pods: dict[str, Any] = {}
         for labels in _EXPORTER_LABELS:
             found = self._cluster.json("/api/v1/pods", {"labelSelector": labels})["items"]
-            pods |= {pod["metadata"]["uid"]: pod for pod in found if _alive(pod)}
+            pods |= {pod["metadata"]["uid"]: pod for pod in found if _is_staying(pod)}
         return tuple(self._scrape(pod) for pod in pods.values())
 
-    def _scrape(self, pod: Any) -> ExporterAnswer:
+    def _scrape(self, pod: Any) -> ExporterScrape:
         meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
         phase = pod.get("status", {}).get("phase")
         if phase != "Running":
-            return ExporterAnswer(node, meta["name"], error=f"the pod is {phase}")
+            return ExporterScrape(node, meta["name"], error=f"the pod is {phase}")
         try:
             text = self._page(meta, pod["status"].get("podIP", ""))
-            return exporter_answer(node, meta["name"], text, meta.get("annotations", {}).get(STAMP))
+            return parse_scrape(node, meta["name"], text, meta.get("annotations", {}).get(STAMP))
         except (ClusterError, ValueError) as error:
-            return ExporterAnswer(node, meta["name"], error=str(error))
+            return ExporterScrape(node, meta["name"], error=str(error))
 
     def _page(self, meta: Any, address: str) -> str:
         if is_protected(self._settings.exporter) and meta["namespace"] == EXPORTER_NAMESPACE:
-            return self._protected.metrics(address, EXPORTER_PORT)
+            return self._exporter_client.metrics(address, EXPORTER_PORT)
         path = self._cluster.pod(meta["namespace"], meta["name"], EXPORTER_PORT)
         return self._cluster.get(f"{path}/metrics").decode()
 
@@ -140,16 +140,16 @@ class Gatherer:
             return None
 
 
-def exporter_answer(node: str, pod: str, text: str, stamp: str | None = None) -> ExporterAnswer:
+def parse_scrape(node: str, pod: str, text: str, stamp: str | None = None) -> ExporterScrape:
     """What an exporter's page of metrics says. Raises ValueError for a page that is none.
 
-    + stamp: see `ExporterAnswer`
+    + stamp: see `ExporterScrape`
     """
     samples = list(parse_exposition(text))
     names = frozenset(sample.name for sample in samples)
-    return ExporterAnswer(node, pod, gpu_readings(samples, node), "", names, stamp)
+    return ExporterScrape(node, pod, gpu_readings(samples, node), "", names, stamp)
 
 
-def _alive(pod: Any) -> bool:
+def _is_staying(pod: Any) -> bool:
     """Not on its way out: a pod that is being deleted is followed by another."""
     return "deletionTimestamp" not in pod["metadata"]

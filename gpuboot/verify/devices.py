@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Strategy = Literal["none", "single", "mixed"]
+MigStrategy = Literal["none", "single", "mixed"]
 Sensor = Literal["temperature", "power", "memory"]
-Key = tuple[str, str]  # UUID of a GPU and GPU_I_ID of a slice ("": the whole GPU), as series have
-WHOLE = "nvidia.com/gpu"
-MIG = "nvidia.com/mig-"
+SeriesKey = tuple[
+    str, str
+]  # UUID of a GPU and GPU_I_ID of a slice ("": the whole GPU), as series have
+GPU_RESOURCE = "nvidia.com/gpu"
+MIG_PREFIX = "nvidia.com/mig-"
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,10 @@ class Instance:
 
         k8s-device-plugin v0.20.0, internal/rm/rm.go, AddDefaultResourcesToConfig.
         """
-        return MIG + self.profile.replace("+", ".")
+        return MIG_PREFIX + self.profile.replace("+", ".")
 
     @property
-    def part(self) -> bool:
+    def partial_compute(self) -> bool:
         """It has only some of its GPU instance's compute (`1c.3g.71gb`)."""
         return "c." in self.profile
 
@@ -65,7 +67,7 @@ class Gpu:
     instances: tuple[Instance, ...] = ()
     fault: str = ""
     sensors: tuple[Sensor, ...] = ()
-    fabric: str = ""
+    fabric_error: str = ""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Device:
         return self.instance.uuid if self.instance else self.gpu.uuid
 
     @property
-    def key(self) -> Key | None:
+    def key(self) -> SeriesKey | None:
         """How its series are labelled; None when nvidia-smi did not tell its GPU instance.
 
         Compute instances of one GPU instance share their series.
@@ -90,10 +92,10 @@ class Device:
             return self.gpu.uuid, ""
         return None if self.instance.gi is None else (self.gpu.uuid, str(self.instance.gi))
 
-    def resource(self, strategy: Strategy) -> str:
+    def resource(self, strategy: MigStrategy) -> str:
         """What a pod asks for to get it, under the device plugin's MIG strategy."""
         if self.instance is None or strategy != "mixed":
-            return WHOLE
+            return GPU_RESOURCE
         return self.instance.resource
 
 
@@ -114,16 +116,16 @@ class Host:
     """
 
     node: str
-    expected: int
+    expected_gpus: int
     gpus: tuple[Gpu, ...] = ()
-    on_bus: tuple[str, ...] = ()
-    asked: str | None = None
-    installed: str = ""
-    loaded: str = ""
+    pci_addresses: tuple[str, ...] = ()
+    driver_requested: str | None = None
+    driver_installed: str = ""
+    driver_loaded: str = ""
     driver_text: str = ""
     smi_error: str = ""
-    cdi: tuple[str, ...] | None = None
-    handlers: tuple[str, ...] = ()
+    cdi_devices: tuple[str, ...] | None = None
+    runtime_handlers: tuple[str, ...] = ()
     default_runtime: str = ""
     error: str = ""
 
@@ -151,6 +153,6 @@ class Host:
         )
 
     @property
-    def uncut(self) -> tuple[Gpu, ...]:
+    def unpartitioned(self) -> tuple[Gpu, ...]:
         """Working GPUs on which MIG is on and that no instance was made of: no pod gets them."""
         return tuple(gpu for gpu in self.working if gpu.mig and not gpu.instances)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuboot.verify.checks.firing import Firing
-from gpuboot.verify.devices import WHOLE, Key
+from gpuboot.verify.checks.firing import FiringAlert
+from gpuboot.verify.devices import GPU_RESOURCE, SeriesKey
 from gpuboot.verify.devices import Device as Device
 from gpuboot.verify.devices import Gpu as Gpu
 from gpuboot.verify.devices import Host as Host
@@ -34,7 +34,7 @@ class KubeNode:
     mig: Mapping[str, int] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    silent: str = ""
+    kubelet_error: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class GpuPod:
 
 
 @dataclass(frozen=True)
-class Trial:
+class WorkloadResult:
     """One vectorAdd pod.
 
     + uuids: what `nvidia-smi -L` showed inside it: MIG devices where there were any, else GPUs
@@ -73,10 +73,10 @@ class Trial:
     node: str
     uuids: tuple[str, ...] = ()
     passed: bool = False
-    trouble: str = ""
+    error: str = ""
     unschedulable: bool = False
     seconds: float = 0.0
-    resource: str = WHOLE
+    resource: str = GPU_RESOURCE
 
     @property
     def key(self) -> str:
@@ -84,7 +84,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class ServicePod:
+class ServiceProbeResult:
     """A pod that tried the cluster's network from one node.
 
     + name: what it was to resolve
@@ -100,8 +100,8 @@ class ServicePod:
     address: str = ""
     resolved: bool = False
     connected: bool = False
-    trouble: str = ""
-    lacks: str = ""
+    error: str = ""
+    missing_program: str = ""
 
 
 @dataclass(frozen=True)
@@ -127,12 +127,12 @@ class Reading:
     anchored: bool = True
 
     @property
-    def key(self) -> Key:
+    def key(self) -> SeriesKey:
         return self.uuid, self.slice
 
 
 @dataclass(frozen=True)
-class ExporterAnswer:
+class ExporterScrape:
     """One dcgm-exporter pod's /metrics, by node; error: why it could not be read.
 
     + names: of all its metrics
@@ -144,11 +144,11 @@ class ExporterAnswer:
     readings: tuple[Reading, ...] = ()
     error: str = ""
     names: frozenset[str] = frozenset()
-    stamp: str | None = None
+    fields_digest: str | None = None
 
 
 @dataclass(frozen=True)
-class AskedFields:
+class RequestedFields:
     """The list of fields that the exporters are to collect.
 
     + names: of the metrics that it makes
@@ -157,7 +157,7 @@ class AskedFields:
     """
 
     names: frozenset[str] = frozenset()
-    stamp: str = ""
+    digest: str = ""
     error: str = ""
 
 
@@ -196,7 +196,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Stack:
+class ObservedObjects:
     """What stands in the cluster beside the charts' own.
 
     + objects: kind, namespace and name of each object of ours -> digest of what was applied
@@ -207,7 +207,7 @@ class Stack:
 
 
 @dataclass(frozen=True)
-class WantedStack:
+class ExpectedObjects:
     """What the settings want to stand there.
 
     + groups: rule group -> names of its rules
@@ -222,14 +222,14 @@ class WantedStack:
     alertmanager: Mapping[str, Any] = field(default_factory=dict)
     claims: Mapping[str, str] = field(default_factory=dict)
     state_metrics: bool = True
-    rules: str = ""
+    rules_digest: str = ""
 
 
 @dataclass(frozen=True)
 class Metrics:
     """What exporters and Prometheus said at one moment; None: the question had no answer."""
 
-    exporters: tuple[ExporterAnswer, ...] = ()
+    exporters: tuple[ExporterScrape, ...] = ()
     series: tuple[Reading, ...] | None = None
     targets: tuple[Target, ...] | None = None
     rules: tuple[Rule, ...] | None = None
@@ -238,7 +238,7 @@ class Metrics:
     dashboards: int | None = None
     alertmanager_config: str | None = None
     errors: Mapping[str, str] = field(default_factory=dict)
-    alerts: tuple[Firing, ...] | None = None
+    alerts: tuple[FiringAlert, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -259,16 +259,16 @@ class Evidence:
 
     hosts: tuple[Host, ...]
     nodes: Mapping[str, KubeNode]
-    holders: tuple[GpuPod, ...] = ()
-    trials: tuple[Trial, ...] = ()
+    gpu_pods: tuple[GpuPod, ...] = ()
+    workload_results: tuple[WorkloadResult, ...] = ()
     metrics: Metrics = Metrics()
-    idle: tuple[Reading, ...] | None = None
-    before: tuple[ExporterAnswer, ...] = ()
-    before_s: float = 0.0
-    services: tuple[ServicePod, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    wanted: WantedStack | None = None
-    asked: AskedFields | None = None
-    stack: Stack | None = None
-    stack_error: str = ""
+    idle_series: tuple[Reading, ...] | None = None
+    exporters_before: tuple[ExporterScrape, ...] = ()
+    before_age_s: float = 0.0
+    service_probes: tuple[ServiceProbeResult, ...] = ()
+    skipped_nodes: Mapping[str, str] = field(default_factory=dict)
+    durations: Mapping[str, float] = field(default_factory=dict)
+    expected_objects: ExpectedObjects | None = None
+    requested_fields: RequestedFields | None = None
+    observed_objects: ObservedObjects | None = None
+    objects_error: str = ""

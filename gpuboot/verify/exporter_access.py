@@ -27,7 +27,7 @@ class _Credentials:
     headers: dict[str, str] = field(default_factory=dict, repr=False)
 
 
-class Protected:
+class ExporterClient:
     """Asks pods directly, from where the API server is reached.
 
     The API server's proxy would not do: it takes the password's header for its own and removes it

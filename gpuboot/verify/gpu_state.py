@@ -39,33 +39,33 @@ class GpuState:
     + handlers, default_runtime: of the running containerd
     """
 
-    module: str = ""
-    known: Mapping[str, str] = field(default_factory=dict)
-    answering: tuple[Gpu, ...] = ()
-    silent: Mapping[str, str] = field(default_factory=dict)
-    error: str = ""
-    cdi: tuple[str, ...] | None = None
-    handlers: tuple[str, ...] = ()
+    driver_text: str = ""
+    uuids: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[Gpu, ...] = ()
+    gpu_errors: Mapping[str, str] = field(default_factory=dict)
+    smi_error: str = ""
+    cdi_devices: tuple[str, ...] | None = None
+    runtime_handlers: tuple[str, ...] = ()
     default_runtime: str = ""
 
 
 def parse(lines: Iterable[str]) -> GpuState:
     """The state that the script printed. Raises `FactOutputError`."""
     values = Fields(lines)
-    handlers, default = _cri(values.first("cri"))
+    handlers, default = _parse_cri(values.first("cri"))
     known = [item.partition(" ") for item in values.all("proc")]
     silent = [item.partition(" ") for item in values.all("silent")]
-    rows = [row for row in map(_columns, values.all("smi")) if row is not None]
+    rows = [row for row in map(_parse_row, values.all("smi")) if row is not None]
     named = [row for row in rows if _UUID.fullmatch(row[1]) and row[0].isdigit()]
-    outside = _fabric(values.all("fabric"))
-    nameless = {slot(row[3]): _words(row) for row in rows if row not in named}
+    outside = _fabric_errors(values.all("fabric"))
+    nameless = {sysfs_address(row[3]): _row_error(row) for row in rows if row not in named}
     return GpuState(
         values.first("module"),
         {slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
         tuple(
             replace(
-                _cut(_gpu(row), row[3], values.all("mig"), values.all("mig_id")),
-                fabric=outside.get(row[1], ""),
+                _with_instances(_gpu(row), row[3], values.all("mig"), values.all("mig_id")),
+                fabric_error=outside.get(row[1], ""),
             )
             for row in named
         ),
@@ -77,20 +77,20 @@ def parse(lines: Iterable[str]) -> GpuState:
     )
 
 
-def _fabric(rows: Iterable[str]) -> dict[str, str]:
+def _fabric_errors(rows: Iterable[str]) -> dict[str, str]:
     """UUID -> what keeps a GPU out of its NVLink fabric."""
     words = [[word.strip() for word in row.split(",")] for row in rows]
     return {item[0]: fabric.unready(item[1], item[2]) for item in words if len(item) == 3}
 
 
-def _columns(row: str) -> list[str] | None:
+def _parse_row(row: str) -> list[str] | None:
     """A row of nvidia-smi's CSV; None for a line that is none (warnings go to stdout too)."""
     columns = [column.strip() for column in row.split(", ")]
     good = len(columns) == _COLUMNS and _BUS.fullmatch(columns[3])
     return columns if good else None
 
 
-def _words(columns: Sequence[str]) -> str:
+def _row_error(columns: Sequence[str]) -> str:
     """What a row without index and UUID says in their place."""
     said = dict.fromkeys(text.strip("[]") for text in columns if text.startswith("["))
     return ", ".join(said) or "nvidia-smi tells no UUID"
@@ -103,7 +103,7 @@ def _gpu(columns: Sequence[str]) -> Gpu:
         fault = _UNKNOWN
     said: dict[Sensor, str] = {"temperature": temperature, "power": power, "memory": memory}
     return Gpu(
-        slot(bus),
+        sysfs_address(bus),
         uuid,
         int(index),
         name,
@@ -114,22 +114,22 @@ def _gpu(columns: Sequence[str]) -> Gpu:
     )
 
 
-def _cut(gpu: Gpu, bus: str, listing: Sequence[str], details: Sequence[str]) -> Gpu:
+def _with_instances(gpu: Gpu, bus: str, listing: Sequence[str], details: Sequence[str]) -> Gpu:
     """The GPU with its MIG devices, which it may have although it no longer tells its MIG mode."""
-    known = mig_devices.listed(listing)
+    known = mig_devices.parse_list(listing)
     if gpu.mig and gpu.uuid not in known:
         return replace(gpu, fault=gpu.fault or "nvidia-smi -L does not list it and its instances")
-    instances = mig_devices.with_ids(known.get(gpu.uuid, ()), bus, mig_devices.ids(details))
+    instances = mig_devices.with_ids(known.get(gpu.uuid, ()), bus, mig_devices.parse_ids(details))
     return replace(gpu, mig=gpu.mig or bool(instances), instances=instances)
 
 
-def slot(bus_id: str) -> str:
+def sysfs_address(bus_id: str) -> str:
     """nvidia-smi's bus id in sysfs' spelling: 00000000:1C:00.0 gives 0000:1c:00.0."""
     domain, _, rest = bus_id.lower().partition(":")
     return f"{int(domain, 16):04x}:{rest}"
 
 
-def _cri(text: str) -> tuple[tuple[str, ...], str]:
+def _parse_cri(text: str) -> tuple[tuple[str, ...], str]:
     """Runtime handlers and the default one from `crictl info`; empty when it did not answer."""
     try:
         info = json.loads(text)
@@ -147,13 +147,13 @@ def host(node: Node, state: NodeState, gpus: GpuState, asked: str | None) -> Hos
     + asked: the driver version that the lock asks for; None where gpuboot installs none
     """
     on_bus = tuple(device.slot for device in state.gpus)
-    answering = {gpu.pci: gpu for gpu in gpus.answering}
+    answering = {gpu.pci: gpu for gpu in gpus.gpus}
     rest = [
-        Gpu(address, gpus.known.get(address, ""), lost=address in gpus.silent)
+        Gpu(address, gpus.uuids.get(address, ""), lost=address in gpus.gpu_errors)
         for address in on_bus
         if address not in answering
     ]
-    error = gpus.error or "; ".join(dict.fromkeys(gpus.silent.values()))
+    error = gpus.smi_error or "; ".join(dict.fromkeys(gpus.gpu_errors.values()))
     return Host(
         node.name,
         node.gpus,
@@ -162,14 +162,14 @@ def host(node: Node, state: NodeState, gpus: GpuState, asked: str | None) -> Hos
         asked,
         state.driver_installed,
         state.driver_loaded,
-        gpus.module,
+        gpus.driver_text,
         error,
-        gpus.cdi,
-        gpus.handlers,
+        gpus.cdi_devices,
+        gpus.runtime_handlers,
         gpus.default_runtime,
     )
 
 
-def unread(node: Node, error: str) -> Host:
+def unreachable_host(node: Node, error: str) -> Host:
     """A GPU node that could not be read, with the reason."""
     return replace(Host(node.name, node.gpus), error=error)

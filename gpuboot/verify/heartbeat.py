@@ -28,27 +28,29 @@ class Heartbeats:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._seen: dict[str, tuple[str, float]] = {}  # node -> renewal, and our time of it
+        self._last_reported: dict[
+            str, tuple[str, float]
+        ] = {}  # node -> renewal, and our time of it
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Read all Leases. Raises `ClusterError`."""
         items = self._cluster.json(LEASES)["items"]
         current = {item["metadata"]["name"]: item["spec"].get("renewTime", "") for item in items}
-        clock = self._cluster.now() if current.keys() - self._seen.keys() else None
+        clock = self._cluster.now() if current.keys() - self._last_reported.keys() else None
         now = time.monotonic()
         for node, text in current.items():
-            if node not in self._seen and clock is not None:
-                self._seen[node] = text, now - _age(text, clock)
-            elif self._seen[node][0] != text:
-                self._seen[node] = text, now
+            if node not in self._last_reported and clock is not None:
+                self._last_reported[node] = text, now - _age(text, clock)
+            elif self._last_reported[node][0] != text:
+                self._last_reported[node] = text, now
 
-    def silence(self, node: str) -> float:
+    def silent_for(self, node: str) -> float:
         """Since when a node's Lease has not been renewed; infinite without one. Unit: seconds."""
-        if node not in self._seen:
+        if node not in self._last_reported:
             return math.inf
-        return time.monotonic() - self._seen[node][1]
+        return time.monotonic() - self._last_reported[node][1]
 
-    def silent(self, nodes: Collection[str], say: Callable[[str], None]) -> dict[str, str]:
+    def silent_nodes(self, nodes: Collection[str], say: Callable[[str], None]) -> dict[str, str]:
         """Those nodes whose kubelets do not report, and what is known of it.
 
         Raises `ClusterError`.
@@ -56,8 +58,8 @@ class Heartbeats:
         until = time.monotonic() + _RENEWAL_S
         told = False
         while True:
-            self.look()
-            late = sorted(node for node in nodes if self.silence(node) > SILENT_S)
+            self.refresh()
+            late = sorted(node for node in nodes if self.silent_for(node) > SILENT_S)
             if not late or time.monotonic() >= until:
                 return {node: self.describe(node) for node in late}
             if not told:
@@ -67,7 +69,7 @@ class Heartbeats:
 
     def describe(self, node: str) -> str:
         """What to say of a silent node."""
-        silence = self.silence(node)
+        silence = self.silent_for(node)
         if math.isinf(silence):
             return f"the kubelet of {node} has never reported: it has no Lease"
         return f"the kubelet of {node} has not reported for {silence:.0f} s"

@@ -16,7 +16,7 @@ from gpuboot.verify.prometheus import PrometheusError
 _TIMEOUT = urllib3.Timeout(connect=5, read=20)
 
 
-class Direct:
+class HttpReader:
     """A reader for `gpuboot.verify.prometheus.Prometheus`.
 
     + url: of the web page, e.g. `https://prometheus.example.org` or `http://127.0.0.1:9090`

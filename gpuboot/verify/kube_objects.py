@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gpuboot.verify.devices import MIG
+from gpuboot.verify.devices import MIG_PREFIX
 from gpuboot.verify.evidence import GpuPod, KubeNode
 
 Json = Mapping[str, Any]
@@ -18,7 +18,7 @@ _UUID = re.compile(r"\(UUID: ((GPU|MIG)-[^)\s]+)\)")
 _ENDED = {"Succeeded", "Failed"}
 
 
-def node(item: Json) -> KubeNode:
+def parse_node(item: Json) -> KubeNode:
     """A node with what it offers and whether it takes pods."""
     status = item["status"]
     allocatable = status.get("allocatable", {})
@@ -29,7 +29,7 @@ def node(item: Json) -> KubeNode:
         conditions.get("Ready") == "True",
         bool(item.get("spec", {}).get("unschedulable")),
         sum(int(allocatable.get(name, 0)) for name in GPU_RESOURCES),
-        {name: int(n) for name, n in allocatable.items() if name.startswith(MIG)},
+        {name: int(n) for name, n in allocatable.items() if name.startswith(MIG_PREFIX)},
         {
             "kubelet": info.get("kubeletVersion", ""),
             "runtime": info.get("containerRuntimeVersion", ""),
@@ -49,7 +49,7 @@ def gpu_pods(items: Iterable[Json]) -> tuple[GpuPod, ...]:
         if claims and bound and item.get("status", {}).get("phase") not in _ENDED:
             meta = item["metadata"]
             gpus = sum(claims.get(name, 0) for name in GPU_RESOURCES)
-            mig = {name: count for name, count in claims.items() if name.startswith(MIG)}
+            mig = {name: count for name, count in claims.items() if name.startswith(MIG_PREFIX)}
             found.append(GpuPod(meta["namespace"], meta["name"], bound, gpus, mig))
     return tuple(found)
 
@@ -67,7 +67,7 @@ def requested(pod: Json) -> dict[str, int]:
             {
                 name: int(amount)
                 for name, amount in given.items()
-                if name in GPU_RESOURCES or name.startswith(MIG)
+                if name in GPU_RESOURCES or name.startswith(MIG_PREFIX)
             }
         )
 
@@ -79,7 +79,7 @@ def requested(pod: Json) -> dict[str, int]:
     return dict(+claims)
 
 
-def foreign_taint(item: Json, tolerated: Iterable[str]) -> str:
+def untolerated_taint(item: Json, tolerated: Iterable[str]) -> str:
     """A taint that keeps our pods off a node, as `key=value:effect`; "" when there is none.
 
     + tolerated: taint keys that our pods tolerate; `unschedulable` is told apart by the caller
@@ -92,7 +92,7 @@ def foreign_taint(item: Json, tolerated: Iterable[str]) -> str:
     return ""
 
 
-def log_answer(log: str) -> tuple[tuple[str, ...], bool]:
+def parse_vectoradd_log(log: str) -> tuple[tuple[str, ...], bool]:
     """What a vectorAdd pod's log says: what nvidia-smi listed, and whether it passed.
 
     A pod that holds a MIG device sees its GPU as well, which it does not hold.

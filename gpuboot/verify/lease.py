@@ -14,12 +14,12 @@ NAMESPACE = "kube-system"
 NAME = "gpuboot-verify"
 PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
 _RENEW_S = 10.0
-_DEAD_S = 40  # a verification that has not renewed for so long was killed
+_EXPIRED_S = 40  # a verification that has not renewed for so long was killed
 _POLL_S = 2.0
 _CONFLICT = 409
 
 
-class Turn:
+class VerificationLock:
     """The right to take GPUs for verification, kept while this runs.
 
     + holder: name of this verification
@@ -31,13 +31,13 @@ class Turn:
     def __init__(self, cluster: Cluster, holder: str, say: Callable[[str], None]) -> None:
         self._cluster = cluster
         self._holder = holder
-        self._say = say
+        self._progress = say
         self._clock = datetime.min, 0.0  # the API server's time, and ours of that moment
-        self._ended = threading.Event()
+        self._released = threading.Event()
         self._renewing: threading.Thread | None = None
         self._lost = False
 
-    def take(self, patience_s: float) -> str:
+    def acquire(self, patience_s: float) -> str:
         """Wait for the turn. Returns "", or why it did not come. Raises `ClusterError`.
 
         + patience_s: for how long another verification may go on
@@ -45,7 +45,7 @@ class Turn:
         self._clock = self._cluster.now(), time.monotonic()
         until = time.monotonic() + patience_s
         told = ""
-        while not self._try():
+        while not self._try_acquire():
             found = self._read()
             if found is None:
                 continue
@@ -54,18 +54,18 @@ class Turn:
                 began = found["spec"].get("acquireTime", "")
                 return f"another verification, {holder}, is at work since {began}"
             if holder != told:
-                self._say(f"waiting for another verification, {holder}, to end")
+                self._progress(f"waiting for another verification, {holder}, to end")
                 told = holder
             time.sleep(_POLL_S)
         self._renewing = threading.Thread(target=self._renew, daemon=True)
         self._renewing.start()
         return ""
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Let others have their turn. Nothing happens where this one has none."""
         if self._renewing is None:
             return
-        self._ended.set()
+        self._released.set()
         self._renewing.join(timeout=_RENEW_S)
         self._renewing = None
         if not self.lost():
@@ -83,12 +83,12 @@ class Turn:
             self._lost = holder != self._holder
         return self._lost
 
-    def _try(self) -> bool:
+    def _try_acquire(self) -> bool:
         found = self._read()
         now = self._now()
         spec = {
             "holderIdentity": self._holder,
-            "leaseDurationSeconds": _DEAD_S,
+            "leaseDurationSeconds": _EXPIRED_S,
             "acquireTime": now,
             "renewTime": now,
         }
@@ -96,7 +96,7 @@ class Turn:
             if found is None:
                 body = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": spec}
                 call(self._cluster.leases.create_namespaced_lease, NAMESPACE, body)
-            elif self._dead(found):
+            elif self._expired(found):
                 self._replace({**found, "spec": spec})
             else:
                 return False
@@ -107,7 +107,7 @@ class Turn:
         return True
 
     def _renew(self) -> None:
-        while not self._ended.wait(_RENEW_S):
+        while not self._released.wait(_RENEW_S):
             try:
                 found = self._read()
                 if found is None or found["spec"].get("holderIdentity") != self._holder:
@@ -130,12 +130,12 @@ class Turn:
         # the resource version in it makes this fail where somebody else was faster
         call(self._cluster.leases.replace_namespaced_lease, NAME, NAMESPACE, lease)
 
-    def _dead(self, lease: dict[str, Any]) -> bool:
+    def _expired(self, lease: dict[str, Any]) -> bool:
         try:
             renewed = datetime.fromisoformat(lease["spec"]["renewTime"])
         except (KeyError, ValueError):
             return True
-        return self._time() - renewed > timedelta(seconds=_DEAD_S)
+        return self._time() - renewed > timedelta(seconds=_EXPIRED_S)
 
     def _time(self) -> datetime:
         then, at = self._clock

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from gpuboot.verify.devices import MIG, Instance
+from gpuboot.verify.devices import MIG_PREFIX, Instance
 
 # GPU 0: NVIDIA H200 (UUID: GPU-…)
 _GPU = re.compile(r"GPU \d+: .*\(UUID: (GPU-[0-9a-f-]+)\)")
@@ -19,10 +19,10 @@ _NUMBER = re.compile(r"(Index|GPU Instance ID|Compute Instance ID)\s*:\s*(\d+)")
 _PROFILE, _WHOLE = "nvidia.com/mig.config", "all-disabled"
 _PRODUCT = "nvidia.com/gpu.product"
 
-Ids = Mapping[tuple[str, int], tuple[int, int]]  # (bus id, index) -> (GI, CI)
+InstanceIds = Mapping[tuple[str, int], tuple[int, int]]  # (bus id, index) -> (GI, CI)
 
 
-def listed(lines: Iterable[str]) -> dict[str, tuple[Instance, ...]]:
+def parse_list(lines: Iterable[str]) -> dict[str, tuple[Instance, ...]]:
     """UUID of each GPU that `nvidia-smi -L` lists -> its MIG devices, without their ids."""
     found: dict[str, list[Instance]] = {}
     gpu = ""
@@ -41,7 +41,7 @@ def _instance(profile: str, index: str, uuid: str) -> Instance:
     return Instance(uuid, profile, int(index), gi, ci)
 
 
-def ids(lines: Iterable[str]) -> Ids:
+def parse_ids(lines: Iterable[str]) -> InstanceIds:
     """GPU instance and compute instance of each MIG device, from lines of `nvidia-smi -q`."""
     found: dict[tuple[str, int], tuple[int, int]] = {}
     bus, seen = "", dict[str, int]()
@@ -57,7 +57,7 @@ def ids(lines: Iterable[str]) -> Ids:
     return found
 
 
-def with_ids(instances: Iterable[Instance], bus: str, known: Ids) -> tuple[Instance, ...]:
+def with_ids(instances: Iterable[Instance], bus: str, known: InstanceIds) -> tuple[Instance, ...]:
     """A GPU's MIG devices, with their ids where `nvidia-smi -q` told them."""
     return tuple(
         replace(item, gi=known[bus, item.index][0], ci=known[bus, item.index][1])
@@ -67,7 +67,7 @@ def with_ids(instances: Iterable[Instance], bus: str, known: Ids) -> tuple[Insta
     )
 
 
-def divided(labels: Mapping[str, str], offered: Mapping[str, str | int]) -> bool:
+def uses_mig(labels: Mapping[str, str], offered: Mapping[str, str | int]) -> bool:
     """Whether MIG divides GPUs of a node, by the MIG manager or by hand.
 
     + labels: the node's
@@ -79,5 +79,5 @@ def divided(labels: Mapping[str, str], offered: Mapping[str, str | int]) -> bool
     return (
         labels.get(_PROFILE, _WHOLE) not in (_WHOLE, "")
         or "-MIG-" in labels.get(_PRODUCT, "")
-        or any(name.startswith(MIG) and int(count) > 0 for name, count in offered.items())
+        or any(name.startswith(MIG_PREFIX) and int(count) > 0 for name, count in offered.items())
     )

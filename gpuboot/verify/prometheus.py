@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from gpuboot.telemetry.anchor import AGES, ANCHORS
-from gpuboot.verify.checks.firing import Firing, firing
-from gpuboot.verify.devices import Key
+from gpuboot.verify.checks.firing import FiringAlert, firing_alerts
+from gpuboot.verify.devices import SeriesKey
 from gpuboot.verify.evidence import Reading, Rule, Target
 
 TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
@@ -23,7 +23,7 @@ _LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$")
 _LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"')
 
 
-class Reader(Protocol):
+class JsonReader(Protocol):
     """What can read JSON below a path: `gpuboot.kubernetes.api.Cluster`."""
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any: ...
@@ -59,7 +59,7 @@ class Prometheus:
     + base: path of its root, e.g. a service proxy's
     """
 
-    def __init__(self, reader: Reader, base: str) -> None:
+    def __init__(self, reader: JsonReader, base: str) -> None:
         self._reader = reader
         self._base = base
 
@@ -117,9 +117,9 @@ class Prometheus:
             for rule in group["rules"]
         )
 
-    def alerts(self) -> tuple[Firing, ...]:
+    def alerts(self) -> tuple[FiringAlert, ...]:
         """The alerts that fire now."""
-        return firing(self._api("alerts")["alerts"])
+        return firing_alerts(self._api("alerts")["alerts"])
 
     def alertmanagers(self) -> tuple[str, ...]:
         """URLs of the Alertmanagers that alerts are sent to."""
@@ -167,7 +167,7 @@ def gpu_readings(samples: Iterable[Sample], node: str) -> tuple[Reading, ...]:
 
     + node: the node of the exporter's pod
     """
-    devices: dict[Key, list[Sample]] = {}
+    devices: dict[SeriesKey, list[Sample]] = {}
     for sample in samples:
         if (uuid := sample.labels.get("UUID")) and sample.name.startswith("DCGM_FI_"):
             key = uuid, sample.labels.get("GPU_I_ID", "")

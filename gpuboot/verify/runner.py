@@ -11,27 +11,27 @@ from typing import Any
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.telemetry.collectors import asked
+from gpuboot.telemetry.collectors import requested_fields
 from gpuboot.verify import kube_objects
 from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.model import Finding
-from gpuboot.verify.collector import Gatherer
-from gpuboot.verify.evidence import Evidence, GpuPod, Host, KubeNode, WantedStack
+from gpuboot.verify.collector import MetricsCollector
+from gpuboot.verify.evidence import Evidence, ExpectedObjects, GpuPod, Host, KubeNode
 from gpuboot.verify.heartbeat import Heartbeats
-from gpuboot.verify.service_probe import Services
+from gpuboot.verify.service_probe import ServiceProbe
 from gpuboot.verify.session import Session
-from gpuboot.verify.workload import TOLERATED, Plan, Say, Workload, plan
+from gpuboot.verify.workload import TOLERATED_TAINTS, PodPlan, Progress, Workload, plan_pods
 
 _POLL_S = 2.0
-_LEAST_SETTLE_S = 45.0
-_TELL_EVERY_S = 10.0
+_MIN_SETTLE_S = 45.0
+_PROGRESS_EVERY_S = 10.0
 # What is configured by a mounted ConfigMap or Secret: the kubelet takes a minute to renew it.
-_CONFIGURED = {"rules", "alertmanager"}
-_CONFIGURE_S = 120.0
+_MOUNTED_CONFIG_LINKS = {"rules", "alertmanager"}
+_MOUNT_UPDATE_S = 120.0
 
 
 @dataclass(frozen=True)
-class Proof:
+class VerificationResult:
     """What came out: the evidence, the findings, and what the cluster runs."""
 
     evidence: Evidence
@@ -44,16 +44,16 @@ def settle_s(settings: Settings) -> float:
     exporter = settings.exporter
     periods = 3 * (seconds(exporter.scrape_interval) + exporter.interval_ms / 1000)
     other = 2 * seconds(settings.monitoring.scrape_interval)
-    return min(float(settings.verify.timeout_s), max(_LEAST_SETTLE_S, periods, other))
+    return min(float(settings.verify.timeout_s), max(_MIN_SETTLE_S, periods, other))
 
 
-def prove(
+def verify(
     cluster: Cluster,
     hosts: Sequence[Host],
     settings: Settings,
-    say: Say,
-    wanted: WantedStack | None = None,
-) -> Proof:
+    say: Progress,
+    wanted: ExpectedObjects | None = None,
+) -> VerificationResult:
     """Judge every GPU of these hosts, from the bus to Prometheus.
 
     + hosts: what the GPU nodes' operating systems said
@@ -63,88 +63,98 @@ def prove(
     Takes only free GPUs, and removes what it made however it ends. Raises `ClusterError` when
     the API server does not answer.
     """
-    return _Prover(cluster, tuple(hosts), settings, say, wanted).run()
+    return _Runner(cluster, tuple(hosts), settings, say, wanted).run()
 
 
-class _Prover:
+class _Runner:
     def __init__(
         self,
         cluster: Cluster,
         hosts: tuple[Host, ...],
         settings: Settings,
-        say: Say,
-        wanted: WantedStack | None,
+        say: Progress,
+        wanted: ExpectedObjects | None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
-        self._say = say
-        self._gatherer = Gatherer(cluster, settings)
-        self._beats = Heartbeats(cluster)
+        self._progress = say
+        self._collector = MetricsCollector(cluster, settings)
+        self._heartbeats = Heartbeats(cluster)
         self._session = Session(cluster, say)
-        self._workload = Workload(self._session, settings, say, self._beats)
-        self._services = Services(cluster, self._session, settings)
-        self._seen = Evidence(hosts, {}, wanted=wanted, asked=asked(settings))
-        self._spent: dict[str, float] = {}
+        self._workload = Workload(self._session, settings, say, self._heartbeats)
+        self._service_probe = ServiceProbe(cluster, self._session, settings)
+        self._evidence = Evidence(
+            hosts, {}, expected_objects=wanted, requested_fields=requested_fields(settings)
+        )
+        self._durations: dict[str, float] = {}
 
-    def run(self) -> Proof:
+    def run(self) -> VerificationResult:
         try:
-            nodes = self._prove()
+            nodes = self._collect()
         finally:
             with self._timed("cleanup"):
                 self._session.close()
-        seen = replace(self._seen, seconds=dict(self._spent))
-        findings = tuple(chain.judge(seen, self._settings))
-        return Proof(seen, findings, self._versions(nodes))
+        seen = replace(self._evidence, durations=dict(self._durations))
+        findings = tuple(chain.evaluate(seen, self._settings))
+        return VerificationResult(seen, findings, self._versions(nodes))
 
-    def _prove(self) -> dict[str, KubeNode]:
+    def _collect(self) -> dict[str, KubeNode]:
         """All the evidence; the cluster's nodes."""
-        names = [host.node for host in self._seen.hosts]
+        names = [host.node for host in self._evidence.hosts]
         with self._timed("before"):
             blocked = self._session.begin(self._settings.verify.timeout_s) if names else ""
-            nodes, taints = self._nodes()
-            holders = self._holders()
-            before = self._before(holders, bool(blocked))
+            nodes, taints = self._read_nodes()
+            holders = self._read_gpu_pods()
+            before = self._collect_before(holders, bool(blocked))
         started = time.monotonic()
-        self._seen = replace(before, nodes=nodes, holders=holders)
-        chosen = plan(names, nodes, holders, taints)
+        self._evidence = replace(before, nodes=nodes, gpu_pods=holders)
+        chosen = plan_pods(names, nodes, holders, taints)
         if blocked:
-            chosen = Plan({}, {**dict.fromkeys(names, blocked), **chosen.skipped})
-        self._seen = replace(self._seen, skipped=chosen.skipped)
-        self._run_pods(chosen, nodes, started)
+            chosen = PodPlan({}, {**dict.fromkeys(names, blocked), **chosen.skipped_nodes})
+        self._evidence = replace(self._evidence, skipped_nodes=chosen.skipped_nodes)
+        self._hold_gpus(chosen, nodes, started)
         return nodes
 
-    def _run_pods(self, chosen: Plan, nodes: dict[str, KubeNode], started: float) -> None:
+    def _hold_gpus(self, chosen: PodPlan, nodes: dict[str, KubeNode], started: float) -> None:
         """The pods, and the metrics while they hold their GPUs."""
         with self._timed("workload"):
             trials = self._workload.start(chosen, nodes)
-            self._services.start(chosen.pods, nodes)
+            self._service_probe.start(chosen.pods, nodes)
             trials = self._workload.wait(trials)
-            services = self._services.wait(self._workload.given_up)
-            nodes = self._silent(nodes, self._workload.given_up)
-            self._seen = replace(self._seen, trials=tuple(trials), services=services, nodes=nodes)
+            services = self._service_probe.wait(self._workload.lost_nodes)
+            nodes = self._with_kubelet_errors(nodes, self._workload.lost_nodes)
+            self._evidence = replace(
+                self._evidence, workload_results=tuple(trials), service_probes=services, nodes=nodes
+            )
         with self._timed("metrics"):
-            self._watch(started)
+            self._wait_for_metrics(started)
 
-    def _nodes(self) -> tuple[dict[str, KubeNode], dict[str, str]]:
+    def _read_nodes(self) -> tuple[dict[str, KubeNode], dict[str, str]]:
         items = self._cluster.json("/api/v1/nodes")["items"]
-        nodes = {item["metadata"]["name"]: kube_objects.node(item) for item in items}
+        nodes = {item["metadata"]["name"]: kube_objects.parse_node(item) for item in items}
         taints = {
-            item["metadata"]["name"]: kube_objects.foreign_taint(item, TOLERATED) for item in items
+            item["metadata"]["name"]: kube_objects.untolerated_taint(item, TOLERATED_TAINTS)
+            for item in items
         }
-        ready = [host.node for host in self._seen.hosts if host.node in nodes]
+        ready = [host.node for host in self._evidence.hosts if host.node in nodes]
         ready = [name for name in ready if nodes[name].ready]
-        return self._silent(nodes, self._beats.silent(ready, self._say)), taints
+        return self._with_kubelet_errors(
+            nodes, self._heartbeats.silent_nodes(ready, self._progress)
+        ), taints
 
     @staticmethod
-    def _silent(nodes: dict[str, KubeNode], why: Mapping[str, str]) -> dict[str, KubeNode]:
+    def _with_kubelet_errors(
+        nodes: dict[str, KubeNode], why: Mapping[str, str]
+    ) -> dict[str, KubeNode]:
         return {
-            name: replace(node, silent=why.get(name, node.silent)) for name, node in nodes.items()
+            name: replace(node, kubelet_error=why.get(name, node.kubelet_error))
+            for name, node in nodes.items()
         }
 
-    def _holders(self) -> tuple[GpuPod, ...]:
+    def _read_gpu_pods(self) -> tuple[GpuPod, ...]:
         return kube_objects.gpu_pods(self._cluster.json("/api/v1/pods")["items"])
 
-    def _before(self, holders: tuple[GpuPod, ...], shared: bool) -> Evidence:
+    def _collect_before(self, holders: tuple[GpuPod, ...], shared: bool) -> Evidence:
         """What metrics say before we hold anything.
 
         A pod that ended a moment ago is named until the next sample, so wait for that. Where
@@ -152,40 +162,49 @@ class _Prover:
         from the names in series: `shared`.
         """
         if shared:
-            return replace(self._seen, before=self._gatherer.exporters(), **self._stack())
+            return replace(
+                self._evidence, exporters_before=self._collector.exporters(), **self._read_objects()
+            )
         keys = {pod.key for pod in holders}
         until = time.monotonic() + settle_s(self._settings)
         errors: dict[str, str] = {}
         while True:
-            idle = self._gatherer.series(errors)
+            idle = self._collector.series(errors)
             wrong = sorted({r.pod for r in idle or () if r.pod and r.pod not in keys})
             if not wrong or time.monotonic() > until:
                 break
-            self._say(f"waiting until GPU series no longer name {', '.join(wrong)}")
+            self._progress(f"waiting until GPU series no longer name {', '.join(wrong)}")
             time.sleep(_POLL_S)
-        return replace(self._seen, idle=idle, before=self._gatherer.exporters(), **self._stack())
+        return replace(
+            self._evidence,
+            idle_series=idle,
+            exporters_before=self._collector.exporters(),
+            **self._read_objects(),
+        )
 
-    def _stack(self) -> dict[str, Any]:
+    def _read_objects(self) -> dict[str, Any]:
         """What stands beside the charts' own, for the evidence."""
-        if self._seen.wanted is None:
+        if self._evidence.expected_objects is None:
             return {}
         try:
-            return {"stack": self._gatherer.stack()}
+            return {"stack": self._collector.observed_objects()}
         except (ClusterError, KeyError) as error:
             return {"stack_error": str(error)}
 
-    def _watch(self, started: float) -> None:
+    def _wait_for_metrics(self, started: float) -> None:
         def look() -> list[Finding]:
-            metrics = self._gatherer.metrics()
-            self._seen = replace(self._seen, metrics=metrics, before_s=time.monotonic() - started)
-            return chain.metrics_findings(self._seen, self._settings)
+            metrics = self._collector.metrics()
+            self._evidence = replace(
+                self._evidence, metrics=metrics, before_age_s=time.monotonic() - started
+            )
+            return chain.metrics_findings(self._evidence, self._settings)
 
-        watch(look, self._patience, self._say)
+        wait_for_metrics(look, self._timeout, self._progress)
 
-    def _patience(self, open_: Sequence[Finding]) -> float:
+    def _timeout(self, open_: Sequence[Finding]) -> float:
         settle = settle_s(self._settings)
-        if any(item.link in _CONFIGURED for item in open_):
-            return max(settle, min(_CONFIGURE_S, self._settings.verify.timeout_s))
+        if any(item.link in _MOUNTED_CONFIG_LINKS for item in open_):
+            return max(settle, min(_MOUNT_UPDATE_S, self._settings.verify.timeout_s))
         return settle
 
     def _versions(self, nodes: dict[str, KubeNode]) -> dict[str, str]:
@@ -194,8 +213,8 @@ class _Prover:
         for node in nodes.values():
             for name, version in node.versions.items():
                 found.setdefault(name, set()).add(version)
-        for host in self._seen.hosts:
-            found.setdefault("driver", set()).add(host.loaded)
+        for host in self._evidence.hosts:
+            found.setdefault("driver", set()).add(host.driver_loaded)
             found.setdefault("driver text", set()).add(host.driver_text)
         return {name: ", ".join(sorted(values - {""})) for name, values in found.items()}
 
@@ -205,11 +224,11 @@ class _Prover:
         try:
             yield
         finally:
-            self._spent[name] = round(time.monotonic() - begun, 3)
+            self._durations[name] = round(time.monotonic() - begun, 3)
 
 
-def watch(
-    look: Callable[[], list[Finding]], patience: Callable[[Sequence[Finding]], float], say: Say
+def wait_for_metrics(
+    look: Callable[[], list[Finding]], patience: Callable[[Sequence[Finding]], float], say: Progress
 ) -> None:
     """Look at metrics until all is as it should be, or waiting can no longer help.
 
@@ -226,7 +245,7 @@ def watch(
         until = max(until, begun + patience(open_))
         if not open_ or now > until:
             return
-        if now - told > _TELL_EVERY_S:
+        if now - told > _PROGRESS_EVERY_S:
             say(_waiting(open_, len(found), now - begun, until - now))
             told = now
         time.sleep(_POLL_S)

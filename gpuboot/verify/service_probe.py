@@ -10,19 +10,19 @@ from typing import Any
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import kube_objects
-from gpuboot.verify.evidence import KubeNode, ServicePod
+from gpuboot.verify.evidence import KubeNode, ServiceProbeResult
 from gpuboot.verify.session import Session, pod_name
-from gpuboot.verify.workload import manifest
+from gpuboot.verify.workload import pod_manifest
 
 # The API server's own Service, which every cluster has.
 SERVICE = "/api/v1/namespaces/default/services/kubernetes"
 TOOLS = ("getent", "bash", "timeout")
-_WORD = "gpuboot-services:"
+_MARKER = "gpuboot-services:"
 # A pod's first packets may come before its network is whole, so three tries. bash connects itself:
 # NVIDIA's image (Ubuntu's base: bash, libc-bin, coreutils) has no curl.
 _SCRIPT = f"""\
 name=$1 address=$2 port=$3
-tell() {{ echo "{_WORD} $*"; }}
+tell() {{ echo "{_MARKER} $*"; }}
 try() {{ for _ in 1 2 3; do timeout 10 "$@" >/dev/null 2>&1 && return 0; sleep 1; done; return 1; }}
 for tool in {" ".join(TOOLS)}; do
   command -v "$tool" >/dev/null || {{ tell lacks "$tool"; exit 0; }}
@@ -31,12 +31,12 @@ if try getent ahosts "$name"; then tell resolved; else tell unresolved; fi
 if try bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$address" "$port"
 then tell connected; else tell unconnected; fi
 """
-_ANSWER_S = 90  # twice three tries of ten seconds, and the pod's start
+_TIMEOUT_S = 90  # twice three tries of ten seconds, and the pod's start
 _POLL_S = 1.0
 
 
-class Services:
-    """The pods of one verification that try Services.
+class ServiceProbe:
+    """The pods of one verification that try ServiceProbe.
 
     + session: where they are made
     """
@@ -45,7 +45,7 @@ class Services:
         self._cluster = cluster
         self._session = session
         self._settings = settings
-        self._started: list[ServicePod] = []
+        self._started: list[ServiceProbeResult] = []
 
     def start(self, names: Iterable[str], nodes: Mapping[str, KubeNode]) -> None:
         """One pod on each of these nodes. Raises `ClusterError` where none can be made."""
@@ -56,45 +56,45 @@ class Services:
             address, port = self._service()
         except (ClusterError, KeyError, IndexError) as error:
             why = f"Service default/kubernetes: {error}"
-            self._started = [ServicePod(node, "", trouble=why) for node in wanted]
+            self._started = [ServiceProbeResult(node, "", error=why) for node in wanted]
             return
         name = f"kubernetes.default.svc.{self._settings.cluster.dns_domain}"
         for node in wanted:
             pod = pod_name("services", node)
             self._session.create(_manifest(pod, nodes[node], self._settings, name, address, port))
-            self._started.append(ServicePod(node, pod, name, _endpoint(address, port)))
+            self._started.append(ServiceProbeResult(node, pod, name, _endpoint(address, port)))
 
-    def wait(self, given_up: Mapping[str, str]) -> tuple[ServicePod, ...]:
+    def wait(self, given_up: Mapping[str, str]) -> tuple[ServiceProbeResult, ...]:
         """What each pod says. Raises `ClusterError`.
 
         + given_up: nodes that no answer will come from, and why
         """
-        until = time.monotonic() + min(_ANSWER_S, self._settings.verify.timeout_s)
+        until = time.monotonic() + min(_TIMEOUT_S, self._settings.verify.timeout_s)
         self._started = [
-            replace(item, trouble=given_up.get(item.node, item.trouble)) for item in self._started
+            replace(item, error=given_up.get(item.node, item.error)) for item in self._started
         ]
         while True:
             pods = {pod["metadata"]["name"]: pod for pod in self._session.pods()}
             last = time.monotonic() > until
-            found = [self._look(item, pods.get(item.pod), last) for item in self._started]
+            found = [self._result(item, pods.get(item.pod), last) for item in self._started]
             done = [item for item in found if item is not None]
             if len(done) == len(found):
                 return tuple(done)
             time.sleep(_POLL_S)
 
-    def _look(
-        self, item: ServicePod, pod: kube_objects.Json | None, last: bool
-    ) -> ServicePod | None:
+    def _result(
+        self, item: ServiceProbeResult, pod: kube_objects.Json | None, last: bool
+    ) -> ServiceProbeResult | None:
         """The pod's answer; None while there is reason to wait."""
-        if item.trouble:
+        if item.error:
             return item
         if pod is None:
-            return replace(item, trouble="somebody deleted the pod")
+            return replace(item, error="somebody deleted the pod")
         trouble, hopeless = kube_objects.pod_trouble(pod)
         if pod.get("status", {}).get("phase") == "Succeeded":
-            return answer(item, self._session.log(item.pod))
+            return parse_log(item, self._session.log(item.pod))
         if hopeless or last:
-            return replace(item, trouble=trouble or "the pod gave no answer in time")
+            return replace(item, error=trouble or "the pod gave no answer in time")
         return None
 
     def _service(self) -> tuple[str, int]:
@@ -102,17 +102,19 @@ class Services:
         return str(spec["clusterIP"]), int(spec["ports"][0]["port"])
 
 
-def answer(item: ServicePod, log: str) -> ServicePod:
+def parse_log(item: ServiceProbeResult, log: str) -> ServiceProbeResult:
     """What a pod's log says."""
-    words = [line.removeprefix(_WORD).split() for line in log.splitlines() if _WORD in line]
+    words = [line.removeprefix(_MARKER).split() for line in log.splitlines() if _MARKER in line]
     said = {word[0]: " ".join(word[1:]) for word in words if word}
     if "lacks" in said:
-        return replace(item, trouble=f"its image has no {said['lacks']}", lacks=said["lacks"])
+        return replace(
+            item, error=f"its image has no {said['lacks']}", missing_program=said["lacks"]
+        )
     if not said.keys() & {"resolved", "unresolved"} or not said.keys() & {
         "connected",
         "unconnected",
     }:
-        return replace(item, trouble="its log ends before the answer")
+        return replace(item, error="its log ends before the answer")
     return replace(item, resolved="resolved" in said, connected="connected" in said)
 
 
@@ -124,7 +126,7 @@ def _manifest(
     pod: str, node: KubeNode, settings: Settings, name: str, address: str, port: int
 ) -> dict[str, Any]:
     """vectorAdd's pod with another command, and without a GPU."""
-    made = manifest(pod, node, settings)
+    made = pod_manifest(pod, node, settings)
     made["spec"].pop("runtimeClassName", None)
     [container] = made["spec"]["containers"]
     container |= {

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuboot.kubernetes.api import Cluster, ClusterError, call
-from gpuboot.verify.lease import Turn
+from gpuboot.verify.lease import VerificationLock
 
 PREFIX = "gpuboot-verify-"
 _LONGEST = 100  # of a node's name in a pod's: far from any limit, and from cutting names alike
@@ -35,32 +35,32 @@ class Session:
     def __init__(self, cluster: Cluster, say: Callable[[str], None]) -> None:
         self.namespace = f"{PREFIX}{secrets.token_hex(3)}"
         self._cluster = cluster
-        self._say = say
-        self._turn = Turn(cluster, self.namespace, say)
-        self._made = False
+        self._progress = say
+        self._lock = VerificationLock(cluster, self.namespace, say)
+        self._namespace_created = False
 
     def lost(self) -> bool:
         """Whether another verification took this one for dead, and removed its pods.
 
         Raises `ClusterError`.
         """
-        return self._turn.lost()
+        return self._lock.lost()
 
     def begin(self, patience_s: float) -> str:
         """Wait for other verifications to end, and remove what killed ones left behind.
 
         Returns "", or why no pods may be started. Raises `ClusterError`.
         """
-        if blocked := self._turn.take(patience_s):
+        if blocked := self._lock.acquire(patience_s):
             return blocked
-        self._clear()
+        self._remove_leftovers()
         return ""
 
-    def _clear(self) -> None:
+    def _remove_leftovers(self) -> None:
         left = [item["metadata"]["name"] for item in self._namespaces()]
         if not left:
             return
-        self._say(f"removing what was left of a killed verification: {', '.join(left)}")
+        self._progress(f"removing what was left of a killed verification: {', '.join(left)}")
         for name in left:
             self._delete(name)
         until = time.monotonic() + _GONE_S
@@ -81,9 +81,9 @@ class Session:
         A new namespace has no service account for an instant; pods are refused until then.
         """
         core = self._cluster.core
-        if not self._made:
+        if not self._namespace_created:
             body = {"metadata": {"name": self.namespace, "labels": dict(LABELS)}}
-            self._made = True
+            self._namespace_created = True
             call(core.create_namespace, body)
         until = time.monotonic() + timeout_s
         while True:
@@ -110,13 +110,13 @@ class Session:
     def close(self) -> None:
         """Delete the pods at once and the namespace behind them; wait for the pods."""
         try:
-            if self._made:
+            if self._namespace_created:
                 self._delete(self.namespace)
                 until = time.monotonic() + 30
                 while self.pods() and time.monotonic() < until:
                     time.sleep(_POLL_S / 2)
         finally:
-            self._turn.end()
+            self._lock.release()
 
     def _delete(self, namespace: str) -> None:
         core = self._cluster.core

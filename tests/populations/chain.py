@@ -38,7 +38,7 @@ def judged(machine: Machine, cluster: Cluster, **settings: Any) -> list[Finding]
     """What `gpuboot verify` finds. + settings: that differ"""
     asked = parse_settings({**SETTINGS, **settings})
     host = machine.host()
-    proof = runner.prove(cast(RealCluster, cluster), [host], asked, lambda line: None)
+    proof = runner.verify(cast(RealCluster, cluster), [host], asked, lambda line: None)
     return list(proof.findings)
 
 

@@ -63,7 +63,7 @@ def test_the_machine_is_read(population: Population) -> None:
     assert driver_version(machine.version) == (population.driver, is_open)
     host = machine.host()
     assert host.uuids == {card.uuid for card in population.cards}
-    assert host.loaded == host.installed == population.driver
+    assert host.driver_loaded == host.driver_installed == population.driver
     assert host.smi_error == ""
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from gpuboot.verify.checks.model import Finding
 from gpuboot.verify.evidence import (
     Evidence,
-    ExporterAnswer,
+    ExporterScrape,
     Gpu,
     Host,
     KubeNode,
@@ -16,7 +16,7 @@ from gpuboot.verify.evidence import (
     Reading,
     Rule,
     Target,
-    Trial,
+    WorkloadResult,
 )
 
 SLOTS = ("0000:10:00.0", "0000:1c:00.0", "0000:2b:00.0", "0000:3d:00.0")
@@ -73,8 +73,8 @@ def pod_of(name: str, index: int) -> str:
     return f"vectoradd-{name}-{index}"
 
 
-def trial(name: str, index: int, **other: Any) -> Trial:
-    plain = Trial(
+def trial(name: str, index: int, **other: Any) -> WorkloadResult:
+    plain = WorkloadResult(
         pod_of(name, index), "gpuboot-verify", name, (uuid(name, index),), True, seconds=4.2
     )
     return replace(plain, **other)
@@ -87,9 +87,9 @@ def reading(name: str, index: int, **other: Any) -> Reading:
     return replace(plain, **other)
 
 
-def answer(name: str, count: int, **other: Any) -> ExporterAnswer:
+def answer(name: str, count: int, **other: Any) -> ExporterScrape:
     readings = tuple(reading(name, index) for index in range(count))
-    return replace(ExporterAnswer(name, f"nvidia-dcgm-exporter-{name}", readings), **other)
+    return replace(ExporterScrape(name, f"nvidia-dcgm-exporter-{name}", readings), **other)
 
 
 def series(name: str, count: int, **other: Any) -> tuple[Reading, ...]:
@@ -127,7 +127,7 @@ def evidence(**other: Any) -> Evidence:
             for name, count in SIZES.items()
             for index in range(count)
         ),
-        seconds={"workload": 6.1, "metrics": 7.5},
+        durations={"workload": 6.1, "metrics": 7.5},
     )
     return replace(plain, **other)
 

@@ -13,7 +13,7 @@ from gpuboot import dashboards
 from gpuboot.charts import grafana_name, monitoring_values
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.verify.collector import Gatherer
+from gpuboot.verify.collector import MetricsCollector
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, render
 
@@ -91,5 +91,5 @@ class Proxy:
 def test_verification_asks_grafana_by_that_name(release: str) -> None:
     proxy = Proxy()
     settings = parse_settings({"monitoring": {"release": release}})
-    Gatherer(cast(Cluster, proxy), settings).metrics()
+    MetricsCollector(cast(Cluster, proxy), settings).metrics()
     assert f"monitoring/{grafana_name(release)}:80/api/health" in proxy.asked

@@ -11,7 +11,7 @@ from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.model import (
     GPU_LINKS,
     Finding,
-    Scribe,
+    FindingBuilder,
     Verdict,
     exit_code,
     from_json,
@@ -25,7 +25,7 @@ SETTINGS = parse_settings({"monitoring": {"grafana": False}, "exporter": {"inter
 
 
 def test_a_sound_cluster_is_proven_at_every_link_of_every_gpu() -> None:
-    found = chain.judge(evidence(), SETTINGS)
+    found = chain.evaluate(evidence(), SETTINGS)
     assert verdict(found) == "proven"
     proven = {(f.node, f.gpu_uuid, f.link) for f in found if f.gpu_uuid}
     assert proven == {
@@ -43,14 +43,14 @@ def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
     seen = replace(
         sound,
         hosts=(lost, sound.hosts[1]),
-        trials=tuple(t for t in sound.trials if t.uuids != (uuid("gpu1", 1),)),
+        workload_results=tuple(t for t in sound.workload_results if t.uuids != (uuid("gpu1", 1),)),
         nodes={**sound.nodes, "gpu1": replace(sound.nodes["gpu1"], gpus=1)},
         metrics=metrics(
             exporters=(answer("gpu1", 1), answer("gpu2", 4)),
             series=series("gpu1", 1) + series("gpu2", 4),
         ),
     )
-    found = chain.judge(seen, SETTINGS)
+    found = chain.evaluate(seen, SETTINGS)
     assert [(f.link, f.gpu_uuid) for f in of(found, "fail")] == [("nvidia-smi", uuid("gpu1", 1))]
     above = {f.link for f in of(found, "not_covered")}
     assert above == {"runtime", "allocatable", "workload", "exporter", "prometheus", "attribution"}
@@ -59,8 +59,10 @@ def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
 
 def test_a_busy_gpu_keeps_the_cluster_from_being_proven() -> None:
     sound = evidence()
-    seen = replace(sound, trials=sound.trials[1:], holders=(GpuPod("ml", "t", "gpu1", 1),))
-    found = chain.judge(seen, SETTINGS)
+    seen = replace(
+        sound, workload_results=sound.workload_results[1:], gpu_pods=(GpuPod("ml", "t", "gpu1", 1),)
+    )
+    found = chain.evaluate(seen, SETTINGS)
     assert of(found, "fail") == []
     assert verdict(found) == "not_covered"
 
@@ -69,29 +71,29 @@ def test_a_host_that_nobody_could_read_is_unknown_and_failed_once_it_is_down() -
     sound = evidence()
     dark = replace(host("gpu1", 2, gpus=()), error="cannot be reached")
     seen = replace(sound, hosts=(dark, sound.hosts[1]))
-    assert verdict(chain.judge(seen, SETTINGS)) == "not_covered"
+    assert verdict(chain.evaluate(seen, SETTINGS)) == "not_covered"
     down = {**seen.nodes, "gpu1": replace(seen.nodes["gpu1"], ready=False)}
-    failed = of(chain.judge(replace(seen, nodes=down), SETTINGS), "fail")
+    failed = of(chain.evaluate(replace(seen, nodes=down), SETTINGS), "fail")
     assert [(f.node, f.detail) for f in failed] == [("gpu1", "gpu1 is not Ready")]
 
 
 def test_an_inventory_without_gpus_proves_nothing() -> None:
-    found = chain.judge(Evidence((), {}, metrics=metrics()), SETTINGS)
+    found = chain.evaluate(Evidence((), {}, metrics=metrics()), SETTINGS)
     assert verdict(found) == "not_covered"
 
 
 def test_without_monitoring_its_links_do_not_exist() -> None:
     off = parse_settings({"monitoring": {"enabled": False}})
-    assert {f.link for f in chain.judge(evidence(), off)} == set(GPU_LINKS) - {
+    assert {f.link for f in chain.evaluate(evidence(), off)} == set(GPU_LINKS) - {
         "prometheus",
         "attribution",
     }
 
 
-PASS = Scribe("pci", "c", "n").passed("ok", "GPU-1")
-FAIL = Scribe("pci", "c", "n").failed("bad", "mend")
-OPEN = Scribe("pci", "c", "n").not_covered("busy")
-UNKNOWN = Scribe("pci", "c", "n").unknown("no answer")
+PASS = FindingBuilder("pci", "c", "n").passed("ok", "GPU-1")
+FAIL = FindingBuilder("pci", "c", "n").failed("bad", "mend")
+OPEN = FindingBuilder("pci", "c", "n").not_covered("busy")
+UNKNOWN = FindingBuilder("pci", "c", "n").unknown("no answer")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ UNKNOWN = Scribe("pci", "c", "n").unknown("no answer")
         ([PASS, OPEN], "not_covered", 2),
         ([PASS, UNKNOWN], "not_covered", 2),
         ([], "not_covered", 2),
-        ([Scribe("rules", "c").passed("12 rules")], "not_covered", 2),
+        ([FindingBuilder("rules", "c").passed("12 rules")], "not_covered", 2),
     ],
 )
 def test_verdict_and_exit_code(findings: list[Finding], word: Verdict, code: int) -> None:
@@ -119,9 +121,9 @@ def test_worst_of_findings() -> None:
 
 def test_a_failure_needs_a_remedy_and_a_link_that_exists() -> None:
     with pytest.raises(ValueError, match="without a remedy"):
-        Scribe("pci", "c").failed("bad", "")
+        FindingBuilder("pci", "c").failed("bad", "")
     with pytest.raises(ValueError, match="no link"):
-        Scribe("bus", "c").passed("ok")
+        FindingBuilder("bus", "c").passed("ok")
 
 
 def test_findings_survive_json() -> None:

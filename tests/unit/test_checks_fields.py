@@ -15,10 +15,10 @@ from gpuboot import charts
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.telemetry import collected
-from gpuboot.telemetry.collectors import STAMP, asked, digest
+from gpuboot.telemetry.collectors import STAMP, digest, requested_fields
 from gpuboot.verify.checks import fields
 from gpuboot.verify.checks.model import Finding, verdict
-from gpuboot.verify.evidence import AskedFields, ExporterAnswer
+from gpuboot.verify.evidence import ExporterScrape, RequestedFields
 from tests.unit.evidence import answer, evidence, metrics, of, only
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_prove import clock, run
@@ -28,19 +28,19 @@ __all__ = ["clock"]
 TEMPERATURE, MEMORY_CLOCK, FAN = (
     f"DCGM_FI_DEV_{it}" for it in ("GPU_TEMP", "MEM_CLOCK", "FAN_SPEED")
 )
-ASKED = AskedFields(frozenset({TEMPERATURE, MEMORY_CLOCK, FAN}), "new")
+ASKED = RequestedFields(frozenset({TEMPERATURE, MEMORY_CLOCK, FAN}), "new")
 OPTED = {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}
 OTHER_CONFIG = {"dcgmExporter": {"config": {"name": "site", "create": False}}}
 
 
-def said(node: str, names: set[str], stamp: str | None) -> ExporterAnswer:
+def said(node: str, names: set[str], stamp: str | None) -> ExporterScrape:
     count = {"gpu1": 2, "gpu2": 4}[node]
-    return answer(node, count, names=frozenset(names), stamp=stamp)
+    return answer(node, count, names=frozenset(names), fields_digest=stamp)
 
 
-def judge(*answers: ExporterAnswer, wanted: AskedFields | None = ASKED) -> list[Finding]:
-    seen = evidence(metrics=metrics(exporters=answers), asked=wanted)
-    return [item for host in seen.hosts for item in fields.judge(host, seen)]
+def judge(*answers: ExporterScrape, wanted: RequestedFields | None = ASKED) -> list[Finding]:
+    seen = evidence(metrics=metrics(exporters=answers), requested_fields=wanted)
+    return [item for host in seen.hosts for item in fields.evaluate(host, seen)]
 
 
 def test_what_a_gpu_does_not_have_is_no_failure_where_the_list_is_current() -> None:
@@ -89,26 +89,29 @@ def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:
     ],
 )
 def test_an_exporter_without_one_answer_has_a_finding_elsewhere(
-    answers: tuple[ExporterAnswer, ...],
+    answers: tuple[ExporterScrape, ...],
 ) -> None:
     assert judge(*answers) == []
 
 
 def test_a_list_of_the_sites_own_is_not_judged() -> None:
     assert judge(said("gpu1", {TEMPERATURE}, "old"), wanted=None) == []
-    assert asked(parse_settings({"gpu_operator": {"values": OTHER_CONFIG}})) is None
-    assert asked(parse_settings({"exporter": {"arguments": ["--collectors=/etc/own.csv"]}})) is None
+    assert requested_fields(parse_settings({"gpu_operator": {"values": OTHER_CONFIG}})) is None
+    assert (
+        requested_fields(parse_settings({"exporter": {"arguments": ["--collectors=/etc/own.csv"]}}))
+        is None
+    )
 
 
 def test_a_list_that_cannot_be_read_is_unknown() -> None:
-    wanted = asked(parse_settings({"exporter": {"collectors_file": "/nowhere/own.csv"}}))
+    wanted = requested_fields(parse_settings({"exporter": {"collectors_file": "/nowhere/own.csv"}}))
     found = judge(said("gpu1", {TEMPERATURE}, None), wanted=wanted)
     assert "No such file or directory: '/nowhere/own.csv'" in only(found, "unknown").detail
 
 
 def test_every_field_that_was_asked_for_is_compared() -> None:
     settings = parse_settings({"exporter": OPTED})
-    wanted = asked(settings)
+    wanted = requested_fields(settings)
     assert wanted is not None
     assert wanted.names == collected(settings)
     assert len(wanted.names) > 50

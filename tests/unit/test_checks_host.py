@@ -11,7 +11,7 @@ from tests.unit.evidence import SLOTS, gpu, host, of, only, uuid
 
 
 def test_a_sound_host_passes_every_link_for_every_gpu() -> None:
-    found = checks.judge(host(), "default")
+    found = checks.evaluate(host(), "default")
     assert {(f.link, f.gpu_uuid, f.status) for f in found} == {
         (link, uuid("gpu1", index), "pass")
         for link in ("pci", "driver", "nvidia-smi", "runtime")
@@ -20,14 +20,14 @@ def test_a_sound_host_passes_every_link_for_every_gpu() -> None:
 
 
 def test_an_unread_host_is_unknown_not_failed() -> None:
-    found = only(checks.judge(host(error="cannot be reached", gpus=()), "default"), "unknown")
+    found = only(checks.evaluate(host(error="cannot be reached", gpus=()), "default"), "unknown")
     assert found.detail == "cannot be reached"
     assert "SSH" in found.remedy
 
 
 @pytest.mark.parametrize(("count", "remedy"), [(1, "power cycle"), (3, "set gpus = 3")])
 def test_pci_differs_from_the_inventory(count: int, remedy: str) -> None:
-    found = only(checks.pci(host(count=count, expected=2)), "fail")
+    found = only(checks.pci(host(count=count, expected_gpus=2)), "fail")
     assert f"promises 2 GPUs, PCI shows {count}" in found.detail
     assert remedy in found.remedy
 
@@ -35,10 +35,10 @@ def test_pci_differs_from_the_inventory(count: int, remedy: str) -> None:
 @pytest.mark.parametrize(
     ("versions", "detail", "remedy"),
     [
-        ({"loaded": ""}, "no NVIDIA kernel module", "modprobe nvidia"),
-        ({"installed": "595.91.08"}, "loaded 595.91.07, installed 595.91.08", "reboot"),
-        ({"installed": ""}, "installed none", "reboot"),
-        ({"asked": "595.91.08"}, "asked for 595.91.08", "deploys/site.py"),
+        ({"driver_loaded": ""}, "no NVIDIA kernel module", "modprobe nvidia"),
+        ({"driver_installed": "595.91.08"}, "loaded 595.91.07, installed 595.91.08", "reboot"),
+        ({"driver_installed": ""}, "installed none", "reboot"),
+        ({"driver_requested": "595.91.08"}, "asked for 595.91.08", "deploys/site.py"),
     ],
 )
 def test_driver_versions_that_differ(versions: dict[str, Any], detail: str, remedy: str) -> None:
@@ -48,13 +48,13 @@ def test_driver_versions_that_differ(versions: dict[str, Any], detail: str, reme
 
 
 def test_a_driver_that_gpuboot_does_not_install_is_asked_for_nothing() -> None:
-    assert len(of(checks.driver(host(asked=None)), "pass")) == 2
+    assert len(of(checks.driver(host(driver_requested=None)), "pass")) == 2
 
 
 def test_a_lost_gpu_is_named_and_the_others_pass() -> None:
     lost = gpu("gpu1", 1, index=None, lost=True)
     said = "Unable to determine the device handle for GPU00000000:1C:00.0: GPU is lost."
-    found = checks.smi(host(gpus=(gpu("gpu1", 0), lost), smi_error=said))
+    found = checks.nvidia_smi(host(gpus=(gpu("gpu1", 0), lost), smi_error=said))
     failed = only(found, "fail")
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert SLOTS[1] in failed.detail
@@ -69,35 +69,40 @@ def test_a_lost_gpu_is_named_and_the_others_pass() -> None:
 )
 def test_a_gpu_that_says_so_in_place_of_its_values_fails(said: str, remedy: str) -> None:
     """It has index and UUID, and its memory size; it passed."""
-    found = checks.smi(host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, fault=said))))
+    found = checks.nvidia_smi(host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, fault=said))))
     failed = only(found, "fail")
     assert (failed.gpu_uuid, said in failed.detail) == (uuid("gpu1", 1), True)
     assert remedy in failed.remedy
 
 
 def test_a_gpu_that_the_bus_lacks_fails() -> None:
-    assert "not on the PCI bus" in only(checks.smi(host(on_bus=SLOTS[:1])), "fail").detail
+    assert (
+        "not on the PCI bus"
+        in only(checks.nvidia_smi(host(pci_addresses=SLOTS[:1])), "fail").detail
+    )
 
 
 def test_nvidia_smi_without_an_answer_fails_for_the_node() -> None:
     silent = tuple(gpu("gpu1", i, index=None, uuid="") for i in (0, 1))
-    found = only(checks.smi(host(gpus=silent, smi_error="Driver/library version mismatch")), "fail")
+    found = only(
+        checks.nvidia_smi(host(gpus=silent, smi_error="Driver/library version mismatch")), "fail"
+    )
     assert found.gpu_uuid is None
     assert "mismatch" in found.detail
 
 
 def test_two_gpus_with_one_uuid_fail() -> None:
     twin = gpu("gpu1", 1, uuid=uuid("gpu1", 0))
-    found = of(checks.smi(host(gpus=(gpu("gpu1", 0), twin))), "fail")
+    found = of(checks.nvidia_smi(host(gpus=(gpu("gpu1", 0), twin))), "fail")
     assert [f.detail for f in found] == [f"UUID {uuid('gpu1', 0)} is there twice"]
 
 
 @pytest.mark.parametrize(
     ("mode", "state", "detail"),
     [
-        ("default", {"handlers": ("runc",)}, "no runtime handler"),
+        ("default", {"runtime_handlers": ("runc",)}, "no runtime handler"),
         ("default", {"default_runtime": "runc"}, "default runtime is runc"),
-        ("runtimeclass", {"handlers": ("runc",)}, "no runtime handler"),
+        ("runtimeclass", {"runtime_handlers": ("runc",)}, "no runtime handler"),
     ],
 )
 def test_containerd_without_what_the_mode_needs(
@@ -114,13 +119,13 @@ def test_runtimeclass_needs_no_default_runtime() -> None:
 
 
 def test_cdi_names_devices_by_index_or_uuid() -> None:
-    by_index = host(cdi=("nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"))
+    by_index = host(cdi_devices=("nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"))
     assert {f.status for f in checks.runtime(by_index, "cdi")} == {"pass"}
     assert {f.status for f in checks.runtime(host(), "cdi")} == {"pass"}
 
 
 def test_a_gpu_without_its_cdi_device_fails_in_mode_cdi_alone() -> None:
-    stale = host(cdi=("nvidia.com/gpu=0",))
+    stale = host(cdi_devices=("nvidia.com/gpu=0",))
     failed = only(checks.runtime(stale, "cdi"), "fail")
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert "nvidia-cdi-refresh" in failed.remedy
@@ -128,8 +133,11 @@ def test_a_gpu_without_its_cdi_device_fails_in_mode_cdi_alone() -> None:
 
 
 def test_containerd_without_an_answer_is_unknown() -> None:
-    assert "crictl info" in only(checks.runtime(host(handlers=()), "default"), "unknown").remedy
+    assert (
+        "crictl info"
+        in only(checks.runtime(host(runtime_handlers=()), "default"), "unknown").remedy
+    )
 
 
 def test_cdi_without_an_answer_is_unknown() -> None:
-    assert only(checks.runtime(host(cdi=None), "cdi"), "unknown").node == "gpu1"
+    assert only(checks.runtime(host(cdi_devices=None), "cdi"), "unknown").node == "gpu1"

@@ -16,7 +16,7 @@ TRAIN = GpuPod("ml", "train-0", "gpu1", 1)
 
 def judge(slices: int = 1, **changed: Any) -> list[Finding]:
     seen = evidence(**changed)
-    return checks.judge(seen.hosts[0], seen, slices)
+    return checks.evaluate(seen.hosts[0], seen, slices)
 
 
 def nodes(**gpu1: Any) -> dict[str, KubeNode]:
@@ -42,7 +42,7 @@ def test_a_node_that_cannot_offer(state: dict[str, KubeNode], detail: str) -> No
 
 
 def test_a_gpu_that_the_plugin_holds_back_is_named_by_the_pods_that_ran() -> None:
-    found = judge(nodes=nodes(gpus=1), trials=(trial("gpu1", 0),))
+    found = judge(nodes=nodes(gpus=1), workload_results=(trial("gpu1", 0),))
     failed = only(found, "fail")
     assert (failed.link, failed.gpu_uuid) == ("allocatable", uuid("gpu1", 1))
     assert "1 of 2" in failed.detail
@@ -51,13 +51,15 @@ def test_a_gpu_that_the_plugin_holds_back_is_named_by_the_pods_that_ran() -> Non
 
 
 def test_with_other_pods_about_the_missing_gpu_has_no_name() -> None:
-    found = judge(nodes=nodes(gpus=1), trials=(), holders=(TRAIN,))
+    found = judge(nodes=nodes(gpus=1), workload_results=(), gpu_pods=(TRAIN,))
     assert only(found, "fail").gpu_uuid is None
 
 
 def test_a_pod_that_did_not_tell_its_gpu_leaves_the_missing_one_without_a_name() -> None:
-    mute = trial("gpu1", 0, uuids=(), passed=False, trouble="ImagePullBackOff")
-    found = of(judge(nodes=nodes(gpus=1), trials=(mute, trial("gpu1", 1))), "fail", "allocatable")
+    mute = trial("gpu1", 0, uuids=(), passed=False, error="ImagePullBackOff")
+    found = of(
+        judge(nodes=nodes(gpus=1), workload_results=(mute, trial("gpu1", 1))), "fail", "allocatable"
+    )
     assert [(item.gpu_uuid, "1 of 2" in item.detail) for item in found] == [(None, True)]
 
 
@@ -71,53 +73,53 @@ def test_time_slices_multiply_the_offer() -> None:
 
 
 def test_a_busy_gpu_is_not_covered_and_its_holder_named() -> None:
-    found = judge(trials=(trial("gpu1", 0),), holders=(TRAIN,))
+    found = judge(workload_results=(trial("gpu1", 0),), gpu_pods=(TRAIN,))
     busy = only(found, "not_covered")
     assert busy.gpu_uuid == uuid("gpu1", 1)
     assert "ml/train-0" in busy.detail
 
 
 def test_a_cordoned_node_is_not_covered() -> None:
-    found = judge(trials=(), skipped={"gpu1": "the node is cordoned"})
+    found = judge(workload_results=(), skipped_nodes={"gpu1": "the node is cordoned"})
     assert [f.detail for f in of(found, "not_covered", "workload")] == ["the node is cordoned"] * 2
 
 
 def test_a_pod_that_no_node_took_is_not_covered() -> None:
-    waiting = trial("gpu1", 1, uuids=(), passed=False, trouble="0/3 nodes", unschedulable=True)
-    found = judge(trials=(trial("gpu1", 0), waiting))
+    waiting = trial("gpu1", 1, uuids=(), passed=False, error="0/3 nodes", unschedulable=True)
+    found = judge(workload_results=(trial("gpu1", 0), waiting))
     assert "0/3 nodes" in only(found, "not_covered").detail
 
 
 def test_a_computation_that_fails_names_its_gpu() -> None:
-    broken = trial("gpu1", 1, passed=False, trouble="exit code 1: Error; log: Test FAILED")
-    failed = only(judge(trials=(trial("gpu1", 0), broken)), "fail")
+    broken = trial("gpu1", 1, passed=False, error="exit code 1: Error; log: Test FAILED")
+    failed = only(judge(workload_results=(trial("gpu1", 0), broken)), "fail")
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert "Test FAILED" in failed.detail
     assert "events" in failed.remedy
 
 
 def test_a_pod_that_fails_before_it_tells_its_gpu_leaves_it_unknown() -> None:
-    broken = trial("gpu1", 1, uuids=(), passed=False, trouble="ImagePullBackOff: no such image")
-    found = judge(trials=(trial("gpu1", 0), broken))
+    broken = trial("gpu1", 1, uuids=(), passed=False, error="ImagePullBackOff: no such image")
+    found = judge(workload_results=(trial("gpu1", 0), broken))
     assert only(found, "fail").gpu_uuid is None
     assert only(found, "unknown").gpu_uuid == uuid("gpu1", 1)
 
 
 def test_a_pod_that_sees_more_than_its_gpu_fails() -> None:
     greedy = trial("gpu1", 0, uuids=(uuid("gpu1", 0), uuid("gpu1", 1)))
-    failed = of(judge(trials=(greedy, trial("gpu1", 1))), "fail")
+    failed = of(judge(workload_results=(greedy, trial("gpu1", 1))), "fail")
     assert "saw 2" in failed[0].detail
     assert "not given" in failed[0].remedy
 
 
 def test_one_gpu_given_to_two_pods_fails_unless_shared() -> None:
     twice = (trial("gpu1", 0), trial("gpu1", 0, pod="vectoradd-gpu1-1"))
-    assert {f.gpu_uuid for f in of(judge(trials=twice), "fail")} == {uuid("gpu1", 0)}
-    shared = judge(slices=2, nodes=nodes(gpus=4), trials=twice)
+    assert {f.gpu_uuid for f in of(judge(workload_results=twice), "fail")} == {uuid("gpu1", 0)}
+    shared = judge(slices=2, nodes=nodes(gpus=4), workload_results=twice)
     assert of(shared, "fail") == []
     assert "time-slicing" in only(shared, "not_covered").detail
 
 
 def test_a_gpu_of_another_machine_fails() -> None:
-    found = judge(trials=(trial("gpu1", 0), trial("gpu1", 1, uuids=(uuid("gpu2", 3),))))
+    found = judge(workload_results=(trial("gpu1", 0), trial("gpu1", 1, uuids=(uuid("gpu2", 3),))))
     assert "which the host lacks" in only(found, "fail").detail

@@ -13,7 +13,7 @@ from gpuboot.verify.checks import monitoring
 from gpuboot.verify.checks.metrics import Limits
 from gpuboot.verify.checks.model import Finding
 from gpuboot.verify.devices import Sensor
-from gpuboot.verify.evidence import ExporterAnswer, GpuPod, Rule, Target
+from gpuboot.verify.evidence import ExporterScrape, GpuPod, Rule, Target
 from gpuboot.verify.prometheus import Prometheus, gpu_readings, parse_exposition
 from tests.unit import recordings
 from tests.unit.evidence import (
@@ -38,7 +38,7 @@ def judge(limits: Limits = LIMITS, **changed: Any) -> list[Finding]:
     said = metrics(**{key: value for key, value in changed.items() if key in keys})
     rest = {key: value for key, value in changed.items() if key not in keys}
     seen = evidence(metrics=said, **rest)
-    return checks.judge(seen.hosts[0], seen, limits)
+    return checks.evaluate(seen.hosts[0], seen, limits)
 
 
 def gpu1(**first: Any) -> tuple[Any, ...]:
@@ -111,7 +111,7 @@ def test_values_that_no_gpu_has(value: dict[str, Any], detail: str) -> None:
 
 @pytest.mark.parametrize(("earlier_s", "status"), [(5.0, "pass"), (20.0, "fail")])
 def test_an_energy_counter_that_stands_still(earlier_s: float, status: str) -> None:
-    found = judge(before=(answer("gpu1", 2),), before_s=earlier_s)
+    found = judge(exporters_before=(answer("gpu1", 2),), before_age_s=earlier_s)
     assert {f.status for f in found if f.link == "exporter"} == {status}
 
 
@@ -166,13 +166,16 @@ def test_a_held_gpu_whose_series_name_another_pod_fails(pod: str) -> None:
 
 def test_an_idle_gpu_that_named_the_exporter_fails() -> None:
     idle = (reading("gpu1", 0, pod="gpu-operator/nvidia-dcgm-exporter-abcde"),)
-    failed = only(judge(idle=idle), "fail")
+    failed = only(judge(idle_series=idle), "fail")
     assert "held no GPU" in failed.detail
     assert "labeldrop" in failed.remedy
 
 
 def test_a_gpu_that_others_hold_passes_by_their_name_and_not_without() -> None:
-    held: dict[str, Any] = {"holders": (GpuPod("ml", "train-0", "gpu1", 1),), "trials": ()}
+    held: dict[str, Any] = {
+        "gpu_pods": (GpuPod("ml", "train-0", "gpu1", 1),),
+        "workload_results": (),
+    }
     found = judge(series=gpu1(pod="ml/train-0")[:1], **held)
     assert "ml/train-0" in of(found, "pass", "attribution")[0].detail
     found = judge(series=gpu1(pod="")[:1], **held)
@@ -185,14 +188,14 @@ def test_shared_gpus_are_not_attributed() -> None:
 
 
 def test_cluster_links_pass() -> None:
-    found = monitoring.judge(metrics(), grafana=True)
+    found = monitoring.evaluate(metrics(), grafana=True)
     assert [(f.link, f.status) for f in found] == [
         (link, "pass") for link in ("targets", "rules", "alertmanager", "dashboards")
     ]
 
 
 def test_dashboards_are_asked_for_only_with_grafana() -> None:
-    links = {f.link for f in monitoring.judge(metrics(), grafana=False)}
+    links = {f.link for f in monitoring.evaluate(metrics(), grafana=False)}
     assert "dashboards" not in links
 
 
@@ -211,7 +214,7 @@ def test_dashboards_are_asked_for_only_with_grafana() -> None:
     ],
 )
 def test_cluster_links_fail_with_a_remedy(state: dict[str, Any], link: str, detail: str) -> None:
-    failed = only(monitoring.judge(metrics(**state), grafana=True), "fail")
+    failed = only(monitoring.evaluate(metrics(**state), grafana=True), "fail")
     assert failed.link == link
     assert detail in failed.detail
     assert failed.remedy
@@ -219,7 +222,7 @@ def test_cluster_links_fail_with_a_remedy(state: dict[str, Any], link: str, deta
 
 def test_cluster_links_without_an_answer_are_unknown() -> None:
     silent = metrics(targets=None, rules=None, alertmanagers=None, dashboards=None)
-    assert {f.status for f in monitoring.judge(silent, grafana=True)} == {"unknown"}
+    assert {f.status for f in monitoring.evaluate(silent, grafana=True)} == {"unknown"}
 
 
 def exposition(values: Mapping[str, float], labels: str) -> str:
@@ -238,7 +241,7 @@ def test_kinds_that_lack_sensors_are_present_by_the_anchor(
 ) -> None:
     """vGPU guests were `failed` for ever for want of a temperature, GB10 of a frame buffer."""
     text = exposition(values, f'gpu="0",UUID="{uuid("gpu1", 0)}",modelName="GRID A100-40C"')
-    said = ExporterAnswer("gpu1", "exporter", gpu_readings(parse_exposition(text), "gpu1"))
+    said = ExporterScrape("gpu1", "exporter", gpu_readings(parse_exposition(text), "gpu1"))
     one = host("gpu1", 1, gpus=(gpu("gpu1", 0, sensors=sensors),))
     seen = evidence(hosts=(one,), metrics=metrics(exporters=(said,)))
     (found,) = checks.exporter(one, seen, LIMITS)
@@ -249,7 +252,7 @@ def test_kinds_that_lack_sensors_are_present_by_the_anchor(
 
 def test_a_sensor_that_nvidia_smi_reads_is_asked_of_the_exporter() -> None:
     text = exposition(recordings.VGPU, f'UUID="{uuid("gpu1", 0)}"')
-    said = ExporterAnswer("gpu1", "exporter", gpu_readings(parse_exposition(text), "gpu1"))
+    said = ExporterScrape("gpu1", "exporter", gpu_readings(parse_exposition(text), "gpu1"))
     one = host("gpu1", 1, gpus=(gpu("gpu1", 0),))
     seen = evidence(hosts=(one,), metrics=metrics(exporters=(said,)))
     failed = only(checks.exporter(one, seen, LIMITS), "fail")

@@ -17,7 +17,15 @@ from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.checks.metrics import Limits
 from gpuboot.verify.checks.model import GPU_LINKS, Finding
 from gpuboot.verify.devices import Device, Gpu
-from gpuboot.verify.evidence import Evidence, ExporterAnswer, Host, Metrics, Reading, Target, Trial
+from gpuboot.verify.evidence import (
+    Evidence,
+    ExporterScrape,
+    Host,
+    Metrics,
+    Reading,
+    Target,
+    WorkloadResult,
+)
 from gpuboot.verify.gpu_state import parse
 from tests.unit import recordings as seen
 from tests.unit.evidence import LOADED, NVRM, node, of, only
@@ -32,7 +40,9 @@ ALL = {device: seen.mig_uuid(device) for device in seen.A100_GI}
 def machine(gpus: tuple[Gpu, ...] = seen.MIXED, **other: Any) -> Host:
     slots = tuple(gpu.pci for gpu in gpus)
     plain = Host(NODE, len(gpus), gpus, slots, LOADED, LOADED, LOADED, NVRM)
-    return replace(plain, **({"handlers": ("nvidia",), "default_runtime": "nvidia"} | other))
+    return replace(
+        plain, **({"runtime_handlers": ("nvidia",), "default_runtime": "nvidia"} | other)
+    )
 
 
 def pod(device: Device) -> str:
@@ -50,7 +60,7 @@ def reading(device: Device, **other: Any) -> Reading:
 def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
     """All is well: every device has its pod, and its series name it."""
     trials = tuple(
-        Trial(
+        WorkloadResult(
             pod(device).partition("/")[2], "gpuboot-verify", NODE, (device.uuid,), True, seconds=3,
             resource=device.resource(strategy),  # type: ignore[arg-type]
         )
@@ -63,13 +73,13 @@ def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
     plain = Evidence(
         (host,),
         {NODE: node(NODE, 1, mig=OFFER, labels=label)},
-        trials=trials,
+        workload_results=trials,
         metrics=Metrics(
-            (ExporterAnswer(NODE, "exporter", readings),),
+            (ExporterScrape(NODE, "exporter", readings),),
             tuple(replace(item, age_s=3.0) for item in readings),
             (Target("nvidia-dcgm-exporter", NODE, "up"),),
         ),
-        idle=(),
+        idle_series=(),
     )
     return replace(plain, **other)
 
@@ -77,9 +87,9 @@ def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
 def judge(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> list[Finding]:
     (host,) = what.hosts
     found = [
-        *host_checks.judge(host, mode),
-        *kubernetes.judge(host, what, limits.slices, limits.strategy),
-        *metric_checks.judge(host, what, limits),
+        *host_checks.evaluate(host, mode),
+        *kubernetes.evaluate(host, what, limits.slices, limits.strategy),
+        *metric_checks.evaluate(host, what, limits),
     ]
     return found + chain.unreached(host, found, GPU_LINKS)
 
@@ -118,8 +128,8 @@ def test_under_single_each_instance_is_an_nvidia_com_gpu() -> None:
     host = machine(uniform())
     what = evidence(host, "single", nodes={NODE: node(NODE, 7)})
     assert {item.status for item in judge(what)} == {"pass"}
-    assert {trial.resource for trial in what.trials} == {"nvidia.com/gpu"}
-    six = replace(what, nodes={NODE: node(NODE, 6)}, trials=what.trials[:6])
+    assert {trial.resource for trial in what.workload_results} == {"nvidia.com/gpu"}
+    six = replace(what, nodes={NODE: node(NODE, 6)}, workload_results=what.workload_results[:6])
     missing = only(of(judge(six), "fail", "allocatable"), "fail")
     assert missing.gpu_uuid == host.devices[6].uuid
     assert "6 of 7 nvidia.com/gpu" in missing.detail
@@ -133,7 +143,7 @@ def test_the_nodes_own_label_wins_over_the_setting() -> None:
 def test_a_dead_device_plugin_fails_on_a_mig_node() -> None:
     """It was `not covered`: 0 devices were taken for a MIG layout."""
     dead = node(NODE, 0, labels={"nvidia.com/mig.strategy": "mixed"})
-    found = judge(evidence(machine(), nodes={NODE: dead}, trials=()))
+    found = judge(evidence(machine(), nodes={NODE: dead}, workload_results=()))
     failed = of(found, "fail", "allocatable")
     assert sorted(item.detail for item in failed) == [
         "0 of 1 nvidia.com/gpu allocatable",
@@ -147,17 +157,17 @@ def test_a_dead_device_plugin_fails_on_a_mig_node() -> None:
 def test_a_failed_computation_on_a_mixed_node_fails(uuid: str) -> None:
     what = evidence(machine())
     trials = tuple(
-        replace(item, passed=False, trouble="log: Test FAILED") if item.uuids == (uuid,) else item
-        for item in what.trials
+        replace(item, passed=False, error="log: Test FAILED") if item.uuids == (uuid,) else item
+        for item in what.workload_results
     )
-    failed = only(judge(replace(what, trials=trials)), "fail")
+    failed = only(judge(replace(what, workload_results=trials)), "fail")
     assert (failed.link, failed.gpu_uuid) == ("workload", uuid)
 
 
 def test_a_mig_device_that_no_pod_got_is_not_covered_by_its_name() -> None:
     what = evidence(machine())
-    rest = tuple(item for item in what.trials if item.uuids != (ALL[2],))
-    found = of(judge(replace(what, trials=rest)), "not_covered", "workload")
+    rest = tuple(item for item in what.workload_results if item.uuids != (ALL[2],))
+    found = of(judge(replace(what, workload_results=rest)), "not_covered", "workload")
     assert [item.gpu_uuid for item in found] == [ALL[2]]
     assert "nvidia.com/mig-3g.40gb" in found[0].detail
 
@@ -267,14 +277,14 @@ def test_layouts_that_the_device_plugin_refuses(
 ) -> None:
     """k8s-device-plugin internal/rm/device_map.go: an error, and no device at all is offered."""
     refused = node(NODE, 0, labels={"nvidia.com/mig.strategy": strategy})
-    found = judge(evidence(machine(gpus), nodes={NODE: refused}, trials=()))
+    found = judge(evidence(machine(gpus), nodes={NODE: refused}, workload_results=()))
     failed = only(of(found, "fail", "allocatable"), "fail")
     assert detail in failed.detail
     assert "mixed" in failed.remedy
 
 
 def h200() -> tuple[Gpu, ...]:
-    return parse(fact(seen.H200_ROW, listing=seen.H200_LIST, details=seen.H200_DETAILS)).answering
+    return parse(fact(seen.H200_ROW, listing=seen.H200_LIST, details=seen.H200_DETAILS)).gpus
 
 
 def test_compute_instances_that_share_a_gpu_instance() -> None:
@@ -312,18 +322,18 @@ def test_under_none_mig_devices_are_not_covered() -> None:
     ],
 )
 def test_cdi_lists_mig_devices_and_not_their_gpu(names: list[str]) -> None:
-    host = machine(h200(), cdi=tuple(f"nvidia.com/gpu={name}" for name in [*names, "all"]))
+    host = machine(h200(), cdi_devices=tuple(f"nvidia.com/gpu={name}" for name in [*names, "all"]))
     found = host_checks.runtime(host, "cdi")
     assert {item.status for item in found} == {"pass"}
     assert len(found) == 5
-    stale = replace(host, cdi=("nvidia.com/gpu=0:0", "nvidia.com/gpu=all"))
+    stale = replace(host, cdi_devices=("nvidia.com/gpu=0:0", "nvidia.com/gpu=all"))
     failed = of(host_checks.runtime(stale, "cdi"), "fail")
     assert [item.gpu_uuid for item in failed] == [item.uuid for item in h200()[0].instances[1:]]
     assert "MIG layout" in failed[0].remedy
 
 
 def test_without_ids_series_are_unknown_and_no_stranger_is_invented() -> None:
-    host = machine((parse(fact(seen.H200_ROW, listing=seen.H200_LIST)).answering[0],))
+    host = machine((parse(fact(seen.H200_ROW, listing=seen.H200_LIST)).gpus[0],))
     what = evidence(machine(h200()))
     found = metric_checks.exporter(host, replace(what, hosts=(host,)), LIMITS)
     assert {item.status for item in found} == {"unknown"}

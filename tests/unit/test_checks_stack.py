@@ -18,8 +18,8 @@ from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import marked
 from gpuboot.verify.checks import stack
 from gpuboot.verify.checks.model import Finding
-from gpuboot.verify.collector import Gatherer
-from gpuboot.verify.evidence import Claim, Evidence, Rule, Stack, Target, WantedStack
+from gpuboot.verify.collector import MetricsCollector
+from gpuboot.verify.evidence import Claim, Evidence, ExpectedObjects, ObservedObjects, Rule, Target
 from tests.unit.evidence import evidence, metrics, of, only
 
 NODES = (
@@ -54,14 +54,14 @@ RUNNING: dict[str, Any] = {
 RULE = ("PrometheusRule", "monitoring", "gpuboot")
 BOARD = ("ConfigMap", "monitoring", "gpu-cluster")
 VOLUME = "prometheus-kube-prometheus-stack-prometheus-db-"
-WANTED = WantedStack(
+WANTED = ExpectedObjects(
     {RULE: "1", BOARD: "2"},
     {"gpuboot-gpu": ("GPULost", "GPUXidFatal"), "gpuboot-stamp": (rules.STAMP,)},
     CONFIG,
     {VOLUME: "50Gi"},
-    rules="new",
+    rules_digest="new",
 )
-THERE = Stack({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
+THERE = ObservedObjects({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
 STAMP = Rule(rules.STAMP, "ok", "", "gpuboot-stamp", {"digest": "new"})
 OURS = (
     Rule("GPULost", "ok", "", "gpuboot-gpu"),
@@ -79,12 +79,12 @@ def seen(**other: Any) -> Evidence:
         errors=other.pop("errors", {}),
         alertmanager_ready=other.pop("ready", True),
     )
-    plain = evidence(metrics=found, wanted=WANTED, stack=THERE)
+    plain = evidence(metrics=found, expected_objects=WANTED, observed_objects=THERE)
     return replace(plain, **other)
 
 
 def judged(**other: Any) -> list[Finding]:
-    return stack.judge(seen(**other))
+    return stack.evaluate(seen(**other))
 
 
 def test_all_is_well() -> None:
@@ -96,7 +96,7 @@ def test_all_is_well() -> None:
 
 
 def test_nobody_looks_where_nobody_asked() -> None:
-    assert judged(wanted=None) == []
+    assert judged(expected_objects=None) == []
 
 
 @pytest.mark.parametrize(
@@ -118,15 +118,17 @@ def test_rules_that_are_not_ours(rules_: tuple[Rule, ...], said: str) -> None:
 
 
 def test_rules_that_nobody_wants_any_more() -> None:
-    finding = only(judged(wanted=replace(WANTED, groups={})), "fail")
+    finding = only(judged(expected_objects=replace(WANTED, groups={})), "fail")
     assert finding.detail.endswith("gpuboot-gpu: still loaded; gpuboot-stamp: still loaded")
-    nothing = judged(wanted=replace(WANTED, groups={}), rules=(Rule("Watchdog", "ok", "", "g"),))
+    nothing = judged(
+        expected_objects=replace(WANTED, groups={}), rules=(Rule("Watchdog", "ok", "", "g"),)
+    )
     assert not [item for item in nothing if item.check == "our rules loaded"]
 
 
 def test_our_groups_are_known_by_their_name() -> None:
     names = [group["name"] for group in rules.groups(Settings(), NODES)]
-    assert all(name.startswith(stack.PREFIX) for name in names)
+    assert all(name.startswith(stack.RULE_GROUP_PREFIX) for name in names)
 
 
 def test_rules_that_were_not_evaluated_yet_are_not_healthy() -> None:
@@ -139,7 +141,7 @@ def test_kube_state_metrics() -> None:
     down = judged(targets=(Target("kube-state-metrics", "", "down"),))
     assert not of(down, "fail")  # `all targets up` tells it
     assert not of(down, "pass", "targets")
-    assert not of(judged(targets=(), wanted=replace(WANTED, state_metrics=False)), "fail")
+    assert not of(judged(targets=(), expected_objects=replace(WANTED, state_metrics=False)), "fail")
 
 
 def without(path: str) -> str:
@@ -192,7 +194,7 @@ def test_a_configuration_nobody_could_read() -> None:
 def test_objects_that_are_not_as_wanted(
     objects: Mapping[tuple[str, str, str], str], link: str, said: str
 ) -> None:
-    finding = only(judged(stack=replace(THERE, objects=objects)), "fail")
+    finding = only(judged(observed_objects=replace(THERE, objects=objects)), "fail")
     assert (finding.link, finding.detail) == (link, said)
     assert finding.remedy
 
@@ -207,7 +209,7 @@ def test_objects_that_are_not_as_wanted(
     ],
 )
 def test_volumes(claims: tuple[Claim, ...], said: str) -> None:
-    finding = only(judged(stack=replace(THERE, claims=claims)), "fail")
+    finding = only(judged(observed_objects=replace(THERE, claims=claims)), "fail")
     assert finding.link == "storage"
     assert said in finding.detail
 
@@ -215,15 +217,15 @@ def test_volumes(claims: tuple[Claim, ...], said: str) -> None:
 @pytest.mark.parametrize("size", ["51200Mi", "53687091200", "0.05Ti", "1e12"])
 def test_a_size_in_other_words(size: str) -> None:
     claim = Claim(f"{VOLUME}0", "Bound", size)
-    assert not of(judged(stack=replace(THERE, claims=(claim,))), "fail")
+    assert not of(judged(observed_objects=replace(THERE, claims=(claim,))), "fail")
 
 
 def test_a_cluster_that_does_not_tell() -> None:
-    found = judged(stack=None, stack_error="403 forbidden")
+    found = judged(observed_objects=None, objects_error="403 forbidden")
     assert only(found, "unknown").detail == "403 forbidden"
 
 
-def expectation(data: dict[str, Any]) -> WantedStack:
+def expectation(data: dict[str, Any]) -> ExpectedObjects:
     return monitoring.expectation(parse_settings(data), NODES)
 
 
@@ -238,7 +240,7 @@ def test_what_is_expected_follows_the_settings() -> None:
     names = [name for group in wanted.groups.values() for name in group]
     assert "node:gpu_expected:count" in names
     assert len(names) == sum(len(g["rules"]) for g in rules.groups(Settings(), NODES))
-    assert wanted.rules == rules.digest(rules.groups(Settings(), NODES))
+    assert wanted.rules_digest == rules.digest(rules.groups(Settings(), NODES))
     assert wanted.alertmanager["route"]["receiver"]
     assert wanted.state_metrics
 
@@ -281,11 +283,11 @@ class Api:
 
 
 def test_the_clusters_own_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    gatherer = Gatherer(cast(Cluster, Api()), Settings())
+    gatherer = MetricsCollector(cast(Cluster, Api()), Settings())
     with pytest.raises(ClusterError, match="404"):  # a missing kind is no empty list
-        gatherer.stack()
+        gatherer.observed_objects()
     monkeypatch.setattr("gpuboot.verify.collector.PATHS", {"ConfigMap": "/api/v1/configmaps"})
-    found = gatherer.stack()
+    found = gatherer.observed_objects()
     assert found.claims == (Claim(f"{VOLUME}0", "Bound", "50Gi"),)
     [(key, digest)] = found.objects.items()
     assert key == ("ConfigMap", "m", "a")

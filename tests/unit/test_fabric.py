@@ -132,8 +132,8 @@ def test_the_fact_finds_bridges_by_their_vpd(tmp_path: Path) -> None:
 def test_a_gpu_outside_its_fabric_fails_with_the_remedy_of_802(said: str, outside: str) -> None:
     uuid = evidence.uuid("gpu1", 0)
     state = parse_gpus([f"fabric\t{uuid}, {said}", *GOOD])
-    assert [gpu.fabric for gpu in state.answering] == [outside, ""]
-    found = checks.smi(replace(evidence.host(), gpus=state.answering))
+    assert [gpu.fabric_error for gpu in state.gpus] == [outside, ""]
+    found = checks.nvidia_smi(replace(evidence.host(), gpus=state.gpus))
     failed = [item for item in found if item.status == "fail"]
     assert bool(failed) is bool(outside)
     if outside:

@@ -11,7 +11,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.fact_output import FactOutputError
 from gpuboot.hosts.node_state import NodeState, PciDevice
 from gpuboot.verify.evidence import Gpu
-from gpuboot.verify.gpu_state import host, parse, slot, unread
+from gpuboot.verify.gpu_state import host, parse, sysfs_address, unreachable_host
 from tests.unit.evidence import uuid
 
 NODE = Node("gpu1", "gpu1", "10.77.0.21", "worker", 2, False)
@@ -56,8 +56,8 @@ def machine(**other: Any) -> NodeState:
 
 def test_a_sound_machine() -> None:
     found = parse(GOOD)
-    assert [gpu.index for gpu in found.answering] == [0, 1]
-    assert found.answering[0] == Gpu(
+    assert [gpu.index for gpu in found.gpus] == [0, 1]
+    assert found.gpus[0] == Gpu(
         "0000:10:00.0",
         uuid("gpu1", 0),
         0,
@@ -66,11 +66,15 @@ def test_a_sound_machine() -> None:
         sensors=("temperature", "power", "memory"),
     )
     assert found.default_runtime == "nvidia"
-    assert found.handlers == ("nvidia", "runc")
-    assert found.cdi == (f"nvidia.com/gpu={uuid('gpu1', 0)}", "nvidia.com/gpu=all")
+    assert found.runtime_handlers == ("nvidia", "runc")
+    assert found.cdi_devices == (f"nvidia.com/gpu={uuid('gpu1', 0)}", "nvidia.com/gpu=all")
     made = host(NODE, machine(), found, "595.91.07")
     assert made.uuids == {uuid("gpu1", 0), uuid("gpu1", 1)}
-    assert (made.expected, made.installed, made.loaded) == (2, "595.91.07", "595.91.07")
+    assert (made.expected_gpus, made.driver_installed, made.driver_loaded) == (
+        2,
+        "595.91.07",
+        "595.91.07",
+    )
     assert made.smi_error == ""
 
 
@@ -89,7 +93,7 @@ def test_a_machine_without_driver() -> None:
     assert made.working == ()
     assert [(gpu.uuid, gpu.lost) for gpu in made.gpus] == [("", False), ("", False)]
     assert made.smi_error == "nvidia-smi is not installed"
-    assert made.cdi is None
+    assert made.cdi_devices is None
 
 
 def test_warnings_and_unknown_uuids_are_no_gpus() -> None:
@@ -99,18 +103,18 @@ def test_warnings_and_unknown_uuids_are_no_gpus() -> None:
         "proc\t0000:10:00.0 GPU-????????-????-????-????-????????????",
         "end\tok",
     ]
-    assert parse(noise).answering == ()
-    assert parse(noise).silent == {"0000:10:00.0": "Unknown Error, GPU is lost"}
-    assert parse(noise).known == {"0000:10:00.0": ""}
+    assert parse(noise).gpus == ()
+    assert parse(noise).gpu_errors == {"0000:10:00.0": "Unknown Error, GPU is lost"}
+    assert parse(noise).uuids == {"0000:10:00.0": ""}
 
 
 def test_mig_mode_is_seen() -> None:
     row = GOOD[3].replace("Disabled", "Enabled")
-    assert parse([row, "end\tok"]).answering[0].mig
+    assert parse([row, "end\tok"]).gpus[0].mig
 
 
 def test_containerd_without_an_answer() -> None:
-    assert parse(["cri\t", "end\tok"]).handlers == ()
+    assert parse(["cri\t", "end\tok"]).runtime_handlers == ()
 
 
 def test_an_answer_that_ends_early_is_refused() -> None:
@@ -119,9 +123,9 @@ def test_an_answer_that_ends_early_is_refused() -> None:
 
 
 def test_bus_ids_become_sysfs_addresses() -> None:
-    assert slot("00000000:1C:00.0") == "0000:1c:00.0"
-    assert slot("00000008:01:00.0") == "0008:01:00.0"
+    assert sysfs_address("00000000:1C:00.0") == "0000:1c:00.0"
+    assert sysfs_address("00000008:01:00.0") == "0008:01:00.0"
 
 
 def test_an_unread_host_promises_what_it_promised() -> None:
-    assert unread(NODE, "no route").expected == 2
+    assert unreachable_host(NODE, "no route").expected_gpus == 2

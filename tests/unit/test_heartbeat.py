@@ -51,7 +51,7 @@ class Leases:
 def silent(nodes: list[str], leases: Leases) -> tuple[dict[str, str], float]:
     """What is said of these nodes, and how long that took."""
     begun = time.monotonic()
-    found = Heartbeats(cast(Cluster, leases)).silent(nodes, lambda _: None)
+    found = Heartbeats(cast(Cluster, leases)).silent_nodes(nodes, lambda _: None)
     return found, time.monotonic() - begun
 
 

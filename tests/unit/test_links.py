@@ -13,7 +13,7 @@ from gpuboot.docs.checks import checks_markdown
 from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.links import TABLE, Link
 from gpuboot.verify.checks.model import CLUSTER_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
-from gpuboot.verify.evidence import Claim, Evidence, Metrics, Rule, ServicePod, Target
+from gpuboot.verify.evidence import Claim, Evidence, Metrics, Rule, ServiceProbeResult, Target
 from tests.unit import test_checks_stack as stack
 from tests.unit.evidence import evidence, gpu, host, metrics, node, of, series, trial
 
@@ -28,25 +28,29 @@ def with_metrics(**other: Any) -> Evidence:
 
 # what breaks each link, in the way of its commonest failure
 BROKEN: dict[str, Evidence] = {
-    "pci": with_host(expected=3),
-    "driver": with_host(loaded=""),
+    "pci": with_host(expected_gpus=3),
+    "driver": with_host(driver_loaded=""),
     "nvidia-smi": with_host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, lost=True))),
-    "runtime": with_host(handlers=("runc",), default_runtime="runc", cdi=()),
-    "allocatable": evidence(nodes={"gpu1": node("gpu1", 0), "gpu2": node("gpu2", 4)}, trials=()),
-    "workload": evidence(trials=(trial("gpu1", 0, passed=False, trouble="Error"),)),
+    "runtime": with_host(runtime_handlers=("runc",), default_runtime="runc", cdi_devices=()),
+    "allocatable": evidence(
+        nodes={"gpu1": node("gpu1", 0), "gpu2": node("gpu2", 4)}, workload_results=()
+    ),
+    "workload": evidence(workload_results=(trial("gpu1", 0, passed=False, error="Error"),)),
     "exporter": with_metrics(exporters=()),
     "prometheus": with_metrics(series=()),
     "attribution": with_metrics(series=series("gpu1", 2, pod="other/pod")),
-    "services": evidence(services=(ServicePod("gpu1", "p", "n", "a", connected=True),)),
+    "services": evidence(
+        service_probes=(ServiceProbeResult("gpu1", "p", "n", "a", connected=True),)
+    ),
     "targets": with_metrics(targets=(Target("apiserver", "", "down"),)),
     "rules": with_metrics(rules=(Rule("GPULost", "err", "no such metric"),)),
     "alertmanager": with_metrics(alertmanagers=()),
     "dashboards": with_metrics(errors={"grafana": "refused"}),
     "storage": stack.seen(
-        stack=replace(stack.THERE, claims=(Claim(f"{stack.VOLUME}0", "Pending"),))
+        observed_objects=replace(stack.THERE, claims=(Claim(f"{stack.VOLUME}0", "Pending"),))
     ),
     "policies": stack.seen(
-        stack=replace(
+        observed_objects=replace(
             stack.THERE,
             objects={**stack.THERE.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
         )
@@ -57,7 +61,7 @@ BROKEN: dict[str, Evidence] = {
 @pytest.mark.parametrize("link", TABLE, ids=lambda link: link.name)
 def test_a_link_fails_with_the_remedy_that_its_table_says(link: Link) -> None:
     settings = parse_settings({"monitoring": {"grafana": True}})
-    failed = of(chain.judge(BROKEN[link.name], settings), "fail", link.name)
+    failed = of(chain.evaluate(BROKEN[link.name], settings), "fail", link.name)
     assert failed
     assert [item.remedy for item in failed if item.remedy.startswith(link.remedy)], failed
 
@@ -71,8 +75,8 @@ def test_the_tables_of_links_are_one() -> None:
 def test_docker_hosts_have_the_links_that_the_table_says() -> None:
     settings = parse_settings({})
     without_an_answer = evidence(metrics=Metrics())
-    judged = {item.link for item in docker_checks.judge(without_an_answer, settings)}
-    judged |= {item.link for item in docker_checks.judge(with_metrics(), settings)}
+    judged = {item.link for item in docker_checks.evaluate(without_an_answer, settings)}
+    judged |= {item.link for item in docker_checks.evaluate(with_metrics(), settings)}
     assert judged == {link.name for link in TABLE if link.docker}
 
 

@@ -24,7 +24,7 @@ def fact(*rows: str, listing: tuple[str, ...] = (), details: tuple[str, ...] = (
 
 
 def test_a_real_h200s_mig_devices_have_profile_uuid_and_ids() -> None:
-    (gpu,) = parse(fact(seen.H200_ROW, listing=seen.H200_LIST, details=seen.H200_DETAILS)).answering
+    (gpu,) = parse(fact(seen.H200_ROW, listing=seen.H200_LIST, details=seen.H200_DETAILS)).gpus
     assert gpu.mig
     assert [(item.profile, item.gi, item.ci) for item in gpu.instances] == [
         ("1c.3g.71gb", 2, 0),
@@ -34,31 +34,29 @@ def test_a_real_h200s_mig_devices_have_profile_uuid_and_ids() -> None:
         ("1g.18gb", 10, 0),
     ]
     assert gpu.instances[4].uuid == "MIG-00000004-0000-0000-0000-000000000004"
-    assert [item.part for item in gpu.instances] == [True, True, False, False, False]
+    assert [item.partial_compute for item in gpu.instances] == [True, True, False, False, False]
     assert Device(gpu, gpu.instances[3]).key == (seen.H200_UUID, "9")
 
 
 def test_without_the_long_answer_the_ids_are_unknown() -> None:
-    (gpu,) = parse(fact(seen.H200_ROW, listing=seen.H200_LIST)).answering
+    (gpu,) = parse(fact(seen.H200_ROW, listing=seen.H200_LIST)).gpus
     assert {Device(gpu, item).key for item in gpu.instances} == {None}
 
 
 def test_a_gpu_that_the_list_lacks_is_at_fault() -> None:
-    (gpu,) = parse(
-        fact(seen.H200_ROW, listing=("Unable to determine the device handle",))
-    ).answering
+    (gpu,) = parse(fact(seen.H200_ROW, listing=("Unable to determine the device handle",))).gpus
     assert "nvidia-smi -L" in gpu.fault
 
 
 def test_mig_without_instances_is_no_fault() -> None:
-    (gpu,) = parse(fact(seen.H200_ROW, listing=seen.H200_LIST[:1])).answering
+    (gpu,) = parse(fact(seen.H200_ROW, listing=seen.H200_LIST[:1])).gpus
     assert (gpu.mig, gpu.instances, gpu.fault) == (True, (), "")
 
 
 def test_the_ids_of_processes_are_not_those_of_mig_devices() -> None:
     """`nvidia-smi -q` writes the latter with a small i, and N/A without MIG."""
     lines = (*seen.H200_DETAILS, "GPU instance ID : 2", "Compute instance ID : 0")
-    assert len(mig_devices.ids(lines)) == 5
+    assert len(mig_devices.parse_ids(lines)) == 5
 
 
 def test_old_drivers_put_the_ids_into_the_uuid() -> None:
@@ -67,7 +65,7 @@ def test_old_drivers_put_the_ids_into_the_uuid() -> None:
         "GPU 0: A100-SXM4-40GB (UUID: GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f)",
         "MIG 1g.5gb Device 0: (UUID: MIG-GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f/7/0)",
     )
-    (found,) = mig_devices.listed(lines)["GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f"]
+    (found,) = mig_devices.parse_list(lines)["GPU-5c89852c-d268-c3f3-1b07-005d5ae1dc3f"]
     assert (found.profile, found.gi, found.ci) == ("1g.5gb", 7, 0)
 
 
@@ -93,34 +91,34 @@ def test_a_gpu_that_asks_for_a_reset_is_at_fault_in_whichever_column(text: str) 
     columns = seen.H200_ROW.replace("Enabled", "Disabled").split(", ")
     for place in (6, 7, 8):
         row = ", ".join([*columns[:place], text, *columns[place + 1 :]])
-        (gpu,) = parse(fact(row)).answering
+        (gpu,) = parse(fact(row)).gpus
         assert gpu.fault == text.strip("[]")
 
 
 def test_a_gpu_with_mig_that_needs_a_reset_keeps_its_instances() -> None:
     row = seen.H200_ROW.replace("Enabled", "[GPU requires reset]")
-    (gpu,) = parse(fact(row, listing=seen.H200_LIST, details=seen.H200_DETAILS)).answering
+    (gpu,) = parse(fact(row, listing=seen.H200_LIST, details=seen.H200_DETAILS)).gpus
     assert (gpu.fault, gpu.mig, len(gpu.instances)) == ("GPU requires reset", True, 5)
 
 
 def test_a_gpu_that_has_lost_its_uuid_as_well_is_a_silent_one() -> None:
     row = seen.H200_ROW.replace(seen.H200_UUID, "[GPU requires reset]")
     found = parse(fact(row))
-    assert found.answering == ()
-    assert found.silent == {"0000:83:00.0": "GPU requires reset"}
+    assert found.gpus == ()
+    assert found.gpu_errors == {"0000:83:00.0": "GPU requires reset"}
 
 
 def test_a_missing_sensor_is_no_fault_and_is_remembered() -> None:
     """A vGPU guest has no temperature, GB10 no memory of its own, a GT 1030 no power."""
     row = "0, GPU-0946f70c-659b-4c39-8b78-7e7600000000, GRID A100-40C, 00000000:03:00.0, 40960, "
-    (gpu,) = parse(fact(row + "[N/A], [N/A], [N/A], P0")).answering
+    (gpu,) = parse(fact(row + "[N/A], [N/A], [N/A], P0")).gpus
     assert (gpu.fault, gpu.sensors, gpu.mig) == ("", ("memory",), False)
-    (gpu,) = parse(fact(row.replace("40960", "[N/A]") + "[N/A], 38, 9.82, P0")).answering
+    (gpu,) = parse(fact(row.replace("40960", "[N/A]") + "[N/A], 38, 9.82, P0")).gpus
     assert gpu.sensors == ("temperature", "power")
     # power alone may be a board without its sensor, temperature and pstate are read from all
-    (gpu,) = parse(fact(row + "[N/A], 38, [Unknown Error], P0")).answering
+    (gpu,) = parse(fact(row + "[N/A], 38, [Unknown Error], P0")).gpus
     assert gpu.fault == ""
-    (gpu,) = parse(fact(row + "[N/A], [Unknown Error], [Unknown Error], P0")).answering
+    (gpu,) = parse(fact(row + "[N/A], [Unknown Error], [Unknown Error], P0")).gpus
     assert gpu.fault == "Unknown Error"
 
 
@@ -133,7 +131,7 @@ def test_a_missing_sensor_is_no_fault_and_is_remembered() -> None:
     ],
 )
 def test_cards_without_mig_and_without_a_power_sensor(card: str, sensors: tuple[str, ...]) -> None:
-    (gpu,) = parse(fact(seen.TELEGRAF[card])).answering
+    (gpu,) = parse(fact(seen.TELEGRAF[card])).gpus
     assert (gpu.mig, gpu.fault, gpu.sensors) == (False, "", sensors)
 
 
@@ -169,7 +167,7 @@ def test_the_script_asks_for_mig_devices_where_there_are_any(
         text=True,
         check=True,
     )
-    (gpu,) = parse(answer.stdout.splitlines()).answering
+    (gpu,) = parse(answer.stdout.splitlines()).gpus
     assert [(item.gi, item.ci) for item in gpu.instances] == list(seen.H200_IDS if mig else ())
 
 

@@ -44,7 +44,7 @@ def test_a_node() -> None:
             "nodeInfo": {"containerRuntimeVersion": "containerd://2.4.2"},
         },
     }
-    node = kube_objects.node(item)
+    node = kube_objects.parse_node(item)
     assert (node.ready, node.cordoned, node.gpus, node.mig) == (
         True,
         True,
@@ -70,17 +70,17 @@ def test_an_init_container_counts_where_it_asks_for_more() -> None:
 
 def test_taints() -> None:
     item: dict[str, Any] = {"spec": {"taints": [{"key": "nvidia.com/gpu", "effect": "NoSchedule"}]}}
-    assert kube_objects.foreign_taint(item, ["nvidia.com/gpu"]) == ""
+    assert kube_objects.untolerated_taint(item, ["nvidia.com/gpu"]) == ""
     item["spec"]["taints"].append({"key": "team", "value": "ml", "effect": "NoExecute"})
-    assert kube_objects.foreign_taint(item, ["nvidia.com/gpu"]) == "team=ml:NoExecute"
+    assert kube_objects.untolerated_taint(item, ["nvidia.com/gpu"]) == "team=ml:NoExecute"
     soft = {"spec": {"taints": [{"key": "x", "effect": "PreferNoSchedule"}]}}
-    assert kube_objects.foreign_taint(soft, []) == ""
+    assert kube_objects.untolerated_taint(soft, []) == ""
 
 
 def test_a_log() -> None:
     log = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid('gpu1', 0)})\n…\nTest PASSED\nDone\n"
-    assert kube_objects.log_answer(log) == ((uuid("gpu1", 0),), True)
-    assert kube_objects.log_answer("Failed to allocate device vector A") == ((), False)
+    assert kube_objects.parse_vectoradd_log(log) == ((uuid("gpu1", 0),), True)
+    assert kube_objects.parse_vectoradd_log("Failed to allocate device vector A") == ((), False)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,10 @@ def test_text_that_is_no_metrics_page_is_refused() -> None:
 def test_a_pod_on_a_mig_device_holds_that_and_not_the_gpu_that_it_sees() -> None:
     """`nvidia-smi -L` in a container lists the GPU, and below it the MIG device that was given."""
     log = "\n".join([recordings.H200_LIST[0], f"  {recordings.H200_LIST[4]}", "Test PASSED"])
-    assert kube_objects.log_answer(log) == (("MIG-00000003-0000-0000-0000-000000000003",), True)
+    assert kube_objects.parse_vectoradd_log(log) == (
+        ("MIG-00000003-0000-0000-0000-000000000003",),
+        True,
+    )
 
 
 def test_claims_are_told_by_resource() -> None:

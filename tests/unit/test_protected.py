@@ -22,8 +22,8 @@ from gpuboot.charts import secrets_needed, server_name
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError, route
 from gpuboot.verify import collector
-from gpuboot.verify.collector import Gatherer
-from gpuboot.verify.exporter_access import Protected
+from gpuboot.verify.collector import MetricsCollector
+from gpuboot.verify.exporter_access import ExporterClient
 from lab.mirror.keys import CertificateAuthority
 from tests.unit.ssh_server import ssh_transport
 
@@ -125,7 +125,7 @@ def test_a_protected_exporter_answers_verification(
     with exporter(tmp_path, settings) as (port, secrets), ssh_transport() as transport:
         monkeypatch.setattr(collector, "EXPORTER_PORT", port)
         site = cast(Cluster, Site(transport, secrets, asked))
-        [answer] = Gatherer(site, settings).exporters()
+        [answer] = MetricsCollector(site, settings).exporters()
     assert answer.error == ""
     assert answer.names == {"DCGM_FI_DEV_GPU_TEMP"}
     assert asked  # the site's Secrets, and nothing through the API server's proxy
@@ -139,7 +139,7 @@ def refused(
             secrets[name] |= data
         site = cast(Cluster, Site(transport, secrets, []))
         with pytest.raises(ClusterError) as caught:
-            Protected(site, settings.exporter).metrics(POD, port)
+            ExporterClient(site, settings.exporter).metrics(POD, port)
     return caught.value.status or 0, str(caught.value)
 
 
@@ -172,5 +172,7 @@ def test_an_exporter_without_protection_is_asked_through_the_api_server() -> Non
             return PAGE.encode()
 
     asked: list[str] = []
-    [answer] = Gatherer(cast(Cluster, Proxied(None, {}, asked)), settings_of({})).exporters()
+    [answer] = MetricsCollector(
+        cast(Cluster, Proxied(None, {}, asked)), settings_of({})
+    ).exporters()
     assert (answer.error, asked) == ("", ["/pods/dcgm-exporter-x/metrics"])

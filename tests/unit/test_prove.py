@@ -13,7 +13,7 @@ from gpuboot.verify import runner as prover
 from gpuboot.verify import workload
 from gpuboot.verify.checks.model import verdict
 from gpuboot.verify.evidence import GpuPod
-from gpuboot.verify.runner import Proof, prove, settle_s, simulated
+from gpuboot.verify.runner import VerificationResult, settle_s, simulated, verify
 from gpuboot.verify.session import pod_name
 from tests.unit.evidence import SIZES, host, node, of, uuid
 from tests.unit.fake_cluster import FakeCluster
@@ -37,9 +37,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(
     cluster: FakeCluster, settings: Settings = SETTINGS, said: list[str] | None = None
-) -> Proof:
+) -> VerificationResult:
     lines: list[str] = [] if said is None else said
-    return prove(cast(Cluster, cluster), HOSTS, settings, lines.append)
+    return verify(cast(Cluster, cluster), HOSTS, settings, lines.append)
 
 
 def test_six_free_gpus_are_proven_and_nothing_is_left() -> None:
@@ -50,7 +50,7 @@ def test_six_free_gpus_are_proven_and_nothing_is_left() -> None:
     assert list(cluster.namespaces.values()) == ["Terminating"]
     assert "vectorAdd: 6 of 6 pods passed, 0 s" in said
     assert proof.versions["kubelet"] == "v1.36.3"
-    assert set(proof.evidence.seconds) == {"before", "workload", "metrics", "cleanup"}
+    assert set(proof.evidence.durations) == {"before", "workload", "metrics", "cleanup"}
 
 
 def test_what_fires_is_read_beside_the_proof() -> None:
@@ -136,16 +136,18 @@ def test_without_monitoring_nothing_asks_prometheus(monkeypatch: pytest.MonkeyPa
 
 def test_the_pod_takes_one_gpu_and_no_privilege_and_ends_by_itself() -> None:
     settings = parse_settings({"runtime": {"mode": "runtimeclass"}, "verify": {"timeout_s": 300}})
-    pod = workload.manifest("p", node("gpu1", 2), settings)["spec"]
+    pod = workload.pod_manifest("p", node("gpu1", 2), settings)["spec"]
     container = pod["containers"][0]
     assert container["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert "nvidia-smi -L && /cuda-samples/vectorAdd" in container["command"][2]
     assert pod["runtimeClassName"] == "nvidia"
     assert pod["activeDeadlineSeconds"] == 420
-    V1Pod.model_validate(workload.manifest("p", node("gpu1", 2), settings))  # the client is strict
+    V1Pod.model_validate(
+        workload.pod_manifest("p", node("gpu1", 2), settings)
+    )  # the client is strict
     assert pod["nodeSelector"] == {"kubernetes.io/hostname": "gpu1"}
-    assert "runtimeClassName" not in workload.manifest("p", node("gpu1", 2), SETTINGS)["spec"]
+    assert "runtimeClassName" not in workload.pod_manifest("p", node("gpu1", 2), SETTINGS)["spec"]
 
 
 def test_nodes_whose_long_names_differ_at_the_end_have_pods_of_their_own() -> None:
@@ -156,8 +158,10 @@ def test_nodes_whose_long_names_differ_at_the_end_have_pods_of_their_own() -> No
 
 
 def test_a_taint_that_the_pods_do_not_tolerate_keeps_them_away() -> None:
-    plan = workload.plan(("gpu1",), {"gpu1": node("gpu1", 2)}, (), {"gpu1": "team=ml:NoSchedule"})
-    assert plan.skipped == {"gpu1": "the node has the taint team=ml:NoSchedule"}
+    plan = workload.plan_pods(
+        ("gpu1",), {"gpu1": node("gpu1", 2)}, (), {"gpu1": "team=ml:NoSchedule"}
+    )
+    assert plan.skipped_nodes == {"gpu1": "the node has the taint team=ml:NoSchedule"}
     assert plan.total == 0
 
 
@@ -176,8 +180,8 @@ def test_each_free_mig_device_gets_a_pod_that_asks_for_it_by_name() -> None:
     small, large = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
     mixed = node("gpu1", 1, mig={small: 4, large: 1})
     held = GpuPod("ml", "infer-0", "gpu1", 0, {small: 1, large: 1})
-    chosen = workload.plan(("gpu1",), {"gpu1": mixed}, (held,), {})
+    chosen = workload.plan_pods(("gpu1",), {"gpu1": mixed}, (held,), {})
     assert chosen.pods == {"gpu1": {"nvidia.com/gpu": 1, small: 3}}
     assert chosen.total == 4
-    pod = workload.manifest("p", mixed, SETTINGS, small)
+    pod = workload.pod_manifest("p", mixed, SETTINGS, small)
     assert pod["spec"]["containers"][0]["resources"] == {"limits": {small: "1"}}

@@ -10,7 +10,7 @@ import pytest
 
 from deploys.operations import verify_docker
 from gpuboot.config.settings import parse_settings
-from gpuboot.docker.runner import trial
+from gpuboot.docker.runner import workload_result
 
 # `docker run` hands SIGTERM on and waits for the container, which is a shell that ignores it.
 DOCKER = """#!/bin/bash
@@ -45,6 +45,6 @@ def test_a_container_that_does_not_end_is_removed(
     label = next(word for word in run.split() if word.startswith(verify_docker._OWN))
     assert ps == f"ps -q --filter label={label}"
     assert remove == "rm -f 3f4e"
-    found = trial("gpu1", "GPU-1", output, int(status), 2.0)
+    found = workload_result("gpu1", "GPU-1", output, int(status), 2.0)
     assert (found.passed, found.uuids) == (False, ("GPU-1",))
-    assert "ended with 137" in found.trouble
+    assert "ended with 137" in found.error

@@ -17,12 +17,12 @@ from rich.console import Console
 from gpuboot.config.settings import parse_settings as settings
 from gpuboot.rules.catalogue import all_alerts
 from gpuboot.verify.checks import chain
-from gpuboot.verify.checks.firing import firing
+from gpuboot.verify.checks.firing import firing_alerts
 from gpuboot.verify.checks.model import LINKS, NOT_REACHED, Finding, Status
 from gpuboot.verify.evidence import Evidence, GpuPod
 from gpuboot.verify.report import Report, build, load, new_folder, write
-from gpuboot.verify.report.cases import Place, Step, cases
-from gpuboot.verify.report.causes import Failure, explained, masked
+from gpuboot.verify.report.cases import Location, Step, cases
+from gpuboot.verify.report.causes import Failure, masked, with_run_failures
 from gpuboot.verify.report.html import RUNBOOKS, html
 from gpuboot.verify.report.junit import junit
 from gpuboot.verify.report.model import GpuRow, InstanceRow, ReportError
@@ -37,7 +37,7 @@ UUIDS = [uuid(name, index) for name, count in SIZES.items() for index in range(c
 
 
 def report(seen: Evidence) -> Report:
-    found = chain.judge(seen, settings({"exporter": {"interval_ms": 2000}}))
+    found = chain.evaluate(seen, settings({"exporter": {"interval_ms": 2000}}))
     return build(
         "lab",
         "2026-11-21T14:00:00Z",
@@ -53,13 +53,13 @@ def report(seen: Evidence) -> Report:
 def broken() -> Report:
     """gpu1 has a GPU that computes wrong, with a log to beware of; gpu2 no exporter, one holder."""
     sound = evidence()
-    bad = trial("gpu1", 1, passed=False, trouble="log: <b>Test FAILED</b> \x1b[31m & more")
-    rest = tuple(t for t in sound.trials if t.uuids != (uuid("gpu1", 1),))[:-1]
+    bad = trial("gpu1", 1, passed=False, error="log: <b>Test FAILED</b> \x1b[31m & more")
+    rest = tuple(t for t in sound.workload_results if t.uuids != (uuid("gpu1", 1),))[:-1]
     return report(
         replace(
             sound,
-            trials=(*rest, bad),
-            holders=(GpuPod("ml", "train-0", "gpu2", 1),),
+            workload_results=(*rest, bad),
+            gpu_pods=(GpuPod("ml", "train-0", "gpu2", 1),),
             metrics=metrics(exporters=(answer("gpu1", 2),)),
         )
     )
@@ -114,8 +114,12 @@ def test_junit_counts_and_parses_whatever_a_log_holds() -> None:
     root = ET.fromstring(junit(found))
     cases = root.findall(".//testcase")
     assert len(cases) == len(found.findings) == int(root.attrib["tests"])
-    assert len(root.findall(".//failure")) == len(found.of("fail")) == int(root.attrib["failures"])
-    assert len(root.findall(".//skipped")) == len(found.of("not_covered"))
+    assert (
+        len(root.findall(".//failure"))
+        == len(found.with_status("fail"))
+        == int(root.attrib["failures"])
+    )
+    assert len(root.findall(".//skipped")) == len(found.with_status("not_covered"))
     assert [suite.attrib["name"] for suite in root] == ["gpu1", "gpu2", "cluster"]
     failure = next(f for f in root.iter("failure") if "Test FAILED" in f.attrib["message"])
     assert failure.text is not None
@@ -163,7 +167,7 @@ def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
         Finding("c", "driver", "gpu2", None, "fail", "none is loaded", "run deploys/site.py"),
         Finding("c", "pci", "gpu1", "GPU-1", "pass", "on the bus"),
     ]
-    first, other, passed = explained(found, {"gpu1": failure})
+    first, other, passed = with_run_failures(found, {"gpu1": failure})
     assert first.remedy == (
         "first mend what failed there in this run: Drivers | Install the driver: "
         "E: no such package; then run deploys/site.py"
@@ -188,7 +192,7 @@ def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
     assert case.cause == Step(("nvidia-smi",), "fail", ("is lost",), "reboot")
     assert [step.links[0] for step in case.others] == ["runtime", "allocatable"]
     assert len(case.other_links) == 6
-    assert case.places == (Place("gpu2", ("GPU-3",)),)
+    assert case.locations == (Location("gpu2", ("GPU-3",)),)
 
 
 def test_what_is_alike_is_told_once() -> None:
@@ -199,12 +203,12 @@ def test_what_is_alike_is_told_once() -> None:
         for node, uuid in (("a", "GPU-1"), ("a", "GPU-2"), ("b", "GPU-3"))
     ]
     (case,) = cases([*follows, *dead])
-    assert case.places == (Place("a"), Place("b"))
+    assert case.locations == (Location("a"), Location("b"))
     down = [Finding("c", "targets", n, None, "fail", f"{n} is down", "see its pod") for n in "ab"]
     other = Finding("c", "rules", "", None, "fail", "none", "run again")
     first, second = cases([*down, other])
     assert first.cause.details == ("a is down", "b is down")
-    assert (second.cause.links, second.places) == (("rules",), (Place(""),))
+    assert (second.cause.links, second.locations) == (("rules",), (Location(""),))
 
 
 def test_a_mig_device_s_trouble_is_told_with_its_gpu() -> None:
@@ -232,7 +236,7 @@ def test_a_mig_device_s_trouble_is_told_with_its_gpu() -> None:
         Finding("c", "workload", "a", "MIG-1", "not_covered", NOT_REACHED, "mend that one first"),
     ]
     (case,) = cases(lost, plain.parents)
-    assert case.places == (Place("a", ("GPU-1",)),)
+    assert case.locations == (Location("a", ("GPU-1",)),)
 
 
 def test_failures_come_first() -> None:
@@ -277,7 +281,7 @@ ALERTS = [
 
 def alerted() -> Report:
     """Every GPU is proven, and one of them is to be replaced."""
-    return replace(report(evidence()), alerts=firing(ALERTS))
+    return replace(report(evidence()), alerts=firing_alerts(ALERTS))
 
 
 def test_what_fires_is_known_by_gpu_node_and_cluster() -> None:

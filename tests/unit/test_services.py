@@ -20,8 +20,8 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.verify import service_probe
 from gpuboot.verify.checks import services as checks
 from gpuboot.verify.checks.model import Finding, verdict
-from gpuboot.verify.evidence import ServicePod
-from gpuboot.verify.service_probe import answer
+from gpuboot.verify.evidence import ServiceProbeResult
+from gpuboot.verify.service_probe import parse_log
 from tests.unit.evidence import evidence, node, of, only
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_prove import clock, run
@@ -29,13 +29,13 @@ from tests.unit.test_prove import clock, run
 __all__ = ["clock"]
 
 NAME, ADDRESS = "kubernetes.default.svc.cluster.local", "10.96.0.1:443"
-POD = ServicePod("gpu1", "services-gpu1", NAME, ADDRESS)
+POD = ServiceProbeResult("gpu1", "services-gpu1", NAME, ADDRESS)
 
 
 def judge(log: str) -> Finding:
     """What is found on gpu1 when its pod's log says this."""
-    seen = evidence(services=(answer(POD, log),))
-    [found] = checks.judge(seen.hosts[0], seen)
+    seen = evidence(service_probes=(parse_log(POD, log),))
+    [found] = checks.evaluate(seen.hosts[0], seen)
     return found
 
 

@@ -23,7 +23,7 @@ from gpuboot.verify.checks.model import verdict
 from gpuboot.verify.checks.remedies import Remedies
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence, Target
-from gpuboot.verify.runner import Proof
+from gpuboot.verify.runner import VerificationResult
 from tests.unit import recordings, test_checks_mig
 from tests.unit.evidence import host, metrics, series, uuid
 from tests.unit.test_nodestate import ANSWER
@@ -218,19 +218,21 @@ def proven(
     site: Site,
     hosts: list[Host] | None = None,
     outputs: dict[str, tuple[int, str]] | None = None,
-) -> Proof:
+) -> VerificationResult:
     monkeypatch.setattr(runner, "settle_s", lambda settings: 0.0)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)
     nodes = (Node("mon1", "mon1", "192.0.2.11", "docker", 0, leader=False, monitor=True),
              Node("gpu1", "gpu1", "192.0.2.21", "docker", 2, leader=False))  # fmt: skip
-    gatherer = runner.Gatherer(nodes, SETTINGS, site.ask, site.search)
+    gatherer = runner.MetricsCollector(nodes, SETTINGS, site.ask, site.search)
     ids = [uuid("gpu1", index) for index in range(2)]
     said = outputs or {gpu: (0, PASSED.format(gpu)) for gpu in ids}
-    trials = [runner.trial("gpu1", gpu, out, code, 1.0) for gpu, (code, out) in said.items()]
-    return runner.prove(hosts or [host()], SETTINGS, gatherer, lambda: trials, lambda line: None)
+    trials = [
+        runner.workload_result("gpu1", gpu, out, code, 1.0) for gpu, (code, out) in said.items()
+    ]
+    return runner.verify(hosts or [host()], SETTINGS, gatherer, lambda: trials, lambda line: None)
 
 
-def failed(proof: Proof) -> set[tuple[str, str | None]]:
+def failed(proof: VerificationResult) -> set[tuple[str, str | None]]:
     return {(item.link, item.gpu_uuid) for item in proof.findings if item.status != "pass"}
 
 
@@ -277,8 +279,8 @@ def test_what_metrics_lack_is_found_and_nothing_speaks_of_pods(
     ("changes", "status"),
     [
         ({"default_runtime": "runc"}, "fail"),
-        ({"handlers": ("runc",)}, "fail"),
-        ({"handlers": ()}, "unknown"),
+        ({"runtime_handlers": ("runc",)}, "fail"),
+        ({"runtime_handlers": ()}, "unknown"),
     ],
 )
 def test_dockerds_default_runtime(changes: dict[str, Any], status: str) -> None:
@@ -298,7 +300,7 @@ def test_a_gpu_without_a_sample_s_age_is_told_what_to_do() -> None:
     old = [replace(item, age_s=None) for item in series("gpu1", 2)]
     targets = (Target("dcgm-exporter", "gpu1", "up"),)
     seen = Evidence((host(),), {}, metrics=metrics(series=tuple(old), targets=targets))
-    found = [f for f in checks.judge(seen, SETTINGS) if f.link == "prometheus"]
+    found = [f for f in checks.evaluate(seen, SETTINGS) if f.link == "prometheus"]
     assert found
     assert all(item.status == "unknown" and item.remedy for item in found)
 
@@ -315,10 +317,12 @@ def test_mig_devices_of_a_docker_host_are_tried_each_by_itself() -> None:
     machine = test_checks_mig.machine((*recordings.MIXED, empty))
     devices = [device.uuid for device in machine.devices]
     trials = [
-        runner.trial(machine.node, one, f"MIG 1g.10gb Device 0: (UUID: {one})\nTest PASSED", 0, 2.0)
+        runner.workload_result(
+            machine.node, one, f"MIG 1g.10gb Device 0: (UUID: {one})\nTest PASSED", 0, 2.0
+        )
         for one in devices
     ]
-    seen = Evidence((machine,), {}, trials=tuple(trials))
+    seen = Evidence((machine,), {}, workload_results=tuple(trials))
     found = [*checks.runtime(machine), *checks.workload(machine, seen)]
     passed = {(item.link, item.gpu_uuid) for item in found if item.status == "pass"}
     assert passed == {(link, one) for link in ("runtime", "workload") for one in devices}

@@ -127,9 +127,9 @@ def test_the_lease_is_renewed_while_it_is_held(monkeypatch: pytest.MonkeyPatch) 
         replaced(name, namespace, body)
 
     monkeypatch.setattr(cluster, "_replace_lease", noted)
-    one = turn.Turn(cluster, "gpuboot-verify-a", lambda _: None)  # type: ignore[arg-type]
-    assert one.take(0) == ""
-    one._ended.wait(0.2)
-    one.end()
+    one = turn.VerificationLock(cluster, "gpuboot-verify-a", lambda _: None)  # type: ignore[arg-type]
+    assert one.acquire(0) == ""
+    one._released.wait(0.2)
+    one.release()
     assert seen
     assert (one._lost, cluster.lease) == (False, None)

@@ -267,7 +267,7 @@ runner = CliRunner()
 
 def test_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Fake(samples("GPU-a", {UTIL: 90.0, USED: 1.0, FREE: 1.0}))
-    monkeypatch.setattr(http_reader, "Direct", lambda *_: fake)
+    monkeypatch.setattr(http_reader, "HttpReader", lambda *_: fake)
     where = ["query", "pod", "trainer-0", "-n", "team-a", "--url", "http://p:9090"]
     everything = runner.invoke(app, where)
     assert everything.exit_code == 2
@@ -298,5 +298,5 @@ def test_questions_that_cannot_be_asked(
 
 def test_a_token_stays_off_the_open_network() -> None:
     with pytest.raises(ValueError, match="https only"):
-        http_reader.Direct("http://prometheus.example.org", "secret")
-    assert http_reader.Direct("http://127.0.0.1:9090", "secret")
+        http_reader.HttpReader("http://prometheus.example.org", "secret")
+    assert http_reader.HttpReader("http://127.0.0.1:9090", "secret")

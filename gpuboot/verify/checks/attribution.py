@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuboot.verify.checks.host import UNCUT, UNCUT_REMEDY
-from gpuboot.verify.checks.kubernetes import in_force
-from gpuboot.verify.checks.limits import Limits, watched
-from gpuboot.verify.checks.model import Finding, Scribe
-from gpuboot.verify.devices import Device, Key
+from gpuboot.verify.checks.host import UNPARTITIONED, UNPARTITIONED_REMEDY
+from gpuboot.verify.checks.kubernetes import effective_strategy
+from gpuboot.verify.checks.limits import Limits, monitored_devices
+from gpuboot.verify.checks.model import Finding, FindingBuilder
+from gpuboot.verify.devices import Device, SeriesKey
 from gpuboot.verify.evidence import Evidence, Host, Reading
 
 
 def attribution(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     """Series name the pod that holds the GPU or MIG device; what nobody holds names no pod."""
-    scribe = Scribe("attribution", "pod labels = pods", host.node)
+    scribe = FindingBuilder("attribution", "pod labels = pods", host.node)
     series = seen.metrics.series
     if series is None:
         return []
@@ -22,43 +22,48 @@ def attribution(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
         # with KUBERNETES_VIRTUAL_GPUS, which gpuboot sets, every share has a series of its own
         reason = "GPUs are shared: their series name every pod that shares them, not one each"
         remedy = "verify with gpu_operator.time_slices = 1"
-        return [scribe.not_covered(reason, remedy, device.uuid) for device in watched(host)]
-    strategy = in_force(seen.nodes.get(host.node), limits.strategy)
-    ours = _holders(host, seen)
-    strangers = {pod.key for pod in seen.holders if pod.node == host.node}
+        return [
+            scribe.not_covered(reason, remedy, device.uuid) for device in monitored_devices(host)
+        ]
+    strategy = effective_strategy(seen.nodes.get(host.node), limits.strategy)
+    ours = _our_pods_by_series(host, seen)
+    strangers = {pod.key for pod in seen.gpu_pods if pod.node == host.node}
     there = {reading.key for reading in series}
     findings = [
-        _none(device, scribe)
+        _strategy_none(device, scribe)
         if strategy == "none" and device.instance
-        else _names(device, series, ours, strangers, scribe)
+        else _device_finding(device, series, ours, strangers, scribe)
         for device in sorted(host.devices, key=lambda item: item.uuid)
         if device.key in there
     ]
-    uncut = [scribe.not_covered(UNCUT, UNCUT_REMEDY, gpu.uuid) for gpu in host.uncut]
-    return findings + uncut + _idle(host, seen, strangers, scribe)
+    uncut = [
+        scribe.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
+        for gpu in host.unpartitioned
+    ]
+    return findings + uncut + _idle_findings(host, seen, strangers, scribe)
 
 
-def _none(device: Device, scribe: Scribe) -> Finding:
+def _strategy_none(device: Device, scribe: FindingBuilder) -> Finding:
     why = "under the MIG strategy none no pod holds a MIG device"
     return scribe.not_covered(why, "set gpu_operator.mig_strategy", device.uuid)
 
 
-def _holders(host: Host, seen: Evidence) -> dict[Key | None, set[str]]:
+def _our_pods_by_series(host: Host, seen: Evidence) -> dict[SeriesKey | None, set[str]]:
     """The pods of ours that hold what one series is about; compute instances share one."""
     keys = {device.uuid: device.key for device in host.devices}
-    found: dict[Key | None, set[str]] = {}
-    for trial in seen.trials:
+    found: dict[SeriesKey | None, set[str]] = {}
+    for trial in seen.workload_results:
         if len(trial.uuids) == 1 and (key := keys.get(trial.uuids[0])):
             found.setdefault(key, set()).add(trial.key)
     return found
 
 
-def _names(
+def _device_finding(
     device: Device,
     series: Sequence[Reading],
-    ours: Mapping[Key | None, set[str]],
+    ours: Mapping[SeriesKey | None, set[str]],
     strangers: set[str],
-    scribe: Scribe,
+    scribe: FindingBuilder,
 ) -> Finding:
     uuid = device.uuid
     named = {reading.pod for reading in series if reading.key == device.key} - {""}
@@ -80,9 +85,11 @@ def _names(
     return scribe.not_covered("no pod of ours held it, so there was nothing to name", "", uuid)
 
 
-def _idle(host: Host, seen: Evidence, strangers: set[str], scribe: Scribe) -> list[Finding]:
+def _idle_findings(
+    host: Host, seen: Evidence, strangers: set[str], scribe: FindingBuilder
+) -> list[Finding]:
     """Before our pods ran, only pods that held a GPU may have been named."""
-    subjects = {device.key: device.uuid for device in watched(host)}
+    subjects = {device.key: device.uuid for device in monitored_devices(host)}
     return [
         scribe.failed(
             f"its series named {reading.pod}, which held no GPU",
@@ -90,6 +97,6 @@ def _idle(host: Host, seen: Evidence, strangers: set[str], scribe: Scribe) -> li
             "pod, namespace and container from the target's labels (labeldrop)",
             subjects[reading.key],
         )
-        for reading in seen.idle or ()
+        for reading in seen.idle_series or ()
         if reading.key in subjects and reading.pod and reading.pod not in strangers
     ]

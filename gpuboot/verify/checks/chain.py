@@ -8,23 +8,29 @@ from gpuboot.config.settings import Settings
 from gpuboot.verify.checks import fields, kubernetes, metrics, monitoring, services, stack
 from gpuboot.verify.checks import host as host_checks
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.checks.model import GPU_LINKS, NOT_REACHED, PHYSICAL_LINKS, Finding, Scribe
+from gpuboot.verify.checks.model import (
+    GPU_LINKS,
+    NOT_REACHED,
+    PHYSICAL_LINKS,
+    Finding,
+    FindingBuilder,
+)
 from gpuboot.verify.evidence import Evidence, Gpu, Host
 
 
-def judge(seen: Evidence, settings: Settings) -> list[Finding]:
+def evaluate(seen: Evidence, settings: Settings) -> list[Finding]:
     """Every link of every GPU of every GPU node, then the cluster's, in the chain's order."""
     findings: list[Finding] = []
     for host in seen.hosts:
-        own = _node(host, seen, settings)
-        findings += own + unreached(host, own, _links(settings)) + services.judge(host, seen)
+        own = _node_findings(host, seen, settings)
+        findings += own + unreached(host, own, _links(settings)) + services.evaluate(host, seen)
     if not seen.hosts:
-        scribe = Scribe("pci", "GPU nodes")
+        scribe = FindingBuilder("pci", "GPU nodes")
         remedy = "set gpus = N for the hosts that have GPUs, in the inventory"
         findings.append(scribe.not_covered("the inventory promises no GPU on any host", remedy))
     if settings.monitoring.enabled:
-        findings += monitoring.judge(seen.metrics, settings.monitoring.grafana)
-        findings += stack.judge(seen)
+        findings += monitoring.evaluate(seen.metrics, settings.monitoring.grafana)
+        findings += stack.evaluate(seen)
     return ordered(findings)
 
 
@@ -44,10 +50,10 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
     """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
-    found = [f for host in seen.hosts for f in _metrics(host, seen, settings)]
+    found = [f for host in seen.hosts for f in _metric_findings(host, seen, settings)]
     if settings.monitoring.enabled:
-        found += monitoring.judge(seen.metrics, settings.monitoring.grafana)
-        found += stack.judge(seen)
+        found += monitoring.evaluate(seen.metrics, settings.monitoring.grafana)
+        found += stack.evaluate(seen)
     return found
 
 
@@ -64,8 +70,8 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def _node(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
-    found = host_checks.judge(host, settings.runtime.mode)
+def _node_findings(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
+    found = host_checks.evaluate(host, settings.runtime.mode)
     bounds = limits(settings)
     if host.error:
         # what Kubernetes knows of it may be worse than that nobody could look
@@ -74,12 +80,12 @@ def _node(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
             for item in kubernetes.allocatable(host, seen, bounds.slices, bounds.strategy)
             if item.status == "fail"
         ]
-    found += kubernetes.judge(host, seen, bounds.slices, bounds.strategy)
-    return found + _metrics(host, seen, settings)
+    found += kubernetes.evaluate(host, seen, bounds.slices, bounds.strategy)
+    return found + _metric_findings(host, seen, settings)
 
 
-def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
-    return [*metrics.judge(host, seen, limits(settings)), *fields.judge(host, seen)]
+def _metric_findings(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
+    return [*metrics.evaluate(host, seen, limits(settings)), *fields.evaluate(host, seen)]
 
 
 def _links(settings: Settings) -> list[str]:
@@ -98,7 +104,7 @@ def unreached(host: Host, found: Iterable[Finding], links: Iterable[str]) -> lis
     said = {(item.link, item.gpu_uuid) for item in found}
     wanted = list(links)
     return [
-        Scribe(link, GPU_LINKS[link], host.node).not_covered(
+        FindingBuilder(link, GPU_LINKS[link], host.node).not_covered(
             NOT_REACHED, "mend that one first", uuid
         )
         for gpu in host.gpus

@@ -5,24 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gpuboot.telemetry.anchor import ANCHORS
-from gpuboot.verify.checks.limits import Limits, missing, untold, watched, what
-from gpuboot.verify.checks.model import Finding, Scribe
-from gpuboot.verify.devices import Device, Key, Sensor
-from gpuboot.verify.evidence import Evidence, ExporterAnswer, Host, Reading
+from gpuboot.verify.checks.limits import (
+    Limits,
+    describe,
+    missing_series,
+    monitored_devices,
+    unidentified_series,
+)
+from gpuboot.verify.checks.model import Finding, FindingBuilder
+from gpuboot.verify.devices import Device, Sensor, SeriesKey
+from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, Reading
 
-HOTTEST = 125.0  # °C; GPUs shut themselves down before
+MAX_TEMPERATURE = 125.0  # °C; GPUs shut themselves down before
 _FIELDS: dict[Sensor, str] = {
     "temperature": "DCGM_FI_DEV_GPU_TEMP",
     "power": "DCGM_FI_DEV_POWER_USAGE",
     "memory": "DCGM_FI_DEV_FB_FREE and DCGM_FI_DEV_FB_USED",
 }
-STILL_AFTER = 3  # sampling periods after which an energy counter that stands still is dead
+STALE_AFTER_PERIODS = 3  # sampling periods after which an energy counter that stands still is dead
 
 
 def exporter(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     """The node's exporter reports exactly what nvidia-smi lists, with values that can be."""
-    seconds = seen.seconds.get("metrics", 0.0)
-    scribe = Scribe("exporter", "dcgm-exporter series = nvidia-smi", host.node, seconds)
+    seconds = seen.durations.get("metrics", 0.0)
+    scribe = FindingBuilder("exporter", "dcgm-exporter series = nvidia-smi", host.node, seconds)
     if not host.uuids:
         return []
     answers = [answer for answer in seen.metrics.exporters if answer.node == host.node]
@@ -41,15 +47,16 @@ def exporter(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
         return [scribe.failed(f"{answer.pod}: {answer.error}", limits.remedies.exporter_down)]
     readings = {reading.key: reading for reading in answer.readings}
     return [
-        _value(device, readings, host.node, seen, limits, scribe) for device in watched(host)
-    ] + _strangers(host, readings, limits, scribe)
+        _device_finding(device, readings, host.node, seen, limits, scribe)
+        for device in monitored_devices(host)
+    ] + _unknown_devices(host, readings, limits, scribe)
 
 
-def _strangers(
-    host: Host, readings: Iterable[Key], limits: Limits, scribe: Scribe
+def _unknown_devices(
+    host: Host, readings: Iterable[SeriesKey], limits: Limits, scribe: FindingBuilder
 ) -> list[Finding]:
     """GPUs and slices that only the exporter knows."""
-    known: set[Key | None] = {(gpu.uuid, "") for gpu in host.gpus}
+    known: set[SeriesKey | None] = {(gpu.uuid, "") for gpu in host.gpus}
     known |= {device.key for device in host.devices}
     # without `nvidia-smi -q` nobody can say which slices are its own
     untold = {device.gpu.uuid for device in host.devices if device.key is None}
@@ -66,39 +73,39 @@ def _strangers(
     ]
 
 
-def _value(
+def _device_finding(
     device: Device,
-    readings: Mapping[Key, Reading],
+    readings: Mapping[SeriesKey, Reading],
     node: str,
     seen: Evidence,
     limits: Limits,
-    scribe: Scribe,
+    scribe: FindingBuilder,
 ) -> Finding:
     uuid, key = device.uuid, device.key
     if key is None:
-        return untold(scribe, uuid)
+        return unidentified_series(scribe, uuid)
     reading = readings.get(key)
     if reading is None:
-        detail = f"the exporter has no series of {what(device)}"
-        return missing(device, limits, scribe, detail, limits.remedies.exporter_down)
+        detail = f"the exporter has no series of {describe(device)}"
+        return missing_series(device, limits, scribe, detail, limits.remedies.exporter_down)
     restart = limits.remedies.exporter_restart
-    if wrong := _insane(reading):
+    if wrong := _implausible(reading):
         remedy = f"DCGM answers without values: {restart}, then see nvidia-smi -q"
         return scribe.failed(wrong, remedy, uuid)
-    if limits.every_sensor and (lacking := _lacking(device, reading)):
+    if limits.every_sensor and (lacking := _missing_sensors(device, reading)):
         fields = ", ".join(_FIELDS[sensor] for sensor in lacking)
         why = f"nvidia-smi tells {', '.join(lacking)}, the exporter does not ({fields})"
         return scribe.failed(why, f"{restart}, and read its log", uuid)
-    earlier = _earlier(seen.before, node, key)
+    earlier = _earlier(seen.exporters_before, node, key)
     still = (
         earlier is not None
         and reading.energy is not None
         and reading.energy == earlier.energy
-        and seen.before_s > STILL_AFTER * limits.interval_s
+        and seen.before_age_s > STALE_AFTER_PERIODS * limits.interval_s
     )
     if still:
         remedy = f"DCGM no longer samples: {restart}"
-        return scribe.failed(f"values stand still for {seen.before_s:.0f} s", remedy, uuid)
+        return scribe.failed(f"values stand still for {seen.before_age_s:.0f} s", remedy, uuid)
     return scribe.passed(_values(reading), uuid)
 
 
@@ -114,7 +121,7 @@ def _values(reading: Reading) -> str:
     )
 
 
-def _lacking(device: Device, reading: Reading) -> list[Sensor]:
+def _missing_sensors(device: Device, reading: Reading) -> list[Sensor]:
     """What nvidia-smi has a value of and the exporter has not.
 
     Under MIG, DCGM has no frame buffer of the GPU, and of slices not on every model
@@ -129,14 +136,14 @@ def _lacking(device: Device, reading: Reading) -> list[Sensor]:
     return [sensor for sensor, value in values.items() if sensor in told and value is None]
 
 
-def _insane(reading: Reading) -> str:
+def _implausible(reading: Reading) -> str:
     """What cannot be true of a GPU that is on; "" when all is well.
 
     A value that is missing is no such thing: vGPU guests have no temperature, for one.
     """
     if not reading.anchored:
         return f"none of {', '.join(ANCHORS)} has a value"
-    if reading.temperature is not None and not 0 < reading.temperature <= HOTTEST:
+    if reading.temperature is not None and not 0 < reading.temperature <= MAX_TEMPERATURE:
         return f"temperature is {reading.temperature} °C"
     if reading.power is not None and reading.power <= 0:
         return f"power draw is {reading.power} W"
@@ -145,6 +152,6 @@ def _insane(reading: Reading) -> str:
     return ""
 
 
-def _earlier(before: Iterable[ExporterAnswer], node: str, key: Key) -> Reading | None:
+def _earlier(before: Iterable[ExporterScrape], node: str, key: SeriesKey) -> Reading | None:
     readings = (r for answer in before if answer.node == node for r in answer.readings)
     return next((reading for reading in readings if reading.key == key), None)

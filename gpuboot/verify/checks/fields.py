@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gpuboot.telemetry.fields import BY_NAME
-from gpuboot.verify.checks.model import Finding, Scribe
-from gpuboot.verify.evidence import AskedFields, Evidence, ExporterAnswer, Host
+from gpuboot.verify.checks.model import Finding, FindingBuilder
+from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, RequestedFields
 
 _SHOWN = 4
 REMEDY = (
@@ -15,7 +15,7 @@ REMEDY = (
 )
 
 
-def judge(host: Host, seen: Evidence) -> list[Finding]:
+def evaluate(host: Host, seen: Evidence) -> list[Finding]:
     """The fields of one node's exporter; [] where another finding tells that it does not answer.
 
     A field counts as collected where any GPU of any node has it. One that no GPU has counts as
@@ -23,10 +23,10 @@ def judge(host: Host, seen: Evidence) -> list[Finding]:
     cannot answer. Where that is not known, only fields are missed that every GPU has.
     """
     answers = [answer for answer in seen.metrics.exporters if answer.node == host.node]
-    if seen.asked is None or not host.uuids or len(answers) != 1 or answers[0].error:
+    if seen.requested_fields is None or not host.uuids or len(answers) != 1 or answers[0].error:
         return []
-    scribe = Scribe("exporter", "fields collected = fields asked for", host.node)
-    asked, answer = seen.asked, answers[0]
+    scribe = FindingBuilder("exporter", "fields collected = fields asked for", host.node)
+    asked, answer = seen.requested_fields, answers[0]
     if asked.error:
         remedy = "name a list that can be read, by exporter.collectors_file or exporter.counters"
         return [scribe.unknown(f"the list of fields: {asked.error}", remedy)]
@@ -42,16 +42,16 @@ def judge(host: Host, seen: Evidence) -> list[Finding]:
     ]
 
 
-def _wrong(asked: AskedFields, answer: ExporterAnswer, all_: Collection[ExporterAnswer]) -> str:
+def _wrong(asked: RequestedFields, answer: ExporterScrape, all_: Collection[ExporterScrape]) -> str:
     parts = []
-    if answer.stamp not in {None, asked.stamp}:
+    if answer.fields_digest not in {None, asked.digest}:
         parts.append("it was started with another list of fields")
     if more := {name for name in answer.names - asked.names if name.startswith("DCGM_FI_")}:
         parts.append(f"it collects {_some(more)}, which nobody asked for")
     missing = {name for name in asked.names - answer.names if not _may_be_absent(name)}
-    if answer.stamp is None:
+    if answer.fields_digest is None:
         missing -= {name for other in all_ for name in other.names}
-    if missing and answer.stamp != asked.stamp:
+    if missing and answer.fields_digest != asked.digest:
         parts.append(f"it does not collect {_some(missing)}")
     return "; ".join(parts)
 

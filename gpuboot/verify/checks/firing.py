@@ -15,7 +15,7 @@ SEVERITIES = ("critical", "warning", "info")
 
 
 @dataclass(frozen=True)
-class Firing:
+class FiringAlert:
     """One alert that fires, as Prometheus' /api/v1/alerts has it.
 
     + severity: of `SEVERITIES`
@@ -38,12 +38,14 @@ class Firing:
     runbook: str
 
 
-def firing(alerts: Any) -> tuple[Firing, ...]:
+def firing_alerts(alerts: Any) -> tuple[FiringAlert, ...]:
     """The alerts that fire, the gravest first, of the list in Prometheus' answer.
 
     Raises KeyError for what is no such list.
     """
-    found = {_one(item) for item in alerts if item["state"] == "firing" and _is_told(item)}
+    found = {
+        _parse_alert(item) for item in alerts if item["state"] == "firing" and _is_reported(item)
+    }
     return tuple(
         sorted(
             found,
@@ -52,14 +54,14 @@ def firing(alerts: Any) -> tuple[Firing, ...]:
     )
 
 
-def _is_told(item: Mapping[str, Any]) -> bool:
+def _is_reported(item: Mapping[str, Any]) -> bool:
     return item["labels"].get("severity") in SEVERITIES
 
 
-def _one(item: Mapping[str, Any]) -> Firing:
+def _parse_alert(item: Mapping[str, Any]) -> FiringAlert:
     labels, notes = item["labels"], item.get("annotations", {})
     part = f"{labels.get('GPU_I_PROFILE', '')} {labels.get('GPU_I_ID', '')}".strip()
-    return Firing(
+    return FiringAlert(
         labels["alertname"],
         labels["severity"],
         labels.get("gpu_action", ""),

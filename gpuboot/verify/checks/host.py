@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 from gpuboot.verify.evidence import Device, Gpu, Host
 
-UNCUT = "MIG is on and no instance was made of it, so no pod can get it"
-UNCUT_REMEDY = (
+UNPARTITIONED = "MIG is on and no instance was made of it, so no pod can get it"
+UNPARTITIONED_REMEDY = (
     "choose a layout (`kubectl label node NODE nvidia.com/mig.config=…` where the GPU Operator's "
     "MIG manager runs, else `nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
 )
@@ -21,68 +21,70 @@ FABRIC_REMEDY = (
 )
 
 
-def judge(host: Host, runtime_mode: str) -> list[Finding]:
+def evaluate(host: Host, runtime_mode: str) -> list[Finding]:
     """The four lowest links of one node.
 
     + runtime_mode: `settings.runtime.mode`
     """
     if host.error:
-        scribe = Scribe("pci", "host read", host.node)
+        scribe = FindingBuilder("pci", "host read", host.node)
         remedy = "make the host reachable by SSH with sudo, then verify again"
         return [scribe.unknown(host.error, remedy)]
-    return [*pci(host), *driver(host), *smi(host), *runtime(host, runtime_mode)]
+    return [*pci(host), *driver(host), *nvidia_smi(host), *runtime(host, runtime_mode)]
 
 
 def pci(host: Host) -> list[Finding]:
     """The bus shows as many GPUs as the inventory promises."""
-    scribe = Scribe("pci", "PCI devices = inventory", host.node)
-    seen = len(host.on_bus)
-    if seen != host.expected:
+    scribe = FindingBuilder("pci", "PCI devices = inventory", host.node)
+    seen = len(host.pci_addresses)
+    if seen != host.expected_gpus:
         remedy = (
             "look at the machine: a GPU that left the bus needs a power cycle, and then reseating "
             "or replacement; `lspci -d 10de:` and the kernel log tell more"
-            if seen < host.expected
+            if seen < host.expected_gpus
             else f"set gpus = {seen} for this host in the inventory"
         )
         return [
-            scribe.failed(f"the inventory promises {host.expected} GPUs, PCI shows {seen}", remedy)
+            scribe.failed(
+                f"the inventory promises {host.expected_gpus} GPUs, PCI shows {seen}", remedy
+            )
         ]
     return [scribe.passed(f"{gpu.pci} on the bus", _uuid(gpu)) for gpu in host.gpus]
 
 
 def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     """The loaded kernel module is the installed driver, and that is the one asked for."""
-    scribe = Scribe("driver", "driver loaded = installed = asked", host.node)
-    if not host.loaded:
+    scribe = FindingBuilder("driver", "driver loaded = installed = asked", host.node)
+    if not host.driver_loaded:
         return [
             scribe.failed(
-                f"no NVIDIA kernel module is loaded (installed: {host.installed or 'none'})",
+                f"no NVIDIA kernel module is loaded (installed: {host.driver_installed or 'none'})",
                 "`modprobe nvidia` on the node and read the kernel log; with Secure Boot the "
                 "module's key must be enrolled",
             )
         ]
-    if host.installed != host.loaded:
+    if host.driver_installed != host.driver_loaded:
         return [
             scribe.failed(
-                f"loaded {host.loaded}, installed {host.installed or 'none'}",
+                f"loaded {host.driver_loaded}, installed {host.driver_installed or 'none'}",
                 "reboot the node (driver.reboot = when-needed does it in the next run)",
             )
         ]
-    if host.asked and host.asked != host.loaded:
+    if host.driver_requested and host.driver_requested != host.driver_loaded:
         return [
             scribe.failed(
-                f"loaded {host.loaded}, asked for {host.asked}",
+                f"loaded {host.driver_loaded}, asked for {host.driver_requested}",
                 f"run {remedies.deploy}, which brings the node to the version asked for",
             )
         ]
-    asked = f", asked {host.asked}" if host.asked else ""
-    detail = f"{host.loaded} loaded, installed{asked}"
+    asked = f", asked {host.driver_requested}" if host.driver_requested else ""
+    detail = f"{host.driver_loaded} loaded, installed{asked}"
     return [scribe.passed(detail, _uuid(gpu)) for gpu in host.gpus]
 
 
-def smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
+def nvidia_smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     """nvidia-smi answers for every device on the bus with values, and no two have one UUID."""
-    scribe = Scribe("nvidia-smi", "nvidia-smi = PCI devices", host.node)
+    scribe = FindingBuilder("nvidia-smi", "nvidia-smi = PCI devices", host.node)
     if not host.working and not any(gpu.lost for gpu in host.gpus):
         return [
             scribe.failed(
@@ -90,7 +92,7 @@ def smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
                 "run nvidia-smi on the node; if the driver cannot talk to the GPUs, reboot",
             )
         ]
-    findings = [_answers(gpu, host, scribe, remedies) for gpu in host.gpus]
+    findings = [_gpu_finding(gpu, host, scribe, remedies) for gpu in host.gpus]
     twice = sorted(
         {gpu.uuid for gpu in host.working if [g.uuid for g in host.working].count(gpu.uuid) > 1}
     )
@@ -98,17 +100,17 @@ def smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     return findings + [scribe.failed(f"UUID {uuid} is there twice", remedy, uuid) for uuid in twice]
 
 
-def _answers(gpu: Gpu, host: Host, scribe: Scribe, remedies: Remedies) -> Finding:
-    if gpu.pci not in host.on_bus:
+def _gpu_finding(gpu: Gpu, host: Host, scribe: FindingBuilder, remedies: Remedies) -> Finding:
+    if gpu.pci not in host.pci_addresses:
         remedy = "the PCI bus and the driver disagree: reboot the node"
         return scribe.failed(f"{gpu.pci} is not on the PCI bus", remedy, _uuid(gpu))
     if gpu.fault:
         remedy = _fault_remedy(gpu, remedies)
         return scribe.failed(f"the GPU at {gpu.pci}: {gpu.fault}", remedy, _uuid(gpu))
-    if gpu.fabric:
+    if gpu.fabric_error:
         return scribe.failed(
-            f"the GPU at {gpu.pci} is not in its NVLink fabric ({gpu.fabric}): CUDA answers 802 "
-            "(system not yet initialized)",
+            f"the GPU at {gpu.pci} is not in its NVLink fabric ({gpu.fabric_error}): CUDA answers "
+            "802 (system not yet initialized)",
             FABRIC_REMEDY.format(deploy=remedies.deploy),
             gpu.uuid,
         )
@@ -151,29 +153,32 @@ def runtime(host: Host, mode: str) -> list[Finding]:
     """containerd has what the runtime mode needs to hand GPUs and MIG devices to containers."""
     if not host.working:
         return []
-    scribe = Scribe("runtime", "containerd runtime and CDI", host.node)
-    uncut = [scribe.not_covered(UNCUT, UNCUT_REMEDY, gpu.uuid) for gpu in host.uncut]
+    scribe = FindingBuilder("runtime", "containerd runtime and CDI", host.node)
+    uncut = [
+        scribe.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
+        for gpu in host.unpartitioned
+    ]
     return [*_runtime(host, mode, scribe), *uncut]
 
 
-def _runtime(host: Host, mode: str, scribe: Scribe) -> list[Finding]:
+def _runtime(host: Host, mode: str, scribe: FindingBuilder) -> list[Finding]:
     rerun = "run deploys/site.py, which writes containerd's configuration anew"
     if mode != "cdi":
-        if not host.handlers:
+        if not host.runtime_handlers:
             return [scribe.unknown("containerd did not tell its runtimes", "see `crictl info`")]
-        if "nvidia" not in host.handlers:
+        if "nvidia" not in host.runtime_handlers:
             return [scribe.failed("containerd has no runtime handler `nvidia`", rerun)]
         if mode == "default" and host.default_runtime != "nvidia":
             got = host.default_runtime or "unknown"
             return [scribe.failed(f"containerd's default runtime is {got}, not nvidia", rerun)]
         detail = f"handler nvidia, default runtime {host.default_runtime or 'unknown'}"
         return [scribe.passed(detail, device.uuid) for device in host.devices]
-    if host.cdi is None:
+    if host.cdi_devices is None:
         return [scribe.unknown("nvidia-ctk cdi list gave no answer", "run it on the node")]
-    return [_device(host.cdi, scribe, device) for device in host.devices]
+    return [_cdi_finding(host.cdi_devices, scribe, device) for device in host.devices]
 
 
-def _device(listed: tuple[str, ...], scribe: Scribe, device: Device) -> Finding:
+def _cdi_finding(listed: tuple[str, ...], scribe: FindingBuilder, device: Device) -> Finding:
     names = {name.rpartition("=")[2] for name in listed}
     if names & _cdi_names(device):
         return scribe.passed("CDI device listed", device.uuid)

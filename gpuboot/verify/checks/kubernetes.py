@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpuboot.verify.checks.host import UNCUT, UNCUT_REMEDY
-from gpuboot.verify.checks.layout import misfit, wanted
-from gpuboot.verify.checks.model import Finding, Scribe
-from gpuboot.verify.devices import WHOLE, Device, Strategy
-from gpuboot.verify.evidence import Evidence, GpuPod, Host, KubeNode, Trial
-from gpuboot.verify.mig_devices import divided
+from gpuboot.verify.checks.host import UNPARTITIONED, UNPARTITIONED_REMEDY
+from gpuboot.verify.checks.layout import expected_resources, unsupported_layout
+from gpuboot.verify.checks.model import Finding, FindingBuilder
+from gpuboot.verify.devices import GPU_RESOURCE, Device, MigStrategy
+from gpuboot.verify.evidence import Evidence, GpuPod, Host, KubeNode, WorkloadResult
+from gpuboot.verify.mig_devices import uses_mig
 
 PLUGIN_REMEDY = (
     "read the device plugin's log on this node (`kubectl -n gpu-operator logs -l "
@@ -20,7 +20,9 @@ PLUGIN_REMEDY = (
 _STRATEGY = "nvidia.com/mig.strategy"  # GPU feature discovery's label: what the plugin runs with
 
 
-def judge(host: Host, seen: Evidence, slices: int, strategy: Strategy = "single") -> list[Finding]:
+def evaluate(
+    host: Host, seen: Evidence, slices: int, strategy: MigStrategy = "single"
+) -> list[Finding]:
     """Allocatable GPUs and MIG devices, and the vectorAdd pods of one node.
 
     + slices: `settings.gpu_operator.time_slices`
@@ -33,76 +35,88 @@ def judge(host: Host, seen: Evidence, slices: int, strategy: Strategy = "single"
 
 
 def allocatable(
-    host: Host, seen: Evidence, slices: int, strategy: Strategy = "single"
+    host: Host, seen: Evidence, slices: int, strategy: MigStrategy = "single"
 ) -> list[Finding]:
     """The node offers the GPUs that the inventory promises, and the MIG devices that it has.
 
     When it offers fewer, those on which a pod ran are offered and the others are the missing ones.
     """
     node = seen.nodes.get(host.node)
-    scribe = Scribe("allocatable", "allocatable GPUs = inventory", host.node)
-    if trouble := _node_trouble(node, host.node):
+    scribe = FindingBuilder("allocatable", "allocatable GPUs = inventory", host.node)
+    if trouble := _node_error(node, host.node):
         return [scribe.failed(*trouble)]
     assert node is not None
-    if host.error and divided(node.labels, node.mig):
+    if host.error and uses_mig(node.labels, node.mig):
         return []  # how many MIG devices there ought to be, only the host could tell
-    strategy = in_force(node, strategy)
+    strategy = effective_strategy(node, strategy)
     if strategy == "none" and (cut := [item for item in host.devices if item.instance]):
         remedy = "set gpu_operator.mig_strategy to single or mixed, or switch MIG off"
         why = "MIG is on, and under the strategy none the device plugin offers no MIG device"
-        return [scribe.not_covered(why, remedy, device.uuid) for device in cut] + _offers(
-            host, seen, node, slices, strategy, scribe
-        )
-    if found := misfit(host, strategy):
+        return [
+            scribe.not_covered(why, remedy, device.uuid) for device in cut
+        ] + _resource_findings(host, seen, node, slices, strategy, scribe)
+    if found := unsupported_layout(host, strategy):
         return [scribe.failed(*found)]
-    uncut = [scribe.not_covered(UNCUT, UNCUT_REMEDY, gpu.uuid) for gpu in host.uncut]
-    return _offers(host, seen, node, slices, strategy, scribe) + uncut
+    uncut = [
+        scribe.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
+        for gpu in host.unpartitioned
+    ]
+    return _resource_findings(host, seen, node, slices, strategy, scribe) + uncut
 
 
-def in_force(node: KubeNode | None, default: Strategy) -> Strategy:
+def effective_strategy(node: KubeNode | None, default: MigStrategy) -> MigStrategy:
     """The MIG strategy of a node's device plugin."""
     label = node.labels.get(_STRATEGY, "") if node else ""
-    known: dict[str, Strategy] = {"none": "none", "single": "single", "mixed": "mixed"}
+    known: dict[str, MigStrategy] = {"none": "none", "single": "single", "mixed": "mixed"}
     return known.get(label, default)
 
 
-def _offers(
-    host: Host, seen: Evidence, node: KubeNode, slices: int, strategy: Strategy, scribe: Scribe
+def _resource_findings(
+    host: Host,
+    seen: Evidence,
+    node: KubeNode,
+    slices: int,
+    strategy: MigStrategy,
+    scribe: FindingBuilder,
 ) -> list[Finding]:
-    expected = wanted(host, slices, strategy)
-    offered = {WHOLE: node.gpus, **node.mig}
+    expected = expected_resources(host, slices, strategy)
+    offered = {GPU_RESOURCE: node.gpus, **node.mig}
     return [
         finding
         for resource in sorted({*expected, *(name for name, n in offered.items() if n)})
-        for finding in _offer(
-            resource, offered.get(resource, 0), expected.get(resource, 0),
+        for finding in _compare_count(
+            resource,
+            offered.get(resource, 0),
+            expected.get(resource, 0),
             [item for item in host.devices if item.resource(strategy) == resource],
-            frozenset() if slices > 1 and resource == WHOLE else _ran(host, seen, resource),
+            frozenset()
+            if slices > 1 and resource == GPU_RESOURCE
+            else _uuids_seen_by_pods(host, seen, resource),
             scribe,
         )
-    ]  # fmt: skip
+    ]
 
 
-def _ran(host: Host, seen: Evidence, resource: str) -> frozenset[str]:
+def _uuids_seen_by_pods(host: Host, seen: Evidence, resource: str) -> frozenset[str]:
     """UUIDs that pods of ours saw; empty where that does not tell which are offered.
 
     Others hold some, which cannot be told apart; or a pod got one and did not tell which.
     """
-    if any(pod.node == host.node and (pod.gpus or pod.mig) for pod in seen.holders):
+    if any(pod.node == host.node and (pod.gpus or pod.mig) for pod in seen.gpu_pods):
         return frozenset()
-    trials = [trial for trial in _trials(host, seen) if trial.resource == resource]
+    trials = [trial for trial in _results_of(host, seen) if trial.resource == resource]
     if any(len(trial.uuids) != 1 and not trial.unschedulable for trial in trials):
         return frozenset()
     return frozenset(uuid for trial in trials for uuid in trial.uuids)
 
 
-def _offer(
+def _compare_count(
     resource: str,
     offered: int,
     expected: int,
     devices: Sequence[Device],
     ran: frozenset[str],
-    scribe: Scribe,
+    scribe: FindingBuilder,
 ) -> list[Finding]:
     """One resource: as many as expected, or which are too many or too few.
 
@@ -115,7 +129,7 @@ def _offer(
     if offered > expected:
         remedy = (
             "correct the inventory's gpus, or gpu_operator.time_slices, and deploy again"
-            if resource == WHOLE
+            if resource == GPU_RESOURCE
             else "nvidia-smi -L lists other MIG devices: restart the device plugin on this node"
         )
         return [scribe.failed(offer, remedy)]
@@ -129,13 +143,13 @@ def _offer(
     ]
 
 
-def _node_trouble(node: KubeNode | None, name: str) -> tuple[str, str] | None:
+def _node_error(node: KubeNode | None, name: str) -> tuple[str, str] | None:
     if node is None:
         return f"{name} is no node of the cluster", "run deploys/site.py, which joins it"
     if not node.ready:
         return f"{name} is not Ready", f"`kubectl describe node {name}` tells why"
-    if node.silent:
-        return node.silent, (
+    if node.kubelet_error:
+        return node.kubelet_error, (
             f"on {name}: `systemctl status kubelet containerd`, `journalctl -u kubelet -n 50`; the "
             "node stays Ready for 40 s after its kubelet's last report"
         )
@@ -143,51 +157,54 @@ def _node_trouble(node: KubeNode | None, name: str) -> tuple[str, str] | None:
 
 
 def workload(
-    host: Host, seen: Evidence, slices: int, strategy: Strategy = "single"
+    host: Host, seen: Evidence, slices: int, strategy: MigStrategy = "single"
 ) -> list[Finding]:
     """vectorAdd passed in a pod on every GPU and MIG device, and each pod saw its own alone."""
-    seconds = seen.seconds.get("workload", 0.0)
-    scribe = Scribe("workload", "vectorAdd by UUID", host.node, seconds)
-    strategy = in_force(seen.nodes.get(host.node), strategy)
+    seconds = seen.durations.get("workload", 0.0)
+    scribe = FindingBuilder("workload", "vectorAdd by UUID", host.node, seconds)
+    strategy = effective_strategy(seen.nodes.get(host.node), strategy)
     trials = [
         trial
-        for trial in _trials(host, seen)
-        if not trial.unschedulable and not (strategy == "none" and _on_mig(trial, host))
+        for trial in _results_of(host, seen)
+        if not trial.unschedulable and not (strategy == "none" and _got_whole_mig_gpu(trial, host))
     ]
-    findings = [_broken(trial, scribe) for trial in trials if _trouble(trial)]
-    good = [trial for trial in trials if not _trouble(trial)]
+    findings = [_failed_pod(trial, scribe) for trial in trials if _error(trial)]
+    good = [trial for trial in trials if not _error(trial)]
     owners = Counter(trial.uuids[0] for trial in good)
     for trial in good:
-        findings.append(_judge_trial(trial, host, owners, slices, scribe))
+        findings.append(_passed_pod(trial, host, owners, slices, scribe))
     told = {uuid for trial in trials for uuid in trial.uuids}
     rest = [device for device in host.devices if device.uuid not in told]
     return [
         *findings,
         *(_not_run(host, seen, slices, strategy, scribe, device) for device in rest),
-        *(scribe.not_covered(UNCUT, UNCUT_REMEDY, gpu.uuid) for gpu in host.uncut),
+        *(
+            scribe.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
+            for gpu in host.unpartitioned
+        ),
     ]
 
 
-def _on_mig(trial: Trial, host: Host) -> bool:
+def _got_whole_mig_gpu(trial: WorkloadResult, host: Host) -> bool:
     """The pod got a GPU with MIG as a whole, which the strategy none does."""
     cut = {gpu.uuid for gpu in host.gpus if gpu.mig}
     cut |= {item.uuid for gpu in host.gpus for item in gpu.instances}
     return bool(trial.uuids) and cut.issuperset(trial.uuids)
 
 
-def _trouble(trial: Trial) -> str:
-    if trial.trouble or not trial.passed:
-        return trial.trouble or "the log does not say Test PASSED"
+def _error(trial: WorkloadResult) -> str:
+    if trial.error or not trial.passed:
+        return trial.error or "the log does not say Test PASSED"
     if len(trial.uuids) != 1:
         return f"the pod asked for 1 {trial.resource} and saw {len(trial.uuids)}"
     return ""
 
 
-def _broken(trial: Trial, scribe: Scribe) -> Finding:
+def _failed_pod(trial: WorkloadResult, scribe: FindingBuilder) -> Finding:
     uuid = trial.uuids[0] if len(trial.uuids) == 1 else None
     many = len(trial.uuids) > 1
-    if "Allocate failed" in trial.trouble:
-        return scribe.failed(f"{trial.pod}: {trial.trouble}", PLUGIN_REMEDY, uuid)
+    if "Allocate failed" in trial.error:
+        return scribe.failed(f"{trial.pod}: {trial.error}", PLUGIN_REMEDY, uuid)
     remedy = (
         "containers see GPUs they were not given: check runtime.mode and that "
         "accept-nvidia-visible-devices-envvar-when-unprivileged is off in the toolkit's config"
@@ -195,36 +212,41 @@ def _broken(trial: Trial, scribe: Scribe) -> Finding:
         else f"the pod's events and log tell why: `kubectl -n {trial.namespace} get events`, and "
         "the containerd and kubelet journals of the node"
     )
-    return scribe.failed(f"{trial.pod}: {_trouble(trial)}", remedy, uuid)
+    return scribe.failed(f"{trial.pod}: {_error(trial)}", remedy, uuid)
 
 
-def _judge_trial(
-    trial: Trial, host: Host, owners: Counter[str], slices: int, scribe: Scribe
+def _passed_pod(
+    trial: WorkloadResult, host: Host, owners: Counter[str], slices: int, scribe: FindingBuilder
 ) -> Finding:
     uuid = trial.uuids[0]
     if uuid not in {device.uuid for device in host.devices}:
         remedy = "nvidia-smi on the node does not list it: restart the device plugin, then verify"
         return scribe.failed(f"{trial.pod} ran on {uuid}, which the host lacks", remedy, uuid)
-    if owners[uuid] > 1 and (slices == 1 or trial.resource != WHOLE):
+    if owners[uuid] > 1 and (slices == 1 or trial.resource != GPU_RESOURCE):
         remedy = "one GPU was handed out twice: restart the device plugin and the kubelet"
         return scribe.failed(f"{owners[uuid]} pods ran on it at once", remedy, uuid)
     return scribe.passed(f"Test PASSED in {trial.seconds:.1f} s", uuid)
 
 
 def _not_run(
-    host: Host, seen: Evidence, slices: int, strategy: Strategy, scribe: Scribe, device: Device
+    host: Host,
+    seen: Evidence,
+    slices: int,
+    strategy: MigStrategy,
+    scribe: FindingBuilder,
+    device: Device,
 ) -> Finding:
     """Why no pod ran on this GPU or MIG device. None of the answers is a pass."""
     uuid, resource = device.uuid, device.resource(strategy)
-    if reason := seen.skipped.get(host.node):
+    if reason := seen.skipped_nodes.get(host.node):
         return scribe.not_covered(reason, "verify again when that is over", uuid)
-    trials = [trial for trial in _trials(host, seen) if trial.resource == resource]
-    holders = [pod for pod in seen.holders if pod.node == host.node and _holds(pod, resource)]
-    if waiting := next((trial.trouble for trial in trials if trial.unschedulable), ""):
+    trials = [trial for trial in _results_of(host, seen) if trial.resource == resource]
+    holders = [pod for pod in seen.gpu_pods if pod.node == host.node and _holds(pod, resource)]
+    if waiting := next((trial.error for trial in trials if trial.unschedulable), ""):
         return scribe.not_covered(f"no room for a pod: {waiting}", "verify again", uuid)
     if holders:
         return scribe.not_covered(_held_by(holders), "verify again when it is free", uuid)
-    if slices > 1 and resource == WHOLE:
+    if slices > 1 and resource == GPU_RESOURCE:
         reason = "time-slicing: the scheduler does not say which GPU a pod gets"
         return scribe.not_covered(reason, "verify with time_slices = 1", uuid)
     if any(not trial.uuids for trial in trials):
@@ -233,12 +255,12 @@ def _not_run(
 
 
 def _holds(pod: GpuPod, resource: str) -> bool:
-    return bool(pod.gpus if resource == WHOLE else pod.mig.get(resource))
+    return bool(pod.gpus if resource == GPU_RESOURCE else pod.mig.get(resource))
 
 
 def _held_by(holders: Sequence[GpuPod]) -> str:
     return "held by " + ", ".join(sorted(pod.key for pod in holders))
 
 
-def _trials(host: Host, seen: Evidence) -> list[Trial]:
-    return [trial for trial in seen.trials if trial.node == host.node]
+def _results_of(host: Host, seen: Evidence) -> list[WorkloadResult]:
+    return [trial for trial in seen.workload_results if trial.node == host.node]

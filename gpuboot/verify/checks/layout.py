@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gpuboot.verify.devices import WHOLE, Strategy
+from gpuboot.verify.devices import GPU_RESOURCE, MigStrategy
 from gpuboot.verify.evidence import Host
 
 
-def wanted(host: Host, slices: int, strategy: Strategy) -> dict[str, int]:
+def expected_resources(host: Host, slices: int, strategy: MigStrategy) -> dict[str, int]:
     """Resource -> how many of it the node ought to offer.
 
     + slices: pods that share one `nvidia.com/gpu`; MIG devices by profile are not shared
@@ -21,19 +21,19 @@ def wanted(host: Host, slices: int, strategy: Strategy) -> dict[str, int]:
     Whole GPUs are counted by the inventory's promise, MIG devices by what the host has.
     """
     with_mig = [gpu for gpu in host.gpus if gpu.mig] if strategy != "none" else []
-    found = Counter({WHOLE: host.expected - len(with_mig)})
+    found = Counter({GPU_RESOURCE: host.expected_gpus - len(with_mig)})
     for gpu in with_mig:
         for item in gpu.instances:
-            found[item.resource if strategy == "mixed" else WHOLE] += 1
-    found[WHOLE] *= slices
+            found[item.resource if strategy == "mixed" else GPU_RESOURCE] += 1
+    found[GPU_RESOURCE] *= slices
     return {name: count for name, count in found.items() if count}
 
 
-def misfit(host: Host, strategy: Strategy) -> tuple[str, str] | None:
+def unsupported_layout(host: Host, strategy: MigStrategy) -> tuple[str, str] | None:
     """Why the device plugin can offer nothing on this node, and the remedy; None: it can."""
     instances = [item for gpu in host.gpus for item in gpu.instances]
     if strategy == "mixed":
-        parts = sorted({item.profile for item in instances if item.part})
+        parts = sorted({item.profile for item in instances if item.partial_compute})
         if parts:
             return (
                 f"the device plugin knows no MIG profile {', '.join(parts)} and offers nothing",
@@ -45,8 +45,8 @@ def misfit(host: Host, strategy: Strategy) -> tuple[str, str] | None:
     why = ""
     if len(profiles) > 1:
         why = f"it has {' and '.join(profiles)}"
-    elif host.uncut:
-        why = f"no instance was made of {', '.join(gpu.uuid for gpu in host.uncut)}"
+    elif host.unpartitioned:
+        why = f"no instance was made of {', '.join(gpu.uuid for gpu in host.unpartitioned)}"
     elif any(not gpu.mig for gpu in host.working):
         why = "MIG is on for some GPUs and off for others"
     remedy = "cut all GPUs of the node alike, or set gpu_operator.mig_strategy = 'mixed'"

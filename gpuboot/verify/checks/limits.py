@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
-from gpuboot.verify.devices import Device, Strategy
+from gpuboot.verify.devices import Device, MigStrategy
 from gpuboot.verify.evidence import Host
 
 
@@ -26,35 +26,38 @@ class Limits:
     max_age_s: float
     interval_s: float
     slices: int = 1
-    strategy: Strategy = "single"
+    strategy: MigStrategy = "single"
     every_sensor: bool = True
     devices: str | None = None
     remedies: Remedies = CLUSTER
 
 
-def watched(host: Host) -> list[Device]:
+def monitored_devices(host: Host) -> list[Device]:
     """What has series: GPUs and MIG devices, and a GPU with MIG that was cut into nothing."""
     return sorted(
-        [*host.devices, *(Device(gpu) for gpu in host.uncut)], key=lambda device: device.uuid
+        [*host.devices, *(Device(gpu) for gpu in host.unpartitioned)],
+        key=lambda device: device.uuid,
     )
 
 
-def what(device: Device) -> str:
+def describe(device: Device) -> str:
     """A GPU or MIG device by the labels of its series, for people."""
     if device.instance is None:
         return "this GPU"
     return f"this MIG device (UUID {device.gpu.uuid}, GPU_I_ID {device.instance.gi})"
 
 
-def missing(device: Device, limits: Limits, scribe: Scribe, detail: str, remedy: str) -> Finding:
+def missing_series(
+    device: Device, limits: Limits, scribe: FindingBuilder, detail: str, remedy: str
+) -> Finding:
     """What has no series: a failure, unless the exporter was told to leave it out."""
-    if not _left_out(device, limits.devices):
+    if not _is_excluded(device, limits.devices):
         return scribe.failed(detail, remedy, device.uuid)
     why = f"exporter.devices = {limits.devices!r} leaves it out"
     return scribe.not_covered(why, "set exporter.devices = 'f', or take it out", device.uuid)
 
 
-def _left_out(device: Device, chosen: str | None) -> bool:
+def _is_excluded(device: Device, chosen: str | None) -> bool:
     """dcgm-exporter's option -d (pkg/cmd/app.go, parseDeviceOptions).
 
     The numbers of `i:` are DCGM's own, so a slice without series is taken for one that was not
@@ -73,7 +76,7 @@ def _left_out(device: Device, chosen: str | None) -> bool:
     )
 
 
-def untold(scribe: Scribe, uuid: str) -> Finding:
+def unidentified_series(scribe: FindingBuilder, uuid: str) -> Finding:
     """A MIG device whose series nobody can tell from others."""
     why = "nvidia-smi -q does not tell its GPU instance, by which its series are labelled"
     return scribe.unknown(why, "run `nvidia-smi -q` on the node, and verify again", uuid)

@@ -6,15 +6,21 @@ from collections.abc import Sequence
 
 from gpuboot.verify.checks.attribution import attribution
 from gpuboot.verify.checks.exporter import exporter
-from gpuboot.verify.checks.limits import Limits, missing, untold, watched, what
-from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.checks.limits import (
+    Limits,
+    describe,
+    missing_series,
+    monitored_devices,
+    unidentified_series,
+)
+from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.devices import Device
 from gpuboot.verify.evidence import Evidence, Host, Reading
 
-__all__ = ["Limits", "exporter", "judge", "prometheus"]
+__all__ = ["Limits", "evaluate", "exporter", "prometheus"]
 
 
-def judge(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
+def evaluate(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     """The exporter's link of one node, and Prometheus' two where monitoring is on."""
     findings = exporter(host, seen, limits)
     if limits.monitoring:
@@ -25,7 +31,7 @@ def judge(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
 
 def prometheus(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     """The exporter's target is up; each GPU and MIG device has a fresh series, with its node."""
-    scribe = Scribe("prometheus", "Prometheus series = nvidia-smi", host.node)
+    scribe = FindingBuilder("prometheus", "Prometheus series = nvidia-smi", host.node)
     if not host.uuids:
         return []
     series = seen.metrics.series
@@ -42,19 +48,21 @@ def prometheus(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
     if targets[0].health != "up":
         detail = f"scrape target is {targets[0].health}: {targets[0].error}"
         return [scribe.failed(detail, limits.remedies.exporter_down)]
-    return [_series(device, series, host.node, limits, scribe) for device in watched(host)]
+    return [
+        _series(device, series, host.node, limits, scribe) for device in monitored_devices(host)
+    ]
 
 
 def _series(
-    device: Device, series: Sequence[Reading], node: str, limits: Limits, scribe: Scribe
+    device: Device, series: Sequence[Reading], node: str, limits: Limits, scribe: FindingBuilder
 ) -> Finding:
     uuid, key = device.uuid, device.key
     if key is None:
-        return untold(scribe, uuid)
+        return unidentified_series(scribe, uuid)
     found = [reading for reading in series if reading.key == key]
     if not found:
-        detail = f"no series of {what(device)} in Prometheus"
-        return missing(device, limits, scribe, detail, limits.remedies.series_missing)
+        detail = f"no series of {describe(device)} in Prometheus"
+        return missing_series(device, limits, scribe, detail, limits.remedies.series_missing)
     wrong = sorted({reading.node for reading in found} - {node})
     if wrong:
         why = f"its series say node {wrong[0] or '(none)'}"

@@ -60,25 +60,27 @@ def from_json(item: dict[str, Any]) -> Finding:
     return Finding(**item)
 
 
-class Scribe:
+class FindingBuilder:
     """Makes the findings of one link on one node, so that checks name only what differs."""
 
     def __init__(self, link: str, check: str, node: str = "", seconds: float = 0.0) -> None:
-        self._blank = Finding(check, link, node, None, "unknown", "", "", seconds)
+        self._template = Finding(check, link, node, None, "unknown", "", "", seconds)
 
     def passed(self, detail: str, uuid: str | None = None) -> Finding:
-        return replace(self._blank, status="pass", detail=detail, gpu_uuid=uuid)
+        return replace(self._template, status="pass", detail=detail, gpu_uuid=uuid)
 
     def failed(self, detail: str, remedy: str, uuid: str | None = None) -> Finding:
-        return replace(self._blank, status="fail", detail=detail, remedy=remedy, gpu_uuid=uuid)
+        return replace(self._template, status="fail", detail=detail, remedy=remedy, gpu_uuid=uuid)
 
     def not_covered(self, detail: str, remedy: str = "", uuid: str | None = None) -> Finding:
         return replace(
-            self._blank, status="not_covered", detail=detail, remedy=remedy, gpu_uuid=uuid
+            self._template, status="not_covered", detail=detail, remedy=remedy, gpu_uuid=uuid
         )
 
     def unknown(self, detail: str, remedy: str = "", uuid: str | None = None) -> Finding:
-        return replace(self._blank, status="unknown", detail=detail, remedy=remedy, gpu_uuid=uuid)
+        return replace(
+            self._template, status="unknown", detail=detail, remedy=remedy, gpu_uuid=uuid
+        )
 
 
 def verdict(findings: Iterable[Finding]) -> Verdict:

@@ -5,36 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from gpuboot.verify.checks.model import Finding, Scribe
+from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 from gpuboot.verify.evidence import Metrics, Rule, Target
 
 T = TypeVar("T")
 
 
-def judge(metrics: Metrics, grafana: bool, remedies: Remedies = CLUSTER) -> list[Finding]:
+def evaluate(metrics: Metrics, grafana: bool, remedies: Remedies = CLUSTER) -> list[Finding]:
     """All cluster-wide links.
 
     + grafana: whether Grafana is part of what was asked for
     + remedies: what a person can do about findings, at this kind of site
     """
     findings = [
-        *_known(metrics.targets, "targets", "all targets up", metrics, targets, remedies),
-        *_known(metrics.rules, "rules", "rules loaded", metrics, rules, remedies),
+        *_evaluate_answer(metrics.targets, "targets", "all targets up", metrics, targets, remedies),
+        *_evaluate_answer(metrics.rules, "rules", "rules loaded", metrics, rules, remedies),
         *alertmanager(metrics, remedies),
     ]
     return findings + (dashboards(metrics, remedies) if grafana else [])
 
 
-def _known(
+def _evaluate_answer(
     answer: T | None,
     link: str,
     check: str,
     metrics: Metrics,
-    verdicts: Callable[[T, Scribe, Remedies], list[Finding]],
+    verdicts: Callable[[T, FindingBuilder, Remedies], list[Finding]],
     remedies: Remedies,
 ) -> list[Finding]:
-    scribe = Scribe(link, check)
+    scribe = FindingBuilder(link, check)
     if answer is None:
         return [scribe.unknown(_no_answer(metrics), remedies.prometheus)]
     return verdicts(answer, scribe, remedies)
@@ -44,7 +44,7 @@ def _no_answer(metrics: Metrics) -> str:
     return metrics.errors.get("prometheus", "no answer")
 
 
-def targets(found: Sequence[Target], scribe: Scribe, remedies: Remedies) -> list[Finding]:
+def targets(found: Sequence[Target], scribe: FindingBuilder, remedies: Remedies) -> list[Finding]:
     """Every active target is up; each red one is named."""
     if not found:
         return [scribe.failed("Prometheus has no target at all", remedies.prometheus)]
@@ -52,7 +52,7 @@ def targets(found: Sequence[Target], scribe: Scribe, remedies: Remedies) -> list
     if not red:
         return [scribe.passed(f"{len(found)} targets up")]
     return [
-        Scribe("targets", "all targets up", target.node).failed(
+        FindingBuilder("targets", "all targets up", target.node).failed(
             f"{target.job} {target.url} is {target.health}: {target.error or 'not scraped yet'}",
             remedies.target_down,
         )
@@ -60,7 +60,7 @@ def targets(found: Sequence[Target], scribe: Scribe, remedies: Remedies) -> list
     ]
 
 
-def rules(found: Sequence[Rule], scribe: Scribe, remedies: Remedies) -> list[Finding]:
+def rules(found: Sequence[Rule], scribe: FindingBuilder, remedies: Remedies) -> list[Finding]:
     """There are rules, and every one could be evaluated."""
     if not found:
         return [scribe.failed("Prometheus has loaded no rule", remedies.rules_missing)]
@@ -74,7 +74,7 @@ def rules(found: Sequence[Rule], scribe: Scribe, remedies: Remedies) -> list[Fin
 
 def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:
     """Prometheus knows an Alertmanager, and that one is ready."""
-    scribe = Scribe("alertmanager", "Alertmanager reachable")
+    scribe = FindingBuilder("alertmanager", "Alertmanager reachable")
     if metrics.alertmanagers is None:
         return [scribe.unknown(_no_answer(metrics), remedies.prometheus)]
     if not metrics.alertmanagers:
@@ -88,7 +88,7 @@ def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:
 
 def dashboards(metrics: Metrics, remedies: Remedies) -> list[Finding]:
     """Grafana answers, and dashboards that draw GPU metrics are there for it."""
-    scribe = Scribe("dashboards", "Grafana and GPU dashboards")
+    scribe = FindingBuilder("dashboards", "Grafana and GPU dashboards")
     if error := metrics.errors.get("grafana"):
         return [scribe.failed(f"Grafana does not answer: {error}", remedies.grafana)]
     if metrics.dashboards is None:

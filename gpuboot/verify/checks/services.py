@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuboot.verify.checks.model import Finding, Scribe
-from gpuboot.verify.evidence import Evidence, Host, ServicePod
+from gpuboot.verify.checks.model import Finding, FindingBuilder
+from gpuboot.verify.evidence import Evidence, Host, ServiceProbeResult
 
 _PROXY = (
     "kube-proxy of {node} makes the way to Services: see its log (`kubectl -n kube-system logs -l "
@@ -18,21 +18,21 @@ _DNS = (
 )
 
 
-def judge(host: Host, seen: Evidence) -> list[Finding]:
+def evaluate(host: Host, seen: Evidence) -> list[Finding]:
     """What the pod on one node says; [] where verification starts no pods at all."""
-    scribe = Scribe("services", "a pod resolves a name and reaches a Service", host.node)
-    if reason := seen.skipped.get(host.node):
+    scribe = FindingBuilder("services", "a pod resolves a name and reaches a Service", host.node)
+    if reason := seen.skipped_nodes.get(host.node):
         return [scribe.not_covered(reason, "verify again when that is over")]
-    return [_finding(item, scribe) for item in seen.services if item.node == host.node]
+    return [_finding(item, scribe) for item in seen.service_probes if item.node == host.node]
 
 
-def _finding(item: ServicePod, scribe: Scribe) -> Finding:
-    if item.lacks:
-        remedy = f"set verify.image to an image that has {item.lacks}, as NVIDIA's has"
-        return scribe.unknown(f"{item.pod}: {item.trouble}", remedy)
-    if item.trouble:
+def _finding(item: ServiceProbeResult, scribe: FindingBuilder) -> Finding:
+    if item.missing_program:
+        remedy = f"set verify.image to an image that has {item.missing_program}, as NVIDIA's has"
+        return scribe.unknown(f"{item.pod}: {item.error}", remedy)
+    if item.error:
         remedy = "the pod's events tell why: `kubectl get events -A --field-selector reason=Failed`"
-        return scribe.unknown(f"{item.pod or item.node}: {item.trouble}", remedy)
+        return scribe.unknown(f"{item.pod or item.node}: {item.error}", remedy)
     wrong = []
     if not item.connected:
         wrong.append(f"{item.address} (Service default/kubernetes) does not answer")

@@ -9,11 +9,11 @@ from typing import Any
 import yaml
 
 from gpuboot.rules import STAMP
-from gpuboot.verify.checks.model import Finding, Scribe
-from gpuboot.verify.evidence import Claim, Evidence, Metrics, Stack, WantedStack
+from gpuboot.verify.checks.model import Finding, FindingBuilder
+from gpuboot.verify.evidence import Claim, Evidence, ExpectedObjects, Metrics, ObservedObjects
 
-PREFIX = "gpuboot-"  # of our rule groups' names
-RUN = "run deploys/site.py, which applies it"
+RULE_GROUP_PREFIX = "gpuboot-"  # of our rule groups' names
+DEPLOY_REMEDY = "run deploys/site.py, which applies it"
 _KINDS = {
     "PrometheusRule": ("rules", "our rules' object"),
     "ConfigMap": ("dashboards", "our dashboards' ConfigMaps"),
@@ -24,22 +24,29 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGT", 1)}
 
 
-def judge(seen: Evidence) -> list[Finding]:
+def evaluate(seen: Evidence) -> list[Finding]:
     """All links of what the settings want beside the charts' own; [] where nobody asked."""
-    wanted, metrics = seen.wanted, seen.metrics
+    wanted, metrics = seen.expected_objects, seen.metrics
     if wanted is None:
         return []
-    findings = [*_groups(wanted, metrics), *_state_metrics(wanted, metrics)]
+    findings = [*_rule_groups(wanted, metrics), *_state_metrics(wanted, metrics)]
     findings += _alertmanager(wanted, metrics)
-    if seen.stack is None:
-        why = seen.stack_error or "it was not read"
-        return [*findings, Scribe("rules", "our objects").unknown(why, "see the API server")]
-    return [*findings, *_objects(wanted, seen.stack), *_claims(wanted, seen.stack)]
+    if seen.observed_objects is None:
+        why = seen.objects_error or "it was not read"
+        return [
+            *findings,
+            FindingBuilder("rules", "our objects").unknown(why, "see the API server"),
+        ]
+    return [
+        *findings,
+        *_objects(wanted, seen.observed_objects),
+        *_claims(wanted, seen.observed_objects),
+    ]
 
 
-def _groups(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
+def _rule_groups(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
     """Every group of ours is loaded with all of its rules, just these, and they were evaluated."""
-    scribe = Scribe("rules", "our rules loaded")
+    scribe = FindingBuilder("rules", "our rules loaded")
     if metrics.rules is None:
         return  # the rules' own finding tells that there is no answer
     loaded: dict[str, list[str]] = {}
@@ -53,14 +60,14 @@ def _groups(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
     wrong += [
         f"{group}: still loaded"
         for group in loaded
-        if group.startswith(PREFIX) and group not in wanted.groups
+        if group.startswith(RULE_GROUP_PREFIX) and group not in wanted.groups
     ]
     stamps = {rule.labels.get("digest") for rule in metrics.rules if rule.name == STAMP}
-    if not wrong and stamps - {wanted.rules}:
+    if not wrong and stamps - {wanted.rules_digest}:
         wrong.append("other versions of these rules")
     if wrong:
         remedy = "see the Prometheus operator's log: it leaves out what it cannot read; then "
-        yield scribe.failed(f"not loaded as wanted: {'; '.join(wrong)}", remedy + RUN)
+        yield scribe.failed(f"not loaded as wanted: {'; '.join(wrong)}", remedy + DEPLOY_REMEDY)
         return
     waiting = sorted(
         {r.name for r in metrics.rules if r.group in wanted.groups and r.health == "unknown"}
@@ -75,11 +82,11 @@ def _groups(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
     yield scribe.passed(f"{count} rules of ours in {len(wanted.groups)} groups")
 
 
-def _state_metrics(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
+def _state_metrics(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
     """Allocation is told by kube-state-metrics alone: without it those rules are silent."""
     if not wanted.state_metrics or metrics.targets is None:
         return
-    scribe = Scribe("targets", "kube-state-metrics")
+    scribe = FindingBuilder("targets", "kube-state-metrics")
     found = [item for item in metrics.targets if item.job == "kube-state-metrics"]
     if not found:
         remedy = "see its ServiceMonitor and its pod in the monitoring namespace"
@@ -89,9 +96,9 @@ def _state_metrics(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
     # a red target has a finding of its own
 
 
-def _alertmanager(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
+def _alertmanager(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
     """Alertmanager runs with our receivers, routes and inhibitions; others may be there as well."""
-    scribe = Scribe("alertmanager", "our receivers and routes")
+    scribe = FindingBuilder("alertmanager", "our receivers and routes")
     if not wanted.alertmanager or not metrics.alertmanager_ready:
         return  # that it is not ready is a finding of its own
     if metrics.alertmanager_config is None:
@@ -110,7 +117,7 @@ def _alertmanager(wanted: WantedStack, metrics: Metrics) -> Iterator[Finding]:
     ]
     if wrong:
         remedy = "see the logs of the Prometheus operator and of Alertmanager: a configuration "
-        remedy += f"that they refuse leaves the last one in force; then {RUN}"
+        remedy += f"that they refuse leaves the last one in force; then {DEPLOY_REMEDY}"
         yield scribe.failed(f"missing in what it runs with: {'. '.join(wrong)}", remedy)
         return
     names = ", ".join(_receivers(wanted.alertmanager))
@@ -156,7 +163,7 @@ def _matchers(texts: list[str] | None) -> str:
     return ", ".join(sorted("".join(part.groups()) for part in parts if part))
 
 
-def _objects(wanted: WantedStack, found: Stack) -> Iterator[Finding]:
+def _objects(wanted: ExpectedObjects, found: ObservedObjects) -> Iterator[Finding]:
     """Every object of ours is there as the settings want it, and none that they no longer want."""
     for kind, (link, check) in _KINDS.items():
         expected = {key: digest for key, digest in wanted.objects.items() if key[0] == kind}
@@ -168,26 +175,26 @@ def _objects(wanted: WantedStack, found: Stack) -> Iterator[Finding]:
             if expected[key] != there[key]
         ]
         wrong += [f"{key[2]} is no longer wanted" for key in sorted(there.keys() - expected.keys())]
-        scribe = Scribe(link, check)
+        scribe = FindingBuilder(link, check)
         if wrong:
-            yield scribe.failed("; ".join(wrong), RUN)
+            yield scribe.failed("; ".join(wrong), DEPLOY_REMEDY)
         elif expected:
             yield scribe.passed(f"{len(expected)} as the settings want them")
 
 
-def _claims(wanted: WantedStack, found: Stack) -> Iterator[Finding]:
+def _claims(wanted: ExpectedObjects, found: ObservedObjects) -> Iterator[Finding]:
     """Every volume that is wanted is bound, and as large as the settings say."""
     for prefix, size in wanted.claims.items():
-        scribe = Scribe("storage", f"volume {prefix.rstrip('-')}")
+        scribe = FindingBuilder("storage", f"volume {prefix.rstrip('-')}")
         claims = [claim for claim in found.claims if claim.name.startswith(prefix)]
         if not claims:
-            remedy = "see the StatefulSets of the monitoring namespace; " + RUN
+            remedy = "see the StatefulSets of the monitoring namespace; " + DEPLOY_REMEDY
             yield scribe.failed("nobody has asked for it", remedy)
         for claim in claims:
             yield _claim(scribe, claim, size)
 
 
-def _claim(scribe: Scribe, claim: Claim, size: str) -> Finding:
+def _claim(scribe: FindingBuilder, claim: Claim, size: str) -> Finding:
     if claim.phase != "Bound":
         remedy = "see `kubectl describe pvc` and the provisioner's log"
         return scribe.failed(f"{claim.name} is {claim.phase or 'not bound'}", remedy)

@@ -22,7 +22,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Place:
+class Location:
     """A node and those of its GPUs that are meant; none: the node itself. node "": the cluster."""
 
     node: str
@@ -40,7 +40,7 @@ class Case:
 
     cause: Step
     others: tuple[Step, ...]
-    places: tuple[Place, ...]
+    locations: tuple[Location, ...]
 
     @property
     def status(self) -> Status:
@@ -58,15 +58,15 @@ def cases(findings: Iterable[Finding], parents: Mapping[str, str] | None = None)
     """
     trouble = [item for item in findings if item.status != "pass"]
     chain = [item for item in trouble if item.link in GPU_LINKS]
-    alike: dict[tuple[Step, ...], list[Place]] = {}
-    for node, uuid, found in _subjects(chain, parents or {}):
-        alike.setdefault(_steps(found), []).append(Place(node, (uuid,) if uuid else ()))
-    made = [Case(steps[0], steps[1:], _places(places)) for steps, places in alike.items()]
-    made += _of_cluster([item for item in trouble if item.link not in GPU_LINKS])
+    alike: dict[tuple[Step, ...], list[Location]] = {}
+    for node, uuid, found in _by_subject(chain, parents or {}):
+        alike.setdefault(_steps(found), []).append(Location(node, (uuid,) if uuid else ()))
+    made = [Case(steps[0], steps[1:], _merge_locations(places)) for steps, places in alike.items()]
+    made += _cluster_cases([item for item in trouble if item.link not in GPU_LINKS])
     return sorted(made, key=lambda it: (_ORDER.index(it.status), _LINK[it.cause.links[0]]))
 
 
-def _of_cluster(trouble: Iterable[Finding]) -> list[Case]:
+def _cluster_cases(trouble: Iterable[Finding]) -> list[Case]:
     """A link of the cluster is no step of another's: one case for all that one remedy serves."""
     alike: dict[tuple[str, Status, str], list[Finding]] = {}
     for item in trouble:
@@ -75,13 +75,15 @@ def _of_cluster(trouble: Iterable[Finding]) -> list[Case]:
         Case(
             Step((link,), status, tuple(dict.fromkeys(it.detail for it in found)), remedy),
             (),
-            _places(Place(it.node, (it.gpu_uuid,) if it.gpu_uuid else ()) for it in found),
+            _merge_locations(
+                Location(it.node, (it.gpu_uuid,) if it.gpu_uuid else ()) for it in found
+            ),
         )
         for (link, status, remedy), found in alike.items()
     ]
 
 
-def _subjects(
+def _by_subject(
     trouble: Sequence[Finding], parents: Mapping[str, str]
 ) -> Iterable[tuple[str, str, list[Finding]]]:
     """(node, GPU or "", what is wrong with it), without what only follows from node or GPU."""
@@ -111,8 +113,8 @@ def _steps(found: Sequence[Finding]) -> tuple[Step, ...]:
     )
 
 
-def _places(places: Iterable[Place]) -> tuple[Place, ...]:
+def _merge_locations(places: Iterable[Location]) -> tuple[Location, ...]:
     by_node: dict[str, list[str]] = {}
     for place in places:
         by_node.setdefault(place.node, []).extend(place.uuids)
-    return tuple(Place(node, tuple(uuids)) for node, uuids in by_node.items())
+    return tuple(Location(node, tuple(uuids)) for node, uuids in by_node.items())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from gpuboot.verify.checks.model import Finding
 
-_LONGEST = 160
+_MAX_MESSAGE = 160
 
 
 # a name and password within an address, as programs repeat it in their errors
@@ -35,24 +35,26 @@ class Failure:
     def line(self) -> str:
         """Operation and the first line of its message."""
         first = next((line.strip() for line in self.message.splitlines() if line.strip()), "")
-        if len(first) > _LONGEST:
-            first = f"{first[: _LONGEST - 1]}…"
+        if len(first) > _MAX_MESSAGE:
+            first = f"{first[: _MAX_MESSAGE - 1]}…"
         return f"{self.operation}: {first}" if first else self.operation
 
 
-def explained(findings: Iterable[Finding], failures: Mapping[str, Failure]) -> tuple[Finding, ...]:
+def with_run_failures(
+    findings: Iterable[Finding], failures: Mapping[str, Failure]
+) -> tuple[Finding, ...]:
     """The findings; where a node's deployment failed in this run, mending that comes first.
 
     + failures: node -> what failed there first; the steps after it were never tried, so a remedy
       that says to run the deployment says to run what has just failed
     """
     return tuple(
-        replace(item, remedy=_first(failures[item.node], item.remedy))
+        replace(item, remedy=_fix_first(failures[item.node], item.remedy))
         if item.remedy and item.node in failures
         else item
         for item in findings
     )
 
 
-def _first(failure: Failure, remedy: str) -> str:
+def _fix_first(failure: Failure, remedy: str) -> str:
     return f"first mend what failed there in this run: {failure.line}; then {remedy}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuboot.verify.checks.firing import Firing
+from gpuboot.verify.checks.firing import FiringAlert
 from gpuboot.verify.checks.model import CLUSTER_LINKS, GPU_LINKS
 from gpuboot.verify.report.cases import Case, cases
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
@@ -40,9 +40,9 @@ def html(report: Report) -> str:
         "verify.html.j2",
         report=report,
         cases=cases(report.findings, report.parents),
-        alerts=_places(report),
+        alerts=_alert_locations(report),
         told=told,
-        passed=report.of("pass"),
+        passed=report.with_status("pass"),
         links=links,
         chain=[(link, GPU_LINKS[link], _counts(report, link)) for link in links],
         cluster_links=[
@@ -50,7 +50,7 @@ def html(report: Report) -> str:
         ],
         rows=open_ or rows,
         proven=[row for row in rows if row not in open_] if open_ else [],
-        said=_said(report),
+        said=_details_by_cell(report),
         details=_details(report),
         runbook=_runbook(report),
         marks=MARKS,
@@ -70,7 +70,7 @@ def _runbook(report: Report) -> Callable[[Case], str]:
     return runbook
 
 
-def _places(report: Report) -> list[tuple[str, GpuRow | None, Firing]]:
+def _alert_locations(report: Report) -> list[tuple[str, GpuRow | None, FiringAlert]]:
     """Each alert with where it fires: (node, GPU). The gravest first, as the report has them."""
     known = {row.uuid: row for row in report.gpus if row.uuid}
     return [
@@ -85,7 +85,7 @@ def _counts(report: Report, link: str) -> dict[str, int]:
     return {status: states.count(status) for status in MARKS} | {"total": len(states)}  # type: ignore[arg-type]
 
 
-def _said(report: Report) -> Callable[[GpuRow | InstanceRow, str, str], str]:
+def _details_by_cell(report: Report) -> Callable[[GpuRow | InstanceRow, str, str], str]:
     """What was found for a GPU or MIG device at a link; where that is nothing, for its node."""
     details, parents = _details(report), report.parents
 

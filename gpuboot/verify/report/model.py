@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gpuboot.verify.checks.firing import Firing
+from gpuboot.verify.checks.firing import FiringAlert
 from gpuboot.verify.checks.model import (
     CLUSTER_LINKS,
     GPU_LINKS,
@@ -33,7 +33,7 @@ class ReportError(ValueError):
     """A verify.json that cannot be read; the text says why."""
 
 
-def _gravest(links: Mapping[str, Status]) -> Status:
+def _worst_link(links: Mapping[str, Status]) -> Status:
     """`pass` only if every link passed."""
     order: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
     return next((item for item in order if item in links.values()), "unknown")
@@ -54,7 +54,7 @@ class InstanceRow:
 
     @property
     def status(self) -> Status:
-        return _gravest(self.links)
+        return _worst_link(self.links)
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class GpuRow:
 
     @property
     def status(self) -> Status:
-        return _gravest(self.links)
+        return _worst_link(self.links)
 
     def to_json(self) -> dict[str, Any]:
         instances = [{**asdict(item), "status": item.status} for item in self.instances]
@@ -103,7 +103,7 @@ class Report:
     simulated: tuple[str, ...] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
     durations: Mapping[str, float] = field(default_factory=dict)
-    alerts: tuple[Firing, ...] | None = None
+    alerts: tuple[FiringAlert, ...] | None = None
     runbooks: str = ""
 
     @property
@@ -134,12 +134,12 @@ class Report:
             "not_covered": states.count("not_covered") + states.count("unknown"),
         }
 
-    def firing(self, node: str, uuid: str = "") -> list[Firing]:
+    def firing(self, node: str, uuid: str = "") -> list[FiringAlert]:
         """The alerts of one GPU; without a UUID those of the node itself, node "": of the rest."""
         known = {row.uuid: row.node for row in self.gpus if row.uuid}
         nodes = {row.node for row in self.gpus}
 
-        def place(item: Firing) -> tuple[str, str]:
+        def place(item: FiringAlert) -> tuple[str, str]:
             if item.gpu_uuid in known:
                 return known[item.gpu_uuid], item.gpu_uuid
             return (item.node if item.node in nodes else ""), ""
@@ -151,7 +151,7 @@ class Report:
         """MIG device -> its GPU, by UUID."""
         return {item.uuid: row.uuid for row in self.gpus for item in row.instances}
 
-    def of(self, status: Status) -> list[Finding]:
+    def with_status(self, status: Status) -> list[Finding]:
         """All findings of one status, the lowest links first: they are the causes of others."""
         order = list(LINKS)
         found = [item for item in self.findings if item.status == status]
@@ -255,7 +255,7 @@ def load(path: Path) -> Report:
             # reports of earlier versions do not have them
             None
             if (alerts := data.get("alerts")) is None
-            else tuple(Firing(**it) for it in alerts),
+            else tuple(FiringAlert(**it) for it in alerts),
             data.get("runbooks", ""),
         )
     except FileNotFoundError:

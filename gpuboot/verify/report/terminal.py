@@ -41,9 +41,9 @@ def show(report: Report, folder: Path | None = None, console: Console | None = N
             line.append_text(_mark(status)).append(f" {link}   ")
         out.print(line)
     for case in cases(report.findings, report.parents):
-        _explain(out, case)
-    _alerts(out, report)
-    _sum_up(out, report, folder)
+        _print_case(out, case)
+    _print_alerts(out, report)
+    _summary(out, report, folder)
 
 
 def _matrix(report: Report) -> Table:
@@ -78,26 +78,26 @@ def _mark(status: Status) -> Text:
     return Text(mark, style=style)
 
 
-def _explain(out: Console, case: Case) -> None:
-    where = ", ".join(place.node or "cluster" for place in case.places)
+def _print_case(out: Console, case: Case) -> None:
+    where = ", ".join(place.node or "cluster" for place in case.locations)
     line = Text().append_text(_mark(case.status)).append(f" {where}", "bold")
-    out.print(line.append(f"  {_said(case.cause)}"), soft_wrap=True)
-    for uuid in (uuid for place in case.places for uuid in place.uuids):
+    out.print(line.append(f"  {_step_text(case.cause)}"), soft_wrap=True)
+    for uuid in (uuid for place in case.locations for uuid in place.uuids):
         out.print(Text(f"    {uuid}"), soft_wrap=True)
     if case.cause.remedy:
         out.print(Text(f"    remedy: {case.cause.remedy}", style="cyan"), soft_wrap=True)
     for step in case.others:
-        out.print(Text("    also ").append_text(_mark(step.status)).append(f" {_said(step)}"),
+        out.print(Text("    also ").append_text(_mark(step.status)).append(f" {_step_text(step)}"),
                   soft_wrap=True)  # fmt: skip
         if step.remedy and step.status == "fail" and step.remedy != case.cause.remedy:
             out.print(Text(f"        remedy: {step.remedy}", style="cyan"), soft_wrap=True)
 
 
-def _said(step: Step) -> str:
+def _step_text(step: Step) -> str:
     return f"{', '.join(step.links)}: {'; '.join(step.details)}"
 
 
-def _alerts(out: Console, report: Report) -> None:
+def _print_alerts(out: Console, report: Report) -> None:
     """What fires, whatever the proof says: a GPU that works may have to be replaced."""
     known = {row.uuid: row.node for row in report.gpus if row.uuid}
     for item in report.alerts or ():
@@ -111,7 +111,7 @@ def _alerts(out: Console, report: Report) -> None:
             out.print(Text(f"    runbook: {item.runbook}", style="cyan"), soft_wrap=True)
 
 
-def _sum_up(out: Console, report: Report, folder: Path | None) -> None:
+def _summary(out: Console, report: Report, folder: Path | None) -> None:
     word, style = WORDS[report.verdict]
     totals = report.totals
     text = Text.assemble((word, style)).append(

@@ -49,16 +49,16 @@ def _link(link: Path, target: str) -> None:
 def write(report: Report, folder: Path) -> None:
     """Write verify.json, verify.xml and verify.html. Raises OSError."""
     write_json(folder / "verify.json", report.to_json())
-    put(folder / "verify.xml", junit(report))
-    put(folder / "verify.html", html(report))
+    write_atomically(folder / "verify.xml", junit(report))
+    write_atomically(folder / "verify.html", html(report))
 
 
 def write_json(path: Path, data: Any) -> None:
     """Write data as readable JSON. Raises OSError."""
-    put(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+    write_atomically(path, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
-def put(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Whole or not at all: a report that is being read is never half written."""
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
     fresh.write_text(text, encoding="utf-8")
