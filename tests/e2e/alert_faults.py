@@ -11,7 +11,7 @@ class Fault:
 
     + machine, gpu: where it is injected; gpu None: it concerns the machine as a whole
     + set: key and value of `gpu-sim set`, the fault tool of the lab's machines
-    + undo: the `gpu-sim` verb that mends it: `clear`, `reset` or `repair`
+    + undo: the `gpu-sim` verb that ends it: `clear`, `reset` or `repair`
     + alert: the alert that must arrive, with the labels that people act on
     + receiver: at which receiver, by severity
     + action: its label `gpu_action`

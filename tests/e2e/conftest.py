@@ -106,7 +106,7 @@ class Lab:
         return done.out
 
     def renew(self, daemon_set: str, machine: str) -> None:
-        """Have a DaemonSet of the GPU Operator start its pod on a machine anew."""
+        """Restart the pod of a GPU Operator's DaemonSet on a machine."""
         pod = ("-l", f"app={daemon_set}", "--field-selector", f"spec.nodeName={machine}")
         self.kubectl("-n", "gpu-operator", "delete", "pod", *pod)
 

@@ -88,7 +88,7 @@ def quiet(lab: Lab) -> Iterator[Lab]:
 def test_every_fault_is_told_as_it_should_be_and_nothing_else(quiet: Lab) -> None:
     uuids = _uuids(quiet)
     journal = Journal.of(quiet)
-    told = _inject_and_mend(quiet, journal, uuids)
+    told = _inject_and_clear(quiet, journal, uuids)
     _write_table(quiet, told)
     for item in told:
         assert item.labels["gpu_action"] == item.fault.action, item
@@ -108,7 +108,7 @@ def test_rules_are_healthy_and_nothing_fires_afterwards(quiet: Lab) -> None:
     assert {item["status"] for item in rules} == {"pass"}
 
 
-def _inject_and_mend(lab: Lab, journal: Journal, uuids: dict[tuple[str, int], str]) -> list[Told]:
+def _inject_and_clear(lab: Lab, journal: Journal, uuids: dict[tuple[str, int], str]) -> list[Told]:
     told = {fault: Told(fault) for fault in FAULTS}
     started = {fault: _inject(lab, fault) for fault in FAULTS}
 
@@ -121,13 +121,13 @@ def _inject_and_mend(lab: Lab, journal: Journal, uuids: dict[tuple[str, int], st
         return all(item.fired_s is not None for item in told.values())
 
     _wait(fired, FIRES_WITHIN_S, lambda: _missing(told.values(), "fired_s", journal))
-    mended = {fault: _mend(lab, fault) for fault in FAULTS}
+    cleared = {fault: _clear(lab, fault) for fault in FAULTS}
 
     def resolved() -> bool:
         for item in told.values():
             found = journal.about(item.fault, _uuid(item.fault, uuids), "resolved")
             if item.resolved_s is None and found:
-                item.resolved_s = time.monotonic() - mended[item.fault]
+                item.resolved_s = time.monotonic() - cleared[item.fault]
         return all(item.resolved_s is not None for item in told.values())
 
     _wait(resolved, RESOLVES_WITHIN_S, lambda: _missing(told.values(), "resolved_s", journal))
@@ -144,7 +144,7 @@ def _gpu_sim(lab: Lab, machine: str, *words: str) -> None:
     assert done.code == 0, done.text
 
 
-def _mend(lab: Lab, fault: Fault) -> float:
+def _clear(lab: Lab, fault: Fault) -> float:
     """Undo the fault as on real hardware, and what its remedy asks for besides."""
     _gpu_sim(lab, fault.machine, fault.undo, str(fault.gpu or 0))
     for daemon_set in RESTARTS.get(fault.alert, ()):

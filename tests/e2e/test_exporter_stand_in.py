@@ -255,9 +255,7 @@ def test_it_exits_over_a_bad_counters_file(program: Path, machine: Machine, line
     assert "SIMULATED" in made.process.stderr.read()
 
 
-def test_loading_the_counters_anew_begins_the_totals_anew(
-    machine: Machine, exporter: Exporter
-) -> None:
+def test_loading_the_counters_again_resets_the_totals(machine: Machine, exporter: Exporter) -> None:
     machine.sim("set", 0, "xid", 48)
     exporter.wait(lambda: exporter.gpu("DCGM_EXP_XID_ERRORS_TOTAL", xid="48") == 1)
     exporter.process.send_signal(signal.SIGHUP)

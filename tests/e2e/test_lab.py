@@ -83,7 +83,7 @@ def test_a_lost_gpu_is_named_with_node_link_and_remedy(lab: Lab) -> None:
         assert lost in {item["gpu_uuid"] for item in failed}
     finally:
         assert lab.lab("fault", "--name", lab.name, "gpu1", "clear").code == 0
-        # the device plugin takes a GPU back only when its pod starts anew
+        # the device plugin takes a GPU back only when its pod restarts
         plugin = "nvidia-device-plugin-daemonset"
         lab.renew(plugin, "gpu1")
         back = ("rollout", "status", f"daemonset/{plugin}", "--timeout=120s")
@@ -106,7 +106,7 @@ def test_a_stopped_exporter_is_named(lab: Lab) -> None:
     _until_proven(lab)
 
 
-def test_services_that_lead_nowhere_are_named_and_kube_proxy_mends_them(lab: Lab) -> None:
+def test_services_that_lead_nowhere_are_named_and_kube_proxy_restores_them(lab: Lab) -> None:
     listed = "nft list map ip kube-proxy service-ips"
     lab.ssh("gpu1", "nft flush map ip kube-proxy service-ips")
     try:

@@ -99,7 +99,7 @@ def test_a_containerd_configuration_that_does_not_parse_is_rolled_back(lab: Lab)
     lab.ssh("gpu1", f"printf 'version = [broken' > {foreign}")
     try:
         with undisturbed(lab):
-            # another option makes the run want to write the file anew
+            # another option makes the run write the file again
             refused(
                 lab.deploy(settings={"runtime": {"disable_hugetlb_controller": False}}),
                 "gpu1",
@@ -111,7 +111,7 @@ def test_a_containerd_configuration_that_does_not_parse_is_rolled_back(lab: Lab)
         lab.ssh("gpu1", f"rm -f {foreign}")
 
 
-def test_the_next_run_mends_what_faults_left(lab: Lab) -> None:
+def test_the_next_run_repairs_what_faults_left(lab: Lab) -> None:
     with undisturbed(lab):
         done = lab.deploy()
     assert done.code == 0, done.told

@@ -168,7 +168,7 @@ def test_an_image_that_a_site_names_has_one_tag(lab: state.Lab) -> None:
         locks.lock(lab.docroot, lab.debian)
 
 
-def test_what_is_broken_is_mended_and_the_store_never_touched(
+def test_restore_undoes_damage_and_the_store_is_never_touched(
     lab: state.Lab, tmp_path: Path
 ) -> None:
     whole, stored = snapshot(lab.docroot), snapshot(tmp_path / "store")
@@ -184,7 +184,7 @@ def test_what_is_broken_is_mended_and_the_store_never_touched(
     assert snapshot(lab.docroot) == whole
 
 
-def test_what_is_not_there_cannot_be_broken(lab: state.Lab) -> None:
+def test_only_what_is_served_can_be_broken(lab: state.Lab) -> None:
     with pytest.raises(LabError, match="'absent'"):
         docroots.corrupt(lab, "absent")
     with pytest.raises(LabError, match="there are: cuda"):
