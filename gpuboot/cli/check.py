@@ -37,11 +37,11 @@ def check(
 
 
 def _document(inventory: str, passed: bool, reading: Reading) -> str:
-    """What was found, for programs."""
-    found = {
+    """The problems and warnings, for programs."""
+    document = {
         "inventory": inventory,
         "passed": passed,
         "problems": [asdict(problem) for problem in reading.problems],
         "warnings": list(reading.warnings),
     }
-    return json.dumps(found, indent=1)
+    return json.dumps(document, indent=1)

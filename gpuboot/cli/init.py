@@ -180,8 +180,10 @@ def _read(given: Given, targets: Sequence[Target]) -> Reading:
     problems += [
         ssh_targets.unreachable(names[name], cause) for name, cause in reading.unreachable.items()
     ]
-    if any("stands above" in problem.cause for problem in reading.problems):
-        typer.echo(ended.output, err=True)
+    for line in ended.output.splitlines():
+        # what a host said in the place of its state
+        if any(f"[{problem.host}]" in line for problem in reading.problems):
+            typer.echo(line.strip(), err=True)
     if problems:
         _refuse(problems)
     return reading

@@ -101,10 +101,12 @@ def unreachable(target: Target, cause: str) -> Problem:
     remedy = next((text for start, text in _REMEDIES if cause.startswith(start)), _REMEDY)
     port = f"-p {target.port} " if target.port else ""
     command = f"{port}{target.user}@{target.host}" if target.user else f"{port}{target.host}"
+    # as known_hosts has it
+    host = target.host if target.port in (None, 22) else f"'[{target.host}]:{target.port}'"
     return Problem(
         str(target),
         f"cannot be reached: {cause}",
-        remedy.format(host=target.host, command=command),
+        remedy.format(host=host, command=command),
     )
 
 

@@ -54,6 +54,11 @@ def test_a_host_that_cannot_be_reached_has_a_clear_word(cause: str, remedy: str)
     assert remedy in problem.remedy
 
 
+def test_the_host_key_of_another_port_is_forgotten_by_its_own_name() -> None:
+    problem = unreachable(Target("gpu1", "me", 2222), "SSH host key error (no match)")
+    assert problem.remedy.endswith("ssh-keygen -R '[gpu1]:2222'")
+
+
 def test_hosts_of_an_ssh_config(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text("Host gpu2 gpu1\n  User me\nHost *.example.com !x\n  Port 1\n")
