@@ -45,29 +45,29 @@ def verify(
         # nothing was verified: a wrong inventory is an error, a killed run tells nothing
         raise typer.Exit(1 if ended.code == 1 else runs.COULD_NOT_TELL)
     try:
-        found = load(path)
+        proof = load(path)
     except ReportError as error:
         runs.stop(str(error))
     if json:
         print(path.read_text(encoding="utf-8"), end="")
-    raise typer.Exit(found.exit)
+    raise typer.Exit(proof.exit)
 
 
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a report.")] = Path("reports/latest"),
 ) -> None:
-    """Show a report again, and write its HTML and JUnit files anew from verify.json."""
+    """Show a report again, and write its HTML and JUnit files again from verify.json."""
     from gpuboot.verify.report.terminal import show
     from gpuboot.verify.report.writer import write
 
     try:
-        found = load(folder / "verify.json")
+        proof = load(folder / "verify.json")
     except ReportError as error:
         runs.stop(f"{error}\n    remedy: `gpuboot verify INVENTORY` makes one")
-    write(found, folder)
-    show(found, folder)
-    raise typer.Exit(found.exit)
+    write(proof, folder)
+    show(proof, folder)
+    raise typer.Exit(proof.exit)
 
 
 @app.command()

@@ -80,9 +80,9 @@ def query(
         answer = _through_ssh(question, inventory, data or [])
     else:
         runs.stop("where to ask?\n    remedy: give either --inventory FILE or --url ADDRESS")
-    found = json.loads(answer)
-    print(json.dumps(found, indent=1) if as_json else text(found, metrics))
-    known = all(found["values"][item]["value"] is not None for item in metrics)
+    document = json.loads(answer)
+    print(json.dumps(document, indent=1) if as_json else text(document, metrics))
+    known = all(document["values"][item]["value"] is not None for item in metrics)
     raise typer.Exit(0 if known else UNKNOWN)
 
 
