@@ -29,11 +29,11 @@ from gpuboot.kubernetes import network_policies
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import gpu_state, runner
 from gpuboot.verify.checks import host as host_checks
-from gpuboot.verify.checks.model import Finding
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
+from gpuboot.verify.findings import Finding
 from gpuboot.verify.gpu_state import GpuState
 from gpuboot.verify.report import Report, build, write
-from gpuboot.verify.report.causes import with_run_failures
+from gpuboot.verify.report.run_failures import with_run_failures
 from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import VerificationResult, simulated
 

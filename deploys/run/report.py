@@ -26,8 +26,8 @@ from deploys.run.plan import title
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings
 from gpuboot.plan.model import items_json
-from gpuboot.verify.report.causes import Failure, masked
 from gpuboot.verify.report.run import run_html, summary, verdict
+from gpuboot.verify.report.run_failures import Failure, masked
 from gpuboot.verify.report.writer import new_folder, write_atomically, write_json
 
 SCHEMA = 1

@@ -8,8 +8,8 @@ from gpuboot.config.settings import Settings
 from gpuboot.docker.remedies import DOCKER_HOSTS
 from gpuboot.verify.checks import chain, links, metrics, monitoring
 from gpuboot.verify.checks import host as host_checks
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 LINKS = tuple(link.name for link in links.TABLE if link.docker and link.subject != "cluster")
 RELOAD = "reload"  # key of `Metrics.errors`: who runs with an older configuration than its file

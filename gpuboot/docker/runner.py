@@ -14,8 +14,8 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.docker import checks
 from gpuboot.docker.compose.services import listen, page
-from gpuboot.verify.checks.model import Finding
 from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, Metrics, WorkloadResult
+from gpuboot.verify.findings import Finding
 from gpuboot.verify.kube_objects import parse_vectoradd_log
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
 from gpuboot.verify.runner import VerificationResult, settle_s, wait_for_metrics

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuboot.verify.checks.firing import FiringAlert
 from gpuboot.verify.devices import GPU_RESOURCE, SeriesKey
 from gpuboot.verify.devices import Device as Device
 from gpuboot.verify.devices import Gpu as Gpu
 from gpuboot.verify.devices import Host as Host
 from gpuboot.verify.devices import Instance as Instance
+from gpuboot.verify.firing_alerts import FiringAlert
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from gpuboot.telemetry.anchor import AGES, ANCHORS
-from gpuboot.verify.checks.firing import FiringAlert, firing_alerts
 from gpuboot.verify.devices import SeriesKey
 from gpuboot.verify.evidence import Reading, Rule, Target
+from gpuboot.verify.firing_alerts import FiringAlert, firing_alerts
 
 TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
 POWER = "DCGM_FI_DEV_POWER_USAGE"

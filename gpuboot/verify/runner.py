@@ -14,9 +14,9 @@ from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.telemetry.collectors import requested_fields
 from gpuboot.verify import kube_objects
 from gpuboot.verify.checks import chain
-from gpuboot.verify.checks.model import Finding
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, GpuPod, Host, KubeNode
+from gpuboot.verify.findings import Finding
 from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.service_probe import ServiceProbe
 from gpuboot.verify.session import Session

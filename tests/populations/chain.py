@@ -9,7 +9,7 @@ import pytest
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import Cluster as RealCluster
 from gpuboot.verify import runner, workload
-from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.findings import Finding
 from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.verify.checks.model import verdict
+from gpuboot.verify.findings import verdict
 from tests.populations.chain import SETTINGS, clock, judged, told
 from tests.populations.cluster import Cluster
 from tests.populations.machine import Machine

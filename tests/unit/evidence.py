@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuboot.verify.checks.model import Finding
 from gpuboot.verify.evidence import (
     Evidence,
     ExporterScrape,
@@ -18,6 +17,7 @@ from gpuboot.verify.evidence import (
     Target,
     WorkloadResult,
 )
+from gpuboot.verify.findings import Finding
 
 SLOTS = ("0000:10:00.0", "0000:1c:00.0", "0000:2b:00.0", "0000:3d:00.0")
 LOADED = "595.91.07"

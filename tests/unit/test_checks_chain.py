@@ -8,7 +8,8 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify.checks import chain
-from gpuboot.verify.checks.model import (
+from gpuboot.verify.evidence import Evidence, GpuPod
+from gpuboot.verify.findings import (
     GPU_LINKS,
     Finding,
     FindingBuilder,
@@ -18,7 +19,6 @@ from gpuboot.verify.checks.model import (
     verdict,
     worst,
 )
-from gpuboot.verify.evidence import Evidence, GpuPod
 from tests.unit.evidence import SIZES, answer, evidence, gpu, host, metrics, of, series, uuid
 
 SETTINGS = parse_settings({"monitoring": {"grafana": False}, "exporter": {"interval_ms": 2000}})

@@ -17,11 +17,11 @@ from gpuboot.config.versions import lock
 from gpuboot.telemetry import collected
 from gpuboot.telemetry.collectors import STAMP, digest, requested_fields
 from gpuboot.verify.checks import fields
-from gpuboot.verify.checks.model import Finding, verdict
 from gpuboot.verify.evidence import ExporterScrape, RequestedFields
+from gpuboot.verify.findings import Finding, verdict
 from tests.unit.evidence import answer, evidence, metrics, of, only
 from tests.unit.fake_cluster import FakeCluster
-from tests.unit.test_prove import clock, run
+from tests.unit.test_runner import clock, run
 
 __all__ = ["clock"]
 

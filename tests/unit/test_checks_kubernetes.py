@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from gpuboot.verify.checks import kubernetes as checks
-from gpuboot.verify.checks.model import Finding
 from gpuboot.verify.evidence import GpuPod, KubeNode
+from gpuboot.verify.findings import Finding
 from tests.unit.evidence import evidence, node, of, only, trial, uuid
 
 TRAIN = GpuPod("ml", "train-0", "gpu1", 1)

@@ -11,9 +11,9 @@ import pytest
 from gpuboot.verify.checks import metrics as checks
 from gpuboot.verify.checks import monitoring
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.checks.model import Finding
 from gpuboot.verify.devices import Sensor
 from gpuboot.verify.evidence import ExporterScrape, GpuPod, Rule, Target
+from gpuboot.verify.findings import Finding
 from gpuboot.verify.prometheus import Prometheus, gpu_readings, parse_exposition
 from tests.unit import recordings
 from tests.unit.evidence import (

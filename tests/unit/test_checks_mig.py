@@ -15,7 +15,6 @@ from gpuboot.verify.checks import chain, kubernetes
 from gpuboot.verify.checks import host as host_checks
 from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.checks.model import GPU_LINKS, Finding
 from gpuboot.verify.devices import Device, Gpu
 from gpuboot.verify.evidence import (
     Evidence,
@@ -26,10 +25,11 @@ from gpuboot.verify.evidence import (
     Target,
     WorkloadResult,
 )
+from gpuboot.verify.findings import GPU_LINKS, Finding
 from gpuboot.verify.gpu_state import parse
 from tests.unit import recordings as seen
 from tests.unit.evidence import LOADED, NVRM, node, of, only
-from tests.unit.test_migstate import fact
+from tests.unit.test_mig_devices import fact
 
 NODE = "dgx-1"
 LIMITS = Limits(True, 60, 15)

@@ -22,7 +22,7 @@ from gpuboot.hosts.node_state import NodeState, PciDevice, parse
 from gpuboot.verify.checks import host as checks
 from gpuboot.verify.gpu_state import parse as parse_gpus
 from tests.unit import evidence
-from tests.unit.test_gpustate import GOOD
+from tests.unit.test_gpu_state import GOOD
 from tests.unit.test_nodestate import ANSWER
 from tests.unit.test_runtime import NODE, context
 

@@ -16,7 +16,7 @@ from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify.heartbeat import Heartbeats
 from tests.unit.evidence import of, only
 from tests.unit.fake_cluster import FakeCluster
-from tests.unit.test_prove import clock, run
+from tests.unit.test_runner import clock, run
 
 __all__ = ["clock"]
 

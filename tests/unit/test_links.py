@@ -12,9 +12,9 @@ from gpuboot.docker import checks as docker_checks
 from gpuboot.docs.checks import checks_markdown
 from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.links import TABLE, Link
-from gpuboot.verify.checks.model import CLUSTER_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
 from gpuboot.verify.evidence import Claim, Evidence, Metrics, Rule, ServiceProbeResult, Target
-from tests.unit import test_checks_stack as stack
+from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
+from tests.unit import test_checks_monitoring_objects as stack
 from tests.unit.evidence import evidence, gpu, host, metrics, node, of, series, trial
 
 

@@ -27,7 +27,7 @@ from gpuboot.hosts.preflight import Subject, _gpus
 from gpuboot.kubernetes.network_policies import policies
 from gpuboot.rules.alert import Action
 from gpuboot.rules.catalogue import all_alerts
-from gpuboot.verify.checks.model import LINKS
+from gpuboot.verify.findings import LINKS
 from gpuboot.verify.report import build
 from tests.documents import ROOT
 

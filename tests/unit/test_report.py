@@ -17,15 +17,15 @@ from rich.console import Console
 from gpuboot.config.settings import parse_settings as settings
 from gpuboot.rules.catalogue import all_alerts
 from gpuboot.verify.checks import chain
-from gpuboot.verify.checks.firing import firing_alerts
-from gpuboot.verify.checks.model import LINKS, NOT_REACHED, Finding, Status
 from gpuboot.verify.evidence import Evidence, GpuPod
+from gpuboot.verify.findings import LINKS, NOT_REACHED, Finding, Status
+from gpuboot.verify.firing_alerts import firing_alerts
 from gpuboot.verify.report import Report, build, load, new_folder, write
 from gpuboot.verify.report.cases import Location, Step, cases
-from gpuboot.verify.report.causes import Failure, masked, with_run_failures
 from gpuboot.verify.report.html import RUNBOOKS, html
 from gpuboot.verify.report.junit import junit
 from gpuboot.verify.report.model import GpuRow, InstanceRow, ReportError
+from gpuboot.verify.report.run_failures import Failure, masked, with_run_failures
 from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import simulated
 from tests.unit import test_checks_mig

@@ -19,10 +19,10 @@ from gpuboot.docker.remedies import DOCKER_HOSTS
 from gpuboot.hosts.connectivity import endpoints
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.preflight import judge
-from gpuboot.verify.checks.model import verdict
 from gpuboot.verify.checks.remedies import Remedies
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence, Target
+from gpuboot.verify.findings import verdict
 from gpuboot.verify.runner import VerificationResult
 from tests.unit import recordings, test_checks_mig
 from tests.unit.evidence import host, metrics, series, uuid

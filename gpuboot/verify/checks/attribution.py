@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from gpuboot.verify.checks.host import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.checks.kubernetes import effective_strategy
 from gpuboot.verify.checks.limits import Limits, monitored_devices
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.devices import Device, SeriesKey
 from gpuboot.verify.evidence import Evidence, Host, Reading
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 
 def attribution(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:

@@ -5,17 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuboot.config.settings import Settings
-from gpuboot.verify.checks import fields, kubernetes, metrics, monitoring, services, stack
+from gpuboot.verify.checks import (
+    fields,
+    kubernetes,
+    metrics,
+    monitoring,
+    monitoring_objects,
+    services,
+)
 from gpuboot.verify.checks import host as host_checks
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.checks.model import (
+from gpuboot.verify.evidence import Evidence, Gpu, Host
+from gpuboot.verify.findings import (
     GPU_LINKS,
     NOT_REACHED,
     PHYSICAL_LINKS,
     Finding,
     FindingBuilder,
 )
-from gpuboot.verify.evidence import Evidence, Gpu, Host
 
 
 def evaluate(seen: Evidence, settings: Settings) -> list[Finding]:
@@ -30,7 +37,7 @@ def evaluate(seen: Evidence, settings: Settings) -> list[Finding]:
         findings.append(scribe.not_covered("the inventory promises no GPU on any host", remedy))
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(seen.metrics, settings.monitoring.grafana)
-        findings += stack.evaluate(seen)
+        findings += monitoring_objects.evaluate(seen)
     return ordered(findings)
 
 
@@ -53,7 +60,7 @@ def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
     found = [f for host in seen.hosts for f in _metric_findings(host, seen, settings)]
     if settings.monitoring.enabled:
         found += monitoring.evaluate(seen.metrics, settings.monitoring.grafana)
-        found += stack.evaluate(seen)
+        found += monitoring_objects.evaluate(seen)
     return found
 
 

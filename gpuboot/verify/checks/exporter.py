@@ -12,9 +12,9 @@ from gpuboot.verify.checks.limits import (
     monitored_devices,
     unidentified_series,
 )
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.devices import Device, Sensor, SeriesKey
 from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, Reading
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 MAX_TEMPERATURE = 125.0  # °C; GPUs shut themselves down before
 _FIELDS: dict[Sensor, str] = {

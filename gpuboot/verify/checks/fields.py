@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from gpuboot.telemetry.fields import BY_NAME
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, RequestedFields
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 _SHOWN = 4
 REMEDY = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 from gpuboot.verify.evidence import Device, Gpu, Host
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 UNPARTITIONED = "MIG is on and no instance was made of it, so no pod can get it"
 UNPARTITIONED_REMEDY = (

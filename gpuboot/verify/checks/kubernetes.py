@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from gpuboot.verify.checks.host import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.checks.layout import expected_resources, unsupported_layout
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.devices import GPU_RESOURCE, Device, MigStrategy
 from gpuboot.verify.evidence import Evidence, GpuPod, Host, KubeNode, WorkloadResult
+from gpuboot.verify.findings import Finding, FindingBuilder
 from gpuboot.verify.mig_devices import uses_mig
 
 PLUGIN_REMEDY = (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 from gpuboot.verify.devices import Device, MigStrategy
 from gpuboot.verify.evidence import Host
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 
 @dataclass(frozen=True)

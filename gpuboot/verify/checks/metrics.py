@@ -13,9 +13,9 @@ from gpuboot.verify.checks.limits import (
     monitored_devices,
     unidentified_series,
 )
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.devices import Device
 from gpuboot.verify.evidence import Evidence, Host, Reading
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 __all__ = ["Limits", "evaluate", "exporter", "prometheus"]
 

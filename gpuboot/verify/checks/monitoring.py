@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 from gpuboot.verify.evidence import Metrics, Rule, Target
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 T = TypeVar("T")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.evidence import Evidence, Host, ServiceProbeResult
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 _PROXY = (
     "kube-proxy of {node} makes the way to Services: see its log (`kubectl -n kube-system logs -l "

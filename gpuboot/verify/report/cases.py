@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuboot.verify.checks.model import GPU_LINKS, LINKS, NOT_REACHED, Finding, Status, worst
+from gpuboot.verify.findings import GPU_LINKS, LINKS, NOT_REACHED, Finding, Status, worst
 
 _ORDER: tuple[Status, ...] = ("fail", "unknown", "not_covered")
 _LINK = {link: position for position, link in enumerate(LINKS)}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuboot.verify.checks.firing import FiringAlert
-from gpuboot.verify.checks.model import CLUSTER_LINKS, GPU_LINKS
+from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS
+from gpuboot.verify.firing_alerts import FiringAlert
 from gpuboot.verify.report.cases import Case, cases
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 from gpuboot.verify.report.page import page

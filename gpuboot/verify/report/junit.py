@@ -9,7 +9,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.findings import Finding
 from gpuboot.verify.report.model import Report
 
 # what XML 1.0 cannot hold, not even escaped; container logs do

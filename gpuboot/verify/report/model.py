@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gpuboot.verify.checks.firing import FiringAlert
-from gpuboot.verify.checks.model import (
+from gpuboot.verify.evidence import Gpu, Host, Instance
+from gpuboot.verify.findings import (
     CLUSTER_LINKS,
     GPU_LINKS,
     LINKS,
@@ -23,7 +23,7 @@ from gpuboot.verify.checks.model import (
     verdict,
     worst,
 )
-from gpuboot.verify.evidence import Gpu, Host, Instance
+from gpuboot.verify.firing_alerts import FiringAlert
 
 SCHEMA = 1
 _DERIVED = {"status", "alerts", "instances"}  # of a GPU's row in verify.json

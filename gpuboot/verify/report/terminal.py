@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpuboot.verify.checks.model import GPU_LINKS, Status
+from gpuboot.verify.findings import GPU_LINKS, Status
 from gpuboot.verify.report.cases import Case, Step, cases
 from gpuboot.verify.report.model import Report
 

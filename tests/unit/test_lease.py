@@ -14,11 +14,11 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import lease as turn
 from gpuboot.verify import workload
-from gpuboot.verify.checks.model import verdict
+from gpuboot.verify.findings import verdict
 from gpuboot.verify.session import LABELS, PREFIX
 from tests.unit.evidence import SIZES, of
 from tests.unit.fake_cluster import FakeCluster
-from tests.unit.test_prove import clock, run
+from tests.unit.test_runner import clock, run
 
 __all__ = ["clock"]
 

@@ -19,12 +19,12 @@ from gpuboot.charts import monitoring_values
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify import service_probe
 from gpuboot.verify.checks import services as checks
-from gpuboot.verify.checks.model import Finding, verdict
 from gpuboot.verify.evidence import ServiceProbeResult
+from gpuboot.verify.findings import Finding, verdict
 from gpuboot.verify.service_probe import parse_log
 from tests.unit.evidence import evidence, node, of, only
 from tests.unit.fake_cluster import FakeCluster
-from tests.unit.test_prove import clock, run
+from tests.unit.test_runner import clock, run
 
 __all__ = ["clock"]
 

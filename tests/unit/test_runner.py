@@ -11,8 +11,8 @@ from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify import runner as prover
 from gpuboot.verify import workload
-from gpuboot.verify.checks.model import verdict
 from gpuboot.verify.evidence import GpuPod
+from gpuboot.verify.findings import verdict
 from gpuboot.verify.runner import VerificationResult, settle_s, simulated, verify
 from gpuboot.verify.session import pod_name
 from tests.unit.evidence import SIZES, host, node, of, uuid

@@ -16,10 +16,10 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import marked
-from gpuboot.verify.checks import stack
-from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.checks import monitoring_objects
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.evidence import Claim, Evidence, ExpectedObjects, ObservedObjects, Rule, Target
+from gpuboot.verify.findings import Finding
 from tests.unit.evidence import evidence, metrics, of, only
 
 NODES = (
@@ -84,7 +84,7 @@ def seen(**other: Any) -> Evidence:
 
 
 def judged(**other: Any) -> list[Finding]:
-    return stack.evaluate(seen(**other))
+    return monitoring_objects.evaluate(seen(**other))
 
 
 def test_all_is_well() -> None:
@@ -128,7 +128,7 @@ def test_rules_that_nobody_wants_any_more() -> None:
 
 def test_our_groups_are_known_by_their_name() -> None:
     names = [group["name"] for group in rules.groups(Settings(), NODES)]
-    assert all(name.startswith(stack.RULE_GROUP_PREFIX) for name in names)
+    assert all(name.startswith(monitoring_objects.RULE_GROUP_PREFIX) for name in names)
 
 
 def test_rules_that_were_not_evaluated_yet_are_not_healthy() -> None:

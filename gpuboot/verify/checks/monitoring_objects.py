@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from gpuboot.rules import STAMP
-from gpuboot.verify.checks.model import Finding, FindingBuilder
 from gpuboot.verify.evidence import Claim, Evidence, ExpectedObjects, Metrics, ObservedObjects
+from gpuboot.verify.findings import Finding, FindingBuilder
 
 RULE_GROUP_PREFIX = "gpuboot-"  # of our rule groups' names
 DEPLOY_REMEDY = "run deploys/site.py, which applies it"

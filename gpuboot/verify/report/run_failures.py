@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from gpuboot.verify.checks.model import Finding
+from gpuboot.verify.findings import Finding
 
 _MAX_MESSAGE = 160
 
