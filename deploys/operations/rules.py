@@ -27,7 +27,7 @@ done
 {{failed}}"""
 
 
-@operation()
+@operation(is_idempotent=False)
 def reread(namespace: str, prometheus: str, digest: str) -> Commands:
     """Have Prometheus read its rules now instead of within two minutes. Runs on the leader.
 

@@ -57,7 +57,7 @@ def settings_markdown() -> str:
 def _nested(rows: Iterable[tuple[str, FieldInfo]]) -> Iterator[str]:
     """Models that stand inside a field's type, each after the one that holds it."""
     for path, field in rows:
-        for found in _models(field.annotation):
+        for found in models(field.annotation):
             if found is Secret:
                 continue
             single = get_origin(field.annotation) not in (tuple, dict)
@@ -146,6 +146,6 @@ def _model(annotation: Any) -> type[BaseModel] | None:
     return None
 
 
-def _models(annotation: Any) -> list[type[BaseModel]]:
+def models(annotation: Any) -> list[type[BaseModel]]:
     found = _model(annotation)
-    return [found] if found else [m for item in get_args(annotation) for m in _models(item)]
+    return [found] if found else [m for item in get_args(annotation) for m in models(item)]

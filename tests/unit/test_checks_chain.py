@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -129,3 +130,14 @@ def test_a_failure_needs_a_remedy_and_a_link_that_exists() -> None:
 def test_findings_survive_json() -> None:
     for finding in (PASS, FAIL, OPEN, UNKNOWN):
         assert from_json(finding.to_json()) == finding
+
+
+def test_a_site_says_how_old_a_sample_may_be() -> None:
+    old = evidence(metrics=metrics(series=[replace(one, age_s=60.0) for one in series("gpu1", 2)]))
+
+    def prometheus(data: dict[str, Any]) -> set[str]:
+        found = chain.judge(old, parse_settings(data))
+        return {f.status for f in found if f.link == "prometheus" and f.node == "gpu1"}
+
+    assert prometheus({}) == {"pass"}
+    assert "pass" not in prometheus({"verify": {"max_sample_age_s": 30}})

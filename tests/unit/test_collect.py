@@ -1,10 +1,15 @@
 """Reading hosts: what counts as busy, and how far a clock is off."""
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
+from pyinfra.api.inventory import Inventory
 
+from deploys.run import context
 from deploys.run.collect import busy, skew
+from gpuboot.config.settings import parse_settings
+from gpuboot.config.versions import lock
 from gpuboot.hosts.node_state import parse
 from tests.unit.test_nodestate import ANSWER
 
@@ -22,3 +27,20 @@ def test_busy() -> None:
 )
 def test_a_slow_answer_is_no_skew(clock: float, expected: float) -> None:
     assert skew(clock, before=100.0, after=110.0) == expected
+
+
+def test_busy_hosts_are_waited_for_as_long_as_the_site_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings = parse_settings({"preflight": {"wait_s": 77}})
+    run = context.Run(cast(Inventory, None), settings, lock(settings), ())
+    waits: list[int] = []
+
+    def collect(inventory: Inventory, hosts: list[str], wait_s: int) -> tuple[Any, Any]:
+        waits.append(wait_s)
+        return {}, []
+
+    monkeypatch.setattr(context, "_begin", lambda: run)
+    monkeypatch.setattr(context, "collect", collect)
+    context.read()
+    assert waits == [77]

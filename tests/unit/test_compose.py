@@ -232,3 +232,17 @@ def test_the_heartbeat_of_a_cluster_beats_here_too() -> None:
     }
     assert alerts["Watchdog"]["expr"] == "vector(1)"
     assert "TargetDown" in alerts
+
+
+def test_a_site_chooses_the_ports() -> None:
+    ports = {"prometheus_port": 19090, "alertmanager_port": 19093, "exporter_port": 19400,
+             "node_exporter_port": 19100, "grafana_port": 13000}  # fmt: skip
+    found = made(BOTH, (BOTH,), standalone=ports)
+    commands = {name: " ".join(one.get("command", [])) for name, one in services(found).items()}
+    assert ":19090" in commands["prometheus"]
+    assert ":19093" in commands["alertmanager"]
+    assert ":19400" in commands["dcgm-exporter"]
+    assert ":19100" in commands["node-exporter"]
+    assert "127.0.0.1:19093" in text(found, "prometheus/prometheus.yml")
+    for name, port in (("dcgm-exporter", 19400), ("node-exporter", 19100)):
+        assert f"192.0.2.31:{port}" in text(found, f"prometheus/targets/{name}/gpuboot.json")

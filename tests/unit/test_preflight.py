@@ -189,3 +189,16 @@ def test_a_leader_that_is_in_no_cluster_while_others_are() -> None:
 def test_hosts_that_were_not_read_are_left_to_their_own_problem() -> None:
     parsed = parse_settings({})
     assert judge([LEADER], {}, parsed, versions.lock(parsed)) == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "cause"),
+    [
+        ("min_cpus", f"has {CLEAN.cpus} CPUs; 999999999 are needed"),
+        ("min_memory_mib", f"has {CLEAN.memory_mib} MiB of memory"),
+        ("min_disk_mib", f"has {CLEAN.disk_mib} MiB free under /var"),
+    ],
+)
+def test_a_site_may_ask_more_of_its_hosts(setting: str, cause: str) -> None:
+    (found,) = causes(settings={"preflight": {setting: 999999999}})
+    assert cause in found

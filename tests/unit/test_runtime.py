@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from deploys.facts.driver import DriverState
+from deploys.operations import driver, units
 from deploys.operations.driver import verdict
 from deploys.phases import base, drivers, runtime
 from deploys.run.context import Context
@@ -127,3 +128,19 @@ def test_a_driver_that_is_not(changes: dict[str, Any], cause: str) -> None:
     found = verdict(replace(GOOD, **changes), "595.91.07", 2)
     assert found is not None
     assert cause in found[0]
+
+
+def test_a_reboot_for_the_driver_is_waited_for_as_long_as_the_site_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(units, "running", lambda **_: None)
+    monkeypatch.setattr(drivers, "_install", lambda *_: None)
+    monkeypatch.setattr(driver, "loaded", lambda **more: asked.update(more))
+    monkeypatch.setattr(driver, "proven", lambda **_: None)
+    docker = replace(
+        context({"driver": {"reboot_timeout_s": 777}}), node=replace(NODE, role="docker")
+    )
+    monkeypatch.setattr(drivers, "current", lambda: docker)
+    drivers.drivers._inner()
+    assert asked["timeout_s"] == 777

@@ -1,0 +1,171 @@
+"""docs/development.md is true: its folders, phases, paths, names and recipes."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from deploys.phases import base
+from gpuboot.config.settings import Settings
+from gpuboot.docs.settings import models
+from gpuboot.hosts import platforms
+from lab.build.base import INCLUDE, MIRRORED
+from tests.documents import ROOT
+
+PAGE = (ROOT / "docs" / "development.md").read_text()
+# whose folders are rooms that a newcomer looks for
+HOUSES = ("gpuboot", "deploys", "lab", "tests")
+PATH = re.compile(r"`((?:[\w.-]+/)+[\w.-]*|[\w-]+\.(?:py|md|toml))`")
+NAME = re.compile(r"`((?:[A-Z][a-z]+){2,}|[a-z_]+\(\))`")
+
+
+@cache
+def tracked() -> frozenset[str]:
+    """Every file of the repository, new ones included."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return frozenset(name for name in done.stdout.splitlines() if (ROOT / name).exists())
+
+
+def section(title: str) -> str:
+    """What stands below a heading, up to the next of its rank."""
+    rank = title.split()[0]
+    return re.split(rf"^{rank} ", PAGE.split(f"{title}\n")[1], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+def first_cells(text: str) -> set[str]:
+    """What is in backquotes in the first cell of each row."""
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("|")]
+    return {name for cell in rows for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def folders() -> Iterator[str]:
+    """The folders that the map has to name, and gpuboot's loose modules."""
+    for name in tracked():
+        top, *rest = name.split("/")
+        if not rest or top.startswith("."):
+            continue
+        yield f"{top}/"
+        if top in HOUSES and len(rest) > 1:
+            yield f"{top}/{rest[0]}/"
+        elif top == "gpuboot" and rest[0] != "__init__.py":
+            yield name
+
+
+def test_every_folder_is_in_the_map_and_nothing_else() -> None:
+    # of tests/ only the kinds of tests: the folder itself says nothing
+    assert first_cells(section("## The folders")) | {"tests/"} == set(folders())
+
+
+@pytest.mark.parametrize("path", sorted(set(PATH.findall(PAGE))))
+def test_a_path_of_the_page_exists(path: str) -> None:
+    place = ROOT / path
+    if re.fullmatch(r"[A-Z.]+(\.py)?", place.name) and place.suffix != ".md":  # the reader's own
+        place = place.parent
+    assert place.exists() or (ROOT / "docs" / path).exists()
+
+
+@pytest.mark.parametrize("name", sorted(set(NAME.findall(PAGE))))
+def test_a_name_of_the_page_is_defined(name: str) -> None:
+    defined = re.compile(rf"^(class|def) {name.removesuffix('()')}\b", re.MULTILINE)
+    assert any(
+        defined.search((ROOT / file).read_text()) for file in tracked() if file.endswith(".py")
+    )
+
+
+def called(deploy: str) -> set[str]:
+    """The phases that a deploy calls, one after the other."""
+    body = ast.parse((ROOT / "deploys" / deploy).read_text()).body
+    calls = (node.value for node in body if isinstance(node, ast.Expr))
+    return {
+        call.func.id
+        for call in calls
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args
+    }
+
+
+def test_every_phase_is_described() -> None:
+    phases = called("site.py") | called("standalone.py")
+    assert len(phases) > 10
+    assert first_cells(section("## How a value flows")) == phases
+
+
+def settings(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """The path of every setting."""
+    for name, info in model.model_fields.items():
+        yield f"{prefix}{name}"
+        for inner in models(info.annotation):
+            yield from settings(inner, f"{prefix}{name}.")
+
+
+SETTINGS = sorted(set(settings(Settings)))
+
+
+@cache
+def words(*places: str) -> frozenset[str]:
+    """Every identifier and every word of texts below these folders."""
+    files = (name for name in tracked() if name.startswith(places))
+    texts = (
+        (ROOT / name).read_text(errors="ignore")
+        for name in files
+        if not name.startswith("gpuboot/config/settings/")
+    )
+    return frozenset(word for text in texts for word in re.findall(r"[A-Za-z_]\w*", text))
+
+
+@pytest.mark.parametrize("path", SETTINGS)
+def test_a_setting_is_read_and_tested(path: str) -> None:
+    name = path.rpartition(".")[2]
+    assert name in words("gpuboot/", "deploys/", "templates/"), "nothing reads it"
+    assert name in words("tests/"), "no test names it"
+
+
+def always_acts(folder: str) -> bool:
+    """An operation that a phase calls only when there is something to do."""
+    module, _, name = folder.partition(".")
+    text = (ROOT / "deploys" / "operations" / f"{module}.py").read_text()
+    return f"@operation(is_idempotent=False)\ndef {name}(" in text
+
+
+def test_every_operation_has_a_case_in_which_nothing_is_done() -> None:
+    for folder in sorted((ROOT / "tests" / "operations").iterdir()):
+        if always_acts(folder.name):
+            continue
+        cases = [case.read_text() for case in folder.glob("*.yaml")]
+        idle = any(re.search(r"^commands: *\[\]", case, re.MULTILINE) for case in cases)
+        assert idle, folder.name
+
+
+def test_every_platform_is_tested_and_named_to_its_users() -> None:
+    readme = (ROOT / "README.md").read_text()
+    tests = (ROOT / "tests" / "unit" / "test_platforms.py").read_text()
+    for platform in platforms.PLATFORMS:
+        assert re.search(rf"{platform.version}\b", readme), platform.name
+        assert f'"{platform.id}", "{platform.version}"' in tests, platform.name
+
+
+def test_the_lab_offers_what_every_host_gets() -> None:
+    assert set(base.PACKAGES) <= {*MIRRORED, *INCLUDE.split(",")}
+
+
+def test_recipes_are_there_for_what_people_add() -> None:
+    recipes = re.findall(r"^### (.+)$", section("## Recipes"), re.MULTILINE)
+    assert recipes == ["A setting", "A phase", "An alert", "A check of the chain", "A platform",
+                       "A fault of the lab", "A version"]  # fmt: skip
+    for recipe in recipes:
+        assert "Held by:" in section(f"### {recipe}"), recipe
+
+
+def test_a_test_of_each_kind_can_be_run() -> None:
+    commands = re.findall(r"`pytest [^`]*?(tests/[\w./]+)", PAGE)
+    assert all((ROOT / path).exists() for path in commands)
+    named = {Path(path).parts[1] for path in commands}
+    kinds = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("test_*.py"))}
+    assert kinds <= named
