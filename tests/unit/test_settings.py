@@ -37,7 +37,7 @@ def test_an_empty_dict_is_a_complete_answer() -> None:
         ({"versions": {"kubernetez": {}, "driver": {"vers": "1"}}}, "versions.kubernetez"),
         (
             {"versions": {"kubernetes": {"version": "1.37.2", "minor": "1.37"}}},
-            "gpu-operator 26.7.0 supports Kubernetes 1.33 to 1.36",
+            "supports Kubernetes 1.33 to 1.36, not 1.37.2",
         ),
     ],
 )
