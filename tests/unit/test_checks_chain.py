@@ -136,7 +136,7 @@ def test_a_site_says_how_old_a_sample_may_be() -> None:
     old = evidence(metrics=metrics(series=[replace(one, age_s=60.0) for one in series("gpu1", 2)]))
 
     def prometheus(data: dict[str, Any]) -> set[str]:
-        found = chain.judge(old, parse_settings(data))
+        found = chain.evaluate(old, parse_settings(data))
         return {f.status for f in found if f.link == "prometheus" and f.node == "gpu1"}
 
     assert prometheus({}) == {"pass"}
