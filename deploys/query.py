@@ -21,7 +21,7 @@ def query() -> None:
     settings, _, nodes = begin()
     leader = cluster_leader(nodes)
     if host.name == leader.host:
-        operations.asked(
+        operations.answered(
             name="Query Prometheus",
             question=from_json(os.environ["GPUBOOT_QUESTION"]).within(settings),
             settings=settings,

@@ -24,17 +24,17 @@ if str(host.data.get("gpuboot_reset")) != name:
 own = next(node for node in nodes if node.host == host.name)
 leader = cluster_leader(nodes)
 if own.role == "worker":
-    kubeadm.absent(
+    kubeadm.reset(
         name="Reset | Reset the workers (kubeadm reset)", node=own.name, leader=leader.host
     )
 elif not own.leader:
-    kubeadm.absent(
+    kubeadm.reset(
         name="Reset | Reset the other control-plane nodes (kubeadm reset)",
         node=own.name,
         leader=leader.host,
     )
 else:
-    kubeadm.absent(
+    kubeadm.reset(
         name="Reset | Reset the leader (kubeadm reset)", node=own.name, leader=leader.host
     )
-volumes.kept(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)
+volumes.listed(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

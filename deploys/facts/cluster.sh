@@ -35,7 +35,7 @@ workload="{.kind}$tab{.metadata.namespace}$tab{.metadata.name}$tab{.status}$tab{
 operand="{.metadata.namespace}$tab{.metadata.name}$tab{.metadata.labels.helm\.sh/chart}$tab\
 {.spec.template}"
 waiting='{.name}={.state.waiting.reason} {end}'
-trouble="{.metadata.namespace}$tab{.metadata.name}$tab{.spec.nodeName}$tab\
+issue="{.metadata.namespace}$tab{.metadata.name}$tab{.spec.nodeName}$tab\
 {range .status.initContainerStatuses[*]}$waiting{range .status.containerStatuses[*]}$waiting$tab\
 {.status.conditions[?(@.type==\"PodScheduled\")].message}"
 ask objects get nodes,namespaces,storageclasses,runtimeclasses,daemonsets,deployments,statefulsets,pods -A \
@@ -45,7 +45,7 @@ ask objects get nodes,namespaces,storageclasses,runtimeclasses,daemonsets,deploy
     each StorageClass class "$class"
     each RuntimeClass runtime "{.metadata.name}$tab{.handler}"
     for kind in DaemonSet Deployment StatefulSet; do each "$kind" workload "$workload"; done
-    each Pod trouble "$trouble"
+    each Pod pod_issue "$issue"
     for name in nvidia-device-plugin-daemonset gpu-feature-discovery nvidia-dcgm-exporter \
       nvidia-operator-validator; do each "$name" operand "$operand" name; done
   )"
@@ -58,6 +58,6 @@ fi
 put server "$(sed -n 's/.*"gitVersion": *"\([^"]*\)".*/\1/p' "$work/version")"
 put config "$(head -n 1 "$work/kubeadm" | cut -f 1)"
 put record "$(sed '1s/^[^\t]*\t//' "$work/kubeadm" | base64 -w 0)"
-awk -F '\t' '$1 != "trouble" || $5 ~ /=[A-Z]/ || $6 != ""' "$work/objects"
+awk -F '\t' '$1 != "pod_issue" || $5 ~ /=[A-Z]/ || $6 != ""' "$work/objects"
 put policy "$(cat "$work/policy")"
 put end ok

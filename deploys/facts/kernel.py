@@ -1,4 +1,4 @@
-"""What the kernel does now: abilities, settings, swap."""
+"""What the kernel does now: features, settings, swap."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gpuboot.fact_output import Fields
 
 @dataclass(frozen=True)
 class KernelState:
-    """Which abilities are in the kernel now, built in or loaded; and values of settings."""
+    """Which features are in the kernel now, built in or loaded; and values of settings."""
 
-    abilities: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
     sysctls: dict[str, str] = field(default_factory=dict)
 
 
@@ -29,10 +29,10 @@ class Kernel(Framed[KernelState]):
     def command(self, sysctls: Iterable[str]) -> str:
         keys = " ".join(shlex.quote(key) for key in sysctls)
         return (
-            "grep -qw overlay /proc/filesystems && echo ability overlay; "
-            "test -d /proc/sys/net/bridge && echo ability br_netfilter; "
+            "grep -qw overlay /proc/filesystems && echo feature overlay; "
+            "test -d /proc/sys/net/bridge && echo feature br_netfilter; "
             "for name in mlx5_ib ib_umad; do "
-            "test -d /sys/module/$name && echo ability $name; done; "
+            "test -d /sys/module/$name && echo feature $name; done; "
             f"for key in {keys}; do file=/proc/sys/$(echo $key | tr . /); "
             'test -r "$file" && echo "sysctl $key $(cat "$file")"; done; true'
         )
@@ -40,7 +40,7 @@ class Kernel(Framed[KernelState]):
     @override
     def process(self, output: list[str]) -> KernelState:
         values = Fields(output, separator=" ", last=None)
-        return KernelState(tuple(values.all("ability")), values.pairs("sysctl"))
+        return KernelState(tuple(values.all("feature")), values.pairs("sysctl"))
 
 
 @dataclass(frozen=True)

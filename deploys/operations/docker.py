@@ -116,7 +116,7 @@ def _applied(restart: bool, toolkit: bool, changed: bool) -> StringCommand:
 
 
 @operation()
-def trusted(hosts: Sequence[str], ca_bundle: str) -> Commands:
+def mirrors_trusted(hosts: Sequence[str], ca_bundle: str) -> Commands:
     """Ensure Docker trusts registries whose certificates a site's authority has signed.
 
     + hosts: `host[:port]` of the registries

@@ -112,7 +112,7 @@ def _uncordon(state: State, host: Host, node: str, leader: str) -> bool:
 
 
 @operation()
-def proven(version: str, gpus: int) -> Commands:
+def checked(version: str, gpus: int) -> Commands:
     """Check that the loaded driver is the one asked for and shows every promised GPU.
 
     Changes nothing; a host where it does not hold fails with cause and remedy.

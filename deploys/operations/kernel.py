@@ -19,14 +19,14 @@ HOSTS_END = "# gpuboot: end"
 
 
 @operation()
-def applied(abilities: Sequence[str], sysctls: Mapping[str, str]) -> Commands:
-    """Ensure the running kernel has these abilities and settings.
+def applied(features: Sequence[str], sysctls: Mapping[str, str]) -> Commands:
+    """Ensure the running kernel has these features and settings.
 
-    + abilities: modules to load unless the kernel has them built in: overlay, br_netfilter
+    + features: modules to load unless the kernel has them built in: overlay, br_netfilter
     + sysctls: key -> value; keys of br_netfilter are there only once it is loaded
     """
     state = host.get_fact(Kernel, sysctls=list(sysctls))
-    missing = [name for name in abilities if name not in state.abilities]
+    missing = [name for name in features if name not in state.features]
     wrong = {key: value for key, value in sysctls.items() if state.sysctls.get(key) != value}
     if not missing and not wrong:
         host.noop("the kernel has its modules and settings")

@@ -99,7 +99,7 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
 
 
 @operation()
-def initialised(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
+def initialized(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
     """Ensure that `kubeadm init` has made a cluster on this host.
 
     + digest, kubelet: of the configuration, as `reconfigured` and `kubelet_configured` compare them
@@ -289,7 +289,7 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
 
 
 @operation()
-def absent(node: str, leader: str) -> Commands:
+def reset(node: str, leader: str) -> Commands:
     """Take this host out of any cluster: what kubeadm and the pod network made goes.
 
     The cluster's data (etcd) goes as well. Packages, containerd and the driver stay.

@@ -18,7 +18,7 @@ from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import CONFIG, SOCKET, marker, note, note_kubelet
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes.cluster_state import moved, upgrade_step
+from gpuboot.kubernetes.cluster_state import immutable_changes, upgrade_step
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
@@ -35,17 +35,17 @@ CONTROL_PLANE = (
 
 
 @operation()
-def fixed_kept(fixed: dict[str, str]) -> Commands:
+def immutable_settings_kept(settings: dict[str, str]) -> Commands:
     """Make sure that the cluster was made with these settings; changes nothing. On the leader.
 
     Preflight has compared them where the cluster answered; this is for one that answers only now,
     before anything is written that follows from them.
 
-    + fixed: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
+    + settings: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
     state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
     known = executing() or not state.error
-    if known and (problems := moved(state.fixed, fixed)):
+    if known and (problems := immutable_changes(state.immutable, settings)):
         yield fail(
             f"a living cluster cannot change this: {'; '.join(problems)}",
             "put the settings back, or reset the cluster (deploys/reset.py) and run again",

@@ -26,16 +26,16 @@ CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
 
 
 @operation()
-def applied(manifest: str, witness: str) -> Commands:
+def applied(manifest: str, sentinel_workload: str) -> Commands:
     """Ensure that a manifest is what was applied last.
 
     + manifest: YAML, several documents
-    + witness: name of a workload in it, whose annotation tells what was applied
+    + sentinel_workload: name of a workload in it, whose annotation tells what was applied
     """
     text, digest = with_digest(manifest)
     state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
-    if any(item.name == witness and item.stamp == digest for item in state.workloads):
-        host.noop(f"{witness} is as in the manifest")
+    if any(item.name == sentinel_workload and item.stamp == digest for item in state.workloads):
+        host.noop(f"{sentinel_workload} is as in the manifest")
         return
     _record_manifest(manifest, {} if state.error else None)
     yield StringCommand(KUBECTL_APPLY, "-", _stdin=text)
@@ -47,7 +47,7 @@ def _record_manifest(manifest: str, existing: Iterable[str] | None) -> None:
 
 
 @operation()
-def node_marks(
+def labels_and_taints(
     labels: Mapping[str, Mapping[str, str | None]], tainted: Mapping[str, bool]
 ) -> Commands:
     """Ensure labels of nodes, and whether control-plane nodes refuse workloads.

@@ -32,7 +32,7 @@ printf '%s\\n' "$said" >&2; exit 1"""
 
 
 @operation()
-def exactly(
+def synced(
     objects: Sequence[manifests.Object],
     namespaces: Sequence[str],
     after: str = "",

@@ -17,7 +17,7 @@ from gpuboot.verify.prometheus import Prometheus
 
 
 @operation(is_idempotent=True)
-def asked(question: Question, settings: Settings, leader: str, path: str) -> Commands:
+def answered(question: Question, settings: Settings, leader: str, path: str) -> Commands:
     """Ask the cluster's Prometheus, and write the answer.
 
     + leader: inventory name of the host with the administrator's credentials

@@ -28,7 +28,7 @@ done
 
 
 @operation(is_idempotent=False)
-def reread(namespace: str, prometheus: str, digest: str) -> Commands:
+def reloaded(namespace: str, prometheus: str, digest: str) -> Commands:
     """Have Prometheus read its rules now instead of within two minutes. Runs on the leader.
 
     Only for a run that changed them: it asks nobody whether that is needed.

@@ -23,7 +23,7 @@ Value = SecretStr | str  # a SecretStr hides itself wherever arguments are print
 
 
 @operation()
-def exactly(namespace: str, secret: str, contents: Mapping[str, Value]) -> Commands:
+def synced(namespace: str, secret: str, contents: Mapping[str, Value]) -> Commands:
     """Ensure that a Secret holds exactly these keys and values; {}: that it is not there.
 
     A pod that has it mounted sees the new values within the kubelet's sync period (a minute or so):
@@ -61,7 +61,7 @@ def exactly(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comma
 
 
 @operation()
-def admin(namespace: str, secret: str, password: Value | None = None) -> Commands:
+def admin_login(namespace: str, secret: str, password: Value | None = None) -> Commands:
     """Ensure a Secret with `admin-user` and `admin-password`.
 
     A password is made on the leader when none is given, and one that is there stays.
@@ -69,7 +69,7 @@ def admin(namespace: str, secret: str, password: Value | None = None) -> Command
     + password: what it must be; None: any
     """
     if password is not None:
-        yield from exactly._inner(
+        yield from synced._inner(
             namespace, secret, {"admin-user": "admin", "admin-password": password}
         )
         return
@@ -87,7 +87,7 @@ def admin(namespace: str, secret: str, password: Value | None = None) -> Command
 
 
 @operation()
-def there(namespace: str, needed: Mapping[str, Sequence[str]]) -> Commands:
+def required(namespace: str, needed: Mapping[str, Sequence[str]]) -> Commands:
     """Make sure of Secrets that others keep; changes nothing.
 
     A pod that mounts a Secret which is missing waits for it without an end.

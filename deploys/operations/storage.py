@@ -30,7 +30,7 @@ def default_class() -> Commands:
 
 
 @operation()
-def class_there(wanted: str | None = None) -> Commands:
+def class_required(wanted: str | None = None) -> Commands:
     """Make sure that volumes can be made; changes nothing.
 
     + wanted: the StorageClass that claims will name; None: the cluster's default one

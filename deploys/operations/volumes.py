@@ -10,7 +10,7 @@ from deploys.lib.commands import Commands, warn
 
 
 @operation(is_idempotent=True)
-def kept(folder: str) -> Commands:
+def listed(folder: str) -> Commands:
     """Tell which volumes stay on this host. Deletes nothing.
 
     + folder: where local-path keeps them

@@ -36,7 +36,7 @@ SYSCTLS = {
     "fs.inotify.max_user_watches": "524288",
 }
 # patterns of unattended-upgrades: prefixes of package names
-FENCED = (
+UNATTENDED_UPGRADES_BLACKLIST = (
     "containerd",
     "cri-tools",
     "cuda",
@@ -72,7 +72,7 @@ def base() -> None:
     )
     kernel.applied(
         name="Load kernel modules and sysctls",
-        abilities=["overlay", "br_netfilter"],
+        features=["overlay", "br_netfilter"],
         sysctls=SYSCTLS,
     )
     if context.settings.cluster.fail_swap_on:
@@ -119,5 +119,5 @@ def apt_conf(context: Context) -> str:
         direct=list(dict.fromkeys([*single, *ours])),
         mirrors=sorted(urls) if mirrors.ca_bundle else [],
         ca_bundle=mirrors.ca_bundle,
-        fenced=FENCED,
+        blacklist=UNATTENDED_UPGRADES_BLACKLIST,
     )

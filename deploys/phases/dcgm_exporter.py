@@ -25,7 +25,7 @@ def dcgm_exporter() -> None:
     if not context.node.leader or settings.exporter.kind != "chart":
         return
     kubectl.namespace(name="Create the namespace", namespace=NAMESPACE, labels=_PRIVILEGED)
-    secrets.there(
+    secrets.required(
         name="Check the exporter's Secrets",
         namespace=NAMESPACE,
         needed=secrets_needed(settings.exporter),

@@ -54,7 +54,7 @@ def engine() -> None:
         hold=True,
     )
     if mirrors.images and mirrors.ca_bundle:
-        docker.trusted(
+        docker.mirrors_trusted(
             name="Trust the registry mirrors' certificates",
             hosts=hosts(mirrors),
             ca_bundle=mirrors.ca_bundle,

@@ -37,7 +37,7 @@ def drivers() -> None:
                 name="Load InfiniBand modules at boot",
                 contents={"/etc/modules-load.d/gpuboot-nvlink.conf": NVLINK5},
             )
-            kernel.applied(name="Load InfiniBand modules", abilities=fabric.MODULES, sysctls={})
+            kernel.applied(name="Load InfiniBand modules", features=fabric.MODULES, sysctls={})
         _install(context, version)
         driver.loaded(
             name=f"Load NVIDIA driver {version}, rebooting if another one is loaded",
@@ -50,7 +50,7 @@ def drivers() -> None:
         )
         if wanted := services(context):
             units.running(name="Start the driver's services", units=wanted)
-    driver.proven(
+    driver.checked(
         name=f"Check that nvidia-smi lists every GPU, under driver {version or '(any)'}",
         version=version,
         gpus=context.node.gpus,

@@ -43,18 +43,18 @@ def kubernetes() -> None:
         config=kubeadm.CONFIG if node.leader else "",
     )
     if node.leader:
-        kubeadm.initialised(
+        kubeadm.initialized(
             name="Initialize the control plane (kubeadm init)",
             digest=config.digest,
             kubelet=config.kubelet,
         )
-        kubeadm_changes.fixed_kept(
-            name="Check settings that a cluster cannot change", fixed=config.fixed
+        kubeadm_changes.immutable_settings_kept(
+            name="Check settings that a cluster cannot change", settings=config.immutable
         )
         kubectl.applied(
             name="Install the pod network (flannel)",
             manifest=flannel.manifest(context.settings, lock),
-            witness="kube-flannel-ds",
+            sentinel_workload="kube-flannel-ds",
         )
     _upgrade(context)
     own = _reconfigure(context, config)
@@ -67,7 +67,7 @@ def kubernetes() -> None:
     if node.role == "worker":
         _join(context, "Join the workers (kubeadm join)", own)
     if node.leader:
-        kubectl.node_marks(
+        kubectl.labels_and_taints(
             name="Label and taint the nodes",
             labels={item.name: labels(item) for item in context.nodes},
             tainted={

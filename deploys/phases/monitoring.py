@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pyinfra.api.deploy import deploy
 
-from deploys.operations import kubectl, rules, secrets, storage
-from deploys.operations import objects as own
+from deploys.operations import kubectl, objects, rules, secrets, storage
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot import alerting
@@ -35,7 +34,7 @@ def monitoring() -> None:
     kubectl.namespace(name="Create the namespace", namespace=settings.namespace, labels=_PRIVILEGED)
     _secrets(context)
     if settings.storage.persistent:
-        storage.class_there(name="Check the StorageClass", wanted=settings.storage.class_name)
+        storage.class_required(name="Check the StorageClass", wanted=settings.storage.class_name)
     deploy_chart(
         "kube-prometheus-stack",
         settings.release,
@@ -48,7 +47,7 @@ def monitoring() -> None:
             namespace=exporter_namespace(context.settings),
             labels=_PRIVILEGED,
         )
-    applied = own.exactly(
+    applied = objects.synced(
         name="Apply rules, dashboards and network policies",
         objects=wanted.objects(context.settings, context.nodes),
         namespaces=wanted.namespaces(context.settings),
@@ -63,7 +62,7 @@ def monitoring() -> None:
         timeout_s=settings.timeout_s,
     )
     if applied.will_change:
-        rules.reread(
+        rules.reloaded(
             name="Reload Prometheus rules",
             namespace=settings.namespace,
             prometheus=f"{fullname(settings.release)}-prometheus",
@@ -75,7 +74,7 @@ def _secrets(context: Context) -> None:
     """What the chart's values name and never hold."""
     settings, namespace = context.settings, context.settings.monitoring.namespace
     if settings.monitoring.grafana:
-        secrets.admin(
+        secrets.admin_login(
             name="Store Grafana's admin password in a Secret",
             namespace=namespace,
             secret=GRAFANA_SECRET,
@@ -84,15 +83,17 @@ def _secrets(context: Context) -> None:
     needed = remote.existing(settings)
     for name, keys in alerting.existing(settings).items():
         needed[name] = [*needed.get(name, []), *keys]
-    secrets.there(name="Check the Secrets that settings name", namespace=namespace, needed=needed)
+    secrets.required(
+        name="Check the Secrets that settings name", namespace=namespace, needed=needed
+    )
     # Alertmanager reads these files whenever it sends: a new content takes effect by itself.
-    secrets.exactly(
+    secrets.synced(
         name="Store the receivers' credentials in a Secret",
         namespace=namespace,
         secret=alerting.SECRET,
         contents=alerting.secrets(settings),
     )
-    secrets.exactly(
+    secrets.synced(
         name="Store the remote stores' credentials in a Secret",
         namespace=namespace,
         secret=remote.SECRET,

@@ -24,7 +24,7 @@ def storage() -> None:
     kubectl.applied(
         name="Install the local-path provisioner",
         manifest=local_path(context.settings, context.lock),
-        witness=PROVISIONER,
+        sentinel_workload=PROVISIONER,
     )
     operations.default_class(name="Set the default StorageClass")
     kubectl.workloads_ready(

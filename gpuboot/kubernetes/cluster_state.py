@@ -11,7 +11,7 @@ import yaml
 
 from gpuboot.config.versions import parse
 from gpuboot.fact_output import Fields
-from gpuboot.kubernetes.kubeadm import fixed
+from gpuboot.kubernetes.kubeadm import immutable_fields
 from gpuboot.kubernetes.operands import Operand
 from gpuboot.kubernetes.tokens import ca_hash
 
@@ -81,7 +81,7 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Trouble:
+class PodIssue:
     """A pod that cannot start, on which node ("" when none takes it), and why."""
 
     namespace: str
@@ -99,9 +99,9 @@ class ClusterState:
     + config: digest of the configuration that gpuboot put in force; "" for none
     + recorded: version of the cluster in kubeadm's own record, without its v: it is written when
       the control plane of the first node has been upgraded
-    + fixed: as `gpuboot.kubernetes.kubeadm.fixed` reads it from that record
+    + immutable: as `gpuboot.kubernetes.kubeadm.immutable_fields` reads it from that record
     + namespaces: their labels, by name
-    + trouble: pods that do not start by waiting alone
+    + pod_issues: pods that do not start by waiting alone
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
     + classes: StorageClasses by name, and whether each is a default one
     + operands: DaemonSets that the GPU Operator makes
@@ -112,11 +112,11 @@ class ClusterState:
     server: str = ""
     config: str = ""
     recorded: str = ""
-    fixed: Mapping[str, str] = field(default_factory=dict)
+    immutable: Mapping[str, str] = field(default_factory=dict)
     nodes: tuple[NodeStatus, ...] = ()
     workloads: tuple[Workload, ...] = ()
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    trouble: tuple[Trouble, ...] = ()
+    pod_issues: tuple[PodIssue, ...] = ()
     policy: str = ""
     operands: tuple[Operand, ...] = ()
     classes: Mapping[str, bool] = field(default_factory=dict)
@@ -148,11 +148,11 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         server=values.first("server").removeprefix("v"),
         config=values.first("config"),
         recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
-        fixed=fixed(record),
+        immutable=immutable_fields(record),
         nodes=tuple(_node(item) for item in values.rows("node")),
         workloads=tuple(_workload(item) for item in values.rows("workload")),
         namespaces={name: _json(text, {}) for name, text in values.rows("namespace")},
-        trouble=tuple(filter(None, map(_trouble, values.rows("trouble")))),
+        pod_issues=tuple(filter(None, map(_pod_issue, values.rows("pod_issue")))),
         policy=values.first("policy"),
         operands=tuple(
             Operand(namespace, name, chart, _json(template, {}))
@@ -163,7 +163,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     )
 
 
-def moved(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+def immutable_changes(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
     """What the settings want otherwise than the living cluster has it for good."""
     return [
         f"{key} is {found[key] or 'not set'}, the settings ask for {value or 'none'}"
@@ -201,13 +201,13 @@ def _workload(item: Sequence[str]) -> Workload:
     return Workload(kind, namespace, name, wanted, ready, settled, stamp)
 
 
-def _trouble(item: Sequence[str]) -> Trouble | None:
+def _pod_issue(item: Sequence[str]) -> PodIssue | None:
     namespace, pod, node, containers, unscheduled = item
     waiting = [entry.partition("=") for entry in containers.split()]
     reasons = [f"{reason} in {name}" for name, _, reason in waiting if reason not in _NORMAL]
     if unscheduled:
         reasons.append(unscheduled)
-    return Trouble(namespace, pod, node, ", ".join(reasons)) if reasons else None
+    return PodIssue(namespace, pod, node, ", ".join(reasons)) if reasons else None
 
 
 def _json(text: str, default: Any) -> Any:

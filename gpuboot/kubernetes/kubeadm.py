@@ -100,13 +100,13 @@ class Configuration:
     + text: what `init_config` gives
     + digest: of everything that can be changed in a living cluster
     + kubelet: digest of the kubelets' part
-    + fixed: what no re-run can change, by its name in the settings
+    + immutable: what no re-run can change, by its name in the settings
     """
 
     text: str
     digest: str
     kubelet: str
-    fixed: dict[str, str]
+    immutable: dict[str, str]
 
 
 def configuration(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Configuration:
@@ -120,11 +120,14 @@ def configuration(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Conf
         "kubelet": parts["KubeletConfiguration"],
     }
     return Configuration(
-        text, json_digest(changeable), json_digest(parts["KubeletConfiguration"]), fixed(cluster)
+        text,
+        json_digest(changeable),
+        json_digest(parts["KubeletConfiguration"]),
+        immutable_fields(cluster),
     )
 
 
-def fixed(cluster: Mapping[str, Any]) -> dict[str, str]:
+def immutable_fields(cluster: Mapping[str, Any]) -> dict[str, str]:
     """What a ClusterConfiguration fixes for good, by its name in the settings.
 
     + cluster: the document as a map, ours or the one that kubeadm keeps in the cluster

@@ -14,7 +14,12 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.monitoring import NODE_PORTS
 from gpuboot.config.versions import Lock
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, moved, upgrade_step
+from gpuboot.kubernetes.cluster_state import (
+    ClusterState,
+    NodeStatus,
+    immutable_changes,
+    upgrade_step,
+)
 from gpuboot.kubernetes.kubeadm import configuration
 from gpuboot.kubernetes.storage import CLASS, no_class
 
@@ -29,14 +34,16 @@ def judge(
     + nodes: of the inventory, with their addresses
     + cluster: as its leader sees it now; it answers
     """
-    return [*_fixed(nodes, settings, lock, cluster), *_version(lock, cluster),
+    return [*_immutable(nodes, settings, lock, cluster), *_version(lock, cluster),
             *_names(nodes, cluster), *_class(settings, cluster)]  # fmt: skip
 
 
-def _fixed(
+def _immutable(
     nodes: Sequence[Node], settings: Settings, lock: Lock, cluster: ClusterState
 ) -> Iterator[Problem]:
-    for cause in moved(cluster.fixed, configuration(settings, lock, nodes).fixed):
+    for cause in immutable_changes(
+        cluster.immutable, configuration(settings, lock, nodes).immutable
+    ):
         yield Problem(
             "",
             f"{cause}: a living cluster cannot change this",

@@ -58,12 +58,12 @@ def workloads_ready(
     missing = absent + unready
     if not missing:
         return Progress(bool(total), text)
-    trouble = [
+    issues = [
         f"; {item.pod} on {item.node or 'no node'}: {item.reason}"
-        for item in state.trouble
+        for item in state.pod_issues
         if item.namespace == namespace
     ]
-    return Progress(False, f"{text}; not yet: {', '.join(missing)}{''.join(trouble)}")
+    return Progress(False, f"{text}; not yet: {', '.join(missing)}{''.join(issues)}")
 
 
 def _ready(item: Workload, least: int) -> bool:

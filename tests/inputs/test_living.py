@@ -82,7 +82,7 @@ def test_a_cluster_as_the_settings_have_it_passes() -> None:
         ("endpoint", "api.example.com:6443", "not set"),
     ],
 )
-def test_a_setting_that_is_fixed(key: str, value: str, was: str) -> None:
+def test_a_setting_that_is_immutable(key: str, value: str, was: str) -> None:
     [told] = causes({"cluster": {key: value}})
     assert f"cluster.{key} is {was}, the settings ask for {value}" in told
     assert "a living cluster cannot change this" in told
@@ -90,8 +90,8 @@ def test_a_setting_that_is_fixed(key: str, value: str, was: str) -> None:
 
 def test_every_setting_that_kubeadm_fixes_is_compared() -> None:
     parsed = parse_settings({})
-    fixed = configuration(parsed, versions.lock(parsed), [LEADER]).fixed
-    assert set(fixed) == {
+    immutable = configuration(parsed, versions.lock(parsed), [LEADER]).immutable
+    assert set(immutable) == {
         "cluster.pod_cidr", "cluster.service_cidr", "cluster.dns_domain", "cluster.endpoint"
     }  # fmt: skip
 

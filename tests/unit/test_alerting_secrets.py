@@ -180,6 +180,6 @@ def test_a_missing_secret_of_the_site_ends_the_run(
 
     monkeypatch.setattr(operations, "host", Host())
     monkeypatch.setattr(operations, "executing", lambda: True)
-    [command] = operations.there._inner("m", {"team": ["url", "smtp"]})
+    [command] = operations.required._inner("m", {"team": ["url", "smtp"]})
     missing = "team/smtp" if there else "team/url, team/smtp"
     assert f"not in namespace m: {missing}\n" in command.args[0]

@@ -143,5 +143,5 @@ def test_the_digest_follows_what_a_living_cluster_can_change() -> None:
     assert proxy.kubelet == base.kubelet
     assert kubelet.kubelet != base.kubelet
     assert newer.digest == base.digest  # the upgrade's affair
-    assert base.fixed["cluster.pod_cidr"] == "10.244.0.0/16"
-    assert configuration({"cluster": {"pod_cidr": "10.9.0.0/16"}}).fixed != base.fixed
+    assert base.immutable["cluster.pod_cidr"] == "10.244.0.0/16"
+    assert configuration({"cluster": {"pod_cidr": "10.9.0.0/16"}}).immutable != base.immutable

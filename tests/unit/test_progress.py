@@ -10,10 +10,10 @@ from gpuboot.kubernetes.cluster_state import (
     ClusterState,
     KubeadmState,
     NodeStatus,
-    Trouble,
+    PodIssue,
     Workload,
     belongs_elsewhere,
-    moved,
+    immutable_changes,
     parse_cluster,
     parse_kubeadm,
     stage,
@@ -139,18 +139,18 @@ def test_answers_that_end_early_are_errors() -> None:
 
 def test_what_cannot_be_changed_any_more() -> None:
     found = {"cluster.pod_cidr": "10.244.0.0/16", "cluster.endpoint": ""}
-    assert moved(found, dict(found)) == []
-    assert moved({}, found) == []
-    assert moved(found, {**found, "cluster.endpoint": "api:6443"}) == [
+    assert immutable_changes(found, dict(found)) == []
+    assert immutable_changes({}, found) == []
+    assert immutable_changes(found, {**found, "cluster.endpoint": "api:6443"}) == [
         "cluster.endpoint is not set, the settings ask for api:6443"
     ]
 
 
 def test_why_a_workload_is_not_ready() -> None:
-    trouble = (
-        Trouble("gpu-operator", "plugin-x", "gpu1", "ImagePullBackOff in plugin"),
-        Trouble("elsewhere", "other", "gpu1", "CrashLoopBackOff in other"),
+    issues = (
+        PodIssue("gpu-operator", "plugin-x", "gpu1", "ImagePullBackOff in plugin"),
+        PodIssue("elsewhere", "other", "gpu1", "CrashLoopBackOff in other"),
     )
-    state = ClusterState(workloads=(replace(PLUGIN, ready=0),), trouble=trouble)
+    state = ClusterState(workloads=(replace(PLUGIN, ready=0),), pod_issues=issues)
     look = readiness.workloads_ready(state, "gpu-operator")
     assert look.text.endswith("(0 of 2 nodes); plugin-x on gpu1: ImagePullBackOff in plugin")

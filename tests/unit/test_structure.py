@@ -28,7 +28,7 @@ LONG_FUNCTIONS = {
     "deploys/operations/docker.py configured",
     "deploys/operations/driver.py loaded",
     "deploys/operations/kubeadm_changes.py upgraded",
-    "deploys/operations/objects.py exactly",
+    "deploys/operations/objects.py synced",
     "deploys/phases/kubernetes.py kubernetes",
     "deploys/phases/monitoring.py monitoring",
     "gpuboot/config/versions.py mismatches",
