@@ -81,7 +81,7 @@ def _secrets(context: Context) -> None:
             password=settings.grafana_password,
         )
     needed = remote.existing(settings)
-    for name, keys in alerting.existing(settings).items():
+    for name, keys in alerting.site_secrets(settings).items():
         needed[name] = [*needed.get(name, []), *keys]
     secrets.required(
         name="Check the Secrets that settings name", namespace=namespace, needed=needed

@@ -14,11 +14,11 @@ from gpuboot.alerting.routes import route
 from gpuboot.alerting.secrets import (
     CA,
     SECRET,
-    existing,
     files,
+    kubernetes_secret_problems,
+    receiver_secrets,
     secrets,
-    wanted,
-    without_cluster,
+    site_secrets,
 )
 from gpuboot.config.settings import Settings, SettingsError
 from gpuboot.kubernetes.values import Values
@@ -29,10 +29,10 @@ __all__ = [
     "SECRET",
     "alertmanager_values",
     "config",
-    "existing",
     "files",
     "receiver_of",
     "secrets",
+    "site_secrets",
     "templates",
 ]
 
@@ -48,7 +48,7 @@ def config(settings: Settings, folder: str) -> dict[str, Any]:
 
     Raises `SettingsError` when a secret is to come from a Kubernetes Secret.
     """
-    problems = without_cluster(wanted(settings.alertmanager))
+    problems = kubernetes_secret_problems(receiver_secrets(settings.alertmanager))
     if problems:
         raise SettingsError(problems)
     return _config(settings, folder, "*.tmpl")
@@ -60,11 +60,11 @@ def alertmanager_values(settings: Settings) -> Values:
     Lists replace the chart's own, so they are complete. There is nothing secret in it: secrets are
     files of Secrets that are mounted.
     """
-    ours = [SECRET] if files(settings) else []
-    mounted = [*ours, *existing(settings)]
-    made = _config(settings, f"{_MOUNTS}/{SECRET}", "/etc/alertmanager/config/*.tmpl")
+    own_secret = [SECRET] if files(settings) else []
+    mounted = [*own_secret, *site_secrets(settings)]
+    configuration = _config(settings, f"{_MOUNTS}/{SECRET}", "/etc/alertmanager/config/*.tmpl")
     return {
-        "config": made,
+        "config": configuration,
         "templateFiles": templates(),
         **({"alertmanagerSpec": {"secrets": mounted}} if mounted else {}),
     }
@@ -91,9 +91,9 @@ def _config(settings: Settings, folder: str, texts: str) -> dict[str, Any]:
 
 def _global(settings: Settings, folder: str) -> dict[str, Any]:
     """What all receivers share. A proxy can be added to `http_config` by `monitoring.values`."""
-    made: dict[str, Any] = {"resolve_timeout": "5m"}
+    defaults: dict[str, Any] = {"resolve_timeout": "5m"}
     if settings.alertmanager.pagerduty:
-        made["pagerduty_url"] = settings.alertmanager.pagerduty.url
+        defaults["pagerduty_url"] = settings.alertmanager.pagerduty.url
     if settings.alertmanager.ca_file:
-        made["http_config"] = {"tls_config": {"ca_file": f"{folder}/{CA}"}}
-    return made
+        defaults["http_config"] = {"tls_config": {"ca_file": f"{folder}/{CA}"}}
+    return defaults

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuboot.alerting.secrets import CA, EMAIL, PAGERDUTY, SLACK, WATCHDOG, wanted
+from gpuboot.alerting.secrets import CA, EMAIL, PAGERDUTY, SLACK, WATCHDOG, receiver_secrets
 from gpuboot.config.settings import Alertmanager
 from gpuboot.config.settings.monitoring import Severity
 
@@ -47,19 +47,19 @@ def receivers(alertmanager: Alertmanager, folder: str) -> list[Receiver]:
 
     + folder: where Alertmanager finds its secrets, see `gpuboot.alerting.secrets.Wanted.at`
     """
-    made: list[Receiver] = [{"name": NONE}]
-    paths = {key: item.at(folder) for key, item in wanted(alertmanager).items()}
+    configured: list[Receiver] = [{"name": NONE}]
+    paths = {key: item.at(folder) for key, item in receiver_secrets(alertmanager).items()}
     if alertmanager.pagerduty:
-        made.append(_pagerduty(paths[PAGERDUTY]))
+        configured.append(_pagerduty(paths[PAGERDUTY]))
     if alertmanager.slack:
-        made.append(_slack(paths[SLACK], alertmanager.slack.channel))
+        configured.append(_slack(paths[SLACK], alertmanager.slack.channel))
     if alertmanager.email:
-        made.append(_email(alertmanager, paths.get(EMAIL), folder))
+        configured.append(_email(alertmanager, paths.get(EMAIL), folder))
     if alertmanager.watchdog:
         # no word of its end: silence is the signal
         webhook = {"url_file": paths[WATCHDOG], "send_resolved": False, "max_alerts": 1}
-        made.append({"name": "watchdog", "webhook_configs": [webhook]})
-    return made
+        configured.append({"name": "watchdog", "webhook_configs": [webhook]})
+    return configured
 
 
 def _text(name: str) -> str:

@@ -55,10 +55,10 @@ def _watchdog(watchdog: Watchdog | None) -> Route:
         "group_by": ["alertname"],
         "group_wait": "0s",
         "group_interval": watchdog.interval,
-        "repeat_interval": _half(watchdog.interval),
+        "repeat_interval": _half_of(watchdog.interval),
     }
 
 
-def _half(duration: str) -> str:
+def _half_of(duration: str) -> str:
     half = round(seconds(duration) * 500)
     return f"{half}ms" if half % 1000 else f"{half // 1000}s"

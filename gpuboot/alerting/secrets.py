@@ -24,7 +24,7 @@ CA = "ca.crt"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ReceiverSecret:
     """One secret of a receiver. key: its name in our Secret, and as a file below `config`'s folder.
 
     + setting: the setting that says where it comes from
@@ -43,7 +43,7 @@ class Wanted:
         return str(PurePosixPath(folder).parent / self.source.secret)
 
 
-def wanted(alertmanager: Alertmanager) -> dict[str, Wanted]:
+def receiver_secrets(alertmanager: Alertmanager) -> dict[str, ReceiverSecret]:
     """What the receivers that are set need, by key."""
     pagerduty, slack = alertmanager.pagerduty, alertmanager.slack
     email, watchdog = alertmanager.email, alertmanager.watchdog
@@ -55,7 +55,7 @@ def wanted(alertmanager: Alertmanager) -> dict[str, Wanted]:
         (WATCHDOG, "watchdog.url", watchdog and watchdog.url, url),
     )
     return {
-        key: Wanted(key, f"alertmanager.{setting}", source, check)
+        key: ReceiverSecret(key, f"alertmanager.{setting}", source, check)
         for key, setting, source, check in rows
         if source
     }
@@ -63,16 +63,16 @@ def wanted(alertmanager: Alertmanager) -> dict[str, Wanted]:
 
 def files(settings: Settings) -> dict[str, SecretFile]:
     """The operator's files that go into our Secret, by key: the secrets and the authority."""
-    found = {
+    by_key = {
         key: SecretFile(f"{item.setting}.file", item.source.file, item.check)
-        for key, item in wanted(settings.alertmanager).items()
+        for key, item in receiver_secrets(settings.alertmanager).items()
         if item.source.file is not None
     }
     if settings.alertmanager.ca_file:
-        found[CA] = SecretFile(
+        by_key[CA] = SecretFile(
             "alertmanager.ca_file", settings.alertmanager.ca_file, secret_files.certificates, True
         )
-    return found
+    return by_key
 
 
 def secrets(settings: Settings) -> dict[str, SecretStr]:
@@ -87,17 +87,17 @@ def secrets(settings: Settings) -> dict[str, SecretStr]:
     return contents
 
 
-def existing(settings: Settings) -> dict[str, list[str]]:
+def site_secrets(settings: Settings) -> dict[str, list[str]]:
     """The site's own Secrets that receivers read: name -> keys that must be in it."""
-    found: dict[str, list[str]] = {}
-    for item in wanted(settings.alertmanager).values():
+    keys_by_secret: dict[str, list[str]] = {}
+    for item in receiver_secrets(settings.alertmanager).values():
         if item.source.secret is not None:
             name, key = item.source.secret.split("/")
-            found.setdefault(name, []).append(key)
-    return found
+            keys_by_secret.setdefault(name, []).append(key)
+    return keys_by_secret
 
 
-def without_cluster(items: Mapping[str, Wanted]) -> list[Problem]:
+def kubernetes_secret_problems(items: Mapping[str, ReceiverSecret]) -> list[Problem]:
     """A problem for each secret that only a cluster could give."""
     return [
         Problem(

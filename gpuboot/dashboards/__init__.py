@@ -28,14 +28,14 @@ FOLDER = "GPU"
 
 def boards(settings: Settings) -> tuple[Dashboard, ...]:
     """The dashboards as our own tables."""
-    made = (
+    tables = (
         CLUSTER,
         NODE,
         PROFILE,
         namespace.board(settings.cost),
         health.board(settings.alerts),
     )
-    return tuple(_with_runbooks(board, settings.alerts.runbooks) for board in made)
+    return tuple(_with_runbooks(board, settings.alerts.runbooks) for board in tables)
 
 
 def _with_runbooks(board: Dashboard, runbooks: str) -> Dashboard:
@@ -64,8 +64,8 @@ def dashboards(settings: Settings, site: Requirement = IN_CLUSTER) -> dict[str, 
 
     + site: what there is beside exporters and Prometheus: what requires more is left out
     """
-    made = (available(board, site) for board in boards(settings))
-    return {board.uid: build(board) for board in made if board}
+    shown = (available(board, site) for board in boards(settings))
+    return {board.uid: build(board) for board in shown if board}
 
 
 def config_maps(settings: Settings) -> list[Object]:

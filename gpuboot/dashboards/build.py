@@ -36,7 +36,7 @@ _INSTANT = {"stat", "table", "bargauge"}
 
 def build(board: Dashboard) -> Object:
     """The dashboard as Grafana's JSON."""
-    made = model.Dashboard(
+    dashboard = model.Dashboard(
         uid=board.uid,
         title=board.title,
         description=board.help,
@@ -51,10 +51,10 @@ def build(board: Dashboard) -> Object:
         annotations=model.AnnotationContainer([annotation(board.alerts)]),
         links=links(),
     )
-    plain: Object = json.loads(JSONEncoder().encode(made))
-    for mark in plain["annotations"]["list"]:
+    as_json: Object = json.loads(JSONEncoder().encode(dashboard))
+    for mark in as_json["annotations"]["list"]:
         mark.update(ANNOTATION_TEXTS)
-    return plain
+    return as_json
 
 
 def _layout(rows: tuple[Row, ...]) -> Iterator[model.Panel | model.RowPanel]:

@@ -75,8 +75,8 @@ def _table(panel: Panel) -> table.Options:
     labels = [column.title for column in panel.columns if column.label]
     if panel.matrix:
         labels = [panel.matrix[0]]
-    wanted = [(panel.sort, True)] if panel.sort else [(title, False) for title in labels[:2]]
-    by = [common.TableSortByFieldState(title, desc) for title, desc in wanted]
+    sort_keys = [(panel.sort, True)] if panel.sort else [(title, False) for title in labels[:2]]
+    by = [common.TableSortByFieldState(title, desc) for title, desc in sort_keys]
     return table.Options(sort_by=by, cell_height=common.TableCellHeight.SM)
 
 

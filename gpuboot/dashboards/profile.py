@@ -151,8 +151,8 @@ LINK_MAX = (
 
 
 def _bytes(title: str, help: str, *queries: tuple[str, str]) -> Panel:
-    made = tuple(Query(expr, f"{NAME} {what}") for expr, what in queries)
-    return Panel("timeseries", title, help, made, unit="Bps", range=(0, None))
+    panel_queries = tuple(Query(expr, f"{NAME} {what}") for expr, what in queries)
+    return Panel("timeseries", title, help, panel_queries, unit="Bps", range=(0, None))
 
 
 MOVING = (
@@ -176,11 +176,11 @@ MOVING = (
 
 
 def _graph(title: str, help: str, unit: str, *queries: tuple[str, str], scale: str = "") -> Panel:
-    made = tuple(
+    panel_queries = tuple(
         Query(f"{EACH} ({metric}{GPUS}){scale}", f"{NAME} {what}".strip())
         for metric, what in queries
     )
-    return Panel("timeseries", title, help, made, unit=unit, size=(8, 8), range=(0, None))
+    return Panel("timeseries", title, help, panel_queries, unit=unit, size=(8, 8), range=(0, None))
 
 
 BODY = (

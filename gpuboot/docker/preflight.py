@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from gpuboot.alerting.secrets import wanted, without_cluster
+from gpuboot.alerting.secrets import kubernetes_secret_problems, receiver_secrets
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import preflight_network as network
@@ -90,7 +90,7 @@ def unfit(settings: Settings) -> Iterator[Finding]:
     for name in ("tls_secret", "basic_auth"):
         if getattr(settings.exporter, name):
             yield f"exporter.{name} names a Kubernetes Secret", f"leave exporter.{name} out"
-    for problem in without_cluster(wanted(settings.alertmanager)):
+    for problem in kubernetes_secret_problems(receiver_secrets(settings.alertmanager)):
         yield problem.cause, problem.remedy
     if settings.monitoring.remote_write:
         yield (

@@ -153,7 +153,7 @@ def secrets(settings: Settings, exporter: str) -> dict[Place, list[str]]:
     found: dict[Place, list[str]] = {}
     monitoring = settings.monitoring
     if monitoring.enabled:
-        for needed in (remote.existing(settings), alerting.existing(settings)):
+        for needed in (remote.existing(settings), alerting.site_secrets(settings)):
             for name, keys in needed.items():
                 found.setdefault((monitoring.namespace, name), []).extend(keys)
     if settings.exporter.kind == "chart":

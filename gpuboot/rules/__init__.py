@@ -9,7 +9,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.manifests import json_digest
 from gpuboot.rules.alert import Alert, number
-from gpuboot.rules.catalogue import all_alerts, chosen, validate
+from gpuboot.rules.catalogue import all_alerts, loaded_alerts, validate
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording import recordings
 from gpuboot.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement, offered
@@ -17,15 +17,15 @@ from gpuboot.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement,
 __all__ = [
     "IN_CLUSTER",
     "ON_DOCKER_HOSTS",
-    "STAMP",
+    "RULES_INFO_METRIC",
     "Alert",
     "Record",
     "Requirement",
     "all_alerts",
-    "chosen",
     "digest",
     "expression",
     "groups",
+    "loaded_alerts",
     "prometheus_rule",
     "recordings",
     "validate",
@@ -37,8 +37,9 @@ Object = dict[str, Any]
 _INTERVALS = {"static": "1m", "gpus": "30s", "allocation": "1m"}
 _ALERT_INTERVAL = "30s"
 
-# Its label `digest` tells which of our rules Prometheus runs with, thresholds and all.
-STAMP = "cluster:gpuboot_rules:info"
+# Its label `digest` is of all our rules, thresholds included: Prometheus' value of it tells which
+# of them are loaded.
+RULES_INFO_METRIC = "cluster:gpuboot_rules:info"
 
 
 def prometheus_rule(settings: Settings, nodes: Sequence[Node]) -> Object:
@@ -69,21 +70,23 @@ def groups(
     + nodes: as for `prometheus_rule`
     + site: what there is beside exporters and Prometheus: rules that require more are left out
     """
-    made: list[Object] = []
+    rule_groups: list[Object] = []
     sources = offered(site, settings)
     for name, records in recordings(settings, nodes).items():
         answered = [_record(record) for record in records if record.requires in sources]
-        made += _group(name, _INTERVALS[name], answered)
-    for name, alerts in chosen(settings, site).items():
-        made += _group(name, _ALERT_INTERVAL, [_alert(alert, settings) for alert in alerts])
-    stamp = {"record": STAMP, "expr": "vector(1)", "labels": {"digest": json_digest(made)[:16]}}
-    return [*made, *_group("stamp", _ALERT_INTERVAL, [stamp])]
+        rule_groups += _group(name, _INTERVALS[name], answered)
+    for name, alerts in loaded_alerts(settings, site).items():
+        rule_groups += _group(name, _ALERT_INTERVAL, [_alert(alert, settings) for alert in alerts])
+    labels = {"digest": json_digest(rule_groups)[:16]}
+    info = {"record": RULES_INFO_METRIC, "expr": "vector(1)", "labels": labels}
+    return [*rule_groups, *_group("stamp", _ALERT_INTERVAL, [info])]
 
 
-def digest(made: Iterable[Object]) -> str:
-    """What `groups` wrote beside the rules, so that two versions of them can be told apart."""
-    rules = (rule for group in made for rule in group["rules"])
-    return str(next(rule["labels"]["digest"] for rule in rules if rule.get("record") == STAMP))
+def digest(rule_groups: Iterable[Object]) -> str:
+    """The label `digest` that `groups` gave these rules: it differs with any of them."""
+    rules = (rule for group in rule_groups for rule in group["rules"])
+    info = next(rule for rule in rules if rule.get("record") == RULES_INFO_METRIC)
+    return str(info["labels"]["digest"])
 
 
 def expression(alert: Alert) -> str:

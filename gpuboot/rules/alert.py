@@ -88,7 +88,7 @@ RESET = (
     "hurry: `systemctl reboot` does as much."
 )
 REBOOT = "Reboot the node: `systemctl reboot`."
-PROVE = (
+VERIFY = (
     "Prove it: `gpuboot verify INVENTORY` must show no red link of the node (while it is cordoned, "
     "the workload link is *not covered*). Then `kubectl uncordon NODE`, and once more: every GPU "
     "green, or cordon it again."
@@ -97,7 +97,7 @@ REPLACE = (
     "If it comes back after that, leave the node cordoned and have the GPU replaced; attach the "
     "output of `nvidia-bug-report.sh` to the request."
 )
-RESET_STEPS = (DRAIN, RESET, PROVE, REPLACE)
+RESET_STEPS = (DRAIN, RESET, VERIFY, REPLACE)
 CATALOG = "NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors)"
 DCGM = "DCGM 4.5 (health watches and limits)"
-OWN = "ours"
+OURS = "ours"

@@ -7,7 +7,7 @@ stands here warns earlier, or covers what they cannot see.
 
 from __future__ import annotations
 
-from gpuboot.rules.alert import OWN, PROVE, Alert
+from gpuboot.rules.alert import OURS, VERIFY, Alert
 from gpuboot.rules.promql import RESOURCES
 from gpuboot.rules.requirements import Requirement
 
@@ -53,10 +53,10 @@ _NODES = [
         why="Forgotten cordons are the most common way to lose GPUs.",
         check=("Who and why: `kubectl describe node NODE | grep -i -A3 -E 'taint|annotation'`",
                "Is anything wrong with it? `ALERTS{node=\"NODE\"}`"),
-        remedy=("Repaired: " + PROVE, "Still broken: silence this alert until the replacement is "
+        remedy=("Repaired: " + VERIFY, "Still broken: silence this alert until the replacement is "
                 "in."),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPUNodeUnderRepair",
@@ -71,7 +71,7 @@ _NODES = [
         check=("`kubectl describe node NODE | grep -A3 Taints`",),
         remedy=("None. GPURepairStuck fires when it takes too long.",),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPURepairStuck",
@@ -87,9 +87,9 @@ _NODES = [
         check=("`kubectl describe node NODE`", "What still runs there: `kubectl get pods -A -o "
                "wide --field-selector spec.nodeName=NODE`"),
         remedy=("A pod that cannot be evicted: its PodDisruptionBudget; talk to its owner.",
-                "Repaired by hand: " + PROVE + f" Then `kubectl taint node NODE {QUARANTINE}-`."),
+                "Repaired by hand: " + VERIFY + f" Then `kubectl taint node NODE {QUARANTINE}-`."),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN,
+        source=OURS,
     ),
 ]  # fmt: skip
 
@@ -124,7 +124,7 @@ _CERTIFICATES = [
                 "A person's own short-lived certificate: switch the alert off or lower the "
                 "threshold."),
         requires=Requirement.KUBERNETES,
-        source=f"upstream's KubeClientCertificateExpiration warns a week before; a month is {OWN}",
+        source=f"upstream's KubeClientCertificateExpiration warns a week before; a month is {OURS}",
     ),
     Alert(
         name="KubeletCertificateExpiring",
@@ -149,7 +149,7 @@ _CERTIFICATES = [
                 "Otherwise `systemctl restart kubelet`; if that does not help, "
                 "`kubeadm join` anew after `kubeadm reset` on that node."),
         requires=Requirement.KUBERNETES,
-        source=f"Kubernetes' certificate manager; upstream warns a week before; a month is {OWN}",
+        source=f"Kubernetes' certificate manager; upstream warns a week before; a month is {OURS}",
     ),
 ]  # fmt: skip
 
@@ -172,7 +172,7 @@ _ETCD = [
         remedy=("`pyinfra INVENTORY deploys/site.py` makes etcd listen and be scraped.",
                 "Not wanted: `monitoring.control_plane_targets = False`."),
         requires=Requirement.CONTROL_PLANE_TARGETS,
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="EtcdDatabaseLarge",
@@ -196,7 +196,7 @@ _ETCD = [
                 "/etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key "
                 "defrag`."),
         requires=Requirement.CONTROL_PLANE_TARGETS,
-        source=f"etcd; upstream's etcdDatabaseQuotaLowSpace comes at 95 %; 80 % is {OWN}",
+        source=f"etcd; upstream's etcdDatabaseQuotaLowSpace comes at 95 %; 80 % is {OURS}",
     ),
     Alert(
         name="EtcdSlowDisk",
@@ -217,7 +217,7 @@ _ETCD = [
                "Who else writes there? Images, logs and etcd often share one disk."),
         remedy=("Move /var/lib/etcd to a disk of its own, SSD or NVMe.",),
         requires=Requirement.CONTROL_PLANE_TARGETS,
-        source=f"etcd's documentation asks for 10 ms; upstream warns at 0.5 s; 0.1 s is {OWN}",
+        source=f"etcd's documentation asks for 10 ms; upstream warns at 0.5 s; 0.1 s is {OURS}",
     ),
 ]  # fmt: skip
 

@@ -6,19 +6,19 @@ from gpuboot.rules.alert import (
     DRAIN,
     EXPORTER_LOG,
     KERNEL_LOG,
-    OWN,
-    PROVE,
+    OURS,
     REBOOT,
     REPLACE,
+    VERIFY,
     Alert,
 )
-from gpuboot.rules.promql import RESOURCES, UP, seen
+from gpuboot.rules.promql import RESOURCES, UP, shown_by_exporter
 from gpuboot.rules.requirements import Requirement
 
 _TARGET = 'Target: Prometheus, Status, Targets; or `up{job=~".*dcgm-exporter"}`'
 _CAPACITY = f"kube_node_status_capacity{{{RESOURCES}}}"
 _ALLOCATABLE = f"kube_node_status_allocatable{{{RESOURCES}}}"
-_PROMISED = "max by (node) (node:gpu_expected:count)"
+_EXPECTED = "max by (node) (node:gpu_expected:count)"
 _DOWN = f"(max by (node) ({UP}) == 0)"
 _PLUGIN_LOG = (
     "The device plugin of that node: `kubectl get pods -A -o wide | grep device-plugin`, then "
@@ -31,11 +31,11 @@ _GPUS = [
         severity="critical",
         component="gpu",
         action="reboot",
-        expr=f"{_PROMISED}\n"
+        expr=f"{_EXPECTED}\n"
         f"  - max by (node) (node:gpu_visible:count or 0 * max by (node) ({UP} == 1)) > 0\n"
-        f"or {_PROMISED}\n"
+        f"or {_EXPECTED}\n"
         f"  - (last_over_time(node:gpu_visible:count[1d]) and on (node) {_DOWN}) > 0\n"
-        f"or {_PROMISED}\n"
+        f"or {_EXPECTED}\n"
         f"  - (node:gpu_allocatable:sum and on (node) {_DOWN}) > 0",
         hold_for="5m",
         summary="{{ $value }} GPUs of {{ $labels.node }} are missing",
@@ -55,7 +55,7 @@ _GPUS = [
             DRAIN,
             REBOOT,
             "Not on the bus after the reboot: power the machine off and on; then reseat the GPU.",
-            PROVE,
+            VERIFY,
             REPLACE,
             "Taken out on purpose: correct `gpus` in the inventory and run "
             "`pyinfra INVENTORY deploys/site.py`.",
@@ -82,7 +82,7 @@ _GPUS = [
             "An XID alert or GPURecoveryAction of the same node: do that first.",
             "No cause left: delete the device plugin's pod on that node; it comes back and counts "
             "anew.",
-            PROVE,
+            VERIFY,
         ),
         requires=Requirement.KUBE_STATE_METRICS,
         source="kubelet's device manager; NVIDIA's device plugin (health.go)",
@@ -112,14 +112,14 @@ _GPUS = [
             "both back.",
         ),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPUDriverVersionSkew",
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=f"count({seen('DCGM_FI_DRIVER_VERSION')}) > {{threshold}}",
+        expr=f"count({shown_by_exporter('DCGM_FI_DRIVER_VERSION')}) > {{threshold}}",
         hold_for="1h",
         threshold=1,
         unit="driver versions in the cluster",
@@ -136,7 +136,7 @@ _GPUS = [
             "reboots where the loaded driver differs.",
             "Two versions on purpose (old GPUs): raise the threshold.",
         ),
-        source=OWN,
+        source=OURS,
     ),
 ]  # fmt: skip
 
@@ -162,7 +162,7 @@ _EXPORTER = [
             "The pod runs and the target times out: NetworkPolicies, or a scrape timeout that is "
             "too short (`exporter.scrape_timeout`).",
         ),
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPUExporterAbsent",
@@ -188,7 +188,7 @@ _EXPORTER = [
             "No ServiceMonitor, or one that Prometheus does not select (label `release`): same "
             "command; look for values of your own that turn it off.",
         ),
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPUNodeNotMonitored",
@@ -209,7 +209,7 @@ _EXPORTER = [
             "A node that gpuboot does not know: add it to the inventory.",
         ),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPUMetricsMissing",
@@ -227,7 +227,7 @@ _EXPORTER = [
             "nvidia-smi works: delete the exporter's pod of that node.",
             "nvidia-smi hangs or shows nothing: see GPULost.",
         ),
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPUExporterMissingCounters",
@@ -248,7 +248,7 @@ _EXPORTER = [
             "`exporter.collectors_file` is set: add docs/metrics.md's fields, or leave it out.",
             "Otherwise `pyinfra INVENTORY deploys/site.py` puts our file back.",
         ),
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPUOperatorDegraded",

@@ -7,14 +7,14 @@ from gpuboot.rules.alert import (
     DRAIN,
     KERNEL_LOG,
     ON_GPU,
-    OWN,
+    OURS,
     PODS,
-    PROVE,
     REBOOT,
     REPLACE,
     RESET,
     RESET_STEPS,
     SMI,
+    VERIFY,
     Alert,
 )
 from gpuboot.rules.promql import GPU, level
@@ -23,8 +23,8 @@ _ACTION = "gpu:recovery_action:max"
 _WATCH = "node, UUID, gpu, health_watch, health_error_code"
 # DCGM keeps a verdict on every XID until its engine restarts, also on programs' own faults: those
 # have alerts of their own, and this one would stay on for days.
-_REMEMBERED = "DCGM_FR_XID_ERROR|DCGM_FR_CONTAINED_ERROR|DCGM_FR_PENDING_PAGE_RETIREMENTS"
-_PLUGIN = (
+_XID_VERDICTS = "DCGM_FR_XID_ERROR|DCGM_FR_CONTAINED_ERROR|DCGM_FR_PENDING_PAGE_RETIREMENTS"
+_RESTART_EXPORTER = (
     "Restart exporter and device plugin of the node (`kubectl delete pod`): DCGM keeps its "
     "verdict on an XID until its engine restarts, whatever was repaired."
 )
@@ -53,7 +53,7 @@ _VERDICT = [
             "1 or 4: " + RESET,
             "2: " + REBOOT,
             "3: end the jobs that use NVLink between this GPU and others; then look again.",
-            PROVE,
+            VERIFY,
             REPLACE,
         ),
         source="NVIDIA's driver by DCGM field 1523 (DCGM 4.5 and driver 570 or newer)",
@@ -78,7 +78,7 @@ _VERDICT = [
             "health_watch ALL, or a code with XID in it: an XID that DCGM counts as devastating. "
             "Do what GPUXidFatal says.",
             *RESET_STEPS[:-1],
-            _PLUGIN,
+            _RESTART_EXPORTER,
             REPLACE,
         ),
         source=DCGM,
@@ -88,7 +88,7 @@ _VERDICT = [
         severity="warning",
         component="gpu",
         action="investigate",
-        expr=level(f'DCGM_EXP_GPU_HEALTH_STATUS{{health_error_code!~"{_REMEMBERED}"}}', _WATCH)
+        expr=level(f'DCGM_EXP_GPU_HEALTH_STATUS{{health_error_code!~"{_XID_VERDICTS}"}}', _WATCH)
         + " == 10",
         hold_for="10m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} warns of {ON_GPU}",
@@ -107,7 +107,7 @@ _RATIO = "gpu:throttle:ratio5m"
 _HELD = 0.1  # share of the time in which a reason explains a low clock
 _CLOCKS = "Clocks and reasons, on the node: `nvidia-smi -q -d CLOCK,PERFORMANCE -i UUID`"
 _HEAT = "Temperatures, on the node: `nvidia-smi -q -d TEMPERATURE -i UUID`; fans: `ipmitool sdr`"
-_COOL = (
+_COOLING = (
     "Look at the neighbours: `topk(10, DCGM_FI_DEV_GPU_TEMP)`. All GPUs of the node or rack hot: "
     "room or fans. One GPU alone: dust, a blocked path, a dried out heat sink."
 )
@@ -130,9 +130,9 @@ _THERMAL = [
         "clocks are low for want of work, do not count.",
         why="One slow GPU makes every GPU of the job wait for it.",
         check=(_HEAT, _CLOCKS, f"`{_RATIO}{{UUID=\"UUID\"}}`"),
-        remedy=(_COOL, "Until it is repaired, a lower power limit keeps clocks steady: "
+        remedy=(_COOLING, "Until it is repaired, a lower power limit keeps clocks steady: "
                 "`nvidia-smi -pl WATTS -i UUID`."),
-        source=f"DCGM fields 1422 and 1423; gpud counts events instead; shares are {OWN}",
+        source=f"DCGM fields 1422 and 1423; gpud counts events instead; shares are {OURS}",
     ),
     Alert(
         name="GPUPowerBrake",
@@ -154,7 +154,7 @@ _THERMAL = [
                _CLOCKS),
         remedy=("Replace the failed power supply or restore its feed.",
                 "All supplies well: look at the server's power cap in its management."),
-        source=f"DCGM field 1424; the share is {OWN}",
+        source=f"DCGM field 1424; the share is {OURS}",
     ),
     Alert(
         name="GPUThermalMarginLow",
@@ -172,8 +172,8 @@ _THERMAL = [
         why="GPUThermalThrottle is next.",
         check=(_HEAT, "`DCGM_FI_DEV_GPU_TEMP_LIMIT`, whole cluster, lowest first: "
                "`bottomk(10, DCGM_FI_DEV_GPU_TEMP_LIMIT)`"),
-        remedy=(_COOL,),
-        source=f"DCGM field 153 (T.Limit); the margin is {OWN}",
+        remedy=(_COOLING,),
+        source=f"DCGM field 153 (T.Limit); the margin is {OURS}",
     ),
     Alert(
         name="GPUMemoryHot",
@@ -190,7 +190,7 @@ _THERMAL = [
         meaning="The device memory is hotter than its highest operating temperature.",
         why="Hot memory refreshes more, makes more errors and ages faster.",
         check=(_HEAT,),
-        remedy=(_COOL,),
+        remedy=(_COOLING,),
         source="DCGM fields 140 and 151: the model's own limit",
     ),
     Alert(
@@ -218,7 +218,7 @@ _THERMAL = [
                "What the driver says holds it down: `gpu:throttle:ratio5m{UUID=\"UUID\"}`"),
         remedy=("A clock somebody has locked: `nvidia-smi -rgc -i UUID` and `-rac` take it back.",
                 *RESET_STEPS),
-        source=f"Reasons: DCGM fields 112 (4: power cap) and 1420 to 1424; shares are {OWN}",
+        source=f"Reasons: DCGM fields 112 (4: power cap) and 1420 to 1424; shares are {OURS}",
     ),
 ]  # fmt: skip
 

@@ -7,10 +7,10 @@ from gpuboot.rules.alert import (
     DRAIN,
     KERNEL_LOG,
     ON_GPU,
-    OWN,
-    PROVE,
+    OURS,
     REBOOT,
     RESET_STEPS,
+    VERIFY,
     Alert,
 )
 from gpuboot.rules.promql import GPU, level, over
@@ -90,7 +90,7 @@ _NVLINK = [
             "failed.",
             DRAIN,
             REBOOT,
-            PROVE,
+            VERIFY,
         ),
         source="DCGM field 170",
     ),
@@ -128,7 +128,7 @@ _PCIE = [
                "Errors the bus reports: `journalctl -k | grep -i -E 'AER|pcieport'`",
                "`lspci -vv -s BUS_ID | grep -E 'LnkSta|LnkCap'`"),
         remedy=("In the next maintenance: reseat the GPU, riser and cables; then another slot.",
-                "Follows the GPU into the other slot: have the GPU replaced.", PROVE),
+                "Follows the GPU into the other slot: have the GPU replaced.", VERIFY),
         source="DCGM's allowance by generation and lanes (DcgmHealthWatch.cpp of 4.6.0)",
     ),
     Alert(
@@ -152,9 +152,9 @@ _PCIE = [
         "host.",
         check=("On the node: `nvidia-smi -q -i UUID | grep -A8 'GPU Link Info'`",
                "`lspci -vv -s BUS_ID | grep -E 'LnkSta|LnkCap'`"),
-        remedy=("Drain the node, power it off, reseat GPU and riser.", PROVE,
+        remedy=("Drain the node, power it off, reseat GPU and riser.", VERIFY,
                 "Fewer lanes on purpose (another riser, bifurcation): silence it for 14 days."),
-        source=OWN,
+        source=OURS,
     ),
 ]  # fmt: skip
 

@@ -7,10 +7,10 @@ from gpuboot.rules.alert import (
     DRAIN,
     KERNEL_LOG,
     ON_GPU,
-    OWN,
-    PROVE,
+    OURS,
     REPLACE,
     RESET_STEPS,
+    VERIFY,
     Alert,
 )
 from gpuboot.rules.promql import BLANK, GPU, level
@@ -26,14 +26,14 @@ _BY_XID = (
     "counted since the exporter started, stands in for it."
 )
 _MEMORY_XIDS = "48|94|95|140"
-_CUT = 'DCGM_FI_DEV_SM_CLOCK{GPU_I_ID!=""}'
+_MIG_INSTANCES = 'DCGM_FI_DEV_SM_CLOCK{GPU_I_ID!=""}'
 
 
 def _under_mig(codes: str, field: str) -> str:
     """What XIDs tell of GPUs that are cut into instances, and of which the field says nothing."""
     return (
         f'or max by ({GPU}) ({TOTAL}{{xid=~"{codes}"}} > 0)\n'
-        f"  and on (node, UUID) {_CUT} unless on (node, UUID) {field} < {BLANK}"
+        f"  and on (node, UUID) {_MIG_INSTANCES} unless on (node, UUID) {field} < {BLANK}"
     )
 
 
@@ -84,7 +84,7 @@ ALERTS = [
             "Nothing now. When GPURemappedRowsGrowing fires for the same GPU, plan its "
             "replacement.",
         ),
-        source=f"The number is {OWN}: NVIDIA names no limit for corrected errors",
+        source=f"The number is {OURS}: NVIDIA names no limit for corrected errors",
     ),
     Alert(
         name="GPURowRemapFailure",
@@ -140,7 +140,7 @@ ALERTS = [
             "At the next maintenance: drain, switch MIG off (`nvidia-smi -i UUID -mig 0`), read "
             "the remapped rows, and switch it on again. The reset that belongs to it also makes a "
             "pending remap take effect.",
-            PROVE,
+            VERIFY,
         ),
         source="nvidia-smi -q under MIG says N/A: A100 (telegraf's testdata a100-sxm4-v12.xml), "
         "H100 and H200 (nvidia_gpu_exporter's captures, driver 590.48.01)",
@@ -168,9 +168,9 @@ ALERTS = [
             "A single row, first time: nothing, beyond a reset if GPURowRemapPending says so.",
             "Growing week by week: drain the node, run `dcgmi diag -r 3`, and plan the GPU's "
             "replacement.",
-            PROVE,
+            VERIFY,
         ),
-        source=f"NVIDIA's GPU memory error management guide; the window is {OWN}",
+        source=f"NVIDIA's GPU memory error management guide; the window is {OURS}",
     ),
     Alert(
         name="GPURemapBanksExhausted",

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from gpuboot.kubernetes.service_scrape import JOB, TARGET
-from gpuboot.rules.alert import OWN, Alert
+from gpuboot.rules.alert import OURS, Alert
 from gpuboot.rules.requirements import Requirement
 
 _PROXY_LOG = "`kubectl -n kube-system logs -l k8s-app=kube-proxy --prefix --tail=20`"
-_MAP = (
+_SERVICE_MAP = (
     "On a node: `nft list map ip kube-proxy service-ips` has a line for each Service's port (with "
     "another cluster.proxy_mode: `iptables-save | grep KUBE-SERVICES`, `ipvsadm -Ln`)"
 )
-_PROXY_ANEW = (
+_RESTART_PROXY = (
     "kube-proxy begins anew when its pods are deleted: `kubectl -n kube-system rollout restart "
     "daemonset/kube-proxy`."
 )
-_PROVE = "Prove it: `gpuboot verify INVENTORY`; the link `services` must pass on every GPU node."
+_VERIFY = "Prove it: `gpuboot verify INVENTORY`; the link `services` must pass on every GPU node."
 _LAST = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
 _QUEUED = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
 
@@ -35,18 +35,18 @@ _UNREACHABLE = Alert(
     why="New pods find no API server, no storage and each other no more, while everything that is "
     "watched by the addresses of pods looks well. Jobs that run keep their connections, and fail "
     "at the next one.",
-    check=("Which nodes: `gpuboot verify INVENTORY`, link `services`", _MAP, _PROXY_LOG,
+    check=("Which nodes: `gpuboot verify INVENTORY`, link `services`", _SERVICE_MAP, _PROXY_LOG,
            "CoreDNS: `kubectl -n kube-system get pods,endpointslices -l k8s-app=kube-dns -o wide`"),
-    remedy=("Services are missing there: " + _PROXY_ANEW,
+    remedy=("Services are missing there: " + _RESTART_PROXY,
             "CoreDNS' pods are not ready: their log and `kubectl describe` tell why; "
             "`kubectl -n kube-system rollout restart deployment/coredns`.",
             "Both are well: packets between nodes are lost (flannel: UDP 8472 with vxlan, 51820 "
-            "with wireguard).", _PROVE),
+            "with wireguard).", _VERIFY),
     requires=Requirement.KUBERNETES,
-    source=OWN,
+    source=OURS,
 )  # fmt: skip
 
-_STUCK = Alert(
+_NOT_SYNCING = Alert(
     name="KubeProxyNotSyncing",
     severity="warning",
     component="cluster",
@@ -61,11 +61,11 @@ _STUCK = Alert(
     "put that into the node's packet filter.",
     why="Its connections go to pods that are gone; new Services do not exist for it.",
     check=(_PROXY_LOG, "On the node: does another program change the packet filter?"),
-    remedy=(_PROXY_ANEW, "An error of `nft` or `iptables-restore` in its log: the kernel lacks "
-            "a module, or the filter of another program stands in the way.", _PROVE),
+    remedy=(_RESTART_PROXY, "An error of `nft` or `iptables-restore` in its log: the kernel lacks "
+            "a module, or the filter of another program stands in the way.", _VERIFY),
     requires=Requirement.CONTROL_PLANE_TARGETS,
     source="kube-proxy's own health check compares these two (v1.36.3 "
-    f"pkg/proxy/healthcheck/proxy_health.go); five minutes is {OWN}",
+    f"pkg/proxy/healthcheck/proxy_health.go); five minutes is {OURS}",
 )  # fmt: skip
 
-ALERTS = [_UNREACHABLE, _STUCK]
+ALERTS = [_UNREACHABLE, _NOT_SYNCING]

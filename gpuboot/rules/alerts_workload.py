@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from gpuboot.config.settings import Settings
-from gpuboot.rules.alert import OWN, PODS, Alert
+from gpuboot.rules.alert import OURS, PODS, Alert
 from gpuboot.rules.promql import ENGINE, HOLDER, RESOURCES, now_and, quoted
 from gpuboot.rules.requirements import Requirement
 
-_RAISE = "More GPUs, or fewer wishes: GPUs held idle are the cheapest (GPUAllocatedIdle)."
+_MORE_GPUS = "More GPUs, or fewer wishes: GPUs held idle are the cheapest (GPUAllocatedIdle)."
 _QUERY = "How busy each GPU is: `gpu:engine_active:avg5m`; by pod: `namespace_pod:sm_active:avg2m`"
 
 
@@ -44,7 +44,7 @@ _IDLE = [
                 "A service that must stand by: switch the alert off for it by an Alertmanager "
                 "silence on namespace and pod."),
         requires=Requirement.POD_LABELS,
-        source=f"{OWN}; GR_ENGINE_ACTIVE, since GPU_UTIL does not exist under MIG",
+        source=f"{OURS}; GR_ENGINE_ACTIVE, since GPU_UTIL does not exist under MIG",
     ),
     Alert(
         name="GPUStraggler",
@@ -65,7 +65,7 @@ _IDLE = [
         remedy=("Throttled or with a low clock: GPUThermalThrottle, GPUClockStuckLow.",
                 "Otherwise it is how the program splits its work: tell its owner."),
         requires=Requirement.POD_LABELS,
-        source=OWN,
+        source=OURS,
     ),
 ]  # fmt: skip
 
@@ -91,12 +91,12 @@ def _memory(namespaces: tuple[str, ...]) -> Alert:
         check=('`gpu:memory_used:ratio{namespace="NAMESPACE"}`', PODS),
         remedy=("Smaller batches, or a GPU with more memory. Growth over days: a leak.",),
         requires=Requirement.POD_LABELS,
-        source=OWN,
+        source=OURS,
         enabled=bool(namespaces),
     )
 
 
-_ASKED = f"kube_pod_container_resource_requests{{{RESOURCES}}}"
+_REQUESTED = f"kube_pod_container_resource_requests{{{RESOURCES}}}"
 _DEMAND = [
     Alert(
         name="GPUPodPending",
@@ -104,7 +104,7 @@ _DEMAND = [
         component="gpu",
         action="capacity",
         expr="max by (namespace, pod) (kube_pod_status_unschedulable == 1)\n"
-        f"  and on (namespace, pod) sum by (namespace, pod) ({_ASKED}) > 0",
+        f"  and on (namespace, pod) sum by (namespace, pod) ({_REQUESTED}) > 0",
         hold_for="15m",
         summary="{{ $labels.namespace }}/{{ $labels.pod }} waits for a GPU",
         description="The scheduler has found no node for it for a quarter of an hour.",
@@ -116,9 +116,9 @@ _DEMAND = [
         remedy=("More GPUs than any one node has free: fragmentation; drain small jobs together.",
                 "\"untolerated taint\" or \"didn't match node selector\": the pod's own mistake.",
                 "GPUs lost: see GPULost and GPUDeviceUnhealthy.",
-                _RAISE),
+                _MORE_GPUS),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPUQuotaFull",
@@ -138,9 +138,9 @@ _DEMAND = [
         why="New pods are refused when they are made; their owners may not see why.",
         check=("`kubectl describe resourcequota -n NAMESPACE`",
                "Does it use them? `namespace:engine_active:avg{namespace=\"NAMESPACE\"}`"),
-        remedy=("Busy: talk about a higher quota.", _RAISE),
+        remedy=("Busy: talk about a higher quota.", _MORE_GPUS),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN,
+        source=OURS,
     ),
     Alert(
         name="GPUCapacityForecast",
@@ -159,10 +159,10 @@ _DEMAND = [
         why="GPUs take longer to buy than to use up.",
         check=("The curve: `cluster:gpu_allocation:ratio` over 14 days",
                "Who grew: `namespace:gpu_requested:sum`"),
-        remedy=("Compare with your procurement's lead time.", _RAISE,
+        remedy=("Compare with your procurement's lead time.", _MORE_GPUS,
                 "Retention below 14 days (`monitoring.retention`) leaves this alert without the "
                 "history it needs; it then never fires."),
         requires=Requirement.KUBE_STATE_METRICS,
-        source=OWN,
+        source=OURS,
     ),
 ]  # fmt: skip

@@ -10,12 +10,12 @@ from gpuboot.rules.alert import (
     DRAIN,
     KERNEL_LOG,
     ON_GPU,
-    OWN,
+    OURS,
     PODS,
-    PROVE,
     REPLACE,
     RESET,
     SMI,
+    VERIFY,
     Alert,
 )
 from gpuboot.rules.promql import GPU, SLICE
@@ -71,7 +71,7 @@ _FATAL = Alert(
         DRAIN,
         RESET,
         "NVLink codes (74, 150): reset all GPUs of the node together, or reboot.",
-        PROVE,
+        VERIFY,
         "Repaired, and the alert stays: the exporter has not restarted. Delete its pod on "
         "that node (Docker hosts: restart its container).",
         REPLACE,
@@ -138,9 +138,9 @@ _REPEATED = Alert(
         "Always the same program, and on other GPUs too: its mistake. Tell its owner.",
         "Many programs, always this GPU: drain the node, run `dcgmi diag -r 3` on it, and "
         "act on what it finds.",
-        PROVE,
+        VERIFY,
     ),
-    source=f"NVSentinel's workflows for XID 13 and 31; the number is {OWN}",
+    source=f"NVSentinel's workflows for XID 13 and 31; the number is {OURS}",
 )  # fmt: skip
 _INSPECT = Alert(
     name="GPUXidInspect",

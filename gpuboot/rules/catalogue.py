@@ -42,27 +42,27 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
     }
 
 
-def chosen(settings: Settings, site: Requirement = IN_CLUSTER) -> dict[str, list[Alert]]:
+def loaded_alerts(settings: Settings, site: Requirement = IN_CLUSTER) -> dict[str, list[Alert]]:
     """The alerts that are to be loaded, by group, with the site's overrides in them.
 
     + site: what there is beside exporters and Prometheus
     """
     if not settings.alerts.enabled:
         return {}
-    found = {}
+    by_group = {}
     sources = offered(site, settings)
     for group, alerts in all_alerts(settings).items():
         kept = [
             _overridden(alert, settings)
             for alert in alerts
-            if alert.requires in sources and _is_on(alert, settings)
+            if alert.requires in sources and _is_enabled(alert, settings)
         ]
         if kept:
-            found[group] = kept
-    return found
+            by_group[group] = kept
+    return by_group
 
 
-def _is_on(alert: Alert, settings: Settings) -> bool:
+def _is_enabled(alert: Alert, settings: Settings) -> bool:
     override = settings.alerts.rules.get(alert.name)
     return alert.enabled and (override is None or override.enabled)
 
@@ -82,27 +82,27 @@ def _overridden(alert: Alert, settings: Settings) -> Alert:
 def validate(settings: Settings) -> list[Problem]:
     """What is wrong with the settings of alerts; empty when all is well."""
     known = {alert.name: alert for group in all_alerts(settings).values() for alert in group}
-    found = []
+    problems = []
     for name, override in settings.alerts.rules.items():
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             remedy = f"did you mean {near[0]}?" if near else "docs/runbooks lists every alert"
-            found.append(Problem("", f"alerts.rules: there is no alert {name}", remedy))
+            problems.append(Problem("", f"alerts.rules: there is no alert {name}", remedy))
         elif override.threshold is not None and known[name].threshold is None:
-            found.append(
+            problems.append(
                 Problem("", f"alerts.rules.{name}.threshold: it compares with no number of ours",
                         "leave the threshold out")
             )  # fmt: skip
     for label in settings.alerts.labels:
         if label in RESERVED or not _LABEL.fullmatch(label):
-            found.append(
+            problems.append(
                 Problem("", f"alerts.labels: {label!r} cannot be a label of every alert",
                         f"a name like `team`, and none of {', '.join(sorted(RESERVED))}")
             )  # fmt: skip
     if seconds(settings.exporter.scrape_interval) > _SLOWEST_SCRAPE_S:
-        found.append(
+        problems.append(
             Problem("", f"exporter.scrape_interval: {settings.exporter.scrape_interval} is too "
                     "slow for rules that look back over 5 minutes",
                     f"at most {_SLOWEST_SCRAPE_S // 60}m")
         )  # fmt: skip
-    return found
+    return problems

@@ -40,7 +40,7 @@ def known(metric: str, matchers: str = "") -> str:
     return f"{metric}{{{matchers}}} < {BLANK}" if matchers else f"{metric} < {BLANK}"
 
 
-def seen(labels: str, matchers: str = "") -> str:
+def shown_by_exporter(labels: str, matchers: str = "") -> str:
     """1 for each GPU or MIG instance that the exporter shows now, or what they have in common.
 
     + labels: those that are kept

@@ -26,7 +26,7 @@ from gpuboot.rules.promql import (
     now_and,
     over,
     quoted,
-    seen,
+    shown_by_exporter,
 )
 from gpuboot.rules.record import Record
 from gpuboot.rules.recording_use import activity, allocation, power
@@ -66,21 +66,21 @@ def prices(cost: Cost) -> list[Record]:
     """What an hour of a GPU costs, per model that has a price or is seen and covered by `*`."""
     help_ = f"Price of one GPU for one hour, in {cost.currency}."
     named = {model: price for model, price in cost.gpu_hour.items() if model != "*"}
-    found = [
+    records = [
         Record("gpu:price_per_hour", f"vector({price})", help_, {"modelName": model})
         for model, price in named.items()
     ]
     if "*" in cost.gpu_hour:
         others = ", ".join(f"modelName!={quoted(model)}" for model in named)
-        expr = f"({seen('modelName', others)}) * {cost.gpu_hour['*']}"
-        found.append(Record("gpu:price_per_hour", expr, help_))
-    return found
+        expr = f"({shown_by_exporter('modelName', others)}) * {cost.gpu_hour['*']}"
+        records.append(Record("gpu:price_per_hour", expr, help_))
+    return records
 
 
 def visible() -> list[Record]:
     """Which GPUs are there. It comes first: others ask for it."""
     return [
-        Record(VISIBLE, seen(GPU), "1 for each GPU that the exporter shows."),
+        Record(VISIBLE, shown_by_exporter(GPU), "1 for each GPU that the exporter shows."),
         Record(
             "node:gpu_visible:count",
             f"count by (node) (count by (node, UUID) ({VISIBLE}))",
@@ -140,8 +140,8 @@ def _busy(settings: Settings) -> list[Record]:
         ),
         Record(
             "gpu:engine_active:max1h",
-            _busiest(settings),
-            _BUSIEST,
+            _highest_activity(settings),
+            _HIGHEST_ACTIVITY,
             requires=Requirement.POD_LABELS,
         ),
     ]
@@ -170,13 +170,13 @@ def _throttled() -> list[Record]:
     ]
 
 
-_BUSIEST = (
+_HIGHEST_ACTIVITY = (
     "Highest engine activity of any sample of the last hour, for GPUs that a pod holds for that "
     f"long; only where at least {IDLE_SHARE:.0%} of the hour's samples are there."
 )
 
 
-def _busiest(settings: Settings) -> str:
+def _highest_activity(settings: Settings) -> str:
     needed = int(3600 / seconds(settings.exporter.scrape_interval) * IDLE_SHARE)
 
     def enough(metric: str) -> str:

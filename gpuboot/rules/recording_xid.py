@@ -11,11 +11,11 @@ from gpuboot.rules.xid import regex
 TOTAL = "gpu:xid_errors:total"
 NEW = "gpu:xid_errors:new2m"
 VISIBLE = "gpu:visible:info"
-PROVEN = "gpu:free_of_complaints:info"
+HEALTHY = "gpu:free_of_complaints:info"
 UNREPAIRED = "gpu:xid_unrepaired:timestamp"
 INCIDENT = "gpu:xid_incident:active"
 _HARMLESS: tuple[XidClass, ...] = ("application", "information", "context")
-_TOGETHER = "2m"  # XIDs that lie closer together are one incident
+_INCIDENT_GAP = "2m"  # XIDs that lie closer together are one incident
 _DAY_S = 86400
 # What of a GPU says that it is not well, whatever the XIDs.
 _COMPLAINTS = (
@@ -36,11 +36,11 @@ def xids(settings: Settings) -> list[Record]:
         ),
         Record(
             NEW,
-            _new(TOTAL, _TOGETHER),
-            f"1 for every XID that was counted in the last {_TOGETHER}.",
+            _new(TOTAL, _INCIDENT_GAP),
+            f"1 for every XID that was counted in the last {_INCIDENT_GAP}.",
         ),
         Record(
-            PROVEN,
+            HEALTHY,
             f"{VISIBLE} unless on (node, UUID) ({_complaints()})",
             "1 for GPUs that are shown, and of which neither driver nor DCGM complains.",
         ),
@@ -55,9 +55,8 @@ def xids(settings: Settings) -> list[Record]:
             f"max by ({GPU}) ({NEW}"
             f'{{xid!~"{regex(("context",), settings.alerts.xid)}"}})\n'
             f"or max by ({GPU}) (0 * {VISIBLE})",
-            f"1 while XIDs are counted, of which none lies more than {_TOGETHER} behind the one "
-            "before; else 0. Codes that only accompany others (45: also of killed jobs) are left "
-            "out.",
+            f"1 while XIDs are counted, none more than {_INCIDENT_GAP} after the one before; "
+            "else 0. Codes that only accompany others (45: also of killed jobs) are left out.",
         ),
     ]
 
@@ -105,7 +104,7 @@ def _unrepaired(codes: str) -> str:
         f"or {kept}\n"
         f"  and on (node, UUID, xid) last_over_time({TOTAL}[2m])\n"
         f"or {kept}\n"
-        f"  and on (node, UUID) {VISIBLE} unless on (node, UUID) {PROVEN}\n"
+        f"  and on (node, UUID) {VISIBLE} unless on (node, UUID) {HEALTHY}\n"
         f"or {kept}\n"
         f"  unless on (node, UUID) {VISIBLE}\n"
         "  unless on (node) (node:gpu_visible:count"

@@ -54,12 +54,12 @@ def table() -> Mapping[int, Xid]:
     """
     data = tomllib.loads(resources.files("gpuboot.rules").joinpath("xid.toml").read_text("utf-8"))
     notes = data["notes"]
-    found = {}
+    xids = {}
     for code, (kind, meaning) in sorted(data["codes"].items(), key=lambda item: int(item[0])):
         if kind not in CLASSES:
             raise ValueError(f"xid.toml: {code} is of the unknown class {kind!r}")
-        found[int(code)] = Xid(int(code), kind, meaning, notes.get(code, ""))
-    return found
+        xids[int(code)] = Xid(int(code), kind, meaning, notes.get(code, ""))
+    return xids
 
 
 def classes(overrides: Mapping[int, XidClass]) -> dict[int, XidClass]:
@@ -71,19 +71,19 @@ def classes(overrides: Mapping[int, XidClass]) -> dict[int, XidClass]:
     return dict(sorted(merged.items()))
 
 
-def codes(wanted: XidClass, overrides: Mapping[int, XidClass]) -> list[int]:
+def codes(xid_class: XidClass, overrides: Mapping[int, XidClass]) -> list[int]:
     """The codes of a class, ascending. + overrides: `settings.alerts.xid`"""
-    return [code for code, kind in classes(overrides).items() if kind == wanted]
+    return [code for code, kind in classes(overrides).items() if kind == xid_class]
 
 
-def regex(wanted: tuple[XidClass, ...], overrides: Mapping[int, XidClass]) -> str:
+def regex(xid_classes: tuple[XidClass, ...], overrides: Mapping[int, XidClass]) -> str:
     """A regular expression for the label `xid` that matches just the codes of these classes.
 
     + overrides: `settings.alerts.xid`; when they leave a class empty, nothing matches
     """
-    found = [code for code, kind in classes(overrides).items() if kind in wanted]
+    matching = [code for code, kind in classes(overrides).items() if kind in xid_classes]
     # no code is negative: an empty pattern would match series without the label
-    return "|".join(map(str, found)) or "-1"
+    return "|".join(map(str, matching)) or "-1"
 
 
 def meaning(code: int) -> str:

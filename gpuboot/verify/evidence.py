@@ -211,7 +211,7 @@ class ExpectedObjects:
     """What the settings want to stand there.
 
     + groups: rule group -> names of its rules
-    + rules: the rules' digest, which `gpuboot.rules.STAMP` carries
+    + rules: the rules' digest, which `gpuboot.rules.RULES_INFO_METRIC` carries
     + alertmanager: its configuration, as a map
     + claims: beginning of a claim's name -> size
     + state_metrics: kube-state-metrics is part of it

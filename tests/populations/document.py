@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuboot import rules
-from gpuboot.rules.catalogue import chosen
+from gpuboot.rules.catalogue import loaded_alerts
 from gpuboot.telemetry.expressions import metric_names
 from tests.populations.course import SETTINGS
 from tests.populations.machine import Machine
@@ -125,7 +125,7 @@ def _readers(one: Population) -> dict[str, set[str]]:
         read = metric_names(rule["expr"])
         records[rule["record"]] = records.get(rule["record"], set()) | read
     found: dict[str, set[str]] = {}
-    for alert in (alert for group in chosen(SETTINGS).values() for alert in group):
+    for alert in (alert for group in loaded_alerts(SETTINGS).values() for alert in group):
         for name in _raw(metric_names(rules.expression(alert)), records):
             found.setdefault(name, set()).add(alert.name)
     return found

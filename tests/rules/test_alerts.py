@@ -37,7 +37,7 @@ CASES = [
     for case in module.CASES
 ]
 FIRST = {case.alert: case for case in reversed(CASES) if case.fires}
-ALERTS = {a.name: a for group in rules.chosen(SETTINGS).values() for a in group}
+ALERTS = {a.name: a for group in rules.loaded_alerts(SETTINGS).values() for a in group}
 # What a restart of the exporter can trip up: looking back, and asking for what is not there.
 _FRAGILE = re.compile(r"increase\(|rate\(|_over_time\(|absent\(|unless")
 _WELL = re.compile(r"^(Unit Testing:.*|  SUCCESS|)\n", re.MULTILINE)

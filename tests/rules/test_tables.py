@@ -141,8 +141,8 @@ def test_an_override_moves_a_code_and_nothing_else() -> None:
     before, after = xid.classes({}), xid.classes(over)
     assert after == before | over
     changed = settings.parse_settings({"alerts": {"xid": over}})
-    fatal = next(a for a in rules.chosen(changed)["xid"] if a.name == "GPUXidFatal")
-    application = next(a for a in rules.chosen(changed)["xid"] if a.name == "GPUXidApplication")
+    loaded = {alert.name: alert for alert in rules.loaded_alerts(changed)["xid"]}
+    fatal, application = loaded["GPUXidFatal"], loaded["GPUXidApplication"]
     assert re.search(r"\b94\b.*\b200\b", fatal.expr)
     assert not re.search(r"\b94\b", application.expr)
 
@@ -156,7 +156,7 @@ def test_a_class_that_overrides_leave_empty_matches_nothing() -> None:
 
 def test_every_xid_is_seen_by_some_alert_or_is_harmless() -> None:
     """Whatever code the driver invents next: with no class it is for a person to judge."""
-    inspect = next(a for a in rules.chosen(SETTINGS)["xid"] if a.name == "GPUXidInspect")
+    inspect = next(a for a in rules.loaded_alerts(SETTINGS)["xid"] if a.name == "GPUXidInspect")
     (known,) = re.findall(r'xid!~"([^"]*)"', inspect.expr)
     assert not any(re.fullmatch(known, str(code)) for code in range(162, 400))
     assert all(re.fullmatch(known, str(code)) for code in xid.table())

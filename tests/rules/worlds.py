@@ -278,5 +278,10 @@ WORLDS = [
         30,
         {"gpu:price_per_hour": [({"modelName": H100}, 2.5), ({"modelName": "NVIDIA L4"}, 1)]},
     ),
-    World("the rules tell which ones they are", {}, 1, {f"count({rules.STAMP})": [({}, 1)]}),
+    World(
+        "the rules tell which ones they are",
+        {},
+        1,
+        {f"count({rules.RULES_INFO_METRIC})": [({}, 1)]},
+    ),
 ]  # fmt: skip

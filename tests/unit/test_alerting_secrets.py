@@ -118,7 +118,7 @@ def test_secrets_of_the_cluster_are_mounted_as_they_are(folder: Path) -> None:
         slack={"webhook": {"secret": "team/url"}},
         email={**email, "username": "u", "password": {"secret": "team/smtp"}},
     )
-    assert alerting.existing(chosen) == {"team": ["url", "smtp"]}
+    assert alerting.site_secrets(chosen) == {"team": ["url", "smtp"]}
     assert set(alerting.secrets(chosen)) == {"pagerduty-routing-key", "watchdog-url", "ca.crt"}
     values = alerting.alertmanager_values(chosen)
     assert values["alertmanagerSpec"]["secrets"] == ["gpuboot-alertmanager", "team"]

@@ -56,13 +56,13 @@ BOARD = ("ConfigMap", "monitoring", "gpu-cluster")
 VOLUME = "prometheus-kube-prometheus-stack-prometheus-db-"
 WANTED = ExpectedObjects(
     {RULE: "1", BOARD: "2"},
-    {"gpuboot-gpu": ("GPULost", "GPUXidFatal"), "gpuboot-stamp": (rules.STAMP,)},
+    {"gpuboot-gpu": ("GPULost", "GPUXidFatal"), "gpuboot-stamp": (rules.RULES_INFO_METRIC,)},
     CONFIG,
     {VOLUME: "50Gi"},
     rules_digest="new",
 )
 THERE = ObservedObjects({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
-STAMP = Rule(rules.STAMP, "ok", "", "gpuboot-stamp", {"digest": "new"})
+STAMP = Rule(rules.RULES_INFO_METRIC, "ok", "", "gpuboot-stamp", {"digest": "new"})
 OURS = (
     Rule("GPULost", "ok", "", "gpuboot-gpu"),
     Rule("GPUXidFatal", "ok", "", "gpuboot-gpu"),

@@ -155,7 +155,7 @@ def test_every_rule_that_can_answer_is_loaded_on_docker_hosts() -> None:
 def test_control_plane_targets_that_are_off_take_their_alerts_along() -> None:
     def alerts(targets: bool) -> set[str]:
         settings = parse_settings({"monitoring": {"control_plane_targets": targets}})
-        return {alert.name for group in rules.chosen(settings).values() for alert in group}
+        return {alert.name for group in rules.loaded_alerts(settings).values() for alert in group}
 
     needing = {a.name for a in ALERTS if Requirement.CONTROL_PLANE_TARGETS in a.requires}
     assert "EtcdNotMonitored" in needing

@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from gpuboot.rules import STAMP
+from gpuboot.rules import RULES_INFO_METRIC
 from gpuboot.verify.evidence import Claim, Evidence, ExpectedObjects, Metrics, ObservedObjects
 from gpuboot.verify.findings import Finding, FindingBuilder
 
@@ -62,7 +62,7 @@ def _rule_groups(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]
         for group in loaded
         if group.startswith(RULE_GROUP_PREFIX) and group not in wanted.groups
     ]
-    stamps = {rule.labels.get("digest") for rule in metrics.rules if rule.name == STAMP}
+    stamps = {rule.labels.get("digest") for rule in metrics.rules if rule.name == RULES_INFO_METRIC}
     if not wrong and stamps - {wanted.rules_digest}:
         wrong.append("other versions of these rules")
     if wrong:
