@@ -21,7 +21,7 @@ def answered(question: Question, settings: Settings, leader: str, path: str) -> 
     """Ask the cluster's Prometheus, and write the answer.
 
     + leader: inventory name of the host with the administrator's credentials
-    + path: file on the operator's machine that gets the answer as JSON
+    + path: file on the control machine that gets the answer as JSON
     """
     if not executing():
         return

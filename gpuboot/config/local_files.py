@@ -1,4 +1,4 @@
-"""The files on the operator's machine that settings name, before anything is touched."""
+"""The files on the control machine that settings name, before anything is touched."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def problems(settings: Settings) -> list[Problem]:
 
 
 def warnings(settings: Settings) -> list[str]:
-    """Secret files that others on the operator's machine can read."""
+    """Secret files that others on the control machine can read."""
     return secret_files.exposed(_files(settings).values())
 
 

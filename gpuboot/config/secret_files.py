@@ -1,4 +1,4 @@
-"""Secrets that the operator keeps in files: read, checked, and named by their setting only."""
+"""Secrets in files of the control machine: read, checked, and named by their setting only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def certificates(text: str) -> str:
 
 @dataclass(frozen=True)
 class SecretFile:
-    """A file on the operator's machine whose content goes to the cluster.
+    """A file on the control machine whose content goes to the cluster.
 
     + setting: the setting that names it, for messages
     + path: relative to where the run starts; `~` is the operator's home
@@ -76,7 +76,7 @@ def read(files: Mapping[str, SecretFile]) -> tuple[dict[str, SecretStr], list[Pr
 
 
 def exposed(files: Iterable[SecretFile]) -> list[str]:
-    """A line for each secret file that others on the operator's machine can read."""
+    """A line for each secret file that others on the control machine can read."""
     found = []
     for source in files:
         try:

@@ -17,7 +17,7 @@ from gpuboot.config.settings.monitoring import Secret
 
 _INTRO = """# Settings
 
-Every setting, made by `gpuboot docs settings` from the model in `gpuboot/settings/`.
+Every setting, made by `gpuboot docs settings` from the model in `gpuboot/config/settings/`.
 
 Settings stand in the inventory's group data, as a dict named `gpuboot`: for
 `inventories/prod.py` in `group_data/prod.py`. Leave out what you do not want to change.
@@ -30,7 +30,7 @@ gpuboot = {
 ```
 
 Unknown keys and values that do not go together stop a run before any host is touched, all of
-them named at once. What is said about hosts (`gpus`, `address`, `node_name`) stands in the
+them named at once. *Control machine* is the one that runs gpuboot. What is said about hosts (`gpus`, `address`, `node_name`) stands in the
 inventory itself.
 """
 

@@ -204,8 +204,8 @@ def test_objects_that_are_not_as_wanted(
     [
         ((), "nobody has asked for it"),
         ((Claim(f"{VOLUME}0", "Pending"),), f"{VOLUME}0 is Pending"),
-        ((Claim(f"{VOLUME}0", "Bound", "10Gi"),), f"{VOLUME}0 has 10Gi, wanted are 50Gi"),
-        ((Claim(f"{VOLUME}0", "Bound", "49G"),), "has 49G, wanted are 50Gi"),
+        ((Claim(f"{VOLUME}0", "Bound", "10Gi"),), f"{VOLUME}0 has 10Gi, expected 50Gi"),
+        ((Claim(f"{VOLUME}0", "Bound", "49G"),), "has 49G, expected 50Gi"),
     ],
 )
 def test_volumes(claims: tuple[Claim, ...], said: str) -> None:

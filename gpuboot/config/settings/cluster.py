@@ -81,9 +81,9 @@ class Mirrors(Model):
 
 
 class PasswordFile(Model):
-    """A password that the operator keeps in a file."""
+    """A password in a file of the control machine."""
 
-    file: str = Field(description="On the operator's machine; its content goes to the hosts only.")
+    file: str = Field(description="On the control machine; its content goes to the hosts only.")
 
 
 class Registry(Model):

@@ -84,7 +84,7 @@ class Exporter(Model):
         (), description="Opt-in fields to collect beside the default ones (see docs/metrics.md)."
     )
     collectors_file: str | None = Field(
-        None, description="Path of your own collectors CSV on the operator's machine."
+        None, description="Path of your own collectors CSV on the control machine."
     )
     pod_labels: tuple[PodLabel, ...] = Field(
         (),
@@ -157,5 +157,5 @@ class Verify(Model):
         description="vectorAdd's image; also getent, bash and timeout are run in it.",
     )
     timeout_s: int = Field(300, ge=10, description="For the pods and for Prometheus to show them.")
-    reports: str = Field("reports", description="Folder on the operator's machine.")
+    reports: str = Field("reports", description="Folder on the control machine.")
     max_sample_age_s: int = Field(120, ge=5, description="Older GPU samples count as stale.")

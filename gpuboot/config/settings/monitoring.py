@@ -44,7 +44,7 @@ class Secret(Model):
     """Where a secret comes from: one of the two. Its content is never part of the settings."""
 
     file: Annotated[str, AfterValidator(_path)] | None = Field(
-        None, description="File on the operator's machine; its content goes to the cluster only."
+        None, description="File on the control machine; its content goes to the cluster only."
     )
     secret: Annotated[str, _KEY_OF_SECRET] | None = Field(
         None,
@@ -235,7 +235,7 @@ class Watchdog(Model):
 
 
 class Alertmanager(Model):
-    """Who is told what: critical to PagerDuty, warning to Slack, info by e-mail.
+    """Receivers: critical alerts go to PagerDuty, warning to Slack, info by e-mail.
 
     A severity without a receiver goes to the next one below that is set; with none, alerts are
     only shown.
@@ -251,7 +251,7 @@ class Alertmanager(Model):
     repeat_interval: Period = "12h"
     critical_repeat_interval: Period = "4h"
     ca_file: str | None = Field(
-        None, description="PEM file on the operator's machine that signs the receivers' addresses."
+        None, description="PEM file on the control machine that signs the receivers' addresses."
     )
 
 

@@ -201,7 +201,7 @@ def _claim(scribe: FindingBuilder, claim: Claim, size: str) -> Finding:
     has, wants = _bytes(claim.size), _bytes(size)
     if has is not None and wants is not None and has < wants:
         remedy = "docs/storage.md tells how a volume grows"
-        return scribe.failed(f"{claim.name} has {claim.size}, wanted are {size}", remedy)
+        return scribe.failed(f"{claim.name} has {claim.size}, expected {size}", remedy)
     return scribe.passed(f"{claim.name} is bound, {claim.size}")
 
 
