@@ -30,8 +30,8 @@ gpuboot = {
 ```
 
 Unknown keys and values that do not go together stop a run before any host is touched, all of
-them named at once. *Control machine* is the one that runs gpuboot. What is said about hosts (`gpus`, `address`, `node_name`) stands in the
-inventory itself.
+them named at once. The control machine is the one that runs gpuboot. What is said about hosts
+(`gpus`, `address`, `node_name`) stands in the inventory itself.
 """
 
 
