@@ -10,7 +10,7 @@ from typing import Any
 
 from gpuboot.alerting.secrets import CA, EMAIL, PAGERDUTY, SLACK, WATCHDOG, receiver_secrets
 from gpuboot.config.settings import Alertmanager
-from gpuboot.config.settings.monitoring import Severity
+from gpuboot.config.settings.alerting import Severity
 
 Receiver = dict[str, Any]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from gpuboot.alerting.receivers import NONE, receiver_of
 from gpuboot.config.settings import Alertmanager
+from gpuboot.config.settings.alerting import Watchdog
 from gpuboot.config.settings.base import seconds
-from gpuboot.config.settings.monitoring import Watchdog
 
 Route = dict[str, Any]
 

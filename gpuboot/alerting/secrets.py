@@ -12,7 +12,7 @@ from gpuboot.config import secret_files
 from gpuboot.config.problems import Problem
 from gpuboot.config.secret_files import Check, SecretFile
 from gpuboot.config.settings import Alertmanager, Settings, SettingsError
-from gpuboot.config.settings.monitoring import Secret
+from gpuboot.config.settings.secret import Secret
 
 SECRET = "gpuboot-alertmanager"  # the Secret in the monitoring namespace
 # its keys, which are file names where it is mounted

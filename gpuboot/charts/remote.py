@@ -8,7 +8,8 @@ from gpuboot import rules
 from gpuboot.config import secret_files
 from gpuboot.config.secret_files import SecretFile
 from gpuboot.config.settings import Settings, SettingsError
-from gpuboot.config.settings.monitoring import RemoteWrite, Secret
+from gpuboot.config.settings.monitoring import RemoteWrite
+from gpuboot.config.settings.secret import Secret
 from gpuboot.kubernetes.values import Values
 
 SECRET = "gpuboot-remote-write"

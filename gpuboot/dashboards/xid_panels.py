@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.config.settings import Alerts
-from gpuboot.config.settings.monitoring import XidClass
+from gpuboot.config.settings.alerting import XidClass
 from gpuboot.dashboards.spec import POD_LABELS, Column, Panel, Query, State
 from gpuboot.dashboards.variables import ON_GPU
 from gpuboot.rules import xid

@@ -9,7 +9,7 @@ from typing import get_args
 
 from gpuboot import rules
 from gpuboot.config.settings import Settings
-from gpuboot.config.settings.monitoring import XidClass
+from gpuboot.config.settings.alerting import XidClass
 from gpuboot.rules.alert import Action, Alert, number
 from gpuboot.rules.xid import REMEDIES, Xid, table
 

@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import Form
-from gpuboot.config.settings.monitoring import Secret
+from gpuboot.config.settings.secret import Secret
 
 _INTRO = """# Settings
 

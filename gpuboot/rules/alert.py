@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gpuboot.config.settings.monitoring import Severity
+from gpuboot.config.settings.alerting import Severity
 from gpuboot.rules.requirements import Requirement
 
 Component = Literal["gpu", "exporter", "cluster"]

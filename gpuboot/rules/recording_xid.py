@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot.config.settings import Settings
-from gpuboot.config.settings.monitoring import XidClass
+from gpuboot.config.settings.alerting import XidClass
 from gpuboot.rules.promql import BLANK, GPU, SLICE
 from gpuboot.rules.record import Record
 from gpuboot.rules.xid import regex

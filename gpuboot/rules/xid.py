@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 from typing import get_args
 
-from gpuboot.config.settings.monitoring import XidClass
+from gpuboot.config.settings.alerting import XidClass
 
 CLASSES: tuple[XidClass, ...] = get_args(XidClass)
 # The GPU cannot go on without help.

@@ -10,7 +10,7 @@ import pytest
 from gpuboot import rules
 from gpuboot.alerting import inhibitions
 from gpuboot.config import settings
-from gpuboot.config.settings.monitoring import Severity, XidClass
+from gpuboot.config.settings.alerting import Severity, XidClass
 from gpuboot.docs import runbooks
 from gpuboot.rules import xid
 from gpuboot.rules.alert import Action

@@ -15,10 +15,12 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import messages, networks
+from gpuboot.config.settings.alerting import Alertmanager, Alerts
 from gpuboot.config.settings.base import Model, RegistryHost
 from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
-from gpuboot.config.settings.monitoring import Alertmanager, Alerts, Cost, Monitoring, Standalone
+from gpuboot.config.settings.monitoring import Cost, Monitoring
+from gpuboot.config.settings.standalone import Standalone
 
 __all__ = [
     "Alertmanager",

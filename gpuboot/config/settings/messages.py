@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from gpuboot.config.problems import Problem
-from gpuboot.config.settings.monitoring import Secret
+from gpuboot.config.settings.secret import Secret
 
 # Settings whose values hold credentials, or may: nothing given for them is repeated.
 _CONFIDENTIAL = re.compile(

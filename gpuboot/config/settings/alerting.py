@@ -1,0 +1,109 @@
+"""Settings of alerts and of Alertmanager: what fires, and who gets it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from gpuboot.config.settings.base import Duration, Mail, Model, Period, Smarthost, Url
+from gpuboot.config.settings.secret import Secret
+
+Severity = Literal["critical", "warning", "info"]
+# What an XID asks for; `gpuboot/rules/xid.toml` gives each code one of them.
+XidClass = Literal["reboot", "reset", "nvlink", "inspect", "application", "information", "context"]
+
+
+class AlertOverride(Model):
+    """What a site wants different about one alert."""
+
+    enabled: bool = True
+    severity: Severity | None = None
+    hold_for: Duration | None = Field(None, description="How long it must hold (`for`).")
+    threshold: float | None = Field(
+        None, description="The number it compares with; its runbook says which, and its unit."
+    )
+
+
+class Alerts(Model):
+    """GPU and cluster alert rules."""
+
+    enabled: bool = Field(
+        True, description="`False`: no alert of ours; recorded series stay, dashboards read them."
+    )
+    rules: dict[str, AlertOverride] = Field({}, description="Alert name -> what is different.")
+    xid: dict[int, XidClass] = Field({}, description="XID code -> class, over our table.")
+    labels: dict[str, str] = Field({}, description="More labels of every alert.")
+    runbooks: str = Field(
+        "docs/runbooks",
+        description="Where docs/runbooks is published, for the links in alerts: a URL.",
+    )
+    gpu_memory_near_full: tuple[str, ...] = Field(
+        (), description="Namespaces in which full GPU memory is worth an alert."
+    )
+
+
+class PagerDuty(Model):
+    """PagerDuty, by Events API v2."""
+
+    routing_key: Secret
+    url: Url = "https://events.pagerduty.com/v2/enqueue"
+
+
+class Slack(Model):
+    """A Slack incoming webhook."""
+
+    webhook: Secret
+    channel: str | None = Field(None, description="e.g. `#gpu`; default: the webhook's own.")
+
+
+def _somebody(value: tuple[str, ...]) -> tuple[str, ...]:
+    # not by min_length, which counts only the items that are right
+    if not value:
+        raise ValueError("takes at least one address")
+    return value
+
+
+class Email(Model):
+    """E-mail by SMTP."""
+
+    to: Annotated[tuple[Mail, ...], AfterValidator(_somebody)]
+    sender: Mail
+    smarthost: Smarthost = Field(description="`host:port`")
+    username: str | None = None
+    password: Secret | None = None
+    require_tls: bool = True
+
+    @model_validator(mode="after")
+    def _both(self) -> Self:
+        if (self.username is None) != (self.password is None):
+            raise ValueError("give username and password, or neither")
+        return self
+
+
+class Watchdog(Model):
+    """A dead-man's switch outside the cluster: it alarms when our heartbeat stops."""
+
+    url: Secret = Field(description="Webhook URL that gets the alert Watchdog again and again.")
+    interval: Period = "1m"
+
+
+class Alertmanager(Model):
+    """Receivers: critical alerts go to PagerDuty, warning to Slack, info by e-mail.
+
+    A severity without a receiver goes to the next one below that is set; with none, alerts are
+    only shown.
+    """
+
+    pagerduty: PagerDuty | None = None
+    slack: Slack | None = None
+    email: Email | None = None
+    watchdog: Watchdog | None = None
+    group_by: tuple[str, ...] = ("alertname", "cluster", "node")
+    group_wait: Duration = "30s"
+    group_interval: Period = "5m"
+    repeat_interval: Period = "12h"
+    critical_repeat_interval: Period = "4h"
+    ca_file: str | None = Field(
+        None, description="PEM file on the control machine that signs the receivers' addresses."
+    )
