@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.facts.packages import PackageState
-from gpuboot.hosts.preflight_packages import Offer
+from gpuboot.hosts.preflight_packages import AvailableVersion
 
 
 class Packages(Framed[PackageState]):
@@ -35,7 +35,7 @@ class Packages(Framed[PackageState]):
         )
 
 
-class Offers(Framed[list[Offer]]):
+class AvailableVersions(Framed[list[AvailableVersion]]):
     """The versions of some packages that apt's indexes have, and where. Reads no network."""
 
     default = list
@@ -46,11 +46,11 @@ class Offers(Framed[list[Offer]]):
         return f"if command -v apt-cache >/dev/null; then apt-cache madison {names} 2>&1; fi"
 
     @override
-    def process(self, output: list[str]) -> list[Offer]:
+    def process(self, output: list[str]) -> list[AvailableVersion]:
         # kubelet | 1.36.6-1.1 | https://pkgs.k8s.io/core:/stable:/v1.36/deb  Packages
         rows = [[part.strip() for part in line.split("|")] for line in output]
         return [
-            Offer(row[0], row[1], row[2].split()[0])
+            AvailableVersion(row[0], row[1], row[2].split()[0])
             for row in rows
             if len(row) == 3 and row[2].endswith("Packages")
         ]

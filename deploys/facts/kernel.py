@@ -21,7 +21,7 @@ class KernelState:
 
 
 class Kernel(Framed[KernelState]):
-    """Abilities and settings of the running kernel. lsmod is no help: it hides what is built in."""
+    """Features and settings of the running kernel. lsmod is no help: it hides what is built in."""
 
     default = KernelState
 

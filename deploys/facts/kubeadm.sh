@@ -4,7 +4,11 @@ export LC_ALL=C
 put() { printf '%s\t%s\n' "$1" "$2"; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' |
+if has rpm && ! has dpkg-query; then
+  rpm -qa --qf 'installed %{NAME} %{VERSION}-%{RELEASE}\n'
+else
+  dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n'
+fi |
   awk '$1 == "installed" && $2 ~ /^(kubelet|kubeadm|kubectl|kubernetes-cni|cri-tools)$/ {
     print "package\t" $2 " " $3 }'
 if has systemctl; then put kubelet "$(systemctl show -p UnitFileState --value kubelet)"; fi

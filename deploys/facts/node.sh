@@ -25,8 +25,13 @@ if has systemd-detect-virt; then
 fi
 
 # --- kernel headers: of the running kernel, and beside each metapackage that brings new kernels
-offered() { # what dpkg and apt know of a package
-  if dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; then
+offered() { # what the package manager knows of a package, without a download
+  if has rpm && ! has dpkg-query; then
+    if rpm -q "$1" >/dev/null 2>&1; then echo installed
+    elif ! found=$(dnf -q -C repoquery "$1" 2>/dev/null); then echo unknown # it has no index yet
+    elif [ -n "$found" ]; then echo available
+    else echo missing; fi
+  elif dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null | grep -qx installed; then
     echo installed
   elif ! ls /var/lib/apt/lists/*_Packages* >/dev/null 2>&1; then
     echo unknown # apt has read no index yet
@@ -34,27 +39,32 @@ offered() { # what dpkg and apt know of a package
   else echo missing; fi
 }
 if [ -e "/lib/modules/$kernel/build/Makefile" ]; then put headers installed
-else put headers "$(offered "linux-headers-$kernel")"; fi
+elif has dpkg-query; then put headers "$(offered "linux-headers-$kernel")"
+else # 5.14.0-570.el9.aarch64+64k has kernel-64k-devel-5.14.0-570.el9.aarch64
+  variant=${kernel#"${kernel%%+*}"}
+  put headers "$(offered "kernel${variant:+-${variant#+}}-devel-${kernel%%+*}")"
+fi
+if ! has dpkg-query && has dnf; then put dkms_package "$(offered dkms)"; fi
 # a metapackage depends on the kernel of the day; its name may begin with a number as well
 # (linux-image-6.12-amd64 of Debian's 6.12 for bookworm)
 # shellcheck disable=SC2016
-dpkg-query -W -f '${db:Status-Status} ${Package} ${Depends}\n' 'linux-image-*' 2>/dev/null |
-  awk '$1 == "installed" && $2 !~ /-dbg$/ { name = $2; $1 = $2 = ""
+has dpkg-query && dpkg-query -W -f '${db:Status-Status} ${Package} ${Depends}\n' 'linux-image-*' \
+  2>/dev/null | awk '$1 == "installed" && $2 !~ /-dbg$/ { name = $2; $1 = $2 = ""
     if ($0 ~ / linux-image-(unsigned-)?[0-9]/) print substr(name, 13) }' |
   while IFS= read -r flavour; do
     put kernel_headers "linux-headers-$flavour $(offered "linux-headers-$flavour")"
   done
 
 # --- the kernel: can it do what we need, whether as a module or built in?
-ability() {
+put_if_module() {
   if [ -e "/lib/modules/$kernel/modules.dep" ] &&
      grep -qE "/$1\.ko" "/lib/modules/$kernel/modules.dep" "/lib/modules/$kernel/modules.builtin"
-  then put ability "$1"; fi
+  then put kernel_feature "$1"; fi
 }
-if grep -qw overlay /proc/filesystems; then put ability overlay; else ability overlay; fi
-if [ -d /proc/sys/net/bridge ]; then put ability br_netfilter; else ability br_netfilter; fi
+if grep -qw overlay /proc/filesystems; then put kernel_feature overlay; else put_if_module overlay; fi
+if [ -d /proc/sys/net/bridge ]; then put kernel_feature br_netfilter; else put_if_module br_netfilter; fi
 for name in mlx5_ib ib_umad; do
-  if [ -d "/sys/module/$name" ]; then put ability "$name"; else ability "$name"; fi
+  if [ -d "/sys/module/$name" ]; then put kernel_feature "$name"; else put_if_module "$name"; fi
 done
 [ -d /sys/module/nouveau ] && put module nouveau
 [ -d /sys/module/nvidia ] && put module nvidia
@@ -62,6 +72,7 @@ for key in net.ipv4.ip_forward net.bridge.bridge-nf-call-iptables; do
   value=$(first "/proc/sys/$(echo "$key" | tr . / | sed 's,nf-call/,nf-call-,')")
   [ -n "$value" ] && put sysctl "$key $value"
 done
+[ "$(first /sys/fs/selinux/enforce)" = 1 ] && put selinux enforcing
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then put cgroup 2; else put cgroup 1; fi
 for file in /sys/firmware/efi/efivars/SecureBoot-*; do
   [ -r "$file" ] && put secure_boot "$(od -An -t u1 -j 4 -N 1 "$file" | tr -d ' ')"
@@ -94,7 +105,13 @@ if has dkms; then
 fi
 
 # --- packages that matter here, holds, and who is busy with the package manager
-dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' 2>/dev/null |
+has rpm && ! has dpkg-query && rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null |
+  awk '$1 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^podman-docker$|^kernel-.*devel|^chrony$/ {
+    print "package\t" $0 }'
+locks=/etc/dnf/plugins/versionlock.list
+[ -r "$locks" ] && sed -nE 's/^([^#!].*)-[^-]+-[^-]+$/\1/p' "$locks" | sort -u |
+  while IFS= read -r name; do put hold "$name"; done
+has dpkg-query && dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' 2>/dev/null |
   awk '$1 != "not-installed" && $1 != "config-files" &&
     $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$/ {
       print "package\t" $2 " " $3; if ($1 != "installed") print "broken\t" $2 " (" $1 ")" }'
@@ -104,9 +121,14 @@ for lock in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lo
   inode=$(stat -c '%i' "$lock")
   awk -v inode="$inode" '$2 != "->" { n = split($6, id, ":"); if (id[n] == inode) print $5 }' \
     /proc/locks | while IFS= read -r pid; do
-      [ "$pid" -gt 0 ] 2>/dev/null && put apt_busy "$(first "/proc/$pid/comm") (pid $pid)"
+      [ "$pid" -gt 0 ] 2>/dev/null && put package_lock "$(first "/proc/$pid/comm") (pid $pid)"
     done
 done
+for lock in /var/cache/dnf/*_lock.pid /var/lib/dnf/*_lock.pid; do # they hold the process's id
+  pid=$(first "$lock")
+  [ -n "$pid" ] && [ -d "/proc/$pid" ] && put package_lock "$(first "/proc/$pid/comm") (pid $pid)"
+done
+[ -r /etc/dnf/dnf.conf ] && grep -q '^proxy *=' /etc/dnf/dnf.conf && put dnf_proxy 1
 if has cloud-init; then
   put cloud_init "$(cloud-init status 2>/dev/null | sed -n 's/^status: *//p' | head -n 1)"
 fi
@@ -138,7 +160,7 @@ fi
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
   k3s k3s-agent rke2-server rke2-agent k0scontroller k0sworker crio docker \
   containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-cdi-refresh \
-  chrony chronyd ntp ntpsec systemd-timesyncd unattended-upgrades 2>/dev/null |
+  chrony chronyd ntp ntpsec systemd-timesyncd unattended-upgrades firewalld 2>/dev/null |
   awk -F = '$1 == "Id" { id = $2 } $1 == "ActiveState" { active = $2 }
     $1 == "UnitFileState" { file = $2 }
     /^$/ { if (id != "") report(); id = "" } END { if (id != "") report() }

@@ -18,13 +18,14 @@ _INSTALL = (
 )
 _MAIN_LIST = "/etc/apt/sources.list"
 # files that may configure a repository as well; apt refuses two keys for one repository
-REPOSITORY_FILES = (_MAIN_LIST, "/etc/apt/sources.list.d/*")
+REPOSITORY_FILES: tuple[str, ...] = (_MAIN_LIST, "/etc/apt/sources.list.d/*")
 # an index that cannot be read may be one that nobody needs here
 READ_INDICES = f"apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"
 
 
-def read_index(file: str) -> str:
+def read_index(file: str, name: str) -> str:
     """Read the index of the repository that a file describes, and of no other."""
+    del name  # the file's own sources are all there are
     return (
         f"apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={file} -o Dir::Etc::sourceparts=- "
         "-o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any"
@@ -55,6 +56,10 @@ def install(versions: Mapping[str, str], available: Sequence[str]) -> StringComm
         "|| {", message, "; apt-cache madison",
         *[QuoteString(name) for name in available], ">&2; exit 1; }",
     )  # fmt: skip
+
+
+def release(names: Sequence[str]) -> None:
+    """apt-get has an option for that, see `install`."""
 
 
 def hold(names: Sequence[str]) -> StringCommand:

@@ -15,11 +15,14 @@ from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts import apt as apt_facts
+from deploys.facts import dnf as dnf_facts
 from deploys.facts import packages as facts
-from deploys.facts.packages import FINGERPRINTS, RepositoryState
-from deploys.lib import apt, changes
+from deploys.facts.framed import Framed
+from deploys.facts.packages import FINGERPRINTS, PackageState, RepositoryState
+from deploys.lib import apt, changes, dnf
 from deploys.lib.commands import Commands, shell_failure, shell_message
 from deploys.lib.download_retries import with_retries
+from deploys.lib.package_manager import PackageManagerCommands
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.repositories import Repository
 from gpuboot.plan import Change
@@ -27,8 +30,11 @@ from gpuboot.plan.differences import text_change
 from gpuboot.plan.packages import package_changes
 
 _WORK = "/run/gpuboot"
-_COMMANDS = {"apt": apt}
-_FACTS = {"apt": apt_facts.Packages}
+_COMMANDS: Mapping[PackageManager, PackageManagerCommands] = {"apt": apt, "dnf": dnf}
+_FACTS: Mapping[PackageManager, type[Framed[PackageState]]] = {
+    "apt": apt_facts.Packages,
+    "dnf": dnf_facts.Packages,
+}
 
 
 @operation()
@@ -65,7 +71,7 @@ def repository(
     yield _verify_key(repository, key)
     text = repository.text.replace(repository.key_path, key)
     yield StringCommand("printf", "%s", QuoteString(text), ">", QuoteString(trial))
-    yield _read_index(repository, commands.read_index(trial))
+    yield _read_index(repository, commands.read_index(trial, repository.name))
     for file in state.duplicates:
         yield commands.remove_repository(file, repository.url)
     yield StringCommand(
@@ -160,15 +166,9 @@ def installed(
     """
     if not versions:
         raise OperationValueError("packages: name at least one package")
-    commands = _COMMANDS[manager]
-    names = sorted(versions)
+    commands, names = _COMMANDS[manager], sorted(versions)
     state = host.get_fact(_FACTS[manager], packages=names)
-    missing = {
-        name: versions[name]
-        for name in names
-        if name not in state.versions
-        or not fnmatchcase(state.versions[name], versions[name] or "*")
-    }
+    missing = {name: versions[name] for name in names if not _matches(state, name, versions[name])}
     # installing a held package at another version takes its hold away
     unheld = [name for name in names if name in missing or name not in state.holds] if hold else []
     if not missing and not unheld:
@@ -177,8 +177,15 @@ def installed(
     changes.record(*package_changes(state.versions, missing, unheld))
     if missing and update:
         yield with_retries(commands.READ_INDICES, f"{manager}'s indices", needed=False)
+    held = [name for name in missing if name in state.holds]
+    if held and (release := commands.release(held)):
+        yield release
     if missing:
         shown = list(available) or [name for name, version in missing.items() if version]
         yield with_retries(commands.install(missing, shown), "packages")
     if unheld:
         yield commands.hold(unheld)
+
+
+def _matches(state: PackageState, name: str, pattern: str) -> bool:
+    return name in state.versions and fnmatchcase(state.versions[name], pattern or "*")

@@ -56,14 +56,13 @@ def base() -> None:
     """Prepare a host for Kubernetes."""
     context = current()
     files.present(
-        name="Configure kernel modules, sysctls and the package manager",
+        name="Configure kernel modules and sysctls",
         contents={
             "/etc/modules-load.d/gpuboot.conf": render("base/modules.conf.j2"),
             "/etc/sysctl.d/90-gpuboot.conf": render("base/sysctl.conf.j2", sysctls=SYSCTLS),
-            APT_CONF: apt_conf(context),
         },
     )
-    keep_apt_password(context)
+    configure_apt(context)
     packages.installed(
         name="Install prerequisites of Kubernetes",
         versions=dict.fromkeys(package_names(context), ""),
@@ -86,17 +85,23 @@ def base() -> None:
 def package_names(context: Context, names: Sequence[str] = PACKAGES) -> list[str]:
     """The packages a host needs; chrony only where nothing keeps the time yet.
 
-    + names: what is needed in any case
+    + names: what is needed in any case, as Debian calls it
 
     A container's clock is its host's: nothing to keep there.
     """
     state = context.state
     timed = state.container or any(state.is_active(unit) for unit in TIME_SERVICES)
-    return [*names, *([] if timed else ["chrony"])]
+    return context.platform.package_names([*names, *([] if timed else ["chrony"])])
 
 
-def keep_apt_password(context: Context) -> None:
-    """The proxy's password where root's apt alone reads it: everybody reads apt's settings."""
+def configure_apt(context: Context) -> None:
+    """apt's settings, and the proxy's password where root's apt alone reads it.
+
+    Everybody reads the settings. dnf has its proxy in the site's own /etc/dnf/dnf.conf.
+    """
+    if context.platform.package_manager != "apt":
+        return
+    files.present(name="Configure apt", contents={APT_CONF: apt_conf(context)})
     auth = proxies.apt_auth(context.settings.proxy)
     files.secret(
         name="Store the proxy's credentials for apt",

@@ -20,11 +20,7 @@ _PROXY = "/etc/systemd/system/docker.service.d/gpuboot-proxy.conf"
 def base() -> None:
     """Prepare a host for Docker."""
     context = current()
-    files.present(
-        name="Configure apt",
-        contents={cluster_base.APT_CONF: cluster_base.apt_conf(context)},
-    )
-    cluster_base.keep_apt_password(context)
+    cluster_base.configure_apt(context)
     packages.installed(
         name="Install prerequisites of Docker",
         versions=dict.fromkeys(cluster_base.package_names(context, PACKAGES), ""),
@@ -63,13 +59,16 @@ def engine() -> None:
 
 
 def package_versions(context: Context) -> dict[str, str]:
-    """Docker's packages with their versions; the epoch is Docker's own."""
+    """Docker's packages with the patterns of their versions."""
     lock = context.lock
+    versions = {
+        "containerd.io": lock.containerd.version,
+        "docker-ce": lock.docker.version,
+        "docker-ce-cli": lock.docker.version,
+        "docker-compose-plugin": lock.docker.compose,
+    }
     return {
-        "containerd.io": f"{lock.containerd.version}-*",
-        "docker-ce": f"5:{lock.docker.version}-*",
-        "docker-ce-cli": f"5:{lock.docker.version}-*",
-        "docker-compose-plugin": f"{lock.docker.compose}-*",
+        name: context.platform.version_pattern(name, version) for name, version in versions.items()
     }
 
 

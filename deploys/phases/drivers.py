@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from pyinfra.api.deploy import deploy
 
-from deploys.operations import driver, files, kernel, packages, units
+from deploys.operations import dnf, driver, files, kernel, packages, units
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
-from gpuboot.hosts import fabric, gpu_models, kernels, platforms
-from gpuboot.hosts.platforms import Flavour
+from gpuboot.hosts import driver_packages, fabric, gpu_models, kernels
+from gpuboot.hosts.driver_packages import Flavour
 
 NOUVEAU = """\
 # Written by gpuboot: nouveau and NVIDIA's driver cannot share a GPU
@@ -62,13 +62,21 @@ def _install(context: Context, version: str) -> None:
     files.present(
         name="Disable nouveau", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
     )
-    names = platforms.driver_packages(version, flavour(context), bool(_fabric(context)))
-    packages.installed(
-        name=f"Pin the NVIDIA driver to {version}",
-        versions={platforms.pinning_package(version): ""},
-        manager=context.platform.package_manager,
-        available=names,
-    )
+    modules, fabric_manager = flavour(context), bool(_fabric(context))
+    names = driver_packages.driver_packages(context.platform, version, modules, fabric_manager)
+    if context.platform.package_manager == "dnf":
+        dnf.driver_pinned(
+            name=f"Pin the NVIDIA driver to {version} (dnf module stream and version lock)",
+            version=version,
+            stream=driver_packages.module_stream(version, modules),
+        )
+    else:
+        packages.installed(
+            name=f"Pin the NVIDIA driver to {version}",
+            versions={driver_packages.pinning_package(version): ""},
+            manager=context.platform.package_manager,
+            available=names,
+        )
     packages.installed(
         name=f"Install NVIDIA driver {version}",
         versions=to_install(context, version, names),
@@ -83,7 +91,7 @@ def to_install(context: Context, version: str, names: Iterable[str]) -> dict[str
     """
     persistence = ["nvidia-persistenced"] if context.settings.driver.persistence else []
     return {
-        **dict.fromkeys(kernels.headers(context.state), ""),
+        **dict.fromkeys(kernels.headers(context.platform, context.state), ""),
         **dict.fromkeys(names, f"{version}-*"),
         **dict.fromkeys(persistence, ""),
         **dict.fromkeys(fabric.packages(_fabric(context)), ""),

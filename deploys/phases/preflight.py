@@ -15,21 +15,35 @@ from pyinfra.api.exceptions import DeployError
 from pyinfra.api.facts import FactBase, get_fact
 from pyinfra.context import ctx_host, state
 
-from deploys.facts.apt import Offers
+from deploys.facts import apt, dnf
 from deploys.facts.connectivity import UnreachableEndpoints
+from deploys.facts.framed import Framed
 from deploys.lib.connections import unreachable
 from deploys.lib.findings import note, refusal
 from deploys.run import context, existing_cluster
 from gpuboot.config import local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import connectivity, kernels, mig, preflight_packages
-from gpuboot.hosts.preflight import Check, judge
+from gpuboot.hosts import (
+    connectivity,
+    kernels,
+    mig,
+    platforms,
+    preflight_packages,
+    preflight_platform,
+)
+from gpuboot.hosts.platforms import PackageManager
+from gpuboot.hosts.preflight import Check, evaluate
+from gpuboot.hosts.preflight_packages import AvailableVersion
 from gpuboot.hosts.reading import Reading
 from gpuboot.hosts.transient import PAUSES_S
 from gpuboot.kubernetes import network_policies
 
 T = TypeVar("T")
+_AVAILABLE: Mapping[PackageManager, type[Framed[list[AvailableVersion]]]] = {
+    "apt": apt.AvailableVersions,
+    "dnf": dnf.AvailableVersions,
+}
 _once = RLock()
 _WRONG_DEPLOY = {
     False: Problem(
@@ -84,12 +98,13 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *local_files.problems(run.settings),
         *unfit,
         *lacking,
-        *judge(run.nodes, run.states, run.settings, run.lock, checks),
+        *evaluate(run.nodes, run.states, run.settings, run.lock, checks),
     ]
     problems += _unreachable(run, pauses=() if problems else PAUSES_S)
     warnings = [
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),
+        *preflight_platform.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *mig.warnings(run.nodes, run.states, run.settings),
         *unsure,
@@ -132,14 +147,21 @@ def _silent(run: context.Run, wanted: Mapping[str, list[str]]) -> dict[str, list
 
 
 def _versions(run: context.Run) -> tuple[list[Problem], list[str]]:
-    """Problems and warnings about versions that the repositories lack, as far as apt knows."""
-    wanted = {
-        node.host: preflight_packages.wanted(node, run.states[node.host], run.settings, run.lock)
+    """Problems and warnings about versions that the repositories lack, as far as hosts know."""
+    required = {
+        node.host: preflight_packages.required(node, run.states[node.host], run.settings, run.lock)
         for node in run.nodes
         if node.host in run.states
     }
-    names = {host: [item.package for item in items] for host, items in wanted.items() if items}
-    return preflight_packages.judge(wanted, _ask(run, Offers, "packages", names))
+    available: dict[str, list[AvailableVersion]] = {}
+    for manager, fact in _AVAILABLE.items():
+        names = {
+            host: [item.package for item in items]
+            for host, items in required.items()
+            if items and platforms.of(run.states[host]).package_manager == manager
+        }
+        available |= _ask(run, fact, "packages", names)
+    return preflight_packages.missing_versions(required, available)
 
 
 def _ask(

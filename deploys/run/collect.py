@@ -51,8 +51,8 @@ def collect(
 
 def busy(state: NodeState) -> str:
     """What keeps a host from being worked on right now; "" when nothing does."""
-    if state.apt_busy:
-        return f"package manager in use by {', '.join(state.apt_busy)}"
+    if state.package_lock_holders:
+        return f"package manager in use by {', '.join(state.package_lock_holders)}"
     return "cloud-init is running" if state.cloud_init == "running" else ""
 
 

@@ -15,7 +15,7 @@ from gpuboot.config.site import Site
 from gpuboot.docker import nodes as docker_hosts
 from gpuboot.docker.preflight import checks as docker_checks
 from gpuboot.hosts import preflight_network as network
-from gpuboot.hosts.preflight import judge
+from gpuboot.hosts.preflight import evaluate
 
 
 def written(path: str, text: str) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def problems(site: Site, inventory: str, group_data: str) -> tuple[list[Problem]
         return mistakes, []
     states = {host.name: host.state for host in site.hosts}
     checks = docker_checks(settings) if docker else None
-    return [], judge(nodes, states, settings, lock, checks)
+    return [], evaluate(nodes, states, settings, lock, checks)
 
 
 def _entries(groups: Mapping[str, Any]) -> list[Entry]:

@@ -8,11 +8,10 @@ from urllib.parse import urlsplit
 from gpuboot.alerting.secrets import kubernetes_secret_problems, receiver_secrets
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
+from gpuboot.hosts import platforms
 from gpuboot.hosts import preflight_network as network
 from gpuboot.hosts.preflight import MACHINE, Check, Finding, Subject
 
-# distribution's packages that Docker's own replace or refuse to stand beside
-_DISTRIBUTION = ("containerd", "docker.io", "docker-compose", "docker-compose-v2")
 # processes of ours that hold a port on a later run; the kernel cuts names to 15 characters
 _OURS = ("dcgm-exporter", "node_exporter", "prometheus", "alertmanager", "grafana")
 
@@ -32,7 +31,7 @@ def checks(settings: Settings) -> tuple[Check, ...]:
 
 
 def _kernel(it: Subject) -> Iterator[Finding]:
-    if "overlay" not in it.state.abilities:
+    if "overlay" not in it.state.kernel_features:
         yield (
             f"its kernel {it.state.kernel} lacks overlay",
             "install the distribution's full kernel (linux-modules-extra on cloud images)",
@@ -40,12 +39,13 @@ def _kernel(it: Subject) -> Iterator[Finding]:
 
 
 def _runtimes(it: Subject) -> Iterator[Finding]:
-    for name in _DISTRIBUTION:
-        if name in it.state.packages:
+    platform = platforms.find(it.state)
+    for name in platform.distribution_docker if platform else ():
+        if platform and name in it.state.packages:
             yield (
                 f"the distribution's package {name} is installed; Docker's own packages replace "
                 "it and its containers stop",
-                f"run `apt-get remove {name}` there once nothing needs it",
+                f"run `{platform.remove_command} {name}` there once nothing needs it",
             )
 
 

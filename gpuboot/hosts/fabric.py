@@ -54,7 +54,7 @@ def packages(fabric: Fabric) -> Sequence[str]:
 
 def problems(state: NodeState, wish: str) -> Iterator[tuple[str, str]]:
     """Cause and remedy where the kernel cannot reach the switches."""
-    missing = [name for name in MODULES if name not in state.abilities]
+    missing = [name for name in MODULES if name not in state.kernel_features]
     if managed(state, wish) == "nvlink5" and missing:
         yield (
             f"its NVSwitches (NVLink 5) are managed by InfiniBand, and its kernel {state.kernel} "

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpuboot.config.versions import DriverLock
-from gpuboot.hosts.platforms import Flavour, branch
+from gpuboot.hosts.driver_packages import Flavour, branch
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,8 @@
-"""Kernel headers: DKMS builds the NVIDIA module against them, for every kernel that is to boot."""
+"""Kernel headers: DKMS builds the NVIDIA module against them, for every kernel that is to boot.
+
+On RHEL they are in kernel-devel, and kernel-devel-matched keeps kernel and headers at one version
+(NVIDIA Driver Installation Guide, "Red Hat Enterprise Linux", Preparation).
+"""
 
 from __future__ import annotations
 
@@ -7,17 +11,31 @@ from collections.abc import Iterable, Mapping
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.platforms import Platform
 
 
-def headers(state: NodeState) -> list[str]:
+def running_headers(platform: Platform, state: NodeState) -> str:
+    """The package with the running kernel's headers, on RHEL with its version."""
+    if platform.package_manager == "apt":
+        return f"linux-headers-{state.kernel}"
+    release, _, variant = state.kernel.partition("+")  # 5.14.0-570.el9.aarch64+64k
+    return f"kernel-{f'{variant}-' if variant else ''}devel-{release}"
+
+
+def headers(platform: Platform, state: NodeState) -> list[str]:
     """Packages with the headers that a machine needs.
 
     The running kernel's, unless they are there by other means; and what brings the headers of each
     new kernel that a metapackage brings: linux-headers-generic beside linux-image-generic.
     """
-    own = f"linux-headers-{state.kernel}"
-    running = [own] if state.headers != "installed" or own in state.packages else []
-    return running + sorted(
+    running = running_headers(platform, state)
+    if platform.package_manager == "dnf":
+        matched = running.replace("-devel-", "-devel-matched-", 1)
+        installed = matched.removesuffix(f"-{state.kernel.partition('+')[0]}")
+        # at first of the running kernel's version: a newer one would bring a newer kernel
+        return [running, installed if installed in state.packages else matched]
+    needed = [running] if state.headers != "installed" or running in state.packages else []
+    return needed + sorted(
         name for name, offer in state.kernel_headers.items() if offer != "missing"
     )
 
@@ -28,14 +46,14 @@ def warnings(
     """A line for each machine whose next kernel comes without headers."""
     if not settings.driver.enabled:
         return []
-    found = []
+    lines = []
     for node in nodes:
         state = states.get(node.host)
         offers = state.kernel_headers if state and node.gpus else {}
         if missing := sorted(name for name, offer in offers.items() if offer == "missing"):
-            found.append(
+            lines.append(
                 f"[{node.host}] apt has no {', '.join(missing)}: the next kernel comes without "
                 "headers, and its boot without NVIDIA driver; remedy: give apt a repository that "
                 "has them, or install each new kernel's headers before its reboot"
             )
-    return found
+    return lines

@@ -1,10 +1,11 @@
-"""How a machine was found: the typed answer of the compound fact (`deploys/facts/node.sh`)."""
+"""The state of a machine: the typed answer of the compound fact (`deploys/facts/node.sh`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
 
@@ -39,11 +40,12 @@ class NodeState:
 
     + default_address: source address of the default route, else the first address
     + container: what container the machine is ("" for a real or virtual machine)
-    + headers: kernel headers of the running kernel: installed, available (from apt), missing, or
-      unknown while apt has read no index
+    + headers: kernel headers of the running kernel: installed, available, missing, or unknown
+      while the package manager has read no index
+    + dkms_package: DKMS on systems of rpm packages, where it is in EPEL: the same four
     + kernel_headers: the headers that go with each installed kernel metapackage -> the same four:
       linux-headers-generic where linux-image-generic is installed
-    + abilities: kernel features that are built in, loaded or there as a module
+    + kernel_features: those that are built in, loaded or there as a module
     + driver_loaded: version of the NVIDIA driver in the kernel; "" for none
     + driver_open: the loaded driver is made of the open kernel modules
     + driver_module: version of the module on disk, as modinfo tells; "" where it cannot
@@ -51,7 +53,9 @@ class NodeState:
     + nvlink_bridges: PCI addresses of the ConnectX devices that lead to NVSwitches (NVLink 5)
     + packages: versions of installed packages that matter here, by name
     + broken: packages that dpkg left half installed, with their state
-    + apt_busy: processes that hold the package manager's locks
+    + package_lock_holders: processes that hold the package manager's locks
+    + dnf_proxy: /etc/dnf/dnf.conf names an HTTP proxy
+    + selinux_enforcing: SELinux refuses what its policy does not allow
     + ports: listening TCP ports, with the name of the listening process ("?": not known)
     + routes: networks (CIDR) with the device they lead to
     + cluster_ca: SHA-256 of the certificate authority of the cluster it belongs to; "" for none
@@ -79,12 +83,15 @@ class NodeState:
     driver_loaded: str = ""
     driver_open: bool = False
     driver_module: str = ""
+    dkms_package: str = ""
+    dnf_proxy: bool = False
+    selinux_enforcing: bool = False
     mig_instances: int = 0
     cloud_init: str = ""
     container: str = ""
     cluster_ca: str = ""
     clock_skew_s: float = 0.0
-    abilities: frozenset[str] = frozenset()
+    kernel_features: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
     pci: tuple[PciDevice, ...] = ()
     nvlink_bridges: tuple[str, ...] = ()
@@ -94,7 +101,7 @@ class NodeState:
     holds: frozenset[str] = frozenset()
     remnants: tuple[str, ...] = ()
     dkms: tuple[str, ...] = ()
-    apt_busy: tuple[str, ...] = ()
+    package_lock_holders: tuple[str, ...] = ()
     swap: tuple[str, ...] = ()
     sysctls: Mapping[str, str] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
@@ -147,60 +154,64 @@ def parse(lines: Iterable[str]) -> NodeState:
         raise FactOutputError(f"the host's answer cannot be read: {error}") from error
 
 
+# fields of NodeState whose value is what follows a key of the same name
+_TEXTS = (
+    "hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version", "os_codename",
+    "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package",
+)  # fmt: skip
+# field -> the key of its number
+_NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"}
+# field -> the key that repeats, once for each item
+_LISTS = {
+    "nvlink_bridges": "nvlink_bridge",
+    "broken": "broken",
+    "remnants": "remnant",
+    "dkms": "dkms",
+    "swap": "swap",
+    "foreign": "foreign",
+}
+_SETS = {"kernel_features": "kernel_feature", "modules": "module", "holds": "hold"}
+# field -> the key whose value is a name and, behind a space, what belongs to it
+_MAPPINGS = {
+    "kernel_headers": "kernel_headers",
+    "packages": "package",
+    "sysctls": "sysctl",
+    "kubeconfigs": "kubeconfig",
+}
+
+
 def _state(values: Fields) -> NodeState:
+    one = values.first
     addresses = tuple(_second(item).partition("/")[0] for item in values.all("address"))
-    driver, is_open = driver_version(values.first("driver"))
+    driver, is_open = driver_version(one("driver"))
+    plain: dict[str, Any] = {
+        **{name: one(name) for name in _TEXTS},
+        **{name: values.number(key) for name, key in _NUMBERS.items()},
+        **{name: tuple(values.all(key)) for name, key in _LISTS.items()},
+        **{name: frozenset(values.all(key)) for name, key in _SETS.items()},
+        **{name: values.pairs(key) for name, key in _MAPPINGS.items()},
+    }
     return NodeState(
-        uid=int(values.first("uid")),
-        hostname=values.first("hostname"),
-        machine_id=values.first("machine_id"),
-        boot_id=values.first("boot_id"),
-        arch=values.first("arch"),
-        kernel=values.first("kernel"),
-        os_id=values.first("os_id"),
-        os_version=values.first("os_version"),
-        os_codename=values.first("os_codename"),
-        os_name=values.first("os_name"),
-        headers=values.first("headers") or "missing",
-        cgroup=values.number("cgroup"),
+        **plain,
+        uid=int(one("uid")),
+        headers=one("headers") or "missing",
         memory_mib=values.number("memory_kib") // 1024,
-        cpus=values.number("cpus"),
         disk_mib=values.number("disk_kib") // 1024,
-        clock=float(values.first("clock")),
-        default_address=values.first("default_source") or next(iter(addresses), ""),
-        secure_boot=values.first("secure_boot") == "1",
-        ntp_synchronised=values.first("ntp") == "yes",
+        clock=float(one("clock")),
+        default_address=one("default_source") or next(iter(addresses), ""),
+        secure_boot=one("secure_boot") == "1",
+        ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,
-        driver_module=values.first("driver_module"),
-        mig_instances=values.number("mig_instances"),
-        cloud_init=values.first("cloud_init"),
-        container=values.first("container"),
-        cluster_ca=values.first("cluster_ca"),
-        abilities=frozenset(values.all("ability")),
-        modules=frozenset(values.all("module")),
+        dnf_proxy=one("dnf_proxy") == "1",
+        selinux_enforcing=one("selinux") == "enforcing",
         pci=tuple(_pci(item) for item in values.all("pci")),
-        kernel_headers=values.pairs("kernel_headers"),
-        nvlink_bridges=tuple(values.all("nvlink_bridge")),
-        packages=values.pairs("package"),
-        broken=tuple(values.all("broken")),
-        holds=frozenset(values.all("hold")),
-        remnants=tuple(values.all("remnant")),
-        dkms=tuple(values.all("dkms")),
-        apt_busy=tuple(dict.fromkeys(values.all("apt_busy"))),
-        swap=tuple(values.all("swap")),
-        sysctls=values.pairs("sysctl"),
+        package_lock_holders=tuple(dict.fromkeys(values.all("package_lock"))),
         addresses=addresses,
         routes=tuple((item.split()[0], _second(item)) for item in values.all("route")),
         ports=_ports(values),
         units={item.split()[0]: _unit(item) for item in values.all("unit")},
-        foreign=tuple(values.all("foreign")),
-        kubeconfigs=values.pairs("kubeconfig"),
     )
-
-
-def _pairs(items: Iterable[str]) -> dict[str, str]:
-    return {item.split(" ", 1)[0]: item.partition(" ")[2].strip() for item in items}
 
 
 def _second(item: str) -> str:

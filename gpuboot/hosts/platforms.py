@@ -1,35 +1,48 @@
-"""The one table of operating systems, and the names that publishers give to each of them."""
+"""The one table of operating systems, and the names that publishers give to each of them.
+
+Rocky Linux and RHEL: NVIDIA's Driver Installation Guide (rhel9 repository, DKMS from EPEL), and
+Docker's "Install Docker Engine on RHEL". Nobody has run gpuboot on them yet: they are experimental.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from gpuboot.hosts.node_state import NodeState
 
-Flavour = Literal["open", "proprietary"]
-PackageManager = Literal["apt"]
-
-# The last driver branch whose packages carry the branch in their names (NVIDIA driver guide)
-LAST_SUFFIXED_BRANCH = 589
+PackageManager = Literal["apt", "dnf"]
 
 # OpenPGP fingerprints of the publishers' repository keys
 CUDA_KEY = "EB693B3035CD5710E231E123A4B469963BF863CC"
 CUDA_KEY_2025 = "02182E60104FCDC26EAE1B8597A5D4CB8793F200"
+CUDA_RPM_KEY = "610C7B14E068A878070DA4E99CD0A493D42D0685"
 DOCKER_KEY = "9DC858229FC7DD38854AE2D88D81803C0EBFCD88"
+DOCKER_RPM_KEY = "060A61C51B558A7F742B77AAC52FEB6B621E9F35"
 KUBERNETES_KEY = "DE15B14486CD377B9E876E1A234654DA9A296436"
 TOOLKIT_KEY = "C95B321B61E88C1809C4F759DDCAE044F796ECB0"
+
+# Debian's names -> Red Hat's. curl: RHEL's own packages conflict (curl, curl-minimal), and each
+# system has one of them.
+_RPM_NAMES: Mapping[str, tuple[str, ...]] = {
+    "conntrack": ("conntrack-tools",),
+    "curl": (),
+    "gnupg": ("gnupg2",),
+    "iproute2": ("iproute", "iproute-tc"),
+    "iptables": ("iptables-nft",),
+}
 
 
 @dataclass(frozen=True)
 class Platform:
     """An operating system release that gpuboot supports.
 
-    + id, version: ID and VERSION_ID of /etc/os-release
+    + id, version: ID and VERSION_ID of /etc/os-release; of a VERSION_ID like 9.6 the 9 counts
     + cuda: its folder in NVIDIA's CUDA repository
     + cuda_key: file name and fingerprint of that folder's key
     + package_manager: the program that installs its packages
+    + experimental: nobody has run gpuboot on it yet
     """
 
     id: str
@@ -38,14 +51,49 @@ class Platform:
     cuda: str
     cuda_key: tuple[str, str]
     package_manager: PackageManager = "apt"
+    experimental: bool = False
 
     @property
     def name(self) -> str:
         """How people call it: `Ubuntu 24.04`."""
-        return f"{self.id.capitalize()} {self.version}"
+        label = {"rhel": "RHEL", "rocky": "Rocky Linux"}.get(self.id, self.id.capitalize())
+        return f"{label} {self.version}"
+
+    def package_names(self, names: Iterable[str]) -> list[str]:
+        """What packages are called here. + names: Debian's names"""
+        if self.package_manager == "apt":
+            return list(names)
+        here = [found for name in names for found in _RPM_NAMES.get(name, (name,))]
+        return [*here, "python3-dnf-plugin-versionlock"]
+
+    def version_pattern(self, package: str, version: str) -> str:
+        """Any build of a version of a package; Docker's Debian packages have an epoch."""
+        epoch = "5:" if self.package_manager == "apt" and package.startswith("docker-ce") else ""
+        return f"{epoch}{version}-*"
+
+    @property
+    def distribution_runtimes(self) -> tuple[str, ...]:
+        """The distribution's own packages that Docker's containerd.io replaces or conflicts with.
+
+        Docker's documentation, "Uninstall old versions".
+        """
+        return ("containerd", "docker.io") if self.package_manager == "apt" else ("runc",)
+
+    @property
+    def distribution_docker(self) -> tuple[str, ...]:
+        """The distribution's own packages that Docker's replace or refuse to stand beside."""
+        if self.package_manager == "apt":
+            return (*self.distribution_runtimes, "docker-compose", "docker-compose-v2")
+        return (*self.distribution_runtimes, "podman-docker")
+
+    @property
+    def remove_command(self) -> str:
+        """The command by which a person removes packages."""
+        return "apt-get remove" if self.package_manager == "apt" else "dnf remove"
 
 
 _OLD_KEY = ("3bf863cc.pub", CUDA_KEY)
+_RPM_KEY = ("D42D0685.pub", CUDA_RPM_KEY)
 PLATFORMS: tuple[Platform, ...] = (
     Platform("ubuntu", "22.04", "jammy", "ubuntu2204", _OLD_KEY),
     Platform("ubuntu", "24.04", "noble", "ubuntu2404", _OLD_KEY),
@@ -58,6 +106,8 @@ PLATFORMS: tuple[Platform, ...] = (
         "debian13",
         ("8793F200.pub", CUDA_KEY_2025),
     ),
+    Platform("rocky", "9", "", "rhel9", _RPM_KEY, "dnf", experimental=True),
+    Platform("rhel", "9", "", "rhel9", _RPM_KEY, "dnf", experimental=True),
 )
 # machine name of the kernel -> (Debian's name, NVIDIA's folder)
 ARCHITECTURES: Mapping[str, tuple[str, str]] = {
@@ -69,7 +119,8 @@ ARCHITECTURES: Mapping[str, tuple[str, str]] = {
 def find(state: NodeState) -> Platform | None:
     """The platform of a machine; None when gpuboot does not support it."""
     for platform in PLATFORMS:
-        if (platform.id, platform.version) == (state.os_id, state.os_version):
+        versions = (state.os_version, state.os_version.partition(".")[0])
+        if platform.id == state.os_id and platform.version in versions:
             return platform
     return None
 
@@ -87,26 +138,3 @@ def of(state: NodeState) -> Platform:
     if platform is None:
         raise UnsupportedPlatformError(state.os_name or "an unknown system")
     return platform
-
-
-def branch(version: str) -> int:
-    """The branch of a driver version: 595.91.07 belongs to 595."""
-    return int(version.partition(".")[0])
-
-
-def driver_packages(version: str, flavour: Flavour, fabric_manager: bool) -> tuple[str, ...]:
-    """The packages of NVIDIA's repository that make a driver, without versions.
-
-    Up to R580 names carry the branch, except the fabric manager's, which lost it with R580.
-    """
-    suffix = f"-{branch(version)}" if branch(version) <= LAST_SUFFIXED_BRANCH else ""
-    packages = [("nvidia-open" if flavour == "open" else "cuda-drivers") + suffix]
-    if fabric_manager:
-        old = branch(version) < 580
-        packages.append("nvidia-fabricmanager" + (f"-{branch(version)}" if old else ""))
-    return tuple(packages)
-
-
-def pinning_package(version: str) -> str:
-    """NVIDIA's package that pins every driver package to this version by apt preferences."""
-    return f"nvidia-driver-pinning-{version}"

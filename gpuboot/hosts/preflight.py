@@ -10,7 +10,8 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.hosts import fabric, gpu_models, platforms
+from gpuboot.hosts import platforms, preflight_platform
+from gpuboot.hosts import preflight_driver as driver
 from gpuboot.hosts import preflight_exporter as exporter
 from gpuboot.hosts import preflight_network as network
 from gpuboot.hosts.node_state import NodeState
@@ -38,7 +39,7 @@ class Subject:
     lock: Lock
 
 
-def judge(
+def evaluate(
     nodes: Sequence[Node],
     states: Mapping[str, NodeState],
     settings: Settings,
@@ -92,7 +93,7 @@ def _size(it: Subject) -> Iterator[Finding]:
 
 
 def _kernel(it: Subject) -> Iterator[Finding]:
-    missing = {"overlay", "br_netfilter"} - it.state.abilities
+    missing = {"overlay", "br_netfilter"} - it.state.kernel_features
     if missing:
         yield (
             f"its kernel {it.state.kernel} lacks {', '.join(sorted(missing))}",
@@ -126,9 +127,9 @@ def _clock(it: Subject) -> Iterator[Finding]:
 
 def _packages(it: Subject) -> Iterator[Finding]:
     state = it.state
-    if state.apt_busy:
+    if state.package_lock_holders:
         yield (
-            f"its package manager is still in use by {', '.join(state.apt_busy)}",
+            f"its package manager is still in use by {', '.join(state.package_lock_holders)}",
             "let it finish or stop it; settings.preflight.wait_s sets how long to wait",
         )
     if state.cloud_init == "running":
@@ -141,12 +142,13 @@ def _packages(it: Subject) -> Iterator[Finding]:
 
 
 def _runtimes(it: Subject) -> Iterator[Finding]:
-    for name in ("containerd", "docker.io"):
-        if name in it.state.packages:
+    platform = platforms.find(it.state)
+    for name in platform.distribution_runtimes if platform else ():
+        if platform and name in it.state.packages:
             yield (
                 f"the distribution's package {name} is installed; Docker's containerd.io replaces "
                 "it and its containers stop",
-                f"run `apt-get remove {name}` there once nothing needs it",
+                f"run `{platform.remove_command} {name}` there once nothing needs it",
             )
     if it.state.is_active("crio"):
         yield "CRI-O runs there, a second container runtime", "remove cri-o from the machine"
@@ -174,48 +176,6 @@ def _gpus(it: Subject) -> Iterator[Finding]:
         )
 
 
-def _driver(it: Subject) -> Iterator[Finding]:
-    state, driver = it.state, it.settings.driver
-    if not it.node.gpus:
-        return
-    if not driver.enabled:
-        if not state.driver_loaded:
-            yield (
-                "driver.enabled is False, but no NVIDIA driver is loaded",
-                "load the driver (modprobe nvidia), or let gpuboot install it",
-            )
-        return
-    version = it.lock.driver.version
-    try:
-        gpu_models.flavour([gpu.device for gpu in state.gpus], driver.modules, it.lock.driver)
-    except gpu_models.FlavourError as error:
-        yield error.cause, error.remedy
-    if state.remnants:
-        yield (
-            f"a driver from NVIDIA's .run installer is there ({', '.join(state.remnants)})",
-            "remove it with `nvidia-uninstall --silent`, then reboot",
-        )
-    if state.headers == "missing":
-        yield (
-            f"no kernel headers for the running kernel {state.kernel}, and apt has none",
-            f"install linux-headers-{state.kernel}, or boot a kernel whose headers apt has",
-        )
-    yield from fabric.problems(state, driver.fabric_manager)
-    if state.secure_boot and not state.driver_loaded:
-        yield (
-            "Secure Boot is on: the kernel would refuse the unsigned NVIDIA modules",
-            "enrol DKMS's key (mokutil --import /var/lib/dkms/mok.pub, reboot) and load the driver "
-            "once, or turn Secure Boot off",
-        )
-    needs_reboot = state.driver_loaded and state.driver_loaded != version
-    if driver.reboot == "never" and (needs_reboot or "nouveau" in state.modules):
-        loaded = state.driver_loaded or "nouveau"
-        yield (
-            f"driver {loaded} is loaded, {version} is asked, and driver.reboot is never",
-            'set driver.reboot = "when-needed", or unload the driver by hand',
-        )
-
-
 # what any machine has to be, whatever runs on it
 MACHINE: tuple[Check, ...] = (
     _root,
@@ -224,8 +184,9 @@ MACHINE: tuple[Check, ...] = (
     _clock,
     _packages,
     _gpus,
-    _driver,
+    lambda it: driver.problems(it.node, it.state, it.settings, it.lock),
     lambda it: exporter.devices(it.node, it.settings.exporter),
+    lambda it: preflight_platform.problems(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
     *MACHINE,
@@ -235,6 +196,7 @@ CHECKS: tuple[Check, ...] = (
     lambda it: network.address(it.node, it.state),
     lambda it: network.ports(it.node, it.state),
     lambda it: network.overlaps(it.state, it.settings),
+    lambda it: preflight_platform.firewall(it.state),
 )
 
 

@@ -22,7 +22,7 @@ def package_changes(
     """What installing packages changes.
 
     + versions: installed packages -> version
-    + wanted: packages to install -> version or its pattern; "": the newest that apt offers
+    + wanted: packages to install -> version or its pattern; "": the newest available
     + unheld: packages that are to be held and are not
     """
     changes: list[Item] = [
@@ -30,7 +30,7 @@ def package_changes(
             subject=f"package {name}",
             field="version",
             old=versions.get(name),
-            new=version or "(newest that apt offers)",
+            new=version or "(newest available)",
         )
         for name, version in wanted.items()
     ]

@@ -16,16 +16,17 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import preflight_exporter
 from gpuboot.hosts import preflight_packages as checks
-from gpuboot.hosts.preflight_packages import Offer
+from gpuboot.hosts.preflight_packages import AvailableVersion
 from tests.unit.test_preflight import CLEAN, WORKER
 
 HOST = replace(CLEAN, os_id="debian", os_version="12", arch="x86_64")
 CUDA = "https://developer.download.nvidia.com/compute/cuda/repos/debian12/x86_64"
 OFFERS = [
-    *(Offer("nvidia-open", f"{number}-1", CUDA) for number in ("595.91.07", "590.44.01")),
-    Offer("kubelet", "1.36.6-1.1", "https://pkgs.k8s.io/core:/stable:/v1.36/deb"),
-    Offer("kubelet", "1.36.5-1.1", "https://pkgs.k8s.io/core:/stable:/v1.36/deb"),
-    Offer(
+    AvailableVersion("nvidia-open", "595.91.07-1", CUDA),
+    AvailableVersion("nvidia-open", "590.44.01-1", CUDA),
+    AvailableVersion("kubelet", "1.36.6-1.1", "https://pkgs.k8s.io/core:/stable:/v1.36/deb"),
+    AvailableVersion("kubelet", "1.36.5-1.1", "https://pkgs.k8s.io/core:/stable:/v1.36/deb"),
+    AvailableVersion(
         "containerd.io", "2.3.7-1~debian.12~bookworm", "https://download.docker.com/linux/debian"
     ),
 ]
@@ -33,14 +34,14 @@ OFFERS = [
 
 def judge(
     settings: dict[str, Any],
-    offers: list[Offer] | None = None,
+    offers: list[AvailableVersion] | None = None,
     state: Any = HOST,
     node: Node = WORKER,
 ) -> tuple[list[str], list[str]]:
     parsed = parse_settings(settings)
-    wanted = {node.host: checks.wanted(node, state, parsed, versions.lock(parsed))}
+    wanted = {node.host: checks.required(node, state, parsed, versions.lock(parsed))}
     offered = {node.host: OFFERS if offers is None else offers}
-    problems, warnings = checks.judge(wanted, offered)
+    problems, warnings = checks.missing_versions(wanted, offered)
     return [str(problem) for problem in problems], warnings
 
 
@@ -63,18 +64,18 @@ def test_a_kubernetes_that_the_repository_lacks() -> None:
 def test_what_is_newer_than_the_index_may_be_there_by_now() -> None:
     problems, [warning] = judge({"driver": {"version": "600.10.01"}})
     assert not problems
-    assert "by apt's index its repository has no nvidia-open 600.10.01" in warning
+    assert "by the package index there its repository has no nvidia-open 600.10.01" in warning
 
 
 @pytest.mark.parametrize(
     "offers",
     [
         [],  # apt has not read the repository
-        [Offer("kubelet", "1.35.9-1.1", "https://pkgs.k8s.io/core:/stable:/v1.35/deb")],
-        [Offer("nvidia-open", "1.0-1", "https://elsewhere.example/debian12")],
+        [AvailableVersion("kubelet", "1.35.9-1.1", "https://pkgs.k8s.io/core:/stable:/v1.35/deb")],
+        [AvailableVersion("nvidia-open", "1.0-1", "https://elsewhere.example/debian12")],
     ],
 )
-def test_another_repository_says_nothing(offers: list[Offer]) -> None:
+def test_another_repository_says_nothing(offers: list[AvailableVersion]) -> None:
     assert judge({}, offers) == ([], [])
 
 
@@ -85,8 +86,8 @@ def test_what_is_installed_already_need_not_be_offered() -> None:
 
 def test_one_missing_version_is_one_problem_for_all_hosts() -> None:
     parsed = parse_settings({"versions": {"kubernetes": {"version": "1.36.4"}}})
-    items = checks.wanted(WORKER, HOST, parsed, versions.lock(parsed))
-    problems, _ = checks.judge({"a": items, "b": items}, {"a": OFFERS, "b": OFFERS})
+    items = checks.required(WORKER, HOST, parsed, versions.lock(parsed))
+    problems, _ = checks.missing_versions({"a": items, "b": items}, {"a": OFFERS, "b": OFFERS})
     assert [problem.cause.partition(":")[0] for problem in problems] == ["from a, b"]
 
 

@@ -237,6 +237,27 @@ def test_the_inventories_a_person_starts_from_load(inventory: str) -> None:
     assert "gpus" in done.stdout + done.stderr
 
 
+ROCKY = [
+    "os_id rocky",
+    "os_version 9.6",
+    "os_name Rocky Linux 9.6 (Blue Onyx)",
+    "kernel 5.14.0-570.el9.x86_64",
+    "dkms_package available",
+]
+
+
+def test_a_rocky_9_node_is_planned_with_dnf_beside_ubuntu() -> None:
+    done = plan({"gpu1": ROCKY}, arguments=())
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "@fake/gpu1: Rocky Linux 9 is experimental" in said
+    assert "dnf repository cuda: key 610C7B14E068A878070DA4E99CD0A493D42D0685" in said
+    assert "dnf module nvidia-driver: stream 595-open" in said
+    for package in ("iproute-tc", "kernel-devel-5.14.0-570.el9.x86_64", "kmod-nvidia-open-dkms"):
+        assert package in said
+    assert "apt repository docker" in said, "the other nodes are Ubuntu's"
+
+
 def test_docker_hosts_have_a_plan_of_their_own() -> None:
     done = plan(inventory="docker", deploy="standalone")
     assert done.returncode == 0, done.stderr

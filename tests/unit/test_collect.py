@@ -13,13 +13,13 @@ from gpuboot.config.versions import lock
 from gpuboot.hosts.node_state import parse
 from tests.unit.test_nodestate import ANSWER
 
-STATE = replace(parse(ANSWER), apt_busy=(), cloud_init="done")
+STATE = replace(parse(ANSWER), package_lock_holders=(), cloud_init="done")
 
 
 def test_busy() -> None:
     assert busy(STATE) == ""
     assert busy(replace(STATE, cloud_init="running")) == "cloud-init is running"
-    assert "apt-get (pid 7)" in busy(replace(STATE, apt_busy=("apt-get (pid 7)",)))
+    assert "apt-get (pid 7)" in busy(replace(STATE, package_lock_holders=("apt-get (pid 7)",)))
 
 
 @pytest.mark.parametrize(

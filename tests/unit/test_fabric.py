@@ -84,7 +84,7 @@ def test_an_hgx_b200_gets_subnet_manager_and_fabric_manager() -> None:
 def causes(state: NodeState) -> list[str]:
     settings = parse_settings({})
     node = replace(NODE, gpus=len(state.gpus))
-    problems = preflight.judge([node], {NODE.host: state}, settings, lock(settings))
+    problems = preflight.evaluate([node], {NODE.host: state}, settings, lock(settings))
     return [str(item) for item in problems if "NVLink 5" in item.cause]
 
 
@@ -92,8 +92,8 @@ def test_a_kernel_without_infiniband_is_told_before_anything_is_changed() -> Non
     (problem,) = causes(machine(0x2901, bridges=BRIDGES))
     assert "lacks mlx5_ib, ib_umad" in problem
     assert "install linux-modules-extra-6.8.0-90-generic" in problem
-    able = frozenset({*STATE.abilities, "mlx5_ib", "ib_umad"})
-    assert causes(replace(machine(0x2901, bridges=BRIDGES), abilities=able)) == []
+    able = frozenset({*STATE.kernel_features, "mlx5_ib", "ib_umad"})
+    assert causes(replace(machine(0x2901, bridges=BRIDGES), kernel_features=able)) == []
     assert causes(machine(0x2330, switches=4)) == []
 
 

@@ -17,12 +17,13 @@ from deploys.facts.node import SCRIPT
 from deploys.phases import drivers
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts import kernels
+from gpuboot.hosts import kernels, platforms
 from gpuboot.hosts.node_state import parse
 from tests.unit.test_nodestate import ANSWER
 from tests.unit.test_runtime import context
 
 STATE = parse(ANSWER)
+UBUNTU_2404 = platforms.of(STATE)
 KERNEL = os.uname().release
 # package, Depends
 UBUNTU = (
@@ -85,7 +86,7 @@ def test_every_kernel_metapackage_has_its_headers(tmp_path: Path, name: str, nee
     said = told(tmp_path, ((name, needs),), (f"linux-headers-{name}",))
     assert f"kernel_headers\tlinux-headers-{name} available" in said
     state = parse([*(line for line in ANSWER if not line.startswith("headers")), *said])
-    assert f"linux-headers-{name}" in kernels.headers(state)
+    assert f"linux-headers-{name}" in kernels.headers(UBUNTU_2404, state)
 
 
 def test_packages_that_bring_no_new_kernel_need_none(tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ OWN = "linux-headers-6.8.0-90-generic"
     ],
 )
 def test_packages_to_install(changes: dict[str, Any], expected: list[str]) -> None:
-    assert kernels.headers(replace(STATE, **changes)) == expected
+    assert kernels.headers(UBUNTU_2404, replace(STATE, **changes)) == expected
 
 
 def test_a_kernel_that_will_come_without_headers_is_told() -> None:

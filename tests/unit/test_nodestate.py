@@ -24,8 +24,8 @@ os_version\t24.04
 os_codename\tnoble
 os_name\tUbuntu 24.04.3 LTS
 headers\tavailable
-ability\toverlay
-ability\tbr_netfilter
+kernel_feature\toverlay
+kernel_feature\tbr_netfilter
 module\tnouveau
 sysctl\tnet.ipv4.ip_forward 0
 cgroup\t2
@@ -38,8 +38,8 @@ package\tnvidia-open 595.91.07-1ubuntu1
 package\tdocker-ce 5:29.8.1-1
 broken\tfoo (half-configured)
 hold\tkubelet
-apt_busy\tapt-get (pid 7)
-apt_busy\tapt-get (pid 7)
+package_lock\tapt-get (pid 7)
+package_lock\tapt-get (pid 7)
 cloud_init\trunning
 memory_kib\t4194304
 cpus\t4
@@ -71,7 +71,7 @@ def test_every_field() -> None:
     assert (state.driver_loaded, state.driver_open) == ("595.91.07", True)
     assert state.packages["docker-ce"] == "5:29.8.1-1"
     assert state.driver_package == state.driver_installed == "595.91.07"
-    assert state.apt_busy == ("apt-get (pid 7)",)
+    assert state.package_lock_holders == ("apt-get (pid 7)",)
     assert state.addresses == ("10.0.0.5", "fd00::5")
     assert state.default_address == "10.0.0.5"
     assert state.routes == (("10.0.0.0/24", "eth0"),)

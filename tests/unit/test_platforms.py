@@ -8,13 +8,15 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import DriverLock
-from gpuboot.hosts import gpu_models, platforms
+from gpuboot.hosts import driver_packages, gpu_models, platforms
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.repositories import Repository, repository
 from tests.unit.test_nodestate import ANSWER
 
 STATE = parse(ANSWER)
+UBUNTU = platforms.of(STATE)
+ROCKY = platforms.of(replace(STATE, os_id="rocky", os_version="9.6"))
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,8 @@ STATE = parse(ANSWER)
         ("ubuntu", "24.04", "ubuntu2404", "3bf863cc.pub"),
         ("debian", "12", "debian12", "3bf863cc.pub"),
         ("debian", "13", "debian13", "8793F200.pub"),
+        ("rocky", "9.6", "rhel9", "D42D0685.pub"),
+        ("rhel", "9.7", "rhel9", "D42D0685.pub"),
     ],
 )
 def test_supported_systems(os: str, version: str, cuda: str, key: str) -> None:
@@ -33,13 +37,34 @@ def test_supported_systems(os: str, version: str, cuda: str, key: str) -> None:
 
 
 def test_unsupported_systems() -> None:
-    assert platforms.find(replace(STATE, os_id="ubuntu", os_version="20.04")) is None
+    for os, version in (("ubuntu", "20.04"), ("rocky", "8.10"), ("rhel", "10.1"), ("fedora", "9")):
+        assert platforms.find(replace(STATE, os_id=os, os_version=version)) is None
+    with pytest.raises(platforms.UnsupportedPlatformError, match="Fedora 43"):
+        platforms.of(replace(STATE, os_id="fedora", os_name="Fedora 43"))
+
+
+def test_only_systems_that_nobody_has_run_are_experimental() -> None:
+    assert [item.name for item in platforms.PLATFORMS if item.experimental] == [
+        "Rocky Linux 9",
+        "RHEL 9",
+    ]
+
+
+def test_names_of_packages() -> None:
+    names = ["ca-certificates", "conntrack", "curl", "iproute2", "socat"]
+    assert UBUNTU.package_names(names) == names
+    assert ROCKY.package_names(names) == [
+        "ca-certificates", "conntrack-tools", "iproute", "iproute-tc", "socat",
+        "python3-dnf-plugin-versionlock",
+    ]  # fmt: skip
+    assert UBUNTU.version_pattern("docker-ce", "29.8.1") == "5:29.8.1-*"
+    assert ROCKY.version_pattern("docker-ce", "29.8.1") == "29.8.1-*"
 
 
 def test_fingerprints_are_whole() -> None:
     keys = [value for name, value in vars(platforms).items() if re.search("_KEY(_|$)", name)]
     keys = [key for key in keys if isinstance(key, str)]
-    assert len(keys) == 5
+    assert len(keys) == 7
     assert all(re.fullmatch("[0-9A-F]{40}", key) for key in keys)
 
 
@@ -53,9 +78,25 @@ def test_fingerprints_are_whole() -> None:
     ],
 )
 def test_driver_packages(
-    version: str, flavour: platforms.Flavour, fabric: bool, packages: tuple[str, ...]
+    version: str, flavour: driver_packages.Flavour, fabric: bool, packages: tuple[str, ...]
 ) -> None:
-    assert platforms.driver_packages(version, flavour, fabric) == packages
+    assert driver_packages.driver_packages(UBUNTU, version, flavour, fabric) == packages
+
+
+@pytest.mark.parametrize("version", ["595.91.07", "580.178.04"])
+def test_driver_packages_of_a_module_stream_carry_no_branch(version: str) -> None:
+    assert driver_packages.driver_packages(ROCKY, version, "open", True) == (
+        "nvidia-open", "nvidia-driver", "nvidia-driver-cuda", "kmod-nvidia-open-dkms",
+        "nvidia-fabricmanager",
+    )  # fmt: skip
+    assert driver_packages.driver_packages(ROCKY, version, "proprietary", False) == (
+        "cuda-drivers", "nvidia-driver", "nvidia-driver-cuda", "kmod-nvidia-latest-dkms",
+    )  # fmt: skip
+
+
+def test_module_streams() -> None:
+    assert driver_packages.module_stream("595.91.07", "open") == "595-open"
+    assert driver_packages.module_stream("580.178.04", "proprietary") == "580-dkms"
 
 
 @pytest.mark.parametrize(
@@ -141,6 +182,42 @@ def test_upstream_addresses() -> None:
     toolkit = where("toolkit", "aarch64")
     assert toolkit.url == "https://nvidia.github.io/libnvidia-container/stable/deb/arm64/"
     assert toolkit.key_url == "https://nvidia.github.io/libnvidia-container/gpgkey"
+
+
+def test_upstream_addresses_of_rpm_repositories() -> None:
+    docker = where("docker", platform=ROCKY)
+    assert docker.url == "https://download.docker.com/linux/rhel/9/x86_64/stable"
+    assert docker.key_url == "https://download.docker.com/linux/rhel/gpg"
+    kubernetes = where("kubernetes", platform=ROCKY)
+    base = "https://pkgs.k8s.io/core:/stable:/v1.36/rpm/"
+    assert (kubernetes.url, kubernetes.key_url) == (base, base + "repodata/repomd.xml.key")
+    cuda = where("cuda", "aarch64", platform=ROCKY)
+    base = "https://developer.download.nvidia.com/compute/cuda/repos/rhel9/sbsa/"
+    assert (cuda.url, cuda.key_url) == (base, base + "D42D0685.pub")
+    toolkit = where("toolkit", platform=ROCKY)
+    assert toolkit.url == "https://nvidia.github.io/libnvidia-container/stable/rpm/x86_64"
+    assert toolkit.key_url == "https://nvidia.github.io/libnvidia-container/gpgkey"
+
+
+def test_repo_files() -> None:
+    assert where("docker", platform=ROCKY).text.splitlines()[1:] == [
+        "[gpuboot-docker]",
+        "name=gpuboot: docker",
+        "baseurl=https://download.docker.com/linux/rhel/9/x86_64/stable",
+        "enabled=1",
+        "gpgcheck=1",
+        "repo_gpgcheck=0",
+        "gpgkey=file:///etc/pki/rpm-gpg/gpuboot-docker.asc",
+    ]
+    toolkit = where("toolkit", platform=ROCKY).text
+    assert "\ngpgcheck=0\nrepo_gpgcheck=1\n" in toolkit, "its index is signed, its rpms are not"
+    settings = {
+        "mirrors": {"apt": {"docker": {"url": "https://m.example/d"}}, "ca_bundle": "/etc/ca.pem"},
+        "proxy": {"https": "http://proxy.example:3128", "no_proxy": ["m.example"]},
+    }
+    mirrored = where("docker", settings=settings, platform=ROCKY).text
+    assert mirrored.endswith("\nsslcacert=/etc/ca.pem\nproxy=_none_\n")
+    assert "sslcacert" not in where("cuda", settings=settings, platform=ROCKY).text
 
 
 def test_a_mirror_keeps_paths_and_may_have_its_own_key() -> None:

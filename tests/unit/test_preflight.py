@@ -9,7 +9,7 @@ from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import PciDevice, Unit, parse
-from gpuboot.hosts.preflight import judge
+from gpuboot.hosts.preflight import evaluate
 from tests.unit.test_nodestate import ANSWER
 
 H100, T4, P100, GB200 = 0x2330, 0x1EB8, 0x15F8, 0x2941
@@ -27,7 +27,7 @@ CLEAN = replace(
     driver_loaded="",
     packages={},
     broken=(),
-    apt_busy=(),
+    package_lock_holders=(),
     cloud_init="done",
     swap=(),
     ports={22: "sshd"},
@@ -44,7 +44,7 @@ def causes(
 ) -> list[str]:
     parsed = parse_settings(settings or {})
     state = replace(CLEAN, **changes)
-    return [p.cause for p in judge([node], {node.host: state}, parsed, versions.lock(parsed))]
+    return [p.cause for p in evaluate([node], {node.host: state}, parsed, versions.lock(parsed))]
 
 
 def test_a_clean_machine_passes() -> None:
@@ -61,12 +61,12 @@ def test_a_clean_machine_passes() -> None:
         ({"cpus": 1}, "has 1 CPUs; 2 are needed"),
         ({"memory_mib": 2000}, "has 2000 MiB of memory"),
         ({"disk_mib": 900}, "has 900 MiB free under /var"),
-        ({"abilities": frozenset({"overlay"})}, "lacks br_netfilter"),
+        ({"kernel_features": frozenset({"overlay"})}, "lacks br_netfilter"),
         ({"cgroup": 1}, "cgroup v1"),
         ({"kernel": "5.10.0-1"}, "too old for kube-proxy's nftables"),
         ({"clock_skew_s": 61.2}, "clock is 61 s ahead of"),
         ({"clock_skew_s": -7.0}, "clock is 7 s behind"),
-        ({"apt_busy": ("dpkg (pid 5)",)}, "still in use by dpkg (pid 5)"),
+        ({"package_lock_holders": ("dpkg (pid 5)",)}, "still in use by dpkg (pid 5)"),
         ({"cloud_init": "running"}, "cloud-init is still running"),
         ({"broken": ("foo (unpacked)",)}, "half-installed packages: foo (unpacked)"),
         ({"packages": {"docker.io": "20"}}, "package docker.io is installed"),
@@ -129,7 +129,9 @@ def test_a_driver_that_is_there_already() -> None:
 
 def test_reboot_never_with_another_driver_loaded() -> None:
     found = causes(settings={"driver": {"reboot": "never"}}, driver_loaded="595.71.05")
-    assert found == ["driver 595.71.05 is loaded, 595.91.07 is asked, and driver.reboot is never"]
+    assert found == [
+        "driver 595.71.05 is loaded, 595.91.07 is requested, and driver.reboot is never"
+    ]
 
 
 def test_modules_that_the_gpus_cannot_use() -> None:
@@ -148,7 +150,7 @@ def _pair(**worker: Any) -> list[tuple[str, str]]:
     other = replace(CLEAN, machine_id="m2", boot_id="b2", addresses=("10.0.0.6",))
     nodes = [LEADER, replace(WORKER, address="10.0.0.6")]
     states = {"cp1": replace(CLEAN, cluster_ca="ours"), "gpu1": replace(other, **worker)}
-    return [(p.host, p.cause) for p in judge(nodes, states, parsed, versions.lock(parsed))]
+    return [(p.host, p.cause) for p in evaluate(nodes, states, parsed, versions.lock(parsed))]
 
 
 def test_clones_and_twins() -> None:
@@ -169,7 +171,7 @@ def test_a_host_without_root_has_no_other_problem() -> None:
         "ports": {6443: "?"},
         "disk_mib": 0,
         "pci": (),
-        "abilities": frozenset(),
+        "kernel_features": frozenset(),
     }
     assert causes(uid=1000, **unread) == ["commands run as uid 1000, not as root"]
 
@@ -181,14 +183,14 @@ def test_a_leader_that_is_in_no_cluster_while_others_are() -> None:
     }
     nodes = [replace(LEADER, address="10.0.0.1"), WORKER]
     parsed = parse_settings({})
-    (problem,) = judge(nodes, states, parsed, versions.lock(parsed))
+    (problem,) = evaluate(nodes, states, parsed, versions.lock(parsed))
     assert problem.host == "cp1"
     assert "is in no cluster; in one are gpu1" in problem.cause
 
 
 def test_hosts_that_were_not_read_are_left_to_their_own_problem() -> None:
     parsed = parse_settings({})
-    assert judge([LEADER], {}, parsed, versions.lock(parsed)) == []
+    assert evaluate([LEADER], {}, parsed, versions.lock(parsed)) == []
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from gpuboot.docker.preflight import checks as preflight_checks
 from gpuboot.docker.remedies import DOCKER_HOSTS
 from gpuboot.hosts.connectivity import endpoints
 from gpuboot.hosts.node_state import parse
-from gpuboot.hosts.preflight import judge
+from gpuboot.hosts.preflight import evaluate
 from gpuboot.verify.checks.remedies import Remedies
 from gpuboot.verify.devices import Host
 from gpuboot.verify.evidence import Evidence, Target
@@ -75,12 +75,12 @@ def problems(settings: dict[str, Any] | None = None, **changes: Any) -> list[str
     parsed = parse_settings({"preflight": {"max_clock_skew_s": 1e12}, **(settings or {})})
     states = {"gpu1": replace(STATE, **changes)}
     asked = preflight_checks(parsed)
-    return [item.cause for item in judge((NODE,), states, parsed, versions.lock(parsed), asked)]
+    return [item.cause for item in evaluate((NODE,), states, parsed, versions.lock(parsed), asked)]
 
 
 def test_a_docker_host_need_not_be_fit_for_kubernetes() -> None:
     before = problems()
-    assert problems(cgroup=1, swap=("/swapfile",), abilities=frozenset({"overlay"})) == before
+    assert problems(cgroup=1, swap=("/swapfile",), kernel_features=frozenset({"overlay"})) == before
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_a_docker_host_need_not_be_fit_for_kubernetes() -> None:
         ({}, {"packages": {"docker.io": "20"}}, "distribution's package docker.io"),
         ({}, {"kubeconfigs": {"/etc/kubernetes/kubelet.conf": "x"}}, "node of a Kubernetes"),
         ({}, {"ports": {9090: "cockpit"}}, "TCP port 9090 is in use by cockpit"),
-        ({}, {"abilities": frozenset()}, "lacks overlay"),
+        ({}, {"kernel_features": frozenset()}, "lacks overlay"),
         ({"exporter": {"tls_secret": "x", "kind": "chart"}}, {}, "exporter.tls_secret names"),
         ({"mirrors": {"images": {"*": "http://m/v2/x"}}}, {}, "none that Docker can pull from"),
         ({"mirrors": {"images": {"*": "https://m/x"}}}, {}, "none that Docker can pull from"),

@@ -32,7 +32,6 @@ LONG_FUNCTIONS = {
     "deploys/phases/kubernetes.py kubernetes",
     "deploys/phases/monitoring.py monitoring",
     "gpuboot/config/versions.py mismatches",
-    "gpuboot/hosts/node_state.py _state",
 }
 
 

@@ -53,7 +53,10 @@ class Cluster(Model):
 
 
 class AptMirror(Model):
-    """One apt repository somewhere else than upstream, with the same paths below its URL."""
+    """One package repository somewhere else than upstream, with the same paths below its URL.
+
+    The repository for dnf (Rocky Linux, RHEL) has the same URL and other paths.
+    """
 
     url: Url = Field(
         description="Takes the place of `https://download.docker.com/linux`, "

@@ -31,8 +31,8 @@ os_version 24.04
 os_codename noble
 os_name Ubuntu 24.04.3 LTS
 headers available
-ability overlay
-ability br_netfilter
+kernel_feature overlay
+kernel_feature br_netfilter
 cgroup 2
 memory_kib 65536000
 cpus 32

@@ -1,0 +1,62 @@
+"""The commands by which `deploys.operations.packages` works with dnf 4 (RHEL 9).
+
+dnf waits by itself while another process holds its locks. Held packages are those of its
+versionlock plugin: dnf-versionlock(8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyinfra.api.command import QuoteString, StringCommand
+
+from deploys.lib.commands import shell_message
+
+_DNF = "dnf -q -y --setopt=exit_on_lock=False"
+_INSTALL = f"{_DNF} install --setopt=install_weak_deps=False"
+# dnf takes a package from whichever repository has it: two of one address do no harm
+REPOSITORY_FILES: tuple[str, ...] = ()
+# an index that cannot be read may be one that nobody needs here
+READ_INDICES = f"{_DNF} makecache --refresh"
+
+
+def read_index(file: str, name: str) -> str:
+    """Read the index of the repository that a file describes, and of no other."""
+    return (
+        f"{_DNF} makecache --refresh --setopt=reposdir={file.rpartition('/')[0]} "
+        f"--disablerepo='*' --enablerepo=gpuboot-{name}"
+    )
+
+
+def remove_repository(file: str, url: str) -> StringCommand:
+    """Never needed, see `REPOSITORY_FILES`."""
+    raise NotImplementedError(f"{file} may have {url} as well")
+
+
+def install(versions: Mapping[str, str], available: Sequence[str]) -> StringCommand:
+    """Install packages at these versions, older ones as well; none of them may be held.
+
+    + available: packages whose versions in the repositories to show when this fails
+    """
+    words = [f"{name}-{version}" if version else name for name, version in versions.items()]
+    if not available:
+        return StringCommand(_INSTALL, *[QuoteString(word) for word in words])
+    message = shell_message(
+        f"dnf cannot install {' '.join(words)}",
+        "ask for a version that exists, or correct the repository; dnf offers:",
+    )
+    return StringCommand(
+        _INSTALL, *[QuoteString(word) for word in words], "|| {", message,
+        "; dnf -q repoquery --showduplicates --qf '%{name} %{evr} %{repoid}'",
+        *[QuoteString(name) for name in available], ">&2; exit 1; }",
+    )  # fmt: skip
+
+
+def hold(names: Sequence[str]) -> StringCommand:
+    """Keep installed packages as they are."""
+    return StringCommand("dnf -q versionlock add", *[QuoteString(name) for name in names])
+
+
+def release(names: Sequence[str]) -> StringCommand:
+    """Let held packages change."""
+    return StringCommand("dnf -q versionlock delete", *[QuoteString(name) for name in names])

@@ -1,0 +1,52 @@
+"""What only dnf has: module streams, and locks on packages that are not installed yet."""
+
+from __future__ import annotations
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.dnf import PinnedDriver
+from deploys.lib import changes
+from deploys.lib.commands import Commands
+from gpuboot.plan import Change
+
+_MODULE = "nvidia-driver"
+
+
+@operation()
+def driver_pinned(version: str, stream: str) -> Commands:
+    """Ensure that NVIDIA's driver packages can have this version alone.
+
+    The stream chooses the branch, the lock the version: NVIDIA Driver Installation Guide,
+    "Version locking".
+
+    + version: of the driver, 595.91.07
+    + stream: of NVIDIA's module, see `gpuboot.hosts.driver_packages.module_stream`
+    """
+    state = host.get_fact(PinnedDriver, module=_MODULE)
+    others = [locked for locked in state.locked if locked != version]
+    if state.stream == stream and version in state.locked and not others:
+        host.noop(f"the driver is pinned to {version}")
+        return
+    if state.stream != stream:
+        changes.record(
+            Change(
+                subject=f"dnf module {_MODULE}",
+                field="stream",
+                old=state.stream or None,
+                new=stream,
+            )
+        )
+    if others or version not in state.locked:
+        old = ", ".join(state.locked) or None
+        changes.record(Change(subject="NVIDIA driver", field="version lock", old=old, new=version))
+    if state.stream != stream:
+        # dnf refuses to go from one stream to another without a reset
+        yield StringCommand(f"dnf -q -y module reset {_MODULE}")
+        yield StringCommand("dnf -q -y module enable", QuoteString(f"{_MODULE}:{stream}"))
+    if others:
+        patterns = [QuoteString(f"*nvidia*-{locked}") for locked in others]
+        yield StringCommand("dnf -q versionlock delete", *patterns)
+    if version not in state.locked:
+        yield StringCommand("dnf -q versionlock add", QuoteString(f"*nvidia*{version}*"))
