@@ -97,15 +97,20 @@ def test_every_phase_is_described() -> None:
     assert first_cells(section("## How a value flows")) == phases
 
 
-def settings(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """The path of every setting."""
+def settings(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Path and meaning of every setting; a section's meaning is that of its model."""
     for name, info in model.model_fields.items():
-        yield f"{prefix}{name}"
-        for inner in models(info.annotation):
-            yield from settings(inner, f"{prefix}{name}.")
+        inner = models(info.annotation)
+        yield f"{prefix}{name}", info.description or ("" if prefix else section_meaning(inner))
+        for one in inner:
+            yield from settings(one, f"{prefix}{name}.")
 
 
-SETTINGS = sorted(set(settings(Settings)))
+def section_meaning(found: list[type[BaseModel]]) -> str:
+    return (found[0].__doc__ or "") if found else ""
+
+
+SETTINGS = dict(settings(Settings))
 
 
 @cache
@@ -121,7 +126,8 @@ def words(*places: str) -> frozenset[str]:
 
 
 @pytest.mark.parametrize("path", SETTINGS)
-def test_a_setting_is_read_and_tested(path: str) -> None:
+def test_a_setting_is_described_read_and_tested(path: str) -> None:
+    assert SETTINGS[path], "no description"
     name = path.rpartition(".")[2]
     assert name in words("gpuboot/", "deploys/", "templates/"), "nothing reads it"
     assert name in words("tests/"), "no test names it"

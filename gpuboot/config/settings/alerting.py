@@ -17,8 +17,10 @@ XidClass = Literal["reboot", "reset", "nvlink", "inspect", "application", "infor
 class AlertOverride(Model):
     """What a site wants different about one alert."""
 
-    enabled: bool = True
-    severity: Severity | None = None
+    enabled: bool = Field(True, description="`False`: this alert is not loaded.")
+    severity: Severity | None = Field(
+        None, description="Another severity, and so another receiver."
+    )
     hold_for: Duration | None = Field(None, description="How long it must hold (`for`).")
     threshold: float | None = Field(
         None, description="The number it compares with; its runbook says which, and its unit."
@@ -46,14 +48,16 @@ class Alerts(Model):
 class PagerDuty(Model):
     """PagerDuty, by Events API v2."""
 
-    routing_key: Secret
-    url: Url = "https://events.pagerduty.com/v2/enqueue"
+    routing_key: Secret = Field(description="Integration key of a service in PagerDuty.")
+    url: Url = Field(
+        "https://events.pagerduty.com/v2/enqueue", description="Where events are sent."
+    )
 
 
 class Slack(Model):
     """A Slack incoming webhook."""
 
-    webhook: Secret
+    webhook: Secret = Field(description="The webhook's URL, which is a secret.")
     channel: str | None = Field(None, description="e.g. `#gpu`; default: the webhook's own.")
 
 
@@ -67,12 +71,14 @@ def _somebody(value: tuple[str, ...]) -> tuple[str, ...]:
 class Email(Model):
     """E-mail by SMTP."""
 
-    to: Annotated[tuple[Mail, ...], AfterValidator(_somebody)]
-    sender: Mail
+    to: Annotated[tuple[Mail, ...], AfterValidator(_somebody)] = Field(
+        description="Who gets the mails."
+    )
+    sender: Mail = Field(description="The mails' From.")
     smarthost: Smarthost = Field(description="`host:port`")
-    username: str | None = None
-    password: Secret | None = None
-    require_tls: bool = True
+    username: str | None = Field(None, description="SMTP authentication.")
+    password: Secret | None = Field(None, description="SMTP authentication.")
+    require_tls: bool = Field(True, description="Send only after STARTTLS.")
 
     @model_validator(mode="after")
     def _both(self) -> Self:
@@ -85,7 +91,7 @@ class Watchdog(Model):
     """A dead-man's switch outside the cluster: it alarms when our heartbeat stops."""
 
     url: Secret = Field(description="Webhook URL that gets the alert Watchdog again and again.")
-    interval: Period = "1m"
+    interval: Period = Field("1m", description="How often it gets the alert.")
 
 
 class Alertmanager(Model):
@@ -95,15 +101,24 @@ class Alertmanager(Model):
     only shown.
     """
 
-    pagerduty: PagerDuty | None = None
-    slack: Slack | None = None
-    email: Email | None = None
-    watchdog: Watchdog | None = None
-    group_by: tuple[str, ...] = ("alertname", "cluster", "node")
-    group_wait: Duration = "30s"
-    group_interval: Period = "5m"
-    repeat_interval: Period = "12h"
-    critical_repeat_interval: Period = "4h"
+    pagerduty: PagerDuty | None = Field(None, description="Receiver of critical alerts.")
+    slack: Slack | None = Field(None, description="Receiver of warnings.")
+    email: Email | None = Field(None, description="Receiver of alerts of severity info.")
+    watchdog: Watchdog | None = Field(None, description="Dead-man's switch.")
+    group_by: tuple[str, ...] = Field(
+        ("alertname", "cluster", "node"),
+        description="Alerts with the same values of these labels are one message.",
+    )
+    group_wait: Duration = Field(
+        "30s", description="How long the first message of a group waits for more alerts."
+    )
+    group_interval: Period = Field(
+        "5m", description="Least time between two messages of a group that changes."
+    )
+    repeat_interval: Period = Field(
+        "12h", description="How often a message is repeated while its alerts fire."
+    )
+    critical_repeat_interval: Period = Field("4h", description="The same for critical alerts.")
     ca_file: str | None = Field(
         None, description="PEM file on the control machine that signs the receivers' addresses."
     )

@@ -72,11 +72,15 @@ class AptMirror(Model):
 class Mirrors(Model):
     """Where downloads come from. Every default is the publisher's own address."""
 
-    apt: dict[Literal["docker", "kubernetes", "cuda", "toolkit"], AptMirror] = Field({})
+    apt: dict[Literal["docker", "kubernetes", "cuda", "toolkit"], AptMirror] = Field(
+        {}, description="Repository -> where it is mirrored."
+    )
     images: dict[str, Url] = Field(
         {}, description="Registry host -> base URL of its mirror (`*` stands for all registries)."
     )
-    charts: dict[Literal["nvidia", "prometheus-community", "dcgm-exporter"], Url] = Field({})
+    charts: dict[Literal["nvidia", "prometheus-community", "dcgm-exporter"], Url] = Field(
+        {}, description="Chart repository -> base URL of its mirror."
+    )
     helm: Url | None = Field(None, description="Folder that holds Helm's release tarballs.")
     ca_bundle: str | None = Field(
         None, description="PEM file on the hosts that signs the mirrors' certificates."
@@ -92,8 +96,8 @@ class PasswordFile(Model):
 class Registry(Model):
     """Name and password with which a registry's images are pulled, on every host."""
 
-    username: str
-    password: PasswordFile
+    username: str = Field(description="Name for the registry.")
+    password: PasswordFile = Field(description="Password for the registry.")
 
 
 _DIRECT = Form(r"[^\s,;'\"\\{}]+", "a name, an address or a network", ".example.com")
@@ -125,8 +129,10 @@ class Proxy(Model):
 class Preflight(Model):
     """What is checked before anything is changed."""
 
-    min_cpus: int = Field(2, ge=1)
-    min_memory_mib: int = Field(3500, ge=512)
+    min_cpus: int = Field(2, ge=1, description="CPUs that each host needs.")
+    min_memory_mib: int = Field(3500, ge=512, description="Memory that each host needs.")
     min_disk_mib: int = Field(20000, ge=1000, description="Free space under /var.")
-    max_clock_skew_s: float = Field(5.0, gt=0)
+    max_clock_skew_s: float = Field(
+        5.0, gt=0, description="How far a host's clock may differ from that of the control machine."
+    )
     wait_s: int = Field(600, ge=0, description="For a locked package manager or cloud-init.")

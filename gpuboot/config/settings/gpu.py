@@ -134,9 +134,13 @@ class Exporter(Model):
 class GpuOperator(Model):
     """NVIDIA's GPU Operator."""
 
-    enabled: bool = True
-    namespace: Label = "gpu-operator"
-    mig_strategy: Literal["none", "single", "mixed"] = "single"
+    enabled: bool = Field(True, description="Install it.")
+    namespace: Label = Field("gpu-operator", description="Its namespace.")
+    mig_strategy: Literal["none", "single", "mixed"] = Field(
+        "single",
+        description="Under which names MIG instances are offered: `single` "
+        "as `nvidia.com/gpu`, `mixed` as `nvidia.com/mig-1g.10gb` and so on (docs/mig.md).",
+    )
     mig_manager: bool = Field(
         True,
         description="The MIG manager: it divides GPUs as the label `nvidia.com/mig.config` of "
@@ -151,7 +155,7 @@ class GpuOperator(Model):
 class Verify(Model):
     """The proof chain."""
 
-    enabled: bool = True
+    enabled: bool = Field(True, description="Verify at the end of `deploys/site.py`.")
     image: str = Field(
         "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
         description="vectorAdd's image; also getent, bash and timeout are run in it.",

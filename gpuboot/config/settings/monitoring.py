@@ -35,9 +35,9 @@ class Storage(Model):
         None, description="StorageClass of the volumes; default: the cluster's default one."
     )
     path: Path = Field("/var/lib/gpuboot/volumes", description="Folder of local-path on each node.")
-    prometheus_size: Size = "50Gi"
-    alertmanager_size: Size = "1Gi"
-    grafana_size: Size = "5Gi"
+    prometheus_size: Size = Field("50Gi", description="Prometheus' volume.")
+    alertmanager_size: Size = Field("1Gi", description="Alertmanager's volume.")
+    grafana_size: Size = Field("5Gi", description="Grafana's volume.")
 
 
 class Ingress(Model):
@@ -54,11 +54,14 @@ class Ingress(Model):
 class RemoteWrite(Model):
     """Another store (Mimir, Thanos, …) that gets the samples too."""
 
-    url: Url
-    name: Label = "remote"
+    url: Url = Field(description="Where samples are sent.")
+    name: Label = Field(
+        "remote",
+        description="The store's name in Prometheus' own metrics; different for each store.",
+    )
     username: str | None = Field(None, description="Basic authentication.")
     password: Secret | None = Field(None, description="Basic authentication.")
-    bearer_token: Secret | None = None
+    bearer_token: Secret | None = Field(None, description="Token, instead of name and password.")
     headers: dict[str, str] = Field({}, description="e.g. `X-Scope-OrgID`.")
     only: Literal["everything", "gpu", "recorded"] = Field(
         "everything",
@@ -81,21 +84,25 @@ NODE_PORTS = ("prometheus_node_port", "alertmanager_node_port", "grafana_node_po
 class Monitoring(Model):
     """kube-prometheus-stack."""
 
-    enabled: bool = True
-    namespace: Label = "monitoring"
-    release: Label = "kube-prometheus-stack"
-    scrape_interval: Period = "30s"
-    retention: Period = "15d"
+    enabled: bool = Field(True, description="Install it.")
+    namespace: Label = Field("monitoring", description="Its namespace.")
+    release: Label = Field("kube-prometheus-stack", description="Name of the Helm release.")
+    scrape_interval: Period = Field(
+        "30s", description="How often Prometheus scrapes all but the GPU exporter."
+    )
+    retention: Period = Field("15d", description="How long samples are kept.")
     retention_size: Annotated[str, Form(r"\d+(KB|MB|GB|TB)", "a size", "45GB")] | None = Field(
         None, description="Default: 85 % of `storage.prometheus_size`."
     )
-    grafana: bool = True
-    storage: Storage = Storage()
+    grafana: bool = Field(True, description="Install Grafana and the dashboards.")
+    storage: Storage = Field(Storage(), description="Volumes.")
     prometheus_node_port: NodePort | None = Field(None, description="e.g. 30090; default: none.")
     alertmanager_node_port: NodePort | None = Field(None, description="e.g. 30903; default: none.")
     grafana_node_port: NodePort | None = Field(None, description="e.g. 32322; default: none.")
     ingress: Ingress | None = Field(None, description="Default: reached by port-forward only.")
-    remote_write: tuple[RemoteWrite, ...] = ()
+    remote_write: tuple[RemoteWrite, ...] = Field(
+        (), description="Other stores that get the samples, too."
+    )
     network_policies: bool = Field(
         False,
         description="Only the pods that must may talk to monitoring and exporter. It takes a "
@@ -108,7 +115,7 @@ class Monitoring(Model):
         True, description="Scrape controller manager, scheduler, etcd and kube-proxy."
     )
     values: dict[str, Any] = Field({}, description="More chart values, merged over ours.")
-    timeout_s: int = Field(900, ge=60)
+    timeout_s: int = Field(900, ge=60, description="How long its pods may take to become ready.")
 
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
@@ -133,7 +140,7 @@ _MODEL = Form(
 class Cost(Model):
     """What a GPU hour costs; without prices dashboards show hours only."""
 
-    currency: str = "USD"
+    currency: str = Field("USD", description="Shown beside the prices.")
     gpu_hour: dict[Annotated[str, _MODEL], Annotated[float, Field(ge=0, allow_inf_nan=False)]] = (
         Field(
             {}, description="Model name as DCGM prints it (`modelName`) -> price; `*`: all others."
