@@ -9,4 +9,4 @@ from __future__ import annotations
 from deploys.phases.preflight import preflight
 from deploys.run.context import read
 
-preflight(standalone=read().standalone)
+preflight(docker_hosts=read().docker_hosts)

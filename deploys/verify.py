@@ -26,7 +26,7 @@ def verify(always: bool = False) -> None:
     prover = next(node for node in run.nodes if node.leader or node.monitor)
     if host.name == prover.host and (always or run.settings.verify.enabled):
         # not current(): a host that cannot be read is a finding here, and no reason to stop
-        chain = verify_docker.chain if run.standalone else prove.chain
+        chain = verify_docker.chain if run.docker_hosts else prove.chain
         chain(
             name="Verify every GPU, from the PCI bus to Prometheus",
             settings=run.settings,

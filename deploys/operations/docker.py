@@ -53,7 +53,7 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
     except ValueError as error:
         yield fail(f"{PATH} is no JSON ({error})", "correct it there; nothing was changed")
         return
-    new = daemon.wanted(present, daemon.parse(state.toolkit), proxied, state.swarm)
+    new = daemon.configuration(present, daemon.parse(state.toolkit), proxied, state.swarm)
     runs = bool(state.version) and (not toolkit or state.default_runtime == RUNTIME)
     if new == present and runs and not state.stale:
         host.noop("dockerd runs with its configuration")

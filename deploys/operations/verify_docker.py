@@ -23,8 +23,8 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker import runner
 from gpuboot.docker.compose.images import mirrored
-from gpuboot.docker.compose.services import page
-from gpuboot.docker.runner import MetricsCollector, NoAnswer, busy, workload_result
+from gpuboot.docker.compose.services import local_url
+from gpuboot.docker.runner import MetricsCollector, NoAnswer, processes_by_gpu, workload_result
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
 from gpuboot.verify.evidence import Host, WorkloadResult
 from gpuboot.verify.report import Report
@@ -86,7 +86,7 @@ def _ask(monitor: InventoryHost, url: str) -> str:
 def _dashboards(monitor: InventoryHost, settings: Settings) -> str:
     """Grafana's dashboards. The password never leaves the host, and is on no command line."""
     file = shlex.quote(f"{settings.standalone.folder}/secrets/grafana/admin-password")
-    url = f"{page(settings, 'grafana')}/api/search?type=dash-db&limit=1000"
+    url = f"{local_url(settings, 'grafana')}/api/search?type=dash-db&limit=1000"
     return _answer(
         monitor,
         f"{{ printf 'user = \"admin:'; cat {file}; printf '\"\\n'; }} | "
@@ -117,7 +117,7 @@ def _run_workloads(
 def _run_on_host(found: Host, node: Node, settings: Settings) -> list[WorkloadResult]:
     target = inventory.get_host(node.host)
     try:
-        held = busy(run(target, _APPS))
+        held = processes_by_gpu(run(target, _APPS))
     except PyinfraError:
         held = {}  # an old driver cannot tell; the exporter's own process is none of these
     results = []

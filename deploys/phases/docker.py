@@ -9,7 +9,7 @@ from deploys.phases import base as cluster_base
 from deploys.phases.repositories import add_repository
 from deploys.phases.runtime import install_toolkit, keep_secrets
 from deploys.run.context import Context, current
-from gpuboot.docker.compose.images import hosts
+from gpuboot.docker.compose.images import mirror_addresses
 from gpuboot.hosts import proxy, registries
 
 PACKAGES = ("ca-certificates", "curl", "gnupg", "iproute2", "iptables", "kmod", "pciutils")
@@ -52,7 +52,7 @@ def engine() -> None:
     if mirrors.images and mirrors.ca_bundle:
         docker.mirrors_trusted(
             name="Trust the registry mirrors' certificates",
-            hosts=hosts(mirrors),
+            hosts=mirror_addresses(mirrors),
             ca_bundle=mirrors.ca_bundle,
         )
     units.running(name="Start Docker", units=["containerd.service", "docker.service"])

@@ -58,19 +58,19 @@ _WRONG_DEPLOY = {
 
 
 @deploy("Preflight")
-def preflight(standalone: bool = False) -> None:
+def preflight(docker_hosts: bool = False) -> None:
     """Judge all hosts, once per run, while pyinfra prepares; so `--dry` shows it as well.
 
-    + standalone: the deploy makes Docker hosts, not a cluster
+    + docker_hosts: the deploy makes Docker hosts, not a cluster
 
     Raises `DeployError` with every problem of every host, also of those that did not connect.
     """
     with _once:
         run = context.read()
-        if run.verdict is None and run.standalone != standalone:
-            run.verdict = refusal([_WRONG_DEPLOY[standalone]])
+        if run.verdict is None and run.docker_hosts != docker_hosts:
+            run.verdict = refusal([_WRONG_DEPLOY[docker_hosts]])
         elif run.verdict is None:
-            checks = docker_checks(run.settings) if standalone else None
+            checks = docker_checks(run.settings) if docker_hosts else None
             problems, warnings = _evaluate(run, checks)
             note(
                 Reading(

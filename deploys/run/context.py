@@ -18,7 +18,7 @@ from gpuboot.config.load import load
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import Settings, SettingsError
 from gpuboot.config.versions import Lock
-from gpuboot.docker import nodes as docker_hosts
+from gpuboot.docker import inventory as docker_inventory
 from gpuboot.hosts import platforms
 from gpuboot.hosts import preflight_network as network
 from gpuboot.hosts.node_state import NodeState
@@ -72,7 +72,7 @@ class Run:
     settings: Settings
     lock: Lock
     nodes: tuple[Node, ...]
-    standalone: bool = False  # Docker hosts instead of a cluster
+    docker_hosts: bool = False  # instead of a cluster
     states: dict[str, NodeState] = field(default_factory=dict)
     unread: list[Problem] = field(default_factory=list)
     collected: bool = False
@@ -146,13 +146,13 @@ def _checked(source: Inventory) -> Run:
         settings, lock = load(data)
     except SettingsError as error:
         problems += error.problems
-    entries, standalone = topology.read(source), topology.standalone(source)
+    entries, docker_hosts = topology.read(source), topology.docker_hosts(source)
     nodes, plan_problems = (
-        docker_hosts.plan(entries) if standalone else plan(entries, settings.cluster.endpoint)
+        docker_inventory.plan(entries) if docker_hosts else plan(entries, settings.cluster.endpoint)
     )
     problems += plan_problems
-    if not standalone:
+    if not docker_hosts:
         problems += network.room(nodes, settings)
     if problems or lock is None:
         raise DeployError(refusal(problems))
-    return Run(source, settings, lock, nodes, standalone)
+    return Run(source, settings, lock, nodes, docker_hosts)

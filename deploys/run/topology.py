@@ -10,7 +10,7 @@ from pyinfra.context import state
 
 from gpuboot.config.inventory import DATA, Entry
 from gpuboot.config.problems import Problem
-from gpuboot.docker.nodes import is_standalone
+from gpuboot.docker.inventory import is_of_docker_hosts
 
 
 def inventory() -> Inventory:
@@ -38,9 +38,9 @@ def read(source: Inventory) -> list[Entry]:
     ]
 
 
-def standalone(source: Inventory) -> bool:
+def docker_hosts(source: Inventory) -> bool:
     """Whether an inventory is one of Docker hosts, for deploys/standalone.py."""
-    return is_standalone([name for name, hosts in source.groups.items() if hosts])
+    return is_of_docker_hosts([name for name, hosts in source.groups.items() if hosts])
 
 
 def settings_data(source: Inventory) -> tuple[dict[str, Any], list[Problem]]:

@@ -12,7 +12,7 @@ from gpuboot.config.load import load
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import SettingsError
 from gpuboot.config.site import Site
-from gpuboot.docker import nodes as docker_hosts
+from gpuboot.docker import inventory as docker_inventory
 from gpuboot.docker.preflight import checks as docker_checks
 from gpuboot.hosts import preflight_network as network
 from gpuboot.hosts.preflight import evaluate
@@ -42,7 +42,9 @@ def problems(site: Site, inventory: str, group_data: str) -> tuple[list[Problem]
     except SettingsError as error:
         return [*mistakes, *error.problems], []
     docker = site.choices.docker
-    nodes, more = docker_hosts.plan(entries) if docker else plan(entries, settings.cluster.endpoint)
+    nodes, more = (
+        docker_inventory.plan(entries) if docker else plan(entries, settings.cluster.endpoint)
+    )
     mistakes += more if docker else [*more, *network.room(nodes, settings)]
     if mistakes:
         return mistakes, []

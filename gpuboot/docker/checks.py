@@ -19,8 +19,8 @@ def evaluate(seen: Evidence, settings: Settings) -> list[Finding]:
     """Every link of every GPU of every host, then those of the monitoring host."""
     findings: list[Finding] = []
     for host in seen.hosts:
-        own = _host(host, seen, settings)
-        findings += own + chain.unreached(host, own, LINKS)
+        host_findings = _host(host, seen, settings)
+        findings += host_findings + chain.unreached(host, host_findings, LINKS)
     if not seen.hosts:
         remedy = "put hosts with GPUs into the group gpu_hosts"
         findings.append(FindingBuilder("pci", "GPU hosts").not_covered("there is no host", remedy))
@@ -29,8 +29,8 @@ def evaluate(seen: Evidence, settings: Settings) -> list[Finding]:
 
 def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
     """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
-    found = [item for host in seen.hosts for item in _metrics(host, seen, settings)]
-    return [*found, *_monitor(seen, settings)]
+    findings = [item for host in seen.hosts for item in _metrics(host, seen, settings)]
+    return [*findings, *_monitor(seen, settings)]
 
 
 def _host(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
@@ -53,11 +53,11 @@ def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
 
 
 def _monitor(seen: Evidence, settings: Settings) -> list[Finding]:
-    found = monitoring.evaluate(seen.metrics, settings.standalone.grafana, DOCKER_HOSTS)
-    if old := seen.metrics.errors.get(RELOAD):
+    findings = monitoring.evaluate(seen.metrics, settings.standalone.grafana, DOCKER_HOSTS)
+    if refused := seen.metrics.errors.get(RELOAD):
         scribe = FindingBuilder("rules", "configuration in force")
-        found.append(scribe.failed(old, DOCKER_HOSTS.rules_missing))
-    return found
+        findings.append(scribe.failed(refused, DOCKER_HOSTS.rules_missing))
+    return findings
 
 
 def runtime(host: Host) -> list[Finding]:
@@ -73,10 +73,10 @@ def runtime(host: Host) -> list[Finding]:
     if host.default_runtime != "nvidia":
         return [scribe.failed(f"dockerd's default runtime is {host.default_runtime}", remedy)]
     passed = [scribe.passed("default runtime nvidia", device.uuid) for device in host.devices]
-    return passed + _uncut(host, scribe)
+    return passed + _without_instances(host, scribe)
 
 
-def _uncut(host: Host, scribe: FindingBuilder) -> list[Finding]:
+def _without_instances(host: Host, scribe: FindingBuilder) -> list[Finding]:
     remedy = "make instances (`nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
     why = "MIG is on and no instance was made of it, so no container can get it"
     return [scribe.not_covered(why, remedy, gpu.uuid) for gpu in host.unpartitioned]
@@ -87,24 +87,26 @@ def workload(host: Host, seen: Evidence) -> list[Finding]:
     scribe = FindingBuilder(
         "workload", "vectorAdd by UUID", host.node, seen.durations.get("workload", 0.0)
     )
-    trials = {trial.pod: trial for trial in seen.workload_results if trial.node == host.node}
+    results = {result.pod: result for result in seen.workload_results if result.node == host.node}
     uuids = sorted(device.uuid for device in host.devices)
-    return [_tried(uuid, trials.get(uuid), scribe) for uuid in uuids] + _uncut(host, scribe)
+    return [
+        _workload_finding(uuid, results.get(uuid), scribe) for uuid in uuids
+    ] + _without_instances(host, scribe)
 
 
-def _tried(uuid: str, trial: WorkloadResult | None, scribe: FindingBuilder) -> Finding:
-    if trial is None:
+def _workload_finding(uuid: str, result: WorkloadResult | None, scribe: FindingBuilder) -> Finding:
+    if result is None:
         return scribe.unknown("no container was started for it", "verify again", uuid)
-    if trial.unschedulable:
-        return scribe.not_covered(trial.error, "verify again when it is free", uuid)
-    if trial.error or not trial.passed:
-        why = trial.error or "its output does not say Test PASSED"
+    if result.unschedulable:
+        return scribe.not_covered(result.error, "verify again when it is free", uuid)
+    if result.error or not result.passed:
+        why = result.error or "its output does not say Test PASSED"
         remedy = "`docker run --rm --gpus device=UUID …` on the host, and `journalctl -u docker`"
         return scribe.failed(why, remedy, uuid)
-    if trial.uuids != (uuid,):
+    if result.uuids != (uuid,):
         remedy = (
             "containers see GPUs they were not given: see `nvidia-ctk cdi list` and daemon.json"
         )
-        saw = ", ".join(trial.uuids) or "none"
+        saw = ", ".join(result.uuids) or "none"
         return scribe.failed(f"its container saw: {saw}", remedy, uuid)
-    return scribe.passed(f"Test PASSED in {trial.seconds:.1f} s", uuid)
+    return scribe.passed(f"Test PASSED in {result.seconds:.1f} s", uuid)

@@ -22,13 +22,13 @@ RELOADABLE = frozenset(
 
 def parse(text: str) -> Object:
     """The content of daemon.json; {} for no file or an empty one. Raises ValueError."""
-    found = json.loads(text) if text.strip() else {}
-    if not isinstance(found, dict):
+    content = json.loads(text) if text.strip() else {}
+    if not isinstance(content, dict):
         raise ValueError("daemon.json is not a JSON object")
-    return found
+    return content
 
 
-def wanted(present: Mapping[str, Any], toolkit: Mapping[str, Any], proxied: bool,
+def configuration(present: Mapping[str, Any], toolkit: Mapping[str, Any], proxied: bool,
            swarm: bool) -> Object:  # fmt: skip
     """What daemon.json ought to be. Everything that is not ours stays as it is.
 
@@ -40,12 +40,12 @@ def wanted(present: Mapping[str, Any], toolkit: Mapping[str, Any], proxied: bool
 
     With live-restore containers survive a restart of dockerd; a site's own word on it holds.
     """
-    found = merge(present, toolkit)
+    merged = merge(present, toolkit)
     if proxied:
-        found.pop("proxies", None)
+        merged.pop("proxies", None)
     if not swarm:
-        found.setdefault("live-restore", True)
-    return found
+        merged.setdefault("live-restore", True)
+    return merged
 
 
 def needs_restart(present: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -26,7 +26,7 @@ def checks(settings: Settings) -> tuple[Check, ...]:
         lambda it: network.address(it.node, it.state),
         _ports,
         # settings are the same for all hosts: told once
-        lambda it: unfit(settings) if it.node.monitor else iter(()),
+        lambda it: unsupported_settings(settings) if it.node.monitor else iter(()),
     )
 
 
@@ -59,15 +59,18 @@ def _cluster(it: Subject) -> Iterator[Finding]:
 
 def ports(node: Node, settings: Settings) -> dict[int, str]:
     """TCP ports that our containers listen on at a host, and what for."""
-    own = settings.standalone
-    found = {own.node_exporter_port: "node-exporter"}
+    standalone = settings.standalone
+    uses = {standalone.node_exporter_port: "node-exporter"}
     if node.gpus:
-        found[own.exporter_port] = "dcgm-exporter"
+        uses[standalone.exporter_port] = "dcgm-exporter"
     if node.monitor:
-        found |= {own.prometheus_port: "Prometheus", own.alertmanager_port: "Alertmanager"}
-        if own.grafana:
-            found[own.grafana_port] = "Grafana"
-    return found
+        uses |= {
+            standalone.prometheus_port: "Prometheus",
+            standalone.alertmanager_port: "Alertmanager",
+        }
+        if standalone.grafana:
+            uses[standalone.grafana_port] = "Grafana"
+    return uses
 
 
 def _ports(it: Subject) -> Iterator[Finding]:
@@ -85,7 +88,7 @@ def _ports(it: Subject) -> Iterator[Finding]:
         )
 
 
-def unfit(settings: Settings) -> Iterator[Finding]:
+def unsupported_settings(settings: Settings) -> Iterator[Finding]:
     """Settings that mean something in a cluster only, and mirrors that Docker cannot use."""
     for name in ("tls_secret", "basic_auth"):
         if getattr(settings.exporter, name):

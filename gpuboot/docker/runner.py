@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.docker import checks
-from gpuboot.docker.compose.services import listen, page
+from gpuboot.docker.compose.services import host_port, local_url
 from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, Metrics, WorkloadResult
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.kube_objects import parse_vectoradd_log
@@ -48,7 +48,7 @@ class MetricsCollector:
         self._settings = settings
         self._ask = ask
         self._search = search
-        self._prometheus = Prometheus(self, page(settings, "prometheus"))
+        self._prometheus = Prometheus(self, local_url(settings, "prometheus"))
 
     def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
         """As `gpuboot.verify.prometheus.Reader`; `path` is a whole URL here."""
@@ -59,10 +59,10 @@ class MetricsCollector:
         return tuple(map(self._exporter, self._nodes))
 
     def _exporter(self, node: Node) -> ExporterScrape:
-        url = f"http://{listen(node.address, self._settings.standalone.exporter_port)}/metrics"
+        url = f"http://{host_port(node.address, self._settings.standalone.exporter_port)}/metrics"
         try:
-            found = gpu_readings(parse_exposition(self._ask(url)), node.name)
-            return ExporterScrape(node.name, "dcgm-exporter", found)
+            readings = gpu_readings(parse_exposition(self._ask(url)), node.name)
+            return ExporterScrape(node.name, "dcgm-exporter", readings)
         except (NoAnswer, ValueError) as error:
             return ExporterScrape(node.name, "dcgm-exporter", error=str(error))
 
@@ -70,7 +70,7 @@ class MetricsCollector:
         """Everything at this moment."""
         errors: dict[str, str] = {}
         prometheus = self._prometheus
-        ready = f"{page(self._settings, 'alertmanager')}/-/ready"
+        ready = f"{local_url(self._settings, 'alertmanager')}/-/ready"
         old = self._try(errors, "prometheus", lambda: prometheus.query(_RELOADED))
         if old:
             names = sorted({sample.name.partition("_")[0] for sample in old})
@@ -88,10 +88,10 @@ class MetricsCollector:
         )
 
     def _dashboards(self, errors: dict[str, str]) -> int | None:
-        found = self._try(errors, "grafana", lambda: json.loads(self._search()))
-        if found is None:
+        dashboards = self._try(errors, "grafana", lambda: json.loads(self._search()))
+        if dashboards is None:
             return None
-        return sum(str(item.get("uid", "")).startswith("gpu-") for item in found)
+        return sum(str(item.get("uid", "")).startswith("gpu-") for item in dashboards)
 
     @staticmethod
     def _try(errors: dict[str, str], what: str, question: Callable[[], T]) -> T | None:
@@ -105,8 +105,8 @@ class MetricsCollector:
 def verify(
     hosts: Sequence[Host],
     settings: Settings,
-    gatherer: MetricsCollector,
-    trials: Callable[[], list[WorkloadResult]],
+    collector: MetricsCollector,
+    run_workloads: Callable[[], list[WorkloadResult]],
     say: Say,
 ) -> VerificationResult:
     """Judge every GPU of these hosts.
@@ -115,15 +115,15 @@ def verify(
     + trials: runs vectorAdd on all their free GPUs, and says how that went
     """
     begun = time.monotonic()
-    seen = Evidence(tuple(hosts), {}, exporters_before=gatherer.exporters())
+    seen = Evidence(tuple(hosts), {}, exporters_before=collector.exporters())
     before_at = time.monotonic()
-    seen = replace(seen, workload_results=tuple(trials()))
+    seen = replace(seen, workload_results=tuple(run_workloads()))
     spent = {"workload": round(time.monotonic() - before_at, 3)}
     watched = time.monotonic()
 
     def look() -> list[Finding]:
         nonlocal seen
-        seen = replace(seen, metrics=gatherer.metrics(), before_age_s=time.monotonic() - before_at)
+        seen = replace(seen, metrics=collector.metrics(), before_age_s=time.monotonic() - before_at)
         return checks.metrics_findings(seen, settings)
 
     wait_for_metrics(look, lambda _: settle_s(settings), say)
@@ -150,9 +150,9 @@ def workload_result(
     )
 
 
-def busy(output: str) -> dict[str, int]:
+def processes_by_gpu(output: str) -> dict[str, int]:
     """Processes by GPU, of `nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader`."""
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for uuid in re.findall(r"^(GPU-[0-9a-f-]+),", output, re.MULTILINE):
-        found[uuid] = found.get(uuid, 0) + 1
-    return found
+        counts[uuid] = counts.get(uuid, 0) + 1
+    return counts

@@ -12,7 +12,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.dashboards import boards, dashboards
 from gpuboot.dashboards.spec import Column, Dashboard, Panel, Query
-from gpuboot.docker.compose.prometheus import own_rules
+from gpuboot.docker.compose.prometheus import monitoring_rules
 from gpuboot.kubernetes.service_scrape import JOB as SERVICES
 from gpuboot.rules import Alert, Record, Requirement
 from gpuboot.telemetry import collected
@@ -122,7 +122,7 @@ def test_no_panel_of_docker_hosts_reads_what_nothing_exports_there() -> None:
 
 def loaded(settings: Any = SETTINGS) -> list[dict[str, Any]]:
     """The rules of Docker hosts."""
-    groups = [own_rules(), *rules.groups(settings, (GPU_HOST,), rules.ON_DOCKER_HOSTS)]
+    groups = [monitoring_rules(), *rules.groups(settings, (GPU_HOST,), rules.ON_DOCKER_HOSTS)]
     return [rule for group in groups for rule in group["rules"]]
 
 

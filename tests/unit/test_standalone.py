@@ -13,7 +13,7 @@ from gpuboot.config import versions
 from gpuboot.config.inventory import Entry, Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker import checks, daemon, runner
-from gpuboot.docker.nodes import is_standalone, plan
+from gpuboot.docker.inventory import is_of_docker_hosts, plan
 from gpuboot.docker.preflight import checks as preflight_checks
 from gpuboot.docker.remedies import DOCKER_HOSTS
 from gpuboot.hosts.connectivity import endpoints
@@ -47,8 +47,8 @@ def test_the_monitor_comes_first_and_a_host_may_be_both() -> None:
     assert node.monitor
     assert not node.leader
     assert node.gpus == 8
-    assert is_standalone(["all", "monitor"])
-    assert not is_standalone(["all", "control_plane"])
+    assert is_of_docker_hosts(["all", "monitor"])
+    assert not is_of_docker_hosts(["all", "control_plane"])
 
 
 @pytest.mark.parametrize(
@@ -136,19 +136,19 @@ NVIDIA = {
 def test_dockerds_file_keeps_what_is_not_ours(
     present: dict[str, Any], swarm: bool, more: dict[str, Any]
 ) -> None:
-    assert daemon.wanted(present, {**present, **NVIDIA}, False, swarm) == {**NVIDIA, **more}
+    assert daemon.configuration(present, {**present, **NVIDIA}, False, swarm) == {**NVIDIA, **more}
 
 
 def test_other_runtimes_stay() -> None:
     present = {"runtimes": {"kata": {"path": "kata-runtime"}}}
-    found = daemon.wanted(present, NVIDIA, False, swarm=False)
+    found = daemon.configuration(present, NVIDIA, False, swarm=False)
     assert set(found["runtimes"]) == {"kata", "nvidia"}
 
 
 def test_a_proxy_of_the_unit_takes_the_place_of_the_files() -> None:
     present = {"proxies": {"http-proxy": "http://user:password@p:1"}, "live-restore": True}
-    assert daemon.wanted(present, {}, True, swarm=False) == {"live-restore": True}
-    assert daemon.wanted(present, {}, False, swarm=False) == present
+    assert daemon.configuration(present, {}, True, swarm=False) == {"live-restore": True}
+    assert daemon.configuration(present, {}, False, swarm=False) == present
 
 
 def test_only_what_dockerd_cannot_reload_restarts_it() -> None:
@@ -308,7 +308,7 @@ def test_a_gpu_without_a_sample_s_age_is_told_what_to_do() -> None:
 def test_processes_on_a_gpu_are_counted() -> None:
     first, second = uuid("gpu1", 0), uuid("gpu1", 1)
     said = f"{first}, 4711\n{first}, 4712\n{second}, 5\nNo devices were found\n"
-    assert runner.busy(said) == {first: 2, second: 1}
+    assert runner.processes_by_gpu(said) == {first: 2, second: 1}
 
 
 def test_mig_devices_of_a_docker_host_are_tried_each_by_itself() -> None:

@@ -16,7 +16,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker.compose import grafana, prometheus, services
-from gpuboot.docker.compose.files import COMPOSE, NAME, File, Project, literal
+from gpuboot.docker.compose.files import COMPOSE, NAME, File, Project, without_variables
 from gpuboot.docker.compose.services import GRAFANA, NOBODY
 from gpuboot.telemetry.collectors import collectors
 
@@ -40,29 +40,29 @@ def project(node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock) -
     Raises `SettingsError` for secrets that cannot be read, OSError for a collectors file that
     cannot, `telemetry.UnknownField` for an unknown counter.
     """
-    found = {"node-exporter": services.node_exporter(node, settings, lock)}
+    definitions = {"node-exporter": services.node_exporter(node, settings, lock)}
     files: list[File] = []
     if node.gpus:
-        found["dcgm-exporter"] = services.dcgm_exporter(node, settings, lock)
+        definitions["dcgm-exporter"] = services.dcgm_exporter(node, settings, lock)
         text = collectors(settings.exporter)
         files.append(File("exporter/collectors.csv", text, service="dcgm-exporter"))
     if node.monitor:
-        found["prometheus"] = services.prometheus_server(settings, lock)
-        found["alertmanager"] = services.alertmanager(settings, lock)
+        definitions["prometheus"] = services.prometheus_server(settings, lock)
+        definitions["alertmanager"] = services.alertmanager(settings, lock)
         files += _prometheus(nodes, settings) + _alertmanager(settings)
         if settings.standalone.grafana:
-            found["grafana"] = services.grafana_server(settings, lock)
+            definitions["grafana"] = services.grafana_server(settings, lock)
             files += _grafana(settings)
-    compose = _yaml({"name": NAME, "services": literal(found)})
+    compose = _yaml({"name": NAME, "services": without_variables(definitions)})
     users = {"prometheus": NOBODY, "alertmanager": NOBODY, "grafana": GRAFANA}
     kept = ("data/prometheus", "data/alertmanager", "data/grafana")
     read = ("secrets/alertmanager", "secrets/grafana")
     folders = {path: path.rpartition("/")[2] for path in (*kept, *read)}
     return Project(
         settings.standalone.folder,
-        tuple(found),
+        tuple(definitions),
         (File(COMPOSE, compose), *files),
-        {path: users[service] for path, service in folders.items() if service in found},
+        {path: users[service] for path, service in folders.items() if service in definitions},
         {
             "dcgm-exporter": "restart",
             "prometheus": "SIGHUP",
@@ -73,7 +73,7 @@ def project(node: Node, nodes: Sequence[Node], settings: Settings, lock: Lock) -
 
 
 def _prometheus(nodes: Sequence[Node], settings: Settings) -> list[File]:
-    groups = [prometheus.own_rules(), *rules.groups(settings, nodes, rules.ON_DOCKER_HOSTS)]
+    groups = [prometheus.monitoring_rules(), *rules.groups(settings, nodes, rules.ON_DOCKER_HOSTS)]
     return [
         File(
             "prometheus/prometheus.yml",
@@ -82,8 +82,10 @@ def _prometheus(nodes: Sequence[Node], settings: Settings) -> list[File]:
         ),
         File("prometheus/rules/gpuboot.yml", _yaml({"groups": groups}), service="prometheus"),
         *(
-            File(f"prometheus/targets/{job}/gpuboot.json", json.dumps(found, indent=1) + "\n")
-            for job, found in prometheus.targets(settings, nodes).items()
+            File(
+                f"prometheus/targets/{job}/gpuboot.json", json.dumps(groups_of_job, indent=1) + "\n"
+            )
+            for job, groups_of_job in prometheus.targets(settings, nodes).items()
         ),
     ]
 
@@ -107,7 +109,7 @@ def _alertmanager(settings: Settings) -> list[File]:
 
 def _grafana(settings: Settings) -> list[File]:
     password = settings.grafana_password
-    urls = services.page(settings, "prometheus"), services.page(settings, "alertmanager")
+    urls = services.local_url(settings, "prometheus"), services.local_url(settings, "alertmanager")
     return [
         *(
             File(f"grafana/{path}", _yaml(content), service="grafana")
@@ -115,8 +117,8 @@ def _grafana(settings: Settings) -> list[File]:
         ),
         # Grafana looks for changes of these by itself
         *(
-            File(f"grafana/dashboards/json/{uid}.json", json.dumps(found) + "\n")
-            for uid, found in dashboards.dashboards(settings, rules.ON_DOCKER_HOSTS).items()
+            File(f"grafana/dashboards/json/{uid}.json", json.dumps(dashboard) + "\n")
+            for uid, dashboard in dashboards.dashboards(settings, rules.ON_DOCKER_HOSTS).items()
         ),
         File(
             "secrets/grafana/admin-password",

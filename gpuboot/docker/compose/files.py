@@ -56,23 +56,23 @@ class Project:
 
     def digest(self, service: str) -> str:
         """Of what a service reads only when it is told to; "" for a service without such files."""
-        own = [file for file in self.files if file.service == service]
-        text = "\n".join(f"{file.path} {file.sha256}" for file in own if file.text is not None)
+        files = [file for file in self.files if file.service == service]
+        text = "\n".join(f"{file.path} {file.sha256}" for file in files if file.text is not None)
         return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
 
 
-def literal(value: Any) -> Any:
+def without_variables(value: Any) -> Any:
     """A value in which compose shall not look for variables."""
     if isinstance(value, str):
         return value.replace("$", "$$")
     if isinstance(value, Mapping):
-        return {key: literal(item) for key, item in value.items()}
+        return {key: without_variables(item) for key, item in value.items()}
     if isinstance(value, Sequence):
-        return [literal(item) for item in value]
+        return [without_variables(item) for item in value]
     return value
 
 
-def bind(source: str, target: str, read_only: bool = True, **options: Any) -> Object:
+def bind_mount(source: str, target: str, read_only: bool = True, **options: Any) -> Object:
     """A folder of the host in a container. It must exist: Docker is not to make it as root."""
     return {
         "type": "bind",

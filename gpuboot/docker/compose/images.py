@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from gpuboot.config.settings import Mirrors, Settings
 from gpuboot.config.versions import Lock
 
-NAMES = {
+REPOSITORIES = {
     "dcgm_exporter": "nvcr.io/nvidia/k8s/dcgm-exporter",
     "prometheus": "quay.io/prometheus/prometheus",
     "alertmanager": "quay.io/prometheus/alertmanager",
@@ -18,7 +18,7 @@ NAMES = {
 
 def image(key: str, settings: Settings, lock: Lock) -> str:
     """The reference of one of our images at the version of the lock. `key`: one of `NAMES`."""
-    return mirrored(f"{NAMES[key]}:{getattr(lock.images, key)}", settings.mirrors)
+    return mirrored(f"{REPOSITORIES[key]}:{getattr(lock.images, key)}", settings.mirrors)
 
 
 def mirrored(reference: str, mirrors: Mirrors) -> str:
@@ -37,6 +37,6 @@ def mirrored(reference: str, mirrors: Mirrors) -> str:
     return "/".join(part for part in (parts.netloc, prefix, path) if part)
 
 
-def hosts(mirrors: Mirrors) -> list[str]:
+def mirror_addresses(mirrors: Mirrors) -> list[str]:
     """Addresses of all mirrors, as Docker names folders of certificates after them."""
     return sorted({urlsplit(url).netloc for url in mirrors.images.values()})

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.docker.compose.services import PROMETHEUS, near
+from gpuboot.docker.compose.services import PROMETHEUS, local_address
 
 Object = dict[str, Any]
 
@@ -30,7 +30,7 @@ def config(settings: Settings, nodes: Sequence[Node]) -> Object:
     + nodes: the inventory's hosts; Prometheus runs on the monitor
     """
     exporter = settings.exporter
-    own = {"node": next(node.name for node in nodes if node.monitor)}
+    labels = {"node": next(node.name for node in nodes if node.monitor)}
     return {
         "global": {
             "scrape_interval": settings.monitoring.scrape_interval,
@@ -39,12 +39,14 @@ def config(settings: Settings, nodes: Sequence[Node]) -> Object:
         },
         "rule_files": [f"{PROMETHEUS}/rules/*.yml"],
         "alerting": {
-            "alertmanagers": [{"static_configs": [{"targets": [near(settings, "alertmanager")]}]}]
+            "alertmanagers": [
+                {"static_configs": [{"targets": [local_address(settings, "alertmanager")]}]}
+            ]
         },
         "scrape_configs": [
             {
                 "job_name": name,
-                "static_configs": [{"targets": [near(settings, name)], "labels": own}],
+                "static_configs": [{"targets": [local_address(settings, name)], "labels": labels}],
                 "relabel_configs": _RELABELINGS[1:],
             }
             for name in ("prometheus", "alertmanager")
@@ -58,10 +60,10 @@ def config(settings: Settings, nodes: Sequence[Node]) -> Object:
 
 
 def _job(name: str, interval: str = "", timeout: str = "") -> Object:
-    found: Object = {"job_name": name}
+    job: Object = {"job_name": name}
     if interval:
-        found |= {"scrape_interval": interval, "scrape_timeout": timeout}
-    return found | {
+        job |= {"scrape_interval": interval, "scrape_timeout": timeout}
+    return job | {
         "file_sd_configs": [
             {"files": [f"{PROMETHEUS}/targets/{name}/*.{kind}" for kind in ("json", "yml", "yaml")]}
         ],
@@ -78,7 +80,7 @@ def targets(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Object]
         EXPORTER: settings.standalone.exporter_port,
         HOST: settings.standalone.node_exporter_port,
     }
-    found: dict[str, list[Object]] = {
+    groups_by_job: dict[str, list[Object]] = {
         job: [
             {"targets": [f"{node.address}:{port}"], "labels": {"node": node.name}}
             for node in nodes
@@ -87,8 +89,8 @@ def targets(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Object]
         for job, port in ports.items()
     }
     for job, addresses in settings.standalone.targets.items():
-        found.setdefault(job, []).extend({"targets": [address]} for address in addresses)
-    return found
+        groups_by_job.setdefault(job, []).extend({"targets": [address]} for address in addresses)
+    return groups_by_job
 
 
 # name, expression, for how long, severity, summary, description
@@ -123,7 +125,7 @@ _RULES = (
 )
 
 
-def own_rules() -> Object:
+def monitoring_rules() -> Object:
     """What kube-prometheus-stack brings along in a cluster, as far as alerting hangs on it.
 
     Watchdog always fires: it is the heartbeat that a dead-man's switch outside waits for.

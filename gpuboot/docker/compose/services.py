@@ -11,7 +11,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.docker.compose import grafana
-from gpuboot.docker.compose.files import Object, bind
+from gpuboot.docker.compose.files import Object, bind_mount
 from gpuboot.docker.compose.images import image
 
 NOBODY = 65534  # as Prometheus' images run
@@ -45,7 +45,7 @@ def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
     could ask, and Prometheus' `up` does.
     """
     exporter, port = settings.exporter, settings.standalone.exporter_port
-    address = listen(node.address, port)
+    address = host_port(node.address, port)
     command = ["-f", COLLECTORS, "-c", str(exporter.interval_ms), "-a", address]
     if exporter.remote_engine:
         command += ["-r", exporter.remote_engine]
@@ -62,13 +62,13 @@ def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
             "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
         },
         command=[*command, *exporter.arguments],
-        volumes=[bind(f"{settings.standalone.folder}/exporter", "/etc/gpuboot")],
+        volumes=[bind_mount(f"{settings.standalone.folder}/exporter", "/etc/gpuboot")],
     )
 
 
 def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
     """The host's metrics, seen from the host's own name spaces."""
-    address = listen(node.address, settings.standalone.node_exporter_port)
+    address = host_port(node.address, settings.standalone.node_exporter_port)
     return _service(
         "node_exporter",
         settings,
@@ -82,13 +82,13 @@ def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
             "--collector.filesystem.mount-points-exclude="
             "^/(dev|proc|run|sys|var/lib/(docker|containerd))($|/)",
         ],
-        volumes=[bind("/", "/host", propagation="rslave")],
+        volumes=[bind_mount("/", "/host", propagation="rslave")],
     )
 
 
 def prometheus_server(settings: Settings, lock: Lock) -> Object:
     """Prometheus: its configuration is read again on SIGHUP, targets when their files change."""
-    monitoring, own = settings.monitoring, settings.standalone
+    monitoring, standalone = settings.monitoring, settings.standalone
     # data are always kept here, in a folder: nothing but Prometheus itself holds it to a size
     size = monitoring.retention_size or room(monitoring.storage.prometheus_size)
     command = [
@@ -96,7 +96,7 @@ def prometheus_server(settings: Settings, lock: Lock) -> Object:
         "--storage.tsdb.path=/prometheus",
         f"--storage.tsdb.retention.time={monitoring.retention}",
         f"--storage.tsdb.retention.size={size}",
-        f"--web.listen-address={listen(own.bind, own.prometheus_port)}",
+        f"--web.listen-address={host_port(standalone.bind, standalone.prometheus_port)}",
     ]
     return _service(
         "prometheus",
@@ -106,18 +106,18 @@ def prometheus_server(settings: Settings, lock: Lock) -> Object:
         read_only=True,
         command=command,
         volumes=[
-            bind(f"{own.folder}/prometheus", PROMETHEUS),
-            bind(f"{own.folder}/data/prometheus", "/prometheus", read_only=False),
+            bind_mount(f"{standalone.folder}/prometheus", PROMETHEUS),
+            bind_mount(f"{standalone.folder}/data/prometheus", "/prometheus", read_only=False),
         ],
         healthcheck=_health(
-            "promtool", "check", "healthy", f"--url={page(settings, 'prometheus')}"
+            "promtool", "check", "healthy", f"--url={local_url(settings, 'prometheus')}"
         ),
     )
 
 
 def alertmanager(settings: Settings, lock: Lock) -> Object:
     """Alertmanager, alone: there is no cluster of them."""
-    own = settings.standalone
+    standalone = settings.standalone
     return _service(
         "alertmanager",
         settings,
@@ -128,22 +128,22 @@ def alertmanager(settings: Settings, lock: Lock) -> Object:
             "--config.file=/etc/alertmanager/alertmanager.yml",
             "--storage.path=/alertmanager",
             "--cluster.listen-address=",
-            f"--web.listen-address={listen(own.bind, own.alertmanager_port)}",
+            f"--web.listen-address={host_port(standalone.bind, standalone.alertmanager_port)}",
         ],
         volumes=[
-            bind(f"{own.folder}/alertmanager", "/etc/alertmanager"),
-            bind(f"{own.folder}/secrets/alertmanager", SECRETS),
-            bind(f"{own.folder}/data/alertmanager", "/alertmanager", read_only=False),
+            bind_mount(f"{standalone.folder}/alertmanager", "/etc/alertmanager"),
+            bind_mount(f"{standalone.folder}/secrets/alertmanager", SECRETS),
+            bind_mount(f"{standalone.folder}/data/alertmanager", "/alertmanager", read_only=False),
         ],
         healthcheck=_health(
-            "amtool", "config", "show", f"--alertmanager.url={page(settings, 'alertmanager')}"
+            "amtool", "config", "show", f"--alertmanager.url={local_url(settings, 'alertmanager')}"
         ),
     )
 
 
 def grafana_server(settings: Settings, lock: Lock) -> Object:
     """Grafana. Its password comes from a file, and it asks nobody outside for news."""
-    own = settings.standalone
+    standalone = settings.standalone
     return _service(
         "grafana",
         settings,
@@ -152,8 +152,8 @@ def grafana_server(settings: Settings, lock: Lock) -> Object:
         read_only=True,
         tmpfs=["/tmp"],
         environment={
-            "GF_SERVER_HTTP_ADDR": own.bind,
-            "GF_SERVER_HTTP_PORT": str(own.grafana_port),
+            "GF_SERVER_HTTP_ADDR": standalone.bind,
+            "GF_SERVER_HTTP_PORT": str(standalone.grafana_port),
             "GF_SECURITY_ADMIN_USER": "admin",
             "GF_SECURITY_ADMIN_PASSWORD__FILE": PASSWORD,
             "GF_ANALYTICS_REPORTING_ENABLED": "false",
@@ -162,29 +162,31 @@ def grafana_server(settings: Settings, lock: Lock) -> Object:
             "GF_USERS_ALLOW_SIGN_UP": "false",
         },
         volumes=[
-            bind(f"{own.folder}/grafana", grafana.FOLDER),
-            bind(f"{own.folder}/secrets/grafana", "/run/secrets"),
-            bind(f"{own.folder}/data/grafana", "/var/lib/grafana", read_only=False),
+            bind_mount(f"{standalone.folder}/grafana", grafana.FOLDER),
+            bind_mount(f"{standalone.folder}/secrets/grafana", "/run/secrets"),
+            bind_mount(f"{standalone.folder}/data/grafana", "/var/lib/grafana", read_only=False),
         ],
-        healthcheck=_health("wget", "-q", "--spider", f"{page(settings, 'grafana')}/api/health"),
+        healthcheck=_health(
+            "wget", "-q", "--spider", f"{local_url(settings, 'grafana')}/api/health"
+        ),
     )
 
 
-def listen(address: str, port: int) -> str:
+def host_port(address: str, port: int) -> str:
     """An address and a port, as programs of Go take them."""
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
-def near(settings: Settings, service: str) -> str:
+def local_address(settings: Settings, service: str) -> str:
     """Where a page of the monitoring host is found on that host itself, as `host:port`.
 
     + service: prometheus, alertmanager or grafana
     """
-    own = settings.standalone
-    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(own.bind, own.bind)
-    return listen(address, getattr(own, f"{service}_port"))
+    standalone = settings.standalone
+    address = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(standalone.bind, standalone.bind)
+    return host_port(address, getattr(standalone, f"{service}_port"))
 
 
-def page(settings: Settings, service: str) -> str:
+def local_url(settings: Settings, service: str) -> str:
     """The URL of such a page."""
-    return f"http://{near(settings, service)}"
+    return f"http://{local_address(settings, service)}"

@@ -12,7 +12,7 @@ GPU_HOSTS = "gpu_hosts"
 MONITOR = "monitor"
 
 
-def is_standalone(groups: Collection[str]) -> bool:
+def is_of_docker_hosts(groups: Collection[str]) -> bool:
     """Whether an inventory with these groups is one of Docker hosts."""
     return bool({GPU_HOSTS, MONITOR} & set(groups))
 
@@ -27,22 +27,22 @@ def plan(entries: Sequence[Entry]) -> tuple[tuple[Node, ...], list[Problem]]:
     nodes: list[Node] = []
     problems: list[Problem] = []
     for entry in entries:
-        node, own = described(entry, "docker")
-        problems += own + _groups(entry, node.gpus)
+        node, entry_problems = described(entry, "docker")
+        problems += entry_problems + _groups(entry, node.gpus)
         nodes.append(replace(node, monitor=MONITOR in entry.groups))
-    problems += _monitors([node.host for node in nodes if node.monitor])
+    problems += _one_monitor([node.host for node in nodes if node.monitor])
     problems += twice(nodes, "name", "node_name") + twice(nodes, "address", "address")
     return tuple(sorted(nodes, key=lambda node: not node.monitor)), problems
 
 
 def _groups(entry: Entry, gpus: int) -> list[Problem]:
-    own = ", ".join(sorted(entry.groups)) or "none"
+    groups = ", ".join(sorted(entry.groups)) or "none"
     if kubernetes := {"control_plane", "workers"} & set(entry.groups):
         cause = f"is in group {', '.join(sorted(kubernetes))} of a cluster"
         remedy = "keep Docker hosts (gpu_hosts, monitor) and a cluster in inventories of their own"
         return [Problem(entry.host, cause, remedy)]
-    if not is_standalone(entry.groups):
-        cause = f"is in neither group {GPU_HOSTS} nor {MONITOR} (its groups: {own})"
+    if not is_of_docker_hosts(entry.groups):
+        cause = f"is in neither group {GPU_HOSTS} nor {MONITOR} (its groups: {groups})"
         return [Problem(entry.host, cause, f"move it to {GPU_HOSTS}, {MONITOR} or both")]
     if GPU_HOSTS in entry.groups and not gpus:
         cause = f"is in group {GPU_HOSTS} and promises no GPU"
@@ -53,7 +53,7 @@ def _groups(entry: Entry, gpus: int) -> list[Problem]:
     return []
 
 
-def _monitors(hosts: Sequence[str]) -> list[Problem]:
+def _one_monitor(hosts: Sequence[str]) -> list[Problem]:
     if len(hosts) == 1:
         return []
     cause = (
