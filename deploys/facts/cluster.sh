@@ -1,5 +1,6 @@
 # The cluster as its leader sees it, as tab-separated lines. Parsed by gpuboot/kubernetes/cluster_state.py.
 # POSIX sh, changes nothing; a cluster that does not answer is an answer, not an error.
+# Variables: KUBECONFIG, preflight (yes: also what only preflight compares).
 export LC_ALL=C KUBECONFIG
 put() { printf '%s\t%s\n' "$1" "$2"; }
 flat() { tr '\n\t' '  ' | cut -c 1-300; }
@@ -23,6 +24,15 @@ each() {
   printf '{range .items[?(@.%s=="%s")]}%s%s%s%s' "${4:+metadata.}${4:-kind}" "$1" "$2" "$tab" "$3" "$end"
 }
 ask version get --raw /version
+# shellcheck disable=SC2154  # the fact sets it
+if [ "$preflight" = yes ]; then
+  ask flannel -n kube-flannel get configmap kube-flannel-cfg --ignore-not-found \
+    -o 'jsonpath={.data.net-conf\.json}'
+  services=,services
+else
+  : >"$work/flannel"
+  services=
+fi
 ask kubeadm -n kube-system get configmap kubeadm-config \
   -o "jsonpath={.metadata.annotations.gpuboot\\.io/sha256}$tab{.data.ClusterConfiguration}"
 ready='.status.conditions[?(@.type=="Ready")]'
@@ -38,7 +48,7 @@ waiting='{.name}={.state.waiting.reason} {end}'
 issue="{.metadata.namespace}$tab{.metadata.name}$tab{.spec.nodeName}$tab\
 {range .status.initContainerStatuses[*]}$waiting{range .status.containerStatuses[*]}$waiting$tab\
 {.status.conditions[?(@.type==\"PodScheduled\")].message}"
-ask objects get nodes,namespaces,storageclasses,runtimeclasses,daemonsets,deployments,statefulsets,pods -A \
+ask objects get nodes,namespaces,storageclasses,runtimeclasses,daemonsets,deployments,statefulsets,pods"$services" -A \
   -o "jsonpath=$(
     each Node node "$node"
     each Namespace namespace "{.metadata.name}$tab{.metadata.labels}"
@@ -46,10 +56,11 @@ ask objects get nodes,namespaces,storageclasses,runtimeclasses,daemonsets,deploy
     each RuntimeClass runtime "{.metadata.name}$tab{.handler}"
     for kind in DaemonSet Deployment StatefulSet; do each "$kind" workload "$workload"; done
     each Pod pod_issue "$issue"
+    each Service service "{.metadata.namespace}/{.metadata.name}$tab{.spec.ports[*].nodePort}"
     for name in nvidia-device-plugin-daemonset gpu-feature-discovery nvidia-dcgm-exporter \
       nvidia-operator-validator; do each "$name" operand "$operand" name; done
   )"
-kubectl get clusterpolicies.nvidia.com -o 'jsonpath={.items[*].status.state}' \
+kubectl get clusterpolicies.nvidia.com --request-timeout=20s -o 'jsonpath={.items[*].status.state}' \
   >"$work/policy" 2>/dev/null # there is no such kind before the GPU Operator is installed
 wait
 if [ -e "$work/failed" ]; then
@@ -60,4 +71,5 @@ put config "$(head -n 1 "$work/kubeadm" | cut -f 1)"
 put record "$(sed '1s/^[^\t]*\t//' "$work/kubeadm" | base64 -w 0)"
 awk -F '\t' '$1 != "pod_issue" || $5 ~ /=[A-Z]/ || $6 != ""' "$work/objects"
 put policy "$(cat "$work/policy")"
+put flannel "$(base64 -w 0 <"$work/flannel")"
 put end ok

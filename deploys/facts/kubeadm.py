@@ -36,11 +36,20 @@ class Kubeadm(Framed[KubeadmState]):
 class Cluster(Framed[ClusterState]):
     """API server, nodes, workloads and GPU Operator, by one command. Read it on the leader."""
 
+    preflight = "no"
+
     @override
     def command(self, kubeconfig: str) -> str:
         """`kubeconfig`: path of the credentials on the leader."""
-        return f"KUBECONFIG={shlex.quote(kubeconfig)}\n{CLUSTER_SCRIPT}"
+        variables = f"KUBECONFIG={shlex.quote(kubeconfig)} preflight={self.preflight}"
+        return f"{variables}\n{CLUSTER_SCRIPT}"
 
     @override
     def process(self, output: list[str]) -> ClusterState:
         return parse_cluster(output)
+
+
+class ClusterInPreflight(Cluster):
+    """As `Cluster`, with flannel's backend and the Services' node ports."""
+
+    preflight = "yes"

@@ -1,8 +1,7 @@
-"""What kubectl tells on the leader: Secrets, without reading them out, and flannel's backend."""
+"""Secrets of the cluster, without reading them out. On the leader."""
 
 from __future__ import annotations
 
-import json
 import shlex
 
 from typing_extensions import override
@@ -38,45 +37,3 @@ class SecretDigests(Framed[dict[str, str]]):
     @override
     def process(self, output: list[str]) -> dict[str, str]:
         return dict(line.split() for line in output if line.strip())
-
-
-class FlannelBackend(Framed[str]):
-    """How flannel carries packets in the living cluster, e.g. `vxlan`; "" where there is none."""
-
-    @staticmethod
-    @override
-    def default() -> str:
-        return ""
-
-    @override
-    def command(self) -> str:
-        get = (
-            f"{KUBECTL} -n kube-flannel get configmap kube-flannel-cfg"
-            r" --ignore-not-found -o 'jsonpath={.data.net-conf\.json}'"
-        )
-        return f"if {_CAN_ASK}; then {get}; fi"
-
-    @override
-    def process(self, output: list[str]) -> str:
-        return str(json.loads("\n".join(output))["Backend"]["Type"])
-
-
-_PORTS = (
-    r'{range .items[*]}{.metadata.namespace}/{.metadata.name} {.spec.ports[*].nodePort}{"\n"}{end}'
-)
-
-
-class NodePorts(Framed[dict[str, str]]):
-    """Node port -> the Service, as `namespace/name`, that has it in the living cluster."""
-
-    default = dict
-
-    @override
-    def command(self) -> str:
-        get = f"{KUBECTL} get services -A -o {shlex.quote(f'jsonpath={_PORTS}')}"
-        return f"if {_CAN_ASK}; then {get}; fi"
-
-    @override
-    def process(self, output: list[str]) -> dict[str, str]:
-        rows = [line.split() for line in output if line.strip()]
-        return {port: service for service, *ports in rows for port in ports}

@@ -17,8 +17,7 @@ from deploys.lib.commands import Commands, executing, fail, inform, shell_failur
 from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
-from gpuboot.kubernetes.helm import Change as Decision
-from gpuboot.kubernetes.helm import Release, judge, needs_crds
+from gpuboot.kubernetes.helm import Decision, Release, evaluate, needs_crds
 from gpuboot.plan import Change, Unknown
 from gpuboot.plan.differences import safe_text
 from gpuboot.plan.releases import release_changes
@@ -109,7 +108,7 @@ def release(
     if found.error and executing():
         yield fail(f"Helm cannot read release {release}: {found.error}", "run again")
         return
-    change = judge(found, chart, version, values)
+    change = evaluate(found, chart, version, values)
     if change.action == "none":
         host.noop(f"{release} is {chart} {version} with these values")
         return

@@ -18,7 +18,7 @@ from deploys.lib.waiting import unfinished, wait_until
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.manifests import runtime_class as runtime_class_manifest
 from gpuboot.kubernetes.manifests import with_digest
-from gpuboot.kubernetes.operands import Wanted
+from gpuboot.kubernetes.operands import ExpectedOperand
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
 
@@ -34,7 +34,7 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
     """
     text, digest = with_digest(manifest)
     state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
-    if any(item.name == sentinel_workload and item.stamp == digest for item in state.workloads):
+    if any(item.name == sentinel_workload and item.digest == digest for item in state.workloads):
         host.noop(f"{sentinel_workload} is as in the manifest")
         return
     _record_manifest(manifest, {} if state.error else None)
@@ -154,7 +154,7 @@ def nodes_ready(names: Sequence[str], timeout_s: int = 300) -> Commands:
     def probe() -> Progress:
         state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
         system = {"coredns": 1, "kube-proxy": len(names)}
-        return readiness.together(
+        return readiness.all_of(
             readiness.nodes_ready(state, names),
             readiness.workloads_ready(state, "kube-flannel", {"kube-flannel-ds": len(names)}),
             readiness.workloads_ready(state, "kube-system", system),
@@ -185,7 +185,7 @@ def gpus_ready(
     gpus: Mapping[str, int],
     policy: bool = True,
     timeout_s: int = 900,
-    made_of: Mapping[str, Wanted] | None = None,
+    made_of: Mapping[str, ExpectedOperand] | None = None,
 ) -> Commands:
     """Wait until GPU workloads can run: operands, ClusterPolicy, GPUs on offer; changes nothing.
 
@@ -204,7 +204,7 @@ def gpus_ready(
         ]
         if policy:
             parts.append(readiness.policy_ready(state))
-        return readiness.together(*parts)
+        return readiness.all_of(*parts)
 
     yield from _wait(
         probe,

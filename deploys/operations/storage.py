@@ -22,18 +22,18 @@ def default_class() -> Commands:
         host.noop("the default StorageClass is right")
         return
     default = change.endswith("=true")
-    subject = f"StorageClass {storage.CLASS}"
+    subject = f"StorageClass {storage.STORAGE_CLASS}"
     changes.record(Change(subject=subject, field="default", old=not default, new=default))
     yield StringCommand(
-        KUBECTL, "annotate --overwrite storageclass", storage.CLASS, QuoteString(change)
+        KUBECTL, "annotate --overwrite storageclass", storage.STORAGE_CLASS, QuoteString(change)
     )
 
 
 @operation()
-def class_required(wanted: str | None = None) -> Commands:
+def class_required(class_name: str | None = None) -> Commands:
     """Make sure that volumes can be made; changes nothing.
 
-    + wanted: the StorageClass that claims will name; None: the cluster's default one
+    + class_name: the StorageClass that claims will name; None: the cluster's default one
     """
     if not executing():
         host.noop("there is nothing to look at before the run")
@@ -42,7 +42,7 @@ def class_required(wanted: str | None = None) -> Commands:
     if state.error:
         yield fail(f"the API server does not answer: {state.error}", "run again")
         return
-    if missing := storage.no_class(state.classes, wanted):
+    if missing := storage.missing_class(state.classes, class_name):
         yield fail(*missing)
         return
-    host.noop(f"volumes can be made ({wanted or 'by the default StorageClass'})")
+    host.noop(f"volumes can be made ({class_name or 'by the default StorageClass'})")

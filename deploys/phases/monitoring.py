@@ -34,7 +34,9 @@ def monitoring() -> None:
     kubectl.namespace(name="Create the namespace", namespace=settings.namespace, labels=_PRIVILEGED)
     _secrets(context)
     if settings.storage.persistent:
-        storage.class_required(name="Check the StorageClass", wanted=settings.storage.class_name)
+        storage.class_required(
+            name="Check the StorageClass", class_name=settings.storage.class_name
+        )
     deploy_chart(
         "kube-prometheus-stack",
         settings.release,

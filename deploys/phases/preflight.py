@@ -91,7 +91,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
 
     + checks: of each host; None: those of a cluster's
     """
-    unfit, unsure = existing_cluster.judge(run)
+    unfit, unsure = existing_cluster.evaluate(run)
     lacking, old = _versions(run)
     problems = [
         *run.unread,

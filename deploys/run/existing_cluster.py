@@ -8,8 +8,8 @@ from pyinfra.api.facts import FactBase, get_fact
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host, state
 
-from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.facts.kubectl import FlannelBackend, NodePorts, SecretDigests
+from deploys.facts.kubeadm import ClusterInPreflight, Kubeadm
+from deploys.facts.kubectl import SecretDigests
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.operations.kubeadm import SOCKET
 from deploys.phases.dcgm_exporter import NAMESPACE
@@ -21,34 +21,30 @@ from gpuboot.kubernetes.cluster_state import stage
 T = TypeVar("T")
 
 
-def judge(run: Run) -> tuple[list[Problem], list[str]]:
+def evaluate(run: Run) -> tuple[list[Problem], list[str]]:
     """What the cluster cannot be changed to, and lines of warning. Docker hosts have none."""
     leader = next((node.host for node in run.nodes if node.leader), "")
     if leader not in run.states:
         return [], []
     host = run.inventory.get_host(leader)
-    made = ADMIN_CONF in run.states[leader].kubeconfigs
+    initialized = ADMIN_CONF in run.states[leader].kubeconfigs
     # what a killed kubeadm init left is reset and initialized again, as the settings are now
-    if not made or stage(_read(host, Kubeadm, socket=SOCKET), "init") != "done":
-        return [], cluster.too_early(run.settings, NAMESPACE)
-    found = _read(host, Cluster, kubeconfig=ADMIN_CONF)
-    if found.error:
+    if not initialized or stage(_read(host, Kubeadm, socket=SOCKET), "init") != "done":
+        return [], cluster.before_the_first_run(run.settings, NAMESPACE)
+    living = _read(host, ClusterInPreflight, kubeconfig=ADMIN_CONF)
+    if living.error:
         said = "the cluster does not answer, so the settings are not compared with it"
-        return [], [f"{said}: {found.error}"]
-    problems = cluster.judge(run.nodes, run.settings, run.lock, found)
-    problems += cluster.backend(run.settings, _read(host, FlannelBackend))
-    if cluster.node_ports(run.settings):
-        services: dict[str, str] = _read(host, NodePorts)
-        problems += cluster.taken(run.settings, services)
-    needed = cluster.secrets(run.settings, NAMESPACE)
+        return [], [f"{said}: {living.error}"]
+    problems = cluster.evaluate(run.nodes, run.settings, run.lock, living)
+    needed = cluster.required_secrets(run.settings, NAMESPACE)
     keys = {
         place: tuple(_read(host, SecretDigests, namespace=place[0], secret=place[1]).keys())
         for place in needed
     }
-    return [*problems, *cluster.missing(needed, keys)], []
+    return [*problems, *cluster.missing_secrets(needed, keys)], []
 
 
 def _read(host: Host, fact: type[FactBase[T]], **arguments: Any) -> T:
     with ctx_host.use(host):
-        found: T = get_fact(state, host, fact, kwargs=arguments)
-        return found
+        value: T = get_fact(state, host, fact, kwargs=arguments)
+        return value

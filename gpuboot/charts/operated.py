@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gpuboot.charts.operator import operator_values
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.kubernetes.operands import Wanted
+from gpuboot.kubernetes.operands import ExpectedOperand
 from gpuboot.kubernetes.values import Values
 
 # Key in the values -> DaemonSet and container (gpu-operator v26.7.0, assets/*/*daemonset.yaml).
@@ -27,7 +27,7 @@ _OPTIONAL_ENV = (
 )
 
 
-def wanted_operands(settings: Settings, lock: Lock) -> dict[str, Wanted]:
+def wanted_operands(settings: Settings, lock: Lock) -> dict[str, ExpectedOperand]:
     """DaemonSet -> what it must be made of; of those that the values do not turn off."""
     values = operator_values(settings, lock)
     if not values.get("clusterPolicy", {}).get("deployCR", True):
@@ -40,11 +40,11 @@ def wanted_operands(settings: Settings, lock: Lock) -> dict[str, Wanted]:
     }
 
 
-def _wanted(key: str, container: str, values: Values, chart: str) -> Wanted:
+def _wanted(key: str, container: str, values: Values, chart: str) -> ExpectedOperand:
     own: Mapping[str, object] = values.get(key, {})
     exporter = key == "dcgmExporter"
     # The operator gives all of a pod's containers the resources of one (object_controls.go:1817).
-    return Wanted(
+    return ExpectedOperand(
         container=container,
         chart=chart,
         version=str(own.get("version", "")),

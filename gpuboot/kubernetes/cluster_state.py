@@ -65,19 +65,19 @@ class NodeStatus:
 
 @dataclass(frozen=True)
 class Workload:
-    """A DaemonSet, Deployment or StatefulSet: pods wanted, and pods up to date and ready.
+    """A DaemonSet, Deployment or StatefulSet: pods desired, and pods up to date and ready.
 
-    + settled: its controller has seen its present specification
-    + stamp: digest of the manifest that gpuboot applied; "" for others' objects
+    + observed: its controller has seen its present specification
+    + digest: of the manifest that gpuboot applied; "" for others' objects
     """
 
     kind: str
     namespace: str
     name: str
-    wanted: int
+    desired: int
     ready: int
-    settled: bool
-    stamp: str
+    observed: bool
+    digest: str
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,9 @@ class ClusterState:
     + classes: StorageClasses by name, and whether each is a default one
     + operands: DaemonSets that the GPU Operator makes
     + runtimes: RuntimeClasses by name, and the runtime handler of each
+    + flannel_backend: how flannel carries packets, e.g. `vxlan`; "" where it is not known
+    + node_ports: node port -> the Service, as `namespace/name`, that has it; read, as the backend
+      is, for preflight alone
     """
 
     error: str = ""
@@ -121,6 +124,8 @@ class ClusterState:
     operands: tuple[Operand, ...] = ()
     classes: Mapping[str, bool] = field(default_factory=dict)
     runtimes: Mapping[str, str] = field(default_factory=dict)
+    flannel_backend: str = ""
+    node_ports: Mapping[str, str] = field(default_factory=dict)
 
 
 def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
@@ -160,15 +165,19 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         ),
         classes={name: default == "true" for name, default in values.rows("class")},
         runtimes=dict(values.rows("runtime")),
+        flannel_backend=_json(values.text("flannel"), {}).get("Backend", {}).get("Type", ""),
+        node_ports={
+            port: service for service, ports in values.rows("service") for port in ports.split()
+        },
     )
 
 
-def immutable_changes(found: Mapping[str, str], wanted: Mapping[str, str]) -> list[str]:
+def immutable_changes(existing: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
     """What the settings want otherwise than the living cluster has it for good."""
     return [
-        f"{key} is {found[key] or 'not set'}, the settings ask for {value or 'none'}"
-        for key, value in wanted.items()
-        if found.get(key, value) != value
+        f"{key} is {existing[key] or 'not set'}, the settings ask for {value or 'none'}"
+        for key, value in settings.items()
+        if existing.get(key, value) != value
     ]
 
 
@@ -188,17 +197,17 @@ def _node(item: Sequence[str]) -> NodeStatus:
 
 
 def _workload(item: Sequence[str]) -> Workload:
-    kind, namespace, name, status_text, replicas, generation, stamp = item
+    kind, namespace, name, status_text, replicas, generation, digest = item
     status: dict[str, Any] = _json(status_text, {})
-    settled = status.get("observedGeneration", 0) >= int(generation or 0)
+    observed = status.get("observedGeneration", 0) >= int(generation or 0)
     if kind == "DaemonSet":
-        wanted = status.get("desiredNumberScheduled", 0)
+        desired = status.get("desiredNumberScheduled", 0)
         updated = status.get("updatedNumberScheduled", 0)
         ready = min(updated, status.get("numberReady", 0))
     else:
-        wanted = int(replicas or 1)
+        desired = int(replicas or 1)
         ready = min(status.get("updatedReplicas", 0), status.get("readyReplicas", 0))
-    return Workload(kind, namespace, name, wanted, ready, settled, stamp)
+    return Workload(kind, namespace, name, desired, ready, observed, digest)
 
 
 def _pod_issue(item: Sequence[str]) -> PodIssue | None:
@@ -233,12 +242,12 @@ def belongs_elsewhere(state: KubeadmState, leader_ca: str) -> bool:
     return bool(state.ca and leader_ca and state.ca != leader_ca)
 
 
-def upgrade_step(server: str, wanted: str) -> Literal["none", "patch", "refuse"]:
-    """What it takes to bring the control plane from version `server` to `wanted`.
+def upgrade_step(server: str, target: str) -> Literal["none", "patch", "refuse"]:
+    """What it takes to bring the control plane from version `server` to `target`.
 
     Only patch releases: a minor release may drop APIs in use and needs its nodes drained.
     """
-    now, then = parse(server), parse(wanted)
+    now, then = parse(server), parse(target)
     if now == then:
         return "none"
     return "patch" if now[:2] == then[:2] and now < then else "refuse"

@@ -31,7 +31,7 @@ class Release:
 
 
 @dataclass(frozen=True)
-class Change:
+class Decision:
     """What is to be done for a release, and why, in words that hold no values."""
 
     action: Action
@@ -53,30 +53,30 @@ def parse_release(lines: Iterable[str]) -> Release:
     )
 
 
-def judge(found: Release, chart: str, version: str, values: Mapping[str, Any]) -> Change:
+def evaluate(release: Release, chart: str, version: str, values: Mapping[str, Any]) -> Decision:
     """What brings a release to this chart, version and values.
 
     `unlock`: the newest revision is pending, which Helm takes for another Helm at work; when no
     other is, it was killed, and its record has to go before an upgrade can finish its work.
     """
-    if not found.status:
-        return Change("install", (f"{chart} {version} is not there",))
+    if not release.status:
+        return Decision("install", (f"{chart} {version} is not there",))
     reasons = []
-    if found.status.startswith("pending-"):
-        return Change("unlock", (f"revision {found.revision} is {found.status}",))
-    if found.status != "deployed":
-        reasons.append(f"revision {found.revision} is {found.status}")
-    if (found.chart, _bare(found.version)) != (chart, _bare(version)):
-        reasons.append(f"{found.chart} {found.version} becomes {chart} {version}")
-    reasons += [f"value {key}" for key in changed_keys(found.config, values)]
-    return Change("upgrade" if reasons else "none", tuple(reasons))
+    if release.status.startswith("pending-"):
+        return Decision("unlock", (f"revision {release.revision} is {release.status}",))
+    if release.status != "deployed":
+        reasons.append(f"revision {release.revision} is {release.status}")
+    if (release.chart, _bare(release.version)) != (chart, _bare(version)):
+        reasons.append(f"{release.chart} {release.version} becomes {chart} {version}")
+    reasons += [f"value {key}" for key in changed_keys(release.config, values)]
+    return Decision("upgrade" if reasons else "none", tuple(reasons))
 
 
-def needs_crds(found: Release, version: str) -> bool:
+def needs_crds(release: Release, version: str) -> bool:
     """Whether the new chart's CRDs must be applied: Helm installs CRDs but never upgrades them."""
-    if found.status.startswith("pending-"):
-        return found.revision > 1  # it was killed, perhaps before it came to them
-    return bool(found.status) and _bare(found.version) != _bare(version)
+    if release.status.startswith("pending-"):
+        return release.revision > 1  # it was killed, perhaps before it came to them
+    return bool(release.status) and _bare(release.version) != _bare(version)
 
 
 def _bare(version: str) -> str:

@@ -76,7 +76,7 @@ def key(item: Mapping[str, Any]) -> tuple[str, str, str]:
         raise ValueError(f"an object without {error}: {json.dumps(item)[:120]}") from None
 
 
-def marked(item: Mapping[str, Any]) -> Object:
+def as_owned(item: Mapping[str, Any]) -> Object:
     """The object with our label, and with the digest of everything else in it.
 
     Raises ValueError for a kind that could not be found again.
@@ -92,34 +92,35 @@ def marked(item: Mapping[str, Any]) -> Object:
 
 
 def digests(objects: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], str]:
-    """Key -> digest of objects as `marked` makes them."""
-    return {key(item): item["metadata"]["annotations"][DIGEST] for item in map(marked, objects)}
+    """Key -> digest of objects as `as_owned` makes them."""
+    return {key(item): item["metadata"]["annotations"][DIGEST] for item in map(as_owned, objects)}
 
 
 def difference(
-    wanted: Sequence[Mapping[str, Any]], found: Iterable[Owned], namespaces: Collection[str]
+    expected: Sequence[Mapping[str, Any]], existing: Iterable[Owned], namespaces: Collection[str]
 ) -> Difference:
     """What to apply, and what to remove.
 
-    + wanted: objects without our marks
-    + namespaces: where objects of ours that are not wanted are removed
+    + expected: objects without our label and digest
+    + namespaces: where objects of ours that are not expected are removed
 
-    Raises ValueError for the same object twice.
+    Raises ValueError for an object that is given twice.
     """
-    objects = {key(item): marked(item) for item in wanted}
-    if len(objects) != len(wanted):
-        names = sorted("/".join(key(item)) for item in wanted)
-        raise ValueError(f"an object is there twice: {', '.join(names)}")
-    there = {(item.kind, item.namespace, item.name): item for item in found}
+    objects = {key(item): as_owned(item) for item in expected}
+    if len(objects) != len(expected):
+        names = sorted("/".join(key(item)) for item in expected)
+        raise ValueError(f"an object is given twice: {', '.join(names)}")
+    present = {(item.kind, item.namespace, item.name): item for item in existing}
     return Difference(
         tuple(
             item
             for name, item in objects.items()
-            if name not in there or there[name].digest != item["metadata"]["annotations"][DIGEST]
+            if name not in present
+            or present[name].digest != item["metadata"]["annotations"][DIGEST]
         ),
         tuple(
             item
-            for name, item in sorted(there.items())
+            for name, item in sorted(present.items())
             if name not in objects and item.namespace in namespaces
         ),
     )

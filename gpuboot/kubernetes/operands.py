@@ -36,7 +36,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ExpectedOperand:
     """What must be in a DaemonSet when the operator has carried its values out.
 
     + container: the one that the values are about
@@ -58,34 +58,34 @@ class Wanted:
     host_network: bool | None = None
 
 
-def missing(found: Operand, wanted: Wanted) -> tuple[str, ...]:
+def missing(operand: Operand, expected: ExpectedOperand) -> tuple[str, ...]:
     """What of the values is not in a DaemonSet yet."""
-    return tuple(_missing(found, wanted))
+    return tuple(_missing(operand, expected))
 
 
-def _missing(found: Operand, wanted: Wanted) -> Iterator[str]:
-    if found.chart != wanted.chart:
-        yield f"chart {wanted.chart}"
-    spec = found.template.get("spec", {})
+def _missing(operand: Operand, expected: ExpectedOperand) -> Iterator[str]:
+    if operand.chart != expected.chart:
+        yield f"chart {expected.chart}"
+    spec = operand.template.get("spec", {})
     containers = {item["name"]: item for item in spec.get("containers", ())}
-    main = containers.get(wanted.container, {})
-    if not main.get("image", "").endswith(wanted.version):
-        yield f"image {wanted.version}"
+    main = containers.get(expected.container, {})
+    if not main.get("image", "").endswith(expected.version):
+        yield f"image {expected.version}"
     env = _env(main)
-    yield from (name for name, value in wanted.env.items() if env.get(name) != value)
-    if wanted.args is not None and list(main.get("args", ())) != list(wanted.args):
+    yield from (name for name, value in expected.env.items() if env.get(name) != value)
+    if expected.args is not None and list(main.get("args", ())) != list(expected.args):
         yield "args"
-    if _amounts(main.get("resources", {})) != _amounts(wanted.resources) and wanted.resources:
+    if _amounts(main.get("resources", {})) != _amounts(expected.resources) and expected.resources:
         yield "resources"
-    noted = found.template.get("metadata", {}).get("annotations", {})
-    yield from (name for name, text in wanted.annotations.items() if noted.get(name) != text)
-    if any(item not in spec.get("tolerations", ()) for item in wanted.tolerations):
+    noted = operand.template.get("metadata", {}).get("annotations", {})
+    yield from (name for name, text in expected.annotations.items() if noted.get(name) != text)
+    if any(item not in spec.get("tolerations", ()) for item in expected.tolerations):
         yield "tolerations"
     manager = containers.get("config-manager", {})
-    if wanted.config is not None and _env(manager).get("DEFAULT_CONFIG", "") != wanted.config:
-        yield f"configuration {wanted.config or 'none'}"
+    if expected.config is not None and _env(manager).get("DEFAULT_CONFIG", "") != expected.config:
+        yield f"configuration {expected.config or 'none'}"
     host_network = bool(spec.get("hostNetwork"))
-    if wanted.host_network is not None and host_network != wanted.host_network:
+    if expected.host_network is not None and host_network != expected.host_network:
         yield "hostNetwork"
 
 

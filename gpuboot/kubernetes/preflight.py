@@ -21,12 +21,12 @@ from gpuboot.kubernetes.cluster_state import (
     upgrade_step,
 )
 from gpuboot.kubernetes.kubeadm import configuration
-from gpuboot.kubernetes.storage import CLASS, no_class
+from gpuboot.kubernetes.storage import STORAGE_CLASS, missing_class
 
-Place = tuple[str, str]  # namespace and name of a Secret
+SecretName = tuple[str, str]  # namespace and name of a Secret
 
 
-def judge(
+def evaluate(
     nodes: Sequence[Node], settings: Settings, lock: Lock, cluster: ClusterState
 ) -> list[Problem]:
     """Everything that this cluster cannot be changed to.
@@ -34,8 +34,14 @@ def judge(
     + nodes: of the inventory, with their addresses
     + cluster: as its leader sees it now; it answers
     """
-    return [*_immutable(nodes, settings, lock, cluster), *_version(lock, cluster),
-            *_names(nodes, cluster), *_class(settings, cluster)]  # fmt: skip
+    return [
+        *_immutable(nodes, settings, lock, cluster),
+        *_flannel_backend(settings, cluster),
+        *_version(lock, cluster),
+        *_names(nodes, cluster),
+        *_storage_class(settings, cluster),
+        *_taken_node_ports(settings, cluster),
+    ]
 
 
 def _immutable(
@@ -51,23 +57,18 @@ def _immutable(
         )
 
 
-def backend(settings: Settings, found: str) -> list[Problem]:
+def _flannel_backend(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:
     """flannel's backend stays: "Once set, the backend should not be changed at runtime", says its
     Documentation/backends.md.
-
-    + found: the living cluster's; "" when it is not known
     """
-    wanted = settings.cluster.flannel_backend
-    if found in ("", wanted):
-        return []
-    return [
-        Problem(
+    expected = settings.cluster.flannel_backend
+    if cluster.flannel_backend not in ("", expected):
+        yield Problem(
             "",
-            f"cluster.flannel_backend is {found}, the settings ask for {wanted}: flannel does not "
-            "change it in a living cluster",
+            f"cluster.flannel_backend is {cluster.flannel_backend}, the settings ask for "
+            f"{expected}: flannel does not change it in a living cluster",
             "put the setting back, or reset the cluster (deploys/reset.py) and run again",
         )
-    ]
 
 
 def _version(lock: Lock, cluster: ClusterState) -> Iterator[Problem]:
@@ -110,72 +111,68 @@ def _at(node: Node, status: NodeStatus) -> bool:
     return bool(node.address) and node.address in status.address.split()
 
 
-def _class(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:
+def _storage_class(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:
     monitoring = settings.monitoring
     if not (monitoring.enabled and monitoring.storage.persistent):
         return
     classes = dict(cluster.classes)
     if monitoring.storage.provisioner == "local-path":
-        classes[CLASS] = classes.get(CLASS, False) or not any(classes.values())
-    if missing := no_class(classes, monitoring.storage.class_name):
+        classes[STORAGE_CLASS] = classes.get(STORAGE_CLASS, False) or not any(classes.values())
+    if missing := missing_class(classes, monitoring.storage.class_name):
         yield Problem("", *missing)
 
 
 def node_ports(settings: Settings) -> dict[str, int]:
     """The node ports that settings ask for, by setting."""
     monitoring = settings.monitoring
-    asked = {name: getattr(monitoring, name) for name in NODE_PORTS} if monitoring.enabled else {}
-    return {f"monitoring.{name}": port for name, port in asked.items() if port is not None}
+    if not monitoring.enabled:
+        return {}
+    ports = {f"monitoring.{name}": getattr(monitoring, name) for name in NODE_PORTS}
+    return {setting: port for setting, port in ports.items() if port is not None}
 
 
-def taken(settings: Settings, found: Mapping[str, str]) -> list[Problem]:
-    """A problem for each node port that somebody else's Service has.
-
-    + found: node port -> `namespace/name` of the Service that has it
-    """
+def _taken_node_ports(settings: Settings, cluster: ClusterState) -> Iterator[Problem]:
+    """A problem for each node port that somebody else's Service has."""
     ours = f"{settings.monitoring.namespace}/"
-    return [
-        Problem(
-            "",
-            f"{name}: node port {port} belongs to Service {found[str(port)]}",
-            "choose another one",
-        )
-        for name, port in node_ports(settings).items()
-        if not found.get(str(port), ours).startswith(ours)
-    ]
+    for name, port in node_ports(settings).items():
+        service = cluster.node_ports.get(str(port), ours)
+        if not service.startswith(ours):
+            yield Problem(
+                "", f"{name}: node port {port} belongs to Service {service}", "choose another one"
+            )
 
 
-def secrets(settings: Settings, exporter: str) -> dict[Place, list[str]]:
+def required_secrets(settings: Settings, exporter: str) -> dict[SecretName, list[str]]:
     """The site's own Secrets that settings name, and the keys that must be in them.
 
     + exporter: namespace of the exporter's own chart
     """
-    found: dict[Place, list[str]] = {}
+    required: dict[SecretName, list[str]] = {}
     monitoring = settings.monitoring
     if monitoring.enabled:
         for needed in (remote.existing(settings), alerting.site_secrets(settings)):
             for name, keys in needed.items():
-                found.setdefault((monitoring.namespace, name), []).extend(keys)
+                required.setdefault((monitoring.namespace, name), []).extend(keys)
     if settings.exporter.kind == "chart":
         for name, keys in secrets_needed(settings.exporter).items():
-            found[exporter, name] = keys
-    return found
+            required[exporter, name] = keys
+    return required
 
 
-def missing(
-    needed: Mapping[Place, Sequence[str]], found: Mapping[Place, Sequence[str]]
+def missing_secrets(
+    needed: Mapping[SecretName, Sequence[str]], existing: Mapping[SecretName, Sequence[str]]
 ) -> list[Problem]:
-    """A problem for each Secret that lacks a key. + found: the keys that are there"""
+    """A problem for each Secret that lacks a key. + existing: keys in the Secrets that exist"""
     problems = []
     for (namespace, name), keys in needed.items():
-        absent = [key for key in keys if key not in found.get((namespace, name), ())]
+        absent = [key for key in keys if key not in existing.get((namespace, name), ())]
         if absent:
             problems.append(
                 Problem(
                     "",
                     f"settings name Secret {name} in namespace {namespace}, which lacks "
                     f"{', '.join(absent)}"
-                    if found.get((namespace, name))
+                    if existing.get((namespace, name))
                     else f"settings name Secret {name}, which is not in namespace {namespace}",
                     f"kubectl -n {namespace} create secret generic {name} "
                     + " ".join(f"--from-file={key}=FILE" for key in keys),
@@ -184,7 +181,7 @@ def missing(
     return problems
 
 
-def too_early(settings: Settings, exporter: str) -> list[str]:
+def before_the_first_run(settings: Settings, exporter: str) -> list[str]:
     """What settings name that only a living cluster can have: where a first run would stop.
 
     + exporter: as for `secrets`
@@ -192,10 +189,10 @@ def too_early(settings: Settings, exporter: str) -> list[str]:
     lines = [
         f"there is no cluster yet, so Secret {name} cannot be in its namespace {namespace}: the "
         "run stops where it is needed; make it then, and run again"
-        for namespace, name in secrets(settings, exporter)
+        for namespace, name in required_secrets(settings, exporter)
     ]
     monitoring, storage = settings.monitoring, settings.monitoring.storage
-    ours = storage.provisioner == "local-path" and storage.class_name in (None, CLASS)
+    ours = storage.provisioner == "local-path" and storage.class_name in (None, STORAGE_CLASS)
     if monitoring.enabled and storage.persistent and not ours:
         which = f"StorageClass {storage.class_name}" if storage.class_name else "a StorageClass"
         lines.append(

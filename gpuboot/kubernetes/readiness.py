@@ -48,12 +48,12 @@ def workloads_ready(
     """
     if state.error:
         return Progress(False, f"the API server does not answer: {state.error}")
-    found = [item for item in state.workloads if item.namespace == namespace]
-    names = {item.name for item in found}
-    least = dict(required) if isinstance(required, Mapping) else dict.fromkeys(required, 0)
-    absent = [f"{name} (not made yet)" for name in least if name not in names]
-    unready = [_describe(item) for item in found if not _ready(item, least.get(item.name, 0))]
-    total = len(found) + len(absent)
+    workloads = [item for item in state.workloads if item.namespace == namespace]
+    names = {item.name for item in workloads}
+    minimum = dict(required) if isinstance(required, Mapping) else dict.fromkeys(required, 0)
+    absent = [f"{name} (not made yet)" for name in minimum if name not in names]
+    unready = [_describe(item) for item in workloads if not _ready(item, minimum.get(item.name, 0))]
+    total = len(workloads) + len(absent)
     text = f"{total - len(absent) - len(unready)} of {total} workloads in {namespace} ready"
     missing = absent + unready
     if not missing:
@@ -66,13 +66,13 @@ def workloads_ready(
     return Progress(False, f"{text}; not yet: {', '.join(missing)}{''.join(issues)}")
 
 
-def _ready(item: Workload, least: int) -> bool:
-    return item.settled and item.ready >= item.wanted and item.wanted >= least
+def _ready(item: Workload, minimum: int) -> bool:
+    return item.observed and item.ready >= item.desired and item.desired >= minimum
 
 
 def _describe(item: Workload) -> str:
     unit = "nodes" if item.kind == "DaemonSet" else "pods"
-    return f"{item.name} ({item.ready} of {item.wanted} {unit})"
+    return f"{item.name} ({item.ready} of {item.desired} {unit})"
 
 
 def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource: str) -> Progress:
@@ -97,21 +97,21 @@ def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource:
 
 
 def operands_current(
-    state: ClusterState, namespace: str, wanted: Mapping[str, operands.Wanted]
+    state: ClusterState, namespace: str, expected: Mapping[str, operands.ExpectedOperand]
 ) -> Progress:
     """Whether the GPU Operator has put the values that it was given into its DaemonSets.
 
-    + wanted: DaemonSet -> what it must be made of; one that is not there yet is not judged
+    + expected: DaemonSet -> what it must be made of; one that is not there yet is not judged
     """
-    found = [
-        (item.name, operands.missing(item, wanted[item.name]))
+    differing = [
+        (item.name, operands.missing(item, expected[item.name]))
         for item in state.operands
-        if item.namespace == namespace and item.name in wanted
+        if item.namespace == namespace and item.name in expected
     ]
-    old = [f"{name} ({', '.join(what)})" for name, what in found if what]
-    there = {item.name for item in state.workloads if item.namespace == namespace} & wanted.keys()
-    old += [f"{name} (not read)" for name in sorted(there - {name for name, _ in found})]
-    total = max(len(found), len(there))
+    old = [f"{name} ({', '.join(what)})" for name, what in differing if what]
+    made = {item.name for item in state.workloads if item.namespace == namespace} & expected.keys()
+    old += [f"{name} (not read)" for name in sorted(made - {name for name, _ in differing})]
+    total = max(len(differing), len(made))
     text = f"{total - len(old)} of {total} operands are as the values have them"
     return Progress(not old, f"{text}; not yet: {'; '.join(old)}" if old else text)
 
@@ -121,7 +121,7 @@ def policy_ready(state: ClusterState) -> Progress:
     return Progress(state.policy == "ready", f"ClusterPolicy is {state.policy or 'not there'}")
 
 
-def together(*parts: Progress) -> Progress:
+def all_of(*parts: Progress) -> Progress:
     """All of it: the text tells what is missing, or that all is done."""
     missing = [part.text for part in parts if not part.done]
     return Progress(

@@ -10,14 +10,14 @@ from gpuboot.templates import render
 
 NAMESPACE = "local-path-storage"
 PROVISIONER = "local-path-provisioner"
-CLASS = "local-path"
+STORAGE_CLASS = "local-path"
 DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _IMAGE = "docker.io/rancher/local-path-provisioner"
 _HELPER = "docker.io/library/busybox"
 
 
 def local_path(settings: Settings, lock: Lock) -> str:
-    """The provisioner's manifest, without a stamp.
+    """The provisioner's manifest, without a digest.
 
     Its StorageClass is not marked as the default here: that depends on what else is there.
     """
@@ -40,27 +40,27 @@ def default_change(classes: Mapping[str, bool]) -> str | None:
 
     Returns the annotation as `kubectl annotate` takes it; None: it is right.
     """
-    ours = classes.get(CLASS, False)
-    others = any(default for name, default in classes.items() if name != CLASS)
+    ours = classes.get(STORAGE_CLASS, False)
+    others = any(default for name, default in classes.items() if name != STORAGE_CLASS)
     if ours and others:
         return f"{DEFAULT}-"
     return None if ours or others else f"{DEFAULT}=true"
 
 
-def no_class(classes: Mapping[str, bool], wanted: str | None) -> tuple[str, str] | None:
+def missing_class(classes: Mapping[str, bool], class_name: str | None) -> tuple[str, str] | None:
     """Why claims of this class would wait without an end, and the remedy; None when they don't.
 
-    + wanted: the class they name; None: the cluster's default one
+    + class_name: the class they name; None: the cluster's default one
     """
-    there = ", ".join(sorted(classes)) or "none"
-    if wanted is not None and wanted not in classes:
+    known = ", ".join(sorted(classes)) or "none"
+    if class_name is not None and class_name not in classes:
         return (
-            f"there is no StorageClass {wanted} (there: {there})",
+            f"there is no StorageClass {class_name} (there: {known})",
             "make it, or correct monitoring.storage.class_name",
         )
-    if wanted is None and not any(classes.values()):
+    if class_name is None and not any(classes.values()):
         return (
-            f"no StorageClass is the default one (there: {there}), so volumes would wait without "
+            f"no StorageClass is the default one (there: {known}), so volumes would wait without "
             "an end",
             "name one in monitoring.storage.class_name, or set monitoring.storage.provisioner = "
             '"local-path" or monitoring.storage.persistent = False',

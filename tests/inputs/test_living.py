@@ -65,7 +65,7 @@ def causes(
     worker: Node = WORKER,
 ) -> list[str]:
     parsed = parse_settings(settings or {})
-    found = checks.judge([LEADER, worker], parsed, versions.lock(parsed), cluster)
+    found = checks.evaluate([LEADER, worker], parsed, versions.lock(parsed), cluster)
     return [str(problem) for problem in found]
 
 
@@ -97,10 +97,11 @@ def test_every_setting_that_kubeadm_fixes_is_compared() -> None:
 
 
 def test_flannel_s_backend_stays() -> None:
-    settings = parse_settings({"cluster": {"flannel_backend": "host-gw"}})
-    [told] = map(str, checks.backend(settings, "vxlan"))
+    settings = {"cluster": {"flannel_backend": "host-gw"}}
+    [told] = causes(settings, replace(LIVING, flannel_backend="vxlan"))
     assert "cluster.flannel_backend is vxlan, the settings ask for host-gw" in told
-    assert checks.backend(settings, "host-gw") == checks.backend(settings, "") == []
+    for backend in ("host-gw", ""):
+        assert causes(settings, replace(LIVING, flannel_backend=backend)) == []
 
 
 @pytest.mark.parametrize("server", ["v1.36.7", "v1.37.0", "v1.35.9"])
@@ -129,7 +130,7 @@ def test_a_node_s_name_is_taken() -> None:
 def test_names_that_changed_places_are_both_told() -> None:
     swapped = [replace(LEADER, name="gpu1"), replace(WORKER, name="cp1")]
     parsed = parse_settings({})
-    found = checks.judge(swapped, parsed, versions.lock(parsed), LIVING)
+    found = checks.evaluate(swapped, parsed, versions.lock(parsed), LIVING)
     assert [problem.host for problem in found] == ["cp1", "gpu1.example.com"]
 
 
@@ -162,13 +163,11 @@ def test_a_storage_class_that_is_not_there(
 
 
 def test_a_node_port_that_another_service_has() -> None:
-    settings = parse_settings(
-        {"monitoring": {"grafana_node_port": 30300, "prometheus_node_port": 30090}}
-    )
-    found = {"30300": "shop/web", "30090": "monitoring/kube-prometheus-stack-prometheus"}
-    [told] = map(str, checks.taken(settings, found))
+    settings = {"monitoring": {"grafana_node_port": 30300, "prometheus_node_port": 30090}}
+    taken = {"30300": "shop/web", "30090": "monitoring/kube-prometheus-stack-prometheus"}
+    [told] = causes(settings, replace(LIVING, node_ports=taken))
     assert "monitoring.grafana_node_port: node port 30300 belongs to Service shop/web" in told
-    assert checks.taken(settings, {}) == []
+    assert causes(settings) == []
     assert checks.node_ports(parse_settings({})) == {}
 
 
@@ -183,29 +182,29 @@ def test_secrets_that_are_not_there() -> None:
             "exporter": {"kind": "chart", "tls_secret": "exporter-tls"},
         }
     )
-    needed = checks.secrets(settings, "dcgm-exporter")
+    needed = checks.required_secrets(settings, "dcgm-exporter")
     assert needed == {
         ("monitoring", "hooks"): ["slack"],
         ("dcgm-exporter", "exporter-tls"): ["tls.crt", "tls.key", "ca.crt"],
     }
-    assert checks.missing(needed, needed) == []
+    assert checks.missing_secrets(needed, needed) == []
     partly = {("monitoring", "hooks"): ["slack"], ("dcgm-exporter", "exporter-tls"): ["tls.crt"]}
-    [told] = map(str, checks.missing(needed, partly))
+    [told] = map(str, checks.missing_secrets(needed, partly))
     assert "Secret exporter-tls in namespace dcgm-exporter, which lacks tls.key, ca.crt" in told
-    told = str(checks.missing(needed, {})[0])
+    told = str(checks.missing_secrets(needed, {})[0])
     assert "settings name Secret hooks, which is not in namespace monitoring" in told
     assert "kubectl -n monitoring create secret generic hooks --from-file=slack=FILE" in told
 
 
 def test_a_first_run_is_told_where_it_would_stop() -> None:
-    assert checks.too_early(parse_settings({}), "x") == []
+    assert checks.before_the_first_run(parse_settings({}), "x") == []
     settings = parse_settings(
         {
             "alertmanager": {"slack": {"webhook": {"secret": "hooks/slack"}}},
             "monitoring": {"storage": {"class_name": "fast"}},
         }
     )
-    secret, storage = checks.too_early(settings, "x")
+    secret, storage = checks.before_the_first_run(settings, "x")
     assert "Secret hooks cannot be in its namespace monitoring" in secret
     assert "it cannot have StorageClass fast" in storage
 

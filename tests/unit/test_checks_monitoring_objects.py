@@ -15,7 +15,7 @@ from gpuboot import monitoring, rules
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.kubernetes.manifests import marked
+from gpuboot.kubernetes.manifests import as_owned
 from gpuboot.verify.checks import monitoring_objects
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.evidence import Claim, Evidence, ExpectedObjects, ObservedObjects, Rule, Target
@@ -278,7 +278,7 @@ class Api:
         if path.endswith("prometheusrules"):
             raise ClusterError("GET …: 404", 404)
         assert query == {"labelSelector": "app.kubernetes.io/managed-by=gpuboot"}
-        item = marked({"kind": "ConfigMap", "metadata": {"name": "a", "namespace": "m"}})
+        item = as_owned({"kind": "ConfigMap", "metadata": {"name": "a", "namespace": "m"}})
         return {"items": [item] if path == "/api/v1/configmaps" else []}
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.hosts import downloads
-from gpuboot.kubernetes.helm import Release, judge, needs_crds
+from gpuboot.kubernetes.helm import Release, evaluate, needs_crds
 
 DEPLOYED = Release("web", "v1.0.0", "deployed", 3, {"a": {"b": 1}})
 
 
 def test_an_equal_release_needs_nothing() -> None:
-    assert judge(DEPLOYED, "web", "1.0.0", {"a": {"b": 1}}).action == "none"
+    assert evaluate(DEPLOYED, "web", "1.0.0", {"a": {"b": 1}}).action == "none"
     assert not needs_crds(DEPLOYED, "1.0.0")
 
 
@@ -31,14 +31,14 @@ def test_an_equal_release_needs_nothing() -> None:
     ],
 )
 def test_what_differs_is_told(found: Release, action: str, reason: str) -> None:
-    change = judge(found, "web", "1.0.0", {"a": {"b": 1}})
+    change = evaluate(found, "web", "1.0.0", {"a": {"b": 1}})
     assert change.action == action
     assert reason in change.reasons
 
 
 def test_reasons_hold_no_values() -> None:
     found = Release("web", "1.0.0", "deployed", 1, {"password": "hunter2"})
-    assert judge(found, "web", "1.0.0", {"password": "hunter3"}).reasons == ("value password",)
+    assert evaluate(found, "web", "1.0.0", {"password": "hunter3"}).reasons == ("value password",)
 
 
 def test_crds_are_applied_when_the_version_changes() -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from deploys.facts.objects import Owned as Fact
 from gpuboot.fact_output import answer
-from gpuboot.kubernetes.manifests import Owned, difference, manifest, marked, parse_owned
+from gpuboot.kubernetes.manifests import Owned, as_owned, difference, manifest, parse_owned
 
 
 def config_map(name: str = "a", namespace: str = "mon", **data: str) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def config_map(name: str = "a", namespace: str = "mon", **data: str) -> dict[str
 
 
 def there(item: dict[str, Any]) -> Owned:
-    meta = marked(item)["metadata"]
+    meta = as_owned(item)["metadata"]
     digest = meta["annotations"]["gpuboot.io/sha256"]
     return Owned(item["kind"], meta["namespace"], meta["name"], digest)
 
@@ -59,15 +59,15 @@ def test_the_digest_covers_labels_and_ignores_order() -> None:
 def test_mistakes_are_named() -> None:
     secret = {"kind": "Secret", "metadata": {"name": "s", "namespace": "mon"}}
     with pytest.raises(ValueError, match="Secret s: only ConfigMap"):
-        marked(secret)
+        as_owned(secret)
     with pytest.raises(ValueError, match="without 'namespace'"):
-        marked({"kind": "ConfigMap", "metadata": {"name": "x"}})
+        as_owned({"kind": "ConfigMap", "metadata": {"name": "x"}})
     with pytest.raises(ValueError, match="twice"):
         difference([config_map(), config_map(x="1")], [], ["mon"])
 
 
 def test_the_manifest_is_one_document() -> None:
-    read = json.loads(manifest([marked(config_map(x="line\nline"))]))
+    read = json.loads(manifest([as_owned(config_map(x="line\nline"))]))
     assert read["kind"] == "List"
     assert read["items"][0]["data"]["x"] == "line\nline"
 

@@ -12,7 +12,7 @@ import pytest
 from gpuboot import monitoring
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.kubernetes.manifests import marked
+from gpuboot.kubernetes.manifests import as_owned
 from gpuboot.kubernetes.network_policies import (
     ALERTMANAGER,
     GRAFANA,
@@ -182,7 +182,7 @@ def test_it_is_an_option_and_goes_away_again() -> None:
     assert monitoring.namespaces(off) == monitoring.namespaces(on)
     wanted = {item["metadata"]["namespace"] for item in monitoring.objects(on, NODES)}
     assert wanted <= set(monitoring.namespaces(on))
-    assert all(marked(item) for item in policies(on, NODES))
+    assert all(as_owned(item) for item in policies(on, NODES))
     assert warnings(off) == []
     assert "flannel" in warnings(on)[0]
 

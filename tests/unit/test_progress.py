@@ -45,8 +45,8 @@ def test_workloads_ready() -> None:
 @pytest.mark.parametrize(
     "workload",
     [
-        replace(PLUGIN, settled=False),
-        replace(PLUGIN, wanted=0, ready=0),  # a DaemonSet that no node matches
+        replace(PLUGIN, observed=False),
+        replace(PLUGIN, desired=0, ready=0),  # a DaemonSet that no node matches
         replace(PLUGIN, namespace="elsewhere"),
     ],
 )
@@ -89,8 +89,8 @@ def test_a_silent_api_server_is_never_done() -> None:
 
 def test_together_tells_what_is_missing() -> None:
     good, bad = readiness.Progress(True, "a"), readiness.Progress(False, "b")
-    assert readiness.together(good, bad) == readiness.Progress(False, "b")
-    assert readiness.together(good, good) == readiness.Progress(True, "a | a")
+    assert readiness.all_of(good, bad) == readiness.Progress(False, "b")
+    assert readiness.all_of(good, good) == readiness.Progress(True, "a | a")
 
 
 def test_kubelet_is() -> None:

@@ -10,7 +10,7 @@ import yaml
 
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes.storage import default_change, local_path, no_class
+from gpuboot.kubernetes.storage import default_change, local_path, missing_class
 
 
 def objects(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -75,7 +75,7 @@ def test_ours_is_the_default_only_where_no_other_is(
 def test_volumes_that_nobody_would_make(
     classes: dict[str, bool], wanted: str | None, said: str
 ) -> None:
-    problem = no_class(classes, wanted)
+    problem = missing_class(classes, wanted)
     assert (problem is not None) is bool(said)
     if problem:
         cause, remedy = problem
