@@ -59,9 +59,9 @@ class Screen(BaseStateCallback, logging.Filter):
         logging.Filter.__init__(self)
         self.header = ""  # of the operation that runs, until it is shown
         self.phase = ""
-        self.operations = self.changed = 0
+        self.operations = self.changed = self.failed = 0
         self.begun = 0.0
-        self.happened = False
+        self.happened = self.taken = False
         self.told: set[tuple[str, ...]] = set()
         self.timer: Any = None
 
@@ -84,6 +84,10 @@ class Screen(BaseStateCallback, logging.Filter):
             _say(f"--> {header}")
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        # after a failure nobody may be left who would take part in it
+        self.taken = any(op_hash in state.ops[host] for host in state.active_hosts)
+        if not self.taken:
+            return
         phase, name = title(state, op_hash)
         if phase != self.phase:
             self.end_phase()
@@ -93,10 +97,22 @@ class Screen(BaseStateCallback, logging.Filter):
         self.timer = gevent.spawn_later(_SLOW_S, self.show_header)
 
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        if not self.taken:
+            return
         self.timer.kill()
         self.header = ""
         self.operations += 1
         self.changed += self.happened
+
+    def operation_host_error(  # type: ignore[override]
+        self,
+        state: State,
+        host: Host,
+        op_hash: str,
+        retry_count: int = 0,
+        max_retries: int = 0,
+    ) -> None:
+        self.failed += 1
 
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
@@ -119,10 +135,11 @@ class Screen(BaseStateCallback, logging.Filter):
         if not self.operations:
             return
         what = f"{self.changed} changed something" if self.changed else "nothing changed"
+        what += f", {self.failed} failed" if self.failed else ""
         noun = "operation" if self.operations == 1 else "operations"
         seconds = time.monotonic() - self.begun
         _say(f"{self.phase}: {self.operations} {noun}, {what} ({seconds:.1f} s)")
-        self.operations = self.changed = 0
+        self.operations = self.changed = self.failed = 0
 
 
 class _Click:

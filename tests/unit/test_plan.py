@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploys.facts.details import HelmManifests
 from gpuboot.kubernetes.helm import Release
 from gpuboot.plan import Change, Duration, Effect, Plan, Step, Unknown
 from gpuboot.plan.differences import safe_text, text_change, value_changes
@@ -293,3 +295,23 @@ def test_an_upper_bound_is_called_one(tmp_path: Path) -> None:
     found = durations(tmp_path, "prod", [step()])
     assert found["Monitoring"].more
     assert "Monitoring at most 90 s" in lines(step(), durations=found)
+
+
+def test_secrets_leave_a_host_in_no_manifest(tmp_path: Path) -> None:
+    """The script that reads a release's manifests, run with a Helm that prints two of them."""
+    helm = tmp_path / "helm"
+    helm.write_text(
+        '#!/bin/sh\nif [ "$1" = template ]; then cat; fi\n'
+        "printf -- '---\\nkind: Secret\\ndata: {x: very-secret}\\n---\\n# a\\nkind: ConfigMap\\n'\n"
+    )
+    helm.chmod(0o755)
+    archive = tmp_path / "web.tgz"
+    archive.touch()
+    fact = HelmManifests()
+    command = fact.command(helm=str(helm), release="web", namespace="w", archive=str(archive))
+    done = subprocess.run(
+        ["sh", "-c", command], input="a: 1\n", capture_output=True, text=True, check=True
+    )
+    found = fact.process(done.stdout.splitlines())
+    assert found.old == "---\n# a\nkind: ConfigMap\n"
+    assert found.new == "a: 1\n---\n# a\nkind: ConfigMap\n"

@@ -1,0 +1,243 @@
+"""A site that a run with the default settings has made: a control plane, and a worker of two GPUs.
+
+$PLAN_SETTINGS is what the settings are now. What hosts answer is worked out from the defaults, so
+a run has nothing to do but what those settings change. $PLAN_FAILS: a part of a command that fails
+on the leader. $PLAN_DRIVER: the driver that is loaded, where it is not the lock's.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import os
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from deploys.phases import base
+from deploys.phases.drivers import NOUVEAU
+from deploys.run.context import Context
+from gpuboot import monitoring
+from gpuboot.charts import GPUS_LABEL, monitoring_values, operator_values
+from gpuboot.config.inventory import Entry, plan
+from gpuboot.config.load import load
+from gpuboot.hosts.platforms import PLATFORMS
+from gpuboot.hosts.repositories import repository
+from gpuboot.kubernetes import flannel, kubeadm, manifests, storage
+from gpuboot.templates import render
+from tests.noise import own
+
+_site = runpy.run_path(str(Path(__file__).parent / "inventories/site.py"))
+_hosts = [_site["_host"](11, "cp1", 0), _site["_host"](21, "gpu1", 2)]
+_given = _site["_data"]
+_GPUBOOT = {"preflight": _given["gpuboot"]["preflight"]}
+_settings, _lock = load(_GPUBOOT)
+_nodes, _ = plan(
+    [
+        Entry(name, ("control_plane" if name == "@fake/cp1" else "workers",), data)
+        for name, data in _hosts
+    ],
+    None,
+)
+_config = kubeadm.configuration(_settings, _lock, _nodes)
+_platform = next(item for item in PLATFORMS if item.codename == "noble")
+_driver = _lock.driver.version
+_kubernetes = {name: f"{it.rstrip('*-')}-1.1" for name, it in kubeadm.packages(_lock).items()}
+_installed = {
+    **dict.fromkeys([*base.PACKAGES, "chrony", "nvidia-persistenced"], "1"),
+    "linux-headers-6.8.0-90-generic": "1",
+    f"nvidia-driver-pinning-{_driver}": "1",
+    "nvidia-open": f"{_driver}-1",
+    "containerd.io": f"{_lock.containerd.version}-1",
+    **dict.fromkeys(
+        [
+            "libnvidia-container1",
+            "libnvidia-container-tools",
+            "nvidia-container-toolkit",
+            "nvidia-container-toolkit-base",
+        ],
+        _lock.toolkit.version,
+    ),
+    **_kubernetes,
+}
+_files = {
+    "/etc/modules-load.d/gpuboot.conf": render("base/modules.conf.j2"),
+    "/etc/sysctl.d/90-gpuboot.conf": render("base/sysctl.conf.j2", sysctls=base.SYSCTLS),
+    base.APT_CONF: base.apt_conf(Context(_settings, _lock, _nodes, _nodes[0], {})),
+    "/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU,
+    "/etc/gpuboot/kubeadm.yaml": _config.text,
+}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def _kubeadm(leads: bool) -> list[str]:
+    return [
+        *(f"package\t{name} {version}" for name, version in _kubernetes.items()),
+        "kubelet\tenabled",
+        *(f"file\t{name}" for name in ["kubelet.conf", *(["admin.conf"] if leads else [])]),
+        f"kubelet_config\t{_config.kubelet}",
+        "kubeconfig\tsame",
+        "end\tok",
+    ]
+
+
+def _cluster() -> list[str]:
+    ready = {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberReady": 2}
+    privileged = json.dumps({"pod-security.kubernetes.io/enforce": "privileged"})
+    marks: dict[str, tuple[dict[str, str], list[str]]] = {
+        "cp1": ({}, []),
+        "gpu1": ({"node-role.kubernetes.io/worker": "", GPUS_LABEL: "2"}, []),
+    }
+    taint = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
+    rows = [
+        ("server", f"v{_lock.kubernetes.version}"),
+        ("config", _config.digest),
+        ("record", _encoded(yaml.safe_dump(_record()))),
+        *(
+            ("node", node.name, node.address, f"v{_lock.kubernetes.version}", "True", "", "{}",
+             json.dumps(marks[node.name][0]), json.dumps(taint if node.leader else []), "[]")
+            for node in _nodes
+        ),
+        ("workload", "DaemonSet", "kube-flannel", "kube-flannel-ds", json.dumps(ready), "", "1",
+         manifests.with_digest(flannel.manifest(_settings, _lock))[1]),
+        ("workload", "Deployment", storage.NAMESPACE, storage.PROVISIONER, "{}", "1", "1",
+         manifests.with_digest(storage.local_path(_settings, _lock))[1]),
+        ("namespace", "monitoring", privileged),
+        ("namespace", "gpu-operator", privileged),
+        ("class", storage.CLASS, "true"),
+        ("end", "ok"),
+    ]  # fmt: skip
+    return ["\t".join(row) for row in rows]
+
+
+def _record() -> dict[str, Any]:
+    parts = yaml.safe_load_all(_config.text)
+    return next(item for item in parts if item["kind"] == "ClusterConfiguration")
+
+
+def _owned() -> list[str]:
+    found = manifests.digests(monitoring.objects(_settings, _nodes))
+    return [*("\t".join(("object", *key, digest)) for key, digest in found.items()), "end\tok"]
+
+
+def _release(chart: str, values: dict[str, Any]) -> list[str]:
+    metadata = {
+        "chart": chart,
+        "version": _lock.charts[chart].version,
+        "status": "deployed",
+        "revision": 1,
+    }
+    return [
+        f"metadata\t{json.dumps(metadata)}",
+        f"values\t{_encoded(json.dumps(values))}",
+        "end\tok",
+    ]
+
+
+def _manifests(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
+    def packed(item: dict[str, Any]) -> str:
+        return base64.b64encode(gzip.compress(yaml.safe_dump(item).encode())).decode()
+
+    return [f"old {packed(old)}", f"new {packed(new)}"]
+
+
+def _prometheus(retention: str) -> dict[str, Any]:
+    meta = {"name": "kube-prometheus-stack-prometheus", "namespace": "monitoring"}
+    return {"kind": "Prometheus", "metadata": meta, "spec": {"retention": retention}}
+
+
+def _policy(stamp: str) -> dict[str, Any]:
+    meta = {"name": "cluster-policy"}
+    return {"kind": "ClusterPolicy", "metadata": meta, "spec": {"dcgmExporter": {"stamp": stamp}}}
+
+
+def _repositories() -> Iterator[tuple[str, list[str]]]:
+    for name in ("cuda", "docker", "toolkit", "kubernetes"):
+        found = repository(name, _platform, "x86_64", _lock.kubernetes.minor, _settings)
+        said = [f"text {line}" for line in found.text.splitlines()] + [f"fpr {found.fingerprint}"]
+        yield f"if test -e {found.path}; then sed", said
+
+
+def _answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
+    release = "[\\s\\S]*A Helm release as"
+    charts = _lock.charts.items()
+    return {
+        "How far kubeadm got on this host": _kubeadm(leads),
+        "The cluster as its leader sees it": _cluster(),
+        "The objects that gpuboot keeps in the cluster": _owned(),
+        re.compile(f"release=kube-prometheus-stack{release}"): _release(
+            "kube-prometheus-stack", monitoring_values(_settings)
+        ),
+        re.compile(f"release=gpu-operator{release}"): _release(
+            "gpu-operator", operator_values(_settings, _lock)
+        ),
+        "get manifest kube-prometheus-stack": _manifests(_prometheus("15d"), _prometheus("20d")),
+        "get manifest gpu-operator": _manifests(_policy("a"), _policy("b")),
+        "stat -c %a": [
+            f"{'600' if path.endswith('yaml') else '644'} {_digest(text)} {path}"
+            for path, text in _files.items()
+        ],
+        "dpkg-query -W -f": [
+            *(f"installed {name} {version}" for name, version in _installed.items()),
+            *(f"hold {name}" for name in _installed),
+        ],
+        **dict(_repositories()),
+        "grep -qw overlay /proc/filesystems": [
+            "ability overlay",
+            "ability br_netfilter",
+            *(f"sysctl {key} {value}" for key, value in base.SYSCTLS.items()),
+        ],
+        "awk -v b=": [f"{node.address} {node.name}" for node in _nodes],
+        "systemctl show -p Id": "\n\n".join(
+            f"Id={unit}\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled"
+            for unit in ("containerd.service", "nvidia-persistenced.service")
+        ).split("\n"),
+        "grep -qs nvidia-uvm /proc/devices": [
+            "loaded NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "
+            f"{os.environ.get('PLAN_DRIVER') or _driver}  Release Build",
+            "uvm",
+            "gpu GPU-1",
+            "gpu GPU-2",
+        ],
+        "nvidia-ctk cdi generate": ["installed", "right"],
+        "version --template": [_lock.helm.version],
+        **{
+            f"sha256sum /var/cache/gpuboot/charts/{name}-{chart.version}.tgz": [chart.sha256 or "a"]
+            for name, chart in charts
+        },
+        "get secret gpuboot-grafana-admin": [f"admin-password {_digest('x')}"],
+    }
+
+
+def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    name, data = host
+    noise = data["fake_responses"]
+    fails = os.environ.get("PLAN_FAILS", "")
+    refused = {
+        "stdout": [],
+        "stderr": ["gpuboot: it broke; remedy: put it right"],
+        "success": False,
+    }
+    responses = {
+        **({fails: refused} if fails and name == "@fake/cp1" else {}),
+        **{key: noise[key] for key in list(noise)[:2]},
+        **{key: own(lines) for key, lines in _answers(name == "@fake/cp1").items()},
+    }
+    return name, {**data, "fake_responses": responses}
+
+
+control_plane = ([_living(_hosts[0])], _given)
+workers = ([_living(_hosts[1])], _given)

@@ -1,0 +1,174 @@
+"""What a plan and a run tell, through the real command line, on a site that lives already."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+MORE = {"monitoring": {"retention": "20d"}, "exporter": {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}}
+
+
+def call(
+    command: list[str], settings: dict[str, Any] | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    program, *arguments = command
+    return subprocess.run(
+        [str(Path(sys.executable).with_name(program)), *arguments],
+        cwd=ROOT,
+        env={**os.environ, "PLAN_SETTINGS": json.dumps(settings or {}), **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def living(
+    *arguments: str, settings: dict[str, Any] | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    command = ["pyinfra", "tests/plan/inventories/living.py", "deploys/site.py", *arguments]
+    return call(command, settings, **environment)
+
+
+def shown(done: subprocess.CompletedProcess[str]) -> list[str]:
+    """The lines of a plan, without what pyinfra says before it."""
+    assert done.returncode == 0, done.stderr
+    return done.stderr.split("Preparing operation files...")[1].strip().splitlines()[1:]
+
+
+def test_nothing_to_do_is_one_line() -> None:
+    lines = [line for line in shown(living("--dry")) if line]
+    assert lines == ["Nothing to do: 2 hosts of gpuboot are as the settings say."]
+
+
+def test_a_plan_has_just_what_changes_old_and_new_and_what_restarts(tmp_path: Path) -> None:
+    settings = {**MORE, "verify": {"reports": str(tmp_path)}}
+    lines = shown(living("--dry", settings=settings))
+    values = "~ Helm release {}: "
+    prometheus = "Prometheus monitoring/kube-prometheus-stack-prometheus"
+    exporter = "DaemonSet gpu-operator/nvidia-dcgm-exporter"
+    told = [line.strip() for line in lines if line.startswith("      ")]
+    assert told[0] == (
+        values.format("kube-prometheus-stack") + "prometheus.prometheusSpec.retention 15d → 20d"
+    )
+    assert told[1].startswith(f"! {prometheus} restarts: no queries, alerts or scrapes")
+    stamp = values.format("gpu-operator") + "dcgmExporter.annotations.gpuboot.io/collectors "
+    assert told[2].startswith(stamp)
+    assert told[3:5] == [
+        values.format("gpu-operator") + "dcgmExporter.config.data",
+        "+DCGM_FI_DEV_FB_TOTAL, gauge, Device memory (MiB)",
+    ]
+    assert told[5].startswith(f"! {exporter} restarts")
+    assert len(told) == 6
+    assert "2 operations change 1 of 2 hosts" in "\n".join(lines)
+    assert [line.split(maxsplit=1)[1] for line in lines[-4:-2]] == [
+        "none", f"{prometheus}; {exporter}",
+    ]  # fmt: skip
+
+
+def test_another_driver_is_a_reboot_that_the_plan_tells() -> None:
+    said = "\n".join(shown(living("--dry", PLAN_DRIVER="590.1.1")))
+    assert "~ NVIDIA driver: loaded 590.1.1 → " in said
+    assert "! node gpu1 is cordoned" in said
+    assert "reboots:    node gpu1" in said
+    assert "not known" in said, "the fake cluster does not list its pods"
+
+
+def test_the_plan_for_programs_is_json_alone() -> None:
+    command = ["gpuboot", "plan", "tests/plan/inventories/living.py"]
+    done = call([*command, "--detailed-exitcode"], MORE)
+    assert done.returncode == 2
+    plan = json.loads(done.stdout)
+    assert [step["operation"].split(" (")[0] for step in plan["steps"]] == [
+        "Deploy kube-prometheus-stack", "Deploy gpu-operator",
+    ]  # fmt: skip
+    [host] = plan["steps"][0]["hosts"]
+    assert host["changes"] == [
+        {
+            "subject": "Helm release kube-prometheus-stack",
+            "field": "prometheus.prometheusSpec.retention",
+            "old": "15d",
+            "new": "20d",
+        }
+    ]
+    assert [effect["kind"] for effect in host["effects"]] == ["restart"]
+    nothing = call([*command, "--detailed-exitcode"])
+    assert nothing.returncode == 0
+    assert json.loads(nothing.stdout)["changes"] is False
+    refused = call(command, {"clutser": {}})
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "unknown setting clutser" in refused.stderr
+
+
+def test_with_v_everything_is_as_pyinfra_prints_it() -> None:
+    done = living("--dry", "-v", settings=MORE)
+    assert done.stderr.count("Kubernetes | Wait until all nodes are Ready") == 1
+    assert "Detected changes may not include" in done.stderr
+    assert "retention 15d → 20d" in done.stderr, "and the plan stands below it"
+
+
+def test_after_a_failure_on_the_leader_the_last_screen_is_the_verdict(tmp_path: Path) -> None:
+    settings = {
+        "proxy": {"http": "http://me:very-secret@proxy.example:3128"},
+        "verify": {"reports": str(tmp_path)},
+    }
+    done = living("-y", "--data", "note=very-secret", settings=settings, PLAN_FAILS="95gpuboot.gpu")
+    assert done.returncode == 1
+    assert "very-secret" not in done.stderr + done.stdout
+    run, last = done.stderr.split("\nfailed on ")
+    verdict = f"failed on {last}".splitlines()
+    assert verdict[:3] == [
+        "failed on @fake/cp1: Base | Write kernel and apt settings",
+        "    cause:   it broke",
+        "    remedy:  put it right",
+    ]
+    assert verdict[3].startswith("not tried on @fake/cp1: the rest of Base, Runtime, Kubernetes")
+    assert verdict[4].startswith("changed by this run before it ended: @fake/gpu1 (")
+    assert verdict[5] == (
+        "go on with: pyinfra tests/plan/inventories/living.py deploys/site.py --data note=... -y"
+    )
+    assert verdict[6].startswith("report: ")
+    assert len(verdict) == 7
+    for never in ("Skipped", "No changes", "Monitoring", "Grand total", "Disconnecting"):
+        assert never not in run
+    assert "Base: 6 operations, 2 changed something, 1 failed" in run
+    noted = json.loads(next(tmp_path.glob("*-gpuboot/run.json")).read_text())
+    assert noted["hosts"]["@fake/cp1"]["not_tried"][-1].startswith("Verify | ")
+    assert noted["hosts"]["@fake/gpu1"]["not_tried"] == []
+    made = next(item for item in noted["operations"] if item["name"] == verdict[0].split(" | ")[1])
+    assert list(made["changed"]) == ["@fake/gpu1"]
+    assert made["changed"]["@fake/gpu1"]["changes"][0]["subject"].endswith("95gpuboot")
+    assert "very-secret" not in json.dumps(noted)
+
+
+def test_secrets_are_shown_nowhere(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("very-secret-0123456789abcdef012\n")
+    file.chmod(0o600)
+    settings = {
+        "proxy": {"https": "http://me:very-secret@proxy.example:3128"},
+        "registries": {"mirror.example": {"username": "me", "password": {"file": str(file)}}},
+        "alertmanager": {"pagerduty": {"routing_key": {"file": str(file)}}},
+        "monitoring": {
+            "values": {
+                "prometheus": {
+                    "extraSecret": {"data": {"x": "very-secret"}},
+                    "token": "very-secret",
+                }
+            }
+        },
+    }
+    for done in (
+        living("--dry", "-vvv", "--diff", settings=settings),
+        living("--dry", settings=settings),
+        call(["gpuboot", "plan", "tests/plan/inventories/living.py"], settings),
+    ):
+        assert done.returncode == 0, done.stderr
+        assert "prometheus.token" in done.stderr + done.stdout
+        assert "(hidden)" in done.stderr + done.stdout
+        assert "very-secret" not in done.stderr + done.stdout
