@@ -196,8 +196,8 @@ def _answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
         ],
         **dict(_repositories()),
         "grep -qw overlay /proc/filesystems": [
-            "ability overlay",
-            "ability br_netfilter",
+            "feature overlay",
+            "feature br_netfilter",
             *(f"sysctl {key} {value}" for key, value in base.SYSCTLS.items()),
         ],
         "awk -v b=": [f"{node.address} {node.name}" for node in _nodes],
