@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
@@ -15,6 +16,7 @@ from deploys.operations.files import write
 from gpuboot.docker import daemon
 from gpuboot.plan import Change, Effect, Unknown
 from gpuboot.plan.differences import value_changes
+from gpuboot.plan.model import EffectKind
 
 PATH = "/etc/docker/daemon.json"
 RUNTIME = "nvidia"
@@ -59,13 +61,7 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
         host.noop("dockerd runs with its configuration")
         return
     restart = not state.version or state.stale or daemon.needs_restart(present, new)
-    changes.record(*value_changes(f"file {PATH}", present, new))
-    if restart:
-        live = bool(present.get("live-restore") or new.get("live-restore"))
-        note = "containers go on (live-restore)" if live else "all of its containers stop and start"
-        changes.record(Effect(kind="restart", target="dockerd", local=True, note=note))
-    else:
-        changes.record(Effect(kind="reload", target="dockerd", local=True, note="containers go on"))
+    _record(present, new, restart)
     if new != present:
         yield write(_TRIAL, daemon.render(new))
         yield StringCommand(
@@ -84,6 +80,17 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
         # so that containers survive this very restart
         yield StringCommand("systemctl reload docker.service && sleep 2")
     yield _applied(restart, toolkit, changed=new != present)
+
+
+def _record(present: dict[str, Any], new: dict[str, Any], restart: bool) -> None:
+    live = bool(present.get("live-restore") or new.get("live-restore"))
+    stays = live or not restart
+    note = "containers go on" if stays else "all of its containers stop and start"
+    kind: EffectKind = "restart" if restart else "reload"
+    changes.record(
+        *value_changes(f"file {PATH}", present, new),
+        Effect(kind=kind, target="dockerd", local=True, note=note),
+    )
 
 
 def _applied(restart: bool, toolkit: bool, changed: bool) -> StringCommand:

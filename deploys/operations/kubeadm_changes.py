@@ -18,7 +18,7 @@ from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import CONFIG, SOCKET, marker, note, note_kubelet
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes.cluster_state import immutable_changes, upgrade_step
+from gpuboot.kubernetes.cluster_state import KubeadmState, immutable_changes, upgrade_step
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
@@ -177,12 +177,7 @@ def upgraded(
     if not leads and executing() and (behind := _behind(leader, version)):
         yield fail(*behind)
         return
-    subject = "control plane" if leads else f"kubelet of {node}"
-    old_version = server or state.packages.get("kubelet")
-    changes.record(Change(subject=subject, field="Kubernetes", old=old_version, new=version))
-    changes.record(
-        *(CONTROL_PLANE if "kube-apiserver.yaml" in state.files or leads else ()), KUBELET
-    )
+    _record_upgrade(f"kubelet of {node}", version, state, server if leads else None)
     yield from package_operations.installed._inner(packages, manager, hold=True, update=True)
     inform(f"kubeadm upgrades {node} to {version}: up to five minutes")
     begin = f"mkdir -p /etc/gpuboot && touch {marker('upgrade')} &&"
@@ -193,6 +188,18 @@ def upgraded(
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
     yield from _settled(node, leader, version)
     yield StringCommand(f"rm {marker('upgrade')}")
+
+
+def _record_upgrade(kubelet: str, version: str, state: KubeadmState, server: str | None) -> None:
+    """+ server: version of the leader's control plane; None: the host is not the leader"""
+    subject = kubelet if server is None else "control plane"
+    old = server or state.packages.get("kubelet")
+    controls = server is not None or "manifests/kube-apiserver.yaml" in state.files
+    changes.record(
+        Change(subject=subject, field="Kubernetes", old=old, new=version),
+        *(CONTROL_PLANE if controls else ()),
+        KUBELET,
+    )
 
 
 def _behind(leader: str, version: str) -> tuple[str, str] | None:

@@ -117,7 +117,7 @@ def _cluster() -> list[str]:
          manifests.with_digest(storage.local_path(_settings, _lock))[1]),
         ("namespace", "monitoring", privileged),
         ("namespace", "gpu-operator", privileged),
-        ("class", storage.CLASS, "true"),
+        ("class", storage.STORAGE_CLASS, "true"),
         ("end", "ok"),
     ]  # fmt: skip
     return ["\t".join(row) for row in rows]
