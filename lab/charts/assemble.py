@@ -10,26 +10,24 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
 import re
 import shutil
-import subprocess
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from lab.build.golang import module_dir, module_version
 from lab.charts.schema import json_schema
-from lab.state import cache_dir
+from lab.state import LabError
 
 HERE = Path(__file__).parent
 CHARTS = ("gpu-operator", "kube-prometheus-stack", "dcgm-exporter")
 
-PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator@v0.94.1"
-NFD = "sigs.k8s.io/node-feature-discovery@v0.18.3"
+PROMETHEUS_OPERATOR = "github.com/prometheus-operator/prometheus-operator"
+NFD = "sigs.k8s.io/node-feature-discovery"
 
 
-class ChartError(RuntimeError):
+class ChartError(LabError):
     """A chart cannot be completed: its module is missing or not as expected."""
 
 
@@ -61,7 +59,8 @@ PARTS: dict[str, tuple[Part, ...]] = {
 def assemble(name: str, out: Path) -> Path:
     """Write the complete chart `name` to `out/<name>` (replaced if it exists) and return that path.
 
-    Needs `go` and, the first time, the module proxy. Raises ChartError if a module cannot be had.
+    Needs `go` and, the first time, the module proxy. Raises `LabError` when a module cannot be
+    downloaded.
     """
     if name not in CHARTS:
         raise ChartError(f"no chart {name!r}; the lab has {', '.join(CHARTS)}")
@@ -72,7 +71,8 @@ def assemble(name: str, out: Path) -> Path:
     for part in PARTS[name]:
         _copy(module_dir(part.module) / part.source, target / part.destination)
     if name == "gpu-operator":
-        _set_version(target / "charts/node-feature-discovery/Chart.yaml", NFD.rpartition("@v")[2])
+        version = module_version(NFD).removeprefix("v")
+        _set_version(target / "charts/node-feature-discovery/Chart.yaml", version)
     schema = json.dumps(json_schema(name), separators=(",", ":"), sort_keys=True)
     (target / "values.schema.json").write_text(schema)
     return target
@@ -101,24 +101,6 @@ def chart_version(folder: Path) -> str:
     if match is None:
         raise ChartError(f"{folder}/Chart.yaml has no version")
     return match[1]
-
-
-def module_dir(module: str) -> Path:
-    """The unpacked, read-only folder of a Go module (`path@version`), downloaded if needed."""
-    done = subprocess.run(
-        ["go", "mod", "download", "-json", module],
-        capture_output=True, text=True, cwd="/", env=_go_environment(), check=False,
-    )  # fmt: skip
-    answer: dict[str, Any] = json.loads(done.stdout) if done.stdout.strip() else {}
-    if done.returncode != 0 or "Dir" not in answer:
-        raise ChartError(f"go mod download {module}: {answer.get('Error') or done.stderr.strip()}")
-    return Path(answer["Dir"])
-
-
-def _go_environment() -> dict[str, str]:
-    """The builders' module cache, unless the caller's environment names another."""
-    cache = str(cache_dir() / "go" / "mod")
-    return {"GOMODCACHE": cache, **os.environ, "GOFLAGS": "-mod=mod"}
 
 
 def _copy(source: Path, destination: Path) -> None:

@@ -212,7 +212,7 @@ def helm_version(helm: Path) -> str:
 
 
 def _charts(progress: Progress, names: Iterable[str] = CHARTS) -> Iterator[Part]:
-    key = digest(LAB / "charts")
+    key = digest(LAB / "charts", LAB / "build/recipes/go.mod")
     for chart, repository in ((name, CHARTS[name]) for name in names):
 
         def make(part: Path, chart: str = chart) -> None:

@@ -12,6 +12,7 @@ import yaml
 
 from lab.charts import assemble as charts
 from lab.charts import schema
+from lab.state import LabError
 
 
 def lookup(tree: dict[str, Any], path: str) -> dict[str, Any] | None:
@@ -122,7 +123,7 @@ def test_package_is_the_same_each_time_and_holds_the_schema(tmp_path: Path) -> N
 
 
 def test_missing_module_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("GOMODCACHE", str(tmp_path / "empty"))
+    monkeypatch.setenv("GPUBOOT_CACHE", str(tmp_path / "empty"))
     monkeypatch.setenv("GOPROXY", "off")
-    with pytest.raises(charts.ChartError, match="go mod download"):
-        charts.module_dir(charts.NFD)
+    with pytest.raises(LabError, match=r"node-feature-discovery.*cannot be downloaded"):
+        charts.assemble("gpu-operator", tmp_path)

@@ -12,8 +12,10 @@ import yaml
 from gpuboot import charts, monitoring
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.config.versions import lock
+from lab.build.golang import module_dir
 from lab.charts import assemble
 from lab.charts.schema import json_schema
+from lab.state import LabError
 from tests.unit.test_charts import unknown
 
 TLS = {"kind": "chart", "tls_secret": "dcgm-tls"}
@@ -149,8 +151,8 @@ def misfits(value: Any, schema: dict[str, Any], path: str = "") -> Iterator[str]
 @pytest.mark.parametrize("exporter", [TLS, PASSWORD, BOTH])
 def test_our_monitor_fits_the_prometheus_operators_definition(exporter: dict[str, Any]) -> None:
     try:
-        module = assemble.module_dir(assemble.PROMETHEUS_OPERATOR)
-    except assemble.ChartError as error:
+        module = module_dir(assemble.PROMETHEUS_OPERATOR)
+    except LabError as error:
         pytest.skip(f"the definition is in a Go module: {error}")
     folder = module / "example" / "prometheus-operator-crd"
     text = (folder / "monitoring.coreos.com_servicemonitors.yaml").read_text(encoding="utf-8")
