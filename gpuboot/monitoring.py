@@ -39,12 +39,12 @@ def expectation(
     values = monitoring_values(settings)
     groups = rules.groups(settings, nodes)
     return ExpectedObjects(
-        digests(network_policies.reached(objects(settings, nodes), ranges or {})),
-        _names(groups),
-        _alertmanager(values).get("config") or {},
-        _claims(settings, values),
-        values.get("kubeStateMetrics", {}).get("enabled", True),
-        rules.digest(groups),
+        objects=digests(network_policies.reached(objects(settings, nodes), ranges or {})),
+        groups=_names(groups),
+        alertmanager=_alertmanager(values).get("config") or {},
+        claims=_claims(settings, values),
+        state_metrics=values.get("kubeStateMetrics", {}).get("enabled", True),
+        rules_digest=rules.digest(groups),
     )
 
 

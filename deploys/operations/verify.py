@@ -128,17 +128,17 @@ def publish(
 def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> VerificationResult:
     """What is left to say without an API server: the links below it."""
     finding = Finding(
-        "API server answers",
-        "allocatable",
-        "",
-        None,
-        "fail",
-        str(error),
-        "run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on the "
-        "leader (`crictl ps -a`)",
+        check="API server answers",
+        link="allocatable",
+        node="",
+        gpu_uuid=None,
+        status="fail",
+        detail=str(error),
+        remedy="run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on "
+        "the leader (`crictl ps -a`)",
     )
     below = [item for host_ in hosts for item in host_checks.evaluate(host_, mode)]
-    return VerificationResult(Evidence(tuple(hosts), {}), (*below, finding))
+    return VerificationResult(Evidence(hosts=tuple(hosts), nodes={}), (*below, finding))
 
 
 def say(line: str) -> None:

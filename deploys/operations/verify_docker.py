@@ -127,7 +127,13 @@ def _run_on_host(found: Host, node: Node, settings: Settings) -> list[WorkloadRe
             what = "its GPU" if device.instance else "it"
             error = f"{count} processes use {what}"
             results.append(
-                WorkloadResult(device.uuid, "docker", node.name, error=error, unschedulable=True)
+                WorkloadResult(
+                    pod=device.uuid,
+                    namespace="docker",
+                    node=node.name,
+                    error=error,
+                    unschedulable=True,
+                )
             )
             continue
         begun = time.monotonic()

@@ -62,9 +62,9 @@ class MetricsCollector:
         url = f"http://{host_port(node.address, self._settings.standalone.exporter_port)}/metrics"
         try:
             readings = gpu_readings(parse_exposition(self._ask(url)), node.name)
-            return ExporterScrape(node.name, "dcgm-exporter", readings)
+            return ExporterScrape(node=node.name, pod="dcgm-exporter", readings=readings)
         except (NoAnswer, ValueError) as error:
-            return ExporterScrape(node.name, "dcgm-exporter", error=str(error))
+            return ExporterScrape(node=node.name, pod="dcgm-exporter", error=str(error))
 
     def metrics(self) -> Metrics:
         """Everything at this moment."""
@@ -76,13 +76,14 @@ class MetricsCollector:
             names = sorted({sample.name.partition("_")[0] for sample in old})
             errors[checks.RELOAD] = f"{', '.join(names)} refused its new configuration"
         return Metrics(
-            self.exporters(),
-            self._try(errors, "prometheus", prometheus.gpu_series),
-            self._try(errors, "prometheus", prometheus.targets),
-            self._try(errors, "prometheus", prometheus.rules),
-            self._try(errors, "prometheus", prometheus.alertmanagers),
-            self._try(errors, "alertmanager", lambda: self._ask(ready)) is not None,
-            self._dashboards(errors) if self._settings.standalone.grafana else None,
+            exporters=self.exporters(),
+            series=self._try(errors, "prometheus", prometheus.gpu_series),
+            targets=self._try(errors, "prometheus", prometheus.targets),
+            rules=self._try(errors, "prometheus", prometheus.rules),
+            alertmanagers=self._try(errors, "prometheus", prometheus.alertmanagers),
+            alertmanager_ready=self._try(errors, "alertmanager", lambda: self._ask(ready))
+            is not None,
+            dashboards=self._dashboards(errors) if self._settings.standalone.grafana else None,
             errors=errors,
             alerts=self._try(errors, "alerts", prometheus.alerts),
         )
@@ -115,7 +116,7 @@ def verify(
     + trials: runs vectorAdd on all their free GPUs, and says how that went
     """
     begun = time.monotonic()
-    seen = Evidence(tuple(hosts), {}, exporters_before=collector.exporters())
+    seen = Evidence(hosts=tuple(hosts), nodes={}, exporters_before=collector.exporters())
     before_at = time.monotonic()
     seen = replace(seen, workload_results=tuple(run_workloads()))
     spent = {"workload": round(time.monotonic() - before_at, 3)}
@@ -146,7 +147,13 @@ def workload_result(
     tail = " / ".join(output.strip().splitlines()[-3:])
     trouble = "" if status == 0 else f"docker run ended with {status}: {tail}"
     return WorkloadResult(
-        uuid, "docker", node, uuids, passed and status == 0, trouble, seconds=seconds
+        pod=uuid,
+        namespace="docker",
+        node=node,
+        uuids=uuids,
+        passed=passed and status == 0,
+        error=trouble,
+        seconds=seconds,
     )
 
 

@@ -44,7 +44,7 @@ class KubeadmState:
     images: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class NodeStatus:
     """A node as the API server knows it.
 

@@ -44,24 +44,24 @@ class MetricsCollector:
         errors: dict[str, str] = {}
         exporters = self._try(errors, "exporters", self.exporters) or ()
         if not self._settings.monitoring.enabled:
-            return Metrics(exporters, errors=errors)
+            return Metrics(exporters=exporters, errors=errors)
         base = self._cluster.service(self._namespace, *ALERTMANAGER)
         ready = self._try(errors, "alertmanager", lambda: self._cluster.get(f"{base}/-/ready"))
         return Metrics(
-            exporters,
-            self.series(errors),
-            self._try(errors, "prometheus", self._prometheus.targets),
-            self._try(errors, "prometheus", self._prometheus.rules),
-            self._try(errors, "prometheus", self._prometheus.alertmanagers),
-            ready is not None,
-            self._dashboards(errors) if self._settings.monitoring.grafana else None,
-            self._try(
+            exporters=exporters,
+            series=self.series(errors),
+            targets=self._try(errors, "prometheus", self._prometheus.targets),
+            rules=self._try(errors, "prometheus", self._prometheus.rules),
+            alertmanagers=self._try(errors, "prometheus", self._prometheus.alertmanagers),
+            alertmanager_ready=ready is not None,
+            dashboards=self._dashboards(errors) if self._settings.monitoring.grafana else None,
+            alertmanager_config=self._try(
                 errors,
                 "alertmanager config",
                 lambda: str(self._cluster.json(f"{base}/api/v2/status")["config"]["original"]),
             ),
-            errors,
-            self._try(errors, "alerts", self._prometheus.alerts),
+            errors=errors,
+            alerts=self._try(errors, "alerts", self._prometheus.alerts),
         )
 
     def observed_objects(self) -> ObservedObjects:
@@ -103,12 +103,12 @@ class MetricsCollector:
         meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
         phase = pod.get("status", {}).get("phase")
         if phase != "Running":
-            return ExporterScrape(node, meta["name"], error=f"the pod is {phase}")
+            return ExporterScrape(node=node, pod=meta["name"], error=f"the pod is {phase}")
         try:
             text = self._page(meta, pod["status"].get("podIP", ""))
             return parse_scrape(node, meta["name"], text, meta.get("annotations", {}).get(STAMP))
         except (ClusterError, ValueError) as error:
-            return ExporterScrape(node, meta["name"], error=str(error))
+            return ExporterScrape(node=node, pod=meta["name"], error=str(error))
 
     def _page(self, meta: Any, address: str) -> str:
         if is_protected(self._settings.exporter) and meta["namespace"] == EXPORTER_NAMESPACE:
@@ -147,7 +147,14 @@ def parse_scrape(node: str, pod: str, text: str, stamp: str | None = None) -> Ex
     """
     samples = list(parse_exposition(text))
     names = frozenset(sample.name for sample in samples)
-    return ExporterScrape(node, pod, gpu_readings(samples, node), "", names, stamp)
+    return ExporterScrape(
+        node=node,
+        pod=pod,
+        readings=gpu_readings(samples, node),
+        error="",
+        names=names,
+        fields_digest=stamp,
+    )
 
 
 def _is_staying(pod: Any) -> bool:

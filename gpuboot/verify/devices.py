@@ -14,7 +14,7 @@ GPU_RESOURCE = "nvidia.com/gpu"
 MIG_PREFIX = "nvidia.com/mig-"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Instance:
     """A MIG device: a compute instance of a GPU instance.
 
@@ -43,7 +43,7 @@ class Instance:
         return "c." in self.profile
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Gpu:
     """One GPU as the host knows it.
 
@@ -99,7 +99,7 @@ class Device:
         return self.instance.resource
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Host:
     """What a GPU node's operating system says.
 

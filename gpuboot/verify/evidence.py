@@ -17,7 +17,7 @@ from gpuboot.verify.devices import Instance as Instance
 from gpuboot.verify.firing_alerts import FiringAlert
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class KubeNode:
     """A node object.
 
@@ -37,7 +37,7 @@ class KubeNode:
     kubelet_error: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GpuPod:
     """A pod that holds GPUs: bound to a node, and not at its end.
 
@@ -56,7 +56,7 @@ class GpuPod:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WorkloadResult:
     """One vectorAdd pod.
 
@@ -83,7 +83,7 @@ class WorkloadResult:
         return f"{self.namespace}/{self.pod}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ServiceProbeResult:
     """A pod that tried the cluster's network from one node.
 
@@ -104,7 +104,7 @@ class ServiceProbeResult:
     missing_program: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """A GPU's or slice's values in one place. Unit: °C, W, MiB, mJ; None: it has no such value.
 
@@ -131,7 +131,7 @@ class Reading:
         return self.uuid, self.slice
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExporterScrape:
     """One dcgm-exporter pod's /metrics, by node; error: why it could not be read.
 
@@ -161,7 +161,7 @@ class RequestedFields:
     error: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Target:
     """An active scrape target. node: its `node` label."""
 
@@ -172,7 +172,7 @@ class Target:
     error: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rule:
     """An alert or recording rule and what its last evaluation said.
 
@@ -206,7 +206,7 @@ class ObservedObjects:
     claims: tuple[Claim, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ExpectedObjects:
     """What the settings want to stand there.
 
@@ -225,7 +225,7 @@ class ExpectedObjects:
     rules_digest: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Metrics:
     """What exporters and Prometheus said at one moment; None: the question had no answer."""
 
@@ -241,7 +241,7 @@ class Metrics:
     alerts: tuple[FiringAlert, ...] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Evidence:
     """All of it.
 

@@ -19,7 +19,7 @@ LINKS = {**GPU_LINKS, **CLUSTER_LINKS}
 NOT_REACHED = "not reached: a lower link is broken"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Finding:
     """What one check found.
 
@@ -64,7 +64,16 @@ class FindingBuilder:
     """Makes the findings of one link on one node, so that checks name only what differs."""
 
     def __init__(self, link: str, check: str, node: str = "", seconds: float = 0.0) -> None:
-        self._template = Finding(check, link, node, None, "unknown", "", "", seconds)
+        self._template = Finding(
+            check=check,
+            link=link,
+            node=node,
+            gpu_uuid=None,
+            status="unknown",
+            detail="",
+            remedy="",
+            seconds=seconds,
+        )
 
     def passed(self, detail: str, uuid: str | None = None) -> Finding:
         return replace(self._template, status="pass", detail=detail, gpu_uuid=uuid)

@@ -14,7 +14,7 @@ from typing import Any
 SEVERITIES = ("critical", "warning", "info")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FiringAlert:
     """One alert that fires, as Prometheus' /api/v1/alerts has it.
 
@@ -62,14 +62,14 @@ def _parse_alert(item: Mapping[str, Any]) -> FiringAlert:
     labels, notes = item["labels"], item.get("annotations", {})
     part = f"{labels.get('GPU_I_PROFILE', '')} {labels.get('GPU_I_ID', '')}".strip()
     return FiringAlert(
-        labels["alertname"],
-        labels["severity"],
-        labels.get("gpu_action", ""),
-        labels.get("node", ""),
-        labels.get("UUID", ""),
-        part,
-        item.get("activeAt", ""),
-        notes.get("summary", ""),
-        notes.get("description", ""),
-        notes.get("runbook_url", ""),
+        name=labels["alertname"],
+        severity=labels["severity"],
+        action=labels.get("gpu_action", ""),
+        node=labels.get("node", ""),
+        gpu_uuid=labels.get("UUID", ""),
+        part=part,
+        since=item.get("activeAt", ""),
+        summary=notes.get("summary", ""),
+        description=notes.get("description", ""),
+        runbook=notes.get("runbook_url", ""),
     )

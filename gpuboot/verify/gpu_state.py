@@ -26,7 +26,7 @@ _FAULTS = ("[GPU requires reset]", "[GPU is lost]")
 _UNKNOWN = "[Unknown Error]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GpuState:
     """What driver, toolkit and containerd say.
 
@@ -60,20 +60,20 @@ def parse(lines: Iterable[str]) -> GpuState:
     outside = _fabric_errors(values.all("fabric"))
     nameless = {sysfs_address(row[3]): _row_error(row) for row in rows if row not in named}
     return GpuState(
-        values.first("module"),
-        {slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
-        tuple(
+        driver_text=values.first("module"),
+        uuids={slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
+        gpus=tuple(
             replace(
                 _with_instances(_gpu(row), row[3], values.all("mig"), values.all("mig_id")),
                 fabric_error=outside.get(row[1], ""),
             )
             for row in named
         ),
-        nameless | {slot: text.strip() for slot, _, text in silent},
-        values.first("smi_error"),
-        tuple(values.all("cdi")) if "cdi_read" in values else None,
-        handlers,
-        default,
+        gpu_errors=nameless | {slot: text.strip() for slot, _, text in silent},
+        smi_error=values.first("smi_error"),
+        cdi_devices=tuple(values.all("cdi")) if "cdi_read" in values else None,
+        runtime_handlers=handlers,
+        default_runtime=default,
     )
 
 
@@ -103,11 +103,11 @@ def _gpu(columns: Sequence[str]) -> Gpu:
         fault = _UNKNOWN
     said: dict[Sensor, str] = {"temperature": temperature, "power": power, "memory": memory}
     return Gpu(
-        sysfs_address(bus),
-        uuid,
-        int(index),
-        name,
-        int(memory) if memory.isdigit() else None,
+        pci=sysfs_address(bus),
+        uuid=uuid,
+        index=int(index),
+        name=name,
+        memory_mib=int(memory) if memory.isdigit() else None,
         mig=mig == "Enabled",
         fault=fault.strip("[]"),
         sensors=tuple(sensor for sensor, value in said.items() if _NUMBER.fullmatch(value)),
@@ -149,27 +149,27 @@ def host(node: Node, state: NodeState, gpus: GpuState, asked: str | None) -> Hos
     on_bus = tuple(device.slot for device in state.gpus)
     answering = {gpu.pci: gpu for gpu in gpus.gpus}
     rest = [
-        Gpu(address, gpus.uuids.get(address, ""), lost=address in gpus.gpu_errors)
+        Gpu(pci=address, uuid=gpus.uuids.get(address, ""), lost=address in gpus.gpu_errors)
         for address in on_bus
         if address not in answering
     ]
     error = gpus.smi_error or "; ".join(dict.fromkeys(gpus.gpu_errors.values()))
     return Host(
-        node.name,
-        node.gpus,
-        tuple(sorted([*answering.values(), *rest], key=lambda gpu: gpu.pci)),
-        on_bus,
-        asked,
-        state.driver_installed,
-        state.driver_loaded,
-        gpus.driver_text,
-        error,
-        gpus.cdi_devices,
-        gpus.runtime_handlers,
-        gpus.default_runtime,
+        node=node.name,
+        expected_gpus=node.gpus,
+        gpus=tuple(sorted([*answering.values(), *rest], key=lambda gpu: gpu.pci)),
+        pci_addresses=on_bus,
+        driver_requested=asked,
+        driver_installed=state.driver_installed,
+        driver_loaded=state.driver_loaded,
+        driver_text=gpus.driver_text,
+        smi_error=error,
+        cdi_devices=gpus.cdi_devices,
+        runtime_handlers=gpus.runtime_handlers,
+        default_runtime=gpus.default_runtime,
     )
 
 
 def unreachable_host(node: Node, error: str) -> Host:
     """A GPU node that could not be read, with the reason."""
-    return replace(Host(node.name, node.gpus), error=error)
+    return replace(Host(node=node.name, expected_gpus=node.gpus), error=error)

@@ -25,18 +25,18 @@ def parse_node(item: Json) -> KubeNode:
     conditions = {c["type"]: c["status"] for c in status.get("conditions", [])}
     info = status.get("nodeInfo", {})
     return KubeNode(
-        item["metadata"]["name"],
-        conditions.get("Ready") == "True",
-        bool(item.get("spec", {}).get("unschedulable")),
-        sum(int(allocatable.get(name, 0)) for name in GPU_RESOURCES),
-        {name: int(n) for name, n in allocatable.items() if name.startswith(MIG_PREFIX)},
-        {
+        name=item["metadata"]["name"],
+        ready=conditions.get("Ready") == "True",
+        cordoned=bool(item.get("spec", {}).get("unschedulable")),
+        gpus=sum(int(allocatable.get(name, 0)) for name in GPU_RESOURCES),
+        mig={name: int(n) for name, n in allocatable.items() if name.startswith(MIG_PREFIX)},
+        versions={
             "kubelet": info.get("kubeletVersion", ""),
             "runtime": info.get("containerRuntimeVersion", ""),
             "kernel": info.get("kernelVersion", ""),
             "system": info.get("osImage", ""),
         },
-        item["metadata"].get("labels", {}),
+        labels=item["metadata"].get("labels", {}),
     )
 
 
@@ -50,7 +50,11 @@ def gpu_pods(items: Iterable[Json]) -> tuple[GpuPod, ...]:
             meta = item["metadata"]
             gpus = sum(claims.get(name, 0) for name in GPU_RESOURCES)
             mig = {name: count for name, count in claims.items() if name.startswith(MIG_PREFIX)}
-            found.append(GpuPod(meta["namespace"], meta["name"], bound, gpus, mig))
+            found.append(
+                GpuPod(
+                    namespace=meta["namespace"], name=meta["name"], node=bound, gpus=gpus, mig=mig
+                )
+            )
     return tuple(found)
 
 

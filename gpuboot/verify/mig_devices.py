@@ -38,7 +38,7 @@ def parse_list(lines: Iterable[str]) -> dict[str, tuple[Instance, ...]]:
 def _instance(profile: str, index: str, uuid: str) -> Instance:
     old = _OLD_UUID.fullmatch(uuid)
     gi, ci = (int(old[1]), int(old[2])) if old else (None, None)
-    return Instance(uuid, profile, int(index), gi, ci)
+    return Instance(uuid=uuid, profile=profile, index=int(index), gi=gi, ci=ci)
 
 
 def parse_ids(lines: Iterable[str]) -> InstanceIds:

@@ -94,11 +94,11 @@ class Prometheus:
         """All active scrape targets."""
         return tuple(
             Target(
-                item["labels"].get("job", item.get("scrapePool", "")),
-                item["labels"].get("node", ""),
-                item["health"],
-                item.get("scrapeUrl", ""),
-                item.get("lastError", ""),
+                job=item["labels"].get("job", item.get("scrapePool", "")),
+                node=item["labels"].get("node", ""),
+                health=item["health"],
+                url=item.get("scrapeUrl", ""),
+                error=item.get("lastError", ""),
             )
             for item in self._api("targets", {"state": "active"})["activeTargets"]
         )
@@ -107,11 +107,11 @@ class Prometheus:
         """All loaded rules."""
         return tuple(
             Rule(
-                rule["name"],
-                rule.get("health", "unknown"),
-                rule.get("lastError", ""),
-                group.get("name", ""),
-                rule.get("labels", {}),
+                name=rule["name"],
+                health=rule.get("health", "unknown"),
+                error=rule.get("lastError", ""),
+                group=group.get("name", ""),
+                labels=rule.get("labels", {}),
             )
             for group in self._api("rules")["groups"]
             for rule in group["rules"]
@@ -194,7 +194,9 @@ def _merged(found: Sequence[Sample], node: str) -> Reading:
 
 
 def _reading(labels: Mapping[str, str], node: str) -> Reading:
-    return Reading(labels.get("UUID", ""), node, _pod(labels), slice=labels.get("GPU_I_ID", ""))
+    return Reading(
+        uuid=labels.get("UUID", ""), node=node, pod=_pod(labels), slice=labels.get("GPU_I_ID", "")
+    )
 
 
 def _pod(labels: Mapping[str, str]) -> str:

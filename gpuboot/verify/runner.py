@@ -84,7 +84,10 @@ class _Runner:
         self._workload = Workload(self._session, settings, say, self._heartbeats)
         self._service_probe = ServiceProbe(cluster, self._session, settings)
         self._evidence = Evidence(
-            hosts, {}, expected_objects=wanted, requested_fields=requested_fields(settings)
+            hosts=hosts,
+            nodes={},
+            expected_objects=wanted,
+            requested_fields=requested_fields(settings),
         )
         self._durations: dict[str, float] = {}
 

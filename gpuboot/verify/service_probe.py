@@ -56,13 +56,15 @@ class ServiceProbe:
             address, port = self._service()
         except (ClusterError, KeyError, IndexError) as error:
             why = f"Service default/kubernetes: {error}"
-            self._started = [ServiceProbeResult(node, "", error=why) for node in wanted]
+            self._started = [ServiceProbeResult(node=node, pod="", error=why) for node in wanted]
             return
         name = f"kubernetes.default.svc.{self._settings.cluster.dns_domain}"
         for node in wanted:
             pod = pod_name("services", node)
             self._session.create(_manifest(pod, nodes[node], self._settings, name, address, port))
-            self._started.append(ServiceProbeResult(node, pod, name, _endpoint(address, port)))
+            self._started.append(
+                ServiceProbeResult(node=node, pod=pod, name=name, address=_endpoint(address, port))
+            )
 
     def wait(self, given_up: Mapping[str, str]) -> tuple[ServiceProbeResult, ...]:
         """What each pod says. Raises `ClusterError`.

@@ -143,7 +143,9 @@ class Workload:
                 name = pod_name("vectoradd", node, number)
                 self._session.create(pod_manifest(name, nodes[node], self._settings, resource))
                 trials.append(
-                    WorkloadResult(name, self._session.namespace, node, resource=resource)
+                    WorkloadResult(
+                        pod=name, namespace=self._session.namespace, node=node, resource=resource
+                    )
                 )
         return trials
 

@@ -135,7 +135,16 @@ def test_names_that_changed_places_are_both_told() -> None:
 
 
 def test_a_node_with_two_addresses_is_itself() -> None:
-    both = NodeStatus("gpu1", "192.0.2.21 2001:db8::21", "1.36.6", True, "", {}, {}, ())
+    both = NodeStatus(
+        name="gpu1",
+        address="192.0.2.21 2001:db8::21",
+        kubelet="1.36.6",
+        ready=True,
+        message="",
+        allocatable={},
+        labels={},
+        taints=(),
+    )
     assert causes(cluster=replace(LIVING, nodes=(LIVING.nodes[0], both))) == []
 
 

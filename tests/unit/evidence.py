@@ -34,11 +34,11 @@ def uuid(node: str, index: int) -> str:
 
 def gpu(node: str, number: int, **other: Any) -> Gpu:
     plain = Gpu(
-        SLOTS[number],
-        uuid(node, number),
-        number,
-        "NVIDIA H100 80GB HBM3",
-        81559,
+        pci=SLOTS[number],
+        uuid=uuid(node, number),
+        index=number,
+        name="NVIDIA H100 80GB HBM3",
+        memory_mib=81559,
         sensors=("temperature", "power", "memory"),
     )
     return replace(plain, **other)
@@ -46,25 +46,31 @@ def gpu(node: str, number: int, **other: Any) -> Gpu:
 
 def host(node: str = "gpu1", count: int = 2, **other: Any) -> Host:
     plain = Host(
-        node,
-        count,
-        tuple(gpu(node, index) for index in range(count)),
-        SLOTS[:count],
-        LOADED,
-        LOADED,
-        LOADED,
-        NVRM,
-        "",
-        tuple(f"nvidia.com/gpu={uuid(node, index)}" for index in range(count)),
-        ("nvidia", "runc"),
-        "nvidia",
+        node=node,
+        expected_gpus=count,
+        gpus=tuple(gpu(node, index) for index in range(count)),
+        pci_addresses=SLOTS[:count],
+        driver_requested=LOADED,
+        driver_installed=LOADED,
+        driver_loaded=LOADED,
+        driver_text=NVRM,
+        smi_error="",
+        cdi_devices=tuple(f"nvidia.com/gpu={uuid(node, index)}" for index in range(count)),
+        runtime_handlers=("nvidia", "runc"),
+        default_runtime="nvidia",
     )
     return replace(plain, **other)
 
 
 def node(name: str, gpus: int, **other: Any) -> KubeNode:
     plain = KubeNode(
-        name, True, False, gpus, {}, {"kubelet": "v1.36.3"}, {"kubernetes.io/hostname": name}
+        name=name,
+        ready=True,
+        cordoned=False,
+        gpus=gpus,
+        mig={},
+        versions={"kubelet": "v1.36.3"},
+        labels={"kubernetes.io/hostname": name},
     )
     return replace(plain, **other)
 
@@ -75,21 +81,34 @@ def pod_of(name: str, index: int) -> str:
 
 def trial(name: str, index: int, **other: Any) -> WorkloadResult:
     plain = WorkloadResult(
-        pod_of(name, index), "gpuboot-verify", name, (uuid(name, index),), True, seconds=4.2
+        pod=pod_of(name, index),
+        namespace="gpuboot-verify",
+        node=name,
+        uuids=(uuid(name, index),),
+        passed=True,
+        seconds=4.2,
     )
     return replace(plain, **other)
 
 
 def reading(name: str, index: int, **other: Any) -> Reading:
     plain = Reading(
-        uuid(name, index), name, f"gpuboot-verify/{pod_of(name, index)}", 34, 71.2, 81559, 5e6
+        uuid=uuid(name, index),
+        node=name,
+        pod=f"gpuboot-verify/{pod_of(name, index)}",
+        temperature=34,
+        power=71.2,
+        memory=81559,
+        energy=5e6,
     )
     return replace(plain, **other)
 
 
 def answer(name: str, count: int, **other: Any) -> ExporterScrape:
     readings = tuple(reading(name, index) for index in range(count))
-    return replace(ExporterScrape(name, f"nvidia-dcgm-exporter-{name}", readings), **other)
+    return replace(
+        ExporterScrape(node=name, pod=f"nvidia-dcgm-exporter-{name}", readings=readings), **other
+    )
 
 
 def series(name: str, count: int, **other: Any) -> tuple[Reading, ...]:
@@ -101,28 +120,30 @@ SIZES = {"gpu1": 2, "gpu2": 4}
 
 def metrics(**other: Any) -> Metrics:
     plain = Metrics(
-        tuple(answer(name, count) for name, count in SIZES.items()),
-        tuple(item for name, count in SIZES.items() for item in series(name, count)),
-        (
-            *(Target("nvidia-dcgm-exporter", name, "up") for name in SIZES),
-            Target("apiserver", "", "up"),
+        exporters=tuple(answer(name, count) for name, count in SIZES.items()),
+        series=tuple(item for name, count in SIZES.items() for item in series(name, count)),
+        targets=(
+            *(Target(job="nvidia-dcgm-exporter", node=name, health="up") for name in SIZES),
+            Target(job="apiserver", node="", health="up"),
         ),
-        (Rule("GPULost", "ok"), Rule("Watchdog", "ok")),
-        ("http://10.244.1.7:9093/api/v2/alerts",),
-        True,
-        3,
+        rules=(Rule(name="GPULost", health="ok"), Rule(name="Watchdog", health="ok")),
+        alertmanagers=("http://10.244.1.7:9093/api/v2/alerts",),
+        alertmanager_ready=True,
+        dashboards=3,
     )
     return replace(plain, **other)
 
 
 def evidence(**other: Any) -> Evidence:
     plain = Evidence(
-        tuple(host(name, count) for name, count in SIZES.items()),
-        {"cp1": node("cp1", 0)} | {name: node(name, count) for name, count in SIZES.items()},
-        (),
-        tuple(trial(name, index) for name, count in SIZES.items() for index in range(count)),
-        metrics(),
-        tuple(
+        hosts=tuple(host(name, count) for name, count in SIZES.items()),
+        nodes={"cp1": node("cp1", 0)} | {name: node(name, count) for name, count in SIZES.items()},
+        gpu_pods=(),
+        workload_results=tuple(
+            trial(name, index) for name, count in SIZES.items() for index in range(count)
+        ),
+        metrics=metrics(),
+        idle_series=tuple(
             reading(name, index, pod="", age_s=2.0)
             for name, count in SIZES.items()
             for index in range(count)

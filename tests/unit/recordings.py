@@ -52,11 +52,11 @@ def mig_uuid(gi: int) -> str:
 def a100(index: int, uuid: str, instances: tuple[Instance, ...], mig: bool = True) -> Gpu:
     """One of the DGX's cards."""
     return Gpu(
-        f"0000:{0x07 + index:02x}:00.0",
-        uuid,
-        index,
-        "NVIDIA A100-SXM4-80GB",
-        81920,
+        pci=f"0000:{0x07 + index:02x}:00.0",
+        uuid=uuid,
+        index=index,
+        name="NVIDIA A100-SXM4-80GB",
+        memory_mib=81920,
         mig=mig,
         instances=instances,
         sensors=ALL,
@@ -68,7 +68,7 @@ MIXED = (
         2,
         A100_CUT,
         tuple(
-            Instance(mig_uuid(gi), profile, index, gi, 0)
+            Instance(uuid=mig_uuid(gi), profile=profile, index=index, gi=gi, ci=0)
             for index, (gi, profile) in enumerate(A100_GI.items())
         ),
     ),

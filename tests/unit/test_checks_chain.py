@@ -61,7 +61,9 @@ def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
 def test_a_busy_gpu_keeps_the_cluster_from_being_proven() -> None:
     sound = evidence()
     seen = replace(
-        sound, workload_results=sound.workload_results[1:], gpu_pods=(GpuPod("ml", "t", "gpu1", 1),)
+        sound,
+        workload_results=sound.workload_results[1:],
+        gpu_pods=(GpuPod(namespace="ml", name="t", node="gpu1", gpus=1),),
     )
     found = chain.evaluate(seen, SETTINGS)
     assert of(found, "fail") == []
@@ -79,7 +81,7 @@ def test_a_host_that_nobody_could_read_is_unknown_and_failed_once_it_is_down() -
 
 
 def test_an_inventory_without_gpus_proves_nothing() -> None:
-    found = chain.evaluate(Evidence((), {}, metrics=metrics()), SETTINGS)
+    found = chain.evaluate(Evidence(hosts=(), nodes={}, metrics=metrics()), SETTINGS)
     assert verdict(found) == "not_covered"
 
 

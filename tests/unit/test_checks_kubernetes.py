@@ -11,7 +11,7 @@ from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.findings import Finding
 from tests.unit.evidence import evidence, node, of, only, trial, uuid
 
-TRAIN = GpuPod("ml", "train-0", "gpu1", 1)
+TRAIN = GpuPod(namespace="ml", name="train-0", node="gpu1", gpus=1)
 
 
 def judge(slices: int = 1, **changed: Any) -> list[Finding]:

@@ -57,7 +57,9 @@ def test_all_three_links_pass_for_every_gpu() -> None:
 
 
 def test_without_monitoring_only_the_exporter_is_judged() -> None:
-    assert {f.link for f in judge(Limits(False, 60, 2))} == {"exporter"}
+    assert {f.link for f in judge(Limits(monitoring=False, max_age_s=60, interval_s=2))} == {
+        "exporter"
+    }
 
 
 def test_a_node_without_exporter_fails_with_the_label_in_the_remedy() -> None:
@@ -118,9 +120,15 @@ def test_an_energy_counter_that_stands_still(earlier_s: float, status: str) -> N
 @pytest.mark.parametrize(
     ("targets", "detail"),
     [
-        ((Target("nvidia-dcgm-exporter", "gpu2", "up"),), "no dcgm-exporter scrape target"),
-        ((Target("nvidia-dcgm-exporter", "gpu1", "down", error="refused"),), "down: refused"),
-        ((Target("nvidia-dcgm-exporter", "gpu1", "up"),) * 2, "2 scrape targets"),
+        (
+            (Target(job="nvidia-dcgm-exporter", node="gpu2", health="up"),),
+            "no dcgm-exporter scrape target",
+        ),
+        (
+            (Target(job="nvidia-dcgm-exporter", node="gpu1", health="down", error="refused"),),
+            "down: refused",
+        ),
+        ((Target(job="nvidia-dcgm-exporter", node="gpu1", health="up"),) * 2, "2 scrape targets"),
     ],
 )
 def test_targets_that_are_wrong(targets: tuple[Target, ...], detail: str) -> None:
@@ -173,7 +181,7 @@ def test_an_idle_gpu_that_named_the_exporter_fails() -> None:
 
 def test_a_gpu_that_others_hold_passes_by_their_name_and_not_without() -> None:
     held: dict[str, Any] = {
-        "gpu_pods": (GpuPod("ml", "train-0", "gpu1", 1),),
+        "gpu_pods": (GpuPod(namespace="ml", name="train-0", node="gpu1", gpus=1),),
         "workload_results": (),
     }
     found = judge(series=gpu1(pod="ml/train-0")[:1], **held)
@@ -183,7 +191,7 @@ def test_a_gpu_that_others_hold_passes_by_their_name_and_not_without() -> None:
 
 
 def test_shared_gpus_are_not_attributed() -> None:
-    found = judge(Limits(True, 60, 2, slices=4))
+    found = judge(Limits(monitoring=True, max_age_s=60, interval_s=2, slices=4))
     assert {f.status for f in found if f.link == "attribution"} == {"not_covered"}
 
 
@@ -203,10 +211,26 @@ def test_dashboards_are_asked_for_only_with_grafana() -> None:
     ("state", "link", "detail"),
     [
         ({"targets": ()}, "targets", "no target"),
-        ({"targets": (Target("etcd", "cp1", "down", "https://x", "refused"),)}, "targets", "etcd"),
-        ({"targets": (Target("etcd", "", "unknown"),)}, "targets", "not scraped yet"),
+        (
+            {
+                "targets": (
+                    Target(job="etcd", node="cp1", health="down", url="https://x", error="refused"),
+                )
+            },
+            "targets",
+            "etcd",
+        ),
+        (
+            {"targets": (Target(job="etcd", node="", health="unknown"),)},
+            "targets",
+            "not scraped yet",
+        ),
         ({"rules": ()}, "rules", "no rule"),
-        ({"rules": (Rule("GPULost", "err", "parse error"),)}, "rules", "GPULost: parse error"),
+        (
+            {"rules": (Rule(name="GPULost", health="err", error="parse error"),)},
+            "rules",
+            "GPULost: parse error",
+        ),
         ({"alertmanagers": ()}, "alertmanager", "no Alertmanager"),
         ({"alertmanager_ready": False}, "alertmanager", "not ready"),
         ({"dashboards": 0}, "dashboards", "no dashboard"),
@@ -241,7 +265,9 @@ def test_kinds_that_lack_sensors_are_present_by_the_anchor(
 ) -> None:
     """vGPU guests were `failed` for ever for want of a temperature, GB10 of a frame buffer."""
     text = exposition(values, f'gpu="0",UUID="{uuid("gpu1", 0)}",modelName="GRID A100-40C"')
-    said = ExporterScrape("gpu1", "exporter", gpu_readings(parse_exposition(text), "gpu1"))
+    said = ExporterScrape(
+        node="gpu1", pod="exporter", readings=gpu_readings(parse_exposition(text), "gpu1")
+    )
     one = host("gpu1", 1, gpus=(gpu("gpu1", 0, sensors=sensors),))
     seen = evidence(hosts=(one,), metrics=metrics(exporters=(said,)))
     (found,) = checks.exporter(one, seen, LIMITS)
@@ -252,7 +278,9 @@ def test_kinds_that_lack_sensors_are_present_by_the_anchor(
 
 def test_a_sensor_that_nvidia_smi_reads_is_asked_of_the_exporter() -> None:
     text = exposition(recordings.VGPU, f'UUID="{uuid("gpu1", 0)}"')
-    said = ExporterScrape("gpu1", "exporter", gpu_readings(parse_exposition(text), "gpu1"))
+    said = ExporterScrape(
+        node="gpu1", pod="exporter", readings=gpu_readings(parse_exposition(text), "gpu1")
+    )
     one = host("gpu1", 1, gpus=(gpu("gpu1", 0),))
     seen = evidence(hosts=(one,), metrics=metrics(exporters=(said,)))
     failed = only(checks.exporter(one, seen, LIMITS), "fail")

@@ -32,14 +32,23 @@ from tests.unit.evidence import LOADED, NVRM, node, of, only
 from tests.unit.test_mig_devices import fact
 
 NODE = "dgx-1"
-LIMITS = Limits(True, 60, 15)
+LIMITS = Limits(monitoring=True, max_age_s=60, interval_s=15)
 OFFER = {"nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-3g.40gb": 1}
 ALL = {device: seen.mig_uuid(device) for device in seen.A100_GI}
 
 
 def machine(gpus: tuple[Gpu, ...] = seen.MIXED, **other: Any) -> Host:
     slots = tuple(gpu.pci for gpu in gpus)
-    plain = Host(NODE, len(gpus), gpus, slots, LOADED, LOADED, LOADED, NVRM)
+    plain = Host(
+        node=NODE,
+        expected_gpus=len(gpus),
+        gpus=gpus,
+        pci_addresses=slots,
+        driver_requested=LOADED,
+        driver_installed=LOADED,
+        driver_loaded=LOADED,
+        driver_text=NVRM,
+    )
     return replace(
         plain, **({"runtime_handlers": ("nvidia",), "default_runtime": "nvidia"} | other)
     )
@@ -53,7 +62,16 @@ def reading(device: Device, **other: Any) -> Reading:
     """As the DGX's exporter had it: a slice has its GPU's UUID, temperature and power."""
     key = device.key
     assert key is not None
-    plain = Reading(key[0], NODE, pod(device), 35, 102.176, 9856, None, slice=key[1])
+    plain = Reading(
+        uuid=key[0],
+        node=NODE,
+        pod=pod(device),
+        temperature=35,
+        power=102.176,
+        memory=9856,
+        energy=None,
+        slice=key[1],
+    )
     return replace(plain, **other)
 
 
@@ -61,23 +79,28 @@ def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
     """All is well: every device has its pod, and its series name it."""
     trials = tuple(
         WorkloadResult(
-            pod(device).partition("/")[2], "gpuboot-verify", NODE, (device.uuid,), True, seconds=3,
+            pod=pod(device).partition("/")[2],
+            namespace="gpuboot-verify",
+            node=NODE,
+            uuids=(device.uuid,),
+            passed=True,
+            seconds=3,
             resource=device.resource(strategy),  # type: ignore[arg-type]
         )
         for device in host.devices
-    )  # fmt: skip
+    )
     label = {"nvidia.com/mig.strategy": strategy}
     # compute instances of one GPU instance have one series, which names the last of their pods
     series = {device.key: reading(device) for device in host.devices}
     readings = tuple(series.values())
     plain = Evidence(
-        (host,),
-        {NODE: node(NODE, 1, mig=OFFER, labels=label)},
+        hosts=(host,),
+        nodes={NODE: node(NODE, 1, mig=OFFER, labels=label)},
         workload_results=trials,
         metrics=Metrics(
-            (ExporterScrape(NODE, "exporter", readings),),
-            tuple(replace(item, age_s=3.0) for item in readings),
-            (Target("nvidia-dcgm-exporter", NODE, "up"),),
+            exporters=(ExporterScrape(node=NODE, pod="exporter", readings=readings),),
+            series=tuple(replace(item, age_s=3.0) for item in readings),
+            targets=(Target(job="nvidia-dcgm-exporter", node=NODE, health="up"),),
         ),
         idle_series=(),
     )
@@ -358,8 +381,8 @@ def test_the_chain_passes_the_operators_strategy_on() -> None:
     ],
 )
 def test_a_mig_node_whose_host_could_not_be_read_is_not_blamed(offers: dict[str, Any]) -> None:
-    unread = Host(NODE, 8, error="cannot be reached")
-    what = Evidence((unread,), {NODE: node(NODE, 1, **offers)})
+    unread = Host(node=NODE, expected_gpus=8, error="cannot be reached")
+    what = Evidence(hosts=(unread,), nodes={NODE: node(NODE, 1, **offers)})
     assert kubernetes.allocatable(unread, what, 1) == []
     plain = replace(what, nodes={NODE: node(NODE, 7)})
     assert only(kubernetes.allocatable(unread, plain, 1), "fail").node == NODE

@@ -55,17 +55,23 @@ RULE = ("PrometheusRule", "monitoring", "gpuboot")
 BOARD = ("ConfigMap", "monitoring", "gpu-cluster")
 VOLUME = "prometheus-kube-prometheus-stack-prometheus-db-"
 WANTED = ExpectedObjects(
-    {RULE: "1", BOARD: "2"},
-    {"gpuboot-gpu": ("GPULost", "GPUXidFatal"), "gpuboot-stamp": (rules.RULES_INFO_METRIC,)},
-    CONFIG,
-    {VOLUME: "50Gi"},
+    objects={RULE: "1", BOARD: "2"},
+    groups={"gpuboot-gpu": ("GPULost", "GPUXidFatal"), "gpuboot-stamp": (rules.RULES_INFO_METRIC,)},
+    alertmanager=CONFIG,
+    claims={VOLUME: "50Gi"},
     rules_digest="new",
 )
 THERE = ObservedObjects({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
-STAMP = Rule(rules.RULES_INFO_METRIC, "ok", "", "gpuboot-stamp", {"digest": "new"})
+STAMP = Rule(
+    name=rules.RULES_INFO_METRIC,
+    health="ok",
+    error="",
+    group="gpuboot-stamp",
+    labels={"digest": "new"},
+)
 OURS = (
-    Rule("GPULost", "ok", "", "gpuboot-gpu"),
-    Rule("GPUXidFatal", "ok", "", "gpuboot-gpu"),
+    Rule(name="GPULost", health="ok", error="", group="gpuboot-gpu"),
+    Rule(name="GPUXidFatal", health="ok", error="", group="gpuboot-gpu"),
     STAMP,
 )
 
@@ -73,8 +79,10 @@ OURS = (
 def seen(**other: Any) -> Evidence:
     """Evidence in which all is as it should be, but for what is given."""
     found = metrics(
-        rules=other.pop("rules", (*OURS, Rule("Watchdog", "ok", "", "general.rules"))),
-        targets=other.pop("targets", (Target("kube-state-metrics", "", "up"),)),
+        rules=other.pop(
+            "rules", (*OURS, Rule(name="Watchdog", health="ok", error="", group="general.rules"))
+        ),
+        targets=other.pop("targets", (Target(job="kube-state-metrics", node="", health="up"),)),
         alertmanager_config=other.pop("config", yaml.safe_dump(RUNNING)),
         errors=other.pop("errors", {}),
         alertmanager_ready=other.pop("ready", True),
@@ -121,7 +129,8 @@ def test_rules_that_nobody_wants_any_more() -> None:
     finding = only(judged(expected_objects=replace(WANTED, groups={})), "fail")
     assert finding.detail.endswith("gpuboot-gpu: still loaded; gpuboot-stamp: still loaded")
     nothing = judged(
-        expected_objects=replace(WANTED, groups={}), rules=(Rule("Watchdog", "ok", "", "g"),)
+        expected_objects=replace(WANTED, groups={}),
+        rules=(Rule(name="Watchdog", health="ok", error="", group="g"),),
     )
     assert not [item for item in nothing if item.check == "our rules loaded"]
 
@@ -138,7 +147,7 @@ def test_rules_that_were_not_evaluated_yet_are_not_healthy() -> None:
 
 def test_kube_state_metrics() -> None:
     assert only(judged(targets=()), "fail").detail == "Prometheus has no target kube-state-metrics"
-    down = judged(targets=(Target("kube-state-metrics", "", "down"),))
+    down = judged(targets=(Target(job="kube-state-metrics", node="", health="down"),))
     assert not of(down, "fail")  # `all targets up` tells it
     assert not of(down, "pass", "targets")
     assert not of(judged(targets=(), expected_objects=replace(WANTED, state_metrics=False)), "fail")

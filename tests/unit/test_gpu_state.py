@@ -58,11 +58,11 @@ def test_a_sound_machine() -> None:
     found = parse(GOOD)
     assert [gpu.index for gpu in found.gpus] == [0, 1]
     assert found.gpus[0] == Gpu(
-        "0000:10:00.0",
-        uuid("gpu1", 0),
-        0,
-        "NVIDIA H100 80GB HBM3",
-        81559,
+        pci="0000:10:00.0",
+        uuid=uuid("gpu1", 0),
+        index=0,
+        name="NVIDIA H100 80GB HBM3",
+        memory_mib=81559,
         sensors=("temperature", "power", "memory"),
     )
     assert found.default_runtime == "nvidia"

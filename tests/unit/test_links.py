@@ -40,10 +40,12 @@ BROKEN: dict[str, Evidence] = {
     "prometheus": with_metrics(series=()),
     "attribution": with_metrics(series=series("gpu1", 2, pod="other/pod")),
     "services": evidence(
-        service_probes=(ServiceProbeResult("gpu1", "p", "n", "a", connected=True),)
+        service_probes=(
+            ServiceProbeResult(node="gpu1", pod="p", name="n", address="a", connected=True),
+        )
     ),
-    "targets": with_metrics(targets=(Target("apiserver", "", "down"),)),
-    "rules": with_metrics(rules=(Rule("GPULost", "err", "no such metric"),)),
+    "targets": with_metrics(targets=(Target(job="apiserver", node="", health="down"),)),
+    "rules": with_metrics(rules=(Rule(name="GPULost", health="err", error="no such metric"),)),
     "alertmanager": with_metrics(alertmanagers=()),
     "dashboards": with_metrics(errors={"grafana": "refused"}),
     "storage": stack.seen(

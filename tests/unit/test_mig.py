@@ -71,6 +71,15 @@ def test_the_mig_manager_can_be_left_out() -> None:
 def test_divided_gpus_are_not_waited_for(
     labels: dict[str, str], allocatable: dict[str, str], left_out: bool
 ) -> None:
-    node = NodeStatus("gpu1", "10.0.0.2", "1.36.6", True, "", allocatable, labels, ())
+    node = NodeStatus(
+        name="gpu1",
+        address="10.0.0.2",
+        kubelet="1.36.6",
+        ready=True,
+        message="",
+        allocatable=allocatable,
+        labels=labels,
+        taints=(),
+    )
     look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": 1}, "nvidia.com/gpu")
     assert look.done is left_out

@@ -78,7 +78,7 @@ def test_old_drivers_put_the_ids_into_the_uuid() -> None:
 )
 def test_the_device_plugins_name_of_a_profile(profile: str, resource: str) -> None:
     """k8s-device-plugin internal/rm/rm.go: strings.ReplaceAll("mig-"+p.String(), "+", ".")."""
-    assert Instance("MIG-x", profile, 0).resource == resource
+    assert Instance(uuid="MIG-x", profile=profile, index=0).resource == resource
 
 
 @pytest.mark.parametrize("text", ["[GPU requires reset]", "[GPU is lost]"])

@@ -20,8 +20,26 @@ from gpuboot.kubernetes.cluster_state import (
     upgrade_step,
 )
 
-READY = NodeStatus("cp1", "10.0.0.1", "1.36.3", True, "", {}, {}, ())
-GPU = NodeStatus("gpu1", "10.0.0.2", "1.36.3", True, "", {"nvidia.com/gpu": "2"}, {}, ())
+READY = NodeStatus(
+    name="cp1",
+    address="10.0.0.1",
+    kubelet="1.36.3",
+    ready=True,
+    message="",
+    allocatable={},
+    labels={},
+    taints=(),
+)
+GPU = NodeStatus(
+    name="gpu1",
+    address="10.0.0.2",
+    kubelet="1.36.3",
+    ready=True,
+    message="",
+    allocatable={"nvidia.com/gpu": "2"},
+    labels={},
+    taints=(),
+)
 PLUGIN = Workload("DaemonSet", "gpu-operator", "plugin", 2, 2, True, "")
 DOWN = ClusterState(error="connection refused")
 

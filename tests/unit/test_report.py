@@ -59,7 +59,7 @@ def broken() -> Report:
         replace(
             sound,
             workload_results=(*rest, bad),
-            gpu_pods=(GpuPod("ml", "train-0", "gpu2", 1),),
+            gpu_pods=(GpuPod(namespace="ml", name="train-0", node="gpu2", gpus=1),),
             metrics=metrics(exporters=(answer("gpu1", 2),)),
         )
     )
@@ -163,9 +163,27 @@ def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
     """To run the deployment again is no remedy for what the deployment has just failed at."""
     failure = Failure("Drivers | Install the driver", "\nE: no such package\n    remedy: x")
     found = [
-        Finding("c", "driver", "gpu1", None, "fail", "none is loaded", "run deploys/site.py"),
-        Finding("c", "driver", "gpu2", None, "fail", "none is loaded", "run deploys/site.py"),
-        Finding("c", "pci", "gpu1", "GPU-1", "pass", "on the bus"),
+        Finding(
+            check="c",
+            link="driver",
+            node="gpu1",
+            gpu_uuid=None,
+            status="fail",
+            detail="none is loaded",
+            remedy="run deploys/site.py",
+        ),
+        Finding(
+            check="c",
+            link="driver",
+            node="gpu2",
+            gpu_uuid=None,
+            status="fail",
+            detail="none is loaded",
+            remedy="run deploys/site.py",
+        ),
+        Finding(
+            check="c", link="pci", node="gpu1", gpu_uuid="GPU-1", status="pass", detail="on the bus"
+        ),
     ]
     first, other, passed = with_run_failures(found, {"gpu1": failure})
     assert first.remedy == (
@@ -183,9 +201,29 @@ def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
         "nvidia-smi": ("fail", "is lost", "reboot"),
         "allocatable": ("fail", "3 of 4", "see"),
     }
-    found = [Finding("c", link, "gpu2", "GPU-3", *said[link]) for link in ("allocatable", *said)]
+    found = [
+        Finding(
+            check="c",
+            link=link,
+            node="gpu2",
+            gpu_uuid="GPU-3",
+            status=status,
+            detail=detail,
+            remedy=remedy,
+        )
+        for link in ("allocatable", *said)
+        for status, detail, remedy in [said[link]]
+    ]
     found += [
-        Finding("c", link, "gpu2", "GPU-3", "not_covered", NOT_REACHED, "mend that one first")
+        Finding(
+            check="c",
+            link=link,
+            node="gpu2",
+            gpu_uuid="GPU-3",
+            status="not_covered",
+            detail=NOT_REACHED,
+            remedy="mend that one first",
+        )
         for link in ("runtime", "workload", "exporter", "prometheus", "attribution")
     ]
     (case,) = cases(found)
@@ -196,16 +234,54 @@ def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
 
 
 def test_what_is_alike_is_told_once() -> None:
-    dead = [Finding("c", "pci", node, None, "unknown", "no answer", "SSH") for node in "ab"]
+    dead = [
+        Finding(
+            check="c",
+            link="pci",
+            node=node,
+            gpu_uuid=None,
+            status="unknown",
+            detail="no answer",
+            remedy="SSH",
+        )
+        for node in "ab"
+    ]
     follows = [
-        Finding("c", link, node, uuid, "not_covered", NOT_REACHED, "mend that one first")
+        Finding(
+            check="c",
+            link=link,
+            node=node,
+            gpu_uuid=uuid,
+            status="not_covered",
+            detail=NOT_REACHED,
+            remedy="mend that one first",
+        )
         for link in ("driver", "workload")
         for node, uuid in (("a", "GPU-1"), ("a", "GPU-2"), ("b", "GPU-3"))
     ]
     (case,) = cases([*follows, *dead])
     assert case.locations == (Location("a"), Location("b"))
-    down = [Finding("c", "targets", n, None, "fail", f"{n} is down", "see its pod") for n in "ab"]
-    other = Finding("c", "rules", "", None, "fail", "none", "run again")
+    down = [
+        Finding(
+            check="c",
+            link="targets",
+            node=n,
+            gpu_uuid=None,
+            status="fail",
+            detail=f"{n} is down",
+            remedy="see its pod",
+        )
+        for n in "ab"
+    ]
+    other = Finding(
+        check="c",
+        link="rules",
+        node="",
+        gpu_uuid=None,
+        status="fail",
+        detail="none",
+        remedy="run again",
+    )
     first, second = cases([*down, other])
     assert first.cause.details == ("a is down", "b is down")
     assert (second.cause.links, second.locations) == (("rules",), (Location(""),))
@@ -214,15 +290,45 @@ def test_what_is_alike_is_told_once() -> None:
 def test_a_mig_device_s_trouble_is_told_with_its_gpu() -> None:
     """What was not reached for the GPU below it makes no case of its own."""
     devices = tuple(
-        InstanceRow(uuid, "1g.10gb", number, 0, {"workload": status})
+        InstanceRow(uuid=uuid, profile="1g.10gb", gi=number, ci=0, links={"workload": status})
         for number, (uuid, status) in enumerate((("MIG-1", FAILED), ("MIG-2", PASSED)))
     )
     links = {"nvidia-smi": PASSED, "workload": FAILED}
-    row = GpuRow("a", "GPU-1", "0000:10:00.0", "A100", 40960, links, devices)
+    row = GpuRow(
+        node="a",
+        uuid="GPU-1",
+        pci="0000:10:00.0",
+        name="A100",
+        memory_mib=40960,
+        links=links,
+        instances=devices,
+    )
     found = (
-        Finding("c", "nvidia-smi", "a", "GPU-1", "pass", "answers"),
-        Finding("c", "workload", "a", "MIG-1", "fail", "log: Test FAILED", "see its log"),
-        Finding("c", "workload", "a", "MIG-2", "pass", "it passed"),
+        Finding(
+            check="c",
+            link="nvidia-smi",
+            node="a",
+            gpu_uuid="GPU-1",
+            status="pass",
+            detail="answers",
+        ),
+        Finding(
+            check="c",
+            link="workload",
+            node="a",
+            gpu_uuid="MIG-1",
+            status="fail",
+            detail="log: Test FAILED",
+            remedy="see its log",
+        ),
+        Finding(
+            check="c",
+            link="workload",
+            node="a",
+            gpu_uuid="MIG-2",
+            status="pass",
+            detail="it passed",
+        ),
     )
     plain = replace(report(evidence()), gpus=(row,), findings=found)
     table = html(plain).split("<h2>GPUs")[1].split("</table>")[0]
@@ -232,16 +338,37 @@ def test_a_mig_device_s_trouble_is_told_with_its_gpu() -> None:
         "it passed",
     ]
     lost = [
-        Finding("c", "nvidia-smi", "a", "GPU-1", "fail", "requires reset", "reset it"),
-        Finding("c", "workload", "a", "MIG-1", "not_covered", NOT_REACHED, "mend that one first"),
+        Finding(
+            check="c",
+            link="nvidia-smi",
+            node="a",
+            gpu_uuid="GPU-1",
+            status="fail",
+            detail="requires reset",
+            remedy="reset it",
+        ),
+        Finding(
+            check="c",
+            link="workload",
+            node="a",
+            gpu_uuid="MIG-1",
+            status="not_covered",
+            detail=NOT_REACHED,
+            remedy="mend that one first",
+        ),
     ]
     (case,) = cases(lost, plain.parents)
     assert case.locations == (Location("a", ("GPU-1",)),)
 
 
 def test_failures_come_first() -> None:
-    order = ["not_covered", "unknown", "fail"]
-    found = [Finding("c", "pci", status, None, status, "d", "r") for status in order]  # type: ignore[arg-type]
+    order: list[Status] = ["not_covered", "unknown", "fail"]
+    found = [
+        Finding(
+            check="c", link="pci", node=status, gpu_uuid=None, status=status, detail="d", remedy="r"
+        )
+        for status in order
+    ]
     assert [case.status for case in cases(found)] == order[::-1]
 
 
@@ -347,7 +474,14 @@ def test_alerts_that_nobody_could_tell_are_unknown(tmp_path: Path) -> None:
 
 def test_details_are_no_run_on_sentence() -> None:
     found = report(evidence())
-    more = Finding("c", "targets", "", None, "pass", "kube-state-metrics is up")
+    more = Finding(
+        check="c",
+        link="targets",
+        node="",
+        gpu_uuid=None,
+        status="pass",
+        detail="kube-state-metrics is up",
+    )
     page = html(replace(found, findings=(*found.findings, more)))
     assert "<div>3 targets up</div><div>kube-state-metrics is up</div>" in page
 

@@ -179,7 +179,7 @@ def test_what_says_it_is_simulated_is_quoted() -> None:
 def test_each_free_mig_device_gets_a_pod_that_asks_for_it_by_name() -> None:
     small, large = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
     mixed = node("gpu1", 1, mig={small: 4, large: 1})
-    held = GpuPod("ml", "infer-0", "gpu1", 0, {small: 1, large: 1})
+    held = GpuPod(namespace="ml", name="infer-0", node="gpu1", gpus=0, mig={small: 1, large: 1})
     chosen = workload.plan_pods(("gpu1",), {"gpu1": mixed}, (held,), {})
     assert chosen.pods == {"gpu1": {"nvidia.com/gpu": 1, small: 3}}
     assert chosen.total == 4

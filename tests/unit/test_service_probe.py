@@ -29,7 +29,7 @@ from tests.unit.test_runner import clock, run
 __all__ = ["clock"]
 
 NAME, ADDRESS = "kubernetes.default.svc.cluster.local", "10.96.0.1:443"
-POD = ServiceProbeResult("gpu1", "services-gpu1", NAME, ADDRESS)
+POD = ServiceProbeResult(node="gpu1", pod="services-gpu1", name=NAME, address=ADDRESS)
 
 
 def judge(log: str) -> Finding:

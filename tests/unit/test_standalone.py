@@ -298,8 +298,8 @@ def test_no_remedy_for_docker_hosts_speaks_of_a_cluster(field: Field[str]) -> No
 
 def test_a_gpu_without_a_sample_s_age_is_told_what_to_do() -> None:
     old = [replace(item, age_s=None) for item in series("gpu1", 2)]
-    targets = (Target("dcgm-exporter", "gpu1", "up"),)
-    seen = Evidence((host(),), {}, metrics=metrics(series=tuple(old), targets=targets))
+    targets = (Target(job="dcgm-exporter", node="gpu1", health="up"),)
+    seen = Evidence(hosts=(host(),), nodes={}, metrics=metrics(series=tuple(old), targets=targets))
     found = [f for f in checks.evaluate(seen, SETTINGS) if f.link == "prometheus"]
     assert found
     assert all(item.status == "unknown" and item.remedy for item in found)
@@ -322,7 +322,7 @@ def test_mig_devices_of_a_docker_host_are_tried_each_by_itself() -> None:
         )
         for one in devices
     ]
-    seen = Evidence((machine,), {}, workload_results=tuple(trials))
+    seen = Evidence(hosts=(machine,), nodes={}, workload_results=tuple(trials))
     found = [*checks.runtime(machine), *checks.workload(machine, seen)]
     passed = {(item.link, item.gpu_uuid) for item in found if item.status == "pass"}
     assert passed == {(link, one) for link in ("runtime", "workload") for one in devices}

@@ -67,13 +67,13 @@ def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
 def limits(settings: Settings) -> Limits:
     """The metric checks' limits, as the settings have them."""
     return Limits(
-        settings.monitoring.enabled,
-        settings.verify.max_sample_age_s,
-        settings.exporter.interval_ms / 1000,
-        settings.gpu_operator.time_slices if settings.gpu_operator.enabled else 1,
-        settings.gpu_operator.mig_strategy,
-        settings.exporter.collectors_file is None,
-        settings.exporter.devices,
+        monitoring=settings.monitoring.enabled,
+        max_age_s=settings.verify.max_sample_age_s,
+        interval_s=settings.exporter.interval_ms / 1000,
+        slices=settings.gpu_operator.time_slices if settings.gpu_operator.enabled else 1,
+        strategy=settings.gpu_operator.mig_strategy,
+        every_sensor=settings.exporter.collectors_file is None,
+        devices=settings.exporter.devices,
     )
 
 

@@ -10,7 +10,7 @@ from gpuboot.verify.evidence import Host
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """What the settings say about metrics. Unit: seconds.
 

@@ -39,7 +39,7 @@ def _worst_link(links: Mapping[str, Status]) -> Status:
     return next((item for item in order if item in links.values()), "unknown")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InstanceRow:
     """One MIG device and the state of each link of its chain; the lowest are its GPU's.
 
@@ -57,7 +57,7 @@ class InstanceRow:
         return _worst_link(self.links)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GpuRow:
     """One GPU and the state of each link of its chain.
 
@@ -83,7 +83,7 @@ class GpuRow:
         return {**asdict(self), "instances": instances, "status": self.status}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Report:
     """One verification.
 
@@ -198,7 +198,14 @@ def build(
     + more: `simulated`, `versions`, `durations`, `alerts` and `runbooks` of `Report`
     """
     rows = tuple(_row(host, gpu, findings) for host in hosts for gpu in host.gpus)
-    return Report(cluster, started, seconds, tuple(findings), rows, **more)
+    return Report(
+        cluster=cluster,
+        started=started,
+        seconds=seconds,
+        findings=tuple(findings),
+        gpus=rows,
+        **more,
+    )
 
 
 def _row(host: Host, gpu: Gpu, findings: Sequence[Finding]) -> GpuRow:
@@ -206,11 +213,23 @@ def _row(host: Host, gpu: Gpu, findings: Sequence[Finding]) -> GpuRow:
     links = _links(host, {gpu.uuid, *devices} - {""}, findings)
     instances = tuple(
         InstanceRow(
-            item.uuid, item.profile, item.gi, item.ci, _device_links(host, gpu, item, findings)
+            uuid=item.uuid,
+            profile=item.profile,
+            gi=item.gi,
+            ci=item.ci,
+            links=_device_links(host, gpu, item, findings),
         )
         for item in gpu.instances
     )
-    return GpuRow(host.node, gpu.uuid, gpu.pci, gpu.name, gpu.memory_mib, links, instances)
+    return GpuRow(
+        node=host.node,
+        uuid=gpu.uuid,
+        pci=gpu.pci,
+        name=gpu.name,
+        memory_mib=gpu.memory_mib,
+        links=links,
+        instances=instances,
+    )
 
 
 def _device_links(
@@ -244,19 +263,19 @@ def load(path: Path) -> Report:
             raise ReportError(f"{path}: schema {data['schema']}, this gpuboot reads {SCHEMA}")
         rows = tuple(_read_row(row) for row in data["gpus"])
         return Report(
-            data["cluster"],
-            data["started"],
-            data["seconds"],
-            tuple(from_json(item) for item in data["findings"]),
-            rows,
-            tuple(data["simulated"]),
-            data["versions"],
-            data["durations"],
+            cluster=data["cluster"],
+            started=data["started"],
+            seconds=data["seconds"],
+            findings=tuple(from_json(item) for item in data["findings"]),
+            gpus=rows,
+            simulated=tuple(data["simulated"]),
+            versions=data["versions"],
+            durations=data["durations"],
             # reports of earlier versions do not have them
-            None
+            alerts=None
             if (alerts := data.get("alerts")) is None
             else tuple(FiringAlert(**it) for it in alerts),
-            data.get("runbooks", ""),
+            runbooks=data.get("runbooks", ""),
         )
     except FileNotFoundError:
         raise ReportError(f"{path}: there is no such report") from None
