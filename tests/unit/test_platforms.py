@@ -26,7 +26,9 @@ ROCKY = platforms.of(replace(STATE, os_id="rocky", os_version="9.6"))
         ("ubuntu", "24.04", "ubuntu2404", "3bf863cc.pub"),
         ("debian", "12", "debian12", "3bf863cc.pub"),
         ("debian", "13", "debian13", "8793F200.pub"),
+        ("rocky", "9", "rhel9", "D42D0685.pub"),
         ("rocky", "9.6", "rhel9", "D42D0685.pub"),
+        ("rhel", "9", "rhel9", "D42D0685.pub"),
         ("rhel", "9.7", "rhel9", "D42D0685.pub"),
     ],
 )

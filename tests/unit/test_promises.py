@@ -188,7 +188,8 @@ def test_what_preflight_refuses_is_said_beforehand() -> None:
     """Each remark of the page about a server is one that preflight makes, or an operation."""
     says("docs/servers.md", "refused; `nvidia-uninstall --silent` and a reboot remove it")
     says("docs/servers.md", "`gpus` has to equal what the PCI bus shows, neither more nor fewer")
-    source = (ROOT / "gpuboot/hosts/preflight.py").read_text()
+    folder = ROOT / "gpuboot/hosts"
+    source = "".join(path.read_text() for path in sorted(folder.glob("preflight*.py")))
     for remedy in ("nvidia-uninstall --silent", "mokutil --import /var/lib/dkms/mok.pub"):
         assert remedy in source
     seven = SimpleNamespace(gpus=range(7))

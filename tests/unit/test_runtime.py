@@ -137,7 +137,7 @@ def test_a_reboot_for_the_driver_is_waited_for_as_long_as_the_site_says(
     monkeypatch.setattr(units, "running", lambda **_: None)
     monkeypatch.setattr(drivers, "_install", lambda *_: None)
     monkeypatch.setattr(driver, "loaded", lambda **more: asked.update(more))
-    monkeypatch.setattr(driver, "proven", lambda **_: None)
+    monkeypatch.setattr(driver, "checked", lambda **_: None)
     docker = replace(
         context({"driver": {"reboot_timeout_s": 777}}), node=replace(NODE, role="docker")
     )
