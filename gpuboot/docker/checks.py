@@ -15,25 +15,25 @@ LINKS = tuple(link.name for link in links.TABLE if link.docker and link.subject 
 RELOAD = "reload"  # key of `Metrics.errors`: who runs with an older configuration than its file
 
 
-def evaluate(seen: Evidence, settings: Settings) -> list[Finding]:
+def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Every link of every GPU of every host, then those of the monitoring host."""
     findings: list[Finding] = []
-    for host in seen.hosts:
-        host_findings = _host(host, seen, settings)
+    for host in evidence.hosts:
+        host_findings = _host(host, evidence, settings)
         findings += host_findings + chain.unreached(host, host_findings, LINKS)
-    if not seen.hosts:
+    if not evidence.hosts:
         remedy = "put hosts with GPUs into the group gpu_hosts"
         findings.append(FindingBuilder("pci", "GPU hosts").not_covered("there is no host", remedy))
-    return chain.ordered([*findings, *_monitor(seen, settings)])
+    return chain.ordered([*findings, *_monitor(evidence, settings)])
 
 
-def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
+def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
-    findings = [item for host in seen.hosts for item in _metrics(host, seen, settings)]
-    return [*findings, *_monitor(seen, settings)]
+    findings = [item for host in evidence.hosts for item in _metrics(host, evidence, settings)]
+    return [*findings, *_monitor(evidence, settings)]
 
 
-def _host(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
+def _host(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
     if host.error:
         return host_checks.evaluate(host, "default")
     lower = [
@@ -41,22 +41,22 @@ def _host(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
         *host_checks.driver(host, DOCKER_HOSTS),
         *host_checks.nvidia_smi(host, DOCKER_HOSTS),
     ]
-    return [*lower, *runtime(host), *workload(host, seen), *_metrics(host, seen, settings)]
+    return [*lower, *runtime(host), *workload(host, evidence), *_metrics(host, evidence, settings)]
 
 
-def _metrics(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
+def _metrics(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
     limits = replace(chain.limits(settings), remedies=DOCKER_HOSTS)
     return [
-        *metrics.exporter(host, seen, limits),
-        *metrics.prometheus(host, seen, limits),
+        *metrics.exporter(host, evidence, limits),
+        *metrics.prometheus(host, evidence, limits),
     ]
 
 
-def _monitor(seen: Evidence, settings: Settings) -> list[Finding]:
-    findings = monitoring.evaluate(seen.metrics, settings.standalone.grafana, DOCKER_HOSTS)
-    if refused := seen.metrics.errors.get(RELOAD):
-        scribe = FindingBuilder("rules", "configuration in force")
-        findings.append(scribe.failed(refused, DOCKER_HOSTS.rules_missing))
+def _monitor(evidence: Evidence, settings: Settings) -> list[Finding]:
+    findings = monitoring.evaluate(evidence.metrics, settings.standalone.grafana, DOCKER_HOSTS)
+    if refused := evidence.metrics.errors.get(RELOAD):
+        builder = FindingBuilder("rules", "configuration in force")
+        findings.append(builder.failed(refused, DOCKER_HOSTS.rules_missing))
     return findings
 
 
@@ -64,49 +64,51 @@ def runtime(host: Host) -> list[Finding]:
     """dockerd gives containers NVIDIA's runtime unless they ask for another one."""
     if not host.working:
         return []
-    scribe = FindingBuilder("runtime", "Docker's default runtime", host.node)
+    builder = FindingBuilder("runtime", "Docker's default runtime", host.node)
     remedy = f"run {DOCKER_HOSTS.deploy}, which writes dockerd's configuration again"
     if not host.runtime_handlers:
-        return [scribe.unknown("dockerd did not answer", "see `journalctl -u docker` there")]
+        return [builder.unknown("dockerd did not answer", "see `journalctl -u docker` there")]
     if "nvidia" not in host.runtime_handlers:
-        return [scribe.failed("dockerd has no runtime `nvidia`", remedy)]
+        return [builder.failed("dockerd has no runtime `nvidia`", remedy)]
     if host.default_runtime != "nvidia":
-        return [scribe.failed(f"dockerd's default runtime is {host.default_runtime}", remedy)]
-    passed = [scribe.passed("default runtime nvidia", device.uuid) for device in host.devices]
-    return passed + _without_instances(host, scribe)
+        return [builder.failed(f"dockerd's default runtime is {host.default_runtime}", remedy)]
+    passed = [builder.passed("default runtime nvidia", device.uuid) for device in host.devices]
+    return passed + _without_instances(host, builder)
 
 
-def _without_instances(host: Host, scribe: FindingBuilder) -> list[Finding]:
+def _without_instances(host: Host, builder: FindingBuilder) -> list[Finding]:
     remedy = "make instances (`nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
     why = "MIG is on and no instance was made of it, so no container can get it"
-    return [scribe.not_covered(why, remedy, gpu.uuid) for gpu in host.unpartitioned]
+    return [builder.not_covered(why, remedy, gpu.uuid) for gpu in host.unpartitioned]
 
 
-def workload(host: Host, seen: Evidence) -> list[Finding]:
+def workload(host: Host, evidence: Evidence) -> list[Finding]:
     """vectorAdd passed in a container on every GPU and MIG device; each saw its own alone."""
-    scribe = FindingBuilder(
-        "workload", "vectorAdd by UUID", host.node, seen.durations.get("workload", 0.0)
+    builder = FindingBuilder(
+        "workload", "vectorAdd by UUID", host.node, evidence.durations.get("workload", 0.0)
     )
-    results = {result.pod: result for result in seen.workload_results if result.node == host.node}
+    results = {
+        result.pod: result for result in evidence.workload_results if result.node == host.node
+    }
     uuids = sorted(device.uuid for device in host.devices)
     return [
-        _workload_finding(uuid, results.get(uuid), scribe) for uuid in uuids
-    ] + _without_instances(host, scribe)
+        _workload_finding(uuid, results.get(uuid), builder) for uuid in uuids
+    ] + _without_instances(host, builder)
 
 
-def _workload_finding(uuid: str, result: WorkloadResult | None, scribe: FindingBuilder) -> Finding:
+def _workload_finding(uuid: str, result: WorkloadResult | None, builder: FindingBuilder) -> Finding:
     if result is None:
-        return scribe.unknown("no container was started for it", "verify again", uuid)
+        return builder.unknown("no container was started for it", "verify again", uuid)
     if result.unschedulable:
-        return scribe.not_covered(result.error, "verify again when it is free", uuid)
+        return builder.not_covered(result.error, "verify again when it is free", uuid)
     if result.error or not result.passed:
         why = result.error or "its output does not say Test PASSED"
         remedy = "`docker run --rm --gpus device=UUID …` on the host, and `journalctl -u docker`"
-        return scribe.failed(why, remedy, uuid)
+        return builder.failed(why, remedy, uuid)
     if result.uuids != (uuid,):
         remedy = (
             "containers see GPUs they were not given: see `nvidia-ctk cdi list` and daemon.json"
         )
         saw = ", ".join(result.uuids) or "none"
-        return scribe.failed(f"its container saw: {saw}", remedy, uuid)
-    return scribe.passed(f"Test PASSED in {result.seconds:.1f} s", uuid)
+        return builder.failed(f"its container saw: {saw}", remedy, uuid)
+    return builder.passed(f"Test PASSED in {result.seconds:.1f} s", uuid)

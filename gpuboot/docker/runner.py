@@ -116,24 +116,26 @@ def verify(
     + trials: runs vectorAdd on all their free GPUs, and says how that went
     """
     begun = time.monotonic()
-    seen = Evidence(hosts=tuple(hosts), nodes={}, exporters_before=collector.exporters())
+    evidence = Evidence(hosts=tuple(hosts), nodes={}, exporters_before=collector.exporters())
     before_at = time.monotonic()
-    seen = replace(seen, workload_results=tuple(run_workloads()))
+    evidence = replace(evidence, workload_results=tuple(run_workloads()))
     spent = {"workload": round(time.monotonic() - before_at, 3)}
     watched = time.monotonic()
 
     def look() -> list[Finding]:
-        nonlocal seen
-        seen = replace(seen, metrics=collector.metrics(), before_age_s=time.monotonic() - before_at)
-        return checks.metrics_findings(seen, settings)
+        nonlocal evidence
+        evidence = replace(
+            evidence, metrics=collector.metrics(), before_age_s=time.monotonic() - before_at
+        )
+        return checks.metrics_findings(evidence, settings)
 
     wait_for_metrics(look, lambda _: settle_s(settings), say)
     spent["metrics"] = round(time.monotonic() - watched, 3)
-    seen = replace(seen, durations={"before": round(before_at - begun, 3), **spent})
+    evidence = replace(evidence, durations={"before": round(before_at - begun, 3), **spent})
     drivers = sorted({host.driver_loaded for host in hosts} - {""})
     texts = sorted({host.driver_text for host in hosts} - {""})
     versions = {"driver": ", ".join(drivers), "driver text": ", ".join(texts)}
-    return VerificationResult(seen, tuple(checks.evaluate(seen, settings)), versions)
+    return VerificationResult(evidence, tuple(checks.evaluate(evidence, settings)), versions)
 
 
 def workload_result(

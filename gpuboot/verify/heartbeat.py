@@ -50,7 +50,9 @@ class Heartbeats:
             return math.inf
         return time.monotonic() - self._last_reported[node][1]
 
-    def silent_nodes(self, nodes: Collection[str], say: Callable[[str], None]) -> dict[str, str]:
+    def silent_nodes(
+        self, nodes: Collection[str], progress: Callable[[str], None]
+    ) -> dict[str, str]:
         """Those nodes whose kubelets do not report, and what is known of it.
 
         Raises `ClusterError`.
@@ -63,7 +65,7 @@ class Heartbeats:
             if not late or time.monotonic() >= until:
                 return {node: self.describe(node) for node in late}
             if not told:
-                say(f"waiting for the kubelet of {', '.join(late)} to report")
+                progress(f"waiting for the kubelet of {', '.join(late)} to report")
                 told = True
             time.sleep(_POLL_S)
 

@@ -23,15 +23,15 @@ class VerificationLock:
     """The right to take GPUs for verification, kept while this runs.
 
     + holder: name of this verification
-    + say: takes lines of progress
+    + progress: takes lines of progress
 
     Times in the Lease are the API server's, so that nobody's own clock matters.
     """
 
-    def __init__(self, cluster: Cluster, holder: str, say: Callable[[str], None]) -> None:
+    def __init__(self, cluster: Cluster, holder: str, progress: Callable[[str], None]) -> None:
         self._cluster = cluster
         self._holder = holder
-        self._progress = say
+        self._progress = progress
         self._clock = datetime.min, 0.0  # the API server's time, and ours of that moment
         self._released = threading.Event()
         self._renewing: threading.Thread | None = None

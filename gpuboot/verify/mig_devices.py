@@ -44,16 +44,16 @@ def _instance(profile: str, index: str, uuid: str) -> Instance:
 def parse_ids(lines: Iterable[str]) -> InstanceIds:
     """GPU instance and compute instance of each MIG device, from lines of `nvidia-smi -q`."""
     found: dict[tuple[str, int], tuple[int, int]] = {}
-    bus, seen = "", dict[str, int]()
+    bus, numbers = "", dict[str, int]()
     for line in lines:
         if head := _BUS.match(line):
-            bus, seen = head[1], {}
+            bus, numbers = head[1], {}
         elif number := _NUMBER.match(line):
-            seen[number[1]] = int(number[2])
-            if number[1] == "Compute Instance ID" and len(seen) == 3:
-                key = bus, seen["Index"]
-                found[key] = seen["GPU Instance ID"], seen["Compute Instance ID"]
-                seen = {}
+            numbers[number[1]] = int(number[2])
+            if number[1] == "Compute Instance ID" and len(numbers) == 3:
+                key = bus, numbers["Index"]
+                found[key] = numbers["GPU Instance ID"], numbers["Compute Instance ID"]
+                numbers = {}
     return found
 
 

@@ -51,19 +51,19 @@ def verify(
     cluster: Cluster,
     hosts: Sequence[Host],
     settings: Settings,
-    say: Progress,
+    progress: Progress,
     wanted: ExpectedObjects | None = None,
 ) -> VerificationResult:
     """Judge every GPU of these hosts, from the bus to Prometheus.
 
     + hosts: what the GPU nodes' operating systems said
-    + say: takes lines of progress
+    + progress: takes lines of progress
     + wanted: what is to stand beside the charts' own; None: nobody looks
 
     Takes only free GPUs, and removes what it made however it ends. Raises `ClusterError` when
     the API server does not answer.
     """
-    return _Runner(cluster, tuple(hosts), settings, say, wanted).run()
+    return _Runner(cluster, tuple(hosts), settings, progress, wanted).run()
 
 
 class _Runner:
@@ -72,16 +72,16 @@ class _Runner:
         cluster: Cluster,
         hosts: tuple[Host, ...],
         settings: Settings,
-        say: Progress,
+        progress: Progress,
         wanted: ExpectedObjects | None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
-        self._progress = say
+        self._progress = progress
         self._collector = MetricsCollector(cluster, settings)
         self._heartbeats = Heartbeats(cluster)
-        self._session = Session(cluster, say)
-        self._workload = Workload(self._session, settings, say, self._heartbeats)
+        self._session = Session(cluster, progress)
+        self._workload = Workload(self._session, settings, progress, self._heartbeats)
         self._service_probe = ServiceProbe(cluster, self._session, settings)
         self._evidence = Evidence(
             hosts=hosts,
@@ -97,9 +97,9 @@ class _Runner:
         finally:
             with self._timed("cleanup"):
                 self._session.close()
-        seen = replace(self._evidence, durations=dict(self._durations))
-        findings = tuple(chain.evaluate(seen, self._settings))
-        return VerificationResult(seen, findings, self._versions(nodes))
+        evidence = replace(self._evidence, durations=dict(self._durations))
+        findings = tuple(chain.evaluate(evidence, self._settings))
+        return VerificationResult(evidence, findings, self._versions(nodes))
 
     def _collect(self) -> dict[str, KubeNode]:
         """All the evidence; the cluster's nodes."""
@@ -107,11 +107,11 @@ class _Runner:
         with self._timed("before"):
             blocked = self._session.begin(self._settings.verify.timeout_s) if names else ""
             nodes, taints = self._read_nodes()
-            holders = self._read_gpu_pods()
-            before = self._collect_before(holders, bool(blocked))
+            gpu_pods = self._read_gpu_pods()
+            before = self._collect_before(gpu_pods, bool(blocked))
         started = time.monotonic()
-        self._evidence = replace(before, nodes=nodes, gpu_pods=holders)
-        chosen = plan_pods(names, nodes, holders, taints)
+        self._evidence = replace(before, nodes=nodes, gpu_pods=gpu_pods)
+        chosen = plan_pods(names, nodes, gpu_pods, taints)
         if blocked:
             chosen = PodPlan({}, {**dict.fromkeys(names, blocked), **chosen.skipped_nodes})
         self._evidence = replace(self._evidence, skipped_nodes=chosen.skipped_nodes)
@@ -121,13 +121,16 @@ class _Runner:
     def _hold_gpus(self, chosen: PodPlan, nodes: dict[str, KubeNode], started: float) -> None:
         """The pods, and the metrics while they hold their GPUs."""
         with self._timed("workload"):
-            trials = self._workload.start(chosen, nodes)
+            results = self._workload.start(chosen, nodes)
             self._service_probe.start(chosen.pods, nodes)
-            trials = self._workload.wait(trials)
+            results = self._workload.wait(results)
             services = self._service_probe.wait(self._workload.lost_nodes)
             nodes = self._with_kubelet_errors(nodes, self._workload.lost_nodes)
             self._evidence = replace(
-                self._evidence, workload_results=tuple(trials), service_probes=services, nodes=nodes
+                self._evidence,
+                workload_results=tuple(results),
+                service_probes=services,
+                nodes=nodes,
             )
         with self._timed("metrics"):
             self._wait_for_metrics(started)
@@ -157,7 +160,7 @@ class _Runner:
     def _read_gpu_pods(self) -> tuple[GpuPod, ...]:
         return kube_objects.gpu_pods(self._cluster.json("/api/v1/pods")["items"])
 
-    def _collect_before(self, holders: tuple[GpuPod, ...], shared: bool) -> Evidence:
+    def _collect_before(self, gpu_pods: tuple[GpuPod, ...], shared: bool) -> Evidence:
         """What metrics say before we hold anything.
 
         A pod that ended a moment ago is named until the next sample, so wait for that. Where
@@ -168,7 +171,7 @@ class _Runner:
             return replace(
                 self._evidence, exporters_before=self._collector.exporters(), **self._read_objects()
             )
-        keys = {pod.key for pod in holders}
+        keys = {pod.key for pod in gpu_pods}
         until = time.monotonic() + settle_s(self._settings)
         errors: dict[str, str] = {}
         while True:
@@ -231,7 +234,9 @@ class _Runner:
 
 
 def wait_for_metrics(
-    look: Callable[[], list[Finding]], patience: Callable[[Sequence[Finding]], float], say: Progress
+    look: Callable[[], list[Finding]],
+    patience: Callable[[Sequence[Finding]], float],
+    progress: Progress,
 ) -> None:
     """Look at metrics until all is as it should be, or waiting can no longer help.
 
@@ -249,7 +254,7 @@ def wait_for_metrics(
         if not open_ or now > until:
             return
         if now - told > _PROGRESS_EVERY_S:
-            say(_waiting(open_, len(found), now - begun, until - now))
+            progress(_waiting(open_, len(found), now - begun, until - now))
             told = now
         time.sleep(_POLL_S)
 

@@ -29,14 +29,14 @@ def pod_name(what: str, node: str, number: int | None = None) -> str:
 class Session:
     """What one verification makes in the cluster; all of it is gone after `close`.
 
-    + say: takes lines of progress
+    + progress: takes lines of progress
     """
 
-    def __init__(self, cluster: Cluster, say: Callable[[str], None]) -> None:
+    def __init__(self, cluster: Cluster, progress: Callable[[str], None]) -> None:
         self.namespace = f"{PREFIX}{secrets.token_hex(3)}"
         self._cluster = cluster
-        self._progress = say
-        self._lock = VerificationLock(cluster, self.namespace, say)
+        self._progress = progress
+        self._lock = VerificationLock(cluster, self.namespace, progress)
         self._namespace_created = False
 
     def lost(self) -> bool:

@@ -42,13 +42,13 @@ class PodPlan:
 def plan_pods(
     names: Iterable[str],
     nodes: Mapping[str, KubeNode],
-    holders: tuple[GpuPod, ...],
+    gpu_pods: tuple[GpuPod, ...],
     taints: Mapping[str, str],
 ) -> PodPlan:
     """One pod for every GPU and every MIG device that is free.
 
     + names: GPU nodes of the inventory
-    + holders: pods that hold GPUs now
+    + gpu_pods: pods that hold GPUs now
     + taints: node -> a taint that keeps our pods away, or ""
     """
     pods: dict[str, Mapping[str, int]] = {}
@@ -64,14 +64,14 @@ def plan_pods(
         elif taints.get(name):
             skipped[name] = f"the node has the taint {taints[name]}"
         else:
-            pods[name] = _free(node, [pod for pod in holders if pod.node == name])
+            pods[name] = _free(node, [pod for pod in gpu_pods if pod.node == name])
     return PodPlan(pods, skipped)
 
 
-def _free(node: KubeNode, holders: Iterable[GpuPod]) -> dict[str, int]:
+def _free(node: KubeNode, gpu_pods: Iterable[GpuPod]) -> dict[str, int]:
     """What of a node's GPUs and MIG devices nobody holds, by resource."""
     held = Counter[str]()
-    for pod in holders:
+    for pod in gpu_pods:
         held.update({GPU_RESOURCE: pod.gpus, **pod.mig})
     offered = {GPU_RESOURCE: node.gpus, **node.mig}
     return {name: count - held[name] for name, count in offered.items() if count > held[name]}
@@ -118,93 +118,93 @@ class Workload:
     """The pods of one verification.
 
     + session: where they are made
-    + say: takes lines of progress
-    + beats: tells of nodes whose kubelets stop meanwhile
+    + progress: takes lines of progress
+    + heartbeats: tells of nodes whose kubelets stop meanwhile
 
     `given_up` has those nodes after `wait`, and what is known of each.
     """
 
     def __init__(
-        self, session: Session, settings: Settings, say: Progress, beats: Heartbeats
+        self, session: Session, settings: Settings, progress: Progress, heartbeats: Heartbeats
     ) -> None:
         self._session = session
         self._settings = settings
-        self._progress = say
-        self._heartbeats = beats
+        self._progress = progress
+        self._heartbeats = heartbeats
         self._heartbeats_read_at = -math.inf
         self.lost_nodes: dict[str, str] = {}
 
     def start(self, chosen: PodPlan, nodes: Mapping[str, KubeNode]) -> list[WorkloadResult]:
         """Create all pods at once. Raises `ClusterError`."""
-        trials = []
+        results = []
         for node, wanted in chosen.pods.items():
             each = [name for name, count in wanted.items() for _ in range(count)]
             for number, resource in enumerate(each):
                 name = pod_name("vectoradd", node, number)
                 self._session.create(pod_manifest(name, nodes[node], self._settings, resource))
-                trials.append(
+                results.append(
                     WorkloadResult(
                         pod=name, namespace=self._session.namespace, node=node, resource=resource
                     )
                 )
-        return trials
+        return results
 
-    def wait(self, trials: list[WorkloadResult]) -> list[WorkloadResult]:
+    def wait(self, results: list[WorkloadResult]) -> list[WorkloadResult]:
         """Until every pod has answered, failed, or time is up; with progress."""
-        if not trials:
+        if not results:
             return []
         started = time.monotonic()
         deadline = started + self._settings.verify.timeout_s
         done: dict[str, WorkloadResult] = {}
         told, told_at = -1, started
-        while len(done) < len(trials):
+        while len(done) < len(results):
             pods = {pod["metadata"]["name"]: pod for pod in self._session.pods()}
             spent = time.monotonic() - started
             last = time.monotonic() > deadline
-            for trial in trials:
-                if trial.pod not in done:
-                    self._check_heartbeat(trial.node)
-                    answer = self._result(trial, pods.get(trial.pod), spent, last)
+            for result in results:
+                if result.pod not in done:
+                    self._check_heartbeat(result.node)
+                    answer = self._result(result, pods.get(result.pod), spent, last)
                     if answer is not None:
-                        done[trial.pod] = answer
-            passed = sum(trial.passed for trial in done.values())
+                        done[result.pod] = answer
+            passed = sum(result.passed for result in done.values())
             if passed != told or time.monotonic() - told_at >= _PROGRESS_EVERY_S:
                 why = _waiting_reason(pods, done)
                 self._progress(
-                    f"vectorAdd: {passed} of {len(trials)} pods passed, {spent:.0f} s{why}"
+                    f"vectorAdd: {passed} of {len(results)} pods passed, {spent:.0f} s{why}"
                 )
                 told, told_at = passed, time.monotonic()
-            if len(done) < len(trials):
+            if len(done) < len(results):
                 time.sleep(_POLL_S)
-        return [done[trial.pod] for trial in trials]
+        return [done[result.pod] for result in results]
 
     def _result(
-        self, trial: WorkloadResult, pod: kube_objects.Json | None, spent: float, last: bool
+        self, result: WorkloadResult, pod: kube_objects.Json | None, spent: float, last: bool
     ) -> WorkloadResult | None:
         """The trial's answer; None while there is reason to wait."""
-        if gone := self.lost_nodes.get(trial.node):
-            return replace(trial, error=gone, seconds=spent)
+        if gone := self.lost_nodes.get(result.node):
+            return replace(result, error=gone, seconds=spent)
         if pod is None and self._session.lost():
             why = "another verification took over: this one was not heard of for too long"
-            return replace(trial, error=why, unschedulable=True, seconds=spent)
+            return replace(result, error=why, unschedulable=True, seconds=spent)
         if pod is None:
-            return replace(trial, error="somebody deleted the pod", seconds=spent)
+            return replace(result, error="somebody deleted the pod", seconds=spent)
         trouble, hopeless = kube_objects.pod_trouble(pod)
         if kube_objects.unschedulable(pod):
             if spent < _UNSCHEDULED_S and not last:
                 return None
             why = trouble or "the scheduler has not looked at it"
-            return replace(trial, error=why, unschedulable=True, seconds=spent)
-        log = "" if trouble and not hopeless else self._session.log(trial.pod)
+            return replace(result, error=why, unschedulable=True, seconds=spent)
+        log = "" if trouble and not hopeless else self._session.log(result.pod)
         uuids, passed = kube_objects.parse_vectoradd_log(log)
         if passed and not hopeless:
-            return replace(trial, uuids=uuids, passed=True, seconds=spent)
+            return replace(result, uuids=uuids, passed=True, seconds=spent)
         if not hopeless and not last:
             return None
         tail = " / ".join(log.strip().splitlines()[-3:])
         waited = f"no answer within {spent:.0f} s" if last and not hopeless else ""
         text = "; ".join(part for part in (trouble, waited, tail and f"log: {tail}") if part)
-        return replace(trial, uuids=uuids, error=text, seconds=spent)
+        return replace(result, uuids=uuids, error=text, seconds=spent)
 
     def _check_heartbeat(self, node: str) -> None:
         """Give up a node whose kubelet has stopped: no pod of it will answer.

@@ -12,10 +12,10 @@ from gpuboot.verify.evidence import Evidence, Host, Reading
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 
-def attribution(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
+def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     """Series name the pod that holds the GPU or MIG device; what nobody holds names no pod."""
-    scribe = FindingBuilder("attribution", "pod labels = pods", host.node)
-    series = seen.metrics.series
+    builder = FindingBuilder("attribution", "pod labels = pods", host.node)
+    series = evidence.metrics.series
     if series is None:
         return []
     if limits.slices > 1:
@@ -23,38 +23,38 @@ def attribution(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
         reason = "GPUs are shared: their series name every pod that shares them, not one each"
         remedy = "verify with gpu_operator.time_slices = 1"
         return [
-            scribe.not_covered(reason, remedy, device.uuid) for device in monitored_devices(host)
+            builder.not_covered(reason, remedy, device.uuid) for device in monitored_devices(host)
         ]
-    strategy = effective_strategy(seen.nodes.get(host.node), limits.strategy)
-    ours = _our_pods_by_series(host, seen)
-    strangers = {pod.key for pod in seen.gpu_pods if pod.node == host.node}
+    strategy = effective_strategy(evidence.nodes.get(host.node), limits.strategy)
+    ours = _our_pods_by_series(host, evidence)
+    strangers = {pod.key for pod in evidence.gpu_pods if pod.node == host.node}
     there = {reading.key for reading in series}
     findings = [
-        _strategy_none(device, scribe)
+        _strategy_none(device, builder)
         if strategy == "none" and device.instance
-        else _device_finding(device, series, ours, strangers, scribe)
+        else _device_finding(device, series, ours, strangers, builder)
         for device in sorted(host.devices, key=lambda item: item.uuid)
         if device.key in there
     ]
     uncut = [
-        scribe.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
+        builder.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
         for gpu in host.unpartitioned
     ]
-    return findings + uncut + _idle_findings(host, seen, strangers, scribe)
+    return findings + uncut + _idle_findings(host, evidence, strangers, builder)
 
 
-def _strategy_none(device: Device, scribe: FindingBuilder) -> Finding:
+def _strategy_none(device: Device, builder: FindingBuilder) -> Finding:
     why = "under the MIG strategy none no pod holds a MIG device"
-    return scribe.not_covered(why, "set gpu_operator.mig_strategy", device.uuid)
+    return builder.not_covered(why, "set gpu_operator.mig_strategy", device.uuid)
 
 
-def _our_pods_by_series(host: Host, seen: Evidence) -> dict[SeriesKey | None, set[str]]:
+def _our_pods_by_series(host: Host, evidence: Evidence) -> dict[SeriesKey | None, set[str]]:
     """The pods of ours that hold what one series is about; compute instances share one."""
     keys = {device.uuid: device.key for device in host.devices}
     found: dict[SeriesKey | None, set[str]] = {}
-    for trial in seen.workload_results:
-        if len(trial.uuids) == 1 and (key := keys.get(trial.uuids[0])):
-            found.setdefault(key, set()).add(trial.key)
+    for result in evidence.workload_results:
+        if len(result.uuids) == 1 and (key := keys.get(result.uuids[0])):
+            found.setdefault(key, set()).add(result.key)
     return found
 
 
@@ -63,40 +63,40 @@ def _device_finding(
     series: Sequence[Reading],
     ours: Mapping[SeriesKey | None, set[str]],
     strangers: set[str],
-    scribe: FindingBuilder,
+    builder: FindingBuilder,
 ) -> Finding:
     uuid = device.uuid
     named = {reading.pod for reading in series if reading.key == device.key} - {""}
     if holders := ours.get(device.key):
         held = ", ".join(sorted(holders))
         if named and named <= holders:
-            return scribe.passed(
+            return builder.passed(
                 f"its series name {', '.join(sorted(named))}, which holds it", uuid
             )
         got = ", ".join(sorted(named)) or "no pod"
-        return scribe.failed(
+        return builder.failed(
             f"{held} holds it, its series name {got}",
             "the exporter needs DCGM_EXPORTER_KUBERNETES=true and the kubelet's pod-resources "
             "socket; the ServiceMonitor must drop the target's own pod and namespace labels",
             uuid,
         )
     if named and named <= strangers:
-        return scribe.passed(f"its series name {', '.join(named)}, which holds a GPU here", uuid)
-    return scribe.not_covered("no pod of ours held it, so there was nothing to name", "", uuid)
+        return builder.passed(f"its series name {', '.join(named)}, which holds a GPU here", uuid)
+    return builder.not_covered("no pod of ours held it, so there was nothing to name", "", uuid)
 
 
 def _idle_findings(
-    host: Host, seen: Evidence, strangers: set[str], scribe: FindingBuilder
+    host: Host, evidence: Evidence, strangers: set[str], builder: FindingBuilder
 ) -> list[Finding]:
     """Before our pods ran, only pods that held a GPU may have been named."""
     subjects = {device.key: device.uuid for device in monitored_devices(host)}
     return [
-        scribe.failed(
+        builder.failed(
             f"its series named {reading.pod}, which held no GPU",
             "idle GPUs carry the exporter's own pod when honorLabels meets target labels: drop "
             "pod, namespace and container from the target's labels (labeldrop)",
             subjects[reading.key],
         )
-        for reading in seen.idle_series or ()
+        for reading in evidence.idle_series or ()
         if reading.key in subjects and reading.pod and reading.pod not in strangers
     ]

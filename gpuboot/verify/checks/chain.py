@@ -25,19 +25,19 @@ from gpuboot.verify.findings import (
 )
 
 
-def evaluate(seen: Evidence, settings: Settings) -> list[Finding]:
+def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Every link of every GPU of every GPU node, then the cluster's, in the chain's order."""
     findings: list[Finding] = []
-    for host in seen.hosts:
-        own = _node_findings(host, seen, settings)
-        findings += own + unreached(host, own, _links(settings)) + services.evaluate(host, seen)
-    if not seen.hosts:
-        scribe = FindingBuilder("pci", "GPU nodes")
+    for host in evidence.hosts:
+        own = _node_findings(host, evidence, settings)
+        findings += own + unreached(host, own, _links(settings)) + services.evaluate(host, evidence)
+    if not evidence.hosts:
+        builder = FindingBuilder("pci", "GPU nodes")
         remedy = "set gpus = N for the hosts that have GPUs, in the inventory"
-        findings.append(scribe.not_covered("the inventory promises no GPU on any host", remedy))
+        findings.append(builder.not_covered("the inventory promises no GPU on any host", remedy))
     if settings.monitoring.enabled:
-        findings += monitoring.evaluate(seen.metrics, settings.monitoring.grafana)
-        findings += monitoring_objects.evaluate(seen)
+        findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
+        findings += monitoring_objects.evaluate(evidence)
     return ordered(findings)
 
 
@@ -55,12 +55,12 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
     )
 
 
-def metrics_findings(seen: Evidence, settings: Settings) -> list[Finding]:
+def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
-    found = [f for host in seen.hosts for f in _metric_findings(host, seen, settings)]
+    found = [f for host in evidence.hosts for f in _metric_findings(host, evidence, settings)]
     if settings.monitoring.enabled:
-        found += monitoring.evaluate(seen.metrics, settings.monitoring.grafana)
-        found += monitoring_objects.evaluate(seen)
+        found += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
+        found += monitoring_objects.evaluate(evidence)
     return found
 
 
@@ -77,22 +77,22 @@ def limits(settings: Settings) -> Limits:
     )
 
 
-def _node_findings(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
+def _node_findings(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
     found = host_checks.evaluate(host, settings.runtime.mode)
     bounds = limits(settings)
     if host.error:
         # what Kubernetes knows of it may be worse than that nobody could look
         return found + [
             item
-            for item in kubernetes.allocatable(host, seen, bounds.slices, bounds.strategy)
+            for item in kubernetes.allocatable(host, evidence, bounds.slices, bounds.strategy)
             if item.status == "fail"
         ]
-    found += kubernetes.evaluate(host, seen, bounds.slices, bounds.strategy)
-    return found + _metric_findings(host, seen, settings)
+    found += kubernetes.evaluate(host, evidence, bounds.slices, bounds.strategy)
+    return found + _metric_findings(host, evidence, settings)
 
 
-def _metric_findings(host: Host, seen: Evidence, settings: Settings) -> list[Finding]:
-    return [*metrics.evaluate(host, seen, limits(settings)), *fields.evaluate(host, seen)]
+def _metric_findings(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
+    return [*metrics.evaluate(host, evidence, limits(settings)), *fields.evaluate(host, evidence)]
 
 
 def _links(settings: Settings) -> list[str]:

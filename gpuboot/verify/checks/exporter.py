@@ -25,35 +25,35 @@ _FIELDS: dict[Sensor, str] = {
 STALE_AFTER_PERIODS = 3  # sampling periods after which an energy counter that stands still is dead
 
 
-def exporter(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
+def exporter(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     """The node's exporter reports exactly what nvidia-smi lists, with values that can be."""
-    seconds = seen.durations.get("metrics", 0.0)
-    scribe = FindingBuilder("exporter", "dcgm-exporter series = nvidia-smi", host.node, seconds)
+    seconds = evidence.durations.get("metrics", 0.0)
+    builder = FindingBuilder("exporter", "dcgm-exporter series = nvidia-smi", host.node, seconds)
     if not host.uuids:
         return []
-    answers = [answer for answer in seen.metrics.exporters if answer.node == host.node]
-    if error := seen.metrics.errors.get("exporters"):
-        return [scribe.unknown(error, "verify again")]
+    answers = [answer for answer in evidence.metrics.exporters if answer.node == host.node]
+    if error := evidence.metrics.errors.get("exporters"):
+        return [builder.unknown(error, "verify again")]
     if not answers:
         return [
-            scribe.failed("no dcgm-exporter pod runs on this node", limits.remedies.exporter_down)
+            builder.failed("no dcgm-exporter pod runs on this node", limits.remedies.exporter_down)
         ]
     if len(answers) > 1:
         pods = ", ".join(answer.pod for answer in answers)
         why = f"{len(answers)} dcgm-exporters report this node: {pods}"
-        return [scribe.failed(why, limits.remedies.exporter_twice)]
+        return [builder.failed(why, limits.remedies.exporter_twice)]
     answer = answers[0]
     if answer.error:
-        return [scribe.failed(f"{answer.pod}: {answer.error}", limits.remedies.exporter_down)]
+        return [builder.failed(f"{answer.pod}: {answer.error}", limits.remedies.exporter_down)]
     readings = {reading.key: reading for reading in answer.readings}
     return [
-        _device_finding(device, readings, host.node, seen, limits, scribe)
+        _device_finding(device, readings, host.node, evidence, limits, builder)
         for device in monitored_devices(host)
-    ] + _unknown_devices(host, readings, limits, scribe)
+    ] + _unknown_devices(host, readings, limits, builder)
 
 
 def _unknown_devices(
-    host: Host, readings: Iterable[SeriesKey], limits: Limits, scribe: FindingBuilder
+    host: Host, readings: Iterable[SeriesKey], limits: Limits, builder: FindingBuilder
 ) -> list[Finding]:
     """GPUs and slices that only the exporter knows."""
     known: set[SeriesKey | None] = {(gpu.uuid, "") for gpu in host.gpus}
@@ -63,7 +63,7 @@ def _unknown_devices(
     restart = limits.remedies.exporter_restart
     remedy = f"the exporter watches other GPUs than nvidia-smi lists: {restart}"
     return [
-        scribe.failed(
+        builder.failed(
             f"it reports {uuid}{f', GPU_I_ID {slice_}' if slice_ else ''}, which the node lacks",
             remedy,
             uuid,
@@ -77,36 +77,36 @@ def _device_finding(
     device: Device,
     readings: Mapping[SeriesKey, Reading],
     node: str,
-    seen: Evidence,
+    evidence: Evidence,
     limits: Limits,
-    scribe: FindingBuilder,
+    builder: FindingBuilder,
 ) -> Finding:
     uuid, key = device.uuid, device.key
     if key is None:
-        return unidentified_series(scribe, uuid)
+        return unidentified_series(builder, uuid)
     reading = readings.get(key)
     if reading is None:
         detail = f"the exporter has no series of {describe(device)}"
-        return missing_series(device, limits, scribe, detail, limits.remedies.exporter_down)
+        return missing_series(device, limits, builder, detail, limits.remedies.exporter_down)
     restart = limits.remedies.exporter_restart
     if wrong := _implausible(reading):
         remedy = f"DCGM answers without values: {restart}, then see nvidia-smi -q"
-        return scribe.failed(wrong, remedy, uuid)
+        return builder.failed(wrong, remedy, uuid)
     if limits.every_sensor and (lacking := _missing_sensors(device, reading)):
         fields = ", ".join(_FIELDS[sensor] for sensor in lacking)
         why = f"nvidia-smi tells {', '.join(lacking)}, the exporter does not ({fields})"
-        return scribe.failed(why, f"{restart}, and read its log", uuid)
-    earlier = _earlier(seen.exporters_before, node, key)
+        return builder.failed(why, f"{restart}, and read its log", uuid)
+    earlier = _earlier(evidence.exporters_before, node, key)
     still = (
         earlier is not None
         and reading.energy is not None
         and reading.energy == earlier.energy
-        and seen.before_age_s > STALE_AFTER_PERIODS * limits.interval_s
+        and evidence.before_age_s > STALE_AFTER_PERIODS * limits.interval_s
     )
     if still:
         remedy = f"DCGM no longer samples: {restart}"
-        return scribe.failed(f"values stand still for {seen.before_age_s:.0f} s", remedy, uuid)
-    return scribe.passed(_values(reading), uuid)
+        return builder.failed(f"values stand still for {evidence.before_age_s:.0f} s", remedy, uuid)
+    return builder.passed(_values(reading), uuid)
 
 
 def _values(reading: Reading) -> str:

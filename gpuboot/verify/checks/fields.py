@@ -15,27 +15,27 @@ REMEDY = (
 )
 
 
-def evaluate(host: Host, seen: Evidence) -> list[Finding]:
+def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
     """The fields of one node's exporter; [] where another finding tells that it does not answer.
 
     A field counts as collected where any GPU of any node has it. One that no GPU has counts as
     well where the exporter is known to run with the current list: DCGM leaves out what a GPU
     cannot answer. Where that is not known, only fields are missed that every GPU has.
     """
-    answers = [answer for answer in seen.metrics.exporters if answer.node == host.node]
-    if seen.requested_fields is None or not host.uuids or len(answers) != 1 or answers[0].error:
+    answers = [answer for answer in evidence.metrics.exporters if answer.node == host.node]
+    if evidence.requested_fields is None or not host.uuids or len(answers) != 1 or answers[0].error:
         return []
-    scribe = FindingBuilder("exporter", "fields collected = fields asked for", host.node)
-    asked, answer = seen.requested_fields, answers[0]
+    builder = FindingBuilder("exporter", "fields collected = fields asked for", host.node)
+    asked, answer = evidence.requested_fields, answers[0]
     if asked.error:
         remedy = "name a list that can be read, by exporter.collectors_file or exporter.counters"
-        return [scribe.unknown(f"the list of fields: {asked.error}", remedy)]
-    if wrong := _wrong(asked, answer, seen.metrics.exporters):
-        return [scribe.failed(f"{answer.pod}: {wrong}", REMEDY)]
+        return [builder.unknown(f"the list of fields: {asked.error}", remedy)]
+    if wrong := _wrong(asked, answer, evidence.metrics.exporters):
+        return [builder.failed(f"{answer.pod}: {wrong}", REMEDY)]
     here = asked.names & answer.names
     absent = _some(asked.names - here)
     return [
-        scribe.passed(
+        builder.passed(
             f"{len(here)} of {len(asked.names)} fields have values"
             + (f"; this node's GPUs have no {absent}" if absent else "")
         )

@@ -27,37 +27,38 @@ def evaluate(host: Host, runtime_mode: str) -> list[Finding]:
     + runtime_mode: `settings.runtime.mode`
     """
     if host.error:
-        scribe = FindingBuilder("pci", "host read", host.node)
+        builder = FindingBuilder("pci", "host read", host.node)
         remedy = "make the host reachable by SSH with sudo, then verify again"
-        return [scribe.unknown(host.error, remedy)]
+        return [builder.unknown(host.error, remedy)]
     return [*pci(host), *driver(host), *nvidia_smi(host), *runtime(host, runtime_mode)]
 
 
 def pci(host: Host) -> list[Finding]:
     """The bus shows as many GPUs as the inventory promises."""
-    scribe = FindingBuilder("pci", "PCI devices = inventory", host.node)
-    seen = len(host.pci_addresses)
-    if seen != host.expected_gpus:
+    builder = FindingBuilder("pci", "PCI devices = inventory", host.node)
+    count_on_bus = len(host.pci_addresses)
+    if count_on_bus != host.expected_gpus:
         remedy = (
             "look at the machine: a GPU that left the bus needs a power cycle, and then reseating "
             "or replacement; `lspci -d 10de:` and the kernel log tell more"
-            if seen < host.expected_gpus
-            else f"set gpus = {seen} for this host in the inventory"
+            if count_on_bus < host.expected_gpus
+            else f"set gpus = {count_on_bus} for this host in the inventory"
         )
         return [
-            scribe.failed(
-                f"the inventory promises {host.expected_gpus} GPUs, PCI shows {seen}", remedy
+            builder.failed(
+                f"the inventory promises {host.expected_gpus} GPUs, PCI shows {count_on_bus}",
+                remedy,
             )
         ]
-    return [scribe.passed(f"{gpu.pci} on the bus", _uuid(gpu)) for gpu in host.gpus]
+    return [builder.passed(f"{gpu.pci} on the bus", _uuid(gpu)) for gpu in host.gpus]
 
 
 def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     """The loaded kernel module is the installed driver, and that is the one asked for."""
-    scribe = FindingBuilder("driver", "driver loaded = installed = asked", host.node)
+    builder = FindingBuilder("driver", "driver loaded = installed = asked", host.node)
     if not host.driver_loaded:
         return [
-            scribe.failed(
+            builder.failed(
                 f"no NVIDIA kernel module is loaded (installed: {host.driver_installed or 'none'})",
                 "`modprobe nvidia` on the node and read the kernel log; with Secure Boot the "
                 "module's key must be enrolled",
@@ -65,50 +66,52 @@ def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
         ]
     if host.driver_installed != host.driver_loaded:
         return [
-            scribe.failed(
+            builder.failed(
                 f"loaded {host.driver_loaded}, installed {host.driver_installed or 'none'}",
                 "reboot the node (driver.reboot = when-needed does it in the next run)",
             )
         ]
     if host.driver_requested and host.driver_requested != host.driver_loaded:
         return [
-            scribe.failed(
+            builder.failed(
                 f"loaded {host.driver_loaded}, asked for {host.driver_requested}",
                 f"run {remedies.deploy}, which brings the node to the version asked for",
             )
         ]
     asked = f", asked {host.driver_requested}" if host.driver_requested else ""
     detail = f"{host.driver_loaded} loaded, installed{asked}"
-    return [scribe.passed(detail, _uuid(gpu)) for gpu in host.gpus]
+    return [builder.passed(detail, _uuid(gpu)) for gpu in host.gpus]
 
 
 def nvidia_smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     """nvidia-smi answers for every device on the bus with values, and no two have one UUID."""
-    scribe = FindingBuilder("nvidia-smi", "nvidia-smi = PCI devices", host.node)
+    builder = FindingBuilder("nvidia-smi", "nvidia-smi = PCI devices", host.node)
     if not host.working and not any(gpu.lost for gpu in host.gpus):
         return [
-            scribe.failed(
+            builder.failed(
                 host.smi_error or "nvidia-smi lists no GPU",
                 "run nvidia-smi on the node; if the driver cannot talk to the GPUs, reboot",
             )
         ]
-    findings = [_gpu_finding(gpu, host, scribe, remedies) for gpu in host.gpus]
+    findings = [_gpu_finding(gpu, host, builder, remedies) for gpu in host.gpus]
     twice = sorted(
         {gpu.uuid for gpu in host.working if [g.uuid for g in host.working].count(gpu.uuid) > 1}
     )
     remedy = "two devices with one UUID: the driver's answer cannot be trusted; reboot the node"
-    return findings + [scribe.failed(f"UUID {uuid} is there twice", remedy, uuid) for uuid in twice]
+    return findings + [
+        builder.failed(f"UUID {uuid} is there twice", remedy, uuid) for uuid in twice
+    ]
 
 
-def _gpu_finding(gpu: Gpu, host: Host, scribe: FindingBuilder, remedies: Remedies) -> Finding:
+def _gpu_finding(gpu: Gpu, host: Host, builder: FindingBuilder, remedies: Remedies) -> Finding:
     if gpu.pci not in host.pci_addresses:
         remedy = "the PCI bus and the driver disagree: reboot the node"
-        return scribe.failed(f"{gpu.pci} is not on the PCI bus", remedy, _uuid(gpu))
+        return builder.failed(f"{gpu.pci} is not on the PCI bus", remedy, _uuid(gpu))
     if gpu.fault:
         remedy = _fault_remedy(gpu, remedies)
-        return scribe.failed(f"the GPU at {gpu.pci}: {gpu.fault}", remedy, _uuid(gpu))
+        return builder.failed(f"the GPU at {gpu.pci}: {gpu.fault}", remedy, _uuid(gpu))
     if gpu.fabric_error:
-        return scribe.failed(
+        return builder.failed(
             f"the GPU at {gpu.pci} is not in its NVLink fabric ({gpu.fabric_error}): CUDA answers "
             "802 (system not yet initialized)",
             FABRIC_REMEDY.format(deploy=remedies.deploy),
@@ -116,10 +119,10 @@ def _gpu_finding(gpu: Gpu, host: Host, scribe: FindingBuilder, remedies: Remedie
         )
     if gpu in host.working:
         memory = f", {gpu.memory_mib} MiB" if gpu.memory_mib else ""
-        return scribe.passed(f"{gpu.name}{memory} at {gpu.pci}{_layout(gpu)}", gpu.uuid)
+        return builder.passed(f"{gpu.name}{memory} at {gpu.pci}{_layout(gpu)}", gpu.uuid)
     what = "is lost" if gpu.lost else "is not listed"
     said = f": {host.smi_error}" if host.smi_error else ""
-    return scribe.failed(
+    return builder.failed(
         f"the GPU at {gpu.pci} {what}{said}",
         f"{remedies.drain} and reboot it (XID 79: fallen off the bus); if it comes back lost, "
         "power-cycle the machine, then replace the GPU",
@@ -153,38 +156,38 @@ def runtime(host: Host, mode: str) -> list[Finding]:
     """containerd has what the runtime mode needs to hand GPUs and MIG devices to containers."""
     if not host.working:
         return []
-    scribe = FindingBuilder("runtime", "containerd runtime and CDI", host.node)
+    builder = FindingBuilder("runtime", "containerd runtime and CDI", host.node)
     uncut = [
-        scribe.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
+        builder.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
         for gpu in host.unpartitioned
     ]
-    return [*_runtime(host, mode, scribe), *uncut]
+    return [*_runtime(host, mode, builder), *uncut]
 
 
-def _runtime(host: Host, mode: str, scribe: FindingBuilder) -> list[Finding]:
+def _runtime(host: Host, mode: str, builder: FindingBuilder) -> list[Finding]:
     rerun = "run deploys/site.py, which writes containerd's configuration anew"
     if mode != "cdi":
         if not host.runtime_handlers:
-            return [scribe.unknown("containerd did not tell its runtimes", "see `crictl info`")]
+            return [builder.unknown("containerd did not tell its runtimes", "see `crictl info`")]
         if "nvidia" not in host.runtime_handlers:
-            return [scribe.failed("containerd has no runtime handler `nvidia`", rerun)]
+            return [builder.failed("containerd has no runtime handler `nvidia`", rerun)]
         if mode == "default" and host.default_runtime != "nvidia":
             got = host.default_runtime or "unknown"
-            return [scribe.failed(f"containerd's default runtime is {got}, not nvidia", rerun)]
+            return [builder.failed(f"containerd's default runtime is {got}, not nvidia", rerun)]
         detail = f"handler nvidia, default runtime {host.default_runtime or 'unknown'}"
-        return [scribe.passed(detail, device.uuid) for device in host.devices]
+        return [builder.passed(detail, device.uuid) for device in host.devices]
     if host.cdi_devices is None:
-        return [scribe.unknown("nvidia-ctk cdi list gave no answer", "run it on the node")]
-    return [_cdi_finding(host.cdi_devices, scribe, device) for device in host.devices]
+        return [builder.unknown("nvidia-ctk cdi list gave no answer", "run it on the node")]
+    return [_cdi_finding(host.cdi_devices, builder, device) for device in host.devices]
 
 
-def _cdi_finding(listed: tuple[str, ...], scribe: FindingBuilder, device: Device) -> Finding:
+def _cdi_finding(listed: tuple[str, ...], builder: FindingBuilder, device: Device) -> Finding:
     names = {name.rpartition("=")[2] for name in listed}
     if names & _cdi_names(device):
-        return scribe.passed("CDI device listed", device.uuid)
+        return builder.passed("CDI device listed", device.uuid)
     what = "MIG device" if device.instance else "GPU"
     stale = "; a CDI spec does not follow a change of the MIG layout" if device.instance else ""
-    return scribe.failed(
+    return builder.failed(
         f"no CDI device for this {what} (listed: {', '.join(sorted(names)) or 'none'})",
         "`systemctl restart nvidia-cdi-refresh` or `nvidia-ctk cdi generate "
         f"--output=/var/run/cdi/nvidia.yaml` on the node, then restart the device plugin{stale}",

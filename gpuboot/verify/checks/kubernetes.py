@@ -21,7 +21,7 @@ _STRATEGY = "nvidia.com/mig.strategy"  # GPU feature discovery's label: what the
 
 
 def evaluate(
-    host: Host, seen: Evidence, slices: int, strategy: MigStrategy = "single"
+    host: Host, evidence: Evidence, slices: int, strategy: MigStrategy = "single"
 ) -> list[Finding]:
     """Allocatable GPUs and MIG devices, and the vectorAdd pods of one node.
 
@@ -29,22 +29,22 @@ def evaluate(
     + strategy: `settings.gpu_operator.mig_strategy`; a node's own label is believed first
     """
     return [
-        *allocatable(host, seen, slices, strategy),
-        *workload(host, seen, slices, strategy),
+        *allocatable(host, evidence, slices, strategy),
+        *workload(host, evidence, slices, strategy),
     ]
 
 
 def allocatable(
-    host: Host, seen: Evidence, slices: int, strategy: MigStrategy = "single"
+    host: Host, evidence: Evidence, slices: int, strategy: MigStrategy = "single"
 ) -> list[Finding]:
     """The node offers the GPUs that the inventory promises, and the MIG devices that it has.
 
     When it offers fewer, those on which a pod ran are offered and the others are the missing ones.
     """
-    node = seen.nodes.get(host.node)
-    scribe = FindingBuilder("allocatable", "allocatable GPUs = inventory", host.node)
+    node = evidence.nodes.get(host.node)
+    builder = FindingBuilder("allocatable", "allocatable GPUs = inventory", host.node)
     if trouble := _node_error(node, host.node):
-        return [scribe.failed(*trouble)]
+        return [builder.failed(*trouble)]
     assert node is not None
     if host.error and uses_mig(node.labels, node.mig):
         return []  # how many MIG devices there ought to be, only the host could tell
@@ -53,15 +53,15 @@ def allocatable(
         remedy = "set gpu_operator.mig_strategy to single or mixed, or switch MIG off"
         why = "MIG is on, and under the strategy none the device plugin offers no MIG device"
         return [
-            scribe.not_covered(why, remedy, device.uuid) for device in cut
-        ] + _resource_findings(host, seen, node, slices, strategy, scribe)
+            builder.not_covered(why, remedy, device.uuid) for device in cut
+        ] + _resource_findings(host, evidence, node, slices, strategy, builder)
     if found := unsupported_layout(host, strategy):
-        return [scribe.failed(*found)]
+        return [builder.failed(*found)]
     uncut = [
-        scribe.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
+        builder.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
         for gpu in host.unpartitioned
     ]
-    return _resource_findings(host, seen, node, slices, strategy, scribe) + uncut
+    return _resource_findings(host, evidence, node, slices, strategy, builder) + uncut
 
 
 def effective_strategy(node: KubeNode | None, default: MigStrategy) -> MigStrategy:
@@ -73,11 +73,11 @@ def effective_strategy(node: KubeNode | None, default: MigStrategy) -> MigStrate
 
 def _resource_findings(
     host: Host,
-    seen: Evidence,
+    evidence: Evidence,
     node: KubeNode,
     slices: int,
     strategy: MigStrategy,
-    scribe: FindingBuilder,
+    builder: FindingBuilder,
 ) -> list[Finding]:
     expected = expected_resources(host, slices, strategy)
     offered = {GPU_RESOURCE: node.gpus, **node.mig}
@@ -91,23 +91,23 @@ def _resource_findings(
             [item for item in host.devices if item.resource(strategy) == resource],
             frozenset()
             if slices > 1 and resource == GPU_RESOURCE
-            else _uuids_seen_by_pods(host, seen, resource),
-            scribe,
+            else _uuids_seen_by_pods(host, evidence, resource),
+            builder,
         )
     ]
 
 
-def _uuids_seen_by_pods(host: Host, seen: Evidence, resource: str) -> frozenset[str]:
+def _uuids_seen_by_pods(host: Host, evidence: Evidence, resource: str) -> frozenset[str]:
     """UUIDs that pods of ours saw; empty where that does not tell which are offered.
 
     Others hold some, which cannot be told apart; or a pod got one and did not tell which.
     """
-    if any(pod.node == host.node and (pod.gpus or pod.mig) for pod in seen.gpu_pods):
+    if any(pod.node == host.node and (pod.gpus or pod.mig) for pod in evidence.gpu_pods):
         return frozenset()
-    trials = [trial for trial in _results_of(host, seen) if trial.resource == resource]
-    if any(len(trial.uuids) != 1 and not trial.unschedulable for trial in trials):
+    results = [result for result in _results_of(host, evidence) if result.resource == resource]
+    if any(len(result.uuids) != 1 and not result.unschedulable for result in results):
         return frozenset()
-    return frozenset(uuid for trial in trials for uuid in trial.uuids)
+    return frozenset(uuid for result in results for uuid in result.uuids)
 
 
 def _compare_count(
@@ -116,7 +116,7 @@ def _compare_count(
     expected: int,
     devices: Sequence[Device],
     ran: frozenset[str],
-    scribe: FindingBuilder,
+    builder: FindingBuilder,
 ) -> list[Finding]:
     """One resource: as many as expected, or which are too many or too few.
 
@@ -125,20 +125,20 @@ def _compare_count(
     offer = f"{offered} of {expected} {resource} allocatable"
     uuids = sorted(device.uuid for device in devices)
     if offered == expected:
-        return [scribe.passed(offer, uuid) for uuid in uuids]
+        return [builder.passed(offer, uuid) for uuid in uuids]
     if offered > expected:
         remedy = (
             "correct the inventory's gpus, or gpu_operator.time_slices, and deploy again"
             if resource == GPU_RESOURCE
             else "nvidia-smi -L lists other MIG devices: restart the device plugin on this node"
         )
-        return [scribe.failed(offer, remedy)]
+        return [builder.failed(offer, remedy)]
     if not ran or not uuids:
-        return [scribe.failed(offer, PLUGIN_REMEDY)]
+        return [builder.failed(offer, PLUGIN_REMEDY)]
     return [
-        scribe.passed(f"{offer}, this one among them", uuid)
+        builder.passed(f"{offer}, this one among them", uuid)
         if uuid in ran
-        else scribe.failed(f"{offer}, this one is not", PLUGIN_REMEDY, uuid)
+        else builder.failed(f"{offer}, this one is not", PLUGIN_REMEDY, uuid)
         for uuid in uuids
     ]
 
@@ -157,110 +157,111 @@ def _node_error(node: KubeNode | None, name: str) -> tuple[str, str] | None:
 
 
 def workload(
-    host: Host, seen: Evidence, slices: int, strategy: MigStrategy = "single"
+    host: Host, evidence: Evidence, slices: int, strategy: MigStrategy = "single"
 ) -> list[Finding]:
     """vectorAdd passed in a pod on every GPU and MIG device, and each pod saw its own alone."""
-    seconds = seen.durations.get("workload", 0.0)
-    scribe = FindingBuilder("workload", "vectorAdd by UUID", host.node, seconds)
-    strategy = effective_strategy(seen.nodes.get(host.node), strategy)
-    trials = [
-        trial
-        for trial in _results_of(host, seen)
-        if not trial.unschedulable and not (strategy == "none" and _got_whole_mig_gpu(trial, host))
+    seconds = evidence.durations.get("workload", 0.0)
+    builder = FindingBuilder("workload", "vectorAdd by UUID", host.node, seconds)
+    strategy = effective_strategy(evidence.nodes.get(host.node), strategy)
+    results = [
+        result
+        for result in _results_of(host, evidence)
+        if not result.unschedulable
+        and not (strategy == "none" and _got_whole_mig_gpu(result, host))
     ]
-    findings = [_failed_pod(trial, scribe) for trial in trials if _error(trial)]
-    good = [trial for trial in trials if not _error(trial)]
-    owners = Counter(trial.uuids[0] for trial in good)
-    for trial in good:
-        findings.append(_passed_pod(trial, host, owners, slices, scribe))
-    told = {uuid for trial in trials for uuid in trial.uuids}
+    findings = [_failed_pod(result, builder) for result in results if _error(result)]
+    good = [result for result in results if not _error(result)]
+    owners = Counter(result.uuids[0] for result in good)
+    for result in good:
+        findings.append(_passed_pod(result, host, owners, slices, builder))
+    told = {uuid for result in results for uuid in result.uuids}
     rest = [device for device in host.devices if device.uuid not in told]
     return [
         *findings,
-        *(_not_run(host, seen, slices, strategy, scribe, device) for device in rest),
+        *(_not_run(host, evidence, slices, strategy, builder, device) for device in rest),
         *(
-            scribe.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
+            builder.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
             for gpu in host.unpartitioned
         ),
     ]
 
 
-def _got_whole_mig_gpu(trial: WorkloadResult, host: Host) -> bool:
+def _got_whole_mig_gpu(result: WorkloadResult, host: Host) -> bool:
     """The pod got a GPU with MIG as a whole, which the strategy none does."""
     cut = {gpu.uuid for gpu in host.gpus if gpu.mig}
     cut |= {item.uuid for gpu in host.gpus for item in gpu.instances}
-    return bool(trial.uuids) and cut.issuperset(trial.uuids)
+    return bool(result.uuids) and cut.issuperset(result.uuids)
 
 
-def _error(trial: WorkloadResult) -> str:
-    if trial.error or not trial.passed:
-        return trial.error or "the log does not say Test PASSED"
-    if len(trial.uuids) != 1:
-        return f"the pod asked for 1 {trial.resource} and saw {len(trial.uuids)}"
+def _error(result: WorkloadResult) -> str:
+    if result.error or not result.passed:
+        return result.error or "the log does not say Test PASSED"
+    if len(result.uuids) != 1:
+        return f"the pod asked for 1 {result.resource} and saw {len(result.uuids)}"
     return ""
 
 
-def _failed_pod(trial: WorkloadResult, scribe: FindingBuilder) -> Finding:
-    uuid = trial.uuids[0] if len(trial.uuids) == 1 else None
-    many = len(trial.uuids) > 1
-    if "Allocate failed" in trial.error:
-        return scribe.failed(f"{trial.pod}: {trial.error}", PLUGIN_REMEDY, uuid)
+def _failed_pod(result: WorkloadResult, builder: FindingBuilder) -> Finding:
+    uuid = result.uuids[0] if len(result.uuids) == 1 else None
+    many = len(result.uuids) > 1
+    if "Allocate failed" in result.error:
+        return builder.failed(f"{result.pod}: {result.error}", PLUGIN_REMEDY, uuid)
     remedy = (
         "containers see GPUs they were not given: check runtime.mode and that "
         "accept-nvidia-visible-devices-envvar-when-unprivileged is off in the toolkit's config"
         if many
-        else f"the pod's events and log tell why: `kubectl -n {trial.namespace} get events`, and "
+        else f"the pod's events and log tell why: `kubectl -n {result.namespace} get events`, and "
         "the containerd and kubelet journals of the node"
     )
-    return scribe.failed(f"{trial.pod}: {_error(trial)}", remedy, uuid)
+    return builder.failed(f"{result.pod}: {_error(result)}", remedy, uuid)
 
 
 def _passed_pod(
-    trial: WorkloadResult, host: Host, owners: Counter[str], slices: int, scribe: FindingBuilder
+    result: WorkloadResult, host: Host, owners: Counter[str], slices: int, builder: FindingBuilder
 ) -> Finding:
-    uuid = trial.uuids[0]
+    uuid = result.uuids[0]
     if uuid not in {device.uuid for device in host.devices}:
         remedy = "nvidia-smi on the node does not list it: restart the device plugin, then verify"
-        return scribe.failed(f"{trial.pod} ran on {uuid}, which the host lacks", remedy, uuid)
-    if owners[uuid] > 1 and (slices == 1 or trial.resource != GPU_RESOURCE):
+        return builder.failed(f"{result.pod} ran on {uuid}, which the host lacks", remedy, uuid)
+    if owners[uuid] > 1 and (slices == 1 or result.resource != GPU_RESOURCE):
         remedy = "one GPU was handed out twice: restart the device plugin and the kubelet"
-        return scribe.failed(f"{owners[uuid]} pods ran on it at once", remedy, uuid)
-    return scribe.passed(f"Test PASSED in {trial.seconds:.1f} s", uuid)
+        return builder.failed(f"{owners[uuid]} pods ran on it at once", remedy, uuid)
+    return builder.passed(f"Test PASSED in {result.seconds:.1f} s", uuid)
 
 
 def _not_run(
     host: Host,
-    seen: Evidence,
+    evidence: Evidence,
     slices: int,
     strategy: MigStrategy,
-    scribe: FindingBuilder,
+    builder: FindingBuilder,
     device: Device,
 ) -> Finding:
     """Why no pod ran on this GPU or MIG device. None of the answers is a pass."""
     uuid, resource = device.uuid, device.resource(strategy)
-    if reason := seen.skipped_nodes.get(host.node):
-        return scribe.not_covered(reason, "verify again when that is over", uuid)
-    trials = [trial for trial in _results_of(host, seen) if trial.resource == resource]
-    holders = [pod for pod in seen.gpu_pods if pod.node == host.node and _holds(pod, resource)]
-    if waiting := next((trial.error for trial in trials if trial.unschedulable), ""):
-        return scribe.not_covered(f"no room for a pod: {waiting}", "verify again", uuid)
-    if holders:
-        return scribe.not_covered(_held_by(holders), "verify again when it is free", uuid)
+    if reason := evidence.skipped_nodes.get(host.node):
+        return builder.not_covered(reason, "verify again when that is over", uuid)
+    results = [result for result in _results_of(host, evidence) if result.resource == resource]
+    gpu_pods = [pod for pod in evidence.gpu_pods if pod.node == host.node and _holds(pod, resource)]
+    if waiting := next((result.error for result in results if result.unschedulable), ""):
+        return builder.not_covered(f"no room for a pod: {waiting}", "verify again", uuid)
+    if gpu_pods:
+        return builder.not_covered(_held_by(gpu_pods), "verify again when it is free", uuid)
     if slices > 1 and resource == GPU_RESOURCE:
         reason = "time-slicing: the scheduler does not say which GPU a pod gets"
-        return scribe.not_covered(reason, "verify with time_slices = 1", uuid)
-    if any(not trial.uuids for trial in trials):
-        return scribe.unknown("a pod failed before it told its GPU", "see the failed pod", uuid)
-    return scribe.not_covered(f"the node offered no {resource} for it", PLUGIN_REMEDY, uuid)
+        return builder.not_covered(reason, "verify with time_slices = 1", uuid)
+    if any(not result.uuids for result in results):
+        return builder.unknown("a pod failed before it told its GPU", "see the failed pod", uuid)
+    return builder.not_covered(f"the node offered no {resource} for it", PLUGIN_REMEDY, uuid)
 
 
 def _holds(pod: GpuPod, resource: str) -> bool:
     return bool(pod.gpus if resource == GPU_RESOURCE else pod.mig.get(resource))
 
 
-def _held_by(holders: Sequence[GpuPod]) -> str:
-    return "held by " + ", ".join(sorted(pod.key for pod in holders))
+def _held_by(gpu_pods: Sequence[GpuPod]) -> str:
+    return "held by " + ", ".join(sorted(pod.key for pod in gpu_pods))
 
 
-def _results_of(host: Host, seen: Evidence) -> list[WorkloadResult]:
-    return [trial for trial in seen.workload_results if trial.node == host.node]
+def _results_of(host: Host, evidence: Evidence) -> list[WorkloadResult]:
+    return [result for result in evidence.workload_results if result.node == host.node]

@@ -48,13 +48,13 @@ def describe(device: Device) -> str:
 
 
 def missing_series(
-    device: Device, limits: Limits, scribe: FindingBuilder, detail: str, remedy: str
+    device: Device, limits: Limits, builder: FindingBuilder, detail: str, remedy: str
 ) -> Finding:
     """What has no series: a failure, unless the exporter was told to leave it out."""
     if not _is_excluded(device, limits.devices):
-        return scribe.failed(detail, remedy, device.uuid)
+        return builder.failed(detail, remedy, device.uuid)
     why = f"exporter.devices = {limits.devices!r} leaves it out"
-    return scribe.not_covered(why, "set exporter.devices = 'f', or take it out", device.uuid)
+    return builder.not_covered(why, "set exporter.devices = 'f', or take it out", device.uuid)
 
 
 def _is_excluded(device: Device, chosen: str | None) -> bool:
@@ -76,7 +76,7 @@ def _is_excluded(device: Device, chosen: str | None) -> bool:
     )
 
 
-def unidentified_series(scribe: FindingBuilder, uuid: str) -> Finding:
+def unidentified_series(builder: FindingBuilder, uuid: str) -> Finding:
     """A MIG device whose series nobody can tell from others."""
     why = "nvidia-smi -q does not tell its GPU instance, by which its series are labelled"
-    return scribe.unknown(why, "run `nvidia-smi -q` on the node, and verify again", uuid)
+    return builder.unknown(why, "run `nvidia-smi -q` on the node, and verify again", uuid)

@@ -20,60 +20,62 @@ from gpuboot.verify.findings import Finding, FindingBuilder
 __all__ = ["Limits", "evaluate", "exporter", "prometheus"]
 
 
-def evaluate(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
+def evaluate(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     """The exporter's link of one node, and Prometheus' two where monitoring is on."""
-    findings = exporter(host, seen, limits)
+    findings = exporter(host, evidence, limits)
     if limits.monitoring:
-        findings += prometheus(host, seen, limits)
-        findings += attribution(host, seen, limits)
+        findings += prometheus(host, evidence, limits)
+        findings += attribution(host, evidence, limits)
     return findings
 
 
-def prometheus(host: Host, seen: Evidence, limits: Limits) -> list[Finding]:
+def prometheus(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     """The exporter's target is up; each GPU and MIG device has a fresh series, with its node."""
-    scribe = FindingBuilder("prometheus", "Prometheus series = nvidia-smi", host.node)
+    builder = FindingBuilder("prometheus", "Prometheus series = nvidia-smi", host.node)
     if not host.uuids:
         return []
-    series = seen.metrics.series
-    if series is None or seen.metrics.targets is None:
-        why = seen.metrics.errors.get("prometheus", "Prometheus gave no answer")
-        return [scribe.unknown(why, limits.remedies.prometheus)]
-    targets = [t for t in seen.metrics.targets if "dcgm" in t.job and t.node == host.node]
+    series = evidence.metrics.series
+    if series is None or evidence.metrics.targets is None:
+        why = evidence.metrics.errors.get("prometheus", "Prometheus gave no answer")
+        return [builder.unknown(why, limits.remedies.prometheus)]
+    targets = [t for t in evidence.metrics.targets if "dcgm" in t.job and t.node == host.node]
     if not targets:
         why = "no dcgm-exporter scrape target has this node"
-        return [scribe.failed(why, limits.remedies.target_missing)]
+        return [builder.failed(why, limits.remedies.target_missing)]
     if len(targets) > 1:
         why = f"{len(targets)} scrape targets of dcgm-exporter"
-        return [scribe.failed(why, limits.remedies.target_twice)]
+        return [builder.failed(why, limits.remedies.target_twice)]
     if targets[0].health != "up":
         detail = f"scrape target is {targets[0].health}: {targets[0].error}"
-        return [scribe.failed(detail, limits.remedies.exporter_down)]
+        return [builder.failed(detail, limits.remedies.exporter_down)]
     return [
-        _series(device, series, host.node, limits, scribe) for device in monitored_devices(host)
+        _series(device, series, host.node, limits, builder) for device in monitored_devices(host)
     ]
 
 
 def _series(
-    device: Device, series: Sequence[Reading], node: str, limits: Limits, scribe: FindingBuilder
+    device: Device, series: Sequence[Reading], node: str, limits: Limits, builder: FindingBuilder
 ) -> Finding:
     uuid, key = device.uuid, device.key
     if key is None:
-        return unidentified_series(scribe, uuid)
+        return unidentified_series(builder, uuid)
     found = [reading for reading in series if reading.key == key]
     if not found:
         detail = f"no series of {describe(device)} in Prometheus"
-        return missing_series(device, limits, scribe, detail, limits.remedies.series_missing)
+        return missing_series(device, limits, builder, detail, limits.remedies.series_missing)
     wrong = sorted({reading.node for reading in found} - {node})
     if wrong:
         why = f"its series say node {wrong[0] or '(none)'}"
-        return scribe.failed(why, limits.remedies.series_node, uuid)
+        return builder.failed(why, limits.remedies.series_node, uuid)
     if len(found) > 1 and len({reading.pod for reading in found}) < len(found):
         why = f"{len(found)} series of the same metric"
-        return scribe.failed(why, limits.remedies.target_twice, uuid)
+        return builder.failed(why, limits.remedies.target_twice, uuid)
     age = min((r.age_s for r in found if r.age_s is not None), default=None)
     if age is None:
-        return scribe.unknown("Prometheus does not say how old the sample is", "verify again", uuid)
+        return builder.unknown(
+            "Prometheus does not say how old the sample is", "verify again", uuid
+        )
     if age > limits.max_age_s:
         why = f"last sample is {age:.0f} s old, allowed {limits.max_age_s:g}"
-        return scribe.failed(why, limits.remedies.target_stale, uuid)
-    return scribe.passed(f"target up, sample {age:.1f} s old, node {node}", uuid)
+        return builder.failed(why, limits.remedies.target_stale, uuid)
+    return builder.passed(f"target up, sample {age:.1f} s old, node {node}", uuid)

@@ -34,23 +34,23 @@ def _evaluate_answer(
     verdicts: Callable[[T, FindingBuilder, Remedies], list[Finding]],
     remedies: Remedies,
 ) -> list[Finding]:
-    scribe = FindingBuilder(link, check)
+    builder = FindingBuilder(link, check)
     if answer is None:
-        return [scribe.unknown(_no_answer(metrics), remedies.prometheus)]
-    return verdicts(answer, scribe, remedies)
+        return [builder.unknown(_no_answer(metrics), remedies.prometheus)]
+    return verdicts(answer, builder, remedies)
 
 
 def _no_answer(metrics: Metrics) -> str:
     return metrics.errors.get("prometheus", "no answer")
 
 
-def targets(found: Sequence[Target], scribe: FindingBuilder, remedies: Remedies) -> list[Finding]:
+def targets(found: Sequence[Target], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:
     """Every active target is up; each red one is named."""
     if not found:
-        return [scribe.failed("Prometheus has no target at all", remedies.prometheus)]
+        return [builder.failed("Prometheus has no target at all", remedies.prometheus)]
     red = [target for target in found if target.health != "up"]
     if not red:
-        return [scribe.passed(f"{len(found)} targets up")]
+        return [builder.passed(f"{len(found)} targets up")]
     return [
         FindingBuilder("targets", "all targets up", target.node).failed(
             f"{target.job} {target.url} is {target.health}: {target.error or 'not scraped yet'}",
@@ -60,40 +60,40 @@ def targets(found: Sequence[Target], scribe: FindingBuilder, remedies: Remedies)
     ]
 
 
-def rules(found: Sequence[Rule], scribe: FindingBuilder, remedies: Remedies) -> list[Finding]:
+def rules(found: Sequence[Rule], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:
     """There are rules, and every one could be evaluated."""
     if not found:
-        return [scribe.failed("Prometheus has loaded no rule", remedies.rules_missing)]
+        return [builder.failed("Prometheus has loaded no rule", remedies.rules_missing)]
     broken = [rule for rule in found if rule.health == "err"]
     if broken:
         return [
-            scribe.failed(f"{rule.name}: {rule.error}", remedies.rule_broken) for rule in broken
+            builder.failed(f"{rule.name}: {rule.error}", remedies.rule_broken) for rule in broken
         ]
-    return [scribe.passed(f"{len(found)} rules, none with an error")]
+    return [builder.passed(f"{len(found)} rules, none with an error")]
 
 
 def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:
     """Prometheus knows an Alertmanager, and that one is ready."""
-    scribe = FindingBuilder("alertmanager", "Alertmanager reachable")
+    builder = FindingBuilder("alertmanager", "Alertmanager reachable")
     if metrics.alertmanagers is None:
-        return [scribe.unknown(_no_answer(metrics), remedies.prometheus)]
+        return [builder.unknown(_no_answer(metrics), remedies.prometheus)]
     if not metrics.alertmanagers:
         why = "Prometheus has no Alertmanager to send alerts to"
-        return [scribe.failed(why, remedies.alertmanager)]
+        return [builder.failed(why, remedies.alertmanager)]
     if not metrics.alertmanager_ready:
         why = metrics.errors.get("alertmanager", "not ready")
-        return [scribe.failed(f"Alertmanager: {why}", remedies.alertmanager)]
-    return [scribe.passed(f"{len(metrics.alertmanagers)} in use, ready")]
+        return [builder.failed(f"Alertmanager: {why}", remedies.alertmanager)]
+    return [builder.passed(f"{len(metrics.alertmanagers)} in use, ready")]
 
 
 def dashboards(metrics: Metrics, remedies: Remedies) -> list[Finding]:
     """Grafana answers, and dashboards that draw GPU metrics are there for it."""
-    scribe = FindingBuilder("dashboards", "Grafana and GPU dashboards")
+    builder = FindingBuilder("dashboards", "Grafana and GPU dashboards")
     if error := metrics.errors.get("grafana"):
-        return [scribe.failed(f"Grafana does not answer: {error}", remedies.grafana)]
+        return [builder.failed(f"Grafana does not answer: {error}", remedies.grafana)]
     if metrics.dashboards is None:
-        return [scribe.unknown("dashboards could not be counted", remedies.grafana)]
+        return [builder.unknown("dashboards could not be counted", remedies.grafana)]
     if metrics.dashboards == 0:
         why = "Grafana has no dashboard with GPU metrics"
-        return [scribe.failed(why, remedies.dashboards_missing)]
-    return [scribe.passed(f"Grafana answers, {metrics.dashboards} GPU dashboards")]
+        return [builder.failed(why, remedies.dashboards_missing)]
+    return [builder.passed(f"Grafana answers, {metrics.dashboards} GPU dashboards")]

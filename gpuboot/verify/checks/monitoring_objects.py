@@ -24,29 +24,29 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGT", 1)}
 
 
-def evaluate(seen: Evidence) -> list[Finding]:
+def evaluate(evidence: Evidence) -> list[Finding]:
     """All links of what the settings want beside the charts' own; [] where nobody asked."""
-    wanted, metrics = seen.expected_objects, seen.metrics
+    wanted, metrics = evidence.expected_objects, evidence.metrics
     if wanted is None:
         return []
     findings = [*_rule_groups(wanted, metrics), *_state_metrics(wanted, metrics)]
     findings += _alertmanager(wanted, metrics)
-    if seen.observed_objects is None:
-        why = seen.objects_error or "it was not read"
+    if evidence.observed_objects is None:
+        why = evidence.objects_error or "it was not read"
         return [
             *findings,
             FindingBuilder("rules", "our objects").unknown(why, "see the API server"),
         ]
     return [
         *findings,
-        *_objects(wanted, seen.observed_objects),
-        *_claims(wanted, seen.observed_objects),
+        *_objects(wanted, evidence.observed_objects),
+        *_claims(wanted, evidence.observed_objects),
     ]
 
 
 def _rule_groups(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
     """Every group of ours is loaded with all of its rules, just these, and they were evaluated."""
-    scribe = FindingBuilder("rules", "our rules loaded")
+    builder = FindingBuilder("rules", "our rules loaded")
     if metrics.rules is None:
         return  # the rules' own finding tells that there is no answer
     loaded: dict[str, list[str]] = {}
@@ -67,7 +67,7 @@ def _rule_groups(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]
         wrong.append("other versions of these rules")
     if wrong:
         remedy = "see the Prometheus operator's log: it leaves out what it cannot read; then "
-        yield scribe.failed(f"not loaded as wanted: {'; '.join(wrong)}", remedy + DEPLOY_REMEDY)
+        yield builder.failed(f"not loaded as wanted: {'; '.join(wrong)}", remedy + DEPLOY_REMEDY)
         return
     waiting = sorted(
         {r.name for r in metrics.rules if r.group in wanted.groups and r.health == "unknown"}
@@ -77,33 +77,33 @@ def _rule_groups(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]
         return
     if waiting:
         detail = f"{len(waiting)} of {count} not evaluated yet: {', '.join(waiting[:4])}"
-        yield scribe.unknown(detail, "wait for the groups' interval (a minute)")
+        yield builder.unknown(detail, "wait for the groups' interval (a minute)")
         return
-    yield scribe.passed(f"{count} rules of ours in {len(wanted.groups)} groups")
+    yield builder.passed(f"{count} rules of ours in {len(wanted.groups)} groups")
 
 
 def _state_metrics(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
     """Allocation is told by kube-state-metrics alone: without it those rules are silent."""
     if not wanted.state_metrics or metrics.targets is None:
         return
-    scribe = FindingBuilder("targets", "kube-state-metrics")
+    builder = FindingBuilder("targets", "kube-state-metrics")
     found = [item for item in metrics.targets if item.job == "kube-state-metrics"]
     if not found:
         remedy = "see its ServiceMonitor and its pod in the monitoring namespace"
-        yield scribe.failed("Prometheus has no target kube-state-metrics", remedy)
+        yield builder.failed("Prometheus has no target kube-state-metrics", remedy)
     elif all(item.health == "up" for item in found):
-        yield scribe.passed("up")
+        yield builder.passed("up")
     # a red target has a finding of its own
 
 
 def _alertmanager(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
     """Alertmanager runs with our receivers, routes and inhibitions; others may be there as well."""
-    scribe = FindingBuilder("alertmanager", "our receivers and routes")
+    builder = FindingBuilder("alertmanager", "our receivers and routes")
     if not wanted.alertmanager or not metrics.alertmanager_ready:
         return  # that it is not ready is a finding of its own
     if metrics.alertmanager_config is None:
         why = metrics.errors.get("alertmanager config", "no answer")
-        yield scribe.unknown(why, "see Alertmanager's pod")
+        yield builder.unknown(why, "see Alertmanager's pod")
         return
     running = yaml.safe_load(metrics.alertmanager_config) or {}
     wrong = [
@@ -118,10 +118,10 @@ def _alertmanager(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding
     if wrong:
         remedy = "see the logs of the Prometheus operator and of Alertmanager: a configuration "
         remedy += f"that they refuse leaves the last one in force; then {DEPLOY_REMEDY}"
-        yield scribe.failed(f"missing in what it runs with: {'. '.join(wrong)}", remedy)
+        yield builder.failed(f"missing in what it runs with: {'. '.join(wrong)}", remedy)
         return
     names = ", ".join(_receivers(wanted.alertmanager))
-    yield scribe.passed(f"receivers {names}; {len(_routes(wanted.alertmanager))} routes")
+    yield builder.passed(f"receivers {names}; {len(_routes(wanted.alertmanager))} routes")
 
 
 def _missing(wanted: list[str], found: list[str]) -> list[str]:
@@ -175,34 +175,34 @@ def _objects(wanted: ExpectedObjects, found: ObservedObjects) -> Iterator[Findin
             if expected[key] != there[key]
         ]
         wrong += [f"{key[2]} is no longer wanted" for key in sorted(there.keys() - expected.keys())]
-        scribe = FindingBuilder(link, check)
+        builder = FindingBuilder(link, check)
         if wrong:
-            yield scribe.failed("; ".join(wrong), DEPLOY_REMEDY)
+            yield builder.failed("; ".join(wrong), DEPLOY_REMEDY)
         elif expected:
-            yield scribe.passed(f"{len(expected)} as the settings want them")
+            yield builder.passed(f"{len(expected)} as the settings want them")
 
 
 def _claims(wanted: ExpectedObjects, found: ObservedObjects) -> Iterator[Finding]:
     """Every volume that is wanted is bound, and as large as the settings say."""
     for prefix, size in wanted.claims.items():
-        scribe = FindingBuilder("storage", f"volume {prefix.rstrip('-')}")
+        builder = FindingBuilder("storage", f"volume {prefix.rstrip('-')}")
         claims = [claim for claim in found.claims if claim.name.startswith(prefix)]
         if not claims:
             remedy = "see the StatefulSets of the monitoring namespace; " + DEPLOY_REMEDY
-            yield scribe.failed("nobody has asked for it", remedy)
+            yield builder.failed("nobody has asked for it", remedy)
         for claim in claims:
-            yield _claim(scribe, claim, size)
+            yield _claim(builder, claim, size)
 
 
-def _claim(scribe: FindingBuilder, claim: Claim, size: str) -> Finding:
+def _claim(builder: FindingBuilder, claim: Claim, size: str) -> Finding:
     if claim.phase != "Bound":
         remedy = "see `kubectl describe pvc` and the provisioner's log"
-        return scribe.failed(f"{claim.name} is {claim.phase or 'not bound'}", remedy)
+        return builder.failed(f"{claim.name} is {claim.phase or 'not bound'}", remedy)
     has, wants = _bytes(claim.size), _bytes(size)
     if has is not None and wants is not None and has < wants:
         remedy = "docs/storage.md tells how a volume grows"
-        return scribe.failed(f"{claim.name} has {claim.size}, expected {size}", remedy)
-    return scribe.passed(f"{claim.name} is bound, {claim.size}")
+        return builder.failed(f"{claim.name} has {claim.size}, expected {size}", remedy)
+    return builder.passed(f"{claim.name} is bound, {claim.size}")
 
 
 def _bytes(quantity: str) -> float | None:

@@ -18,21 +18,21 @@ _DNS = (
 )
 
 
-def evaluate(host: Host, seen: Evidence) -> list[Finding]:
+def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
     """What the pod on one node says; [] where verification starts no pods at all."""
-    scribe = FindingBuilder("services", "a pod resolves a name and reaches a Service", host.node)
-    if reason := seen.skipped_nodes.get(host.node):
-        return [scribe.not_covered(reason, "verify again when that is over")]
-    return [_finding(item, scribe) for item in seen.service_probes if item.node == host.node]
+    builder = FindingBuilder("services", "a pod resolves a name and reaches a Service", host.node)
+    if reason := evidence.skipped_nodes.get(host.node):
+        return [builder.not_covered(reason, "verify again when that is over")]
+    return [_finding(item, builder) for item in evidence.service_probes if item.node == host.node]
 
 
-def _finding(item: ServiceProbeResult, scribe: FindingBuilder) -> Finding:
+def _finding(item: ServiceProbeResult, builder: FindingBuilder) -> Finding:
     if item.missing_program:
         remedy = f"set verify.image to an image that has {item.missing_program}, as NVIDIA's has"
-        return scribe.unknown(f"{item.pod}: {item.error}", remedy)
+        return builder.unknown(f"{item.pod}: {item.error}", remedy)
     if item.error:
         remedy = "the pod's events tell why: `kubectl get events -A --field-selector reason=Failed`"
-        return scribe.unknown(f"{item.pod or item.node}: {item.error}", remedy)
+        return builder.unknown(f"{item.pod or item.node}: {item.error}", remedy)
     wrong = []
     if not item.connected:
         wrong.append(f"{item.address} (Service default/kubernetes) does not answer")
@@ -40,5 +40,5 @@ def _finding(item: ServiceProbeResult, scribe: FindingBuilder) -> Finding:
         wrong.append(f"{item.name} is not resolved")
     if wrong:
         remedy = (_DNS if item.connected else _PROXY).format(node=item.node)
-        return scribe.failed(" and ".join(wrong), remedy)
-    return scribe.passed(f"{item.name} is resolved, {item.address} answers")
+        return builder.failed(" and ".join(wrong), remedy)
+    return builder.passed(f"{item.name} is resolved, {item.address} answers")
