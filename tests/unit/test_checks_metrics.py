@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,16 +10,11 @@ import pytest
 from gpuboot.verify.checks import metrics as checks
 from gpuboot.verify.checks import monitoring
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.devices import Sensor
-from gpuboot.verify.evidence import ExporterScrape, GpuPod, Rule, Target
+from gpuboot.verify.evidence import GpuPod, Rule, Target
 from gpuboot.verify.findings import Finding
-from gpuboot.verify.prometheus import Prometheus, gpu_readings, parse_exposition
-from tests.unit import recordings
 from tests.unit.evidence import (
     answer,
     evidence,
-    gpu,
-    host,
     metrics,
     of,
     only,
@@ -247,96 +241,3 @@ def test_cluster_links_fail_with_a_remedy(state: dict[str, Any], link: str, deta
 def test_cluster_links_without_an_answer_are_unknown() -> None:
     silent = metrics(targets=None, rules=None, alertmanagers=None, dashboards=None)
     assert {f.status for f in monitoring.evaluate(silent, grafana=True)} == {"unknown"}
-
-
-def exposition(values: Mapping[str, float], labels: str) -> str:
-    return "".join(f"{name}{{{labels}}} {value}\n" for name, value in values.items())
-
-
-@pytest.mark.parametrize(
-    ("values", "sensors", "detail"),
-    [
-        (recordings.VGPU, ("memory",), "no temperature, no power draw, 40959 MiB"),
-        (recordings.GB10, ("temperature", "power"), "50 °C, 12.3 W, no device memory"),
-    ],
-)
-def test_kinds_that_lack_sensors_are_present_by_the_anchor(
-    values: dict[str, float], sensors: tuple[Sensor, ...], detail: str
-) -> None:
-    """vGPU guests were `failed` for ever for want of a temperature, GB10 of a frame buffer."""
-    text = exposition(values, f'gpu="0",UUID="{uuid("gpu1", 0)}",modelName="GRID A100-40C"')
-    said = ExporterScrape(
-        node="gpu1", pod="exporter", readings=gpu_readings(parse_exposition(text), "gpu1")
-    )
-    one = host("gpu1", 1, gpus=(gpu("gpu1", 0, sensors=sensors),))
-    seen = evidence(hosts=(one,), metrics=metrics(exporters=(said,)))
-    (found,) = checks.exporter(one, seen, LIMITS)
-    assert (found.status, found.detail) == ("pass", detail)
-    # the memory's temperature is 0 where there is no such sensor: it is no reading of the GPU's
-    assert values["DCGM_FI_DEV_MEMORY_TEMP"] == 0
-
-
-def test_a_sensor_that_nvidia_smi_reads_is_asked_of_the_exporter() -> None:
-    text = exposition(recordings.VGPU, f'UUID="{uuid("gpu1", 0)}"')
-    said = ExporterScrape(
-        node="gpu1", pod="exporter", readings=gpu_readings(parse_exposition(text), "gpu1")
-    )
-    one = host("gpu1", 1, gpus=(gpu("gpu1", 0),))
-    seen = evidence(hosts=(one,), metrics=metrics(exporters=(said,)))
-    failed = only(checks.exporter(one, seen, LIMITS), "fail")
-    assert "nvidia-smi tells temperature, power" in failed.detail
-    own_file = replace(LIMITS, every_sensor=False)
-    assert {f.status for f in checks.exporter(one, seen, own_file)} == {"pass"}
-
-
-def test_what_is_left_of_a_gpu_that_fell_off_the_bus_is_no_presence() -> None:
-    """DCGM keeps counting its XIDs, and blanks all that is read from it."""
-    text = exposition(
-        {"DCGM_FI_DEV_XID_ERRORS": 79, "DCGM_FI_DEV_SM_CLOCK": 9223372036854775794},
-        f'UUID="{uuid("gpu1", 0)}"',
-    )
-    (reading_,) = gpu_readings(parse_exposition(text), "gpu1")
-    assert not reading_.anchored
-
-
-def test_slices_are_read_apart() -> None:
-    """Labels as dcgm-exporter writes them (internal/pkg/rendermetrics/render_metrics.go)."""
-    text = "".join(
-        exposition(
-            recordings.SLICE,
-            f'gpu="0",UUID="GPU-1",modelName="NVIDIA A800-SXM4-80GB",GPU_I_PROFILE="2g.20gb",'
-            f'GPU_I_ID="{gi}",pod="train-{gi}",namespace="ml"',
-        )
-        for gi in (3, 5)
-    )
-    found = gpu_readings(parse_exposition(text), "gpu1")
-    assert [(item.key, item.pod) for item in found] == [
-        (("GPU-1", "3"), "ml/train-3"),
-        (("GPU-1", "5"), "ml/train-5"),
-    ]
-
-
-def test_an_idle_gpu_of_a_trimmed_list_has_memory_all_the_same() -> None:
-    """Used memory alone is 0 on an idle GPU, which says nothing about its size."""
-    text = exposition({"DCGM_FI_DEV_FB_USED": 0, "DCGM_FI_DEV_SM_CLOCK": 210}, 'UUID="GPU-1"')
-    assert gpu_readings(parse_exposition(text), "gpu1")[0].memory is None
-
-
-def test_prometheus_is_asked_for_all_anchors_at_once() -> None:
-    asked: list[str] = []
-
-    class Reader:
-        def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-            asked.append((query or {})["query"])
-            labels = {"UUID": "GPU-1", "GPU_I_ID": "7", "node": "gpu1"}
-            return {
-                "status": "success",
-                "data": {"result": [{"metric": labels, "value": [1000.0, "995.0"]}]},
-            }
-
-    (found,) = Prometheus(Reader(), "").gpu_series()
-    assert (found.key, found.age_s) == (("GPU-1", "7"), 5.0)
-    assert asked == [
-        "timestamp(DCGM_FI_DEV_SM_CLOCK) or timestamp(DCGM_FI_DEV_GPU_TEMP) "
-        "or timestamp(DCGM_FI_DEV_GPU_UTIL)"
-    ]

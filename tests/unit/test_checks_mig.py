@@ -6,121 +6,21 @@ The layouts are those of real machines (tests/unit/recordings.py).
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from gpuboot.config.settings import parse_settings
-from gpuboot.verify.checks import chain, kubernetes
-from gpuboot.verify.checks import host as host_checks
-from gpuboot.verify.checks import metrics as metric_checks
-from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.devices import Device, Gpu
-from gpuboot.verify.evidence import (
-    Evidence,
-    ExporterScrape,
-    Host,
-    Metrics,
-    Reading,
-    Target,
-    WorkloadResult,
-)
-from gpuboot.verify.findings import GPU_LINKS, Finding
-from gpuboot.verify.gpu_state import parse
 from tests.unit import recordings as seen
-from tests.unit.evidence import LOADED, NVRM, node, of, only
-from tests.unit.test_mig_devices import fact
-
-NODE = "dgx-1"
-LIMITS = Limits(monitoring=True, max_age_s=60, interval_s=15)
-OFFER = {"nvidia.com/mig-1g.10gb": 4, "nvidia.com/mig-3g.40gb": 1}
-ALL = {device: seen.mig_uuid(device) for device in seen.A100_GI}
-
-
-def machine(gpus: tuple[Gpu, ...] = seen.MIXED, **other: Any) -> Host:
-    slots = tuple(gpu.pci for gpu in gpus)
-    plain = Host(
-        node=NODE,
-        expected_gpus=len(gpus),
-        gpus=gpus,
-        pci_addresses=slots,
-        driver_requested=LOADED,
-        driver_installed=LOADED,
-        driver_loaded=LOADED,
-        driver_text=NVRM,
-    )
-    return replace(
-        plain, **({"runtime_handlers": ("nvidia",), "default_runtime": "nvidia"} | other)
-    )
-
-
-def pod(device: Device) -> str:
-    return f"gpuboot-verify/vectoradd-{device.uuid[-2:]}"
-
-
-def reading(device: Device, **other: Any) -> Reading:
-    """As the DGX's exporter had it: a slice has its GPU's UUID, temperature and power."""
-    key = device.key
-    assert key is not None
-    plain = Reading(
-        uuid=key[0],
-        node=NODE,
-        pod=pod(device),
-        temperature=35,
-        power=102.176,
-        memory=9856,
-        energy=None,
-        slice=key[1],
-    )
-    return replace(plain, **other)
-
-
-def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
-    """All is well: every device has its pod, and its series name it."""
-    trials = tuple(
-        WorkloadResult(
-            pod=pod(device).partition("/")[2],
-            namespace="gpuboot-verify",
-            node=NODE,
-            uuids=(device.uuid,),
-            passed=True,
-            seconds=3,
-            resource=device.resource(strategy),  # type: ignore[arg-type]
-        )
-        for device in host.devices
-    )
-    label = {"nvidia.com/mig.strategy": strategy}
-    # compute instances of one GPU instance have one series, which names the last of their pods
-    series = {device.key: reading(device) for device in host.devices}
-    readings = tuple(series.values())
-    plain = Evidence(
-        hosts=(host,),
-        nodes={NODE: node(NODE, 1, mig=OFFER, labels=label)},
-        workload_results=trials,
-        metrics=Metrics(
-            exporters=(ExporterScrape(node=NODE, pod="exporter", readings=readings),),
-            series=tuple(replace(item, age_s=3.0) for item in readings),
-            targets=(Target(job="nvidia-dcgm-exporter", node=NODE, health="up"),),
-        ),
-        idle_series=(),
-    )
-    return replace(plain, **other)
-
-
-def judge(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> list[Finding]:
-    (host,) = what.hosts
-    found = [
-        *host_checks.evaluate(host, mode),
-        *kubernetes.evaluate(host, what, limits.slices, limits.strategy),
-        *metric_checks.evaluate(host, what, limits),
-    ]
-    return found + chain.unreached(host, found, GPU_LINKS)
-
-
-def with_series(what: Evidence, readings: tuple[Reading, ...]) -> Evidence:
-    ages = tuple(replace(item, age_s=3.0) for item in readings)
-    answer = replace(what.metrics.exporters[0], readings=readings)
-    return replace(what, metrics=replace(what.metrics, exporters=(answer,), series=ages))
+from tests.unit.evidence import node, of, only
+from tests.unit.mig_evidence import (
+    ALL,
+    LIMITS,
+    NODE,
+    evidence,
+    judge,
+    machine,
+    uniform,
+    with_series,
+)
 
 
 def test_a_sound_mixed_node_is_proven_by_mig_uuid() -> None:
@@ -133,18 +33,6 @@ def test_a_sound_mixed_node_is_proven_by_mig_uuid() -> None:
     assert physical == {seen.A100_CUT, seen.A100_WHOLE}
     (layout,) = [f.detail for f in found if f.link == "nvidia-smi" and f.gpu_uuid == seen.A100_CUT]
     assert "MIG: 4 x 1g.10gb, 1 x 3g.40gb" in layout
-
-
-def uniform() -> tuple[Gpu, ...]:
-    """The capture's GPU 0: seven 1g.10gb with GPU instances 7 to 13."""
-    cut = replace(
-        seen.MIXED[0],
-        instances=tuple(
-            replace(seen.MIXED[0].instances[0], uuid=seen.mig_uuid(gi), index=index, gi=gi)
-            for index, gi in enumerate(range(7, 14))
-        ),
-    )
-    return (cut,)
 
 
 def test_under_single_each_instance_is_an_nvidia_com_gpu() -> None:
@@ -269,120 +157,3 @@ def test_a_slice_may_lack_memory_and_a_missing_temperature_is_found() -> None:
     failed = only(judge(with_series(what, cold)), "fail")
     assert failed.gpu_uuid == ALL[2]
     assert "DCGM_FI_DEV_GPU_TEMP" in failed.detail
-
-
-@pytest.mark.parametrize(("strategy", "status"), [("mixed", "not_covered"), ("single", "fail")])
-def test_mig_without_instances_is_told_and_never_passes(strategy: str, status: str) -> None:
-    empty = replace(seen.MIXED[0], instances=())
-    host = machine((empty, seen.MIXED[1]))
-    what = evidence(
-        host, strategy, nodes={NODE: node(NODE, 1, labels={"nvidia.com/mig.strategy": strategy})}
-    )
-    parent = reading(Device(empty), pod="", memory=None)
-    found = judge(with_series(what, (parent, reading(Device(seen.MIXED[1])))))
-    untold = of(found, "not_covered")
-    assert {item.gpu_uuid for item in untold} == {seen.A100_CUT}
-    assert all("no instance was made of it" in item.detail for item in untold)
-    assert {item.link for item in untold} >= {"runtime", "workload", "attribution"}
-    (first,) = [f for f in found if f.link == "allocatable" and f.status != "pass"]
-    assert first.status == status
-
-
-@pytest.mark.parametrize(
-    ("gpus", "strategy", "detail"),
-    [
-        (seen.MIXED[:1], "single", "it has 1g.10gb and 3g.40gb"),
-        ((*uniform(), seen.MIXED[1]), "single", "MIG is on for some GPUs and off for others"),
-    ],
-)
-def test_layouts_that_the_device_plugin_refuses(
-    gpus: tuple[Gpu, ...], strategy: str, detail: str
-) -> None:
-    """k8s-device-plugin internal/rm/device_map.go: an error, and no device at all is offered."""
-    refused = node(NODE, 0, labels={"nvidia.com/mig.strategy": strategy})
-    found = judge(evidence(machine(gpus), nodes={NODE: refused}, workload_results=()))
-    failed = only(of(found, "fail", "allocatable"), "fail")
-    assert detail in failed.detail
-    assert "mixed" in failed.remedy
-
-
-def h200() -> tuple[Gpu, ...]:
-    return parse(fact(seen.H200_ROW, listing=seen.H200_LIST, details=seen.H200_DETAILS)).gpus
-
-
-def test_compute_instances_that_share_a_gpu_instance() -> None:
-    """A real H200 with 1c.3g and 2c.3g in one GPU instance: `mixed` knows no such profile.
-
-    Their series are one, which names one of their pods (dcgm-exporter 4.5.3-4.8.2,
-    internal/pkg/transformation/kubernetes.go: the last pod of a GPU instance wins).
-    """
-    host = machine(h200())
-    found = judge(evidence(host))
-    failed = only(of(found, "fail", "allocatable"), "fail")
-    assert "1c.3g.71gb, 2c.3g.71gb" in failed.detail
-    named = {f.gpu_uuid: f.status for f in found if f.link == "attribution"}
-    assert set(named.values()) == {"pass"}
-    assert len(named) == 5
-
-
-def test_under_none_mig_devices_are_not_covered() -> None:
-    """device_map.go: GPUs are offered whole, whether MIG is on or not."""
-    whole = node(NODE, 2, labels={"nvidia.com/mig.strategy": "none"})
-    what = evidence(machine(), "none", nodes={NODE: whole})
-    found = judge(what)
-    assert of(found, "fail") == []
-    links = {f.link for f in found if f.status == "not_covered" and f.gpu_uuid in ALL.values()}
-    assert links == {"allocatable", "workload", "attribution"}
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        # v1.20.0's default: by index and by UUID (cmd/nvidia-ctk/cdi/generate/generate.go:149)
-        ["0:0", "0:1", "0:2", "0:3", "0:4", "MIG-00000000-0000-0000-0000-000000000000"],
-        [f"mig0:{index}" for index in range(5)],  # type-index
-        [item.uuid for item in h200()[0].instances],
-    ],
-)
-def test_cdi_lists_mig_devices_and_not_their_gpu(names: list[str]) -> None:
-    host = machine(h200(), cdi_devices=tuple(f"nvidia.com/gpu={name}" for name in [*names, "all"]))
-    found = host_checks.runtime(host, "cdi")
-    assert {item.status for item in found} == {"pass"}
-    assert len(found) == 5
-    stale = replace(host, cdi_devices=("nvidia.com/gpu=0:0", "nvidia.com/gpu=all"))
-    failed = of(host_checks.runtime(stale, "cdi"), "fail")
-    assert [item.gpu_uuid for item in failed] == [item.uuid for item in h200()[0].instances[1:]]
-    assert "MIG layout" in failed[0].remedy
-
-
-def test_without_ids_series_are_unknown_and_no_stranger_is_invented() -> None:
-    host = machine((parse(fact(seen.H200_ROW, listing=seen.H200_LIST)).gpus[0],))
-    what = evidence(machine(h200()))
-    found = metric_checks.exporter(host, replace(what, hosts=(host,)), LIMITS)
-    assert {item.status for item in found} == {"unknown"}
-
-
-def test_the_chain_passes_the_operators_strategy_on() -> None:
-    settings = parse_settings({"gpu_operator": {"mig_strategy": "mixed"}})
-    limits = chain.limits(settings)
-    assert limits.strategy == "mixed"
-    assert limits.every_sensor
-    assert not chain.limits(
-        parse_settings({"exporter": {"collectors_file": "my.csv"}})
-    ).every_sensor
-
-
-@pytest.mark.parametrize(
-    "offers",
-    [
-        {"mig": OFFER},
-        {"labels": {"nvidia.com/mig.config": "all-1g.10gb"}},
-        {"labels": {"nvidia.com/gpu.product": "NVIDIA-A100-SXM4-80GB-MIG-1g.10gb"}},
-    ],
-)
-def test_a_mig_node_whose_host_could_not_be_read_is_not_blamed(offers: dict[str, Any]) -> None:
-    unread = Host(node=NODE, expected_gpus=8, error="cannot be reached")
-    what = Evidence(hosts=(unread,), nodes={NODE: node(NODE, 1, **offers)})
-    assert kubernetes.allocatable(unread, what, 1) == []
-    plain = replace(what, nodes={NODE: node(NODE, 7)})
-    assert only(kubernetes.allocatable(unread, plain, 1), "fail").node == NODE

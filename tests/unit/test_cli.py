@@ -18,7 +18,7 @@ from gpuboot.docs.settings import settings_markdown
 from gpuboot.telemetry import FIELDS
 from gpuboot.verify.report import new_folder, write
 from tests.unit.evidence import evidence
-from tests.unit.test_report import broken, report
+from tests.unit.reports import broken, report
 
 ROOT = Path(__file__).resolve().parents[2]
 runner = CliRunner()

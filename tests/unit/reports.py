@@ -1,0 +1,61 @@
+"""Reports of the clusters in tests/unit/evidence.py, for tests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from gpuboot.config.settings import parse_settings as settings
+from gpuboot.verify.checks import chain
+from gpuboot.verify.evidence import Evidence, GpuPod
+from gpuboot.verify.findings import Status
+from gpuboot.verify.report import Report, build
+from gpuboot.verify.report.terminal import show
+from gpuboot.verify.runner import simulated
+from tests.unit.evidence import SIZES, answer, evidence, metrics, trial, uuid
+
+FAILED: Status = "fail"
+
+
+PASSED: Status = "pass"
+
+
+UUIDS = [uuid(name, index) for name, count in SIZES.items() for index in range(count)]
+
+
+def report(seen: Evidence) -> Report:
+    found = chain.evaluate(seen, settings({"exporter": {"interval_ms": 2000}}))
+    return build(
+        "lab",
+        "2026-11-21T14:00:00Z",
+        21.4,
+        seen.hosts,
+        found,
+        simulated=simulated(seen.hosts),
+        versions={"driver": "595.91.07", "kubelet": "v1.36.3", "nothing": ""},
+        durations={"workload": 6.1, "metrics": 7.25},
+    )
+
+
+def broken() -> Report:
+    """gpu1 has a GPU that computes wrong, with a log to beware of; gpu2 no exporter, one holder."""
+    sound = evidence()
+    bad = trial("gpu1", 1, passed=False, error="log: <b>Test FAILED</b> \x1b[31m & more")
+    rest = tuple(t for t in sound.workload_results if t.uuids != (uuid("gpu1", 1),))[:-1]
+    return report(
+        replace(
+            sound,
+            workload_results=(*rest, bad),
+            gpu_pods=(GpuPod(namespace="ml", name="train-0", node="gpu2", gpus=1),),
+            metrics=metrics(exporters=(answer("gpu1", 2),)),
+        )
+    )
+
+
+def text(found: Report, folder: Path | None = None) -> str:
+    out = StringIO()
+    show(found, folder, Console(file=out, width=200, color_system=None))
+    return out.getvalue()

@@ -1,0 +1,74 @@
+"""`gpuboot query`: its question, its text and its command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gpuboot.cli import app
+from gpuboot.config.settings import parse_settings
+from gpuboot.telemetry.question import Question, answer, from_json, text
+from gpuboot.verify import http_reader
+from gpuboot.verify.prometheus import Prometheus
+from tests.unit.test_usage import FREE, USED, UTIL, Fake, samples
+
+
+def test_questions_travel_as_json() -> None:
+    question = Question("pod", "trainer-0", "team-a", 60.0)
+    assert from_json(question.to_json()) == question
+    settings = parse_settings({"exporter": {"scrape_interval": "5s", "scrape_timeout": "4s"}})
+    assert question.within(settings).stale_s == 10.0
+    assert Question("gpu", "x", stale_s=7).within(settings).stale_s == 7
+
+
+def test_text_for_people() -> None:
+    question = Question("pod", "trainer-0", "team-a")
+    found = json.loads(answer(Prometheus(Fake(samples("GPU-a")), ""), question))
+    lines = text(found, ("engine",)).splitlines()
+    assert lines[0] == "pod team-a/trainer-0: GPU-a"
+    assert lines[1].split()[:2] == ["engine", "50.0%"]
+    assert "newest sample 4 s old" in lines[1]
+    assert len(lines) == 2
+
+
+runner = CliRunner()
+
+
+def test_the_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Fake(samples("GPU-a", {UTIL: 90.0, USED: 1.0, FREE: 1.0}))
+    monkeypatch.setattr(http_reader, "HttpReader", lambda *_: fake)
+    where = ["query", "pod", "trainer-0", "-n", "team-a", "--url", "http://p:9090"]
+    everything = runner.invoke(app, where)
+    assert everything.exit_code == 2
+    assert "sm      unknown: no DCGM_FI_PROF_SM_ACTIVE" in everything.stdout
+    engine = runner.invoke(app, [*where, "--metric", "engine", "--json"])
+    assert engine.exit_code == 0
+    assert json.loads(engine.stdout)["values"]["engine"]["value"] == pytest.approx(0.9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["pod", "x"], "where to ask?"),
+        (["pod", "x", "--url", "http://p", "--inventory", "i.py"], "where to ask?"),
+        (["pod", "x", "--url", "http://p", "--metric", "speed"], "no such metric: speed"),
+        (["pod", "x", "--url", "prometheus:9090"], "is no address"),
+        (["pod", "x", "--inventory", "i.py"], "deploys/query.py is not here"),
+    ],
+)
+def test_questions_that_cannot_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = runner.invoke(app, ["query", *arguments])
+    assert done.exit_code == 2
+    assert said in done.stderr
+
+
+def test_a_token_stays_off_the_open_network() -> None:
+    with pytest.raises(ValueError, match="https only"):
+        http_reader.HttpReader("http://prometheus.example.org", "secret")
+    assert http_reader.HttpReader("http://127.0.0.1:9090", "secret")
