@@ -51,19 +51,19 @@ def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
     yield from outcome(lambda: verify(settings, lock, nodes))
 
 
-def outcome(verified: Callable[[], Report]) -> Commands:
+def outcome(verification: Callable[[], Report]) -> Commands:
     """Verify at execute time, and fail the host when something failed.
 
-    + verified: does it, and writes the reports
+    + verification: does it, and writes the reports
     """
     if not executing():
         return
-    report = verified()
-    told = f"verification: {report.verdict}, {report.totals['proven']} GPUs proven"
+    report = verification()
+    message = f"verification: {report.verdict}, {report.totals['proven']} GPUs proven"
     if report.verdict == "failed":
-        yield fail(told)
+        yield fail(message)
     else:
-        host.noop(told)
+        host.noop(message)
 
 
 def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
@@ -149,13 +149,13 @@ def say(line: str) -> None:
 def read_hosts(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> list[Host]:
     """What the operating systems of all GPU nodes say now."""
     gpu_nodes = [node for node in nodes if node.gpus]
-    asked = lock.driver.version if settings.driver.enabled else None
+    driver_requested = lock.driver.version if settings.driver.enabled else None
     say(f"reading {len(gpu_nodes)} GPU nodes")
     pool = Pool(min(len(gpu_nodes), _MAX_AT_ONCE) or 1)
-    return list(pool.map(lambda node: _read(node, asked), gpu_nodes))
+    return list(pool.map(lambda node: _read(node, driver_requested), gpu_nodes))
 
 
-def _read(node: Node, asked: str | None) -> Host:
+def _read(node: Node, driver_requested: str | None) -> Host:
     target = inventory.get_host(node.host)
     with ctx_host.use(target):
         try:
@@ -165,4 +165,4 @@ def _read(node: Node, asked: str | None) -> Host:
             return gpu_state.unreachable_host(node, f"cannot be reached: {error}")
     if not isinstance(machine, NodeState) or not isinstance(gpus, GpuState):
         return gpu_state.unreachable_host(node, "its state could not be read")
-    return gpu_state.host(node, machine, gpus, asked)
+    return gpu_state.host(node, machine, gpus, driver_requested)

@@ -67,15 +67,15 @@ def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
     return publish(settings, nodes, started, time.monotonic() - begun, read_s, result)
 
 
-def _with_docker(found: Host, node: Node) -> Host:
+def _with_docker(evidence: Host, node: Node) -> Host:
     """The host with dockerd's runtimes in the place of containerd's."""
-    if found.error:
-        return found
+    if evidence.error:
+        return evidence
     try:
         state = read_fact(inventory.get_host(node.host), Docker, toolkit=False)
     except PyinfraError as error:
-        return replace(found, error=f"dockerd could not be asked: {error}")
-    return replace(found, runtime_handlers=state.runtimes, default_runtime=state.default_runtime)
+        return replace(evidence, error=f"dockerd could not be asked: {error}")
+    return replace(evidence, runtime_handlers=state.runtimes, default_runtime=state.default_runtime)
 
 
 def _ask(monitor: InventoryHost, url: str) -> str:
@@ -111,19 +111,19 @@ def _run_workloads(
     say(f"vectorAdd in a container on each of {count} GPUs and MIG devices")
     pool = Pool(min(len(able), _MAX_AT_ONCE) or 1)
     done = pool.map(lambda item: _run_on_host(item, nodes[item.node], settings), able)
-    return [item for found in done for item in found]
+    return [item for of_host in done for item in of_host]
 
 
-def _run_on_host(found: Host, node: Node, settings: Settings) -> list[WorkloadResult]:
+def _run_on_host(evidence: Host, node: Node, settings: Settings) -> list[WorkloadResult]:
     target = inventory.get_host(node.host)
     try:
-        held = processes_by_gpu(run(target, _APPS))
+        processes = processes_by_gpu(run(target, _APPS))
     except PyinfraError:
-        held = {}  # an old driver cannot tell; the exporter's own process is none of these
+        processes = {}  # an old driver cannot tell; the exporter's own process is none of these
     results = []
-    for device in found.devices:
+    for device in evidence.devices:
         # nvidia-smi names a process's GPU, not its MIG device
-        if count := held.get(device.gpu.uuid):
+        if count := processes.get(device.gpu.uuid):
             what = "its GPU" if device.instance else "it"
             error = f"{count} processes use {what}"
             results.append(

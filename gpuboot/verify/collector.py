@@ -95,8 +95,8 @@ class MetricsCollector:
         """The answer of every exporter pod. Raises `ClusterError` when pods cannot be listed."""
         pods: dict[str, Any] = {}
         for labels in _EXPORTER_LABELS:
-            found = self._cluster.json("/api/v1/pods", {"labelSelector": labels})["items"]
-            pods |= {pod["metadata"]["uid"]: pod for pod in found if _is_staying(pod)}
+            listed = self._cluster.json("/api/v1/pods", {"labelSelector": labels})["items"]
+            pods |= {pod["metadata"]["uid"]: pod for pod in listed if _is_staying(pod)}
         return tuple(self._scrape(pod) for pod in pods.values())
 
     def _scrape(self, pod: Any) -> ExporterScrape:

@@ -94,11 +94,11 @@ class FindingBuilder:
 
 def verdict(findings: Iterable[Finding]) -> Verdict:
     """The findings as one word; no GPU that passed anything is not a proof."""
-    found = list(findings)
-    statuses = {finding.status for finding in found}
+    all_findings = list(findings)
+    statuses = {finding.status for finding in all_findings}
     if "fail" in statuses:
         return "failed"
-    if statuses == {"pass"} and any(finding.gpu_uuid for finding in found):
+    if statuses == {"pass"} and any(finding.gpu_uuid for finding in all_findings):
         return "proven"
     return "not_covered"
 

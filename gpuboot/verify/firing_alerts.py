@@ -43,12 +43,12 @@ def firing_alerts(alerts: Any) -> tuple[FiringAlert, ...]:
 
     Raises KeyError for what is no such list.
     """
-    found = {
+    firing = {
         _parse_alert(item) for item in alerts if item["state"] == "firing" and _is_reported(item)
     }
     return tuple(
         sorted(
-            found,
+            firing,
             key=lambda it: (SEVERITIES.index(it.severity), it.node, it.gpu_uuid, it.name, it.part),
         )
     )

@@ -54,22 +54,22 @@ def parse(lines: Iterable[str]) -> GpuState:
     values = Fields(lines)
     handlers, default = _parse_cri(values.first("cri"))
     known = [item.partition(" ") for item in values.all("proc")]
-    silent = [item.partition(" ") for item in values.all("silent")]
+    unlisted = [item.partition(" ") for item in values.all("silent")]
     rows = [row for row in map(_parse_row, values.all("smi")) if row is not None]
     named = [row for row in rows if _UUID.fullmatch(row[1]) and row[0].isdigit()]
-    outside = _fabric_errors(values.all("fabric"))
-    nameless = {sysfs_address(row[3]): _row_error(row) for row in rows if row not in named}
+    fabric_errors = _fabric_errors(values.all("fabric"))
+    row_errors = {sysfs_address(row[3]): _row_error(row) for row in rows if row not in named}
     return GpuState(
         driver_text=values.first("module"),
         uuids={slot: uuid if _UUID.fullmatch(uuid) else "" for slot, _, uuid in known},
         gpus=tuple(
             replace(
                 _with_instances(_gpu(row), row[3], values.all("mig"), values.all("mig_id")),
-                fabric_error=outside.get(row[1], ""),
+                fabric_error=fabric_errors.get(row[1], ""),
             )
             for row in named
         ),
-        gpu_errors=nameless | {slot: text.strip() for slot, _, text in silent},
+        gpu_errors=row_errors | {slot: text.strip() for slot, _, text in unlisted},
         smi_error=values.first("smi_error"),
         cdi_devices=tuple(values.all("cdi")) if "cdi_read" in values else None,
         runtime_handlers=handlers,
@@ -92,8 +92,8 @@ def _parse_row(row: str) -> list[str] | None:
 
 def _row_error(columns: Sequence[str]) -> str:
     """What a row without index and UUID says in their place."""
-    said = dict.fromkeys(text.strip("[]") for text in columns if text.startswith("["))
-    return ", ".join(said) or "nvidia-smi tells no UUID"
+    words = dict.fromkeys(text.strip("[]") for text in columns if text.startswith("["))
+    return ", ".join(words) or "nvidia-smi tells no UUID"
 
 
 def _gpu(columns: Sequence[str]) -> Gpu:
@@ -101,7 +101,7 @@ def _gpu(columns: Sequence[str]) -> Gpu:
     fault = next((text for text in _FAULTS if text in columns), "")
     if not fault and _UNKNOWN in (temperature, state):
         fault = _UNKNOWN
-    said: dict[Sensor, str] = {"temperature": temperature, "power": power, "memory": memory}
+    values: dict[Sensor, str] = {"temperature": temperature, "power": power, "memory": memory}
     return Gpu(
         pci=sysfs_address(bus),
         uuid=uuid,
@@ -110,7 +110,7 @@ def _gpu(columns: Sequence[str]) -> Gpu:
         memory_mib=int(memory) if memory.isdigit() else None,
         mig=mig == "Enabled",
         fault=fault.strip("[]"),
-        sensors=tuple(sensor for sensor, value in said.items() if _NUMBER.fullmatch(value)),
+        sensors=tuple(sensor for sensor, value in values.items() if _NUMBER.fullmatch(value)),
     )
 
 
@@ -141,10 +141,10 @@ def _parse_cri(text: str) -> tuple[tuple[str, ...], str]:
     return tuple(handlers), str(containerd.get("defaultRuntimeName", ""))
 
 
-def host(node: Node, state: NodeState, gpus: GpuState, asked: str | None) -> Host:
+def host(node: Node, state: NodeState, gpus: GpuState, driver_requested: str | None) -> Host:
     """All that one GPU node's operating system says, for the chain.
 
-    + asked: the driver version that the lock asks for; None where gpuboot installs none
+    + driver_requested: the driver version that the lock asks for; None where gpuboot installs none
     """
     on_bus = tuple(device.slot for device in state.gpus)
     answering = {gpu.pci: gpu for gpu in gpus.gpus}
@@ -159,7 +159,7 @@ def host(node: Node, state: NodeState, gpus: GpuState, asked: str | None) -> Hos
         expected_gpus=node.gpus,
         gpus=tuple(sorted([*answering.values(), *rest], key=lambda gpu: gpu.pci)),
         pci_addresses=on_bus,
-        driver_requested=asked,
+        driver_requested=driver_requested,
         driver_installed=state.driver_installed,
         driver_loaded=state.driver_loaded,
         driver_text=gpus.driver_text,

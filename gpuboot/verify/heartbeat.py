@@ -58,15 +58,15 @@ class Heartbeats:
         Raises `ClusterError`.
         """
         until = time.monotonic() + _RENEWAL_S
-        told = False
+        reported = False
         while True:
             self.refresh()
             late = sorted(node for node in nodes if self.silent_for(node) > SILENT_S)
             if not late or time.monotonic() >= until:
                 return {node: self.describe(node) for node in late}
-            if not told:
+            if not reported:
                 progress(f"waiting for the kubelet of {', '.join(late)} to report")
-                told = True
+                reported = True
             time.sleep(_POLL_S)
 
     def describe(self, node: str) -> str:

@@ -54,5 +54,5 @@ class HttpReader:
         try:
             return json.loads(answer.data)
         except ValueError:
-            said = bytes(answer.data[:80])
-            raise PrometheusError(f"{self._url}: {answer.status}, no JSON: {said!r}") from None
+            beginning = bytes(answer.data[:80])
+            raise PrometheusError(f"{self._url}: {answer.status}, no JSON: {beginning!r}") from None

@@ -42,7 +42,7 @@ def parse_node(item: Json) -> KubeNode:
 
 def gpu_pods(items: Iterable[Json]) -> tuple[GpuPod, ...]:
     """Pods bound to a node that hold GPUs: neither ended nor without a GPU request."""
-    found = []
+    pods = []
     for item in items:
         claims = requested(item)
         bound = item["spec"].get("nodeName", "")
@@ -50,12 +50,12 @@ def gpu_pods(items: Iterable[Json]) -> tuple[GpuPod, ...]:
             meta = item["metadata"]
             gpus = sum(claims.get(name, 0) for name in GPU_RESOURCES)
             mig = {name: count for name, count in claims.items() if name.startswith(MIG_PREFIX)}
-            found.append(
+            pods.append(
                 GpuPod(
                     namespace=meta["namespace"], name=meta["name"], node=bound, gpus=gpus, mig=mig
                 )
             )
-    return tuple(found)
+    return tuple(pods)
 
 
 def requested(pod: Json) -> dict[str, int]:

@@ -44,18 +44,18 @@ class VerificationLock:
         """
         self._clock = self._cluster.now(), time.monotonic()
         until = time.monotonic() + patience_s
-        told = ""
+        last_reported = ""
         while not self._try_acquire():
-            found = self._read()
-            if found is None:
+            lease = self._read()
+            if lease is None:
                 continue
-            holder = found["spec"].get("holderIdentity", "")
+            holder = lease["spec"].get("holderIdentity", "")
             if time.monotonic() >= until:
-                began = found["spec"].get("acquireTime", "")
+                began = lease["spec"].get("acquireTime", "")
                 return f"another verification, {holder}, is at work since {began}"
-            if holder != told:
+            if holder != last_reported:
                 self._progress(f"waiting for another verification, {holder}, to end")
-                told = holder
+                last_reported = holder
             time.sleep(_POLL_S)
         self._renewing = threading.Thread(target=self._renew, daemon=True)
         self._renewing.start()
@@ -78,13 +78,13 @@ class VerificationLock:
         The Lease is asked: a machine that slept hears of it here first.
         """
         if not self._lost:
-            found = self._read()
-            holder = found["spec"].get("holderIdentity") if found else None
+            lease = self._read()
+            holder = lease["spec"].get("holderIdentity") if lease else None
             self._lost = holder != self._holder
         return self._lost
 
     def _try_acquire(self) -> bool:
-        found = self._read()
+        lease = self._read()
         now = self._now()
         spec = {
             "holderIdentity": self._holder,
@@ -93,11 +93,11 @@ class VerificationLock:
             "renewTime": now,
         }
         try:
-            if found is None:
+            if lease is None:
                 body = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": spec}
                 call(self._cluster.leases.create_namespaced_lease, NAMESPACE, body)
-            elif self._expired(found):
-                self._replace({**found, "spec": spec})
+            elif self._expired(lease):
+                self._replace({**lease, "spec": spec})
             else:
                 return False
         except ClusterError as error:
@@ -109,22 +109,22 @@ class VerificationLock:
     def _renew(self) -> None:
         while not self._released.wait(_RENEW_S):
             try:
-                found = self._read()
-                if found is None or found["spec"].get("holderIdentity") != self._holder:
+                lease = self._read()
+                if lease is None or lease["spec"].get("holderIdentity") != self._holder:
                     self._lost = True
                     return
-                self._replace({**found, "spec": {**found["spec"], "renewTime": self._now()}})
+                self._replace({**lease, "spec": {**lease["spec"], "renewTime": self._now()}})
             except ClusterError:
                 continue  # there are three more tries before others take it for dead
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            found: dict[str, Any] = self._cluster.json(PATH)
+            lease: dict[str, Any] = self._cluster.json(PATH)
         except ClusterError as error:
             if error.status == 404:
                 return None
             raise
-        return found
+        return lease
 
     def _replace(self, lease: dict[str, Any]) -> None:
         # the resource version in it makes this fail where somebody else was faster

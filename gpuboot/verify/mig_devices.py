@@ -24,15 +24,15 @@ InstanceIds = Mapping[tuple[str, int], tuple[int, int]]  # (bus id, index) -> (G
 
 def parse_list(lines: Iterable[str]) -> dict[str, tuple[Instance, ...]]:
     """UUID of each GPU that `nvidia-smi -L` lists -> its MIG devices, without their ids."""
-    found: dict[str, list[Instance]] = {}
+    instances: dict[str, list[Instance]] = {}
     gpu = ""
     for line in lines:
         if head := _GPU.match(line):
             gpu = head[1]
-            found[gpu] = []
+            instances[gpu] = []
         elif (device := _DEVICE.match(line)) and gpu:
-            found[gpu].append(_instance(*device.groups()))
-    return {uuid: tuple(instances) for uuid, instances in found.items()}
+            instances[gpu].append(_instance(*device.groups()))
+    return {uuid: tuple(items) for uuid, items in instances.items()}
 
 
 def _instance(profile: str, index: str, uuid: str) -> Instance:
@@ -43,7 +43,7 @@ def _instance(profile: str, index: str, uuid: str) -> Instance:
 
 def parse_ids(lines: Iterable[str]) -> InstanceIds:
     """GPU instance and compute instance of each MIG device, from lines of `nvidia-smi -q`."""
-    found: dict[tuple[str, int], tuple[int, int]] = {}
+    ids: dict[tuple[str, int], tuple[int, int]] = {}
     bus, numbers = "", dict[str, int]()
     for line in lines:
         if head := _BUS.match(line):
@@ -52,9 +52,9 @@ def parse_ids(lines: Iterable[str]) -> InstanceIds:
             numbers[number[1]] = int(number[2])
             if number[1] == "Compute Instance ID" and len(numbers) == 3:
                 key = bus, numbers["Index"]
-                found[key] = numbers["GPU Instance ID"], numbers["Compute Instance ID"]
+                ids[key] = numbers["GPU Instance ID"], numbers["Compute Instance ID"]
                 numbers = {}
-    return found
+    return ids
 
 
 def with_ids(instances: Iterable[Instance], bus: str, known: InstanceIds) -> tuple[Instance, ...]:

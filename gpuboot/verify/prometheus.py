@@ -157,7 +157,7 @@ def parse_exposition(text: str) -> Iterator[Sample]:
 def _labels(text: str) -> dict[str, str]:
     unescape = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
     return {
-        key: re.sub(r"\\[\\\"n]", lambda found: unescape[found.group()], value)
+        key: re.sub(r"\\[\\\"n]", lambda escaped: unescape[escaped.group()], value)
         for key, value in _LABEL.findall(text)
     }
 
@@ -172,18 +172,18 @@ def gpu_readings(samples: Iterable[Sample], node: str) -> tuple[Reading, ...]:
         if (uuid := sample.labels.get("UUID")) and sample.name.startswith("DCGM_FI_"):
             key = uuid, sample.labels.get("GPU_I_ID", "")
             devices.setdefault(key, []).append(sample)
-    return tuple(_merged(found, node) for found in devices.values())
+    return tuple(_merged(of_device, node) for of_device in devices.values())
 
 
-def _merged(found: Sequence[Sample], node: str) -> Reading:
-    values = {sample.name: sample.value for sample in found if abs(sample.value) < BLANK}
+def _merged(samples: Sequence[Sample], node: str) -> Reading:
+    values = {sample.name: sample.value for sample in samples if abs(sample.value) < BLANK}
     # an idle GPU uses nothing and a full one has nothing free: only together they are its size
     memory = (
         [values[name] for name in MEMORY if name in values] if {FREE, USED} <= set(values) else []
     )
-    pod = next((name for sample in found if (name := _pod(sample.labels))), "")
+    pod = next((name for sample in samples if (name := _pod(sample.labels))), "")
     return replace(
-        _reading(found[0].labels, node),
+        _reading(samples[0].labels, node),
         pod=pod,
         temperature=values.get(TEMPERATURE),
         power=values.get(POWER),

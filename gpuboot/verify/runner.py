@@ -52,18 +52,18 @@ def verify(
     hosts: Sequence[Host],
     settings: Settings,
     progress: Progress,
-    wanted: ExpectedObjects | None = None,
+    expected_objects: ExpectedObjects | None = None,
 ) -> VerificationResult:
     """Judge every GPU of these hosts, from the bus to Prometheus.
 
     + hosts: what the GPU nodes' operating systems said
     + progress: takes lines of progress
-    + wanted: what is to stand beside the charts' own; None: nobody looks
+    + expected_objects: what is to stand beside the charts' own; None: nobody looks
 
     Takes only free GPUs, and removes what it made however it ends. Raises `ClusterError` when
     the API server does not answer.
     """
-    return _Runner(cluster, tuple(hosts), settings, progress, wanted).run()
+    return _Runner(cluster, tuple(hosts), settings, progress, expected_objects).run()
 
 
 class _Runner:
@@ -73,7 +73,7 @@ class _Runner:
         hosts: tuple[Host, ...],
         settings: Settings,
         progress: Progress,
-        wanted: ExpectedObjects | None,
+        expected_objects: ExpectedObjects | None,
     ) -> None:
         self._cluster = cluster
         self._settings = settings
@@ -86,7 +86,7 @@ class _Runner:
         self._evidence = Evidence(
             hosts=hosts,
             nodes={},
-            expected_objects=wanted,
+            expected_objects=expected_objects,
             requested_fields=requested_fields(settings),
         )
         self._durations: dict[str, float] = {}
@@ -198,14 +198,14 @@ class _Runner:
             return {"stack_error": str(error)}
 
     def _wait_for_metrics(self, started: float) -> None:
-        def look() -> list[Finding]:
+        def probe() -> list[Finding]:
             metrics = self._collector.metrics()
             self._evidence = replace(
                 self._evidence, metrics=metrics, before_age_s=time.monotonic() - started
             )
             return chain.metrics_findings(self._evidence, self._settings)
 
-        wait_for_metrics(look, self._timeout, self._progress)
+        wait_for_metrics(probe, self._timeout, self._progress)
 
     def _timeout(self, open_: Sequence[Finding]) -> float:
         settle = settle_s(self._settings)
@@ -215,14 +215,14 @@ class _Runner:
 
     def _versions(self, nodes: dict[str, KubeNode]) -> dict[str, str]:
         """What the cluster runs, by name; several versions of one thing are all named."""
-        found: dict[str, set[str]] = {}
+        versions: dict[str, set[str]] = {}
         for node in nodes.values():
             for name, version in node.versions.items():
-                found.setdefault(name, set()).add(version)
+                versions.setdefault(name, set()).add(version)
         for host in self._evidence.hosts:
-            found.setdefault("driver", set()).add(host.driver_loaded)
-            found.setdefault("driver text", set()).add(host.driver_text)
-        return {name: ", ".join(sorted(values - {""})) for name, values in found.items()}
+            versions.setdefault("driver", set()).add(host.driver_loaded)
+            versions.setdefault("driver text", set()).add(host.driver_text)
+        return {name: ", ".join(sorted(values - {""})) for name, values in versions.items()}
 
     @contextmanager
     def _timed(self, name: str) -> Iterator[None]:
@@ -234,28 +234,28 @@ class _Runner:
 
 
 def wait_for_metrics(
-    look: Callable[[], list[Finding]],
-    patience: Callable[[Sequence[Finding]], float],
+    probe: Callable[[], list[Finding]],
+    timeout: Callable[[Sequence[Finding]], float],
     progress: Progress,
 ) -> None:
     """Look at metrics until all is as it should be, or waiting can no longer help.
 
-    + look: reads them anew, and judges
-    + patience: how many seconds after the start such open findings are still waited for; once
+    + probe: reads them anew, and judges
+    + timeout: how many seconds after the start such open findings are still waited for; once
       granted, they stay granted
     """
     begun = until = time.monotonic()
-    told = 0.0
+    last_reported = 0.0
     while True:
-        found = look()
-        open_ = [item for item in found if item.status in {"fail", "unknown"}]
+        findings = probe()
+        open_ = [item for item in findings if item.status in {"fail", "unknown"}]
         now = time.monotonic()
-        until = max(until, begun + patience(open_))
+        until = max(until, begun + timeout(open_))
         if not open_ or now > until:
             return
-        if now - told > _PROGRESS_EVERY_S:
-            progress(_waiting(open_, len(found), now - begun, until - now))
-            told = now
+        if now - last_reported > _PROGRESS_EVERY_S:
+            progress(_waiting(open_, len(findings), now - begun, until - now))
+            last_reported = now
         time.sleep(_POLL_S)
 
 

@@ -49,17 +49,19 @@ class ServiceProbe:
 
     def start(self, names: Iterable[str], nodes: Mapping[str, KubeNode]) -> None:
         """One pod on each of these nodes. Raises `ClusterError` where none can be made."""
-        wanted = list(names)
-        if not wanted:
+        node_names = list(names)
+        if not node_names:
             return
         try:
             address, port = self._service()
         except (ClusterError, KeyError, IndexError) as error:
             why = f"Service default/kubernetes: {error}"
-            self._started = [ServiceProbeResult(node=node, pod="", error=why) for node in wanted]
+            self._started = [
+                ServiceProbeResult(node=node, pod="", error=why) for node in node_names
+            ]
             return
         name = f"kubernetes.default.svc.{self._settings.cluster.dns_domain}"
-        for node in wanted:
+        for node in node_names:
             pod = pod_name("services", node)
             self._session.create(_manifest(pod, nodes[node], self._settings, name, address, port))
             self._started.append(
@@ -78,9 +80,9 @@ class ServiceProbe:
         while True:
             pods = {pod["metadata"]["name"]: pod for pod in self._session.pods()}
             last = time.monotonic() > until
-            found = [self._result(item, pods.get(item.pod), last) for item in self._started]
-            done = [item for item in found if item is not None]
-            if len(done) == len(found):
+            results = [self._result(item, pods.get(item.pod), last) for item in self._started]
+            done = [item for item in results if item is not None]
+            if len(done) == len(results):
                 return tuple(done)
             time.sleep(_POLL_S)
 
@@ -107,17 +109,17 @@ class ServiceProbe:
 def parse_log(item: ServiceProbeResult, log: str) -> ServiceProbeResult:
     """What a pod's log says."""
     words = [line.removeprefix(_MARKER).split() for line in log.splitlines() if _MARKER in line]
-    said = {word[0]: " ".join(word[1:]) for word in words if word}
-    if "lacks" in said:
+    answers = {word[0]: " ".join(word[1:]) for word in words if word}
+    if "lacks" in answers:
         return replace(
-            item, error=f"its image has no {said['lacks']}", missing_program=said["lacks"]
+            item, error=f"its image has no {answers['lacks']}", missing_program=answers["lacks"]
         )
-    if not said.keys() & {"resolved", "unresolved"} or not said.keys() & {
+    if not answers.keys() & {"resolved", "unresolved"} or not answers.keys() & {
         "connected",
         "unconnected",
     }:
         return replace(item, error="its log ends before the answer")
-    return replace(item, resolved="resolved" in said, connected="connected" in said)
+    return replace(item, resolved="resolved" in answers, connected="connected" in answers)
 
 
 def _endpoint(address: str, port: int) -> str:

@@ -36,7 +36,7 @@ class PodPlan:
 
     @property
     def total(self) -> int:
-        return sum(sum(wanted.values()) for wanted in self.pods.values())
+        return sum(sum(resources.values()) for resources in self.pods.values())
 
 
 def plan_pods(
@@ -137,8 +137,8 @@ class Workload:
     def start(self, chosen: PodPlan, nodes: Mapping[str, KubeNode]) -> list[WorkloadResult]:
         """Create all pods at once. Raises `ClusterError`."""
         results = []
-        for node, wanted in chosen.pods.items():
-            each = [name for name, count in wanted.items() for _ in range(count)]
+        for node, resources in chosen.pods.items():
+            each = [name for name, count in resources.items() for _ in range(count)]
             for number, resource in enumerate(each):
                 name = pod_name("vectoradd", node, number)
                 self._session.create(pod_manifest(name, nodes[node], self._settings, resource))
@@ -156,7 +156,7 @@ class Workload:
         started = time.monotonic()
         deadline = started + self._settings.verify.timeout_s
         done: dict[str, WorkloadResult] = {}
-        told, told_at = -1, started
+        last_reported, last_reported_at = -1, started
         while len(done) < len(results):
             pods = {pod["metadata"]["name"]: pod for pod in self._session.pods()}
             spent = time.monotonic() - started
@@ -168,12 +168,12 @@ class Workload:
                     if answer is not None:
                         done[result.pod] = answer
             passed = sum(result.passed for result in done.values())
-            if passed != told or time.monotonic() - told_at >= _PROGRESS_EVERY_S:
+            if passed != last_reported or time.monotonic() - last_reported_at >= _PROGRESS_EVERY_S:
                 why = _waiting_reason(pods, done)
                 self._progress(
                     f"vectorAdd: {passed} of {len(results)} pods passed, {spent:.0f} s{why}"
                 )
-                told, told_at = passed, time.monotonic()
+                last_reported, last_reported_at = passed, time.monotonic()
             if len(done) < len(results):
                 time.sleep(_POLL_S)
         return [done[result.pod] for result in results]

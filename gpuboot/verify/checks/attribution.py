@@ -27,20 +27,20 @@ def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]
         ]
     strategy = effective_strategy(evidence.nodes.get(host.node), limits.strategy)
     ours = _our_pods_by_series(host, evidence)
-    strangers = {pod.key for pod in evidence.gpu_pods if pod.node == host.node}
-    there = {reading.key for reading in series}
+    other_pods = {pod.key for pod in evidence.gpu_pods if pod.node == host.node}
+    series_keys = {reading.key for reading in series}
     findings = [
         _strategy_none(device, builder)
         if strategy == "none" and device.instance
-        else _device_finding(device, series, ours, strangers, builder)
+        else _device_finding(device, series, ours, other_pods, builder)
         for device in sorted(host.devices, key=lambda item: item.uuid)
-        if device.key in there
+        if device.key in series_keys
     ]
-    uncut = [
+    unpartitioned = [
         builder.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
         for gpu in host.unpartitioned
     ]
-    return findings + uncut + _idle_findings(host, evidence, strangers, builder)
+    return findings + unpartitioned + _idle_findings(host, evidence, other_pods, builder)
 
 
 def _strategy_none(device: Device, builder: FindingBuilder) -> Finding:
@@ -51,42 +51,42 @@ def _strategy_none(device: Device, builder: FindingBuilder) -> Finding:
 def _our_pods_by_series(host: Host, evidence: Evidence) -> dict[SeriesKey | None, set[str]]:
     """The pods of ours that hold what one series is about; compute instances share one."""
     keys = {device.uuid: device.key for device in host.devices}
-    found: dict[SeriesKey | None, set[str]] = {}
+    pods: dict[SeriesKey | None, set[str]] = {}
     for result in evidence.workload_results:
         if len(result.uuids) == 1 and (key := keys.get(result.uuids[0])):
-            found.setdefault(key, set()).add(result.key)
-    return found
+            pods.setdefault(key, set()).add(result.key)
+    return pods
 
 
 def _device_finding(
     device: Device,
     series: Sequence[Reading],
     ours: Mapping[SeriesKey | None, set[str]],
-    strangers: set[str],
+    other_pods: set[str],
     builder: FindingBuilder,
 ) -> Finding:
     uuid = device.uuid
     named = {reading.pod for reading in series if reading.key == device.key} - {""}
-    if holders := ours.get(device.key):
-        held = ", ".join(sorted(holders))
-        if named and named <= holders:
+    if our_pods := ours.get(device.key):
+        held = ", ".join(sorted(our_pods))
+        if named and named <= our_pods:
             return builder.passed(
                 f"its series name {', '.join(sorted(named))}, which holds it", uuid
             )
-        got = ", ".join(sorted(named)) or "no pod"
+        others = ", ".join(sorted(named)) or "no pod"
         return builder.failed(
-            f"{held} holds it, its series name {got}",
+            f"{held} holds it, its series name {others}",
             "the exporter needs DCGM_EXPORTER_KUBERNETES=true and the kubelet's pod-resources "
             "socket; the ServiceMonitor must drop the target's own pod and namespace labels",
             uuid,
         )
-    if named and named <= strangers:
+    if named and named <= other_pods:
         return builder.passed(f"its series name {', '.join(named)}, which holds a GPU here", uuid)
     return builder.not_covered("no pod of ours held it, so there was nothing to name", "", uuid)
 
 
 def _idle_findings(
-    host: Host, evidence: Evidence, strangers: set[str], builder: FindingBuilder
+    host: Host, evidence: Evidence, other_pods: set[str], builder: FindingBuilder
 ) -> list[Finding]:
     """Before our pods ran, only pods that held a GPU may have been named."""
     subjects = {device.key: device.uuid for device in monitored_devices(host)}
@@ -98,5 +98,5 @@ def _idle_findings(
             subjects[reading.key],
         )
         for reading in evidence.idle_series or ()
-        if reading.key in subjects and reading.pod and reading.pod not in strangers
+        if reading.key in subjects and reading.pod and reading.pod not in other_pods
     ]

@@ -29,8 +29,10 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Every link of every GPU of every GPU node, then the cluster's, in the chain's order."""
     findings: list[Finding] = []
     for host in evidence.hosts:
-        own = _node_findings(host, evidence, settings)
-        findings += own + unreached(host, own, _links(settings)) + services.evaluate(host, evidence)
+        of_node = _node_findings(host, evidence, settings)
+        findings += (
+            of_node + unreached(host, of_node, _links(settings)) + services.evaluate(host, evidence)
+        )
     if not evidence.hosts:
         builder = FindingBuilder("pci", "GPU nodes")
         remedy = "set gpus = N for the hosts that have GPUs, in the inventory"
@@ -57,11 +59,11 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
-    found = [f for host in evidence.hosts for f in _metric_findings(host, evidence, settings)]
+    findings = [f for host in evidence.hosts for f in _metric_findings(host, evidence, settings)]
     if settings.monitoring.enabled:
-        found += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
-        found += monitoring_objects.evaluate(evidence)
-    return found
+        findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
+        findings += monitoring_objects.evaluate(evidence)
+    return findings
 
 
 def limits(settings: Settings) -> Limits:
@@ -78,17 +80,17 @@ def limits(settings: Settings) -> Limits:
 
 
 def _node_findings(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
-    found = host_checks.evaluate(host, settings.runtime.mode)
+    findings = host_checks.evaluate(host, settings.runtime.mode)
     bounds = limits(settings)
     if host.error:
         # what Kubernetes knows of it may be worse than that nobody could look
-        return found + [
+        return findings + [
             item
             for item in kubernetes.allocatable(host, evidence, bounds.slices, bounds.strategy)
             if item.status == "fail"
         ]
-    found += kubernetes.evaluate(host, evidence, bounds.slices, bounds.strategy)
-    return found + _metric_findings(host, evidence, settings)
+    findings += kubernetes.evaluate(host, evidence, bounds.slices, bounds.strategy)
+    return findings + _metric_findings(host, evidence, settings)
 
 
 def _metric_findings(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
@@ -103,22 +105,22 @@ def _links(settings: Settings) -> list[str]:
     ]
 
 
-def unreached(host: Host, found: Iterable[Finding], links: Iterable[str]) -> list[Finding]:
+def unreached(host: Host, findings: Iterable[Finding], links: Iterable[str]) -> list[Finding]:
     """Links of a GPU that nothing was said about, because a lower link is broken.
 
     + links: those that ought to be judged
     """
-    said = {(item.link, item.gpu_uuid) for item in found}
-    wanted = list(links)
+    evaluated = {(item.link, item.gpu_uuid) for item in findings}
+    expected_links = list(links)
     return [
         FindingBuilder(link, GPU_LINKS[link], host.node).not_covered(
             NOT_REACHED, "mend that one first", uuid
         )
         for gpu in host.gpus
         if gpu.uuid
-        for link in wanted
+        for link in expected_links
         for uuid in subjects(gpu, link)
-        if (link, uuid) not in said and (link, None) not in said
+        if (link, uuid) not in evaluated and (link, None) not in evaluated
     ]
 
 

@@ -59,7 +59,7 @@ def _unknown_devices(
     known: set[SeriesKey | None] = {(gpu.uuid, "") for gpu in host.gpus}
     known |= {device.key for device in host.devices}
     # without `nvidia-smi -q` nobody can say which slices are its own
-    untold = {device.gpu.uuid for device in host.devices if device.key is None}
+    unidentified = {device.gpu.uuid for device in host.devices if device.key is None}
     restart = limits.remedies.exporter_restart
     remedy = f"the exporter watches other GPUs than nvidia-smi lists: {restart}"
     return [
@@ -69,7 +69,7 @@ def _unknown_devices(
             uuid,
         )
         for uuid, slice_ in sorted(readings)
-        if (uuid, slice_) not in known and uuid not in untold
+        if (uuid, slice_) not in known and uuid not in unidentified
     ]
 
 
@@ -111,13 +111,13 @@ def _device_finding(
 
 def _values(reading: Reading) -> str:
     """Its values; what this kind of GPU cannot tell is named as absent."""
-    told = [
+    shown = [
         (reading.temperature, "°C", "temperature"),
         (reading.power, "W", "power draw"),
         (reading.memory, "MiB", "device memory"),
     ]
     return ", ".join(
-        f"no {name}" if value is None else f"{value:g} {unit}" for value, unit, name in told
+        f"no {name}" if value is None else f"{value:g} {unit}" for value, unit, name in shown
     )
 
 
@@ -132,8 +132,8 @@ def _missing_sensors(device: Device, reading: Reading) -> list[Sensor]:
         "power": reading.power,
         "memory": reading.memory,
     }
-    told = {*device.gpu.sensors} - ({"memory"} if device.gpu.mig else set())
-    return [sensor for sensor, value in values.items() if sensor in told and value is None]
+    expected = {*device.gpu.sensors} - ({"memory"} if device.gpu.mig else set())
+    return [sensor for sensor, value in values.items() if sensor in expected and value is None]
 
 
 def _implausible(reading: Reading) -> str:

@@ -26,32 +26,34 @@ def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
     if evidence.requested_fields is None or not host.uuids or len(answers) != 1 or answers[0].error:
         return []
     builder = FindingBuilder("exporter", "fields collected = fields asked for", host.node)
-    asked, answer = evidence.requested_fields, answers[0]
-    if asked.error:
+    requested, answer = evidence.requested_fields, answers[0]
+    if requested.error:
         remedy = "name a list that can be read, by exporter.collectors_file or exporter.counters"
-        return [builder.unknown(f"the list of fields: {asked.error}", remedy)]
-    if wrong := _wrong(asked, answer, evidence.metrics.exporters):
+        return [builder.unknown(f"the list of fields: {requested.error}", remedy)]
+    if wrong := _wrong(requested, answer, evidence.metrics.exporters):
         return [builder.failed(f"{answer.pod}: {wrong}", REMEDY)]
-    here = asked.names & answer.names
-    absent = _some(asked.names - here)
+    collected = requested.names & answer.names
+    absent = _some(requested.names - collected)
     return [
         builder.passed(
-            f"{len(here)} of {len(asked.names)} fields have values"
+            f"{len(collected)} of {len(requested.names)} fields have values"
             + (f"; this node's GPUs have no {absent}" if absent else "")
         )
     ]
 
 
-def _wrong(asked: RequestedFields, answer: ExporterScrape, all_: Collection[ExporterScrape]) -> str:
+def _wrong(
+    requested: RequestedFields, answer: ExporterScrape, all_scrapes: Collection[ExporterScrape]
+) -> str:
     parts = []
-    if answer.fields_digest not in {None, asked.digest}:
+    if answer.fields_digest not in {None, requested.digest}:
         parts.append("it was started with another list of fields")
-    if more := {name for name in answer.names - asked.names if name.startswith("DCGM_FI_")}:
+    if more := {name for name in answer.names - requested.names if name.startswith("DCGM_FI_")}:
         parts.append(f"it collects {_some(more)}, which nobody asked for")
-    missing = {name for name in asked.names - answer.names if not _may_be_absent(name)}
+    missing = {name for name in requested.names - answer.names if not _may_be_absent(name)}
     if answer.fields_digest is None:
-        missing -= {name for other in all_ for name in other.names}
-    if missing and answer.fields_digest != asked.digest:
+        missing -= {name for other in all_scrapes for name in other.names}
+    if missing and answer.fields_digest != requested.digest:
         parts.append(f"it does not collect {_some(missing)}")
     return "; ".join(parts)
 

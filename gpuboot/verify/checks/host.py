@@ -78,8 +78,8 @@ def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
                 f"run {remedies.deploy}, which brings the node to the version asked for",
             )
         ]
-    asked = f", asked {host.driver_requested}" if host.driver_requested else ""
-    detail = f"{host.driver_loaded} loaded, installed{asked}"
+    requested = f", asked {host.driver_requested}" if host.driver_requested else ""
+    detail = f"{host.driver_loaded} loaded, installed{requested}"
     return [builder.passed(detail, _uuid(gpu)) for gpu in host.gpus]
 
 
@@ -94,12 +94,12 @@ def nvidia_smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
             )
         ]
     findings = [_gpu_finding(gpu, host, builder, remedies) for gpu in host.gpus]
-    twice = sorted(
+    duplicates = sorted(
         {gpu.uuid for gpu in host.working if [g.uuid for g in host.working].count(gpu.uuid) > 1}
     )
     remedy = "two devices with one UUID: the driver's answer cannot be trusted; reboot the node"
     return findings + [
-        builder.failed(f"UUID {uuid} is there twice", remedy, uuid) for uuid in twice
+        builder.failed(f"UUID {uuid} is there twice", remedy, uuid) for uuid in duplicates
     ]
 
 
@@ -121,9 +121,9 @@ def _gpu_finding(gpu: Gpu, host: Host, builder: FindingBuilder, remedies: Remedi
         memory = f", {gpu.memory_mib} MiB" if gpu.memory_mib else ""
         return builder.passed(f"{gpu.name}{memory} at {gpu.pci}{_layout(gpu)}", gpu.uuid)
     what = "is lost" if gpu.lost else "is not listed"
-    said = f": {host.smi_error}" if host.smi_error else ""
+    message = f": {host.smi_error}" if host.smi_error else ""
     return builder.failed(
-        f"the GPU at {gpu.pci} {what}{said}",
+        f"the GPU at {gpu.pci} {what}{message}",
         f"{remedies.drain} and reboot it (XID 79: fallen off the bus); if it comes back lost, "
         "power-cycle the machine, then replace the GPU",
         _uuid(gpu),
@@ -157,11 +157,11 @@ def runtime(host: Host, mode: str) -> list[Finding]:
     if not host.working:
         return []
     builder = FindingBuilder("runtime", "containerd runtime and CDI", host.node)
-    uncut = [
+    unpartitioned = [
         builder.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
         for gpu in host.unpartitioned
     ]
-    return [*_runtime(host, mode, builder), *uncut]
+    return [*_runtime(host, mode, builder), *unpartitioned]
 
 
 def _runtime(host: Host, mode: str, builder: FindingBuilder) -> list[Finding]:

@@ -43,25 +43,25 @@ def allocatable(
     """
     node = evidence.nodes.get(host.node)
     builder = FindingBuilder("allocatable", "allocatable GPUs = inventory", host.node)
-    if trouble := _node_error(node, host.node):
-        return [builder.failed(*trouble)]
+    if error := _node_error(node, host.node):
+        return [builder.failed(*error)]
     assert node is not None
     if host.error and uses_mig(node.labels, node.mig):
         return []  # how many MIG devices there ought to be, only the host could tell
     strategy = effective_strategy(node, strategy)
-    if strategy == "none" and (cut := [item for item in host.devices if item.instance]):
+    if strategy == "none" and (mig_devices := [item for item in host.devices if item.instance]):
         remedy = "set gpu_operator.mig_strategy to single or mixed, or switch MIG off"
         why = "MIG is on, and under the strategy none the device plugin offers no MIG device"
         return [
-            builder.not_covered(why, remedy, device.uuid) for device in cut
+            builder.not_covered(why, remedy, device.uuid) for device in mig_devices
         ] + _resource_findings(host, evidence, node, slices, strategy, builder)
-    if found := unsupported_layout(host, strategy):
-        return [builder.failed(*found)]
-    uncut = [
+    if problem := unsupported_layout(host, strategy):
+        return [builder.failed(*problem)]
+    unpartitioned = [
         builder.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
         for gpu in host.unpartitioned
     ]
-    return _resource_findings(host, evidence, node, slices, strategy, builder) + uncut
+    return _resource_findings(host, evidence, node, slices, strategy, builder) + unpartitioned
 
 
 def effective_strategy(node: KubeNode | None, default: MigStrategy) -> MigStrategy:
@@ -170,15 +170,15 @@ def workload(
         and not (strategy == "none" and _got_whole_mig_gpu(result, host))
     ]
     findings = [_failed_pod(result, builder) for result in results if _error(result)]
-    good = [result for result in results if not _error(result)]
-    owners = Counter(result.uuids[0] for result in good)
-    for result in good:
+    passed = [result for result in results if not _error(result)]
+    owners = Counter(result.uuids[0] for result in passed)
+    for result in passed:
         findings.append(_passed_pod(result, host, owners, slices, builder))
-    told = {uuid for result in results for uuid in result.uuids}
-    rest = [device for device in host.devices if device.uuid not in told]
+    reported = {uuid for result in results for uuid in result.uuids}
+    without_pod = [device for device in host.devices if device.uuid not in reported]
     return [
         *findings,
-        *(_not_run(host, evidence, slices, strategy, builder, device) for device in rest),
+        *(_not_run(host, evidence, slices, strategy, builder, device) for device in without_pod),
         *(
             builder.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
             for gpu in host.unpartitioned
@@ -188,9 +188,9 @@ def workload(
 
 def _got_whole_mig_gpu(result: WorkloadResult, host: Host) -> bool:
     """The pod got a GPU with MIG as a whole, which the strategy none does."""
-    cut = {gpu.uuid for gpu in host.gpus if gpu.mig}
-    cut |= {item.uuid for gpu in host.gpus for item in gpu.instances}
-    return bool(result.uuids) and cut.issuperset(result.uuids)
+    mig_uuids = {gpu.uuid for gpu in host.gpus if gpu.mig}
+    mig_uuids |= {item.uuid for gpu in host.gpus for item in gpu.instances}
+    return bool(result.uuids) and mig_uuids.issuperset(result.uuids)
 
 
 def _error(result: WorkloadResult) -> str:

@@ -21,12 +21,12 @@ def expected_resources(host: Host, slices: int, strategy: MigStrategy) -> dict[s
     Whole GPUs are counted by the inventory's promise, MIG devices by what the host has.
     """
     with_mig = [gpu for gpu in host.gpus if gpu.mig] if strategy != "none" else []
-    found = Counter({GPU_RESOURCE: host.expected_gpus - len(with_mig)})
+    counts = Counter({GPU_RESOURCE: host.expected_gpus - len(with_mig)})
     for gpu in with_mig:
         for item in gpu.instances:
-            found[item.resource if strategy == "mixed" else GPU_RESOURCE] += 1
-    found[GPU_RESOURCE] *= slices
-    return {name: count for name, count in found.items() if count}
+            counts[item.resource if strategy == "mixed" else GPU_RESOURCE] += 1
+    counts[GPU_RESOURCE] *= slices
+    return {name: count for name, count in counts.items() if count}
 
 
 def unsupported_layout(host: Host, strategy: MigStrategy) -> tuple[str, str] | None:

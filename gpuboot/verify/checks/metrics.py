@@ -59,18 +59,18 @@ def _series(
     uuid, key = device.uuid, device.key
     if key is None:
         return unidentified_series(builder, uuid)
-    found = [reading for reading in series if reading.key == key]
-    if not found:
+    readings = [reading for reading in series if reading.key == key]
+    if not readings:
         detail = f"no series of {describe(device)} in Prometheus"
         return missing_series(device, limits, builder, detail, limits.remedies.series_missing)
-    wrong = sorted({reading.node for reading in found} - {node})
+    wrong = sorted({reading.node for reading in readings} - {node})
     if wrong:
         why = f"its series say node {wrong[0] or '(none)'}"
         return builder.failed(why, limits.remedies.series_node, uuid)
-    if len(found) > 1 and len({reading.pod for reading in found}) < len(found):
-        why = f"{len(found)} series of the same metric"
+    if len(readings) > 1 and len({reading.pod for reading in readings}) < len(readings):
+        why = f"{len(readings)} series of the same metric"
         return builder.failed(why, limits.remedies.target_twice, uuid)
-    age = min((r.age_s for r in found if r.age_s is not None), default=None)
+    age = min((r.age_s for r in readings if r.age_s is not None), default=None)
     if age is None:
         return builder.unknown(
             "Prometheus does not say how old the sample is", "verify again", uuid

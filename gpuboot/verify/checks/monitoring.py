@@ -44,13 +44,13 @@ def _no_answer(metrics: Metrics) -> str:
     return metrics.errors.get("prometheus", "no answer")
 
 
-def targets(found: Sequence[Target], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:
+def targets(active: Sequence[Target], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:
     """Every active target is up; each red one is named."""
-    if not found:
+    if not active:
         return [builder.failed("Prometheus has no target at all", remedies.prometheus)]
-    red = [target for target in found if target.health != "up"]
+    red = [target for target in active if target.health != "up"]
     if not red:
-        return [builder.passed(f"{len(found)} targets up")]
+        return [builder.passed(f"{len(active)} targets up")]
     return [
         FindingBuilder("targets", "all targets up", target.node).failed(
             f"{target.job} {target.url} is {target.health}: {target.error or 'not scraped yet'}",
@@ -60,16 +60,16 @@ def targets(found: Sequence[Target], builder: FindingBuilder, remedies: Remedies
     ]
 
 
-def rules(found: Sequence[Rule], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:
+def rules(loaded: Sequence[Rule], builder: FindingBuilder, remedies: Remedies) -> list[Finding]:
     """There are rules, and every one could be evaluated."""
-    if not found:
+    if not loaded:
         return [builder.failed("Prometheus has loaded no rule", remedies.rules_missing)]
-    broken = [rule for rule in found if rule.health == "err"]
+    broken = [rule for rule in loaded if rule.health == "err"]
     if broken:
         return [
             builder.failed(f"{rule.name}: {rule.error}", remedies.rule_broken) for rule in broken
         ]
-    return [builder.passed(f"{len(found)} rules, none with an error")]
+    return [builder.passed(f"{len(loaded)} rules, none with an error")]
 
 
 def alertmanager(metrics: Metrics, remedies: Remedies) -> list[Finding]:

@@ -26,11 +26,11 @@ _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGT", 1)}
 
 def evaluate(evidence: Evidence) -> list[Finding]:
     """All links of what the settings want beside the charts' own; [] where nobody asked."""
-    wanted, metrics = evidence.expected_objects, evidence.metrics
-    if wanted is None:
+    expected, metrics = evidence.expected_objects, evidence.metrics
+    if expected is None:
         return []
-    findings = [*_rule_groups(wanted, metrics), *_state_metrics(wanted, metrics)]
-    findings += _alertmanager(wanted, metrics)
+    findings = [*_rule_groups(expected, metrics), *_state_metrics(expected, metrics)]
+    findings += _alertmanager(expected, metrics)
     if evidence.observed_objects is None:
         why = evidence.objects_error or "it was not read"
         return [
@@ -39,12 +39,12 @@ def evaluate(evidence: Evidence) -> list[Finding]:
         ]
     return [
         *findings,
-        *_objects(wanted, evidence.observed_objects),
-        *_claims(wanted, evidence.observed_objects),
+        *_objects(expected, evidence.observed_objects),
+        *_claims(expected, evidence.observed_objects),
     ]
 
 
-def _rule_groups(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
+def _rule_groups(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
     """Every group of ours is loaded with all of its rules, just these, and they were evaluated."""
     builder = FindingBuilder("rules", "our rules loaded")
     if metrics.rules is None:
@@ -54,52 +54,52 @@ def _rule_groups(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]
         loaded.setdefault(rule.group, []).append(rule.name)
     wrong = [
         f"{group}: {len(loaded.get(group, []))} of {len(names)} rules"
-        for group, names in wanted.groups.items()
+        for group, names in expected.groups.items()
         if sorted(loaded.get(group, [])) != sorted(names)
     ]
     wrong += [
         f"{group}: still loaded"
         for group in loaded
-        if group.startswith(RULE_GROUP_PREFIX) and group not in wanted.groups
+        if group.startswith(RULE_GROUP_PREFIX) and group not in expected.groups
     ]
     stamps = {rule.labels.get("digest") for rule in metrics.rules if rule.name == RULES_INFO_METRIC}
-    if not wrong and stamps - {wanted.rules_digest}:
+    if not wrong and stamps - {expected.rules_digest}:
         wrong.append("other versions of these rules")
     if wrong:
         remedy = "see the Prometheus operator's log: it leaves out what it cannot read; then "
         yield builder.failed(f"not loaded as wanted: {'; '.join(wrong)}", remedy + DEPLOY_REMEDY)
         return
     waiting = sorted(
-        {r.name for r in metrics.rules if r.group in wanted.groups and r.health == "unknown"}
+        {r.name for r in metrics.rules if r.group in expected.groups and r.health == "unknown"}
     )
-    count = sum(map(len, wanted.groups.values()))
+    count = sum(map(len, expected.groups.values()))
     if not count:
         return
     if waiting:
         detail = f"{len(waiting)} of {count} not evaluated yet: {', '.join(waiting[:4])}"
         yield builder.unknown(detail, "wait for the groups' interval (a minute)")
         return
-    yield builder.passed(f"{count} rules of ours in {len(wanted.groups)} groups")
+    yield builder.passed(f"{count} rules of ours in {len(expected.groups)} groups")
 
 
-def _state_metrics(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
+def _state_metrics(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
     """Allocation is told by kube-state-metrics alone: without it those rules are silent."""
-    if not wanted.state_metrics or metrics.targets is None:
+    if not expected.state_metrics or metrics.targets is None:
         return
     builder = FindingBuilder("targets", "kube-state-metrics")
-    found = [item for item in metrics.targets if item.job == "kube-state-metrics"]
-    if not found:
+    targets = [item for item in metrics.targets if item.job == "kube-state-metrics"]
+    if not targets:
         remedy = "see its ServiceMonitor and its pod in the monitoring namespace"
         yield builder.failed("Prometheus has no target kube-state-metrics", remedy)
-    elif all(item.health == "up" for item in found):
+    elif all(item.health == "up" for item in targets):
         yield builder.passed("up")
     # a red target has a finding of its own
 
 
-def _alertmanager(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
+def _alertmanager(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
     """Alertmanager runs with our receivers, routes and inhibitions; others may be there as well."""
     builder = FindingBuilder("alertmanager", "our receivers and routes")
-    if not wanted.alertmanager or not metrics.alertmanager_ready:
+    if not expected.alertmanager or not metrics.alertmanager_ready:
         return  # that it is not ready is a finding of its own
     if metrics.alertmanager_config is None:
         why = metrics.errors.get("alertmanager config", "no answer")
@@ -109,9 +109,9 @@ def _alertmanager(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding
     wrong = [
         f"{what}: {'; '.join(missing[:4])}"
         for what, missing in (
-            ("receivers", _missing(_receivers(wanted.alertmanager), _receivers(running))),
-            ("routes", _missing(_routes(wanted.alertmanager), _routes(running))),
-            ("inhibitions", _missing(_inhibitions(wanted.alertmanager), _inhibitions(running))),
+            ("receivers", _missing(_receivers(expected.alertmanager), _receivers(running))),
+            ("routes", _missing(_routes(expected.alertmanager), _routes(running))),
+            ("inhibitions", _missing(_inhibitions(expected.alertmanager), _inhibitions(running))),
         )
         if missing
     ]
@@ -120,21 +120,25 @@ def _alertmanager(wanted: ExpectedObjects, metrics: Metrics) -> Iterator[Finding
         remedy += f"that they refuse leaves the last one in force; then {DEPLOY_REMEDY}"
         yield builder.failed(f"missing in what it runs with: {'. '.join(wrong)}", remedy)
         return
-    names = ", ".join(_receivers(wanted.alertmanager))
-    yield builder.passed(f"receivers {names}; {len(_routes(wanted.alertmanager))} routes")
+    names = ", ".join(_receivers(expected.alertmanager))
+    yield builder.passed(f"receivers {names}; {len(_routes(expected.alertmanager))} routes")
 
 
-def _missing(wanted: list[str], found: list[str]) -> list[str]:
-    return [item for item in wanted if item not in found]
+def _missing(expected: list[str], running: list[str]) -> list[str]:
+    return [item for item in expected if item not in running]
 
 
 def _receivers(config: Mapping[str, Any]) -> list[str]:
     """Name of each receiver with the ways it has, e.g. `oncall (pagerduty)`."""
-    found = []
+    names = []
     for item in config.get("receivers") or []:
-        ways = sorted(key.removesuffix("_configs") for key in item if key.endswith("_configs"))
-        found.append(f"{item['name']} ({', '.join(ways)})" if ways else str(item["name"]))
-    return found
+        integrations = sorted(
+            key.removesuffix("_configs") for key in item if key.endswith("_configs")
+        )
+        names.append(
+            f"{item['name']} ({', '.join(integrations)})" if integrations else str(item["name"])
+        )
+    return names
 
 
 def _routes(config: Mapping[str, Any]) -> list[str]:
@@ -163,30 +167,35 @@ def _matchers(texts: list[str] | None) -> str:
     return ", ".join(sorted("".join(part.groups()) for part in parts if part))
 
 
-def _objects(wanted: ExpectedObjects, found: ObservedObjects) -> Iterator[Finding]:
+def _objects(expected: ExpectedObjects, observed: ObservedObjects) -> Iterator[Finding]:
     """Every object of ours is there as the settings want it, and none that they no longer want."""
     for kind, (link, check) in _KINDS.items():
-        expected = {key: digest for key, digest in wanted.objects.items() if key[0] == kind}
-        there = {key: digest for key, digest in found.objects.items() if key[0] == kind}
-        wrong = [f"{key[2]} is missing" for key in sorted(expected.keys() - there.keys())]
+        digests = {key: digest for key, digest in expected.objects.items() if key[0] == kind}
+        observed_digests = {
+            key: digest for key, digest in observed.objects.items() if key[0] == kind
+        }
+        wrong = [f"{key[2]} is missing" for key in sorted(digests.keys() - observed_digests.keys())]
         wrong += [
             f"{key[2]} is not as the settings want it"
-            for key in sorted(expected.keys() & there.keys())
-            if expected[key] != there[key]
+            for key in sorted(digests.keys() & observed_digests.keys())
+            if digests[key] != observed_digests[key]
         ]
-        wrong += [f"{key[2]} is no longer wanted" for key in sorted(there.keys() - expected.keys())]
+        wrong += [
+            f"{key[2]} is no longer wanted"
+            for key in sorted(observed_digests.keys() - digests.keys())
+        ]
         builder = FindingBuilder(link, check)
         if wrong:
             yield builder.failed("; ".join(wrong), DEPLOY_REMEDY)
-        elif expected:
-            yield builder.passed(f"{len(expected)} as the settings want them")
+        elif digests:
+            yield builder.passed(f"{len(digests)} as the settings want them")
 
 
-def _claims(wanted: ExpectedObjects, found: ObservedObjects) -> Iterator[Finding]:
+def _claims(expected: ExpectedObjects, observed: ObservedObjects) -> Iterator[Finding]:
     """Every volume that is wanted is bound, and as large as the settings say."""
-    for prefix, size in wanted.claims.items():
+    for prefix, size in expected.claims.items():
         builder = FindingBuilder("storage", f"volume {prefix.rstrip('-')}")
-        claims = [claim for claim in found.claims if claim.name.startswith(prefix)]
+        claims = [claim for claim in observed.claims if claim.name.startswith(prefix)]
         if not claims:
             remedy = "see the StatefulSets of the monitoring namespace; " + DEPLOY_REMEDY
             yield builder.failed("nobody has asked for it", remedy)
@@ -207,7 +216,7 @@ def _claim(builder: FindingBuilder, claim: Claim, size: str) -> Finding:
 
 def _bytes(quantity: str) -> float | None:
     """A Kubernetes quantity such as `50Gi`; None for one that is written in another way."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?i?)", quantity.replace("k", "K"))
-    if found is None or found[2] not in _UNITS:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?i?)", quantity.replace("k", "K"))
+    if match is None or match[2] not in _UNITS:
         return None
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]

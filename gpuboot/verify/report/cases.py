@@ -56,51 +56,51 @@ def cases(findings: Iterable[Finding], parents: Mapping[str, str] | None = None)
 
     + parents: MIG device -> its GPU, by UUID
     """
-    trouble = [item for item in findings if item.status != "pass"]
-    chain = [item for item in trouble if item.link in GPU_LINKS]
+    not_passed = [item for item in findings if item.status != "pass"]
+    chain = [item for item in not_passed if item.link in GPU_LINKS]
     alike: dict[tuple[Step, ...], list[Location]] = {}
-    for node, uuid, found in _by_subject(chain, parents or {}):
-        alike.setdefault(_steps(found), []).append(Location(node, (uuid,) if uuid else ()))
+    for node, uuid, of_subject in _by_subject(chain, parents or {}):
+        alike.setdefault(_steps(of_subject), []).append(Location(node, (uuid,) if uuid else ()))
     made = [Case(steps[0], steps[1:], _merge_locations(places)) for steps, places in alike.items()]
-    made += _cluster_cases([item for item in trouble if item.link not in GPU_LINKS])
+    made += _cluster_cases([item for item in not_passed if item.link not in GPU_LINKS])
     return sorted(made, key=lambda it: (_ORDER.index(it.status), _LINK[it.cause.links[0]]))
 
 
-def _cluster_cases(trouble: Iterable[Finding]) -> list[Case]:
+def _cluster_cases(not_passed: Iterable[Finding]) -> list[Case]:
     """A link of the cluster is no step of another's: one case for all that one remedy serves."""
     alike: dict[tuple[str, Status, str], list[Finding]] = {}
-    for item in trouble:
+    for item in not_passed:
         alike.setdefault((item.link, item.status, item.remedy), []).append(item)
     return [
         Case(
-            Step((link,), status, tuple(dict.fromkeys(it.detail for it in found)), remedy),
+            Step((link,), status, tuple(dict.fromkeys(it.detail for it in group)), remedy),
             (),
             _merge_locations(
-                Location(it.node, (it.gpu_uuid,) if it.gpu_uuid else ()) for it in found
+                Location(it.node, (it.gpu_uuid,) if it.gpu_uuid else ()) for it in group
             ),
         )
-        for (link, status, remedy), found in alike.items()
+        for (link, status, remedy), group in alike.items()
     ]
 
 
 def _by_subject(
-    trouble: Sequence[Finding], parents: Mapping[str, str]
+    not_passed: Sequence[Finding], parents: Mapping[str, str]
 ) -> Iterable[tuple[str, str, list[Finding]]]:
     """(node, GPU or "", what is wrong with it), without what only follows from node or GPU."""
     by_subject: dict[tuple[str, str], list[Finding]] = {}
-    for item in trouble:
+    for item in not_passed:
         by_subject.setdefault((item.node, item.gpu_uuid or ""), []).append(item)
-    for (node, uuid), found in by_subject.items():
+    for (node, uuid), of_subject in by_subject.items():
         below = {(node, ""), (node, parents.get(uuid, ""))} if uuid else set()
-        unreached = all(item.detail == NOT_REACHED for item in found)
+        unreached = all(item.detail == NOT_REACHED for item in of_subject)
         if not (unreached and below & by_subject.keys()):
-            yield node, uuid, found
+            yield node, uuid, of_subject
 
 
-def _steps(found: Sequence[Finding]) -> tuple[Step, ...]:
+def _steps(findings: Sequence[Finding]) -> tuple[Step, ...]:
     """The cause, which is the lowest of the gravest, and then the others from the bottom up."""
-    status = worst(found)
-    ordered = sorted(found, key=lambda item: (item.status != status, _LINK[item.link]))
+    status = worst(findings)
+    ordered = sorted(findings, key=lambda item: (item.status != status, _LINK[item.link]))
     cause, *others = ordered
     alike: dict[tuple[Status, str, str], list[str]] = {
         (cause.status, cause.detail, cause.remedy): [cause.link]

@@ -94,8 +94,8 @@ def _details_by_cell(report: Report) -> Callable[[GpuRow | InstanceRow, str, str
             uuids = [row.uuid, *(item.uuid for item in row.instances)]
         else:
             uuids = [row.uuid, parents[row.uuid]]
-        own = [text for uuid in uuids if uuid for text in details.get((node, uuid, link), [])]
-        return "; ".join(dict.fromkeys(own or details.get((node, "", link), [])))
+        of_gpu = [text for uuid in uuids if uuid for text in details.get((node, uuid, link), [])]
+        return "; ".join(dict.fromkeys(of_gpu or details.get((node, "", link), [])))
 
     return said
 
@@ -104,7 +104,7 @@ def _details(report: Report) -> dict[tuple[str, str, str], list[str]]:
     """(node, uuid, link) -> what was found; a node's own findings stand under uuid ""."""
     details: dict[tuple[str, str, str], list[str]] = {}
     for item in report.findings:
-        found = details.setdefault((item.node, item.gpu_uuid or "", item.link), [])
-        if item.detail and item.detail not in found:
-            found.append(item.detail)
+        texts = details.setdefault((item.node, item.gpu_uuid or "", item.link), [])
+        if item.detail and item.detail not in texts:
+            texts.append(item.detail)
     return details

@@ -21,13 +21,13 @@ def junit(report: Report) -> str:
     root = ET.Element("testsuites", {"name": f"gpuboot verify {report.cluster}"})
     total: Sequence[Finding] = report.findings
     for name in dict.fromkeys(item.node for item in report.findings):
-        own = [item for item in report.findings if item.node == name]
+        of_node = [item for item in report.findings if item.node == name]
         suite = ET.SubElement(
             root,
             "testsuite",
-            {"name": name or "cluster", "timestamp": report.started, **_counts(own)},
+            {"name": name or "cluster", "timestamp": report.started, **_counts(of_node)},
         )
-        for item in own:
+        for item in of_node:
             _case(suite, item)
         if alerts := _alerts(report, name):
             ET.SubElement(suite, "system-out").text = _FORBIDDEN.sub("�", alerts)
@@ -39,22 +39,22 @@ def junit(report: Report) -> str:
 def _alerts(report: Report, node: str) -> str:
     """What fires there, a line each: no test case, since no alert decides about a proof."""
     gpus = [row.uuid for row in report.gpus if row.node == node and row.uuid] if node else []
-    found = [item for uuid in ["", *gpus] for item in report.firing(node, uuid)]
+    alerts = [item for uuid in ["", *gpus] for item in report.firing(node, uuid)]
     return "\n".join(
         f"alert {it.name} fires ({it.severity}, gpu_action {it.action or 'none'})"
         f"{f' for {it.gpu_uuid}' if it.gpu_uuid else ''}: {it.summary}"
-        for it in found
+        for it in alerts
     )
 
 
-def _counts(found: Sequence[Finding]) -> dict[str, str]:
-    statuses = [item.status for item in found]
+def _counts(findings: Sequence[Finding]) -> dict[str, str]:
+    statuses = [item.status for item in findings]
     return {
         "tests": str(len(statuses)),
         "failures": str(statuses.count("fail")),
         "errors": str(statuses.count("unknown")),
         "skipped": str(statuses.count("not_covered")),
-        "time": f"{sum(item.seconds for item in found):.3f}",
+        "time": f"{sum(item.seconds for item in findings):.3f}",
     }
 
 

@@ -118,9 +118,9 @@ class Report:
     def cluster_links(self) -> dict[str, Status]:
         """State of the links that belong to no GPU."""
         return {
-            link: worst(found)
+            link: worst(findings)
             for link in CLUSTER_LINKS
-            if (found := [item for item in self.findings if item.link == link])
+            if (findings := [item for item in self.findings if item.link == link])
         }
 
     @property
@@ -154,8 +154,8 @@ class Report:
     def with_status(self, status: Status) -> list[Finding]:
         """All findings of one status, the lowest links first: they are the causes of others."""
         order = list(LINKS)
-        found = [item for item in self.findings if item.status == status]
-        return sorted(found, key=lambda item: order.index(item.link))
+        findings = [item for item in self.findings if item.status == status]
+        return sorted(findings, key=lambda item: order.index(item.link))
 
     def to_json(self) -> dict[str, Any]:
         """The content of verify.json."""
@@ -246,12 +246,12 @@ def _links(host: Host, uuids: Collection[str], findings: Sequence[Finding]) -> d
     """What was found for the GPU itself; where that is nothing, what was found for its node."""
     links: dict[str, Status] = {}
     for link in GPU_LINKS:
-        here = [item for item in findings if item.node == host.node and item.link == link]
-        found = [item for item in here if item.gpu_uuid in uuids] or [
-            item for item in here if item.gpu_uuid is None
+        of_link = [item for item in findings if item.node == host.node and item.link == link]
+        matching = [item for item in of_link if item.gpu_uuid in uuids] or [
+            item for item in of_link if item.gpu_uuid is None
         ]
-        if found:
-            links[link] = worst(found)
+        if matching:
+            links[link] = worst(matching)
     return links
 
 

@@ -121,9 +121,9 @@ def _summary(out: Console, report: Report, folder: Path | None) -> None:
     )
     out.print(text)
     if report.simulated:
-        said = "; ".join(f"“{item}”" for item in report.simulated)
+        texts = "; ".join(f"“{item}”" for item in report.simulated)
         out.print(
-            Text(f"SIMULATED: no real GPU is behind this. It says so itself: {said}", "yellow")
+            Text(f"SIMULATED: no real GPU is behind this. It says so itself: {texts}", "yellow")
         )
     if folder is not None:
         out.print(Text(f"report: {folder}/verify.html", "dim"))
