@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from typing import Annotated, Any
 
@@ -117,49 +117,57 @@ def lock(settings: Settings) -> Lock:
 
 def mismatches(chosen: Lock) -> list[Problem]:
     """What upstream says does not work together in this lock; empty when all is well."""
-    problems = []
     minor = parse(chosen.kubernetes.version)[1]
+    return [
+        *_wrong_minor(chosen, minor),
+        *_unsupported_by_operator(chosen, minor),
+        *_old_containerd(chosen, minor),
+        *_old_exporter(chosen),
+    ]
+
+
+def _wrong_minor(chosen: Lock, minor: int) -> Iterator[Problem]:
     if chosen.kubernetes.minor != f"1.{minor}":
-        problems.append(
-            Problem(
-                "",
-                f"versions.kubernetes.minor is {chosen.kubernetes.minor}, but version is "
-                f"{chosen.kubernetes.version}",
-                f'set minor = "1.{minor}"',
-            )
+        yield Problem(
+            "",
+            f"versions.kubernetes.minor is {chosen.kubernetes.minor}, but version is "
+            f"{chosen.kubernetes.version}",
+            f'set minor = "1.{minor}"',
         )
+
+
+def _unsupported_by_operator(chosen: Lock, minor: int) -> Iterator[Problem]:
     operator = chosen.charts["gpu-operator"].version.lstrip("v")
     supported = OPERATOR_KUBERNETES.get(operator.rpartition(".")[0])
     if supported is not None and minor not in supported:
-        problems.append(
-            Problem(
-                "",
-                f"gpu-operator {operator} supports Kubernetes 1.{supported.start} to "
-                f"1.{supported.stop - 1}, not {chosen.kubernetes.version}",
-                "choose a Kubernetes version in that range, or another gpu-operator",
-            )
+        yield Problem(
+            "",
+            f"gpu-operator {operator} supports Kubernetes 1.{supported.start} to "
+            f"1.{supported.stop - 1}, not {chosen.kubernetes.version}",
+            "choose a Kubernetes version in that range, or another gpu-operator",
         )
+
+
+def _old_containerd(chosen: Lock, minor: int) -> Iterator[Problem]:
     lowest = KUBERNETES_CONTAINERD.get(minor, (2, 2))
     if parse(chosen.containerd.version)[:2] < lowest:
-        problems.append(
-            Problem(
-                "",
-                f"Kubernetes 1.{minor} needs containerd {lowest[0]}.{lowest[1]} or newer, "
-                f"not {chosen.containerd.version}",
-                "choose a newer containerd (2.3 is the long-term release)",
-            )
+        yield Problem(
+            "",
+            f"Kubernetes 1.{minor} needs containerd {lowest[0]}.{lowest[1]} or newer, "
+            f"not {chosen.containerd.version}",
+            "choose a newer containerd (2.3 is the long-term release)",
         )
+
+
+def _old_exporter(chosen: Lock) -> Iterator[Problem]:
     exporter = re.match(r"\d+\.\d+\.\d+-(\d+\.\d+\.\d+)", chosen.images.dcgm_exporter)
     if exporter is not None and parse(exporter[1]) < LOWEST_EXPORTER:
-        problems.append(
-            Problem(
-                "",
-                f"versions.images.dcgm_exporter is exporter {exporter[1]}, which lacks "
-                "DCGM_EXP_XID_ERRORS_TOTAL",
-                "use 4.8.3 or newer: our collectors file and the XID alerts need that counter",
-            )
+        yield Problem(
+            "",
+            f"versions.images.dcgm_exporter is exporter {exporter[1]}, which lacks "
+            "DCGM_EXP_XID_ERRORS_TOTAL",
+            "use 4.8.3 or newer: our collectors file and the XID alerts need that counter",
         )
-    return problems
 
 
 def parse(version: str) -> tuple[int, ...]:

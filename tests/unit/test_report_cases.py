@@ -8,37 +8,45 @@ from dataclasses import replace
 from gpuboot.verify.findings import NOT_REACHED, Finding, Status
 from gpuboot.verify.report.cases import Location, Step, cases
 from gpuboot.verify.report.html import html
-from gpuboot.verify.report.model import GpuRow, InstanceRow
+from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 from gpuboot.verify.report.run_failures import Failure, with_run_failures
 from tests.unit.evidence import evidence
 from tests.unit.reports import FAILED, PASSED, report
+
+
+def finding(
+    link: str, node: str, status: Status, detail: str, remedy: str = "", gpu_uuid: str | None = None
+) -> Finding:
+    return Finding(
+        check="c",
+        link=link,
+        node=node,
+        gpu_uuid=gpu_uuid,
+        status=status,
+        detail=detail,
+        remedy=remedy,
+    )
 
 
 def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
     """To run the deployment again is no remedy for what the deployment has just failed at."""
     failure = Failure("Drivers | Install the driver", "\nE: no such package\n    remedy: x")
     found = [
-        Finding(
-            check="c",
+        finding(
             link="driver",
             node="gpu1",
-            gpu_uuid=None,
             status="fail",
             detail="none is loaded",
             remedy="run deploys/site.py",
         ),
-        Finding(
-            check="c",
+        finding(
             link="driver",
             node="gpu2",
-            gpu_uuid=None,
             status="fail",
             detail="none is loaded",
             remedy="run deploys/site.py",
         ),
-        Finding(
-            check="c", link="pci", node="gpu1", gpu_uuid="GPU-1", status="pass", detail="on the bus"
-        ),
+        finding(link="pci", node="gpu1", gpu_uuid="GPU-1", status="pass", detail="on the bus"),
     ]
     first, other, passed = with_run_failures(found, {"gpu1": failure})
     assert first.remedy == (
@@ -57,21 +65,14 @@ def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
         "allocatable": ("fail", "3 of 4", "see"),
     }
     found = [
-        Finding(
-            check="c",
-            link=link,
-            node="gpu2",
-            gpu_uuid="GPU-3",
-            status=status,
-            detail=detail,
-            remedy=remedy,
+        finding(
+            link=link, node="gpu2", gpu_uuid="GPU-3", status=status, detail=detail, remedy=remedy
         )
         for link in ("allocatable", *said)
         for status, detail, remedy in [said[link]]
     ]
     found += [
-        Finding(
-            check="c",
+        finding(
             link=link,
             node="gpu2",
             gpu_uuid="GPU-3",
@@ -90,20 +91,11 @@ def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
 
 def test_what_is_alike_is_told_once() -> None:
     dead = [
-        Finding(
-            check="c",
-            link="pci",
-            node=node,
-            gpu_uuid=None,
-            status="unknown",
-            detail="no answer",
-            remedy="SSH",
-        )
+        finding(link="pci", node=node, status="unknown", detail="no answer", remedy="SSH")
         for node in "ab"
     ]
     follows = [
-        Finding(
-            check="c",
+        finding(
             link=link,
             node=node,
             gpu_uuid=uuid,
@@ -117,111 +109,61 @@ def test_what_is_alike_is_told_once() -> None:
     (case,) = cases([*follows, *dead])
     assert case.locations == (Location("a"), Location("b"))
     down = [
-        Finding(
-            check="c",
-            link="targets",
-            node=n,
-            gpu_uuid=None,
-            status="fail",
-            detail=f"{n} is down",
-            remedy="see its pod",
-        )
+        finding(link="targets", node=n, status="fail", detail=f"{n} is down", remedy="see its pod")
         for n in "ab"
     ]
-    other = Finding(
-        check="c",
-        link="rules",
-        node="",
-        gpu_uuid=None,
-        status="fail",
-        detail="none",
-        remedy="run again",
-    )
+    other = finding(link="rules", node="", status="fail", detail="none", remedy="run again")
     first, second = cases([*down, other])
     assert first.cause.details == ("a is down", "b is down")
     assert (second.cause.links, second.locations) == (("rules",), (Location(""),))
 
 
-def test_a_mig_device_s_trouble_is_told_with_its_gpu() -> None:
-    """What was not reached for the GPU below it makes no case of its own."""
+def mig_report(findings: tuple[Finding, ...]) -> Report:
+    """A report of one GPU that is cut into two MIG devices."""
     devices = tuple(
         InstanceRow(uuid=uuid, profile="1g.10gb", gi=number, ci=0, links={"workload": status})
         for number, (uuid, status) in enumerate((("MIG-1", FAILED), ("MIG-2", PASSED)))
     )
-    links = {"nvidia-smi": PASSED, "workload": FAILED}
     row = GpuRow(
         node="a",
         uuid="GPU-1",
         pci="0000:10:00.0",
         name="A100",
         memory_mib=40960,
-        links=links,
+        links={"nvidia-smi": PASSED, "workload": FAILED},
         instances=devices,
     )
-    found = (
-        Finding(
-            check="c",
-            link="nvidia-smi",
-            node="a",
-            gpu_uuid="GPU-1",
-            status="pass",
-            detail="answers",
-        ),
-        Finding(
-            check="c",
-            link="workload",
-            node="a",
-            gpu_uuid="MIG-1",
-            status="fail",
-            detail="log: Test FAILED",
-            remedy="see its log",
-        ),
-        Finding(
-            check="c",
-            link="workload",
-            node="a",
-            gpu_uuid="MIG-2",
-            status="pass",
-            detail="it passed",
-        ),
+    return replace(report(evidence()), gpus=(row,), findings=findings)
+
+
+def test_a_mig_device_s_trouble_is_told_with_its_gpu() -> None:
+    found = mig_report(
+        (
+            finding("nvidia-smi", "a", "pass", "answers", gpu_uuid="GPU-1"),
+            finding("workload", "a", "fail", "log: Test FAILED", "see its log", gpu_uuid="MIG-1"),
+            finding("workload", "a", "pass", "it passed", gpu_uuid="MIG-2"),
+        )
     )
-    plain = replace(report(evidence()), gpus=(row,), findings=found)
-    table = html(plain).split("<h2>GPUs")[1].split("</table>")[0]
+    table = html(found).split("<h2>GPUs")[1].split("</table>")[0]
     assert re.findall(r'title="workload: ([^"]*)"', table) == [
         "log: Test FAILED; it passed",
         "log: Test FAILED",
         "it passed",
     ]
+
+
+def test_what_was_not_reached_for_the_gpu_below_makes_no_case_of_its_own() -> None:
     lost = [
-        Finding(
-            check="c",
-            link="nvidia-smi",
-            node="a",
-            gpu_uuid="GPU-1",
-            status="fail",
-            detail="requires reset",
-            remedy="reset it",
-        ),
-        Finding(
-            check="c",
-            link="workload",
-            node="a",
-            gpu_uuid="MIG-1",
-            status="not_covered",
-            detail=NOT_REACHED,
-            remedy="mend that one first",
-        ),
+        finding("nvidia-smi", "a", "fail", "requires reset", "reset it", gpu_uuid="GPU-1"),
+        finding("workload", "a", "not_covered", NOT_REACHED, "fix that first", gpu_uuid="MIG-1"),
     ]
-    (case,) = cases(lost, plain.parents)
+    (case,) = cases(lost, mig_report(()).parents)
     assert case.locations == (Location("a", ("GPU-1",)),)
 
 
 def test_failures_come_first() -> None:
     order: list[Status] = ["not_covered", "unknown", "fail"]
     found = [
-        Finding(
-            check="c", link="pci", node=status, gpu_uuid=None, status=status, detail="d", remedy="r"
-        )
-        for status in order
+        finding(link="pci", node=status, status=status, detail="d", remedy="r") for status in order
     ]
     assert [case.status for case in cases(found)] == order[::-1]

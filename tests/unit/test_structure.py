@@ -26,7 +26,6 @@ LONG_FUNCTIONS = {
     "deploys/operations/objects.py synced",
     "deploys/phases/kubernetes.py kubernetes",
     "deploys/phases/monitoring.py monitoring",
-    "gpuboot/config/versions.py mismatches",
 }
 
 
