@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -125,7 +126,7 @@ def test_after_a_failure_on_the_leader_the_last_screen_is_the_verdict(tmp_path: 
     assert len(verdict) == 7
     for never in ("Skipped", "No changes", "Monitoring", "Grand total", "Disconnecting"):
         assert never not in run
-    assert "Base: 6 operations, 2 changed something, 1 failed" in run
+    assert re.search(r"Base: \d+ operations, 2 changed something, 1 failed", run)
     noted = json.loads(next(tmp_path.glob("*-gpuboot/run.json")).read_text())
     assert noted["hosts"]["@fake/cp1"]["not_tried"][-1].startswith("Verify | ")
     assert noted["hosts"]["@fake/gpu1"]["not_tried"] == []
