@@ -36,7 +36,7 @@ _TITLES = {
     "xid": "XIDs",
     "memory": "Memory",
     "health": "Health, heat, power, clocks",
-    "links": "NVLink and PCIe",
+    "interconnect": "NVLink and PCIe",
     "exporter": "Lost GPUs and the exporter",
     "workload": "Use and demand",
     "cluster": "Nodes and cluster",

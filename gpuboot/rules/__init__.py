@@ -79,7 +79,7 @@ def groups(
         rule_groups += _group(name, _ALERT_INTERVAL, [_alert(alert, settings) for alert in alerts])
     labels = {"digest": json_digest(rule_groups)[:16]}
     info = {"record": RULES_INFO_METRIC, "expr": "vector(1)", "labels": labels}
-    return [*rule_groups, *_group("stamp", _ALERT_INTERVAL, [info])]
+    return [*rule_groups, *_group("info", _ALERT_INTERVAL, [info])]
 
 
 def digest(rule_groups: Iterable[Object]) -> str:

@@ -63,10 +63,10 @@ def number(value: float) -> str:
 ON_GPU = "GPU {{ $labels.gpu }} of {{ $labels.node }}"
 
 KERNEL_LOG = "Kernel log, on the node: `journalctl -k --since -2h | grep -E 'NVRM|Xid'`"
-SMI = "The GPU's own account, on the node: `nvidia-smi -q -i UUID` (UUID: label of the alert)"
+SMI = "What the GPU reports, on the node: `nvidia-smi -q -i UUID` (UUID: label of the alert)"
 PODS = (
-    "Who is on the node: `kubectl get pods -A -o wide --field-selector spec.nodeName=NODE`; who "
-    "holds this GPU: "
+    "Pods on the node: `kubectl get pods -A -o wide --field-selector spec.nodeName=NODE`; pods "
+    "that hold this GPU: "
     '`max by (namespace, pod) (DCGM_FI_DEV_GPU_TEMP{UUID="UUID", pod!=""})`'
 )
 EXPORTER_LOG = (
@@ -79,23 +79,23 @@ DRAIN = (
     "PodDisruptionBudgets; tell the owners before you force anything."
 )
 RESET = (
-    "Reset. What has the GPU open must go first: under the GPU Operator "
+    "Reset. First stop what has the GPU open: under the GPU Operator "
     "`kubectl label node NODE nvidia.com/gpu.deploy.operands=false`, and on the node "
     "`systemctl stop nvidia-persistenced`. Then, on the node, `nvidia-smi --gpu-reset -i UUID`; on "
     "NVSwitch systems all GPUs together, `nvidia-smi --gpu-reset`. Afterwards "
     "`systemctl start nvidia-persistenced` and "
-    "`kubectl label node NODE nvidia.com/gpu.deploy.operands-`. Refused all the same, or in a "
-    "hurry: `systemctl reboot` does as much."
+    "`kubectl label node NODE nvidia.com/gpu.deploy.operands-`. If the reset is refused, or in a "
+    "hurry: `systemctl reboot` has the same effect."
 )
 REBOOT = "Reboot the node: `systemctl reboot`."
 VERIFY = (
-    "Prove it: `gpuboot verify INVENTORY` must show no red link of the node (while it is cordoned, "
-    "the workload link is *not covered*). Then `kubectl uncordon NODE`, and once more: every GPU "
-    "green, or cordon it again."
+    "Verify: `gpuboot verify INVENTORY` must show no failed link on the node (while it is "
+    "cordoned, the workload link is *not covered*). Then `kubectl uncordon NODE` and verify "
+    "again: if a GPU fails, cordon the node again."
 )
 REPLACE = (
-    "If it comes back after that, leave the node cordoned and have the GPU replaced; attach the "
-    "output of `nvidia-bug-report.sh` to the request."
+    "If the fault comes back after that, leave the node cordoned and have the GPU replaced; "
+    "attach the output of `nvidia-bug-report.sh` to the request."
 )
 RESET_STEPS = (DRAIN, RESET, VERIFY, REPLACE)
 CATALOG = "NVIDIA's XID catalog (docs.nvidia.com/deploy/xid-errors)"

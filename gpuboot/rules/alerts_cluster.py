@@ -27,9 +27,10 @@ _NODES = [
         expr=f"max by (node) ({_READY}) == 0\n  and on (node) {_HAS_GPUS}",
         hold_for="5m",
         summary="GPU node {{ $labels.node }} is not ready",
-        description="Its kubelet does not report, or reports trouble. Pods are evicted after five "
-        "minutes.",
-        meaning="Kubernetes lost a node that has GPUs, or the node says itself that it is unwell.",
+        description="Its kubelet does not report, or reports an error. Pods are evicted after "
+        "five minutes.",
+        meaning="Kubernetes lost contact with a node that has GPUs, or the node itself reports "
+        "that it is not ready.",
         why="All its GPUs are gone from the cluster at once.",
         check=("`kubectl describe node NODE`: Conditions, Events", "Does it answer by SSH? Its "
                "management console?", "On the node: `systemctl status kubelet containerd`, "
@@ -48,8 +49,8 @@ _NODES = [
         expr=f"max by (node) (kube_node_spec_unschedulable == 1)\n  and on (node) {_HAS_GPUS}",
         hold_for="24h",
         summary="GPU node {{ $labels.node }} has been cordoned for a day",
-        description="Somebody took it out of service and did not put it back.",
-        meaning="The node takes no new pods since a day.",
+        description="Somebody took it out of service and has not put it back.",
+        meaning="The node has taken no new pods for a day.",
         why="Forgotten cordons are the most common way to lose GPUs.",
         check=("Who and why: `kubectl describe node NODE | grep -i -A3 -E 'taint|annotation'`",
                "Is anything wrong with it? `ALERTS{node=\"NODE\"}`"),
@@ -67,7 +68,7 @@ _NODES = [
         summary="{{ $labels.node }} is under repair",
         description="It has the quarantine taint; its other GPU alerts are muted meanwhile.",
         meaning=f"The node carries the taint `{QUARANTINE}`: it is out of service on purpose.",
-        why="It is here to mute what the repair sets off, and to show that a repair is under way.",
+        why="It mutes the alerts that a repair causes, and shows that one is under way.",
         check=("`kubectl describe node NODE | grep -A3 Taints`",),
         remedy=("None. GPURepairStuck fires when it takes too long.",),
         requires=Requirement.KUBE_STATE_METRICS,
@@ -80,7 +81,7 @@ _NODES = [
         action="investigate",
         expr=f'max by (node) (kube_node_spec_taint{{key="{QUARANTINE}"}}) == 1',
         hold_for="6h",
-        summary="The repair of {{ $labels.node }} does not come to an end",
+        summary="The repair of {{ $labels.node }} takes too long",
         description="It has been in quarantine for six hours.",
         meaning="A repair takes minutes to an hour; this one has stopped somewhere.",
         why="The node's alerts are muted while it lasts.",
@@ -107,16 +108,17 @@ _CERTIFICATES = [
         hold_for="1h",
         threshold=30,
         unit="days",
-        summary="A certificate that logs in to the API server ends within a month",
+        summary="A client certificate of the API server expires within a month",
         description="About {{ $value | printf \"%.0f\" }} days are left. kubeadm's certificates "
         "last a year and are renewed only when the cluster is upgraded.",
-        meaning="Somebody logs in to the API server with a client certificate that ends soon: a "
-        "part of the control plane, a kubelet, or a person.",
-        why="On the day it ends, controllers, scheduler or kubectl stop working; a cluster that "
-        "nobody upgrades for a year stops by itself.",
+        meaning="A client certificate that is used to log in to the API server expires soon: one "
+        "of the control plane, of a kubelet or of a person.",
+        why="When it expires, controllers, the scheduler or kubectl stop working; so a cluster "
+        "that is not upgraded for a year stops by itself.",
         check=(_EXPIRY, "On each node: `openssl x509 -noout -enddate -in "
                "/var/lib/kubelet/pki/kubelet-client-current.pem`"),
-        remedy=("Upgrading Kubernetes renews all of kubeadm's: raise `versions.kubernetes` and run "
+        remedy=("Upgrading Kubernetes renews all of kubeadm's certificates: raise "
+                "`versions.kubernetes` and run "
                 "`pyinfra INVENTORY deploys/site.py`.",
                 "Without an upgrade: `kubeadm certs renew all` on each control-plane node, then "
                 "restart its static pods (move the files out of /etc/kubernetes/manifests for 20 "
@@ -141,13 +143,13 @@ _CERTIFICATES = [
         "now.",
         meaning="A kubelet renews its client certificate when 10 to 30 % of its year are left. "
         "Less than a month means that renewal fails.",
-        why="When it ends, the node drops out of the cluster and cannot come back by itself.",
+        why="When it expires, the node drops out of the cluster and cannot come back by itself.",
         check=("`kubectl get csr`", "On the node: `journalctl -u kubelet | grep -i certificate | "
                "tail`", "`openssl x509 -noout -enddate -in "
                "/var/lib/kubelet/pki/kubelet-client-current.pem`"),
-        remedy=("Requests that wait: does the controller manager run? It signs them.",
-                "Otherwise `systemctl restart kubelet`; if that does not help, "
-                "`kubeadm join` anew after `kubeadm reset` on that node."),
+        remedy=("Pending requests: check that the controller manager runs; it signs them.",
+                "Otherwise `systemctl restart kubelet`; if that does not help, `kubeadm reset` "
+                "and `kubeadm join` on that node."),
         requires=Requirement.KUBERNETES,
         source=f"Kubernetes' certificate manager; upstream warns a week before; a month is {OURS}",
     ),
@@ -163,14 +165,14 @@ _ETCD = [
         expr="absent(etcd_server_has_leader)",
         hold_for="15m",
         summary="No etcd is scraped",
-        description="etcd's alerts, ours and upstream's, are silently dead.",
+        description="etcd's alerts, ours and upstream's, cannot fire.",
         meaning="Prometheus has no series of etcd at all. Upstream's rules notice a member "
         "that does not answer, but not that there is no target.",
         why="etcd holds the cluster's state.",
         check=("`kubectl get endpoints,endpointslices -n kube-system | grep etcd`",
                "On the control plane: `ss -ltn | grep 2381` (must not be 127.0.0.1)"),
         remedy=("`pyinfra INVENTORY deploys/site.py` makes etcd listen and be scraped.",
-                "Not wanted: `monitoring.control_plane_targets = False`."),
+                "If etcd is not to be monitored: `monitoring.control_plane_targets = False`."),
         requires=Requirement.CONTROL_PLANE_TARGETS,
         source=OURS,
     ),
@@ -184,14 +186,14 @@ _ETCD = [
         hold_for="15m",
         threshold=0.8,
         unit="share of etcd's quota (2 GiB unless set)",
-        summary="etcd's database fills up",
+        summary="etcd's database is close to its size limit",
         description="{{ $value | humanizePercentage }} of its quota on {{ $labels.instance }}.",
-        meaning="The database file nears etcd's own limit.",
+        meaning="The database file is close to the limit that etcd sets for it.",
         why="At the limit etcd refuses every write: no pod starts, no lease is renewed.",
         check=(_ETCD_LOGS, "What is in it: `kubectl get --raw /metrics | grep "
                "apiserver_storage_objects | sort -k2 -n | tail`"),
         remedy=("Delete what has piled up (events, finished jobs, custom resources).",
-                "Then give the space back, one member at a time: `kubectl exec -n kube-system "
+                "Then release the space, one member at a time: `kubectl exec -n kube-system "
                 "etcd-NODE -- etcdctl --cacert /etc/kubernetes/pki/etcd/ca.crt --cert "
                 "/etc/kubernetes/pki/etcd/server.crt --key /etc/kubernetes/pki/etcd/server.key "
                 "defrag`."),
@@ -214,7 +216,7 @@ _ETCD = [
         meaning="Writing etcd's log to disk takes too long.",
         why="Slow etcd makes a slow API server, and leader elections that look like outages.",
         check=("On that machine: `iostat -x 5`", _ETCD_LOGS,
-               "Who else writes there? Images, logs and etcd often share one disk."),
+               "What else writes there? Images, logs and etcd often share one disk."),
         remedy=("Move /var/lib/etcd to a disk of its own, SSD or NVMe.",),
         requires=Requirement.CONTROL_PLANE_TARGETS,
         source=f"etcd's documentation asks for 10 ms; upstream warns at 0.5 s; 0.1 s is {OURS}",

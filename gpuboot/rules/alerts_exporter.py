@@ -40,16 +40,16 @@ _GPUS = [
         hold_for="5m",
         summary="{{ $value }} GPUs of {{ $labels.node }} are missing",
         description="The inventory promises more GPUs than the exporter shows.",
-        meaning="The inventory says how many GPUs the node has; the exporter shows fewer, by UUID. "
-        "It may be one or all of them. An exporter that does not answer shows nothing, and that is "
-        "GPUExporterDown. But a dead GPU can stop the exporter: so what was missing before stays "
-        "missing, and so does what the kubelet lacks meanwhile.",
+        meaning="The exporter shows fewer GPUs (distinct UUIDs) than the inventory promises for "
+        "the node: one, several or all of them are missing. While the exporter does not answer "
+        "(GPUExporterDown), its last count and what the kubelet offers stand in for it, because a "
+        "dead GPU can stop the exporter.",
         why="A GPU that fell off the bus is gone until the node reboots, and may hang programs "
-        "that used it. Lost capacity goes unnoticed for weeks where nobody counts.",
+        "that used it. Lost capacity goes unnoticed for weeks unless it is counted.",
         check=("On the node: `nvidia-smi -L | wc -l` (driver) against "
                "`lspci -d 10de: | grep -c -E '3D|VGA'` (bus)",
                KERNEL_LOG, EXPORTER_LOG,
-               "Fewer by intent? Compare `gpus` of the host in the inventory."),
+               "Were GPUs taken out on purpose? Compare `gpus` of the host in the inventory."),
         remedy=(
             "On the bus but not in nvidia-smi: the driver gave it up (XID 79 in the kernel log).",
             DRAIN,
@@ -71,7 +71,8 @@ _GPUS = [
         f"  - sum by (node, resource) (max by (node, resource) ({_ALLOCATABLE})) > 0",
         hold_for="5m",
         summary="{{ $value }} {{ $labels.resource }} of {{ $labels.node }} are unhealthy",
-        description="The device plugin told the kubelet so; pods no longer get them.",
+        description="The device plugin reported them to the kubelet as unhealthy; pods no longer "
+        "get them.",
         meaning="The device plugin marked devices unhealthy, so the kubelet offers fewer than the "
         "node has. It does so for every XID but 13, 31, 43, 45, 68 and 109.",
         why="It protects new pods from a broken GPU. But the plugin never takes it back: the "
@@ -80,8 +81,8 @@ _GPUS = [
                KERNEL_LOG),
         remedy=(
             "An XID alert or GPURecoveryAction of the same node: do that first.",
-            "No cause left: delete the device plugin's pod on that node; it comes back and counts "
-            "anew.",
+            "Cause repaired: delete the device plugin's pod on that node; the next one checks "
+            "all devices again.",
             VERIFY,
         ),
         requires=Requirement.KUBE_STATE_METRICS,
@@ -149,9 +150,9 @@ _EXPORTER = [
         expr=f"max by (node) ({UP}) == 0",
         hold_for="5m",
         summary="The GPU exporter of {{ $labels.node }} does not answer",
-        description="Nothing is known of the node's GPUs meanwhile; they may be well, or one that "
-        "died may have stopped it.",
-        meaning="Prometheus knows the exporter of this node and gets no answer from it.",
+        description="Until it answers, nothing is known of the node's GPUs: they may be healthy, "
+        "or a dead one may have stopped the exporter.",
+        meaning="Prometheus has a target for this node's exporter and gets no answer from it.",
         why="All alerts on this node's GPUs are blind. It says nothing about the GPUs themselves.",
         check=(_TARGET, EXPORTER_LOG),
         remedy=(
@@ -175,10 +176,9 @@ _EXPORTER = [
         hold_for="10m",
         summary="No GPU exporter is scraped at all",
         description="The inventory has GPUs, and Prometheus has no target for any of them.",
-        meaning="Prometheus discovers no exporter, although a node that the inventory promises "
-        "GPUs of is in the cluster. `up == 0` cannot say this: where there is no target there is "
-        "no `up`.",
-        why="Every GPU alert is silently dead.",
+        meaning="Prometheus has no target for any exporter, although nodes with promised GPUs "
+        "are there. `up == 0` cannot detect this: without a target there is no `up`.",
+        why="No GPU alert can fire.",
         check=("`kubectl get servicemonitor -A | grep dcgm`",
                "`kubectl get daemonset -A | grep dcgm-exporter`",
                "Prometheus, Status, Service Discovery: dropped targets and why"),
@@ -197,7 +197,7 @@ _EXPORTER = [
         action="none",
         expr=f"max by (node) ({_CAPACITY} > 0)\n  unless on (node) {UP}",
         hold_for="15m",
-        summary="{{ $labels.node }} has GPUs that nobody watches",
+        summary="{{ $labels.node }} has GPUs that are not monitored",
         description="The kubelet offers GPUs; Prometheus has no exporter target on this node.",
         meaning="The node's GPUs are scheduled, but no exporter runs there.",
         why="Faults of these GPUs raise no alert.",
@@ -238,7 +238,7 @@ _EXPORTER = [
         "  unless on (node) DCGM_EXP_GPU_HEALTH_STATUS",
         hold_for="30m",
         summary="The exporter of {{ $labels.node }} does not collect what the alerts need",
-        description="Alerts on XIDs, health, ECC and NVLink are dead for this node.",
+        description="Alerts on XIDs, health, ECC and NVLink cannot fire for this node.",
         meaning="The exporter runs with another collectors file than gpuboot's: a field that only "
         "ours names is missing.",
         why="An alert on a metric that nobody collects never fires, and nobody notices.",

@@ -43,8 +43,8 @@ _VERDICT = [
         "{{ end }}",
         description="Recovery action {{ $value }} of {{ $labels.UUID }}: 1 reset, 2 reboot, "
         "3 drain peer-to-peer, 4 drain and reset.",
-        meaning="The driver itself says what this GPU needs, for a minute at least. It is the "
-        "best single signal there is: the driver knows more than any XID tells.",
+        meaning="The driver itself has reported, for at least a minute, what this GPU needs. It "
+        "is the best single signal there is: the driver knows more than any XID says.",
         why="Until that is done the GPU cannot be trusted, and mostly cannot be used.",
         check=("On the node: `nvidia-smi -q -i UUID | grep -A4 'Recovery Action'`", KERNEL_LOG,
                PODS),
@@ -70,11 +70,11 @@ _VERDICT = [
         "stays failed until the exporter restarts.",
         meaning="DCGM watches each GPU (PCIe, NVLink, memory, inforom, driver …) and gives this "
         "one a FAIL. Heat and power have alerts of their own and are left out.",
-        why="DCGM fails a GPU for what NVIDIA considers unusable.",
+        why="DCGM fails a GPU for faults with which NVIDIA considers it unusable.",
         check=("`dcgmi health -s a`, wait a minute, then `dcgmi health -c -j`, where dcgmi is "
                "installed; its exit code tells nothing, read \"Overall Health\"", KERNEL_LOG, SMI),
         remedy=(
-            "Look for another alert of the same GPU: it says more, and goes first.",
+            "Another alert on the same GPU says more: follow its runbook first.",
             "health_watch ALL, or a code with XID in it: an XID that DCGM counts as devastating. "
             "Do what GPUXidFatal says.",
             *RESET_STEPS[:-1],
@@ -93,8 +93,8 @@ _VERDICT = [
         hold_for="10m",
         summary=f"DCGM's health watch {{{{ $labels.health_watch }}}} warns of {ON_GPU}",
         description="{{ $labels.health_error_code }}. {{ $labels.UUID }}",
-        meaning="DCGM found something that does not stop the GPU but should not be. (Verdicts that "
-        "it merely remembers from XIDs are left out.)",
+        meaning="DCGM found something that does not stop the GPU but should not be. Verdicts "
+        "that it only keeps from past XIDs are left out.",
         why="Warnings become failures. There is time to look.",
         check=("`dcgmi health -c -j` where dcgmi is installed", SMI, KERNEL_LOG),
         remedy=("Find the cause by the name of the watch; heat and power: see GPUThermalThrottle "
@@ -126,8 +126,8 @@ _THERMAL = [
         description="{{ $value | humanizePercentage }} of the time, {{ $labels.reason }}. "
         "{{ $labels.UUID }}",
         meaning="For part of the last minutes clocks were held down because of heat: by the "
-        "hardware's emergency brake (hw_thermal), or by the driver (sw_thermal). Idle GPUs, whose "
-        "clocks are low for want of work, do not count.",
+        "hardware's emergency brake (hw_thermal), or by the driver (sw_thermal). Idle GPUs, "
+        "whose clocks are low because they have no work, do not count.",
         why="One slow GPU makes every GPU of the job wait for it.",
         check=(_HEAT, _CLOCKS, f"`{_RATIO}{{UUID=\"UUID\"}}`"),
         remedy=(_COOLING, "Until it is repaired, a lower power limit keeps clocks steady: "
@@ -143,7 +143,7 @@ _THERMAL = [
         hold_for="5m",
         threshold=0.01,
         unit="share of time",
-        summary=f"The power brake holds {ON_GPU} down",
+        summary=f"The power brake slows {ON_GPU}",
         description="{{ $value | humanizePercentage }} of the time. The server's power supply asks "
         "for it. {{ $labels.UUID }}",
         meaning="Something outside of the GPU pulls the power brake: a failed or overloaded power "
@@ -214,9 +214,9 @@ _THERMAL = [
         "T4 at its 70 W works at 585 of 1590 MHz by design. Heat and the power brake have alerts "
         "of their own.",
         why="A GPU at half speed halves the speed of the whole job, and no other signal shows it.",
-        check=(_CLOCKS, "Somebody set it? `nvidia-smi -q -d CLOCK -i UUID | grep -A2 Applications`",
-               "What the driver says holds it down: `gpu:throttle:ratio5m{UUID=\"UUID\"}`"),
-        remedy=("A clock somebody has locked: `nvidia-smi -rgc -i UUID` and `-rac` take it back.",
+        check=(_CLOCKS, "Was a clock set? `nvidia-smi -q -d CLOCK -i UUID | grep -A2 Applications`",
+               "What slows it, as the driver counts it: `gpu:throttle:ratio5m{UUID=\"UUID\"}`"),
+        remedy=("A locked clock: `nvidia-smi -rgc -i UUID` and `-rac` unlock it.",
                 *RESET_STEPS),
         source=f"Reasons: DCGM fields 112 (4: power cap) and 1420 to 1424; shares are {OURS}",
     ),

@@ -77,7 +77,8 @@ _NVLINK = [
         description="Fabric state {{ $value }}: 1 not started, 2 in progress, 3 would be success. "
         "{{ $labels.UUID }}",
         meaning="On NVSwitch systems the fabric manager must admit a GPU before CUDA starts on it. "
-        "GPUs without a fabric (0) never fire, nor where the driver is too old to tell (6).",
+        "The alert never fires for GPUs without a fabric (0), or with a driver too old to report "
+        "it (6).",
         why="CUDA programs fail with \"system not yet initialized\" (error 802).",
         check=("On the node: `systemctl status nvidia-fabricmanager`, "
                "`journalctl -u nvidia-fabricmanager --since -2h`",
@@ -144,9 +145,9 @@ _PCIE = [
         description="Fewer lanes than it had in this slot before: transfers to the host are "
         "slower. {{ $labels.UUID }}",
         meaning="The link has fewer lanes than it had in the same slot within the last 14 days. "
-        "What GPU and slot could do at best is no measure: on AWS g4dn and g5 the GPU says x16 and "
-        "has x8 by design. A link that saves power while its GPU is idle (its generation has "
-        "fallen as well) is not judged. A link that has been narrow since it was first watched "
+        "The most that GPU and slot could do is no measure: on AWS g4dn and g5 the GPU reports "
+        "x16 and has x8 by design. Links that save power while the GPU is idle (their generation "
+        "is lower as well) are left out, and a link that has been narrow since monitoring began "
         "does not fire.",
         why="Half the lanes are half the speed of loading data, and of GPU traffic through the "
         "host.",

@@ -56,11 +56,11 @@ ALERTS = [
         summary=f"Uncorrected memory errors on {ON_GPU}",
         description="{{ $value }} since the last reset of {{ $labels.UUID }}; results of programs "
         "that ran there may be wrong.",
-        meaning="The GPU found memory errors that ECC could not correct. The count goes back to 0 "
-        "with the next reset, so this asks for the level and not for a rise: a GPU that came up "
-        "with errors is found too.",
-        why="The program that hit the error is gone. The damaged memory row is only exchanged by a "
-        "reset; until then others may hit it.",
+        meaning="The GPU found memory errors that ECC could not correct. The count returns to 0 "
+        "with the next reset, so the alert looks at the count and not at its rise: a GPU that "
+        "started with errors is found too.",
+        why="The program that hit the error is gone. The damaged memory row is replaced only by "
+        "a reset; until then other programs may hit it.",
         check=(_ECC, _REMAP, KERNEL_LOG),
         remedy=(*RESET_STEPS, "Errors again within days: see GPURemappedRowsGrowing."),
         source=f"{DCGM}; NVIDIA's GPU memory error management guide",
@@ -78,7 +78,7 @@ ALERTS = [
         description="{{ $value | printf \"%.0f\" }} in a day on {{ $labels.UUID }}. Nothing is "
         "lost; it is a trend to watch.",
         meaning="ECC corrects single bit errors; no program notices. So many in a day are unusual.",
-        why="Memory that wears out shows it first this way, and by remapped rows.",
+        why="Memory that wears out shows first by such errors, and by remapped rows.",
         check=(_ECC, _REMAP, "Trend: `increase(gpu:ecc_sbe:total{UUID=\"UUID\"}[1d])`"),
         remedy=(
             "Nothing now. When GPURemappedRowsGrowing fires for the same GPU, plan its "
@@ -94,7 +94,7 @@ ALERTS = [
         expr=level(_FAILURE) + " == 1\n" + _under_mig("64", _FAILURE),
         summary=f"A memory row of {ON_GPU} could not be remapped",
         description="NVIDIA's criterion for replacement. {{ $labels.UUID }}",
-        meaning="The GPU wanted to exchange a damaged memory row for a spare one and could not. "
+        meaning="The GPU was to replace a damaged memory row by a spare one and could not. "
         + _BY_XID.format(xid="64"),
         why="The damaged row stays in use. The next error there ends the program that uses it.",
         check=(_REMAP, _ECC),
@@ -160,9 +160,9 @@ ALERTS = [
         description="{{ $value }} rows were remapped after uncorrectable errors in 7 days on "
         "{{ $labels.UUID }}.",
         meaning="More rows were remapped after uncorrectable errors within a week. The count is "
-        "kept in the GPU itself and survives resets and reboots. Under MIG nobody reports it (see "
-        "GPURowRemapUnseen).",
-        why="One row is chance. Several in a week are a GPU on its way out.",
+        "kept in the GPU itself and survives resets and reboots. Under MIG it is not reported "
+        "(see GPURowRemapUnseen).",
+        why="One row is chance. Several in a week mean that the GPU is about to fail.",
         check=(_REMAP, _ECC, "Banks without spares: see GPURemapBanksExhausted"),
         remedy=(
             "A single row, first time: nothing, beyond a reset if GPURowRemapPending says so.",
@@ -183,8 +183,8 @@ ALERTS = [
         summary=f"{ON_GPU} has no spare rows left in a memory bank",
         description="The next bad row in one of these {{ $value }} banks cannot be repaired. "
         "{{ $labels.UUID }}",
-        meaning="All spare rows of at least one memory bank are used up. Under MIG nobody reports "
-        "it (see GPURowRemapUnseen).",
+        meaning="All spare rows of at least one memory bank are used up. Under MIG it is not "
+        "reported (see GPURowRemapUnseen).",
         why="It works now. The next damaged row in that bank is a GPURowRemapFailure.",
         check=(_REMAP,),
         remedy=("Order a replacement now, and exchange the GPU at the next maintenance.",),

@@ -12,10 +12,9 @@ _SERVICE_MAP = (
     "another cluster.proxy_mode: `iptables-save | grep KUBE-SERVICES`, `ipvsadm -Ln`)"
 )
 _RESTART_PROXY = (
-    "kube-proxy begins anew when its pods are deleted: `kubectl -n kube-system rollout restart "
-    "daemonset/kube-proxy`."
+    "Restart kube-proxy: `kubectl -n kube-system rollout restart daemonset/kube-proxy`."
 )
-_VERIFY = "Prove it: `gpuboot verify INVENTORY`; the link `services` must pass on every GPU node."
+_VERIFY = "Verify: `gpuboot verify INVENTORY`; the link `services` must pass on every GPU node."
 _LAST = "kubeproxy_sync_proxy_rules_last_timestamp_seconds"
 _QUEUED = "kubeproxy_sync_proxy_rules_last_queued_timestamp_seconds"
 
@@ -28,13 +27,13 @@ _UNREACHABLE = Alert(
     expr=f'max by (instance) (up{{job="{JOB}"}}) == 0',
     hold_for="5m",
     summary="Services cannot be reached by name from Prometheus' pod",
-    description="{{ $labels.instance }} does not answer: names are not resolved, or the addresses "
-    "of Services lead nowhere.",
-    meaning=f"Prometheus reads one target, `{TARGET}`, the way that all pods go: by its name and "
-    "through its Service. It does not get there.",
-    why="New pods find no API server, no storage and each other no more, while everything that is "
-    "watched by the addresses of pods looks well. Jobs that run keep their connections, and fail "
-    "at the next one.",
+    description="{{ $labels.instance }} does not answer: either its name is not resolved, or its "
+    "Service's address leads to no pod.",
+    meaning=f"Prometheus reads one target, `{TARGET}`, as every pod would reach it: by its name "
+    "and through its Service. It gets no answer.",
+    why="New pods can reach neither the API server nor storage nor each other, while every "
+    "target that is scraped by its pod's address looks healthy. Running jobs keep their "
+    "connections, and fail when they open the next one.",
     check=("Which nodes: `gpuboot verify INVENTORY`, link `services`", _SERVICE_MAP, _PROXY_LOG,
            "CoreDNS: `kubectl -n kube-system get pods,endpointslices -l k8s-app=kube-dns -o wide`"),
     remedy=("Services are missing there: " + _RESTART_PROXY,
@@ -57,9 +56,9 @@ _NOT_SYNCING = Alert(
     unit="seconds since kube-proxy last wrote its rules, while a change waits",
     summary="kube-proxy on {{ $labels.instance }} does not write its rules",
     description="A change of Services has waited for {{ $value | humanizeDuration }}.",
-    meaning="kube-proxy knows of changed Services or pods behind them and has not been able to "
-    "put that into the node's packet filter.",
-    why="Its connections go to pods that are gone; new Services do not exist for it.",
+    meaning="kube-proxy has received changes of Services, or of the pods behind them, and has "
+    "not been able to write them into the node's packet filter.",
+    why="Connections from this node go to pods that are gone, and new Services do not work there.",
     check=(_PROXY_LOG, "On the node: does another program change the packet filter?"),
     remedy=(_RESTART_PROXY, "An error of `nft` or `iptables-restore` in its log: the kernel lacks "
             "a module, or the filter of another program stands in the way.", _VERIFY),

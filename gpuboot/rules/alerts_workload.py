@@ -9,7 +9,9 @@ from gpuboot.rules.alert import OURS, PODS, Alert
 from gpuboot.rules.promql import ENGINE, HOLDER, RESOURCES, now_and, quoted
 from gpuboot.rules.requirements import Requirement
 
-_MORE_GPUS = "More GPUs, or fewer wishes: GPUs held idle are the cheapest (GPUAllocatedIdle)."
+_MORE_GPUS = (
+    "Add GPUs, or free some: those that are held idle are the cheapest to get (GPUAllocatedIdle)."
+)
 _QUERY = "How busy each GPU is: `gpu:engine_active:avg5m`; by pod: `namespace_pod:sm_active:avg2m`"
 
 
@@ -32,10 +34,10 @@ _IDLE = [
         unit="highest activity of any sample within the hour, 0 to 1",
         summary="{{ $labels.namespace }}/{{ $labels.pod }} holds a GPU and does not use it",
         description="Nothing ran on {{ $labels.UUID }} of {{ $labels.node }} for an hour.",
-        meaning="A pod has held this GPU for an hour and at no sample did anything run on it. "
-        "Bursts count: the highest sample decides, not the mean. GPUs that nobody holds do not "
-        "fire, nor does an hour with too few samples (somebody profiles), nor a pod younger than "
-        "an hour, whatever its predecessor of the same name did.",
+        meaning="A pod has held this GPU for an hour, and no sample shows anything running on "
+        "it. Bursts count: the highest sample decides, not the mean. Left out are GPUs that no "
+        "pod holds, hours with too few samples (somebody profiles), and pods younger than an "
+        "hour, whatever an earlier pod of the same name did.",
         why="It costs as much as a GPU that works, and others wait for it.",
         check=(_QUERY, "The pod: `kubectl describe pod -n NAMESPACE POD`, `kubectl logs -n "
                "NAMESPACE POD --tail=20`"),
@@ -84,7 +86,7 @@ def _memory(namespaces: tuple[str, ...]) -> Alert:
         unit="share of the device memory",
         summary="GPU memory of {{ $labels.namespace }}/{{ $labels.pod }} is nearly full",
         description="{{ $value | humanizePercentage }} of {{ $labels.UUID }}.",
-        meaning="The device memory is nearly used up, in a namespace that asked to be told "
+        meaning="The device memory is nearly used up, in a namespace that asked for this alert "
         "(`alerts.gpu_memory_near_full`). Without that setting the alert does not exist: inference "
         "servers such as vLLM take all memory by design.",
         why="The next allocation fails with an out-of-memory error.",

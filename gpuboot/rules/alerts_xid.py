@@ -57,10 +57,10 @@ _FATAL = Alert(
     description="The driver reported a fault from which the GPU does not recover by "
     "itself, last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
     meaning="The NVIDIA driver reported an XID of class reboot, reset or nvlink. Programs "
-    "on this GPU are gone or hang. The alert lasts until the repair is seen: the exporter "
-    "has restarted, as it does with every reset and reboot, and neither driver nor DCGM "
-    "complains of the GPU; or the GPU is gone and the node has all it should have. After "
-    "24 hours without another XID it ends by itself.",
+    "on this GPU are gone or hang. The alert ends once the repair is visible: the exporter has "
+    "restarted (every reset and reboot restarts it) and neither driver nor DCGM reports a fault "
+    "of the GPU; or the GPU was replaced and the node shows as many as promised. Without another "
+    "XID it ends after 24 hours.",
     why="The GPU stays in the scheduler's pool and takes the next pod down as well. One "
     "such GPU stops a job that runs on hundreds.",
     check=(KERNEL_LOG, SMI, "What the driver asks for: `nvidia-smi -q -i UUID | grep -A4 "
@@ -72,7 +72,7 @@ _FATAL = Alert(
         RESET,
         "NVLink codes (74, 150): reset all GPUs of the node together, or reboot.",
         VERIFY,
-        "Repaired, and the alert stays: the exporter has not restarted. Delete its pod on "
+        "Repaired, but the alert stays: the exporter has not restarted since. Delete its pod on "
         "that node (Docker hosts: restart its container).",
         REPLACE,
     ),
@@ -125,8 +125,7 @@ _REPEATED = Alert(
     "whatever class. Counted are incidents, not lines: one crash often logs three XID 13 "
     "and a 109, all within seconds. Codes that only accompany others (45, also of programs "
     "that were killed; 154, 159) do not count.",
-    why="A failing GPU often shows itself first by errors that look like programs' "
-    "mistakes.",
+    why="A failing GPU often first causes errors that look like mistakes of programs.",
     check=(
         "Which codes: `gpu:xid_errors:total{UUID=\"UUID\"}`; when: "
         "`gpu:xid_incident:active{UUID=\"UUID\"}` over a day",
@@ -148,13 +147,13 @@ _INSPECT = Alert(
     component="gpu",
     action="investigate",
     expr="",
-    summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU} is for a person to judge",
+    summary=f"XID {{{{ $labels.xid }}}} on {ON_GPU} needs a person to look at it",
     description="NVLink, cabling, power, vGPU software, or a code that NVIDIA's catalog "
     "gives no action for. Last at {{ $value | humanizeTimestamp }}. {{ $labels.UUID }}",
     meaning="The driver reported an XID that no reset repairs (auxiliary power, vGPU, key "
-    "rotation), one whose sub-code decides (144 to 149: NVLink 5), or one whose class "
-    "nobody here knows. It lasts as GPUXidFatal does: until the exporter has restarted and "
-    "the GPU is well, or for a day.",
+    "rotation), one whose sub-code decides (144 to 149: NVLink 5), or one that has no class "
+    "here. The alert lasts as GPUXidFatal does: until the exporter has restarted and the GPU is "
+    "healthy, or for a day.",
     why="A code without a class would otherwise go unseen.",
     check=(KERNEL_LOG, SMI, "NVIDIA's catalog: "
            "https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html"),

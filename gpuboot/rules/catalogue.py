@@ -35,7 +35,7 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
         "xid": alerts_xid.alerts(settings),
         "memory": alerts_memory.ALERTS,
         "health": alerts_health.ALERTS,
-        "links": alerts_interconnect.ALERTS,
+        "interconnect": alerts_interconnect.ALERTS,
         "exporter": alerts_exporter.ALERTS,
         "workload": alerts_workload.alerts(settings),
         "cluster": [*alerts_cluster.ALERTS, *alerts_services.ALERTS],

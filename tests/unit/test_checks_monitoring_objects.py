@@ -53,7 +53,7 @@ BOARD = ("ConfigMap", "monitoring", "gpu-cluster")
 VOLUME = "prometheus-kube-prometheus-stack-prometheus-db-"
 WANTED = ExpectedObjects(
     objects={RULE: "1", BOARD: "2"},
-    groups={"gpuboot-gpu": ("GPULost", "GPUXidFatal"), "gpuboot-stamp": (rules.RULES_INFO_METRIC,)},
+    groups={"gpuboot-gpu": ("GPULost", "GPUXidFatal"), "gpuboot-info": (rules.RULES_INFO_METRIC,)},
     alertmanager=CONFIG,
     claims={VOLUME: "50Gi"},
     rules_digest="new",
@@ -63,7 +63,7 @@ STAMP = Rule(
     name=rules.RULES_INFO_METRIC,
     health="ok",
     error="",
-    group="gpuboot-stamp",
+    group="gpuboot-info",
     labels={"digest": "new"},
 )
 OURS = (
@@ -108,7 +108,7 @@ def test_nobody_looks_where_nobody_asked() -> None:
     ("rules_", "said"),
     [
         ((OURS[0], STAMP), "gpuboot-gpu: 1 of 2 rules"),
-        (OURS[:2], "gpuboot-stamp: 0 of 1 rules"),
+        (OURS[:2], "gpuboot-info: 0 of 1 rules"),
         ((*OURS[:2], replace(STAMP, labels={"digest": "old"})), "other versions of these rules"),
         ((), "gpuboot-gpu: 0 of 2 rules"),
         ((*OURS, OURS[0]), "gpuboot-gpu: 3 of 2 rules"),
@@ -124,7 +124,7 @@ def test_rules_that_are_not_ours(rules_: tuple[Rule, ...], said: str) -> None:
 
 def test_rules_that_nobody_wants_any_more() -> None:
     finding = only(judged(expected_objects=replace(WANTED, groups={})), "fail")
-    assert finding.detail.endswith("gpuboot-gpu: still loaded; gpuboot-stamp: still loaded")
+    assert finding.detail.endswith("gpuboot-gpu: still loaded; gpuboot-info: still loaded")
     nothing = judged(
         expected_objects=replace(WANTED, groups={}),
         rules=(Rule(name="Watchdog", health="ok", error="", group="g"),),
