@@ -172,8 +172,11 @@ def _repositories() -> Iterator[tuple[str, list[str]]]:
 
 
 def _answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
+    return {**_cluster_answers(leads), **_host_answers()}
+
+
+def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
     release = "[\\s\\S]*A Helm release as"
-    charts = _lock.charts.items()
     return {
         "How far kubeadm got on this host": _kubeadm(leads),
         "The cluster as its leader sees it": _cluster(),
@@ -186,6 +189,17 @@ def _answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
         ),
         "get manifest kube-prometheus-stack": _manifests(_prometheus("15d"), _prometheus("20d")),
         "get manifest gpu-operator": _manifests(_policy("a"), _policy("b")),
+        "version --template": [_lock.helm.version],
+        **{
+            f"sha256sum /var/cache/gpuboot/charts/{name}-{chart.version}.tgz": [chart.sha256 or "a"]
+            for name, chart in _lock.charts.items()
+        },
+        "get secret gpuboot-grafana-admin": [f"admin-password {_digest('x')}"],
+    }
+
+
+def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
+    return {
         "stat -c %a": [
             f"{'600' if path.endswith('yaml') else '644'} {_digest(text)} {path}"
             for path, text in _files.items()
@@ -213,12 +227,6 @@ def _answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
             "gpu GPU-2",
         ],
         "nvidia-ctk cdi generate": ["installed", "right"],
-        "version --template": [_lock.helm.version],
-        **{
-            f"sha256sum /var/cache/gpuboot/charts/{name}-{chart.version}.tgz": [chart.sha256 or "a"]
-            for name, chart in charts
-        },
-        "get secret gpuboot-grafana-admin": [f"admin-password {_digest('x')}"],
     }
 
 
