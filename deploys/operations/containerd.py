@@ -44,19 +44,8 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
     + proxy: text of a drop-in for containerd's unit; "" for none
     """
     state = host.get_fact(Containerd, root=root, proxy=proxy, toolkit=toolkit)
-    if state.absent:
-        # while pyinfra prepares: an operation before this one will install it
-        changes.record(
-            Unknown(what="containerd's configuration", until=f"{state.absent} is installed")
-        )
-        yield fail(f"{state.absent} is not installed", "run the whole of deploys/site.py")
-        return
-    if state.error or (state.version.isdigit() and int(state.version) < 3):
-        reason = state.error or f"its configuration version is {state.version}, 3 is the least"
-        yield fail(
-            f"containerd does not accept its new configuration: {reason}",
-            f"correct {', '.join(state.foreign) or 'the versions asked for'}; nothing was changed",
-        )
+    if problem := _problem(state):
+        yield fail(*problem)
         return
     if not state.differs and not state.stale:
         host.noop("containerd runs with its configuration")
@@ -76,6 +65,22 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
             yield StringCommand("rm -f", PATHS[name])
     yield _restart()
     yield StringCommand(f"cp {ROOT} {_OURS}/config.toml")
+
+
+def _problem(state: ContainerdState) -> tuple[str, str] | None:
+    """Cause and remedy where containerd cannot have this configuration; None where it can."""
+    if state.absent:
+        # while pyinfra prepares: an operation before this one will install it
+        until = f"{state.absent} is installed"
+        changes.record(Unknown(what="containerd's configuration", until=until))
+        return f"{state.absent} is not installed", "run the whole of deploys/site.py"
+    if state.error or (state.version.isdigit() and int(state.version) < 3):
+        reason = state.error or f"its configuration version is {state.version}, 3 is the least"
+        return (
+            f"containerd does not accept its new configuration: {reason}",
+            f"correct {', '.join(state.foreign) or 'the versions asked for'}; nothing was changed",
+        )
+    return None
 
 
 def _record(state: ContainerdState) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from deploys.facts.docker import Docker, UntrustedMirrors
+from deploys.facts.docker import Docker, DockerState, UntrustedMirrors
 from deploys.lib import changes
 from deploys.lib.commands import Commands, fail, shell_message
 from deploys.operations.files import write
@@ -41,20 +41,10 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
     + proxied: its unit gives it the site's proxy
     """
     state = host.get_fact(Docker, toolkit=toolkit)
-    if state.absent:
-        # while pyinfra prepares: an operation before this one will install it
-        names = ", ".join(state.absent)
-        changes.record(Unknown(what="dockerd's configuration", until=f"{names} is installed"))
-        yield fail(f"{names} is not installed", "run the whole of deploys/standalone.py")
+    if problem := _problem(state):
+        yield fail(*problem)
         return
-    if state.error:
-        yield fail(f"nvidia-ctk cannot change {PATH}: {state.error}", f"correct {PATH} there")
-        return
-    try:
-        present = daemon.parse(state.present)
-    except ValueError as error:
-        yield fail(f"{PATH} is no JSON ({error})", "correct it there; nothing was changed")
-        return
+    present = daemon.parse(state.present)
     new = daemon.configuration(present, daemon.parse(state.toolkit), proxied, state.swarm)
     runs = bool(state.version) and (not toolkit or state.default_runtime == RUNTIME)
     if new == present and runs and not state.stale:
@@ -63,26 +53,30 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
     restart = not state.version or state.stale or daemon.needs_restart(present, new)
     _record(present, new, restart)
     if new != present:
-        yield write(_TRIAL, daemon.render(new))
-        yield StringCommand(
-            f"{_VALIDATE} {_TRIAL} >/dev/null || {{ rm -f {_TRIAL};",
-            shell_message(
-                "dockerd does not accept the configuration, nothing was changed", f"see {PATH}"
-            ),
-            "; exit 1; }",
-        )
-        yield StringCommand(
-            "mkdir -p -m 0700 /var/lib/gpuboot/docker && "
-            f"rm -f {_PREVIOUS} && {{ test ! -f {PATH} || cp -a {PATH} {_PREVIOUS}; }} "
-            f"&& mv {_TRIAL} {PATH}"
-        )
+        yield from _replaced(daemon.render(new))
     if state.version and restart and new.get("live-restore") and not present.get("live-restore"):
         # so that containers survive this very restart
         yield StringCommand("systemctl reload docker.service && sleep 2")
     yield _applied(restart, toolkit, changed=new != present)
 
 
-def _record(present: dict[str, Any], new: dict[str, Any], restart: bool) -> None:
+def _problem(state: DockerState) -> tuple[str, str] | None:
+    """Cause and remedy where dockerd cannot be configured; None where it can."""
+    if state.absent:
+        # while pyinfra prepares: an operation before this one will install it
+        names = ", ".join(state.absent)
+        changes.record(Unknown(what="dockerd's configuration", until=f"{names} is installed"))
+        return f"{names} is not installed", "run the whole of deploys/standalone.py"
+    if state.error:
+        return f"nvidia-ctk cannot change {PATH}: {state.error}", f"correct {PATH} there"
+    try:
+        daemon.parse(state.present)
+    except ValueError as error:
+        return f"{PATH} is no JSON ({error})", "correct it there; nothing was changed"
+    return None
+
+
+def _record(present: Mapping[str, Any], new: Mapping[str, Any], restart: bool) -> None:
     live = bool(present.get("live-restore") or new.get("live-restore"))
     stays = live or not restart
     note = "containers go on" if stays else "all of its containers stop and start"
@@ -90,6 +84,23 @@ def _record(present: dict[str, Any], new: dict[str, Any], restart: bool) -> None
     changes.record(
         *value_changes(f"file {PATH}", present, new),
         Effect(kind=kind, target="dockerd", local=True, note=note),
+    )
+
+
+def _replaced(text: str) -> Commands:
+    """Put a configuration in the place of the present one once dockerd accepts it."""
+    yield write(_TRIAL, text)
+    yield StringCommand(
+        f"{_VALIDATE} {_TRIAL} >/dev/null || {{ rm -f {_TRIAL};",
+        shell_message(
+            "dockerd does not accept the configuration, nothing was changed", f"see {PATH}"
+        ),
+        "; exit 1; }",
+    )
+    yield StringCommand(
+        "mkdir -p -m 0700 /var/lib/gpuboot/docker && "
+        f"rm -f {_PREVIOUS} && {{ test ! -f {PATH} || cp -a {PATH} {_PREVIOUS}; }} "
+        f"&& mv {_TRIAL} {PATH}"
     )
 
 

@@ -37,31 +37,35 @@ def loaded(
     + timeout_s: how long the machine may take to come back
     + node: its name in Kubernetes
     + leader: inventory name of the host that cordons it for the reboot; "" for none. A node that
-      an earlier run cordoned, and did not come to let pods in again, is seen to as well
+      an earlier run cordoned, and did not come to uncordon, is uncordoned as well
     """
-    found = host.get_fact(Driver, timeout_s=_SMI_S)
-    if found.loaded == version and found.uvm:
-        if found.cordoned_by_gpuboot and leader:
+    driver = host.get_fact(Driver, timeout_s=_SMI_S)
+    if driver.loaded == version and driver.uvm:
+        if driver.cordoned_by_gpuboot and leader:
             subject = f"node {node}"
             changes.record(Change(subject=subject, field="unschedulable", old=True, new=False))
             yield FunctionCommand(_uncordon, (node, leader), {})
         else:
             host.noop(f"driver {version} is loaded")
         return
-    stale = found.loaded if found.loaded != version else ""
-    if stale or found.nouveau:
-        reason = f"{f'driver {stale}' if stale else 'nouveau'} is loaded, {version} is installed"
+    other = driver.loaded if driver.loaded != version else ""
+    other = other or ("nouveau" if driver.nouveau else "")
+    if other:
+        name = other if other == "nouveau" else f"driver {other}"
+        reason = f"{name} is loaded, {version} is installed"
         if not may_reboot:
             yield fail(reason, 'reboot the machine, or set driver.reboot = "when-needed"')
             return
-        old = stale or "nouveau"
-        changes.record(Change(subject="NVIDIA driver", field="loaded", old=old, new=version))
+    changes.record(Change(subject="NVIDIA driver", field="loaded", old=other or None, new=version))
+    if other:
         changes.record(*_reboot_effects(node, leader))
         yield FunctionCommand(_reboot, (reason, timeout_s, node, leader), {})
-    else:
-        changes.record(Change(subject="NVIDIA driver", field="loaded", new=version))
     # after a boot udev may have loaded it; loading it again does nothing
-    yield StringCommand(
+    yield _load()
+
+
+def _load() -> StringCommand:
+    return StringCommand(
         "modprobe nvidia && modprobe nvidia-uvm || { dmesg 2>/dev/null | grep -iE "
         "'nvrm|nvidia|lockdown|module verification' | tail -n 15 >&2;",
         shell_message(

@@ -1,4 +1,4 @@
-"""Making a cluster with kubeadm, joining it, and bringing it to a newer patch release.
+"""Packages and images of Kubernetes, `kubeadm init` and `kubeadm reset`.
 
 A step that was killed half-way leaves `/etc/gpuboot/kubeadm-<step>.started`; the next run resets
 what it left (`kubeadm reset`) and begins again; an upgrade is simply repeated. Anything else that
@@ -7,26 +7,22 @@ is found is not ours to reset.
 
 from __future__ import annotations
 
-import secrets
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.exceptions import PyinfraError
-from pyinfra.api.host import Host
 from pyinfra.api.operation import operation
 from pyinfra.context import host
 
-from deploys.facts.kubeadm import Cluster, Kubeadm
+from deploys.facts.kubeadm import Kubeadm
 from deploys.lib import changes, remote
 from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
 from deploys.lib.download_retries import with_retries
-from deploys.lib.join_credentials import bootstrap_token, uploaded_certificates
-from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.kubectl import KUBECTL
 from deploys.operations import packages as package_operations
-from gpuboot.config.inventory import Node
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes.cluster_state import KubeadmState, Step, belongs_elsewhere, stage
+from gpuboot.kubernetes.cluster_state import KubeadmState, Step, stage
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET
 from gpuboot.kubernetes.manifests import DIGEST
 from gpuboot.plan import Change, Effect
@@ -34,7 +30,7 @@ from gpuboot.plan import Change, Effect
 SOCKET = CRI_SOCKET.removeprefix("unix://")
 CONFIG = "/etc/gpuboot/kubeadm.yaml"
 _CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
-_KUBELET_NOTE = "/etc/gpuboot/kubelet-config.sha256"
+_KUBELET_DIGEST = "/etc/gpuboot/kubelet-config.sha256"
 # What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
 # configuration is not, and would keep the next cluster's pods on the old network.
 RESET = f"kubeadm reset --force --cri-socket {CRI_SOCKET} && rm -rf /etc/cni/net.d/*"
@@ -52,7 +48,8 @@ rm -rf /run/flannel /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm
 """
 
 
-def _failed(step: str) -> str:
+def unfinished_step(step: Step) -> str:
+    """The shell command that fails with what to do about a step of kubeadm that failed."""
     command = shell_failure(
         f"kubeadm {step} did not end; its own words stand above",
         "fix what they name and run again, which resets what it left half made and begins again",
@@ -106,28 +103,29 @@ def initialized(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
     + config: path of kubeadm's configuration on the host
     """
     state = host.get_fact(Kubeadm, socket=SOCKET)
-    found = stage(state, "init")
-    if found == "done":
+    progress = stage(state, "init")
+    if progress == "done":
         host.noop("this host leads a cluster")
         return
-    if found == "foreign":
-        yield _fail_foreign(state, "admin.conf")
+    if progress == "foreign":
+        yield fail_foreign(state, "admin.conf")
         return
-    old = "half-initialized" if found == "begun" else None
+    old = "half-initialized" if progress == "begun" else None
     changes.record(Change(subject="control plane", old=old, new="initialized by kubeadm init"))
-    if found == "begun":
+    if progress == "begun":
         warn("an earlier kubeadm init did not end: resetting what it left and beginning again")
         yield StringCommand(RESET)
     yield StringCommand(
         f"mkdir -p /etc/gpuboot && touch {marker('init')} &&",
         "{ kubeadm init --skip-token-print --config",
         QuoteString(config),
-        f"|| {_failed('init')}; }}",
+        f"|| {unfinished_step('init')}; }}",
         f"&& {note(digest)} && {note_kubelet(kubelet)} && rm {marker('init')}",
     )
 
 
-def _fail_foreign(state: KubeadmState, missing: str) -> FunctionCommand:
+def fail_foreign(state: KubeadmState, missing: str) -> FunctionCommand:
+    """The failure of a host that lacks a file but has others of a cluster, not of gpuboot's."""
     return fail(
         f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no "
         f"{missing}, and gpuboot did not make them",
@@ -145,7 +143,7 @@ def note(digest: str) -> str:
 
 def note_kubelet(digest: str) -> str:
     """The command that records which configuration is in force on this host."""
-    return f"echo {digest} >{_KUBELET_NOTE}"
+    return f"echo {digest} >{_KUBELET_DIGEST}"
 
 
 @operation()
@@ -167,105 +165,6 @@ def kubeconfig() -> Commands:
 
 
 @operation()
-def joined(
-    node: Node,
-    leader: str,
-    kubelet: str,
-    join_config: Callable[[str, str, str], str],
-    init_config: Callable[[str], str],
-) -> Commands:
-    """Ensure that this host is a node of the leader's cluster.
-
-    Its credential is made for this join alone, travels by standard input and ends with it.
-
-    + leader: inventory name of the leader
-    + kubelet: digest of the kubelet's configuration
-    + join_config: gives kubeadm's configuration of this node, which is secret, for the pin of the
-      cluster's certificate authority, a bootstrap token and a certificate key ("" on a worker)
-    + init_config: gives the leader's, by which it uploads its certificates, for that key
-    """
-    state = host.get_fact(Kubeadm, socket=SOCKET)
-    found = stage(state, "join")
-    if found == "done":
-        yield from _same_cluster(leader)
-        return
-    if found == "foreign":
-        yield _fail_foreign(state, "kubelet.conf")
-        return
-    old = "half-joined" if found == "begun" else None
-    changes.record(Change(subject=f"node {node.name}", old=old, new="joined to the cluster"))
-    if found == "begun":
-        warn("an earlier kubeadm join did not end: resetting what it left and beginning again")
-        yield StringCommand(RESET)
-    if not executing():
-        yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist
-        return
-    try:
-        target = host.state.inventory.get_host(leader)
-        yield from _join(node, target, kubelet, join_config, init_config)
-    except remote.RemoteError as error:
-        yield fail(f"the leader cannot prepare the join: {error}", "run again")
-
-
-def _same_cluster(leader: str) -> Commands:
-    if executing():
-        target = host.state.inventory.get_host(leader)
-        authority = remote.read_fact(target, Kubeadm, socket=SOCKET).ca
-        if belongs_elsewhere(host.get_fact(Kubeadm, socket=SOCKET), authority):
-            yield fail(
-                f"this host is a node of another cluster than {leader}'s",
-                "take it out of the inventory, or, if that cluster can go: pyinfra INVENTORY "
-                f"deploys/reset.py --data gpuboot_reset=CLUSTER --limit {host.name}",
-            )
-            return
-    host.noop("this host is a node of the cluster")
-
-
-def _forget(leader: Host, node: str, address: str) -> tuple[str, str] | None:
-    """Remove what the cluster still knows of this host's earlier membership.
-
-    Returns cause and remedy when the name is another machine's, which kubeadm refuses as well.
-    """
-    known = remote.read_fact(leader, Cluster, kubeconfig=ADMIN_CONF).nodes
-    old = next((item for item in known if item.name == node), None)
-    if old is None:
-        return None
-    if address not in old.address.split():
-        return (
-            f"the cluster has a node {node} already, at {old.address}",
-            "give this host another node_name, or, if that machine is gone: kubectl delete node "
-            + node,
-        )
-    remote.run(leader, f"{KUBECTL} delete node {shlex.quote(node)}")
-    return None
-
-
-def _join(
-    node: Node,
-    leader: Host,
-    kubelet: str,
-    join_config: Callable[[str, str, str], str],
-    init_config: Callable[[str], str],
-) -> Commands:
-    if taken := _forget(leader, node.name, node.address):
-        yield fail(*taken)
-        return
-    authority = remote.read_fact(leader, Kubeadm, socket=SOCKET).ca
-    command = (
-        f"mkdir -p /etc/gpuboot && touch {marker('join')} &&"
-        f" {{ cat | kubeadm join --config /dev/stdin || {_failed('join')}; }} &&"
-        f" {note_kubelet(kubelet)} && rm {marker('join')}"
-    )
-    with bootstrap_token(leader, node.name) as token:
-        if node.role == "worker":
-            yield StringCommand(command, _stdin=join_config(authority, token.value, ""))
-            return
-        key = secrets.token_hex(32)
-        with uploaded_certificates(leader, init_config(key)):
-            yield StringCommand(command, _stdin=join_config(authority, token.value, key))
-
-
-@operation()
 def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
     """Ensure that Kubernetes' packages are there and held at their versions.
 
@@ -277,13 +176,13 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
     """
     state = host.get_fact(Kubeadm, socket=SOCKET)
     member = "kubelet.conf" in state.files
-    wanted = {
+    versions = {
         name: "" if member and name in state.packages else pattern
         for name, pattern in packages.items()
     }
     if not state.enabled:
         changes.record(Change(subject="unit kubelet.service", field="boot", new="enabled"))
-    yield from package_operations.installed._inner(wanted, manager, hold=True)
+    yield from package_operations.installed._inner(versions, manager, hold=True)
     if not state.enabled:
         yield StringCommand("systemctl enable kubelet")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from pyinfra.api.command import QuoteString, StringCommand
@@ -18,7 +18,12 @@ from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import CONFIG, SOCKET, marker, note, note_kubelet
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.kubernetes.cluster_state import KubeadmState, immutable_changes, upgrade_step
+from gpuboot.kubernetes.cluster_state import (
+    ClusterState,
+    KubeadmState,
+    immutable_changes,
+    upgrade_step,
+)
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
@@ -109,11 +114,11 @@ def kubelet_configured(
     else:
         yield StringCommand("kubeadm upgrade node phase kubelet-config")
     yield StringCommand("systemctl restart kubelet")
-    yield from _settled(node, leader, "")
+    yield from _wait_until_ready(node, leader, "")
     yield StringCommand(note_kubelet(digest))
 
 
-def _settled(node: str, leader: str, version: str) -> Commands:
+def _wait_until_ready(node: str, leader: str, version: str) -> Commands:
     """Wait until the node is Ready again, with this version of the kubelet where it is given."""
     if not executing():
         return
@@ -141,17 +146,14 @@ def upgraded(
 ) -> Commands:
     """Ensure that this host runs this patch release; call it with `_serial=True` on all hosts.
 
-    Twice, first with `leads`: a step that all hosts share is what makes the others wait for the
-    leader, whose control plane must never be older than a kubelet. The kubelet's restart does not
-    touch running pods, so nothing is drained.
+    Twice, first with `leads`: a step that all hosts share makes the others wait for the leader,
+    whose control plane must never be older than a kubelet. Pods run on, so nothing is drained.
 
-    + node: its Kubernetes name
-    + leader: inventory name of the leader
+    + node: its Kubernetes name; leader: inventory name of the leader
     + leads: whether this host is the leader
     + turn: whether it is this host's turn; nothing is done otherwise
     + version: Kubernetes version without its v
-    + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them
-    + manager: the program that installs them
+    + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them, for `manager` to install
     """
     if not turn:
         host.noop("another host's turn")
@@ -160,34 +162,51 @@ def upgraded(
     if not state.packages and not executing():
         host.noop("an operation before this one installs Kubernetes")
         return
-    old = [name for name in packages if not _right(state.packages.get(name), packages[name])]
-    cluster = host.get_fact(Cluster, kubeconfig=ADMIN_CONF) if leads else None
-    server = cluster.server if cluster else ""
-    step = upgrade_step(server, version) if server else "none"
-    if step == "refuse":
-        yield fail(
-            f"the cluster runs Kubernetes {server}, the version lock asks for {version}",
-            "gpuboot moves a cluster to newer patch releases only; for a newer minor release "
-            "follow kubernetes.io's kubeadm upgrade guide, then run again",
-        )
-        return
-    if not old and step == "none" and "upgrade" not in state.started:
+    cluster = host.get_fact(Cluster, kubeconfig=ADMIN_CONF) if leads else ClusterState()
+    if _is_upgraded(state, packages, cluster.server, version):
         host.noop(f"Kubernetes {version}")
         return
-    if not leads and executing() and (behind := _behind(leader, version)):
-        yield fail(*behind)
+    if problem := _refused(cluster.server, version) if leads else _too_early(leader, version):
+        yield fail(*problem)
         return
-    _record_upgrade(f"kubelet of {node}", version, state, server if leads else None)
+    _record_upgrade(f"kubelet of {node}", version, state, cluster.server if leads else None)
     yield from package_operations.installed._inner(packages, manager, hold=True, update=True)
     inform(f"kubeadm upgrades {node} to {version}: up to five minutes")
-    begin = f"mkdir -p /etc/gpuboot && touch {marker('upgrade')} &&"
-    step_command = f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
-    yield StringCommand(begin, step_command, *_ignored(ignore))
-    if cluster and cluster.config:
-        yield StringCommand(note(cluster.config))  # kubeadm writes its record anew, without notes
+    command = f"kubeadm upgrade apply --yes v{version}" if leads else "kubeadm upgrade node"
+    yield from _upgrade(StringCommand(command, *_ignored(ignore)), node, leader, version, cluster)
+
+
+def _upgrade(
+    command: StringCommand, node: str, leader: str, version: str, cluster: ClusterState
+) -> Commands:
+    """The upgrade by kubeadm, and the restart of a kubelet whose package has been upgraded."""
+    digest = cluster.config
+    yield StringCommand(f"mkdir -p /etc/gpuboot && touch {marker('upgrade')} &&", command)
+    if digest:
+        yield StringCommand(note(digest))  # kubeadm writes its record again, without annotations
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
-    yield from _settled(node, leader, version)
+    yield from _wait_until_ready(node, leader, version)
     yield StringCommand(f"rm {marker('upgrade')}")
+
+
+def _is_upgraded(
+    state: KubeadmState, packages: Mapping[str, str], server: str, version: str
+) -> bool:
+    """Whether packages and API server ("" for another host's) are of this release."""
+    installed = all(_matches(state.packages.get(name), packages[name]) for name in packages)
+    same = not server or upgrade_step(server, version) == "none"
+    return installed and same and "upgrade" not in state.started
+
+
+def _refused(server: str, version: str) -> tuple[str, str] | None:
+    """Cause and remedy when no run may bring the control plane to this release."""
+    if not server or upgrade_step(server, version) != "refuse":
+        return None
+    return (
+        f"the cluster runs Kubernetes {server}, the version lock asks for {version}",
+        "gpuboot moves a cluster to newer patch releases only; for a newer minor release follow "
+        "kubernetes.io's kubeadm upgrade guide, then run again",
+    )
 
 
 def _record_upgrade(kubelet: str, version: str, state: KubeadmState, server: str | None) -> None:
@@ -202,17 +221,19 @@ def _record_upgrade(kubelet: str, version: str, state: KubeadmState, server: str
     )
 
 
-def _behind(leader: str, version: str) -> tuple[str, str] | None:
+def _too_early(leader: str, version: str) -> tuple[str, str] | None:
     """Cause and remedy when a node may not be upgraded yet; None when it may.
 
     A kubelet must never be newer than the API server.
     """
+    if not executing():
+        return None
     state = remote.read_fact(host.state.inventory.get_host(leader), Cluster, kubeconfig=ADMIN_CONF)
     if state.recorded == version:
         return None
-    found = state.error or f"its control plane is of {state.recorded}"
+    cause = state.error or f"its control plane is of {state.recorded}"
     return (
-        f"not upgraded to Kubernetes {version} before {leader} is: {found}",
+        f"not upgraded to Kubernetes {version} before {leader} is: {cause}",
         f"fix what {leader} said when it was upgraded, then run again",
     )
 
@@ -221,5 +242,5 @@ def _ignored(checks: Sequence[str]) -> list[QuoteString]:
     return [QuoteString(f"--ignore-preflight-errors={','.join(checks)}")] if checks else []
 
 
-def _right(version: str | None, pattern: str) -> bool:
+def _matches(version: str | None, pattern: str) -> bool:
     return version is not None and fnmatchcase(version, pattern)

@@ -50,34 +50,38 @@ def synced(
 
     What is there is compared by the digest that each object carries: one fact tells them all.
     """
-    found = host.get_fact(Owned, kubeconfig=ADMIN_CONF)
+    owned = host.get_fact(Owned, kubeconfig=ADMIN_CONF)
     state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF) if pod_network else ClusterState()
-    if (error := found.error or state.error) and executing():
+    if (error := owned.error or state.error) and executing():
         yield fail(f"the cluster's objects cannot be read: {error}", "run again")
         return
     ranges = {address: node.pod_cidrs for node in state.nodes for address in node.address.split()}
     objects = network_policies.reached(objects, ranges)
-    change = manifests.difference(objects, found.objects, namespaces)
+    change = manifests.difference(objects, owned.objects, namespaces)
     if change.nothing:
         host.noop(f"{len(objects)} objects are as they should be")
         return
     inform(describe(change))
-    _record(change, found.objects)
+    _record(change, owned.objects)
     if change.apply:
         script = _APPLY.format(wait=_rollout(after, timeout_s))
         yield StringCommand("sh -ec", QuoteString(script), _stdin=manifests.manifest(change.apply))
-    gone = defaultdict(list)
-    for item in change.delete:
-        gone[item.namespace, manifests.KINDS[item.kind]].append(item.name)
-    for (namespace, kind), names in gone.items():
+    yield from _deleted(change.delete)
+
+
+def _deleted(objects: Sequence[manifests.Owned]) -> Commands:
+    names = defaultdict(list)
+    for item in objects:
+        names[item.namespace, manifests.KINDS[item.kind]].append(item.name)
+    for (namespace, kind), items in names.items():
         yield StringCommand(
             KUBECTL, "-n", QuoteString(namespace), "delete --ignore-not-found", kind,
-            *map(QuoteString, names),
+            *map(QuoteString, items),
         )  # fmt: skip
 
 
-def _record(change: manifests.Difference, found: Sequence[manifests.Owned]) -> None:
-    names = {f"{item.kind} {item.namespace}/{item.name}" for item in found}
+def _record(change: manifests.Difference, owned: Sequence[manifests.Owned]) -> None:
+    names = {f"{item.kind} {item.namespace}/{item.name}" for item in owned}
     record_objects(change.apply, names)
     changes.record(*[
         Change(subject=f"{item.kind} {item.namespace}/{item.name}", old="present")

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyinfra.api.deploy import deploy
 
-from deploys.operations import files, kubeadm, kubeadm_changes, kubectl
+from deploys.operations import files, kubeadm, kubeadm_changes, kubeadm_join, kubectl
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.charts import GPUS_LABEL
@@ -43,19 +43,7 @@ def kubernetes() -> None:
         config=kubeadm.CONFIG if node.leader else "",
     )
     if node.leader:
-        kubeadm.initialized(
-            name="Initialize the control plane (kubeadm init)",
-            digest=config.digest,
-            kubelet=config.kubelet,
-        )
-        kubeadm_changes.immutable_settings_kept(
-            name="Check settings that a cluster cannot change", settings=config.immutable
-        )
-        kubectl.applied(
-            name="Install the pod network (flannel)",
-            manifest=flannel.manifest(context.settings, lock),
-            sentinel_workload="kube-flannel-ds",
-        )
+        _initialize(context, config)
     _upgrade(context)
     own = _reconfigure(context, config)
     if node.leader:
@@ -67,25 +55,29 @@ def kubernetes() -> None:
     if node.role == "worker":
         _join(context, "Join the workers (kubeadm join)", own)
     if node.leader:
-        kubectl.labels_and_taints(
-            name="Label and taint the nodes",
-            labels={item.name: labels(item) for item in context.nodes},
-            tainted={
-                item.name: not untainted(context.settings.cluster, context.nodes)
-                for item in context.nodes
-                if item.role == "control_plane"
-            },
-        )
-        kubectl.nodes_ready(
-            name="Wait until all nodes are Ready",
-            names=[item.name for item in context.nodes],
-            timeout_s=600,
-        )
+        _label_and_wait(context)
+
+
+def _initialize(context: Context, config: Configuration) -> None:
+    """The control plane of the leader, and the pod network."""
+    kubeadm.initialized(
+        name="Initialize the control plane (kubeadm init)",
+        digest=config.digest,
+        kubelet=config.kubelet,
+    )
+    kubeadm_changes.immutable_settings_kept(
+        name="Check settings that a cluster cannot change", settings=config.immutable
+    )
+    kubectl.applied(
+        name="Install the pod network (flannel)",
+        manifest=flannel.manifest(context.settings, context.lock),
+        sentinel_workload="kube-flannel-ds",
+    )
 
 
 def _join(context: Context, title: str, kubelet: str, **arguments: Any) -> None:
     settings, nodes = context.settings, context.nodes
-    kubeadm.joined(
+    kubeadm_join.joined(
         name=title,
         node=context.node,
         leader=context.leader.host,
@@ -93,6 +85,23 @@ def _join(context: Context, title: str, kubelet: str, **arguments: Any) -> None:
         join_config=partial(join_config, settings, nodes, context.node),
         init_config=partial(init_config, settings, context.lock, nodes),
         **arguments,
+    )
+
+
+def _label_and_wait(context: Context) -> None:
+    kubectl.labels_and_taints(
+        name="Label and taint the nodes",
+        labels={item.name: labels(item) for item in context.nodes},
+        tainted={
+            item.name: not untainted(context.settings.cluster, context.nodes)
+            for item in context.nodes
+            if item.role == "control_plane"
+        },
+    )
+    kubectl.nodes_ready(
+        name="Wait until all nodes are Ready",
+        names=[item.name for item in context.nodes],
+        timeout_s=600,
     )
 
 

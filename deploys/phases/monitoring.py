@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyinfra.api.deploy import deploy
+from pyinfra.api.operation import OperationMeta
 
 from deploys.operations import kubectl, objects, rules, secrets, storage
 from deploys.phases.helm import deploy_chart
@@ -43,20 +44,7 @@ def monitoring() -> None:
         settings.namespace,
         monitoring_values(context.settings),
     )
-    if settings.network_policies or exporter_objects(context.settings):
-        kubectl.namespace(
-            name="Create the exporter's namespace",
-            namespace=exporter_namespace(context.settings),
-            labels=_PRIVILEGED,
-        )
-    applied = objects.synced(
-        name="Apply rules, dashboards and network policies",
-        objects=wanted.objects(context.settings, context.nodes),
-        namespaces=wanted.namespaces(context.settings),
-        after=f"{settings.namespace}/{fullname(settings.release)}-operator",
-        timeout_s=settings.timeout_s,
-        pod_network=settings.network_policies,
-    )
+    applied = _objects(context)
     kubectl.workloads_ready(
         name="Wait until the monitoring stack is ready",
         namespace=settings.namespace,
@@ -70,6 +58,25 @@ def monitoring() -> None:
             prometheus=f"{fullname(settings.release)}-prometheus",
             digest=digest(groups(context.settings, context.nodes)),
         )
+
+
+def _objects(context: Context) -> OperationMeta:
+    """Rules, dashboards and network policies. Returns whether any of them changes."""
+    settings = context.settings.monitoring
+    if settings.network_policies or exporter_objects(context.settings):
+        kubectl.namespace(
+            name="Create the exporter's namespace",
+            namespace=exporter_namespace(context.settings),
+            labels=_PRIVILEGED,
+        )
+    return objects.synced(
+        name="Apply rules, dashboards and network policies",
+        objects=wanted.objects(context.settings, context.nodes),
+        namespaces=wanted.namespaces(context.settings),
+        after=f"{settings.namespace}/{fullname(settings.release)}-operator",
+        timeout_s=settings.timeout_s,
+        pod_network=settings.network_policies,
+    )
 
 
 def _secrets(context: Context) -> None:

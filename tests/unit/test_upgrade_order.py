@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploys.lib import remote
+from deploys.lib import commands, remote
 from deploys.operations import kubeadm_changes
 from gpuboot.kubernetes.cluster_state import ClusterState
 
@@ -23,10 +23,11 @@ def test_the_leader_goes_first(
     monkeypatch: pytest.MonkeyPatch, state: ClusterState, said: str
 ) -> None:
     inventory = SimpleNamespace(get_host=lambda name: name)
-    host = SimpleNamespace(state=SimpleNamespace(inventory=inventory))
+    host = SimpleNamespace(state=SimpleNamespace(inventory=inventory, is_executing=True))
     monkeypatch.setattr(kubeadm_changes, "host", host)
+    monkeypatch.setattr(commands, "current_host", host)
     monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: state)
-    told = kubeadm_changes._behind("cp1", "1.36.3")
+    told = kubeadm_changes._too_early("cp1", "1.36.3")
     assert (told is not None) is bool(said)
     if told:
         cause, remedy = told

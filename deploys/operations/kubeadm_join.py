@@ -1,0 +1,128 @@
+"""`kubeadm join`: a host becomes a node of the leader's cluster."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from collections.abc import Callable
+
+from pyinfra.api.command import StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.operation import operation
+from pyinfra.context import host
+
+from deploys.facts.kubeadm import Cluster, Kubeadm
+from deploys.lib import changes, remote
+from deploys.lib.commands import Commands, executing, fail, warn
+from deploys.lib.join_credentials import bootstrap_token, uploaded_certificates
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.operations.kubeadm import (
+    RESET,
+    SOCKET,
+    fail_foreign,
+    marker,
+    note_kubelet,
+    unfinished_step,
+)
+from gpuboot.config.inventory import Node
+from gpuboot.kubernetes.cluster_state import belongs_elsewhere, stage
+from gpuboot.plan import Change
+
+
+@operation()
+def joined(
+    node: Node,
+    leader: str,
+    kubelet: str,
+    join_config: Callable[[str, str, str], str],
+    init_config: Callable[[str], str],
+) -> Commands:
+    """Ensure that this host is a node of the leader's cluster.
+
+    Its credential is made for this join alone, travels by standard input and ends with it.
+
+    + leader: inventory name of the leader
+    + kubelet: digest of the kubelet's configuration
+    + join_config: gives kubeadm's configuration of this node, which is secret, for the pin of the
+      cluster's certificate authority, a bootstrap token and a certificate key ("" on a worker)
+    + init_config: gives the leader's, by which it uploads its certificates, for that key
+    """
+    state = host.get_fact(Kubeadm, socket=SOCKET)
+    progress = stage(state, "join")
+    if progress == "done":
+        yield from _same_cluster(leader)
+        return
+    if progress == "foreign":
+        yield fail_foreign(state, "kubelet.conf")
+        return
+    old = "half-joined" if progress == "begun" else None
+    changes.record(Change(subject=f"node {node.name}", old=old, new="joined to the cluster"))
+    if progress == "begun":
+        warn("an earlier kubeadm join did not end: resetting what it left and beginning again")
+        yield StringCommand(RESET)
+    if not executing():
+        yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist
+        return
+    try:
+        target = host.state.inventory.get_host(leader)
+        yield from _join(node, target, kubelet, join_config, init_config)
+    except remote.RemoteError as error:
+        yield fail(f"the leader cannot prepare the join: {error}", "run again")
+
+
+def _same_cluster(leader: str) -> Commands:
+    if executing():
+        target = host.state.inventory.get_host(leader)
+        authority = remote.read_fact(target, Kubeadm, socket=SOCKET).ca
+        if belongs_elsewhere(host.get_fact(Kubeadm, socket=SOCKET), authority):
+            yield fail(
+                f"this host is a node of another cluster than {leader}'s",
+                "take it out of the inventory, or, if that cluster can go: pyinfra INVENTORY "
+                f"deploys/reset.py --data gpuboot_reset=CLUSTER --limit {host.name}",
+            )
+            return
+    host.noop("this host is a node of the cluster")
+
+
+def _forget(leader: Host, node: str, address: str) -> tuple[str, str] | None:
+    """Remove what the cluster still knows of this host's earlier membership.
+
+    Returns cause and remedy when the name is another machine's, which kubeadm refuses as well.
+    """
+    known = remote.read_fact(leader, Cluster, kubeconfig=ADMIN_CONF).nodes
+    old = next((item for item in known if item.name == node), None)
+    if old is None:
+        return None
+    if address not in old.address.split():
+        return (
+            f"the cluster has a node {node} already, at {old.address}",
+            "give this host another node_name, or, if that machine is gone: kubectl delete node "
+            + node,
+        )
+    remote.run(leader, f"{KUBECTL} delete node {shlex.quote(node)}")
+    return None
+
+
+def _join(
+    node: Node,
+    leader: Host,
+    kubelet: str,
+    join_config: Callable[[str, str, str], str],
+    init_config: Callable[[str], str],
+) -> Commands:
+    if taken := _forget(leader, node.name, node.address):
+        yield fail(*taken)
+        return
+    authority = remote.read_fact(leader, Kubeadm, socket=SOCKET).ca
+    command = (
+        f"mkdir -p /etc/gpuboot && touch {marker('join')} &&"
+        f" {{ cat | kubeadm join --config /dev/stdin || {unfinished_step('join')}; }} &&"
+        f" {note_kubelet(kubelet)} && rm {marker('join')}"
+    )
+    with bootstrap_token(leader, node.name) as token:
+        if node.role == "worker":
+            yield StringCommand(command, _stdin=join_config(authority, token.value, ""))
+            return
+        key = secrets.token_hex(32)
+        with uploaded_certificates(leader, init_config(key)):
+            yield StringCommand(command, _stdin=join_config(authority, token.value, key))
