@@ -6,11 +6,11 @@ the dying system. Here only a new boot id counts.
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
 
 from paramiko import SSHException
+from pyinfra import logger
 from pyinfra.api.exceptions import ConnectError, PyinfraError
 from pyinfra.api.host import Host
 
@@ -113,4 +113,4 @@ def _run(host: Host, command: str, timeout_s: int = _COMMAND_TIMEOUT_S) -> str:
 
 
 def _say(host: Host, text: str) -> None:
-    print(f"    [{host.name}] {text}", file=sys.stderr)
+    logger.info(f"[{host.name}] {text}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from gevent.pool import Pool
+from pyinfra import logger
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.api.operation import operation
@@ -143,7 +143,7 @@ def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> Verificatio
 
 def say(line: str) -> None:
     """Progress, where it disturbs no JSON."""
-    print(f"    verify: {line}", file=sys.stderr, flush=True)
+    logger.info(f"verify: {line}")
 
 
 def read_hosts(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> list[Host]:

@@ -61,7 +61,7 @@ class Screen(BaseStateCallback, logging.Filter):
         self.phase = ""
         self.operations = self.changed = self.failed = 0
         self.begun = 0.0
-        self.happened = self.taken = False
+        self.happened = self.taken = self.named = False
         self.told: set[tuple[str, ...]] = set()
         self.timer: Any = None
 
@@ -80,6 +80,7 @@ class Screen(BaseStateCallback, logging.Filter):
     def show_header(self) -> None:
         """Name the operation that runs, unless that is done."""
         header, self.header = self.header, ""
+        self.named = self.named or bool(header)
         if header:
             _say(f"--> {header}")
 
@@ -91,7 +92,7 @@ class Screen(BaseStateCallback, logging.Filter):
         phase, name = title(state, op_hash)
         if phase != self.phase:
             self.end_phase()
-            self.phase, self.begun = phase, time.monotonic()
+            self.phase, self.begun, self.named = phase, time.monotonic(), False
         self.header = f"{phase} | {name}"
         self.happened, self.told = False, set()
         self.timer = gevent.spawn_later(_SLOW_S, self.show_header)
@@ -132,7 +133,9 @@ class Screen(BaseStateCallback, logging.Filter):
 
     def end_phase(self) -> None:
         """Sum up the phase that has ended."""
-        if not self.operations:
+        alone = self.operations == 1 and self.named  # its own lines have told it all
+        if not self.operations or alone:
+            self.operations = self.changed = self.failed = 0
             return
         what = f"{self.changed} changed something" if self.changed else "nothing changed"
         what += f", {self.failed} failed" if self.failed else ""
