@@ -12,7 +12,7 @@ from pyinfra.context import host
 
 from deploys.operations import query as operations
 from deploys.run.context import begin, cluster_leader
-from gpuboot.telemetry.question import from_json
+from gpuboot.telemetry.usage_query import from_json
 
 
 @deploy("Query")

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from gpuboot import dashboards, rules
 from gpuboot.charts import fullname, grafana_name, monitoring_values
-from gpuboot.charts.annotated import EXPORTER_NAMESPACE
-from gpuboot.charts.scrape import exporter_objects
+from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
+from gpuboot.charts.service_monitors import exporter_objects
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes import network_policies

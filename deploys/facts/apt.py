@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from deploys.facts.packages import PackageState
-from gpuboot.hosts.preflight_packages import AvailableVersion
+from gpuboot.hosts.preflight.packages import AvailableVersion
 
 
 class Packages(Framed[PackageState]):

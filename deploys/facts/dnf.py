@@ -12,7 +12,7 @@ from typing_extensions import override
 from deploys.facts.framed import Framed
 from deploys.facts.packages import PackageState
 from gpuboot.fact_output import Fields
-from gpuboot.hosts.preflight_packages import AvailableVersion
+from gpuboot.hosts.preflight.packages import AvailableVersion
 
 LOCKS = "/etc/dnf/plugins/versionlock.list"
 # kubelet-0:1.36.6-150500.1.1.*

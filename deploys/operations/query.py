@@ -11,7 +11,7 @@ from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.telemetry.question import Question, answer, no_answer
+from gpuboot.telemetry.usage_query import Question, answer, no_answer
 from gpuboot.verify.collector import PROMETHEUS
 from gpuboot.verify.prometheus import Prometheus
 

@@ -16,7 +16,7 @@ from gpuboot.charts import (
     fullname,
     monitoring_values,
     monitoring_workloads,
-    remote,
+    remote_write,
 )
 from gpuboot.kubernetes.network_policies import exporter_namespace
 from gpuboot.rules import digest, groups
@@ -89,7 +89,7 @@ def _secrets(context: Context) -> None:
             secret=GRAFANA_SECRET,
             password=settings.grafana_password,
         )
-    needed = remote.existing(settings)
+    needed = remote_write.existing(settings)
     for name, keys in alerting.site_secrets(settings).items():
         needed[name] = [*needed.get(name, []), *keys]
     secrets.required(
@@ -105,6 +105,6 @@ def _secrets(context: Context) -> None:
     secrets.synced(
         name="Store the remote stores' credentials in a Secret",
         namespace=namespace,
-        secret=remote.SECRET,
-        contents=remote.contents(settings),
+        secret=remote_write.SECRET,
+        contents=remote_write.contents(settings),
     )

@@ -24,17 +24,12 @@ from deploys.run import context, existing_cluster
 from gpuboot.config import local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import (
-    connectivity,
-    kernels,
-    mig,
-    platforms,
-    preflight_packages,
-    preflight_platform,
-)
+from gpuboot.hosts import connectivity, kernels, mig, platforms
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.hosts.preflight import Check, evaluate
-from gpuboot.hosts.preflight_packages import AvailableVersion
+from gpuboot.hosts.preflight import packages as package_checks
+from gpuboot.hosts.preflight import platform as platform_checks
+from gpuboot.hosts.preflight.checks import Check, evaluate
+from gpuboot.hosts.preflight.packages import AvailableVersion
 from gpuboot.hosts.reading import Reading
 from gpuboot.hosts.transient import PAUSES_S
 from gpuboot.kubernetes import network_policies
@@ -104,7 +99,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
     warnings = [
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),
-        *preflight_platform.warnings(run.nodes, run.states),
+        *platform_checks.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *mig.warnings(run.nodes, run.states, run.settings),
         *unsure,
@@ -149,7 +144,7 @@ def _silent(run: context.Run, wanted: Mapping[str, list[str]]) -> dict[str, list
 def _versions(run: context.Run) -> tuple[list[Problem], list[str]]:
     """Problems and warnings about versions that the repositories lack, as far as hosts know."""
     required = {
-        node.host: preflight_packages.required(node, run.states[node.host], run.settings, run.lock)
+        node.host: package_checks.required(node, run.states[node.host], run.settings, run.lock)
         for node in run.nodes
         if node.host in run.states
     }
@@ -161,7 +156,7 @@ def _versions(run: context.Run) -> tuple[list[Problem], list[str]]:
             if items and platforms.of(run.states[host]).package_manager == manager
         }
         available |= _ask(run, fact, "packages", names)
-    return preflight_packages.missing_versions(required, available)
+    return package_checks.missing_versions(required, available)
 
 
 def _ask(

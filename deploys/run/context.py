@@ -20,9 +20,9 @@ from gpuboot.config.settings import Settings, SettingsError
 from gpuboot.config.versions import Lock
 from gpuboot.docker import inventory as docker_inventory
 from gpuboot.hosts import platforms
-from gpuboot.hosts import preflight_network as network
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
+from gpuboot.hosts.preflight import network
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,13 @@ from gpuboot.charts.exporter import (
     needs_runtime_class,
     rollout_s,
 )
+from gpuboot.charts.gpu_operator import (
+    COLLECTORS_MAP,
+    PLUGIN_MAP,
+    expected_gpus,
+    operands,
+    operator_values,
+)
 from gpuboot.charts.monitoring import (
     GRAFANA_SECRET,
     fullname,
@@ -17,16 +24,9 @@ from gpuboot.charts.monitoring import (
     monitoring_values,
     monitoring_workloads,
 )
-from gpuboot.charts.operated import wanted_operands
-from gpuboot.charts.operator import (
-    COLLECTORS_MAP,
-    PLUGIN_MAP,
-    expected_gpus,
-    operands,
-    operator_values,
-)
-from gpuboot.charts.scrape import exporter_objects, secrets_needed, server_name
-from gpuboot.charts.sources import PUBLISHERS, repository
+from gpuboot.charts.operator_daemonsets import wanted_operands
+from gpuboot.charts.repositories import PUBLISHERS, repository
+from gpuboot.charts.service_monitors import exporter_objects, secrets_needed, server_name
 
 __all__ = [
     "COLLECTORS_MAP",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.charts.scrape import WEB_CONFIG, service_monitor
+from gpuboot.charts.service_monitors import WEB_CONFIG, service_monitor
 from gpuboot.config.settings import Exporter, Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes.values import Values

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gpuboot.alerting import alertmanager_values
 from gpuboot.charts import exposure, volumes
-from gpuboot.charts.annotated import scrape_configs
-from gpuboot.charts.remote import remote_write
+from gpuboot.charts.remote_write import remote_write
+from gpuboot.charts.scrape_annotations import scrape_configs
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes import service_scrape
 from gpuboot.kubernetes.values import Values, merge

@@ -12,7 +12,7 @@ import typer
 from gpuboot.cli import runs
 
 if TYPE_CHECKING:
-    from gpuboot.telemetry.question import Question
+    from gpuboot.telemetry.usage_query import Question
 
 UNKNOWN = runs.COULD_NOT_TELL
 DEPLOY = "deploys/query.py"
@@ -66,8 +66,8 @@ def query(
 
     Exit code: 0 all numbers asked for are known, 2 at least one is not.
     """
-    from gpuboot.telemetry.question import Question, text
     from gpuboot.telemetry.usage import METRICS
+    from gpuboot.telemetry.usage_query import Question, text
 
     metrics = tuple(metric or METRICS)
     if wrong := [item for item in metrics if item not in METRICS]:
@@ -87,7 +87,7 @@ def query(
 
 
 def _direct(question: Question, url: str, token_file: Path | None, ca_file: Path | None) -> str:
-    from gpuboot.telemetry.question import answer
+    from gpuboot.telemetry.usage_query import answer
     from gpuboot.verify.http_reader import HttpReader
     from gpuboot.verify.prometheus import Prometheus
 

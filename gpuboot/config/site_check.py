@@ -14,8 +14,8 @@ from gpuboot.config.settings import SettingsError
 from gpuboot.config.site import Site
 from gpuboot.docker import inventory as docker_inventory
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import preflight_network as network
-from gpuboot.hosts.preflight import evaluate
+from gpuboot.hosts.preflight import network
+from gpuboot.hosts.preflight.checks import evaluate
 
 
 def written(path: str, text: str) -> dict[str, Any]:

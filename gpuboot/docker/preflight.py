@@ -9,8 +9,8 @@ from gpuboot.alerting.secrets import kubernetes_secret_problems, receiver_secret
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import platforms
-from gpuboot.hosts import preflight_network as network
-from gpuboot.hosts.preflight import MACHINE, Check, Finding, Subject
+from gpuboot.hosts.preflight import network
+from gpuboot.hosts.preflight.checks import MACHINE, Check, Finding, Subject
 
 # processes of ours that hold a port on a later run; the kernel cuts names to 15 characters
 _OURS = ("dcgm-exporter", "node_exporter", "prometheus", "alertmanager", "grafana")

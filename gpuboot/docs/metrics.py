@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuboot.charts.annotated import EXPORTER_NAMESPACE
-from gpuboot.charts.scrape import server_name
+from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
+from gpuboot.charts.service_monitors import server_name
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.telemetry import (

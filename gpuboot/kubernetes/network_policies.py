@@ -21,7 +21,7 @@ import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from gpuboot.charts.annotated import EXPORTER_NAMESPACE
+from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.monitoring import Monitoring

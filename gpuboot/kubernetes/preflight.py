@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpuboot import alerting
-from gpuboot.charts import remote, secrets_needed
+from gpuboot.charts import remote_write, secrets_needed
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
@@ -150,7 +150,7 @@ def required_secrets(settings: Settings, exporter: str) -> dict[SecretName, list
     required: dict[SecretName, list[str]] = {}
     monitoring = settings.monitoring
     if monitoring.enabled:
-        for needed in (remote.existing(settings), alerting.site_secrets(settings)):
+        for needed in (remote_write.existing(settings), alerting.site_secrets(settings)):
             for name, keys in needed.items():
                 required.setdefault((monitoring.namespace, name), []).extend(keys)
     if settings.exporter.kind == "chart":

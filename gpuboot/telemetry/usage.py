@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.telemetry.recent import (
+from gpuboot.telemetry.latest_samples import (
     FREE,
     USED,
     Device,

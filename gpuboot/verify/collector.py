@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from gpuboot.charts import grafana_name
-from gpuboot.charts.annotated import EXPORTER_NAMESPACE
-from gpuboot.charts.scrape import is_protected
+from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
+from gpuboot.charts.service_monitors import is_protected
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS

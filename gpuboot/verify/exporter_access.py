@@ -11,8 +11,8 @@ from typing import Any
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from gpuboot.charts.annotated import EXPORTER_NAMESPACE
-from gpuboot.charts.scrape import server_name
+from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
+from gpuboot.charts.service_monitors import server_name
 from gpuboot.config.settings import Exporter
 from gpuboot.kubernetes.api import Cluster, ClusterError
 

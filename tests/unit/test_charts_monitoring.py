@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpuboot.charts import monitoring_values
-from gpuboot.charts.remote import contents, existing, files, recorded, user_names
+from gpuboot.charts.remote_write import contents, existing, files, recorded, user_names
 from gpuboot.charts.volumes import retention_size
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.kubernetes.values import Values

@@ -11,7 +11,7 @@ from deploys.run.collect import busy, skew
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.hosts.node_state import parse
-from tests.unit.test_nodestate import ANSWER
+from tests.unit.test_node_state import ANSWER
 
 STATE = replace(parse(ANSWER), package_lock_holders=(), cloud_init="done")
 

@@ -17,13 +17,14 @@ from deploys.phases import drivers
 from deploys.run.context import Context
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.hosts import fabric, preflight
+from gpuboot.hosts import fabric
 from gpuboot.hosts.node_state import NodeState, PciDevice, parse
+from gpuboot.hosts.preflight import checks as preflight
 from gpuboot.verify.checks import host as checks
 from gpuboot.verify.gpu_state import parse as parse_gpus
 from tests.unit import evidence
 from tests.unit.test_gpu_state import GOOD
-from tests.unit.test_nodestate import ANSWER
+from tests.unit.test_node_state import ANSWER
 from tests.unit.test_runtime import NODE, context
 
 STATE = parse(ANSWER)

@@ -19,7 +19,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import kernels, platforms
 from gpuboot.hosts.node_state import parse
-from tests.unit.test_nodestate import ANSWER
+from tests.unit.test_node_state import ANSWER
 from tests.unit.test_runtime import context
 
 STATE = parse(ANSWER)

@@ -15,7 +15,7 @@ from gpuboot.hosts import mig
 from gpuboot.hosts.node_state import parse
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
-from tests.unit.test_nodestate import ANSWER
+from tests.unit.test_node_state import ANSWER
 
 NODE = Node("h1", "gpu1", "10.0.0.2", "worker", 1, False)
 # what nvidia-smi mig -cgi makes: /proc/driver/nvidia/capabilities/gpu0/mig/gi7 (NVIDIA's MIG guide)

@@ -12,7 +12,7 @@ from gpuboot.hosts import driver_packages, gpu_models, platforms
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.repositories import Repository, repository
-from tests.unit.test_nodestate import ANSWER
+from tests.unit.test_node_state import ANSWER
 
 STATE = parse(ANSWER)
 UBUNTU = platforms.of(STATE)

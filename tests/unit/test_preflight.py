@@ -9,8 +9,8 @@ from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import PciDevice, Unit, parse
-from gpuboot.hosts.preflight import evaluate
-from tests.unit.test_nodestate import ANSWER
+from gpuboot.hosts.preflight.checks import evaluate
+from tests.unit.test_node_state import ANSWER
 
 H100, T4, P100, GB200 = 0x2330, 0x1EB8, 0x15F8, 0x2941
 

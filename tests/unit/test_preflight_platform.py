@@ -8,9 +8,10 @@ import pytest
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import kernels, platforms, preflight_platform
+from gpuboot.hosts import kernels, platforms
 from gpuboot.hosts.node_state import Unit, parse
-from gpuboot.hosts.preflight import evaluate
+from gpuboot.hosts.preflight import platform as platform_checks
+from gpuboot.hosts.preflight.checks import evaluate
 from tests.unit.test_preflight import CLEAN, LEADER, WORKER
 
 KERNEL = "5.14.0-570.el9.x86_64"
@@ -75,12 +76,12 @@ def test_ubuntu_is_not_asked_for_it() -> None:
 def test_experimental_systems_are_told_once_for_all_their_hosts() -> None:
     rhel = replace(ROCKY, os_id="rhel")
     states = {WORKER.host: ROCKY, LEADER.host: ROCKY}
-    [line] = preflight_platform.warnings([LEADER, WORKER], states)
+    [line] = platform_checks.warnings([LEADER, WORKER], states)
     assert line.startswith("cp1, gpu1: Rocky Linux 9 is experimental: nobody has run gpuboot on it")
     assert "remedy" in line
-    assert len(preflight_platform.warnings([LEADER, WORKER], {**states, LEADER.host: rhel})) == 2
-    assert preflight_platform.warnings([WORKER], {WORKER.host: CLEAN}) == []
-    assert preflight_platform.warnings([WORKER], {}) == []
+    assert len(platform_checks.warnings([LEADER, WORKER], {**states, LEADER.host: rhel})) == 2
+    assert platform_checks.warnings([WORKER], {WORKER.host: CLEAN}) == []
+    assert platform_checks.warnings([WORKER], {}) == []
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import yaml
 
 from gpuboot import dashboards
 from gpuboot.charts.exporter import exporter_values
+from gpuboot.charts.gpu_operator import operator_values
 from gpuboot.charts.monitoring import monitoring_values
-from gpuboot.charts.operator import operator_values
 from gpuboot.charts.volumes import FILL
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
@@ -21,9 +21,9 @@ from gpuboot.config.settings.cluster import Cluster
 from gpuboot.dashboards.alert_panels import REPAIR
 from gpuboot.docker.compose import project
 from gpuboot.docker.preflight import ports
-from gpuboot.hosts import preflight_network
 from gpuboot.hosts.connectivity import endpoints
-from gpuboot.hosts.preflight import Subject, _gpus
+from gpuboot.hosts.preflight import network as preflight_network
+from gpuboot.hosts.preflight.checks import Subject, _gpus
 from gpuboot.kubernetes.network_policies import policies
 from gpuboot.rules.alert import Action
 from gpuboot.rules.catalogue import all_alerts
@@ -189,7 +189,7 @@ def test_what_preflight_refuses_is_said_beforehand() -> None:
     says("docs/servers.md", "refused; `nvidia-uninstall --silent` and a reboot remove it")
     says("docs/servers.md", "`gpus` has to equal what the PCI bus shows, neither more nor fewer")
     folder = ROOT / "gpuboot/hosts"
-    source = "".join(path.read_text() for path in sorted(folder.glob("preflight*.py")))
+    source = "".join(path.read_text() for path in sorted(folder.glob("preflight/*.py")))
     for remedy in ("nvidia-uninstall --silent", "mokutil --import /var/lib/dkms/mok.pub"):
         assert remedy in source
     seven = SimpleNamespace(gpus=range(7))

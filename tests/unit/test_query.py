@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app
 from gpuboot.config.settings import parse_settings
-from gpuboot.telemetry.question import Question, answer, from_json, text
+from gpuboot.telemetry.usage_query import Question, answer, from_json, text
 from gpuboot.verify import http_reader
 from gpuboot.verify.prometheus import Prometheus
 from tests.unit.test_usage import FREE, USED, UTIL, Fake, samples

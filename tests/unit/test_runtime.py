@@ -15,7 +15,7 @@ from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import PciDevice, Unit, parse
-from tests.unit.test_nodestate import ANSWER
+from tests.unit.test_node_state import ANSWER
 
 STATE = parse(ANSWER)
 NODE = Node("gpu1", "gpu1", "10.0.0.5", "worker", gpus=1, leader=False)

@@ -15,8 +15,8 @@ from gpuboot.docker.inventory import is_of_docker_hosts, plan
 from gpuboot.docker.preflight import checks as preflight_checks
 from gpuboot.hosts.connectivity import endpoints
 from gpuboot.hosts.node_state import parse
-from gpuboot.hosts.preflight import evaluate
-from tests.unit.test_nodestate import ANSWER
+from gpuboot.hosts.preflight.checks import evaluate
+from tests.unit.test_node_state import ANSWER
 
 GPU = Entry("gpu1", ("gpu_hosts",), {"gpus": 8, "address": "192.0.2.21"})
 MONITOR = Entry("mon1", ("monitor",), {"address": "192.0.2.11"})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.telemetry.recent import Value
+from gpuboot.telemetry.latest_samples import Value
 from gpuboot.telemetry.usage import Answer, Usage
 from gpuboot.verify.prometheus import Prometheus, PrometheusError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuboot.charts.annotated import EXPORTER_NAMESPACE
+from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.config.settings import Exporter, Settings
 from gpuboot.kubernetes.manifests import Object
 from gpuboot.kubernetes.values import Values

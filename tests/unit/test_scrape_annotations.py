@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gpuboot.charts.annotated import scrape_configs
+from gpuboot.charts.scrape_annotations import scrape_configs
 from gpuboot.config.settings import parse_settings
 from tests.tools import promtool
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuboot.charts.operator import operator_values
+from gpuboot.charts.gpu_operator import operator_values
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes.operands import ExpectedOperand

@@ -13,7 +13,7 @@ from gpuboot.charts.exporter import (
     on_host_network,
     pod_label_values,
 )
-from gpuboot.charts.scrape import service_monitor
+from gpuboot.charts.service_monitors import service_monitor
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock

@@ -10,11 +10,10 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.hosts import platforms, preflight_platform
-from gpuboot.hosts import preflight_driver as driver
-from gpuboot.hosts import preflight_exporter as exporter
-from gpuboot.hosts import preflight_network as network
+from gpuboot.hosts import platforms
 from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.preflight import driver, exporter, network
+from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
 Check = Callable[["Subject"], Iterator[Finding]]
@@ -186,7 +185,7 @@ MACHINE: tuple[Check, ...] = (
     _gpus,
     lambda it: driver.problems(it.node, it.state, it.settings, it.lock),
     lambda it: exporter.devices(it.node, it.settings.exporter),
-    lambda it: preflight_platform.problems(it.node, it.state, it.settings),
+    lambda it: platform_checks.problems(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
     *MACHINE,
@@ -196,7 +195,7 @@ CHECKS: tuple[Check, ...] = (
     lambda it: network.address(it.node, it.state),
     lambda it: network.ports(it.node, it.state),
     lambda it: network.overlaps(it.state, it.settings),
-    lambda it: preflight_platform.firewall(it.state),
+    lambda it: platform_checks.firewall(it.state),
 )
 
 

@@ -1,0 +1,1 @@
+"""Preflight: everything that is wrong with the machines, before anything is touched."""
