@@ -1,4 +1,4 @@
-"""Alertmanager: who is told what, by which way and in which words, made from the settings.
+"""Alertmanager: who is notified of what, how and in which words, made from the settings.
 
 critical goes to PagerDuty, warning to Slack, info by e-mail; a severity without its receiver goes
 to the next one below that is set. Read docs/alerting.md for what people do with it.

@@ -16,7 +16,7 @@ def route(alertmanager: Alertmanager) -> Route:
     """The tree of routes; the first match counts.
 
     An alert without a severity, or with one that we do not know, goes where warnings go: somebody
-    wrote it to be told.
+    wrote it to be notified.
     """
     return {
         "receiver": receiver_of(alertmanager, "warning"),

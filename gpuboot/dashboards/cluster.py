@@ -1,4 +1,4 @@
-"""The cluster: what there is, what is given away, what is used, and what is wrong."""
+"""The cluster: its GPUs, how many pods hold and use, and what is wrong."""
 
 from __future__ import annotations
 
@@ -147,9 +147,9 @@ CAPACITY = (
 USE = (
     Panel(
         "timeseries",
-        "GPUs: there, given away, active",
-        "The gap between held and active is reserved but unused; between allocatable and held, "
-        "free; between capacity and allocatable, what the device plugin calls unhealthy.",
+        "GPUs: capacity, held, active",
+        "Between held and active: reserved but unused. Between allocatable and held: "
+        "free. Between capacity and allocatable: what the device plugin calls unhealthy.",
         (
             Query(
                 f"sum(node:gpu_capacity:sum{NODES})",

@@ -76,7 +76,7 @@ STATE = (
     ),
     stat(
         "Exporters down",
-        "Exporters that do not answer. That is no fault of a GPU, but nobody looks at it.",
+        "Exporters that do not answer. That is no fault of a GPU, but its faults are not seen.",
         f"count({UP[:-1]},{ON_NODE}}} == 0) or vector(0)",
         steps=ORANGE_ABOVE_NONE,
     ),

@@ -81,7 +81,7 @@ OVER_TIME = (
     Panel(
         "timeseries",
         "GPUs held, by namespace",
-        "Stacked: the top line is all that is given away.",
+        "Stacked: the top line is the sum of all namespaces.",
         (Query(f"namespace:gpu_requested:sum{NAMESPACES}", "{{namespace}}"),),
         range=(0, None),
         stacked=True,
@@ -89,8 +89,8 @@ OVER_TIME = (
     Panel(
         "timeseries",
         "Engine active, by namespace",
-        "Mean over the GPUs that a namespace's pods hold. A low line high in the panel beside it "
-        "is where GPUs can be had back.",
+        "Mean over the GPUs that a namespace's pods hold. A namespace that is low "
+        "here and high in the panel beside it holds GPUs that it does not need.",
         (Query(f"namespace:engine_active:avg{NAMESPACES}", "{{namespace}}"),),
         unit="percentunit",
         range=(0, 1),

@@ -151,8 +151,8 @@ GPU_TABLE = Panel(
 )
 HOLDERS = Panel(
     "table",
-    "Who holds them",
-    "Pods that hold GPUs of the chosen nodes. Several pods on one GPU share it (time-slicing or "
+    "Pods that hold GPUs",
+    "Pods that hold GPUs of the chosen nodes. Several pods can share one GPU (time-slicing or "
     "MIG), and each shows the whole GPU's activity.",
     columns=(
         Column("Node", label="node"),
@@ -176,7 +176,7 @@ HOLDERS = Panel(
 SLOW = (
     Panel(
         "state-timeline",
-        "What holds clocks down",
+        "What slows clocks down",
         "The gravest reason of each GPU at each moment. Power cap under load and idle are normal; "
         "heat and power brake are faults of cooling and supply (bits of "
         "DCGM_FI_DEV_CLOCKS_EVENT_REASONS).",
@@ -185,7 +185,7 @@ SLOW = (
     ),
     Panel(
         "timeseries",
-        "Time held down, by reason",
+        "Time slowed down, by reason",
         "Share of the last 5 minutes, from the driver's own nanosecond counters, so nothing "
         "between samples is missed. Alerts begin at 1 % for hardware heat and power brake, 10 % "
         "for the driver's heat slowdown.",

@@ -193,8 +193,8 @@ BODY = (
     ),
     _graph(
         "SM clock",
-        "Against the highest possible. Low clocks under load mean that something holds them down: "
-        "the node's dashboard says what.",
+        "Against the highest possible. Low clocks under load mean that something slows the GPU "
+        "down: the node's dashboard says what.",
         "hertz",
         ("DCGM_FI_DEV_SM_CLOCK", "now"),
         ("DCGM_FI_DEV_MAX_SM_CLOCK", "highest"),

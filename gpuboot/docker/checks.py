@@ -77,13 +77,15 @@ def runtime(host: Host) -> list[Finding]:
 
 
 def _without_instances(host: Host, builder: FindingBuilder) -> list[Finding]:
-    remedy = "make instances (`nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
-    why = "MIG is on and no instance was made of it, so no container can get it"
+    remedy = (
+        "create instances (`nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
+    )
+    why = "MIG is on and it has no instances, so no container can get it"
     return [builder.not_covered(why, remedy, gpu.uuid) for gpu in host.unpartitioned]
 
 
 def workload(host: Host, evidence: Evidence) -> list[Finding]:
-    """vectorAdd passed in a container on every GPU and MIG device; each saw its own alone."""
+    """vectorAdd passed in a container on every GPU and MIG device; each saw no other."""
     builder = FindingBuilder(
         "workload", "vectorAdd by UUID", host.node, evidence.durations.get("workload", 0.0)
     )

@@ -38,7 +38,7 @@ def configuration(present: Mapping[str, Any], toolkit: Mapping[str, Any], proxie
       one would come before that
     + swarm: the host is in a Docker swarm, which does not go with live-restore
 
-    With live-restore containers survive a restart of dockerd; a site's own word on it holds.
+    With live-restore containers survive a restart of dockerd; a site's own setting of it stays.
     """
     merged = merge(present, toolkit)
     if proxied:

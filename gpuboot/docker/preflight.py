@@ -12,12 +12,12 @@ from gpuboot.hosts import platforms
 from gpuboot.hosts.preflight import network
 from gpuboot.hosts.preflight.checks import MACHINE, Check, Finding, Subject
 
-# processes of ours that hold a port on a later run; the kernel cuts names to 15 characters
+# our own processes, which hold ports on a later run; the kernel cuts names to 15 characters
 _OURS = ("dcgm-exporter", "node_exporter", "prometheus", "alertmanager", "grafana")
 
 
 def checks(settings: Settings) -> tuple[Check, ...]:
-    """What is asked of every Docker host, with these settings."""
+    """What is checked of every Docker host, with these settings."""
     return (
         *MACHINE,
         _kernel,
@@ -25,7 +25,7 @@ def checks(settings: Settings) -> tuple[Check, ...]:
         _cluster,
         lambda it: network.address(it.node, it.state),
         _ports,
-        # settings are the same for all hosts: told once
+        # settings are the same for all hosts: reported once
         lambda it: unsupported_settings(settings) if it.node.monitor else iter(()),
     )
 

@@ -1,4 +1,4 @@
-"""Proves Docker hosts: a container on each GPU, then metrics until they say what is true."""
+"""Verifies Docker hosts: a container on each GPU, then the metrics, until they agree with it."""
 
 from __future__ import annotations
 
@@ -110,10 +110,10 @@ def verify(
     run_workloads: Callable[[], list[WorkloadResult]],
     say: Say,
 ) -> VerificationResult:
-    """Judge every GPU of these hosts.
+    """Verify every GPU of these hosts.
 
     + hosts: what their operating systems and dockerd said
-    + trials: runs vectorAdd on all their free GPUs, and says how that went
+    + run_workloads: runs vectorAdd on all their free GPUs; what became of each
     """
     begun = time.monotonic()
     evidence = Evidence(hosts=tuple(hosts), nodes={}, exporters_before=collector.exporters())
@@ -122,14 +122,14 @@ def verify(
     spent = {"workload": round(time.monotonic() - before_at, 3)}
     watched = time.monotonic()
 
-    def look() -> list[Finding]:
+    def probe() -> list[Finding]:
         nonlocal evidence
         evidence = replace(
             evidence, metrics=collector.metrics(), before_age_s=time.monotonic() - before_at
         )
         return checks.metrics_findings(evidence, settings)
 
-    wait_for_metrics(look, lambda _: settle_s(settings), say)
+    wait_for_metrics(probe, lambda _: settle_s(settings), say)
     spent["metrics"] = round(time.monotonic() - watched, 3)
     evidence = replace(evidence, durations={"before": round(before_at - begun, 3), **spent})
     drivers = sorted({host.driver_loaded for host in hosts} - {""})
@@ -147,14 +147,14 @@ def workload_result(
     """
     uuids, passed = parse_vectoradd_log(output)
     tail = " / ".join(output.strip().splitlines()[-3:])
-    trouble = "" if status == 0 else f"docker run ended with {status}: {tail}"
+    error = "" if status == 0 else f"docker run ended with {status}: {tail}"
     return WorkloadResult(
         pod=uuid,
         namespace="docker",
         node=node,
         uuids=uuids,
         passed=passed and status == 0,
-        error=trouble,
+        error=error,
         seconds=seconds,
     )
 

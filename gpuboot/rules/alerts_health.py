@@ -35,7 +35,7 @@ _VERDICT = [
         component="gpu",
         action="{{ if eq $value 2.0 }}reboot{{ else if eq $value 3.0 }}drain"
         "{{ else }}reset{{ end }}",
-        # held here and not by `for`: another action is another alert, and would wait anew
+        # held here and not by `for`: another action is another alert, and would wait again
         expr=f"{_ACTION} > 0 and min_over_time({_ACTION}[90s]) > 0",
         summary=f"The driver wants {ON_GPU} to be "
         "{{ if eq $value 1.0 }}reset{{ else if eq $value 2.0 }}rebooted with its node"

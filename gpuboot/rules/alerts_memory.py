@@ -150,7 +150,7 @@ ALERTS = [
         severity="warning",
         component="gpu",
         action="investigate",
-        # by UUID alone: a reboot may number GPUs anew, and a GPU may move to another server
+        # by UUID alone: a reboot may renumber GPUs, and a GPU may move to another server
         expr=level(_ROWS)
         + f"\n  - on (UUID) group_left min by (UUID) (min_over_time({_ROWS}[7d]) < {BLANK})"
         " > {threshold}",

@@ -90,7 +90,7 @@ def engine(function: str, window: str, matchers: str = "") -> str:
 def level(metric: str, labels: str = GPU) -> str:
     """The value of each GPU, whatever pod holds it and however often it is exported.
 
-    An alert on the raw series would end and start anew with every pod that comes or goes, and with
+    An alert on the raw series would end and start again with every pod that comes or goes, and with
     every gap of scraping: a GPU that is not shown now keeps its last value for `GAP`.
 
     + metric: a selector

@@ -1,8 +1,8 @@
 """Recording rules: what dashboards, alerts and autoscalers ask for again and again, by name.
 
-Names say `level:what:how`. Each is made to survive what happens in a cluster: GPUs without
+Names say `level:what:how`. Each survives what happens in a cluster: GPUs without
 profiling fields, no kube-state-metrics, MIG (a GPU is one UUID, whatever it is cut into), pods
-that share a GPU, exporters that restart or stand there twice during a rollout, completed pods.
+that share a GPU, exporters that restart or run twice during a rollout, completed pods.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _busy(settings: Settings) -> list[Record]:
 
 
 def _memory() -> Record:
-    # pods that share a GPU are told their own part of FB_USED, beside the GPU's whole
+    # of a GPU that pods share, FB_USED has a series for each pod's part beside the whole
     used, free = known("DCGM_FI_DEV_FB_USED"), known("DCGM_FI_DEV_FB_FREE")
     return Record(
         "gpu:memory_used:ratio",
@@ -186,7 +186,7 @@ def _highest_activity(settings: Settings) -> str:
             f" and {held})"
         )
 
-    # a pod that was made anew has its predecessor's name, and must not have its hour
+    # a recreated pod has its predecessor's name, and must not inherit its hour
     young = "max by (namespace, pod) (time() - kube_pod_created) < 3600"
     return (
         f"(max by ({HOLDER}) {enough(ENGINE)}\n"
@@ -228,7 +228,7 @@ def links() -> list[Record]:
 def recordings(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Record]]:
     """Every recording rule, by the group it is evaluated in, in order.
 
-    Rules of a group see what the ones before them have just made.
+    Rules of a group see what those before them recorded in the same evaluation.
 
     + nodes: the inventory's nodes
     """

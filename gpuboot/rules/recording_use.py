@@ -32,7 +32,7 @@ def activity() -> list[Record]:
 
 
 def _of_holders() -> Iterator[tuple[str, str, str]]:
-    """Name, expression and meaning of what is told of namespaces and pods."""
+    """Name, expression and meaning of each record on namespaces and pods."""
     held = f'max by (namespace, {DEVICE}) (gpu:engine_active:avg5m{{namespace!=""}})'
     yield (
         "namespace:engine_active:avg",

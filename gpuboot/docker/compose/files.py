@@ -19,9 +19,9 @@ class File:
     """A file of the project.
 
     + path: below the project's folder
-    + text: its content; None: made of random characters where there is no such file
+    + text: its content; None: random characters, written once where there is no such file
     + owner: user and group that own it: those that the container runs as
-    + service: the service that reads it only at its start or when it is told to; "" for none
+    + service: the service that reads it only at its start or when it is reloaded; "" for none
     """
 
     path: str
@@ -45,7 +45,7 @@ class Project:
     + files: the compose file first
     + folders: folders for data and secrets, below the project's folder -> user and group that
       own them, and alone may look into them
-    + reloads: how a service is made to read its files again
+    + reloads: how a service reloads its files
     """
 
     folder: str
@@ -55,14 +55,14 @@ class Project:
     reloads: Mapping[str, Reload]
 
     def digest(self, service: str) -> str:
-        """Of what a service reads only when it is told to; "" for a service without such files."""
+        """Of the files that a service reads only when it is reloaded; "" for none."""
         files = [file for file in self.files if file.service == service]
         text = "\n".join(f"{file.path} {file.sha256}" for file in files if file.text is not None)
         return hashlib.sha256(text.encode()).hexdigest()[:16] if text else ""
 
 
 def without_variables(value: Any) -> Any:
-    """A value in which compose shall not look for variables."""
+    """A value in which compose finds no variables: each `$` is doubled."""
     if isinstance(value, str):
         return value.replace("$", "$$")
     if isinstance(value, Mapping):

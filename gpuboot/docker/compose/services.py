@@ -1,7 +1,7 @@
 """The services of the compose project: what each may do, reads, keeps and listens on.
 
 All are in the host's network. A port that Docker publishes passes by the host's firewall, Docker's
-own networks may be the site's elsewhere, and names are to resolve as they do on the host.
+own networks may be the site's elsewhere, and names resolve as they do on the host.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def host_port(address: str, port: int) -> str:
 
 
 def local_address(settings: Settings, service: str) -> str:
-    """Where a page of the monitoring host is found on that host itself, as `host:port`.
+    """The address of a page on the monitoring host, for that host itself, as `host:port`.
 
     + service: prometheus, alertmanager or grafana
     """
