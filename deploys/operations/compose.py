@@ -28,7 +28,7 @@ def up(project: Project) -> Commands:
     """Ensure that a project's files are there and its containers run with them.
 
     Contents come by standard input: nothing of them is on a command line or in a log. A service
-    whose files changed reads them again; one whose definition changed is made anew.
+    whose files changed reads them again; one whose definition changed is created again.
 
     + project: what the host has to have
     """
@@ -139,7 +139,7 @@ def _pulled(project: Project) -> FunctionCommand:
 
 
 def _apply(project: Project, stale: list[str]) -> StringCommand:
-    """Bring containers up; those that were not made anew for it are told to read their files."""
+    """Bring containers up; the others whose files changed read them again."""
     script = [f"cd {project.folder}"]
     script += [f"{_variable(name)}=$(docker compose ps -q {name})" for name in stale]
     script.append("docker compose up -d --remove-orphans --quiet-pull")

@@ -30,7 +30,7 @@ class Context:
     """One host's view of the run.
 
     + states: what preflight read, by inventory name. Hosts outside `--limit` that cannot be
-      reached are missing. It is the state before the run: read facts anew at execute time.
+      reached are missing. It is the state before the run: read facts again at execute time.
     """
 
     settings: Settings

@@ -152,7 +152,7 @@ def _unanswered() -> str:
     """What to say instead of a question that nobody is there to answer."""
     cause = "standard input is no terminal, so nobody can answer whether to go on"
     if run_state.current_stage >= StateStage.Execute:
-        return f"{cause}: the run ends here\n    remedy: mend what failed above, and run again"
+        return f"{cause}: the run ends here\n    remedy: fix what failed above, and run again"
     return render([Problem("", cause, "look at the plan with --dry, then run with -y")])
 
 

@@ -98,7 +98,7 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
 
 
 def rollout_s(nodes: int, timeout_s: int) -> int:
-    """How long to wait until the exporter runs anew on every node. Unit: seconds.
+    """How long to wait until the exporter has restarted on every node. Unit: seconds.
 
     + nodes: how many it runs on
     + timeout_s: what the site allows at least

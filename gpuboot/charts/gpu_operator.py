@@ -74,7 +74,7 @@ def _time_slicing(settings: Settings) -> Values:
 
     config-manager (k8s-device-plugin v0.20.0, cmd/config-manager/main.go:273) looks at its files
     when a label of the node changes, and at no other time. Another name of the default is another
-    pod template (object_controls.go:2893 and :2929), so the pods start anew with a new content.
+    pod template (object_controls.go:2893 and :2929), so the pods restart with new content.
     """
     operator = settings.gpu_operator
     shared = {"name": "nvidia.com/gpu", "replicas": operator.time_slices}

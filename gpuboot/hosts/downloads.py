@@ -105,7 +105,7 @@ def chart_script(chart: str, version: str, repository: str, sha256: str, target:
 def _verified(what: str) -> str:
     message = shlex.quote(
         f"gpuboot: {what} is not the file that was asked for; nothing was installed; remedy: if"
-        " its publisher made it anew and you trust it, correct its sha256 in settings.versions;"
+        " its publisher replaced it and you trust it, correct its sha256 in settings.versions;"
         " sha256 wanted and found:"
     )
     return (

@@ -45,7 +45,7 @@ class Shape:
     + gpus: GPUs of each
     + slices: MIG slices of each GPU; 0: no MIG
     + holders: pods that held each GPU or slice, one after the other, in the last three hours,
-      which is what Prometheus keeps in memory; each makes all series of its GPU anew
+      which is what Prometheus keeps in memory; each makes all series of its GPU once more
     + lacking: limits that keep fields from having a value on these GPUs
     """
 

@@ -152,7 +152,7 @@ def collectors(exporter: Exporter) -> str:
 
 
 def stamp(exporter: Exporter) -> dict[str, str]:
-    """The annotation that starts the exporter's pods anew when their list of fields changes.
+    """The annotation that restarts the exporter's pods when their list of fields changes.
 
     Both charts mount the list by subPath, which the kubelet never refreshes, and neither puts a
     checksum of it into the pod (gpu-operator v26.7.0 object_controls.go TransformDCGMExporter;

@@ -240,7 +240,7 @@ def wait_for_metrics(
 ) -> None:
     """Look at metrics until all is as it should be, or waiting can no longer help.
 
-    + probe: reads them anew, and judges
+    + probe: reads them again, and evaluates
     + timeout: how many seconds after the start such open findings are still waited for; once
       granted, they stay granted
     """

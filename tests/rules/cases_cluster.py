@@ -166,7 +166,7 @@ def _proxy(last: str, queued: str) -> dict[str, str]:
 _SERVICES = [
     Case("ClusterServicesUnreachable", "for twenty minutes, while CoreDNS' own pod answers",
          _reached(values((1, 10), (0, 20), (1, 10))), {16: [{"instance": _DNS}]}, (9, 14, 31)),
-    Case("ClusterServicesUnreachable", "CoreDNS is started anew",
+    Case("ClusterServicesUnreachable", "CoreDNS is restarted",
          _reached(values((1, 10), (0, 3), (1, 20))), quiet=(12, 16, 20)),
     Case("KubeProxyNotSyncing", "a change waits from minute 10 on, and is written in minute 30",
          _proxy(values((540, 30), (1800, 10)), values((540, 10), (600, 30))),

@@ -127,7 +127,7 @@ _MEMORY = [
     ),
     Case(
         "GPURemappedRowsGrowing",
-        "a row is remapped by a reboot, which numbers the GPUs anew",
+        "a row is remapped by a reboot, which numbers the GPUs differently",
         {
             dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS"): "1x24 stale _x200",
             dcgm("DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS", {**G0, "gpu": "3"}): "_x25 2x200",

@@ -63,7 +63,7 @@ _IDLE = [
     ),
     Case(
         "GPUAllocatedIdle",
-        "the pod is made anew under its old name: its predecessor's hour is not its own",
+        "the pod is created again under its old name: its predecessor's hour is not its own",
         {
             _on(_ENGINE, G0): "0x200 stale _x3 0x700",
             series("kube_pod_created", namespace="ml", pod="train-0"): "-36000x200 stale 3060x704",

@@ -1,6 +1,6 @@
 """XIDs from which a GPU does not recover by itself: from the first line until the repair is seen.
 
-That the exporter restarts with every reset and reboot, and starts its counters anew: dcgm-exporter
+That the exporter restarts with every reset and reboot, and starts its counters at 0: dcgm-exporter
 4.8.3, docs ("cumulative XID errors observed since exporter start").
 """
 

@@ -94,7 +94,7 @@ def test_without_monitoring_its_links_do_not_exist() -> None:
 
 
 PASS = FindingBuilder("pci", "c", "n").passed("ok", "GPU-1")
-FAIL = FindingBuilder("pci", "c", "n").failed("bad", "mend")
+FAIL = FindingBuilder("pci", "c", "n").failed("bad", "fix")
 OPEN = FindingBuilder("pci", "c", "n").not_covered("busy")
 UNKNOWN = FindingBuilder("pci", "c", "n").unknown("no answer")
 

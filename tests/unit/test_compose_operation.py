@@ -122,7 +122,7 @@ def test_a_changed_file_is_told_only_to_whom_it_concerns(
         assert len(told) == 1
     else:
         assert signalled in told[1]
-        # a container made anew has read them already, and may die of an early signal
+        # a container that was created again has read them already, and may die of an early signal
         assert '"$was_prometheus" != "$(docker compose ps -q prometheus)"' in told[1]
         assert "dcgm-exporter" not in told[1]
 

@@ -50,7 +50,7 @@ def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
     ]
     first, other, passed = with_run_failures(found, {"gpu1": failure})
     assert first.remedy == (
-        "first mend what failed there in this run: Drivers | Install the driver: "
+        "first fix what failed there in this run: Drivers | Install the driver: "
         "E: no such package; then run deploys/site.py"
     )
     assert (other, passed) == (found[1], found[2])
@@ -78,7 +78,7 @@ def test_a_lost_gpu_is_one_case_with_its_lowest_broken_link_first() -> None:
             gpu_uuid="GPU-3",
             status="not_covered",
             detail=NOT_REACHED,
-            remedy="mend that one first",
+            remedy="fix that one first",
         )
         for link in ("runtime", "workload", "exporter", "prometheus", "attribution")
     ]
@@ -101,7 +101,7 @@ def test_what_is_alike_is_told_once() -> None:
             gpu_uuid=uuid,
             status="not_covered",
             detail=NOT_REACHED,
-            remedy="mend that one first",
+            remedy="fix that one first",
         )
         for link in ("driver", "workload")
         for node, uuid in (("a", "GPU-1"), ("a", "GPU-2"), ("b", "GPU-3"))

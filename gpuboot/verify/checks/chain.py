@@ -114,7 +114,7 @@ def unreached(host: Host, findings: Iterable[Finding], links: Iterable[str]) -> 
     expected_links = list(links)
     return [
         FindingBuilder(link, GPU_LINKS[link], host.node).not_covered(
-            NOT_REACHED, "mend that one first", uuid
+            NOT_REACHED, "fix that one first", uuid
         )
         for gpu in host.gpus
         if gpu.uuid

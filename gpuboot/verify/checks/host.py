@@ -165,7 +165,7 @@ def runtime(host: Host, mode: str) -> list[Finding]:
 
 
 def _runtime(host: Host, mode: str, builder: FindingBuilder) -> list[Finding]:
-    rerun = "run deploys/site.py, which writes containerd's configuration anew"
+    rerun = "run deploys/site.py, which rewrites containerd's configuration"
     if mode != "cdi":
         if not host.runtime_handlers:
             return [builder.unknown("containerd did not tell its runtimes", "see `crictl info`")]

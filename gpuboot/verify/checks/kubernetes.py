@@ -15,7 +15,7 @@ from gpuboot.verify.mig_devices import uses_mig
 PLUGIN_REMEDY = (
     "read the device plugin's log on this node (`kubectl -n gpu-operator logs -l "
     "app=nvidia-device-plugin-daemonset`); a GPU that it marked unhealthy after an XID error "
-    "comes back when its pod is started anew"
+    "comes back when its pod is restarted"
 )
 _STRATEGY = "nvidia.com/mig.strategy"  # GPU feature discovery's label: what the plugin runs with
 

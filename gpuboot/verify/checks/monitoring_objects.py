@@ -162,7 +162,7 @@ def _inhibitions(config: Mapping[str, Any]) -> list[str]:
 
 
 def _matchers(texts: list[str] | None) -> str:
-    """Alertmanager writes matchers anew, without blanks and sorted."""
+    """Alertmanager rewrites matchers, without blanks and sorted."""
     parts = [_MATCHER.match(text) for text in texts or []]
     return ", ".join(sorted("".join(part.groups()) for part in parts if part))
 

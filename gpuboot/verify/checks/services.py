@@ -6,9 +6,9 @@ from gpuboot.verify.evidence import Evidence, Host, ServiceProbeResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 _PROXY = (
-    "kube-proxy of {node} makes the way to Services: see its log (`kubectl -n kube-system logs -l "
-    "k8s-app=kube-proxy --field-selector spec.nodeName={node}`; deleting its pod makes it begin "
-    "anew), and on the node what it has written: `nft list map ip kube-proxy service-ips`, "
+    "kube-proxy of {node} routes Services: see its log (`kubectl -n kube-system logs -l "
+    "k8s-app=kube-proxy --field-selector spec.nodeName={node}`; deleting its pod restarts it), "
+    "and on the node what it has written: `nft list map ip kube-proxy service-ips`, "
     "`iptables-save | grep KUBE-SERVICES` or `ipvsadm -Ln`, by cluster.proxy_mode"
 )
 _DNS = (

@@ -33,7 +33,7 @@ class Location:
 class Case:
     """One thing that is wrong, wherever it is wrong in the same way.
 
-    + cause: what to mend first
+    + cause: what to fix first
     + others: what else was said of the same GPU, node or link; mostly it follows from the cause
     + places: where
     """

@@ -57,4 +57,4 @@ def with_run_failures(
 
 
 def _fix_first(failure: Failure, remedy: str) -> str:
-    return f"first mend what failed there in this run: {failure.line}; then {remedy}"
+    return f"first fix what failed there in this run: {failure.line}; then {remedy}"

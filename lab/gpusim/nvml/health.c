@@ -84,7 +84,7 @@ NVML_API nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types,
 static int next_event(nvmlEventSet_t set, nvmlEventData_t *event) {
     for (unsigned gpu = 0; gpu < sim_gpu_count(); gpu++) {
         if (!(set->registered >> gpu & 1)) continue;
-        /* Fewer than seen: the driver was loaded anew, so all of them are new. */
+        /* Fewer than seen: the driver was loaded again, so all of them are new. */
         if (sim_event_count((int)gpu, "xid") < set->seen[gpu]) set->seen[gpu] = 0;
         if (sim_event_count((int)gpu, "xid") == set->seen[gpu]) continue;
         memset(event, 0, sizeof *event);

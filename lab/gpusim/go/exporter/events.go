@@ -41,7 +41,7 @@ func NewEvents() *Events {
 	return events
 }
 
-// Recreate empties what the exporter counts, as loading its counters file anew does. What DCGM
+// Recreate empties what the exporter counts, as loading its counters file again does. What DCGM
 // remembers stays: the last XID, and the health watches' history.
 func (e *Events) Recreate() {
 	e.mutex.Lock()

@@ -14,7 +14,7 @@ type reading struct {
 type Trends struct{ readings map[[2]string][]reading }
 
 // Gain records a counter of a GPU and tells what it gained in the last minute, or since the first
-// reading; 0 when it began anew.
+// reading; 0 when it began again.
 func (t *Trends) Gain(uuid, name string, value uint64, now time.Time) uint64 {
 	if t.readings == nil {
 		t.readings = map[[2]string][]reading{}
