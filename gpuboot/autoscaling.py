@@ -30,22 +30,24 @@ class Workload:
     """What is scaled.
 
     + kind, name, namespace: of a Deployment or StatefulSet
-    + least, most: replicas
+    + min_replicas, max_replicas: replicas
     + target: mean SM activity per replica to hold, 0 to 1
     """
 
     namespace: str
     name: str
     kind: str = "Deployment"
-    least: int = 1
-    most: int = 4
+    min_replicas: int = 1
+    max_replicas: int = 4
     target: float = TARGET
 
     def __post_init__(self) -> None:
         if not 0 < self.target < 1:
             raise ValueError(f"target {self.target} is not between 0 and 1")
-        if not 1 <= self.least <= self.most:
-            raise ValueError(f"replicas {self.least} to {self.most}: 1 or more, the lower first")
+        if not 1 <= self.min_replicas <= self.max_replicas:
+            raise ValueError(
+                f"replicas {self.min_replicas} to {self.max_replicas}: 1 or more, the lower first"
+            )
         if self.kind not in {"Deployment", "StatefulSet"}:
             raise ValueError(f"{self.kind} is neither Deployment nor StatefulSet")
 
@@ -60,7 +62,7 @@ class Workload:
         return f"{re.escape(self.name)}{ending}".replace(r"\-", "-")
 
 
-def load(workload: Workload) -> str:
+def load_query(workload: Workload) -> str:
     """PromQL: the sum of the replicas' SM activities; no result where one of them is unknown.
 
     A sum over only the replicas that are seen would look like less load and scale down.
@@ -118,8 +120,8 @@ def hpa(workload: Workload) -> Object:
                 "kind": workload.kind,
                 "name": workload.name,
             },
-            "minReplicas": workload.least,
-            "maxReplicas": workload.most,
+            "minReplicas": workload.min_replicas,
+            "maxReplicas": workload.max_replicas,
             "metrics": [metric],
             "behavior": _behavior(),
         },
@@ -140,7 +142,7 @@ def scaled_object(workload: Workload, settings: Settings) -> Object:
         "metricType": "AverageValue",
         "metadata": {
             "serverAddress": f"http://{service}.{monitoring.namespace}.svc:9090",
-            "query": load(workload),
+            "query": load_query(workload),
             "threshold": str(workload.target),
             "ignoreNullValues": "false",
         },
@@ -151,13 +153,13 @@ def scaled_object(workload: Workload, settings: Settings) -> Object:
         "metadata": {"name": workload.name, "namespace": workload.namespace},
         "spec": {
             "scaleTargetRef": {"kind": workload.kind, "name": workload.name},
-            "minReplicaCount": workload.least,
-            "maxReplicaCount": workload.most,
+            "minReplicaCount": workload.min_replicas,
+            "maxReplicaCount": workload.max_replicas,
             "pollingInterval": 30,
             "cooldownPeriod": 300,
             "fallback": {
                 "failureThreshold": 3,
-                "replicas": workload.least,
+                "replicas": workload.min_replicas,
                 "behavior": "currentReplicas",
             },
             "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _behavior()}},

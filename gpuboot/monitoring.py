@@ -17,7 +17,7 @@ from gpuboot.verify.evidence import ExpectedObjects
 
 
 def objects(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
-    """The objects that these settings want.
+    """The objects that these settings name.
 
     + nodes: the inventory's nodes
     """
@@ -56,8 +56,8 @@ def _names(groups: Sequence[Object]) -> dict[str, tuple[str, ...]]:
 
 
 def _alertmanager(values: Values) -> Values:
-    found: Values = values.get("alertmanager", {})
-    return found if found.get("enabled", True) else {}
+    alertmanager: Values = values.get("alertmanager", {})
+    return alertmanager if alertmanager.get("enabled", True) else {}
 
 
 def _claims(settings: Settings, values: Values) -> dict[str, str]:
@@ -72,18 +72,18 @@ def _claims(settings: Settings, values: Values) -> dict[str, str]:
             _alertmanager(values).get("alertmanagerSpec", {}).get("storage")
         ),
     }
-    found = {
+    sizes = {
         prefix: template["volumeClaimTemplate"]["spec"]["resources"]["requests"]["storage"]
         for prefix, template in templates.items()
         if template and "volumeClaimTemplate" in template
     }
     grafana = values["grafana"]
     if grafana["enabled"] and grafana.get("persistence", {}).get("enabled"):
-        found[grafana_name(release)] = grafana["persistence"]["size"]
-    return found
+        sizes[grafana_name(release)] = grafana["persistence"]["size"]
+    return sizes
 
 
 def namespaces(settings: Settings) -> list[str]:
-    """Where such objects can be, so that what is no longer wanted is found and removed."""
+    """Where such objects can be, so that what the settings no longer name is found and removed."""
     places = [settings.monitoring.namespace, settings.gpu_operator.namespace, EXPORTER_NAMESPACE]
     return list(dict.fromkeys(places))

@@ -11,13 +11,13 @@ from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.telemetry.usage_query import Question, answer, no_answer
+from gpuboot.telemetry.usage_query import UsageQuery, answer, no_answer
 from gpuboot.verify.collector import PROMETHEUS
 from gpuboot.verify.prometheus import Prometheus
 
 
 @operation(is_idempotent=True)
-def answered(question: Question, settings: Settings, leader: str, path: str) -> Commands:
+def answered(question: UsageQuery, settings: Settings, leader: str, path: str) -> Commands:
     """Ask the cluster's Prometheus, and write the answer.
 
     + leader: inventory name of the host with the administrator's credentials

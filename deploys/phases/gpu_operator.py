@@ -8,7 +8,7 @@ from deploys.operations import helm, kubectl
 from deploys.phases.dcgm_exporter import NAMESPACE, RELEASE
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
-from gpuboot.charts import expected_gpus, operands, operator_values, rollout_s, wanted_operands
+from gpuboot.charts import expected_gpus, expected_operands, operands, operator_values, rollout_s
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
 
@@ -40,5 +40,5 @@ def _wait(context: Context) -> None:
         gpus=expected_gpus(context.nodes, settings),
         policy=bool(nodes),
         timeout_s=rollout_s(nodes, settings.gpu_operator.timeout_s),
-        made_of=wanted_operands(settings, context.lock),
+        made_of=expected_operands(settings, context.lock),
     )

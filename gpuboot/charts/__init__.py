@@ -24,7 +24,7 @@ from gpuboot.charts.monitoring import (
     monitoring_values,
     monitoring_workloads,
 )
-from gpuboot.charts.operator_daemonsets import wanted_operands
+from gpuboot.charts.operator_daemonsets import expected_operands
 from gpuboot.charts.repositories import PUBLISHERS, repository
 from gpuboot.charts.service_monitors import exporter_objects, secrets_needed, server_name
 
@@ -35,6 +35,7 @@ __all__ = [
     "PLUGIN_MAP",
     "PUBLISHERS",
     "expected_gpus",
+    "expected_operands",
     "exporter_objects",
     "exporter_values",
     "fullname",
@@ -48,5 +49,4 @@ __all__ = [
     "rollout_s",
     "secrets_needed",
     "server_name",
-    "wanted_operands",
 ]

@@ -7,7 +7,7 @@ from gpuboot.config.settings import Exporter, Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes.values import Values
 from gpuboot.telemetry import collectors
-from gpuboot.telemetry.collectors import stamp
+from gpuboot.telemetry.collectors import collectors_annotation
 
 GPUS_LABEL = "gpuboot.io/gpus"
 _COLLECTORS = "/etc/dcgm-exporter/default-counters.csv"
@@ -73,7 +73,7 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
             *exporter.arguments,
         ],
         "customMetrics": collectors(exporter),
-        "podAnnotations": stamp(exporter),
+        "podAnnotations": collectors_annotation(exporter),
         "extraEnv": environment(settings),
         "serviceMonitor": {**service_monitor(settings), "metricRelabelings": []},
         "resources": RESOURCES,

@@ -1,4 +1,4 @@
-"""The ways by which people reach Prometheus, Alertmanager and Grafana: node ports and ingresses."""
+"""How people reach Prometheus, Alertmanager and Grafana: node ports and ingresses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def service(node_port: int | None) -> Values:
 def prometheus(monitoring: Monitoring) -> Values:
     """Values below `prometheus`."""
     name = monitoring.ingress.prometheus if monitoring.ingress else None
-    return _reached(
+    return _exposed(
         monitoring,
         monitoring.prometheus_node_port,
         name,
@@ -29,7 +29,7 @@ def prometheus(monitoring: Monitoring) -> Values:
 def alertmanager(monitoring: Monitoring) -> Values:
     """Values below `alertmanager`."""
     name = monitoring.ingress.alertmanager if monitoring.ingress else None
-    return _reached(
+    return _exposed(
         monitoring,
         monitoring.alertmanager_node_port,
         name,
@@ -40,7 +40,7 @@ def alertmanager(monitoring: Monitoring) -> Values:
 def grafana(monitoring: Monitoring) -> Values:
     """Values below `grafana`."""
     name = monitoring.ingress.grafana if monitoring.ingress else None
-    return _reached(
+    return _exposed(
         monitoring,
         monitoring.grafana_node_port,
         name,
@@ -50,17 +50,20 @@ def grafana(monitoring: Monitoring) -> Values:
     )
 
 
-def _reached(
-    monitoring: Monitoring, port: int | None, name: str | None, told: Callable[[str], Values]
+def _exposed(
+    monitoring: Monitoring,
+    port: int | None,
+    name: str | None,
+    external_url: Callable[[str], Values],
 ) -> Values:
     """A Service, and an ingress where it has a name.
 
-    + told: values by which the program itself knows the address under which people see it
+    + external_url: makes the values that tell the program under which address people see it
     """
     values: Values = {"service": service(port)}
     if name:
         values["ingress"] = _ingress(monitoring, name)
-        values |= told(url(monitoring, name))
+        values |= external_url(url(monitoring, name))
     return values
 
 

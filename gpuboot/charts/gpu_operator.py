@@ -19,7 +19,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes.values import Values, merge
 from gpuboot.telemetry import collectors
-from gpuboot.telemetry.collectors import stamp
+from gpuboot.telemetry.collectors import collectors_annotation
 
 COLLECTORS_MAP = "gpuboot-dcgm-metrics"
 PLUGIN_MAP = "gpuboot-device-plugin"
@@ -27,7 +27,7 @@ PLUGIN_MAP = "gpuboot-device-plugin"
 
 def operator_values(settings: Settings, lock: Lock) -> Values:
     """Values of gpu-operator for driver and toolkit that stand on the host already."""
-    operated = settings.exporter.kind == "operator"
+    by_operator = settings.exporter.kind == "operator"
     values: Values = {
         "driver": {"enabled": False},
         "toolkit": {"enabled": False},
@@ -36,7 +36,7 @@ def operator_values(settings: Settings, lock: Lock) -> Values:
         "mig": {"strategy": settings.gpu_operator.mig_strategy},
         "migManager": {"enabled": settings.gpu_operator.mig_manager},
         "daemonsets": {"tolerations": TOLERATIONS},
-        "dcgmExporter": _operated_exporter(settings, lock) if operated else _no_exporter(),
+        "dcgmExporter": _operated_exporter(settings, lock) if by_operator else _no_exporter(),
     }
     if settings.gpu_operator.time_slices > 1:
         values["devicePlugin"] = {"config": _time_slicing(settings)}
@@ -55,7 +55,7 @@ def _operated_exporter(settings: Settings, lock: Lock) -> Values:
         "env": environment(settings),
         "resources": RESOURCES,
         # The operator merges them into the pods' own (object_controls.go, addExtraAnnotations).
-        "annotations": stamp(exporter),
+        "annotations": collectors_annotation(exporter),
         "config": {"name": COLLECTORS_MAP, "create": True, "data": collectors(exporter)},
         "serviceMonitor": service_monitor(settings),
         **pod_label_values(exporter),
@@ -104,11 +104,11 @@ def operands(settings: Settings, lock: Lock, nodes: int) -> dict[str, int]:
     + nodes: how many nodes have GPUs
     """
     values = operator_values(settings, lock)
-    made = {
+    daemonsets = {
         "nvidia-operator-validator": True,
         "nvidia-device-plugin-daemonset": values.get("devicePlugin", {}).get("enabled", True),
         "gpu-feature-discovery": values.get("gfd", {}).get("enabled", True),
         "nvidia-dcgm-exporter": values["dcgmExporter"]["enabled"],
     }
-    wanted = [name for name, enabled in made.items() if enabled and nodes]
-    return {"gpu-operator": 1} | dict.fromkeys(wanted, nodes)
+    enabled_daemonsets = [name for name, enabled in daemonsets.items() if enabled and nodes]
+    return {"gpu-operator": 1} | dict.fromkeys(enabled_daemonsets, nodes)

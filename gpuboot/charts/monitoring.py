@@ -50,8 +50,8 @@ def _prometheus(settings: Settings) -> Values:
     }
     if monitoring.remote_write:
         spec["remoteWrite"] = remote_write(settings)
-    if found := [*service_scrape.scrape_configs(settings), *scrape_configs(settings)]:
-        spec["additionalScrapeConfigs"] = found
+    if configs := [*service_scrape.scrape_configs(settings), *scrape_configs(settings)]:
+        spec["additionalScrapeConfigs"] = configs
     return merge(
         {"prometheus": {"prometheusSpec": spec}}, {"prometheus": exposure.prometheus(monitoring)}
     )
@@ -89,12 +89,12 @@ def _grafana(settings: Settings) -> Values:
     }
 
 
-def _control_plane_targets(wanted: bool) -> Values:
+def _control_plane_targets(enabled: bool) -> Values:
     """kubeadm's control plane, as `templates/kubernetes/kubeadm-init.yaml.j2` makes it listen.
 
     The serving certificates of controller manager and scheduler are self-signed by themselves.
     """
-    if not wanted:
+    if not enabled:
         names = ("kubeControllerManager", "kubeScheduler", "kubeEtcd", "kubeProxy")
         return {name: {"enabled": False} for name in names}
     https = {"https": True, "insecureSkipVerify": True}

@@ -27,47 +27,47 @@ _OPTIONAL_ENV = (
 )
 
 
-def wanted_operands(settings: Settings, lock: Lock) -> dict[str, ExpectedOperand]:
+def expected_operands(settings: Settings, lock: Lock) -> dict[str, ExpectedOperand]:
     """DaemonSet -> what it must be made of; of those that the values do not turn off."""
     values = operator_values(settings, lock)
     if not values.get("clusterPolicy", {}).get("deployCR", True):
         return {}
     chart = f"gpu-operator-{lock.charts['gpu-operator'].version}"
     return {
-        name: _wanted(key, container, values, chart)
+        name: _expected(key, container, values, chart)
         for key, (name, container) in _MADE.items()
         if values.get(key, {}).get("enabled", True)
     }
 
 
-def _wanted(key: str, container: str, values: Values, chart: str) -> ExpectedOperand:
-    own: Mapping[str, object] = values.get(key, {})
+def _expected(key: str, container: str, values: Values, chart: str) -> ExpectedOperand:
+    operand: Mapping[str, object] = values.get(key, {})
     exporter = key == "dcgmExporter"
     # The operator gives all of a pod's containers the resources of one (object_controls.go:1817).
     return ExpectedOperand(
         container=container,
         chart=chart,
-        version=str(own.get("version", "")),
+        version=str(operand.get("version", "")),
         env=_env(key, values),
         resources=values.get(key, {}).get("resources", {}),
         annotations=values.get(key, {}).get("annotations", {}),
         tolerations=values.get("daemonsets", {}).get("tolerations", ()),
         config=_config(values) if key in _BY_STRATEGY else None,
         args=values[key].get("args", ()) if exporter else None,
-        host_network=bool(own.get("hostNetwork")) if exporter else None,
+        host_network=bool(operand.get("hostNetwork")) if exporter else None,
     )
 
 
 def _env(key: str, values: Values) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+    variables: dict[str, str | None] = {}
     if key in _BY_STRATEGY:
-        found["MIG_STRATEGY"] = values["mig"]["strategy"] or None
+        variables["MIG_STRATEGY"] = values["mig"]["strategy"] or None
     if key == "dcgmExporter":
-        found = dict.fromkeys(_OPTIONAL_ENV)
+        variables = dict.fromkeys(_OPTIONAL_ENV)
         if values.get("dcgm", {}).get("enabled"):
-            del found[_ENGINE]  # the operator names its own engine (object_controls.go:1829)
+            del variables[_ENGINE]  # the operator names its own engine (object_controls.go:1829)
     given = {item["name"]: item.get("value", "") for item in values.get(key, {}).get("env", ())}
-    return found | given
+    return variables | given
 
 
 def _config(values: Values) -> str:

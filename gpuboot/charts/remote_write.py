@@ -60,13 +60,13 @@ def contents(settings: Settings) -> dict[str, SecretStr]:
 
 def existing(settings: Settings) -> dict[str, list[str]]:
     """Secrets of the site that remote stores are reached with -> keys that must be in them."""
-    found: dict[str, list[str]] = {}
+    keys: dict[str, list[str]] = {}
     for item in settings.monitoring.remote_write:
         for secret in (item.password, item.bearer_token):
             if secret is not None and secret.secret is not None:
-                name, _, key = secret.secret.partition("/")
-                found.setdefault(name, []).append(key)
-    return found
+                name, _, name_of_key = secret.secret.partition("/")
+                keys.setdefault(name, []).append(name_of_key)
+    return keys
 
 
 def _one(item: RemoteWrite, settings: Settings) -> Values:

@@ -23,32 +23,32 @@ def scrape_configs(settings: Settings) -> list[Values]:
 
 
 def _pods(settings: Settings) -> Values:
-    own = f"{_META}_pod_annotation_prometheus_io"
+    annotation = f"{_META}_pod_annotation_prometheus_io"
     return {
         "job_name": "annotated-pods",
         "kubernetes_sd_configs": [{"role": "pod"}],
         "relabel_configs": [
-            _keep(f"{own}_scrape", "true"),
+            _keep(f"{annotation}_scrape", "true"),
             _drop(f"{_META}_pod_phase", "Pending|Succeeded|Failed|Completed"),
             _drop(f"{_META}_pod_container_init", "true"),
-            _drop(f"{_META}_namespace", covered(settings)),
-            *_where(own),
+            _drop(f"{_META}_namespace", monitored_namespaces(settings)),
+            *_address_relabelings(annotation),
             # a container without a port of its own, in a pod that names none
             {
-                "source_labels": [f"{own}_port", f"{_META}_pod_container_port_number"],
+                "source_labels": [f"{annotation}_port", f"{_META}_pod_container_port_number"],
                 "regex": ";",
                 "action": "drop",
             },
-            *_who(),
+            *_pod_relabelings(),
         ],
     }
 
 
 def _services(settings: Settings) -> Values:
-    own = f"{_META}_service_annotation_prometheus_io"
+    annotation = f"{_META}_service_annotation_prometheus_io"
     rules = [
-        _keep(f"{own}_scrape", "true"),
-        _drop(f"{_META}_namespace", covered(settings)),
+        _keep(f"{annotation}_scrape", "true"),
+        _drop(f"{_META}_namespace", monitored_namespaces(settings)),
         # CoreDNS: its Service is annotated by kubeadm, and the chart has a ServiceMonitor for it
         {
             "source_labels": [f"{_META}_namespace", f"{_META}_service_label_k8s_app"],
@@ -57,8 +57,8 @@ def _services(settings: Settings) -> Values:
         },
         _drop(f"{_META}_pod_annotation_prometheus_io_scrape", "true"),
         _drop(f"{_META}_endpointslice_endpoint_conditions_ready", "false"),
-        *_where(own),
-        *_who(),
+        *_address_relabelings(annotation),
+        *_pod_relabelings(),
         {"source_labels": [f"{_META}_service_name"], "target_label": "service"},
     ]
     return {
@@ -68,7 +68,7 @@ def _services(settings: Settings) -> Values:
     }
 
 
-def covered(settings: Settings) -> str:
+def monitored_namespaces(settings: Settings) -> str:
     """Namespaces whose pods have ServiceMonitors of the charts, as a regular expression."""
     return "|".join(
         dict.fromkeys(
@@ -77,26 +77,30 @@ def covered(settings: Settings) -> str:
     )
 
 
-def _where(own: str) -> list[Values]:
+def _address_relabelings(annotation: str) -> list[Values]:
     """Scheme, path and port, as the annotations have them.
 
     The port replaces that of the address; an IPv6 address has brackets only where it has a port.
     """
     return [
         {
-            "source_labels": [f"{own}_scheme"],
+            "source_labels": [f"{annotation}_scheme"],
             "regex": "(https?)",
             "target_label": "__scheme__",
         },
-        {"source_labels": [f"{own}_path"], "regex": "(.+)", "target_label": "__metrics_path__"},
         {
-            "source_labels": [f"{own}_port", f"{_META}_pod_ip"],
+            "source_labels": [f"{annotation}_path"],
+            "regex": "(.+)",
+            "target_label": "__metrics_path__",
+        },
+        {
+            "source_labels": [f"{annotation}_port", f"{_META}_pod_ip"],
             "regex": r"(\d+);(\d+\.\d+\.\d+\.\d+)",
             "replacement": "$2:$1",
             "target_label": "__address__",
         },
         {
-            "source_labels": [f"{own}_port", f"{_META}_pod_ip"],
+            "source_labels": [f"{annotation}_port", f"{_META}_pod_ip"],
             "regex": r"(\d+);([0-9A-Fa-f:]+:[0-9A-Fa-f:.]*)",
             "replacement": "[$2]:$1",
             "target_label": "__address__",
@@ -104,7 +108,7 @@ def _where(own: str) -> list[Values]:
     ]
 
 
-def _who() -> list[Values]:
+def _pod_relabelings() -> list[Values]:
     """Names of the pod. None of its container or port: those would make one target several."""
     labels = {
         "namespace": "namespace",

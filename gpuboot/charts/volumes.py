@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuboot.config.settings import Monitoring
 from gpuboot.kubernetes.values import Values
 
-FILL = 0.85  # of its volume; the rest is room for the write-ahead log and for compaction
+USABLE_SHARE = 0.85  # of its volume; the rest is room for the write-ahead log and for compaction
 _MIB = {"M": 1, "G": 1024, "T": 1024**2}
 
 
@@ -47,17 +47,17 @@ def retention_size(monitoring: Monitoring) -> str | None:
     """
     if monitoring.retention_size or not monitoring.storage.persistent:
         return monitoring.retention_size
-    return room(monitoring.storage.prometheus_size)
+    return usable_size(monitoring.storage.prometheus_size)
 
 
-def room(size: str) -> str:
+def usable_size(size: str) -> str:
     """What Prometheus may fill of so much space, in its own units.
 
     + size: as Kubernetes writes it, e.g. `50Gi`
     """
     number, unit = int(size[:-2]), size[-2]
     mib = number / 1024 if unit == "K" else number * _MIB[unit]
-    return f"{max(1, int(mib * FILL))}MB"
+    return f"{max(1, int(mib * USABLE_SHARE))}MB"
 
 
 def _template(size: str, class_name: str | None) -> Values:

@@ -12,7 +12,7 @@ import typer
 from gpuboot.cli import runs
 
 if TYPE_CHECKING:
-    from gpuboot.telemetry.usage_query import Question
+    from gpuboot.telemetry.usage_query import UsageQuery
 
 UNKNOWN = runs.COULD_NOT_TELL
 DEPLOY = "deploys/query.py"
@@ -67,13 +67,13 @@ def query(
     Exit code: 0 all numbers asked for are known, 2 at least one is not.
     """
     from gpuboot.telemetry.usage import METRICS
-    from gpuboot.telemetry.usage_query import Question, text
+    from gpuboot.telemetry.usage_query import UsageQuery, text
 
     metrics = tuple(metric or METRICS)
     if wrong := [item for item in metrics if item not in METRICS]:
         runs.stop(f"no such metric: {', '.join(wrong)}\n    remedy: one of {', '.join(METRICS)}")
     place = {"pod": namespace, "namespace": name, "gpu": ""}[what.value]
-    question = Question(what.value, name, place, window, stale)
+    question = UsageQuery(what.value, name, place, window, stale)
     if url is not None and inventory is None:
         answer = _direct(question, url, token_file, ca_file)
     elif inventory is not None and url is None:
@@ -86,7 +86,7 @@ def query(
     raise typer.Exit(0 if known else UNKNOWN)
 
 
-def _direct(question: Question, url: str, token_file: Path | None, ca_file: Path | None) -> str:
+def _direct(question: UsageQuery, url: str, token_file: Path | None, ca_file: Path | None) -> str:
     from gpuboot.telemetry.usage_query import answer
     from gpuboot.verify.http_reader import HttpReader
     from gpuboot.verify.prometheus import Prometheus
@@ -99,7 +99,7 @@ def _direct(question: Question, url: str, token_file: Path | None, ca_file: Path
     return answer(Prometheus(reader, ""), question)
 
 
-def _through_ssh(question: Question, inventory: str, data: list[str]) -> str:
+def _through_ssh(question: UsageQuery, inventory: str, data: list[str]) -> str:
     """pyinfra holds the connections of an inventory, so a deploy asks."""
     ended = runs.pyinfra(
         inventory,

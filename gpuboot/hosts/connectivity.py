@@ -21,13 +21,13 @@ def endpoints(settings: Settings, node: Node) -> dict[str, list[str]]:
 
     What comes by a proxy needs the proxy alone: the host need not even resolve the others' names.
     """
-    found: dict[str, list[str]] = {}
+    uses: dict[str, list[str]] = {}
     for what, url in _downloads(settings, node):
         if proxy := proxies.used(settings.proxy, url):
-            found[_address(proxy)] = ["what comes by the HTTP proxy"]
+            uses[_address(proxy)] = ["what comes by the HTTP proxy"]
         else:
-            found.setdefault(_address(url), []).append(what)
-    return found
+            uses.setdefault(_address(url), []).append(what)
+    return uses
 
 
 def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
@@ -41,8 +41,8 @@ def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
     for registry in (_docker_registries if docker else _cluster_registries)(settings, node):
         mirrored = mirrors.images.get(registry) or mirrors.images.get("*")
         # Docker Hub's registry has another address than its name
-        own = "registry-1.docker.io" if registry == "docker.io" else registry
-        yield f"images of {registry}", mirrored or f"https://{own}"
+        address = "registry-1.docker.io" if registry == "docker.io" else registry
+        yield f"images of {registry}", mirrored or f"https://{address}"
     if node.leader:
         yield "Helm", mirrors.helm or downloads.HELM_PUBLISHER
         for name, url in charts.PUBLISHERS.items():
@@ -59,8 +59,8 @@ def _cluster_registries(settings: Settings, node: Node) -> list[str]:
 
 def _docker_registries(settings: Settings, node: Node) -> list[str]:
     grafana = node.monitor and settings.standalone.grafana
-    wanted = {"quay.io": True, "nvcr.io": bool(node.gpus), "docker.io": grafana}
-    return [registry for registry, needed in wanted.items() if needed]
+    needed = {"quay.io": True, "nvcr.io": bool(node.gpus), "docker.io": grafana}
+    return [registry for registry, is_needed in needed.items() if is_needed]
 
 
 def _address(url: str) -> str:
@@ -69,30 +69,30 @@ def _address(url: str) -> str:
 
 
 def problems(
-    settings: Settings, nodes: Iterable[Node], silent: Mapping[str, Iterable[str]]
+    settings: Settings, nodes: Iterable[Node], unreachable: Mapping[str, Iterable[str]]
 ) -> list[Problem]:
     """A problem for each place that cannot be reached, and one for all hosts that reach none.
 
-    + silent: inventory name -> the `host:port` of `endpoints` that did not answer
+    + unreachable: inventory name -> the `host:port` of `endpoints` that did not answer
     """
     cut_off: list[str] = []
-    silent_for: dict[str, list[str]] = {}
+    hosts_of: dict[str, list[str]] = {}
     uses: dict[str, list[str]] = {}
     for node in nodes:
-        wanted, lost = endpoints(settings, node), set(silent.get(node.host, ()))
-        if len(wanted) > 1 and lost >= set(wanted):
+        needed, lost = endpoints(settings, node), set(unreachable.get(node.host, ()))
+        if len(needed) > 1 and lost >= set(needed):
             cut_off.append(node.host)
             continue
         for address in sorted(lost):
-            silent_for.setdefault(address, []).append(node.host)
-            uses.setdefault(address, wanted[address])
-    found = [
+            hosts_of.setdefault(address, []).append(node.host)
+            uses.setdefault(address, needed[address])
+    reported = [
         _problem(hosts, f"{address} does not answer ({', '.join(uses[address])})")
-        for address, hosts in silent_for.items()
+        for address, hosts in hosts_of.items()
     ]
     if cut_off:
-        found.append(_problem(cut_off, "none of the addresses to download from answers"))
-    return found
+        reported.append(_problem(cut_off, "none of the addresses to download from answers"))
+    return reported
 
 
 def _problem(hosts: Sequence[str], cause: str) -> Problem:

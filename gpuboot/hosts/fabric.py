@@ -27,7 +27,7 @@ _NVLINK5_PACKAGES = ("infiniband-diags", "nvlsm")
 MODULES = ("mlx5_ib", "ib_umad")
 
 
-def found(state: NodeState) -> Fabric:
+def detected(state: NodeState) -> Fabric:
     """The fabric that this machine itself has to manage; "" for none."""
     boards = [gpu for gpu in state.gpus if gpu.device in _HGX_NVLINK5]
     if boards and (state.nvlink_bridges or len(boards) >= _BOARD):
@@ -35,16 +35,16 @@ def found(state: NodeState) -> Fabric:
     return "nvswitch" if state.nvswitches else ""
 
 
-def managed(state: NodeState, wish: str) -> Fabric:
+def managed(state: NodeState, setting: str) -> Fabric:
     """The fabric for which a fabric manager is installed.
 
-    + wish: `settings.driver.fabric_manager`
+    + setting: `settings.driver.fabric_manager`
     """
-    if wish == "never":
+    if setting == "never":
         return ""
-    if wish == "always" and not found(state):
+    if setting == "always" and not detected(state):
         return "nvlink5" if any(gpu.device in _HGX_NVLINK5 for gpu in state.gpus) else "nvswitch"
-    return found(state)
+    return detected(state)
 
 
 def packages(fabric: Fabric) -> Sequence[str]:
@@ -52,10 +52,10 @@ def packages(fabric: Fabric) -> Sequence[str]:
     return _NVLINK5_PACKAGES if fabric == "nvlink5" else ()
 
 
-def problems(state: NodeState, wish: str) -> Iterator[tuple[str, str]]:
+def problems(state: NodeState, setting: str) -> Iterator[tuple[str, str]]:
     """Cause and remedy where the kernel cannot reach the switches."""
     missing = [name for name in MODULES if name not in state.kernel_features]
-    if managed(state, wish) == "nvlink5" and missing:
+    if managed(state, setting) == "nvlink5" and missing:
         yield (
             f"its NVSwitches (NVLink 5) are managed by InfiniBand, and its kernel {state.kernel} "
             f"lacks {', '.join(missing)}: CUDA would answer 802",

@@ -64,9 +64,9 @@ def flavour(devices: Iterable[int], modules: str, driver: DriverLock) -> Flavour
 
     Raises `FlavourError` when the GPUs, the wish and the driver do not go together.
     """
-    found = [generation(device) for device in devices]
-    names = ", ".join(sorted({item.name for item in found}))
-    needs = {item.open_modules for item in found}
+    generations = [generation(device) for device in devices]
+    names = ", ".join(sorted({item.name for item in generations}))
+    needs = {item.open_modules for item in generations}
     if "unsupported" in needs:
         raise FlavourError(
             f"has GPUs that no supported driver knows ({names})", "take them out of the machine"

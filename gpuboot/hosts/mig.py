@@ -22,13 +22,13 @@ def warnings(
     operator = settings.gpu_operator
     if not (operator.enabled and operator.mig_manager):
         return []
-    found = []
+    lines = []
     for node in nodes:
         state = states.get(node.host)
         if state and state.mig_instances and not state.cluster_ca:
-            found.append(
+            lines.append(
                 f"[{node.host}] its GPUs are divided into {state.mig_instances} MIG instances, "
                 "which the GPU Operator's MIG manager removes; remedy: gpu_operator.mig_manager = "
                 "False keeps them, or have the MIG manager lay the GPUs out (docs/mig.md)"
             )
-    return found
+    return lines

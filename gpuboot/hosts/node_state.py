@@ -136,8 +136,8 @@ class NodeState:
 
     def is_active(self, unit: str) -> bool:
         """Whether a systemd unit runs."""
-        found = self.units.get(unit)
-        return found is not None and found.active == "active"
+        state = self.units.get(unit)
+        return state is not None and state.active == "active"
 
 
 def upstream_version(version: str) -> str:
@@ -240,7 +240,7 @@ def driver_version(line: str) -> tuple[str, bool]:
     """
     if not line:
         return "", False
-    found = _DRIVER.search(f"{line} ")
-    if not found:
+    match = _DRIVER.search(f"{line} ")
+    if not match:
         raise ValueError(f"no version in {line!r}")
-    return found[1], "Open Kernel Module" in line
+    return match[1], "Open Kernel Module" in line

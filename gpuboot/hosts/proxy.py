@@ -76,8 +76,8 @@ def apt_auth(proxy: Proxy) -> str:
 
 def used(proxy: Proxy, url: str) -> str | None:
     """The proxy through which an address is reached; None: directly."""
-    found = proxy.http if url.startswith("http:") else proxy.https or proxy.http
-    return None if is_direct(url, proxy.no_proxy) else found
+    address = proxy.http if url.startswith("http:") else proxy.https or proxy.http
+    return None if is_direct(url, proxy.no_proxy) else address
 
 
 def curl(settings: Settings, url: str) -> SecretStr | None:
@@ -93,8 +93,8 @@ def exports(settings: Settings, more: dict[str, str]) -> SecretStr | None:
 
     + more: variables beside the proxy's
     """
-    found = {name.lower(): value for name, value in _variables(settings.proxy).items()} | more
-    lines = [f"export {name}='{value}'\n" for name, value in found.items()]
+    variables = {name.lower(): value for name, value in _variables(settings.proxy).items()} | more
+    lines = [f"export {name}='{value}'\n" for name, value in variables.items()]
     return SecretStr("".join(lines)) if lines else None
 
 
@@ -103,19 +103,19 @@ def environment(proxy: Proxy, direct: Iterable[str]) -> SecretStr:
 
     + direct: what is reached without the proxy, beside the site's own list
     """
-    found = _variables(proxy, direct)
-    return SecretStr("".join(f"{name}='{value}'\n" for name, value in found.items()))
+    variables = _variables(proxy, direct)
+    return SecretStr("".join(f"{name}='{value}'\n" for name, value in variables.items()))
 
 
 def _variables(proxy: Proxy, direct: Iterable[str] = ()) -> dict[str, str]:
     if not is_set(proxy):
         return {}
-    found = {
+    variables = {
         "HTTP_PROXY": _safe(proxy.http or ""),
         "HTTPS_PROXY": _safe(proxy.https or proxy.http or ""),
         "NO_PROXY": ",".join(dict.fromkeys([*direct, *proxy.no_proxy])),
     }
-    return {name: value for name, value in found.items() if value}
+    return {name: value for name, value in variables.items() if value}
 
 
 def _safe(url: str) -> str:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuboot.config.settings import Exporter, Settings
 
 # Annotation of the exporter's pods: `digest` of the collectors file that they started with.
-STAMP = "gpuboot.io/collectors"
+COLLECTORS_ANNOTATION = "gpuboot.io/collectors"
 # What dcgm-exporter 4.8.3 and later can print; up to 4.8.2 histogram and summary instead of
 # untyped (internal/pkg/counters/variables.go).
 KINDS = {"counter", "gauge", "label", "untyped"}
@@ -42,11 +42,11 @@ def choose(extra: Iterable[str]) -> list[Field]:
 
     Raises `UnknownField` that names every unknown one and the nearest known name.
     """
-    wanted = set(extra)
-    unknown = sorted(wanted - BY_NAME.keys())
+    requested = set(extra)
+    unknown = sorted(requested - BY_NAME.keys())
     if unknown:
         raise UnknownField("; ".join(_explain(name, BY_NAME) for name in unknown))
-    return [field for field in FIELDS if field.default or field.name in wanted]
+    return [field for field in FIELDS if field.default or field.name in requested]
 
 
 def _explain(name: str, known: Iterable[str]) -> str:
@@ -78,7 +78,7 @@ def parse_collectors(text: str) -> dict[str, str]:
     field that is there twice, under whichever names: its series would be there twice, and such a
     scrape fails as a whole.
     """
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     numbers: dict[int, str] = {}
     for line, columns in _rows(text):
         if len(columns) != 3:
@@ -87,15 +87,15 @@ def parse_collectors(text: str) -> dict[str, str]:
         if kind not in KINDS:
             raise CollectorsError(f"line {line}: unknown type {kind!r}")
         number = _number(name, line)
-        if name in found or (number is not None and number in numbers):
-            twice = name if name in found else f"{name} and {numbers[number or 0]}"
-            raise CollectorsError(f"line {line}: there twice: {twice}")
-        found[name] = kind
+        if name in kinds or (number is not None and number in numbers):
+            duplicates = name if name in kinds else f"{name} and {numbers[number or 0]}"
+            raise CollectorsError(f"line {line}: there twice: {duplicates}")
+        kinds[name] = kind
         if number is not None:
             numbers[number] = name
-    if not found:
+    if not kinds:
         raise CollectorsError("no field in it")
-    return found
+    return kinds
 
 
 def _rows(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -120,8 +120,8 @@ def _columns(line: str, number: int) -> list[str]:
 
 def _number(name: str, line: int) -> int | None:
     """DCGM's number of a field; None for the exporter's own metrics."""
-    own = BY_NAME.get(name)
-    if own is not None and own.id is None:
+    field = BY_NAME.get(name)
+    if field is not None and field.id is None:
         return None
     known = field_numbers()
     if name not in known:
@@ -151,18 +151,18 @@ def collectors(exporter: Exporter) -> str:
     return collectors_csv(exporter.counters)
 
 
-def stamp(exporter: Exporter) -> dict[str, str]:
+def collectors_annotation(exporter: Exporter) -> dict[str, str]:
     """The annotation that restarts the exporter's pods when their list of fields changes.
 
     Both charts mount the list by subPath, which the kubelet never refreshes, and neither puts a
     checksum of it into the pod (gpu-operator v26.7.0 object_controls.go TransformDCGMExporter;
     dcgm-exporter's chart 4.8.4 templates/daemonset.yaml). What is raised: see `collectors`.
     """
-    return {STAMP: digest(collectors(exporter))}
+    return {COLLECTORS_ANNOTATION: digest(collectors(exporter))}
 
 
 def digest(text: str) -> str:
-    """Digest of a collectors file, as `STAMP` carries it."""
+    """Digest of a collectors file, as `COLLECTORS_ANNOTATION` carries it."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 

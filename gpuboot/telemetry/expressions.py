@@ -43,14 +43,14 @@ def metric_names(expression: str) -> set[str]:
     not PromQL's, and for a pattern of names that is more than alternatives.
     """
     tokens = list(_tokens(expression))
-    found: set[str] = set()
+    names: set[str] = set()
     place = 0
     while place < len(tokens):
         token = tokens[place]
         if token.text in ("{", "["):
             end = _closing(tokens, place, expression)
             if token.text == "{":
-                found |= _named_in_matchers(tokens[place + 1 : end], expression)
+                names |= _named_in_matchers(tokens[place + 1 : end], expression)
             place = end
         elif token.kind == "name":
             following = tokens[place + 1].text.lower() if place + 1 < len(tokens) else ""
@@ -58,9 +58,9 @@ def metric_names(expression: str) -> set[str]:
                 if following == "(":
                     place = _closing(tokens, place + 1, expression)
             elif not _is_word(token.text, following):
-                found.add(token.text)
+                names.add(token.text)
         place += 1
-    return found
+    return names
 
 
 def not_collected(expression: str, known: Iterable[str]) -> set[str]:
@@ -100,15 +100,15 @@ def _closing(tokens: list[_Token], start: int, expression: str) -> int:
 
 
 def _named_in_matchers(inside: list[_Token], expression: str) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for place, token in enumerate(inside):
         before = inside[place - 1].text if place else ","
         after = inside[place + 1].text if place + 1 < len(inside) else ","
         if token.kind == "string" and before == "," and after == ",":
-            found.add(token.text[1:-1])
+            names.add(token.text[1:-1])
         if token.text == "__name__" and place + 2 < len(inside):
-            found |= _name_matcher(after, inside[place + 2].text[1:-1], expression)
-    return found
+            names |= _name_matcher(after, inside[place + 2].text[1:-1], expression)
+    return names
 
 
 def _name_matcher(operator: str, value: str, expression: str) -> set[str]:

@@ -36,7 +36,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Look:
+class DeviceSamples:
     """The samples of the devices at one moment."""
 
     devices: Mapping[Device, Mapping[str, Points]]
@@ -55,7 +55,7 @@ class Look:
         if wrong := self._stale(name):
             return Value(None, self._age(name), reason=wrong)
         points = [self._in_window(fields[name]) for fields in self.devices.values()]
-        total = sum(sum(found.values()) / len(found) for found in points) * scale
+        total = sum(sum(window.values()) / len(window) for window in points) * scale
         source = f"avg(avg_over_time({name}{{{self.label}}}[{duration(self.window_s)}]))"
         source += " / 100" * (scale != 1.0)
         samples = sum(map(len, points))
@@ -108,10 +108,10 @@ def selector(matchers: Mapping[str, str], operator: str = "=") -> str:
     )
 
 
-def devices(found: Iterable[Series]) -> dict[Device, dict[str, Points]]:
+def devices(series_list: Iterable[Series]) -> dict[Device, dict[str, Points]]:
     """Samples by device and field. Pods that share a GPU repeat its samples: these are one."""
     by_device: dict[Device, dict[str, Points]] = {}
-    for series in found:
+    for series in series_list:
         points = {time: value for time, value in series.points if abs(value) < BLANK}
         if points and series.labels.get("UUID"):
             fields = by_device.setdefault(device(series.labels), {})

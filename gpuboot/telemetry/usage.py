@@ -22,7 +22,7 @@ from gpuboot.telemetry.latest_samples import (
     FREE,
     USED,
     Device,
-    Look,
+    DeviceSamples,
     Points,
     Value,
     device,
@@ -122,24 +122,24 @@ class Usage:
         now = self._prometheus.query("vector(time())")[0].value
         label = selector(matchers)
         fields = "|".join(_FIELDS)
-        found = self._prometheus.scraped(
+        series_list = self._prometheus.scraped(
             f'{{__name__=~"{fields}",{label}}}[{duration(self._lookback_s)}]'
         )
-        held = devices(found)
+        held = devices(series_list)
         if blank.kind != "gpu":
             self._drop_released(held, now)
         if not held:
             return unknown(blank, self._why_none(blank, label))
-        missing = self._without_samples(blank, found) if blank.kind != "gpu" else ""
-        look = Look(held, label, now, self._stale_s, self._window_s)
+        missing = self._without_samples(blank, series_list) if blank.kind != "gpu" else ""
+        samples = DeviceSamples(held, label, now, self._stale_s, self._window_s)
         values = {
-            "engine": self._engine(look),
-            "sm": look.mean(SM, f"no {SM}: {_NO_PROFILING}"),
-            "memory": look.memory(),
+            "engine": self._engine(samples),
+            "sm": samples.mean(SM, f"no {SM}: {_NO_PROFILING}"),
+            "memory": samples.memory(),
         }
         if missing:
             values = {name: _withdrawn(value, missing) for name, value in values.items()}
-        shared = any(series.labels.get("vgpu") for series in found)
+        shared = any(series.labels.get("vgpu") for series in series_list)
         note = "a shared GPU (time slices or MPS): its numbers are the whole GPU's, whoever uses it"
         return Answer(
             blank.kind,
@@ -151,18 +151,18 @@ class Usage:
             (note,) if shared else (),
         )
 
-    def _engine(self, look: Look) -> Value:
+    def _engine(self, samples: DeviceSamples) -> Value:
         """By the profiling field; by GPU_UTIL where that has been missing for an hour."""
-        value = look.mean(ENGINE, f"no {ENGINE}: {_NO_PROFILING}")
-        if value.value is not None or look.has(ENGINE) or not look.has(UTIL):
+        value = samples.mean(ENGINE, f"no {ENGINE}: {_NO_PROFILING}")
+        if value.value is not None or samples.has(ENGINE) or not samples.has(UTIL):
             return value
-        uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(look.devices))
+        uuids = "|".join(re.escape(uuid) for uuid, _ in sorted(samples.devices))
         paused = self._prometheus.query(
             f"last_over_time({ENGINE}{{{selector({'UUID': uuids}, '=~')}}}[1h])"
         )
         if paused:
             return Value(None, reason=f"{ENGINE} has paused: somebody profiles the GPU")
-        return look.mean(UTIL, "", scale=0.01)
+        return samples.mean(UTIL, "", scale=0.01)
 
     def _drop_released(self, held: dict[Device, dict[str, Points]], now: float) -> None:
         """Forget GPUs that were given back: their samples go on without this pod's name."""
@@ -176,9 +176,9 @@ class Usage:
             if key in quiet and now - sample.value <= self._stale_s:
                 held.pop(key, None)
 
-    def _without_samples(self, blank: Answer, found: Sequence[Series]) -> str:
+    def _without_samples(self, blank: Answer, series_list: Sequence[Series]) -> str:
         """Pods that run and asked for GPUs, and that no sample names: their load is missing."""
-        named = {series.labels.get("pod", "") for series in found}
+        named = {series.labels.get("pod", "") for series in series_list}
         label = selector(_object(blank))
         running = self._prometheus.query(
             "count by (pod) (kube_pod_container_resource_requests"
@@ -203,16 +203,16 @@ class Usage:
         label = selector(_object(blank))
         if not self._prometheus.query(f"count(kube_pod_info{{{label}}})"):
             return f"kube-state-metrics knows no {_called(blank)}"
-        asked = self._prometheus.query(
+        requested = self._prometheus.query(
             f'sum(kube_pod_container_resource_requests{{resource=~"nvidia_com_.+",{label}}})'
         )
-        if not asked:
+        if not requested:
             return f"{_called(blank)}: no GPU was asked for"
         phases = self._prometheus.query(f"count by (phase) (kube_pod_status_phase{{{label}}} == 1)")
         words = ", ".join(f"{int(s.value)} {s.labels.get('phase')}" for s in phases) or "unknown"
         return (
-            f"it asked for {int(asked[0].value)} GPUs, and no sample of the last {span} names it "
-            f"(pods: {words})"
+            f"it asked for {int(requested[0].value)} GPUs, and no sample of the last {span} names "
+            f"it (pods: {words})"
         )
 
 

@@ -13,7 +13,7 @@ from gpuboot.verify.prometheus import Prometheus
 
 
 @dataclass(frozen=True)
-class Question:
+class UsageQuery:
     """Whose load: a pod's, a namespace's, a GPU's.
 
     + window_s: what is averaged over
@@ -29,41 +29,41 @@ class Question:
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
-    def within(self, settings: Settings) -> Question:
+    def within(self, settings: Settings) -> UsageQuery:
         """With what the settings know better."""
         return replace(self, stale_s=self.stale_s or 2 * seconds(settings.exporter.scrape_interval))
 
 
-def from_json(text: str) -> Question:
-    """The inverse of `Question.to_json`."""
-    return Question(**cast(dict[str, Any], json.loads(text)))
+def from_json(text: str) -> UsageQuery:
+    """The inverse of `UsageQuery.to_json`."""
+    return UsageQuery(**cast(dict[str, Any], json.loads(text)))
 
 
-def answer(prometheus: Prometheus, question: Question) -> str:
+def answer(prometheus: Prometheus, question: UsageQuery) -> str:
     """The answer as JSON."""
     usage = Usage(prometheus, question.stale_s or 30.0, question.window_s)
     return _json(usage.ask(question.kind, question.name, question.namespace))
 
 
-def no_answer(question: Question, reason: str) -> str:
+def no_answer(question: UsageQuery, reason: str) -> str:
     """The answer, as JSON, when nobody could be asked."""
     blank = Answer(question.kind, question.name, question.namespace, question.window_s)
     return _json(unknown(blank, reason))
 
 
-def text(found: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:
+def text(answer: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:
     """The answer for people."""
-    where = f"{found['namespace']}/" if found["kind"] == "pod" else ""
-    gpus = found["gpus"]
-    lines = [f"{found['kind']} {where}{found['name']}: {_count(gpus)}"]
+    where = f"{answer['namespace']}/" if answer["kind"] == "pod" else ""
+    gpus = answer["gpus"]
+    lines = [f"{answer['kind']} {where}{answer['name']}: {_count(gpus)}"]
     for name in metrics:
-        value = found["values"][name]
+        value = answer["values"][name]
         if value["value"] is None:
             lines.append(f"  {name:<7} unknown: {value['reason']}")
             continue
         age = f"newest sample {value['age_s']:.0f} s old"
         lines.append(f"  {name:<7} {value['value']:7.1%}  {age}  {value['source']}")
-    return "\n".join([*lines, *(f"  note: {note}" for note in found["notes"])])
+    return "\n".join([*lines, *(f"  note: {note}" for note in answer["notes"])])
 
 
 def _count(gpus: list[str]) -> str:
@@ -72,5 +72,5 @@ def _count(gpus: list[str]) -> str:
     return gpus[0] if len(gpus) == 1 else f"{len(gpus)} GPUs"
 
 
-def _json(found: Answer) -> str:
-    return json.dumps(found.to_json(), indent=1)
+def _json(answer: Answer) -> str:
+    return json.dumps(answer.to_json(), indent=1)

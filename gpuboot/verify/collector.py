@@ -11,7 +11,7 @@ from gpuboot.charts.service_monitors import is_protected
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
-from gpuboot.telemetry.collectors import STAMP
+from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 from gpuboot.verify.evidence import Claim, ExporterScrape, Metrics, ObservedObjects, Reading
 from gpuboot.verify.exporter_access import ExporterClient
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
@@ -106,7 +106,9 @@ class MetricsCollector:
             return ExporterScrape(node=node, pod=meta["name"], error=f"the pod is {phase}")
         try:
             text = self._page(meta, pod["status"].get("podIP", ""))
-            return parse_scrape(node, meta["name"], text, meta.get("annotations", {}).get(STAMP))
+            return parse_scrape(
+                node, meta["name"], text, meta.get("annotations", {}).get(COLLECTORS_ANNOTATION)
+            )
         except (ClusterError, ValueError) as error:
             return ExporterScrape(node=node, pod=meta["name"], error=str(error))
 

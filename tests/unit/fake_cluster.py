@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from gpuboot.config.settings import Exporter
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.telemetry.collectors import stamp
+from gpuboot.telemetry.collectors import collectors_annotation
 from gpuboot.verify import lease as turn
 from gpuboot.verify.heartbeat import LEASES
 from gpuboot.verify.service_probe import SERVICE
@@ -51,7 +51,7 @@ class FakeCluster:
     attribute: bool = True
     services: dict[str, str] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)
-    annotations: dict[str, str] = field(default_factory=lambda: stamp(Exporter()))
+    annotations: dict[str, str] = field(default_factory=lambda: collectors_annotation(Exporter()))
     namespaces: dict[str, str] = field(default_factory=dict)
     lease: dict[str, Any] | None = None
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)

@@ -12,7 +12,15 @@ import yaml
 from typer.testing import CliRunner
 
 from gpuboot import rules
-from gpuboot.autoscaling import METRIC, SERIES, Workload, adapter_values, hpa, load, scaled_object
+from gpuboot.autoscaling import (
+    METRIC,
+    SERIES,
+    Workload,
+    adapter_values,
+    hpa,
+    load_query,
+    scaled_object,
+)
 from gpuboot.cli import app
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings import parse_settings as load_settings
@@ -95,7 +103,7 @@ def evaluate(
 def test_load_is_the_sum_of_all_replicas_or_nothing(
     tmp_path: Path, series: list[dict[str, str]], wanted: list[float]
 ) -> None:
-    evaluate(tmp_path, series, load(WEB), wanted)
+    evaluate(tmp_path, series, load_query(WEB), wanted)
 
 
 def test_the_adapters_query(tmp_path: Path) -> None:
@@ -167,8 +175,8 @@ def test_hpa_asks_for_the_adapters_metric() -> None:
     ("options", "said"),
     [
         ({"target": 60.0}, "not between 0 and 1"),
-        ({"least": 5, "most": 4}, "the lower first"),
-        ({"least": 0}, "1 or more"),
+        ({"min_replicas": 5, "max_replicas": 4}, "the lower first"),
+        ({"min_replicas": 0}, "1 or more"),
         ({"kind": "DaemonSet"}, "neither"),
     ],
 )

@@ -11,7 +11,7 @@ import pytest
 from gpuboot import charts as values
 from gpuboot import telemetry
 from gpuboot.config import settings, versions
-from gpuboot.telemetry.collectors import STAMP
+from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
 from lab.charts import assemble as charts
 from lab.charts.render import Object, find, helm_binary, names, render
 
@@ -109,7 +109,9 @@ def test_only_our_note_starts_the_exporter_anew(
         _exporter(site(folders, chart, {"exporter": {"kind": kind, "counters": fields}}))
         for fields in ([], ["DCGM_FI_DEV_FB_TOTAL"])
     )
-    assert old["metadata"]["annotations"].pop(STAMP) != new["metadata"]["annotations"].pop(STAMP)
+    assert old["metadata"]["annotations"].pop(COLLECTORS_ANNOTATION) != new["metadata"][
+        "annotations"
+    ].pop(COLLECTORS_ANNOTATION)
     assert old == new
     mounts = [mount for c in new["spec"]["containers"] for mount in c["volumeMounts"]]
     assert [mount["subPath"] for mount in mounts if "metrics" in mount["name"]]

@@ -15,7 +15,7 @@ from gpuboot import charts
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.telemetry import collected
-from gpuboot.telemetry.collectors import STAMP, digest, requested_fields
+from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION, digest, requested_fields
 from gpuboot.verify.checks import fields
 from gpuboot.verify.evidence import ExporterScrape, RequestedFields
 from gpuboot.verify.findings import Finding, verdict
@@ -128,7 +128,7 @@ def test_pods_start_anew_when_the_list_changes_and_only_then(kind: str) -> None:
         return values["annotations"], values["config"]["data"]
 
     notes, text = pods()
-    assert notes == {STAMP: digest(text)}
+    assert notes == {COLLECTORS_ANNOTATION: digest(text)}
     assert pods(scrape_interval="30s")[0] == notes
     assert pods(**OPTED)[0] != notes
 
@@ -136,7 +136,7 @@ def test_pods_start_anew_when_the_list_changes_and_only_then(kind: str) -> None:
 def test_verification_fails_where_a_changed_list_was_not_taken_up() -> None:
     cluster = FakeCluster()
     assert verdict(run(cluster).findings) == "proven"
-    cluster = FakeCluster(annotations={STAMP: "of the release before"})
+    cluster = FakeCluster(annotations={COLLECTORS_ANNOTATION: "of the release before"})
     failed = of(list(run(cluster).findings), "fail")
     assert {(item.link, item.node) for item in failed} == {
         ("exporter", "gpu1"),

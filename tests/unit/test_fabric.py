@@ -57,7 +57,7 @@ def machine(
     ],
 )
 def test_what_a_machine_manages(state: NodeState, found: str) -> None:
-    assert fabric.found(state) == found
+    assert fabric.detected(state) == found
     assert fabric.managed(state, "auto") == found
     assert fabric.managed(state, "never") == ""
 

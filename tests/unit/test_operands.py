@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.charts import operator_values, wanted_operands
+from gpuboot.charts import expected_operands, operator_values
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.kubernetes import readiness
@@ -82,7 +82,7 @@ def _kept(item: Object) -> Object:
 
 def look(found: ClusterState, data: dict[str, Any]) -> readiness.Progress:
     settings = parse_settings(data)
-    wanted = wanted_operands(settings, lock(settings))
+    wanted = expected_operands(settings, lock(settings))
     return readiness.operands_current(found, "gpu-operator", wanted)
 
 
@@ -124,7 +124,7 @@ def test_what_is_missing_is_named(folder: Path) -> None:
 def test_operands_that_are_turned_off_or_not_made_are_not_waited_for(folder: Path) -> None:
     off = {"exporter": {"kind": "chart"}, "gpu_operator": {"values": {"gfd": {"enabled": False}}}}
     settings = parse_settings(off)
-    assert set(wanted_operands(settings, lock(settings))) == {
+    assert set(expected_operands(settings, lock(settings))) == {
         "nvidia-device-plugin-daemonset",
         "nvidia-operator-validator",
     }
@@ -135,7 +135,7 @@ def test_an_engine_of_the_operators_own_is_no_difference(folder: Path) -> None:
     """gpu-operator v26.7.0, controllers/object_controls.go:1829: dcgm.enabled names its Service."""
     data = {"gpu_operator": {"values": {"dcgm": {"enabled": True}, "mig": {"strategy": ""}}}}
     settings = parse_settings(data)
-    wanted = wanted_operands(settings, lock(settings))
+    wanted = expected_operands(settings, lock(settings))
     assert "DCGM_REMOTE_HOSTENGINE_INFO" not in wanted["nvidia-dcgm-exporter"].env
     assert wanted["gpu-feature-discovery"].env == {"MIG_STRATEGY": None}
 

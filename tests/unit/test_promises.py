@@ -13,7 +13,7 @@ from gpuboot import dashboards
 from gpuboot.charts.exporter import exporter_values
 from gpuboot.charts.gpu_operator import operator_values
 from gpuboot.charts.monitoring import monitoring_values
-from gpuboot.charts.volumes import FILL
+from gpuboot.charts.volumes import USABLE_SHARE
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
@@ -124,7 +124,7 @@ def test_what_is_kept_by_default() -> None:
     storage = monitoring.storage
     for name, value in (
         ("`monitoring.retention`", f"{monitoring.retention.removesuffix('d')} days"),
-        ("`monitoring.retention_size`", f"{FILL:.0%}".replace("%", " %")),
+        ("`monitoring.retention_size`", f"{USABLE_SHARE:.0%}".replace("%", " %")),
         ("`monitoring.storage.prometheus_size`", storage.prometheus_size.replace("G", " G")),
         ("`…alertmanager_size`", storage.alertmanager_size.replace("G", " G")),
         ("`…grafana_size`", storage.grafana_size.replace("G", " G")),

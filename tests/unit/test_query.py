@@ -10,22 +10,22 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app
 from gpuboot.config.settings import parse_settings
-from gpuboot.telemetry.usage_query import Question, answer, from_json, text
+from gpuboot.telemetry.usage_query import UsageQuery, answer, from_json, text
 from gpuboot.verify import http_reader
 from gpuboot.verify.prometheus import Prometheus
 from tests.unit.test_usage import FREE, USED, UTIL, Fake, samples
 
 
 def test_questions_travel_as_json() -> None:
-    question = Question("pod", "trainer-0", "team-a", 60.0)
+    question = UsageQuery("pod", "trainer-0", "team-a", 60.0)
     assert from_json(question.to_json()) == question
     settings = parse_settings({"exporter": {"scrape_interval": "5s", "scrape_timeout": "4s"}})
     assert question.within(settings).stale_s == 10.0
-    assert Question("gpu", "x", stale_s=7).within(settings).stale_s == 7
+    assert UsageQuery("gpu", "x", stale_s=7).within(settings).stale_s == 7
 
 
 def test_text_for_people() -> None:
-    question = Question("pod", "trainer-0", "team-a")
+    question = UsageQuery("pod", "trainer-0", "team-a")
     found = json.loads(answer(Prometheus(Fake(samples("GPU-a")), ""), question))
     lines = text(found, ("engine",)).splitlines()
     assert lines[0] == "pod team-a/trainer-0: GPU-a"

@@ -6,7 +6,7 @@ own networks may be the site's elsewhere, and names resolve as they do on the ho
 
 from __future__ import annotations
 
-from gpuboot.charts.volumes import room
+from gpuboot.charts.volumes import usable_size
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -90,7 +90,7 @@ def prometheus_server(settings: Settings, lock: Lock) -> Object:
     """Prometheus: its configuration is read again on SIGHUP, targets when their files change."""
     monitoring, standalone = settings.monitoring, settings.standalone
     # data are always kept here, in a folder: nothing but Prometheus itself holds it to a size
-    size = monitoring.retention_size or room(monitoring.storage.prometheus_size)
+    size = monitoring.retention_size or usable_size(monitoring.storage.prometheus_size)
     command = [
         f"--config.file={PROMETHEUS}/prometheus.yml",
         "--storage.tsdb.path=/prometheus",

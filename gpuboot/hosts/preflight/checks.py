@@ -57,9 +57,9 @@ def evaluate(
             continue
         subject = Subject(node, states[node.host], settings, lock)
         for check in CHECKS if checks is None else checks:
-            found = [Problem(node.host, cause, remedy) for cause, remedy in check(subject)]
-            problems += found
-            if found and check is _root:
+            of_check = [Problem(node.host, cause, remedy) for cause, remedy in check(subject)]
+            problems += of_check
+            if of_check and check is _root:
                 break  # most of what others see without root is wrong
     return problems + _duplicates(nodes, states) + _other_clusters(nodes, states)
 
@@ -79,14 +79,14 @@ def _identity(it: Subject) -> Iterator[Finding]:
 
 def _size(it: Subject) -> Iterator[Finding]:
     least, state = it.settings.preflight, it.state
-    for found, needed, what in (
+    for actual, needed, what in (
         (state.cpus, least.min_cpus, "CPUs"),
         (state.memory_mib, least.min_memory_mib, "MiB of memory"),
         (state.disk_mib, least.min_disk_mib, "MiB free under /var"),
     ):
-        if found < needed:
+        if actual < needed:
             yield (
-                f"has {found} {what}; {needed} are needed",
+                f"has {actual} {what}; {needed} are needed",
                 "use a larger machine, or lower settings.preflight if you know better",
             )
 
@@ -162,16 +162,16 @@ def _kubernetes(it: Subject) -> Iterator[Finding]:
 
 
 def _gpus(it: Subject) -> Iterator[Finding]:
-    found = len(it.state.gpus)
-    if found < it.node.gpus:
+    on_bus = len(it.state.gpus)
+    if on_bus < it.node.gpus:
         yield (
-            f"the inventory promises {it.node.gpus} GPUs, the PCI bus shows {found}",
+            f"the inventory promises {it.node.gpus} GPUs, the PCI bus shows {on_bus}",
             "look for cards that are off the bus (lspci -d 10de:, dmesg), or correct gpus",
         )
-    elif found > it.node.gpus:
+    elif on_bus > it.node.gpus:
         yield (
-            f"the PCI bus shows {found} GPUs, the inventory promises {it.node.gpus}",
-            f"set gpus = {found} in the host's data",
+            f"the PCI bus shows {on_bus} GPUs, the inventory promises {it.node.gpus}",
+            f"set gpus = {on_bus} in the host's data",
         )
 
 

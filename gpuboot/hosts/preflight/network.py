@@ -24,11 +24,11 @@ _OWN_DEVICES = ("cni", "flannel", "kube-", "veth", "docker", "lo")
 
 
 def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
-    """The node's address is one of the machine's own."""
+    """The node's address is one of the machine's addresses."""
     if node.address and node.address not in state.addresses:
-        own = ", ".join(state.addresses) or "none"
+        addresses = ", ".join(state.addresses) or "none"
         yield (
-            f"address {node.address} is not on the machine (its addresses: {own})",
+            f"address {node.address} is not on the machine (its addresses: {addresses})",
             "set address in the host's data to the one that other nodes can reach",
         )
     if not node.address:
