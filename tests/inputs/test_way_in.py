@@ -110,7 +110,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, int
 
 
 def gpuboot(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in a folder with the project's files, and a home of its own."""
+    return command(folder, "gpuboot", *arguments)
+
+
+def command(folder: Path, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of ours in a folder with the project's files, and a home of its own."""
     if not (folder / "deploys").exists():
         project(folder, {})
         (folder / "deploys").symlink_to(ROOT / "deploys")
@@ -118,7 +122,7 @@ def gpuboot(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         (folder / ".ssh" / "known_hosts").touch()
     environment = {key: value for key, value in os.environ.items() if key != "SSH_AUTH_SOCK"}
     return subprocess.run(
-        [str(Path(sys.executable).with_name("gpuboot")), *arguments],
+        [str(Path(sys.executable).with_name(name)), *arguments],
         cwd=folder,
         env={**environment, "HOME": str(folder)},
         stdin=subprocess.DEVNULL,
@@ -144,10 +148,10 @@ def test_from_ssh_to_an_inventory_that_pyinfra_takes(
     assert settings["ssh_port"] == port
     assert settings["_sudo"] is False
     # known_hosts has its key by now, and the files say the rest
-    inventory = str(tmp_path / "inventories" / "mine.py")
-    checked = gpuboot(tmp_path, "check", inventory)
-    assert "Connected" in checked.stderr
-    assert "cannot be reached" not in checked.stderr
+    arguments = ("inventories/mine.py", "deploys/read_hosts.py", "-y")
+    again = command(tmp_path, "pyinfra", *arguments)
+    assert "[127.0.0.1] Connected" in again.stderr, again.stderr
+    assert again.returncode == 0
 
 
 def test_every_host_that_does_not_let_us_in_is_told_of(
