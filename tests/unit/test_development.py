@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -176,3 +177,11 @@ def test_a_test_of_each_kind_can_be_run() -> None:
     named = {Path(path).parts[1] for path in commands}
     kinds = {path.name for path in (ROOT / "tests").iterdir() if any(path.glob("test_*.py"))}
     assert kinds <= named
+
+
+def test_the_changelog_has_this_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    assert (
+        re.findall(r"^## \[(\d[^]]*)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)[0] == version
+    )
