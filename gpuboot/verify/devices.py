@@ -104,14 +104,15 @@ class Host:
     """What a GPU node's operating system says.
 
     + node: Kubernetes node name
-    + expected: number of GPUs that the inventory promises
+    + expected_gpus: number of GPUs that the inventory promises
     + gpus: every NVIDIA display controller on the PCI bus and every GPU that nvidia-smi lists
-    + on_bus: addresses on the PCI bus
-    + asked, installed, loaded: driver versions; asked is None where gpuboot does not install it
+    + pci_addresses: addresses on the PCI bus
+    + driver_requested, driver_installed, driver_loaded: versions; driver_requested is None where
+      gpuboot does not install it
     + driver_text: first line of /proc/driver/nvidia/version
     + smi_error: what nvidia-smi said instead of an answer
-    + cdi: names of CDI devices, e.g. `nvidia.com/gpu=GPU-…`; None where they were not asked for
-    + handlers: runtime handlers of containerd's config; default_runtime is one of them
+    + cdi_devices: their names, e.g. `nvidia.com/gpu=GPU-…`; None where they were not read
+    + runtime_handlers: of containerd's config; default_runtime is one of them
     + error: why the host could not be read at all; all else is then empty
     """
 

@@ -1,6 +1,6 @@
-"""What was seen: on the hosts, in Kubernetes, by the exporters and by Prometheus.
+"""What was collected on the hosts, in Kubernetes, from the exporters and from Prometheus.
 
-Plain data; the verdicts read nothing else.
+Plain data: the checks read nothing else.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ class WorkloadResult:
 
     + uuids: what `nvidia-smi -L` showed inside it: MIG devices where there were any, else GPUs
     + passed: vectorAdd said "Test PASSED"
-    + trouble: why not, as far as Kubernetes or the log tells; "" when passed
+    + error: why not, as far as Kubernetes or the log tells; "" when passed
     + unschedulable: no node took it, so its GPU was not tried
     + seconds: from asking for the pod to its answer
-    + resource: what it asked for one of
+    + resource: the resource that it requested one of
     """
 
     pod: str
@@ -90,8 +90,8 @@ class ServiceProbeResult:
     + name: what it was to resolve
     + address: ClusterIP and port that it was to connect to
     + resolved, connected: whether it could
-    + trouble: why there is no answer; "" where there is one
-    + lacks: the program that its image does not have; ""
+    + error: why there is no answer; "" where there is one
+    + missing_program: what its image does not have; "" when it has all
     """
 
     node: str
@@ -197,7 +197,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class ObservedObjects:
-    """What stands in the cluster beside the charts' own.
+    """What the cluster has of the objects that gpuboot adds to the charts' own.
 
     + objects: kind, namespace and name of each object of ours -> digest of what was applied
     """
@@ -208,7 +208,7 @@ class ObservedObjects:
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedObjects:
-    """What the settings want to stand there.
+    """What it should have, as the settings say.
 
     + groups: rule group -> names of its rules
     + rules: the rules' digest, which `gpuboot.rules.RULES_INFO_METRIC` carries
@@ -245,16 +245,17 @@ class Metrics:
 class Evidence:
     """All of it.
 
-    + idle: Prometheus' series before our pods started; None without Prometheus
-    + holders: pods that held GPUs then
-    + before: the exporters' answers then, and before_s how long ago that was
-    + services: pods that tried Services
-    + skipped: node -> why no pod was started there
-    + seconds: durations by name (`workload`, `metrics`, …)
-    + wanted: what is to stand beside the charts' own; None: nobody asked
-    + asked: the list of fields that exporters are to have; None: the site's own, of which nothing
-      is known
-    + stack: what of it stands there; None: it could not be read, and stack_error says why
+    + idle_series: Prometheus' series before our pods started; None without Prometheus
+    + gpu_pods: pods that held GPUs then
+    + exporters_before: the exporters' answers then; before_age_s: how long ago that was
+    + service_probes: results of the pods that tried Services
+    + skipped_nodes: node -> why no pod was started there
+    + durations: seconds by name (`workload`, `metrics`, …)
+    + expected_objects: what gpuboot adds to the charts' own; None: not checked
+    + requested_fields: the list of fields that exporters should have; None: the site has a list of
+      its own, which is not known
+    + observed_objects: what exists of the expected; None: it could not be read, and objects_error
+      says why
     """
 
     hosts: tuple[Host, ...]

@@ -1,4 +1,4 @@
-"""A finding: one link of the chain, judged for one GPU, one node or the cluster."""
+"""A finding: the result of one check of one link, for one GPU, one node or the cluster."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ GPU_LINKS = links.of("card", "device")
 PHYSICAL_LINKS = tuple(links.of("card"))
 CLUSTER_LINKS = links.of("cluster")
 LINKS = {**GPU_LINKS, **CLUSTER_LINKS}
-# what is said of a link that nobody could look at
+# the detail of a finding about a link that no check reached
 NOT_REACHED = "not reached: a lower link is broken"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What one check found.
+    """The result of one check.
 
     + check: what was compared, in a few words
     + link: key of `LINKS`
@@ -30,7 +30,7 @@ class Finding:
       when it is about the node or the cluster
     + status: `not_covered`: could not be tried (busy, cordoned, a lower link failed);
       `unknown`: tried, and the answer is missing. Neither is a pass.
-    + detail: what was found, with the values
+    + detail: what the check saw, with the values
     + remedy: what a person can do; "" on a pass
     + seconds: how long finding out took; 0 where it came with something else
     """
@@ -61,7 +61,7 @@ def from_json(item: dict[str, Any]) -> Finding:
 
 
 class FindingBuilder:
-    """Makes the findings of one link on one node, so that checks name only what differs."""
+    """Builds the findings of one check on one node, so that checks name only what differs."""
 
     def __init__(self, link: str, check: str, node: str = "", seconds: float = 0.0) -> None:
         self._template = Finding(

@@ -21,7 +21,7 @@ _NUMBER = re.compile(r"\d+(\.\d+)?")
 _COLUMNS = 9
 # What stands in nvidia-smi's CSV for a value: these of a GPU that works no more, in any column.
 _FAULTS = ("[GPU requires reset]", "[GPU is lost]")
-# A missing sensor is [N/A]. Temperature or state that cannot be read is trouble; power alone may
+# A missing sensor is [N/A]. Temperature or state that cannot be read is a fault; power alone may
 # be a board without its sensor.
 _UNKNOWN = "[Unknown Error]"
 
@@ -93,7 +93,7 @@ def _parse_row(row: str) -> list[str] | None:
 def _row_error(columns: Sequence[str]) -> str:
     """What a row without index and UUID says in their place."""
     words = dict.fromkeys(text.strip("[]") for text in columns if text.startswith("["))
-    return ", ".join(words) or "nvidia-smi tells no UUID"
+    return ", ".join(words) or "nvidia-smi shows no UUID"
 
 
 def _gpu(columns: Sequence[str]) -> Gpu:

@@ -50,7 +50,7 @@ class HttpReader:
             reason = getattr(error, "reason", None) or error
             raise PrometheusError(f"{self._url}: {reason}") from None
         if answer.status in {401, 403}:
-            raise PrometheusError(f"{self._url}: it refuses us ({answer.status})")
+            raise PrometheusError(f"{self._url}: access denied ({answer.status})")
         try:
             return json.loads(answer.data)
         except ValueError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gpuboot.verify.devices import MIG_PREFIX
@@ -84,9 +85,10 @@ def requested(pod: Json) -> dict[str, int]:
 
 
 def untolerated_taint(item: Json, tolerated: Iterable[str]) -> str:
-    """A taint that keeps our pods off a node, as `key=value:effect`; "" when there is none.
+    """A taint that keeps our pods off a node, as `key=value:effect`; "" without one.
 
-    + tolerated: taint keys that our pods tolerate; `unschedulable` is told apart by the caller
+    + tolerated: taint keys that our pods tolerate. `unschedulable` is left to the caller, who knows
+      that the node is cordoned
     """
     known = {*tolerated, "node.kubernetes.io/unschedulable"}
     for taint in item.get("spec", {}).get("taints", []):
@@ -106,24 +108,33 @@ def parse_vectoradd_log(log: str) -> tuple[tuple[str, ...], bool]:
     return instances or tuple(listed), "Test PASSED" in log
 
 
-def pod_trouble(pod: Json) -> tuple[str, bool]:
-    """Why a pod does not run or ended badly, and whether waiting is pointless.
+@dataclass(frozen=True)
+class PodIssue:
+    """Why a pod does not run, or how it ended.
 
-    ("", False) for a pod about which nothing bad is known.
+    + error: in the words of Kubernetes; "" for a pod about which nothing bad is known
+    + failed: it will not recover, so nobody has to wait for it
     """
+
+    error: str = ""
+    failed: bool = False
+
+
+def pod_issue(pod: Json) -> PodIssue:
+    """What Kubernetes says is wrong with a pod."""
     status = pod.get("status", {})
     if status.get("phase") == "Failed":
-        return _reason(status) or "it failed", True
+        return PodIssue(_reason(status) or "it failed", failed=True)
     for condition in status.get("conditions", []):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return condition.get("message") or "not scheduled", False
+            return PodIssue(condition.get("message") or "not scheduled")
     for container in status.get("containerStatuses", []):
         if waiting := container.get("state", {}).get("waiting"):
             reason = waiting.get("reason", "")
             message = f"{reason}: {waiting.get('message', '')}".rstrip(": ")
-            hopeless = reason in {"InvalidImageName", "CreateContainerError", "RunContainerError"}
-            return ("" if reason == "ContainerCreating" else message), hopeless
-    return "", False
+            failed = reason in {"InvalidImageName", "CreateContainerError", "RunContainerError"}
+            return PodIssue("" if reason == "ContainerCreating" else message, failed)
+    return PodIssue()
 
 
 def unschedulable(pod: Json) -> bool:

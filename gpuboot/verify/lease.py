@@ -1,4 +1,4 @@
-"""One verification at a time: they would take each other's GPUs. A Lease tells whose turn it is."""
+"""A lock, held as a Lease: two verifications at once would take each other's GPUs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CONFLICT = 409
 
 
 class VerificationLock:
-    """The right to take GPUs for verification, kept while this runs.
+    """The right to take GPUs for verification, renewed while it is held.
 
     + holder: name of this verification
     + progress: takes lines of progress
@@ -38,7 +38,7 @@ class VerificationLock:
         self._lost = False
 
     def acquire(self, patience_s: float) -> str:
-        """Wait for the turn. Returns "", or why it did not come. Raises `ClusterError`.
+        """Wait for the lock. Returns "", or why it was not granted. Raises `ClusterError`.
 
         + patience_s: for how long another verification may go on
         """
@@ -52,7 +52,7 @@ class VerificationLock:
             holder = lease["spec"].get("holderIdentity", "")
             if time.monotonic() >= until:
                 began = lease["spec"].get("acquireTime", "")
-                return f"another verification, {holder}, is at work since {began}"
+                return f"another verification, {holder}, has been running since {began}"
             if holder != last_reported:
                 self._progress(f"waiting for another verification, {holder}, to end")
                 last_reported = holder
@@ -62,7 +62,7 @@ class VerificationLock:
         return ""
 
     def release(self) -> None:
-        """Let others have their turn. Nothing happens where this one has none."""
+        """Give the lock to others. Does nothing without it."""
         if self._renewing is None:
             return
         self._released.set()
@@ -75,7 +75,7 @@ class VerificationLock:
     def lost(self) -> bool:
         """Whether another verification took this one for dead. Raises `ClusterError`.
 
-        The Lease is asked: a machine that slept hears of it here first.
+        Reads the Lease, since a machine that slept has not renewed it.
         """
         if not self._lost:
             lease = self._read()

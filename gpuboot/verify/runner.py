@@ -1,4 +1,4 @@
-"""Proves a cluster: gathers the evidence in order, waits where waiting can help, cleans up."""
+"""Verifies a cluster: collects the evidence in order, waits for metrics, cleans up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MOUNT_UPDATE_S = 120.0
 
 @dataclass(frozen=True)
 class VerificationResult:
-    """What came out: the evidence, the findings, and what the cluster runs."""
+    """The evidence, the findings, and the versions that the cluster runs."""
 
     evidence: Evidence
     findings: tuple[Finding, ...]
@@ -54,11 +54,11 @@ def verify(
     progress: Progress,
     expected_objects: ExpectedObjects | None = None,
 ) -> VerificationResult:
-    """Judge every GPU of these hosts, from the bus to Prometheus.
+    """Verify every GPU of these hosts, from the PCI bus to Prometheus.
 
     + hosts: what the GPU nodes' operating systems said
     + progress: takes lines of progress
-    + expected_objects: what is to stand beside the charts' own; None: nobody looks
+    + expected_objects: what the settings add to the charts' objects; None: not checked
 
     Takes only free GPUs, and removes what it made however it ends. Raises `ClusterError` when
     the API server does not answer.
@@ -189,7 +189,7 @@ class _Runner:
         )
 
     def _read_objects(self) -> dict[str, Any]:
-        """What stands beside the charts' own, for the evidence."""
+        """The objects that gpuboot adds to the charts' own, for the evidence."""
         if self._evidence.expected_objects is None:
             return {}
         try:
@@ -238,9 +238,9 @@ def wait_for_metrics(
     timeout: Callable[[Sequence[Finding]], float],
     progress: Progress,
 ) -> None:
-    """Look at metrics until all is as it should be, or waiting can no longer help.
+    """Read metrics until every check passes, or the time is up.
 
-    + probe: reads them again, and evaluates
+    + probe: reads them again and evaluates them
     + timeout: how many seconds after the start such open findings are still waited for; once
       granted, they stay granted
     """
@@ -263,7 +263,7 @@ def _waiting(open_: Sequence[Finding], total: int, spent: float, left: float) ->
     first = open_[0]
     where = f"{first.node} " if first.node else ""
     return (
-        f"metrics: {total - len(open_)} of {total} as they should be, {spent:.0f} s, at most "
+        f"metrics: {total - len(open_)} of {total} checks passed after {spent:.0f} s, at most "
         f"{left:.0f} s more; waiting for {where}{first.link}: {first.detail}"
     )
 

@@ -36,7 +36,7 @@ _POLL_S = 1.0
 
 
 class ServiceProbe:
-    """The pods of one verification that try ServiceProbe.
+    """A pod on each GPU node, which tries DNS and a Service.
 
     + session: where they are made
     """
@@ -89,16 +89,16 @@ class ServiceProbe:
     def _result(
         self, item: ServiceProbeResult, pod: kube_objects.Json | None, last: bool
     ) -> ServiceProbeResult | None:
-        """The pod's answer; None while there is reason to wait."""
+        """The pod's result; None while it can still come."""
         if item.error:
             return item
         if pod is None:
             return replace(item, error="somebody deleted the pod")
-        trouble, hopeless = kube_objects.pod_trouble(pod)
+        issue = kube_objects.pod_issue(pod)
         if pod.get("status", {}).get("phase") == "Succeeded":
             return parse_log(item, self._session.log(item.pod))
-        if hopeless or last:
-            return replace(item, error=trouble or "the pod gave no answer in time")
+        if issue.failed or last:
+            return replace(item, error=issue.error or "the pod gave no answer in time")
         return None
 
     def _service(self) -> tuple[str, int]:

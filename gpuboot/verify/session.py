@@ -1,4 +1,4 @@
-"""One verification in the cluster: its turn, and a namespace of its own for its pods."""
+"""One verification in the cluster: its lock, and the namespace of its pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vectorAdd on all GPUs and MIG devices that are free: pods of our own, gone afterwards."""
+"""Runs vectorAdd in a pod on every free GPU and MIG device."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _UNSCHEDULED_S = 15.0  # free GPUs are counted before asking, so a pod that wait
 
 @dataclass(frozen=True)
 class PodPlan:
-    """How many pods ask for which resource of which node, and why none goes to the others."""
+    """The pods to start: node -> resource -> how many; and why other nodes get none."""
 
     pods: Mapping[str, Mapping[str, int]]
     skipped_nodes: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +69,7 @@ def plan_pods(
 
 
 def _free(node: KubeNode, gpu_pods: Iterable[GpuPod]) -> dict[str, int]:
-    """What of a node's GPUs and MIG devices nobody holds, by resource."""
+    """How many of a node's GPUs and MIG devices no pod holds, by resource."""
     held = Counter[str]()
     for pod in gpu_pods:
         held.update({GPU_RESOURCE: pod.gpus, **pod.mig})
@@ -80,7 +80,10 @@ def _free(node: KubeNode, gpu_pods: Iterable[GpuPod]) -> dict[str, int]:
 def pod_manifest(
     name: str, node: KubeNode, settings: Settings, resource: str = GPU_RESOURCE
 ) -> dict[str, Any]:
-    """The pod: one GPU or MIG device of one node, no privileges, and an end of its own."""
+    """A pod that holds one GPU or MIG device of one node, without privileges.
+
+    It ends itself if nobody deletes it.
+    """
     hold = settings.verify.timeout_s + _GRACE_S
     spec: dict[str, Any] = {
         "restartPolicy": "Never",
@@ -115,13 +118,13 @@ def pod_manifest(
 
 
 class Workload:
-    """The pods of one verification.
+    """The vectorAdd pods of one verification.
 
     + session: where they are made
     + progress: takes lines of progress
-    + heartbeats: tells of nodes whose kubelets stop meanwhile
+    + heartbeats: knows nodes whose kubelets stop meanwhile
 
-    `given_up` has those nodes after `wait`, and what is known of each.
+    After `wait`, `lost_nodes` maps those nodes to what is known of each.
     """
 
     def __init__(
@@ -181,7 +184,7 @@ class Workload:
     def _result(
         self, result: WorkloadResult, pod: kube_objects.Json | None, spent: float, last: bool
     ) -> WorkloadResult | None:
-        """The trial's answer; None while there is reason to wait."""
+        """The pod's result; None while it can still come."""
         if gone := self.lost_nodes.get(result.node):
             return replace(result, error=gone, seconds=spent)
         if pod is None and self._session.lost():
@@ -189,27 +192,27 @@ class Workload:
             return replace(result, error=why, unschedulable=True, seconds=spent)
         if pod is None:
             return replace(result, error="somebody deleted the pod", seconds=spent)
-        trouble, hopeless = kube_objects.pod_trouble(pod)
+        issue = kube_objects.pod_issue(pod)
         if kube_objects.unschedulable(pod):
             if spent < _UNSCHEDULED_S and not last:
                 return None
-            why = trouble or "the scheduler has not looked at it"
+            why = issue.error or "the scheduler has not considered it yet"
             return replace(result, error=why, unschedulable=True, seconds=spent)
-        log = "" if trouble and not hopeless else self._session.log(result.pod)
+        log = "" if issue.error and not issue.failed else self._session.log(result.pod)
         uuids, passed = kube_objects.parse_vectoradd_log(log)
-        if passed and not hopeless:
+        if passed and not issue.failed:
             return replace(result, uuids=uuids, passed=True, seconds=spent)
-        if not hopeless and not last:
+        if not issue.failed and not last:
             return None
         tail = " / ".join(log.strip().splitlines()[-3:])
-        waited = f"no answer within {spent:.0f} s" if last and not hopeless else ""
-        text = "; ".join(part for part in (trouble, waited, tail and f"log: {tail}") if part)
+        waited = f"no answer within {spent:.0f} s" if last and not issue.failed else ""
+        text = "; ".join(part for part in (issue.error, waited, tail and f"log: {tail}") if part)
         return replace(result, uuids=uuids, error=text, seconds=spent)
 
     def _check_heartbeat(self, node: str) -> None:
-        """Give up a node whose kubelet has stopped: no pod of it will answer.
+        """Stop waiting for a node whose kubelet has stopped: no pod of it will answer.
 
-        Before each look at a pod, since the log of one on such a node takes long not to come.
+        Called before each pod is read: asking such a node for a log blocks for long.
         """
         if time.monotonic() - self._heartbeats_read_at >= _HEARTBEAT_EVERY_S:
             self._heartbeats.refresh()
@@ -221,7 +224,7 @@ class Workload:
 def _waiting_reason(
     pods: Mapping[str, kube_objects.Json], done: Mapping[str, WorkloadResult]
 ) -> str:
-    """What the first pod that says why it waits says."""
-    waiting = (kube_objects.pod_trouble(pod)[0] for name, pod in pods.items() if name not in done)
+    """Why the first of the pods that wait has to."""
+    waiting = (kube_objects.pod_issue(pod).error for name, pod in pods.items() if name not in done)
     why = next(filter(None, waiting), "")
     return f"; waiting: {why}" if why else ""

@@ -65,7 +65,7 @@ def test_a_field_that_nobody_asked_for_tells_of_another_list() -> None:
     more = {*ASKED.names, "DCGM_FI_DEV_SM_CLOCK"}
     failed = of(judge(said("gpu1", more, "new"), said("gpu2", more, "new")), "fail")
     assert len(failed) == 2
-    assert "DCGM_FI_DEV_SM_CLOCK, which nobody asked for" in failed[0].detail
+    assert "DCGM_FI_DEV_SM_CLOCK, which is not in its list" in failed[0].detail
 
 
 def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:

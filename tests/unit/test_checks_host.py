@@ -38,7 +38,7 @@ def test_pci_differs_from_the_inventory(count: int, remedy: str) -> None:
         ({"driver_loaded": ""}, "no NVIDIA kernel module", "modprobe nvidia"),
         ({"driver_installed": "595.91.08"}, "loaded 595.91.07, installed 595.91.08", "reboot"),
         ({"driver_installed": ""}, "installed none", "reboot"),
-        ({"driver_requested": "595.91.08"}, "asked for 595.91.08", "deploys/site.py"),
+        ({"driver_requested": "595.91.08"}, "requested 595.91.08", "deploys/site.py"),
     ],
 )
 def test_driver_versions_that_differ(versions: dict[str, Any], detail: str, remedy: str) -> None:
@@ -94,7 +94,7 @@ def test_nvidia_smi_without_an_answer_fails_for_the_node() -> None:
 def test_two_gpus_with_one_uuid_fail() -> None:
     twin = gpu("gpu1", 1, uuid=uuid("gpu1", 0))
     found = of(checks.nvidia_smi(host(gpus=(gpu("gpu1", 0), twin))), "fail")
-    assert [f.detail for f in found] == [f"UUID {uuid('gpu1', 0)} is there twice"]
+    assert [f.detail for f in found] == [f"two devices have UUID {uuid('gpu1', 0)}"]
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_all_gpus_offered_and_computed_on() -> None:
 
 @pytest.mark.parametrize(
     ("state", "detail"),
-    [({}, "no node of the cluster"), ({"gpu1": node("gpu1", 2, ready=False)}, "not Ready")],
+    [({}, "not a node of the cluster"), ({"gpu1": node("gpu1", 2, ready=False)}, "not Ready")],
 )
 def test_a_node_that_cannot_offer(state: dict[str, KubeNode], detail: str) -> None:
     seen = evidence(nodes=state)

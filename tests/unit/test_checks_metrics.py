@@ -89,11 +89,11 @@ def test_a_gpu_without_series_and_a_stranger_are_named() -> None:
 @pytest.mark.parametrize(
     ("value", "detail"),
     [
-        ({"temperature": None}, "nvidia-smi tells temperature, the exporter does not"),
+        ({"temperature": None}, "nvidia-smi shows temperature, the exporter does not"),
         ({"temperature": 0}, "temperature is 0"),
         ({"temperature": 400}, "temperature is 400"),
         ({"power": 0}, "power draw is 0"),
-        ({"memory": None}, "nvidia-smi tells memory, the exporter does not"),
+        ({"memory": None}, "nvidia-smi shows memory, the exporter does not"),
         ({"memory": 0}, "device memory is 0"),
         ({"anchored": False}, "DCGM_FI_DEV_SM_CLOCK"),
     ],

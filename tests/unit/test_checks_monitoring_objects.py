@@ -193,7 +193,7 @@ def test_a_configuration_nobody_could_read() -> None:
         (
             {**THERE.objects, ("NetworkPolicy", "monitoring", "old"): "3"},
             "policies",
-            "old is no longer wanted",
+            "old is left over: the settings no longer have it",
         ),
     ],
 )
@@ -208,7 +208,7 @@ def test_objects_that_are_not_as_wanted(
 @pytest.mark.parametrize(
     ("claims", "said"),
     [
-        ((), "nobody has asked for it"),
+        ((), "no PersistentVolumeClaim asks for it"),
         ((Claim(f"{VOLUME}0", "Pending"),), f"{VOLUME}0 is Pending"),
         ((Claim(f"{VOLUME}0", "Bound", "10Gi"),), f"{VOLUME}0 has 10Gi, expected 50Gi"),
         ((Claim(f"{VOLUME}0", "Bound", "49G"),), "has 49G, expected 50Gi"),

@@ -59,7 +59,7 @@ def test_a_sensor_that_nvidia_smi_reads_is_asked_of_the_exporter() -> None:
     one = host("gpu1", 1, gpus=(gpu("gpu1", 0),))
     seen = evidence(hosts=(one,), metrics=metrics(exporters=(said,)))
     failed = only(checks.exporter(one, seen, LIMITS), "fail")
-    assert "nvidia-smi tells temperature, power" in failed.detail
+    assert "nvidia-smi shows temperature, power" in failed.detail
     own_file = replace(LIMITS, every_sensor=False)
     assert {f.status for f in checks.exporter(one, seen, own_file)} == {"pass"}
 

@@ -84,7 +84,7 @@ def test_a_log() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "text", "hopeless"),
+    ("status", "text", "failed"),
     [
         ({}, "", False),
         ({"phase": "Failed", "message": "Allocate failed", "reason": "Unexpected"}, "Alloc", True),
@@ -120,11 +120,11 @@ def test_a_log() -> None:
         ),
     ],
 )
-def test_why_a_pod_does_not_run(status: dict[str, Any], text: str, hopeless: bool) -> None:
-    trouble, never = kube_objects.pod_trouble(pod(**status))
-    assert trouble.startswith(text)
-    assert bool(trouble) == bool(text)
-    assert never == hopeless
+def test_why_a_pod_does_not_run(status: dict[str, Any], text: str, failed: bool) -> None:
+    issue = kube_objects.pod_issue(pod(**status))
+    assert issue.error.startswith(text)
+    assert bool(issue.error) == bool(text)
+    assert issue.failed == failed
 
 
 def test_an_exporter_s_page() -> None:

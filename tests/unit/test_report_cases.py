@@ -50,7 +50,7 @@ def test_what_follows_from_a_failed_run_names_what_failed_in_it() -> None:
     ]
     first, other, passed = with_run_failures(found, {"gpu1": failure})
     assert first.remedy == (
-        "first fix what failed there in this run: Drivers | Install the driver: "
+        "first fix what failed on this host in this run: Drivers | Install the driver: "
         "E: no such package; then run deploys/site.py"
     )
     assert (other, passed) == (found[1], found[2])

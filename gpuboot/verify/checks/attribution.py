@@ -1,4 +1,4 @@
-"""The link of attribution: who a series says holds the GPU or MIG device."""
+"""The link `attribution`: series name the pod that holds the GPU or MIG device."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ def _device_finding(
         )
     if named and named <= other_pods:
         return builder.passed(f"its series name {', '.join(named)}, which holds a GPU here", uuid)
-    return builder.not_covered("no pod of ours held it, so there was nothing to name", "", uuid)
+    return builder.not_covered(
+        "no pod of this verification held it, so there was no name to check", "", uuid
+    )
 
 
 def _idle_findings(

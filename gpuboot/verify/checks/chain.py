@@ -1,4 +1,4 @@
-"""The whole chain: evidence in, findings out."""
+"""Evaluates the whole chain: evidence in, findings out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gpuboot.verify.findings import (
 
 
 def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
-    """Every link of every GPU of every GPU node, then the cluster's, in the chain's order."""
+    """Evaluate every link of every GPU on every node, then the cluster's, in the chain's order."""
     findings: list[Finding] = []
     for host in evidence.hosts:
         of_node = _node_findings(host, evidence, settings)
@@ -58,7 +58,7 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
-    """Only what comes from exporters and Prometheus: what a wait for metrics waits for."""
+    """Only the findings that metrics decide; `runner` waits until they pass."""
     findings = [f for host in evidence.hosts for f in _metric_findings(host, evidence, settings)]
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
@@ -83,7 +83,7 @@ def _node_findings(host: Host, evidence: Evidence, settings: Settings) -> list[F
     findings = host_checks.evaluate(host, settings.runtime.mode)
     bounds = limits(settings)
     if host.error:
-        # what Kubernetes knows of it may be worse than that nobody could look
+        # what Kubernetes knows of it may be worse than that the host could not be read
         return findings + [
             item
             for item in kubernetes.allocatable(host, evidence, bounds.slices, bounds.strategy)
@@ -106,9 +106,10 @@ def _links(settings: Settings) -> list[str]:
 
 
 def unreached(host: Host, findings: Iterable[Finding], links: Iterable[str]) -> list[Finding]:
-    """Links of a GPU that nothing was said about, because a lower link is broken.
+    """A finding for each link of a GPU that no check reached, because a lower link is broken.
 
-    + links: those that ought to be judged
+    + findings: what the checks said of this host
+    + links: those that the chain has here
     """
     evaluated = {(item.link, item.gpu_uuid) for item in findings}
     expected_links = list(links)
@@ -125,7 +126,7 @@ def unreached(host: Host, findings: Iterable[Finding], links: Iterable[str]) -> 
 
 
 def subjects(gpu: Gpu, link: str) -> tuple[str, ...]:
-    """The UUIDs that a link judges of a GPU: its own, or above the driver its MIG devices'."""
+    """The UUIDs that a link is about: the GPU's, or above the driver those of its MIG devices."""
     if gpu.instances and link not in PHYSICAL_LINKS:
         return tuple(item.uuid for item in gpu.instances)
     return (gpu.uuid,)

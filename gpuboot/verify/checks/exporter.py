@@ -1,4 +1,4 @@
-"""The exporter's link: dcgm-exporter reports what nvidia-smi lists, with values that can be."""
+"""The link `exporter`: dcgm-exporter reports what nvidia-smi lists, with plausible values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STALE_AFTER_PERIODS = 3  # sampling periods after which an energy counter that s
 
 
 def exporter(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
-    """The node's exporter reports exactly what nvidia-smi lists, with values that can be."""
+    """The node's exporter reports what nvidia-smi lists and nothing else, with plausible values."""
     seconds = evidence.durations.get("metrics", 0.0)
     builder = FindingBuilder("exporter", "dcgm-exporter series = nvidia-smi", host.node, seconds)
     if not host.uuids:
@@ -94,7 +94,7 @@ def _device_finding(
         return builder.failed(wrong, remedy, uuid)
     if limits.every_sensor and (lacking := _missing_sensors(device, reading)):
         fields = ", ".join(_FIELDS[sensor] for sensor in lacking)
-        why = f"nvidia-smi tells {', '.join(lacking)}, the exporter does not ({fields})"
+        why = f"nvidia-smi shows {', '.join(lacking)}, the exporter does not ({fields})"
         return builder.failed(why, f"{restart}, and read its log", uuid)
     earlier = _earlier(evidence.exporters_before, node, key)
     still = (

@@ -1,4 +1,4 @@
-"""The exporters collect the fields that were asked for: every one, and no others."""
+"""The exporters collect the requested fields: every one, and no others."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _wrong(
     if answer.fields_digest not in {None, requested.digest}:
         parts.append("it was started with another list of fields")
     if more := {name for name in answer.names - requested.names if name.startswith("DCGM_FI_")}:
-        parts.append(f"it collects {_some(more)}, which nobody asked for")
+        parts.append(f"it collects {_some(more)}, which is not in its list")
     missing = {name for name in requested.names - answer.names if not _may_be_absent(name)}
     if answer.fields_digest is None:
         missing -= {name for other in all_scrapes for name in other.names}

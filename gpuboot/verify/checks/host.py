@@ -8,7 +8,7 @@ from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 from gpuboot.verify.evidence import Device, Gpu, Host
 from gpuboot.verify.findings import Finding, FindingBuilder
 
-UNPARTITIONED = "MIG is on and no instance was made of it, so no pod can get it"
+UNPARTITIONED = "MIG is on and the GPU has no MIG instance, so no pod can get it"
 UNPARTITIONED_REMEDY = (
     "choose a layout (`kubectl label node NODE nvidia.com/mig.config=…` where the GPU Operator's "
     "MIG manager runs, else `nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
@@ -54,7 +54,7 @@ def pci(host: Host) -> list[Finding]:
 
 
 def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
-    """The loaded kernel module is the installed driver, and that is the one asked for."""
+    """The loaded kernel module is the installed driver, and that is the requested one."""
     builder = FindingBuilder("driver", "driver loaded = installed = asked", host.node)
     if not host.driver_loaded:
         return [
@@ -74,11 +74,11 @@ def driver(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     if host.driver_requested and host.driver_requested != host.driver_loaded:
         return [
             builder.failed(
-                f"loaded {host.driver_loaded}, asked for {host.driver_requested}",
-                f"run {remedies.deploy}, which brings the node to the version asked for",
+                f"loaded {host.driver_loaded}, requested {host.driver_requested}",
+                f"run {remedies.deploy}, which brings the node to that version",
             )
         ]
-    requested = f", asked {host.driver_requested}" if host.driver_requested else ""
+    requested = f", requested {host.driver_requested}" if host.driver_requested else ""
     detail = f"{host.driver_loaded} loaded, installed{requested}"
     return [builder.passed(detail, _uuid(gpu)) for gpu in host.gpus]
 
@@ -97,9 +97,9 @@ def nvidia_smi(host: Host, remedies: Remedies = CLUSTER) -> list[Finding]:
     duplicates = sorted(
         {gpu.uuid for gpu in host.working if [g.uuid for g in host.working].count(gpu.uuid) > 1}
     )
-    remedy = "two devices with one UUID: the driver's answer cannot be trusted; reboot the node"
+    remedy = "the driver's answer cannot be trusted: reboot the node"
     return findings + [
-        builder.failed(f"UUID {uuid} is there twice", remedy, uuid) for uuid in duplicates
+        builder.failed(f"two devices have UUID {uuid}", remedy, uuid) for uuid in duplicates
     ]
 
 
@@ -144,7 +144,7 @@ def _fault_remedy(gpu: Gpu, remedies: Remedies) -> str:
 
 
 def _layout(gpu: Gpu) -> str:
-    """What a GPU with MIG is cut into, for people."""
+    """The MIG profiles of a GPU, for people."""
     if not gpu.mig:
         return ""
     profiles = Counter(item.profile for item in gpu.instances)
@@ -153,7 +153,7 @@ def _layout(gpu: Gpu) -> str:
 
 
 def runtime(host: Host, mode: str) -> list[Finding]:
-    """containerd has what the runtime mode needs to hand GPUs and MIG devices to containers."""
+    """containerd can hand GPUs and MIG devices to containers in this runtime mode."""
     if not host.working:
         return []
     builder = FindingBuilder("runtime", "containerd runtime and CDI", host.node)
@@ -165,10 +165,10 @@ def runtime(host: Host, mode: str) -> list[Finding]:
 
 
 def _runtime(host: Host, mode: str, builder: FindingBuilder) -> list[Finding]:
-    rerun = "run deploys/site.py, which rewrites containerd's configuration"
+    rerun = "run deploys/site.py, which writes containerd's configuration again"
     if mode != "cdi":
         if not host.runtime_handlers:
-            return [builder.unknown("containerd did not tell its runtimes", "see `crictl info`")]
+            return [builder.unknown("containerd did not list its runtimes", "see `crictl info`")]
         if "nvidia" not in host.runtime_handlers:
             return [builder.failed("containerd has no runtime handler `nvidia`", rerun)]
         if mode == "default" and host.default_runtime != "nvidia":

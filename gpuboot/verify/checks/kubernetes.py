@@ -26,7 +26,7 @@ def evaluate(
     """Allocatable GPUs and MIG devices, and the vectorAdd pods of one node.
 
     + slices: `settings.gpu_operator.time_slices`
-    + strategy: `settings.gpu_operator.mig_strategy`; a node's own label is believed first
+    + strategy: `settings.gpu_operator.mig_strategy`; a node's label wins over it
     """
     return [
         *allocatable(host, evidence, slices, strategy),
@@ -145,7 +145,7 @@ def _compare_count(
 
 def _node_error(node: KubeNode | None, name: str) -> tuple[str, str] | None:
     if node is None:
-        return f"{name} is no node of the cluster", "run deploys/site.py, which joins it"
+        return f"{name} is not a node of the cluster", "run deploys/site.py, which joins it"
     if not node.ready:
         return f"{name} is not Ready", f"`kubectl describe node {name}` tells why"
     if node.kubelet_error:
@@ -159,7 +159,7 @@ def _node_error(node: KubeNode | None, name: str) -> tuple[str, str] | None:
 def workload(
     host: Host, evidence: Evidence, slices: int, strategy: MigStrategy = "single"
 ) -> list[Finding]:
-    """vectorAdd passed in a pod on every GPU and MIG device, and each pod saw its own alone."""
+    """vectorAdd passed in a pod on every GPU and MIG device, and each pod saw no other."""
     seconds = evidence.durations.get("workload", 0.0)
     builder = FindingBuilder("workload", "vectorAdd by UUID", host.node, seconds)
     strategy = effective_strategy(evidence.nodes.get(host.node), strategy)
@@ -187,7 +187,7 @@ def workload(
 
 
 def _got_whole_mig_gpu(result: WorkloadResult, host: Host) -> bool:
-    """The pod got a GPU with MIG as a whole, which the strategy none does."""
+    """The pod got a GPU with MIG as a whole, as it does under the strategy none."""
     mig_uuids = {gpu.uuid for gpu in host.gpus if gpu.mig}
     mig_uuids |= {item.uuid for gpu in host.gpus for item in gpu.instances}
     return bool(result.uuids) and mig_uuids.issuperset(result.uuids)
@@ -197,7 +197,7 @@ def _error(result: WorkloadResult) -> str:
     if result.error or not result.passed:
         return result.error or "the log does not say Test PASSED"
     if len(result.uuids) != 1:
-        return f"the pod asked for 1 {result.resource} and saw {len(result.uuids)}"
+        return f"the pod requested 1 {result.resource} and saw {len(result.uuids)} devices"
     return ""
 
 
@@ -237,7 +237,7 @@ def _not_run(
     builder: FindingBuilder,
     device: Device,
 ) -> Finding:
-    """Why no pod ran on this GPU or MIG device. None of the answers is a pass."""
+    """Why no pod ran on this GPU or MIG device. No such reason is a pass."""
     uuid, resource = device.uuid, device.resource(strategy)
     if reason := evidence.skipped_nodes.get(host.node):
         return builder.not_covered(reason, "verify again when that is over", uuid)
@@ -251,7 +251,7 @@ def _not_run(
         reason = "time-slicing: the scheduler does not say which GPU a pod gets"
         return builder.not_covered(reason, "verify with time_slices = 1", uuid)
     if any(not result.uuids for result in results):
-        return builder.unknown("a pod failed before it told its GPU", "see the failed pod", uuid)
+        return builder.unknown("a pod failed before it listed its GPU", "see the failed pod", uuid)
     return builder.not_covered(f"the node offered no {resource} for it", PLUGIN_REMEDY, uuid)
 
 

@@ -1,4 +1,4 @@
-"""What a node ought to offer for its GPUs and MIG devices, and layouts that cannot be offered.
+"""What a node should offer for its GPUs and MIG devices, and layouts that cannot be offered.
 
 The device plugin's rules: k8s-device-plugin v0.20.0, internal/rm/device_map.go
 (buildDeviceMapFromConfigResources, assertAllMigDevicesAreValid) and internal/rm/rm.go
@@ -14,7 +14,7 @@ from gpuboot.verify.evidence import Host
 
 
 def expected_resources(host: Host, slices: int, strategy: MigStrategy) -> dict[str, int]:
-    """Resource -> how many of it the node ought to offer.
+    """Resource -> how many of it the node should offer.
 
     + slices: pods that share one `nvidia.com/gpu`; MIG devices by profile are not shared
 
@@ -46,10 +46,10 @@ def unsupported_layout(host: Host, strategy: MigStrategy) -> tuple[str, str] | N
     if len(profiles) > 1:
         why = f"it has {' and '.join(profiles)}"
     elif host.unpartitioned:
-        why = f"no instance was made of {', '.join(gpu.uuid for gpu in host.unpartitioned)}"
+        why = f"{', '.join(gpu.uuid for gpu in host.unpartitioned)} has no MIG instance"
     elif any(not gpu.mig for gpu in host.working):
         why = "MIG is on for some GPUs and off for others"
-    remedy = "cut all GPUs of the node alike, or set gpu_operator.mig_strategy = 'mixed'"
+    remedy = "partition all GPUs of the node alike, or set gpu_operator.mig_strategy = 'mixed'"
     return (
-        (f"the MIG strategy single wants one profile on all GPUs: {why}", remedy) if why else None
+        (f"the MIG strategy single needs one profile on all GPUs: {why}", remedy) if why else None
     )

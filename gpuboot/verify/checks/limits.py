@@ -1,4 +1,4 @@
-"""What the links of the metrics are judged by, and what they are judged for."""
+"""Limits of the metric checks, and the devices that they are about."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Limits:
     """What the settings say about metrics. Unit: seconds.
 
     + slices: pods that share one GPU by time-slicing
-    + strategy: the device plugin's MIG strategy; a node's own label is believed first
+    + strategy: the device plugin's MIG strategy; a node's label wins over it
     + every_sensor: the exporter collects all that nvidia-smi has a value of; False where a site
       wrote its own collectors file
     + devices: `settings.exporter.devices`
@@ -33,7 +33,7 @@ class Limits:
 
 
 def monitored_devices(host: Host) -> list[Device]:
-    """What has series: GPUs and MIG devices, and a GPU with MIG that was cut into nothing."""
+    """What has series: GPUs and MIG devices, and GPUs with MIG that have no instance."""
     return sorted(
         [*host.devices, *(Device(gpu) for gpu in host.unpartitioned)],
         key=lambda device: device.uuid,
@@ -77,6 +77,6 @@ def _is_excluded(device: Device, chosen: str | None) -> bool:
 
 
 def unidentified_series(builder: FindingBuilder, uuid: str) -> Finding:
-    """A MIG device whose series nobody can tell from others."""
-    why = "nvidia-smi -q does not tell its GPU instance, by which its series are labelled"
+    """A MIG device whose series cannot be told from others."""
+    why = "nvidia-smi -q does not show its GPU instance, by which its series are labelled"
     return builder.unknown(why, "run `nvidia-smi -q` on the node, and verify again", uuid)

@@ -42,7 +42,7 @@ TABLE: tuple[Link, ...] = (
     ),
     Link(
         name="driver",
-        passes="driver loaded = installed = asked for",
+        passes="driver loaded = installed = requested",
         facts="`/proc/driver/nvidia/version`, `modinfo nvidia`, the installed packages; the "
         "version lock",
         fails="no NVIDIA module is loaded; the loaded version is not the installed one, or not "
@@ -180,7 +180,7 @@ TABLE: tuple[Link, ...] = (
         name="policies",
         passes="NetworkPolicies are in the cluster",
         facts="NetworkPolicy objects",
-        fails="one is missing, changed, or no longer wanted",
+        fails="one is missing, changed, or left over",
         remedy="run deploys/site.py",
         subject="cluster",
         docker=False,

@@ -15,7 +15,7 @@ T = TypeVar("T")
 def evaluate(metrics: Metrics, grafana: bool, remedies: Remedies = CLUSTER) -> list[Finding]:
     """All cluster-wide links.
 
-    + grafana: whether Grafana is part of what was asked for
+    + grafana: whether the settings have Grafana
     + remedies: what a person can do about findings, at this kind of site
     """
     findings = [

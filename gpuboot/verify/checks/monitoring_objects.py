@@ -1,4 +1,4 @@
-"""Links of what gpuboot adds to the monitoring stack: all of it is there, and in force."""
+"""Links about what gpuboot adds to the monitoring stack: all of it exists and is in force."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGT", 1)}
 
 
 def evaluate(evidence: Evidence) -> list[Finding]:
-    """All links of what the settings want beside the charts' own; [] where nobody asked."""
+    """What the settings add to the charts' own objects; [] where that is not checked."""
     expected, metrics = evidence.expected_objects, evidence.metrics
     if expected is None:
         return []
@@ -67,7 +67,7 @@ def _rule_groups(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Findin
         wrong.append("other versions of these rules")
     if wrong:
         remedy = "see the Prometheus operator's log: it leaves out what it cannot read; then "
-        yield builder.failed(f"not loaded as wanted: {'; '.join(wrong)}", remedy + DEPLOY_REMEDY)
+        yield builder.failed(f"not loaded as expected: {'; '.join(wrong)}", remedy + DEPLOY_REMEDY)
         return
     waiting = sorted(
         {r.name for r in metrics.rules if r.group in expected.groups and r.health == "unknown"}
@@ -83,7 +83,7 @@ def _rule_groups(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Findin
 
 
 def _state_metrics(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
-    """Allocation is told by kube-state-metrics alone: without it those rules are silent."""
+    """Only kube-state-metrics knows what is allocated: without it those rules are silent."""
     if not expected.state_metrics or metrics.targets is None:
         return
     builder = FindingBuilder("targets", "kube-state-metrics")
@@ -93,11 +93,11 @@ def _state_metrics(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Find
         yield builder.failed("Prometheus has no target kube-state-metrics", remedy)
     elif all(item.health == "up" for item in targets):
         yield builder.passed("up")
-    # a red target has a finding of its own
+    # a target that is down has its finding already
 
 
 def _alertmanager(expected: ExpectedObjects, metrics: Metrics) -> Iterator[Finding]:
-    """Alertmanager runs with our receivers, routes and inhibitions; others may be there as well."""
+    """Alertmanager runs with our receivers, routes and inhibitions; others may exist."""
     builder = FindingBuilder("alertmanager", "our receivers and routes")
     if not expected.alertmanager or not metrics.alertmanager_ready:
         return  # that it is not ready is a finding of its own
@@ -162,13 +162,13 @@ def _inhibitions(config: Mapping[str, Any]) -> list[str]:
 
 
 def _matchers(texts: list[str] | None) -> str:
-    """Alertmanager rewrites matchers, without blanks and sorted."""
+    """Matchers as Alertmanager rewrites them: without blanks, and sorted."""
     parts = [_MATCHER.match(text) for text in texts or []]
     return ", ".join(sorted("".join(part.groups()) for part in parts if part))
 
 
 def _objects(expected: ExpectedObjects, observed: ObservedObjects) -> Iterator[Finding]:
-    """Every object of ours is there as the settings want it, and none that they no longer want."""
+    """Every object of ours exists as the settings say, and none is left over."""
     for kind, (link, check) in _KINDS.items():
         digests = {key: digest for key, digest in expected.objects.items() if key[0] == kind}
         observed_digests = {
@@ -181,7 +181,7 @@ def _objects(expected: ExpectedObjects, observed: ObservedObjects) -> Iterator[F
             if digests[key] != observed_digests[key]
         ]
         wrong += [
-            f"{key[2]} is no longer wanted"
+            f"{key[2]} is left over: the settings no longer have it"
             for key in sorted(observed_digests.keys() - digests.keys())
         ]
         builder = FindingBuilder(link, check)
@@ -192,13 +192,13 @@ def _objects(expected: ExpectedObjects, observed: ObservedObjects) -> Iterator[F
 
 
 def _claims(expected: ExpectedObjects, observed: ObservedObjects) -> Iterator[Finding]:
-    """Every volume that is wanted is bound, and as large as the settings say."""
+    """Every volume that the settings ask for is bound, and large enough."""
     for prefix, size in expected.claims.items():
         builder = FindingBuilder("storage", f"volume {prefix.rstrip('-')}")
         claims = [claim for claim in observed.claims if claim.name.startswith(prefix)]
         if not claims:
             remedy = "see the StatefulSets of the monitoring namespace; " + DEPLOY_REMEDY
-            yield builder.failed("nobody has asked for it", remedy)
+            yield builder.failed("no PersistentVolumeClaim asks for it", remedy)
         for claim in claims:
             yield _claim(builder, claim, size)
 

@@ -6,10 +6,10 @@ from gpuboot.verify.evidence import Evidence, Host, ServiceProbeResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 _PROXY = (
-    "kube-proxy of {node} routes Services: see its log (`kubectl -n kube-system logs -l "
-    "k8s-app=kube-proxy --field-selector spec.nodeName={node}`; deleting its pod restarts it), "
-    "and on the node what it has written: `nft list map ip kube-proxy service-ips`, "
-    "`iptables-save | grep KUBE-SERVICES` or `ipvsadm -Ln`, by cluster.proxy_mode"
+    "kube-proxy on {node} routes to Services: see its log (`kubectl -n kube-system logs -l "
+    "k8s-app=kube-proxy --field-selector spec.nodeName={node}`; deleting its pod "
+    "restarts it), and on the node the rules that it wrote: `nft list map ip kube-proxy "
+    "service-ips`, `iptables-save | grep KUBE-SERVICES` or `ipvsadm -Ln`, by cluster.proxy_mode"
 )
 _DNS = (
     "see CoreDNS (`kubectl -n kube-system get pods,endpointslices -l k8s-app=kube-dns -o wide`, "
@@ -19,7 +19,7 @@ _DNS = (
 
 
 def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
-    """What the pod on one node says; [] where verification starts no pods at all."""
+    """What the probe's pod on one node says; [] where verification starts no pods."""
     builder = FindingBuilder("services", "a pod resolves a name and reaches a Service", host.node)
     if reason := evidence.skipped_nodes.get(host.node):
         return [builder.not_covered(reason, "verify again when that is over")]

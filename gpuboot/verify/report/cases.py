@@ -1,4 +1,4 @@
-"""What is wrong, told by what has it: a GPU's lowest broken link, and what follows from that."""
+"""Groups findings into cases: a GPU's lowest broken link, and what follows from it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _LINK = {link: position for position, link in enumerate(LINKS)}
 
 @dataclass(frozen=True)
 class Step:
-    """What was said of one link, or alike of several; details: several where one remedy serves."""
+    """What was found at one link, or the same at several.
+
+    + details: several where one remedy serves all
+    """
 
     links: tuple[str, ...]
     status: Status
@@ -23,7 +26,11 @@ class Step:
 
 @dataclass(frozen=True)
 class Location:
-    """A node and those of its GPUs that are meant; none: the node itself. node "": the cluster."""
+    """Where a case is.
+
+    + node: "" for the cluster
+    + uuids: the GPUs of that node; empty when it is about the node itself
+    """
 
     node: str
     uuids: tuple[str, ...] = ()
@@ -34,7 +41,7 @@ class Case:
     """One thing that is wrong, wherever it is wrong in the same way.
 
     + cause: what to fix first
-    + others: what else was said of the same GPU, node or link; mostly it follows from the cause
+    + others: what else was found at the same GPU, node or link; mostly it follows from the cause
     + places: where
     """
 

@@ -43,7 +43,7 @@ class Failure:
 def with_run_failures(
     findings: Iterable[Finding], failures: Mapping[str, Failure]
 ) -> tuple[Finding, ...]:
-    """The findings; where a node's deployment failed in this run, mending that comes first.
+    """The findings; where a node's deployment failed in this run, fixing that comes first.
 
     + failures: node -> what failed there first; the steps after it were never tried, so a remedy
       that says to run the deployment says to run what has just failed
@@ -57,4 +57,4 @@ def with_run_failures(
 
 
 def _fix_first(failure: Failure, remedy: str) -> str:
-    return f"first fix what failed there in this run: {failure.line}; then {remedy}"
+    return f"first fix what failed on this host in this run: {failure.line}; then {remedy}"
