@@ -50,7 +50,7 @@ def test_what_is_switched_off_is_not_expected() -> None:
             },
         }
     )
-    left = {"gpuboot-static", "gpuboot-gpus", "gpuboot-allocation", "gpuboot-stamp"}
+    left = {"gpuboot-static", "gpuboot-gpus", "gpuboot-allocation", "gpuboot-info"}
     assert set(wanted.groups) == left
     assert (wanted.alertmanager, wanted.claims) == ({}, {})
     assert not wanted.state_metrics
