@@ -21,20 +21,22 @@ if str(host.data.get("gpuboot_reset")) != name:
         "--limit only the hosts it names), with everything that runs in it\n"
         f"    remedy: if that is what you want, name it: --data gpuboot_reset={name}"
     )
-own = next(node for node in nodes if node.host == host.name)
+node_to_reset = next(node for node in nodes if node.host == host.name)
 leader = cluster_leader(nodes)
-if own.role == "worker":
+if node_to_reset.role == "worker":
     kubeadm.reset(
-        name="Reset | Reset the workers (kubeadm reset)", node=own.name, leader=leader.host
+        name="Reset | Reset the workers (kubeadm reset)",
+        node=node_to_reset.name,
+        leader=leader.host,
     )
-elif not own.leader:
+elif not node_to_reset.leader:
     kubeadm.reset(
         name="Reset | Reset the other control-plane nodes (kubeadm reset)",
-        node=own.name,
+        node=node_to_reset.name,
         leader=leader.host,
     )
 else:
     kubeadm.reset(
-        name="Reset | Reset the leader (kubeadm reset)", node=own.name, leader=leader.host
+        name="Reset | Reset the leader (kubeadm reset)", node=node_to_reset.name, leader=leader.host
     )
 volumes.listed(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

@@ -47,9 +47,9 @@ def _own_lines(process: Callable[..., T]) -> Callable[..., T]:
     @functools.wraps(process)
     def own_lines(self: FactBase[T], output: list[str]) -> T:
         try:
-            found = answer(output)
-            warn_of_noise(found.noise)
-            return process(self, found.lines) if found.lines else self.default()
+            printed = answer(output)
+            warn_of_noise(printed.noise)
+            return process(self, printed.lines) if printed.lines else self.default()
         except FactOutputError as error:
             raise FactProcessError(str(error)) from error
         except (ValueError, LookupError, TypeError) as error:

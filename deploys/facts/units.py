@@ -22,9 +22,9 @@ class Units(Framed[dict[str, tuple[str, str]]]):
 
     @override
     def process(self, output: list[str]) -> dict[str, tuple[str, str]]:
-        found = {}
+        units = {}
         for block in "\n".join(output).split("\n\n"):
             values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
             if values.get("LoadState") == "loaded":
-                found[values["Id"]] = (values["ActiveState"], values["UnitFileState"])
-        return found
+                units[values["Id"]] = (values["ActiveState"], values["UnitFileState"])
+        return units

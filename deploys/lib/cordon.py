@@ -36,13 +36,13 @@ def cordoned(leader: Host, node: str, host: Host) -> Iterator[None]:
 
     Raises `RemoteError` when the cluster does not answer.
     """
-    found = run(
+    answer = run(
         leader,
         f"test ! -e {ADMIN_CONF} || {KUBECTL} get node {node} --ignore-not-found "
         "-o 'jsonpath={.metadata.name} {.spec.unschedulable}'",
     ).split()
     by_gpuboot = run(host, f"test ! -e {CORDON_MARK} || echo yes")
-    if not found or ("true" in found and not by_gpuboot):
+    if not answer or ("true" in answer and not by_gpuboot):
         yield
         return
     run(host, f"mkdir -p $(dirname {CORDON_MARK}) && touch {CORDON_MARK}")

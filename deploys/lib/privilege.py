@@ -16,8 +16,8 @@ _KEYS = (*auth_argument_meta, "_shell_executable", "_env")
 
 def become_arguments(host: Host) -> dict[str, Any]:
     """Who runs a `host.run_shell_command`, and in what environment: by data, config and flags."""
-    found: dict[str, Any] = dict(pop_global_arguments(state, host, {})[0])
-    return {key: found[key] for key in _KEYS if found.get(key)}
+    arguments: dict[str, Any] = dict(pop_global_arguments(state, host, {})[0])
+    return {key: arguments[key] for key in _KEYS if arguments.get(key)}
 
 
 def prepare_askpass(host: Host) -> None:

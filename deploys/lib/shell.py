@@ -33,12 +33,12 @@ def run_command(host: Host, command: str, **arguments: Any) -> CommandResult:
     """
     ok, output = host.run_shell_command(StringCommand(framed(command)), **arguments)
     try:
-        found = answer(output.stdout_lines)
+        printed = answer(output.stdout_lines)
     except FactOutputError as error:
         return CommandResult(False, "", output.output or str(error))
-    warn_of_noise(found.noise)
-    stdout = "\n".join(found.lines)
-    return CommandResult(ok, stdout, "\n".join([*found.lines, *output.stderr_lines]))
+    warn_of_noise(printed.noise)
+    stdout = "\n".join(printed.lines)
+    return CommandResult(ok, stdout, "\n".join([*printed.lines, *output.stderr_lines]))
 
 
 def warn_of_noise(noise: Sequence[str]) -> None:

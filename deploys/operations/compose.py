@@ -50,30 +50,30 @@ def up(project: Project) -> Commands:
 
 
 def _files(project: Project, state: ComposeState) -> list[StringCommand]:
-    found = []
+    commands = []
     for path, owner in project.folders.items():
         if state.folders.get(path) != ("700", owner):
             name = QuoteString(f"{project.folder}/{path}")
-            found.append(StringCommand(f"install -d -m 700 -o {owner} -g {owner}", name))
-    wanted = {file.path for file in project.files}
-    strays = sorted(set(state.written) - wanted)
+            commands.append(StringCommand(f"install -d -m 700 -o {owner} -g {owner}", name))
+    expected = {file.path for file in project.files}
+    strays = sorted(set(state.written) - expected)
     wrong = [file for file in project.files if not _right(file, state)]
     # before they are there: a run that is killed on the way leaves nothing unknown behind
-    if set(state.written) != wanted and wrong:
-        found.append(_note(project, "written", sorted({*state.written, *wanted})))
-    found += [_put(project.folder, file) for file in wrong]
-    found += [StringCommand("rm -f", QuoteString(f"{project.folder}/{path}")) for path in strays]
-    if set(state.written) != wanted and (strays or not wrong):
-        found.append(_note(project, "written", sorted(wanted)))
-    return found
+    if set(state.written) != expected and wrong:
+        commands.append(_note(project, "written", sorted({*state.written, *expected})))
+    commands += [_put(project.folder, file) for file in wrong]
+    commands += [StringCommand("rm -f", QuoteString(f"{project.folder}/{path}")) for path in strays]
+    if set(state.written) != expected and (strays or not wrong):
+        commands.append(_note(project, "written", sorted(expected)))
+    return commands
 
 
 def _record(project: Project, state: ComposeState) -> None:
     wrong = [file for file in project.files if not _right(file, state)]
     shown = [file for file in wrong if file.mode == "644" and file.path in state.files]
     paths = {f"{project.folder}/{file.path}": file.path for file in shown}
-    found = host.get_fact(FileTexts, paths=list(paths)) if paths else {}
-    old = {paths[path]: text for path, text in found.items()}
+    texts = host.get_fact(FileTexts, paths=list(paths)) if paths else {}
+    old = {paths[path]: text for path, text in texts.items()}
     running = {
         name
         for name, items in state.containers.items()

@@ -126,29 +126,29 @@ def checked(version: str, gpus: int) -> Commands:
     """
     if not state.is_executing:
         return
-    found = host.get_fact(Driver, timeout_s=_SMI_S)
-    problem = verdict(found, version, gpus)
+    driver = host.get_fact(Driver, timeout_s=_SMI_S)
+    problem = verdict(driver, version, gpus)
     if problem:
         yield fail(*problem)
     else:
-        host.noop(f"driver {found.loaded} shows {len(found.gpus)} GPUs")
+        host.noop(f"driver {driver.loaded} shows {len(driver.gpus)} GPUs")
 
 
-def verdict(found: DriverState, version: str, gpus: int) -> tuple[str, str] | None:
+def verdict(driver: DriverState, version: str, gpus: int) -> tuple[str, str] | None:
     """Cause and remedy when a driver is not as promised; None when it is."""
-    if not found.loaded:
+    if not driver.loaded:
         return "no NVIDIA driver is loaded", "run `modprobe nvidia` and look at dmesg"
-    if version and found.loaded != version:
-        return f"driver {found.loaded} is loaded, {version} was asked", "reboot the machine"
-    if found.module and found.module != found.loaded:
+    if version and driver.loaded != version:
+        return f"driver {driver.loaded} is loaded, {version} was asked", "reboot the machine"
+    if driver.module and driver.module != driver.loaded:
         return (
-            f"driver {found.loaded} is loaded, but the module on disk is {found.module}",
+            f"driver {driver.loaded} is loaded, but the module on disk is {driver.module}",
             "reboot the machine, and see `dkms status` for the module of this kernel",
         )
-    if len(found.gpus) != gpus:
-        said = f" ({found.smi})" if found.smi else ""
+    if len(driver.gpus) != gpus:
+        message = f" ({driver.smi})" if driver.smi else ""
         return (
-            f"nvidia-smi lists {len(found.gpus)} GPUs, the inventory promises {gpus}{said}",
+            f"nvidia-smi lists {len(driver.gpus)} GPUs, the inventory promises {gpus}{message}",
             "look for XIDs in dmesg (a lost GPU needs a reboot or a new card), or correct gpus",
         )
     return None

@@ -27,14 +27,16 @@ def present(contents: Mapping[str, str], mode: str = "644", absent: Sequence[str
     + mode: their permissions, octal
     + absent: paths that must not exist
     """
-    found = host.get_fact(Files, paths=[*contents, *absent])
-    wrong = {path: text for path, text in contents.items() if not _is(found.get(path), text, mode)}
-    record_texts(wrong, found, mode)
-    _record_removed(absent, found)
+    existing = host.get_fact(Files, paths=[*contents, *absent])
+    wrong = {
+        path: text for path, text in contents.items() if not _is(existing.get(path), text, mode)
+    }
+    record_texts(wrong, existing, mode)
+    _record_removed(absent, existing)
     for path, text in wrong.items():
         yield write(path, text, mode)
-    yield from _removed(absent, found)
-    if not wrong and not any(path in found for path in absent):
+    yield from _removed(absent, existing)
+    if not wrong and not any(path in existing for path in absent):
         host.noop(f"files are as they should be: {', '.join([*contents, *absent])}")
 
 
@@ -45,54 +47,54 @@ def secret(contents: Mapping[str, SecretStr | str], absent: Sequence[str] = ()) 
     + contents: absolute path -> text, with a newline at its end
     + absent: paths that must not exist
     """
-    found = host.get_fact(Files, paths=[*contents, *absent])
+    existing = host.get_fact(Files, paths=[*contents, *absent])
     texts = {
         path: value.get_secret_value() if isinstance(value, SecretStr) else value
         for path, value in contents.items()
     }
-    wrong = {path: text for path, text in texts.items() if not _is(found.get(path), text, "600")}
+    wrong = {path: text for path, text in texts.items() if not _is(existing.get(path), text, "600")}
     for path in wrong:
-        old = "" if path in found else None
+        old = "" if path in existing else None
         changes.record(Change(subject=f"file {path}", old=old, new="", hidden=True))
-    _record_removed(absent, found)
+    _record_removed(absent, existing)
     for path, text in wrong.items():
         part = QuoteString(f"{path}.gpuboot-new")
         yield StringCommand(
             "mkdir -p", QuoteString(posixpath.dirname(path)), "&& (umask 077 && rm -f", part,
             "&& cat >", part, ") && mv", part, QuoteString(path), _stdin=text,
         )  # fmt: skip
-    yield from _removed(absent, found)
-    if not wrong and not any(path in found for path in absent):
+    yield from _removed(absent, existing)
+    if not wrong and not any(path in existing for path in absent):
         host.noop(f"files are as they should be: {', '.join([*contents, *absent])}")
 
 
 def record_texts(
-    contents: Mapping[str, str], found: Mapping[str, FileState], mode: str = "644"
+    contents: Mapping[str, str], existing: Mapping[str, FileState], mode: str = "644"
 ) -> None:
     """Record what becomes of files that hold no secrets.
 
     + contents: path -> text that is about to be written
-    + found: the files that are there
+    + existing: the files that are there
     """
-    there = [path for path in contents if path in found]
-    texts = host.get_fact(FileTexts, paths=there) if there else {}
+    readable = [path for path in contents if path in existing]
+    texts = host.get_fact(FileTexts, paths=readable) if readable else {}
     for path, text in contents.items():
         if texts.get(path) == text:
-            change = Change(subject=f"file {path}", field="mode", old=found[path].mode, new=mode)
+            change = Change(subject=f"file {path}", field="mode", old=existing[path].mode, new=mode)
         else:
             change = text_change(f"file {path}", texts.get(path), text)
         changes.record(change)
 
 
-def _record_removed(absent: Sequence[str], found: Mapping[str, FileState]) -> None:
+def _record_removed(absent: Sequence[str], existing: Mapping[str, FileState]) -> None:
     changes.record(
-        *[Change(subject=f"file {path}", old="present") for path in absent if path in found]
+        *[Change(subject=f"file {path}", old="present") for path in absent if path in existing]
     )
 
 
-def _removed(absent: Sequence[str], found: Mapping[str, FileState]) -> Commands:
+def _removed(absent: Sequence[str], existing: Mapping[str, FileState]) -> Commands:
     for path in absent:
-        if path in found:
+        if path in existing:
             yield StringCommand("rm -f", QuoteString(path))
 
 

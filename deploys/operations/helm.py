@@ -40,11 +40,11 @@ def installed(
     + sha256: the tarball's digest; "": what the publisher's own .sha256 file says, with a warning
     + environment: shell commands for proxy and certificate authority; shown nowhere
     """
-    found = host.get_fact(HelmVersion, path=BINARY)
-    if found == version:
+    present = host.get_fact(HelmVersion, path=BINARY)
+    if present == version:
         host.noop(f"Helm {version}")
         return
-    changes.record(Change(subject="Helm", field="version", old=found or None, new=version))
+    changes.record(Change(subject="Helm", field="version", old=present or None, new=version))
     if not sha256:
         inform(NOT_PINNED.format(what=f"Helm {version}", key="helm.sha256"))
     yield _download(helm_script(url, sha256, BINARY), f"Helm {version}", environment)
@@ -65,14 +65,14 @@ def chart(
     + environment: shell commands for proxy and certificate authority; shown nowhere
     """
     path = archive(chart, version)
-    found = host.get_fact(FileDigest, path=path)
-    if found and (not sha256 or found == sha256):
+    present_sha256 = host.get_fact(FileDigest, path=path)
+    if present_sha256 and (not sha256 or present_sha256 == sha256):
         host.noop(f"{chart} {version} is in the cache")
         return
     changes.record(
         Change(
             subject=f"chart {chart} {version}",
-            old="another digest" if found else None,
+            old="another digest" if present_sha256 else None,
             new="in the cache",
         )
     )
@@ -104,25 +104,25 @@ def release(
     + chart, version: an archive that `chart` has put on the host
     + values: all values that differ from the chart's own defaults
     """
-    found = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
-    if found.error and executing():
-        yield fail(f"Helm cannot read release {release}: {found.error}", "run again")
+    live = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
+    if live.error and executing():
+        yield fail(f"Helm cannot read release {release}: {live.error}", "run again")
         return
-    change = evaluate(found, chart, version, values)
+    change = evaluate(live, chart, version, values)
     if change.action == "none":
         host.noop(f"{release} is {chart} {version} with these values")
         return
     _explain(release, change)
-    _record(found, release, chart, version, namespace, values)
+    _record(live, release, chart, version, namespace, values)
     path = f"{VALUES}/{release}.json"
     yield StringCommand(
         f"umask 077; mkdir -p {VALUES} && cat >", QuoteString(path),
         _stdin=json.dumps(values, indent=1, sort_keys=True),
     )  # fmt: skip
     if change.action == "unlock":
-        yield _unlock(release, namespace, found.revision)
+        yield _unlock(release, namespace, live.revision)
     source = QuoteString(archive(chart, version))
-    if needs_crds(found, version):
+    if needs_crds(live, version):
         yield StringCommand(
             "crds=$(mktemp) &&", BINARY, "show crds", source,
             f'>"$crds" && {{ ! test -s "$crds" || {KUBECTL_APPLY} "$crds"; }} && rm "$crds"',
@@ -135,11 +135,16 @@ def release(
 
 
 def _record(
-    found: Release, release: str, chart: str, version: str, namespace: str, values: dict[str, Any]
+    live: Release,
+    release: str,
+    chart: str,
+    version: str,
+    namespace: str,
+    values: dict[str, Any],
 ) -> None:
     subject = f"Helm release {release}"
-    changes.record(*release_changes(subject, found, chart, version, values))
-    if not found.status or executing():
+    changes.record(*release_changes(subject, live, chart, version, values))
+    if not live.status or executing():
         return
     manifests = host.get_fact(
         HelmManifests, helm=_HELM, release=release, namespace=namespace,
@@ -174,11 +179,11 @@ def _unlock(release: str, namespace: str, revision: int) -> StringCommand:
 @operation()
 def absent(release: str, namespace: str) -> Commands:
     """Ensure that there is no such release."""
-    found = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
-    if not found.status:
+    live = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
+    if not live.status:
         host.noop(f"release {release} is not there")
         return
-    changes.record(Change(subject=f"Helm release {release}", old=f"{found.chart} {found.version}"))
+    changes.record(Change(subject=f"Helm release {release}", old=f"{live.chart} {live.version}"))
     yield StringCommand(
         _HELM, "uninstall", QuoteString(release), "--namespace", QuoteString(namespace),
         "--timeout 10m",

@@ -83,13 +83,13 @@ def hosts(addresses: Mapping[str, str]) -> Commands:
 
     + addresses: node name -> IP address
     """
-    wanted = [f"{address} {name}" for name, address in addresses.items()]
-    found = host.get_fact(HostsBlock, begin=HOSTS_BEGIN, end=HOSTS_END)
-    if found == wanted:
+    expected = [f"{address} {name}" for name, address in addresses.items()]
+    present = host.get_fact(HostsBlock, begin=HOSTS_BEGIN, end=HOSTS_END)
+    if present == expected:
         host.noop("/etc/hosts knows the nodes")
         return
-    changes.record(text_change("file /etc/hosts", "\n".join(found), "\n".join(wanted)))
-    block = "\n".join([HOSTS_BEGIN, *wanted, HOSTS_END])
+    changes.record(text_change("file /etc/hosts", "\n".join(present), "\n".join(expected)))
+    block = "\n".join([HOSTS_BEGIN, *expected, HOSTS_END])
     # written over, not moved: in containers /etc/hosts may be a mount
     yield StringCommand(
         f"kept=$(sed '/^{HOSTS_BEGIN}$/,/^{HOSTS_END}$/d' /etc/hosts) && printf '%s\\n%s\\n'",

@@ -58,26 +58,26 @@ def labels_and_taints(
     known = {node.name: node for node in host.get_fact(Cluster, kubeconfig=ADMIN_CONF).nodes}
     relabelled = {
         name: changed
-        for name, wanted in labels.items()
-        if (changed := _label_changes(known[name].labels if name in known else {}, wanted))
+        for name, required in labels.items()
+        if (changed := _label_changes(known[name].labels if name in known else {}, required))
     }
     taint = f"{CONTROL_PLANE_TAINT}:NoSchedule"
     retainted = {
-        name: wanted
-        for name, wanted in tainted.items()
-        if name in known and (taint in known[name].taints) != wanted
+        name: required
+        for name, required in tainted.items()
+        if name in known and (taint in known[name].taints) != required
     }
-    for name, wanted in relabelled.items():
+    for name, required in relabelled.items():
         old = known[name].labels if name in known else {}
-        changes.record(*_labels(f"node {name}", old, wanted))
+        changes.record(*_labels(f"node {name}", old, required))
     changes.record(*[
-        Change(subject=f"node {name}", field=f"taint {taint}", old=not wanted, new=wanted)
-        for name, wanted in retainted.items()
+        Change(subject=f"node {name}", field=f"taint {taint}", old=not required, new=required)
+        for name, required in retainted.items()
     ])  # fmt: skip
-    for name, wanted in relabelled.items():
+    for name, required in relabelled.items():
         yield StringCommand(
             KUBECTL, "label --overwrite node", QuoteString(name),
-            *map(QuoteString, _words(wanted)),
+            *map(QuoteString, _words(required)),
         )  # fmt: skip
     for name, wanted_taint in retainted.items():
         word = taint if wanted_taint else f"{taint}-"
@@ -94,9 +94,9 @@ def _labels(subject: str, old: Mapping[str, str], new: Mapping[str, str | None])
 
 
 def _label_changes(
-    found: Mapping[str, str], wanted: Mapping[str, str | None]
+    existing: Mapping[str, str], required: Mapping[str, str | None]
 ) -> dict[str, str | None]:
-    return {key: value for key, value in wanted.items() if found.get(key) != value}
+    return {key: value for key, value in required.items() if existing.get(key) != value}
 
 
 def _words(labels: Mapping[str, str | None]) -> list[str]:
@@ -106,19 +106,19 @@ def _words(labels: Mapping[str, str | None]) -> list[str]:
 @operation()
 def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Commands:
     """Ensure a namespace with these labels; labels of others stay."""
-    found = host.get_fact(Cluster, kubeconfig=ADMIN_CONF).namespaces.get(namespace)
+    existing = host.get_fact(Cluster, kubeconfig=ADMIN_CONF).namespaces.get(namespace)
     missing = {
         key: value
         for key, value in (labels or {}).items()
-        if found is None or found.get(key) != value
+        if existing is None or existing.get(key) != value
     }
-    if found is not None and not missing:
+    if existing is not None and not missing:
         host.noop(f"namespace {namespace} is there")
         return
     subject = f"namespace {namespace}"
-    changes.record(*([Change(subject=subject, new="created")] if found is None else []))
-    changes.record(*_labels(subject, found or {}, missing))
-    if found is None:
+    changes.record(*([Change(subject=subject, new="created")] if existing is None else []))
+    changes.record(*_labels(subject, existing or {}, missing))
+    if existing is None:
         yield StringCommand(KUBECTL, "create namespace", QuoteString(namespace))
     if missing:
         yield StringCommand(
@@ -134,15 +134,15 @@ def runtime_class(runtime: str, handler: str) -> Commands:
     + runtime: its name
     + handler: the handler's name in containerd, which cannot be changed in a RuntimeClass
     """
-    found = host.get_fact(Cluster, kubeconfig=ADMIN_CONF).runtimes.get(runtime)
-    if found == handler:
+    existing = host.get_fact(Cluster, kubeconfig=ADMIN_CONF).runtimes.get(runtime)
+    if existing == handler:
         host.noop(f"RuntimeClass {runtime} is there")
-    elif found is None:
+    elif existing is None:
         changes.record(Change(subject=f"RuntimeClass {runtime}", field="handler", new=handler))
         yield StringCommand(KUBECTL_APPLY, "-", _stdin=runtime_class_manifest(runtime, handler))
     else:
         yield fail(
-            f"RuntimeClass {runtime} is for the handler {found}, not {handler}",
+            f"RuntimeClass {runtime} is for the handler {existing}, not {handler}",
             f"where nothing else needs it, `kubectl delete runtimeclass {runtime}`, then run again",
         )
 

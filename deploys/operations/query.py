@@ -28,9 +28,9 @@ def answered(question: UsageQuery, settings: Settings, leader: str, path: str) -
     namespace = settings.monitoring.namespace
     try:
         with cluster_clients(inventory.get_host(leader)) as clients:
-            found = answer(Prometheus(clients, clients.service(namespace, *PROMETHEUS)), question)
+            text = answer(Prometheus(clients, clients.service(namespace, *PROMETHEUS)), question)
     except ClusterError as error:
-        found = no_answer(question, str(error))
-    Path(path).write_text(found, encoding="utf-8")
+        text = no_answer(question, str(error))
+    Path(path).write_text(text, encoding="utf-8")
     host.noop("asked")
     yield from ()

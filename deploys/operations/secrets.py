@@ -31,16 +31,16 @@ def synced(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comman
 
     + contents: key -> value; shown nowhere, and not written to the host's disk
     """
-    found = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
-    if found == digests(contents):
-        host.noop(f"secret {secret} is {'as it should be' if found else 'not there'}")
+    existing = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
+    if existing == digests(contents):
+        host.noop(f"secret {secret} is {'as it should be' if existing else 'not there'}")
         return
     subject = f"Secret {namespace}/{secret}"
     new = digests(contents)
     changes.record(*[
-        Change(subject=subject, field=key, old=found.get(key), new=new.get(key), hidden=True)
-        for key in sorted({*found, *new})
-        if found.get(key) != new.get(key)
+        Change(subject=subject, field=key, old=existing.get(key), new=new.get(key), hidden=True)
+        for key in sorted({*existing, *new})
+        if existing.get(key) != new.get(key)
     ])  # fmt: skip
     if not contents:
         yield StringCommand(
@@ -48,7 +48,7 @@ def synced(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comman
             QuoteString(secret),
         )  # fmt: skip
         return
-    gone = sorted(found.keys() - contents.keys())
+    gone = sorted(existing.keys() - contents.keys())
     if gone:
         # applying takes away only the keys that we put there
         patch = json.dumps({"data": dict.fromkeys(gone)})
@@ -56,7 +56,7 @@ def synced(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comman
             KUBECTL, "-n", QuoteString(namespace), "patch secret", QuoteString(secret),
             "--type merge --patch", QuoteString(patch),
         )  # fmt: skip
-    if any(found.get(key) != digest for key, digest in digests(contents).items()):
+    if any(existing.get(key) != digest for key, digest in digests(contents).items()):
         yield StringCommand(KUBECTL_APPLY, "-", _stdin=manifest(namespace, secret, contents))
 
 
@@ -96,8 +96,8 @@ def required(namespace: str, needed: Mapping[str, Sequence[str]]) -> Commands:
     """
     missing = []
     for secret, keys in needed.items():
-        found = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
-        missing += [f"{secret}/{key}" for key in keys if key not in found]
+        existing = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
+        missing += [f"{secret}/{key}" for key in keys if key not in existing]
     if missing and executing():
         yield fail(
             f"Secrets that settings name are not in namespace {namespace}: {', '.join(missing)}",

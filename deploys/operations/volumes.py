@@ -15,11 +15,11 @@ def listed(folder: str) -> Commands:
 
     + folder: where local-path keeps them
     """
-    found = host.get_fact(Folder, path=folder)
-    if found:
+    volumes = host.get_fact(Folder, path=folder)
+    if volumes:
         warn(
             f"these volumes stay in {folder}; delete the folders by hand once "
-            f"nobody needs what is in them: {', '.join(found)}"
+            f"nobody needs what is in them: {', '.join(volumes)}"
         )
-    host.noop(f"{len(found)} volumes stay in {folder}")
+    host.noop(f"{len(volumes)} volumes stay in {folder}")
     yield from ()

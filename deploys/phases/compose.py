@@ -20,10 +20,10 @@ def compose() -> None:
     """
     context = current()
     try:
-        wanted = project(context.node, context.nodes, context.settings, context.lock)
+        compose_project = project(context.node, context.nodes, context.settings, context.lock)
     except SettingsError as error:
         raise DeployError(str(error)) from None
     except (OSError, ValueError) as error:
         remedy = "correct the setting; nothing of the compose project was changed"
         raise DeployError(render([Problem("", str(error), remedy)])) from None
-    operations.up(name="Start the compose project", project=wanted)
+    operations.up(name="Start the compose project", project=compose_project)

@@ -48,8 +48,8 @@ def drivers() -> None:
             leader="" if context.node.role == "docker" else context.leader.host,
             _serial=True,
         )
-        if wanted := services(context):
-            units.running(name="Start the driver's services", units=wanted)
+        if units_to_start := services(context):
+            units.running(name="Start the driver's services", units=units_to_start)
     driver.checked(
         name=f"Check that nvidia-smi lists every GPU, under driver {version or '(any)'}",
         version=version,

@@ -45,15 +45,20 @@ def kubernetes() -> None:
     if node.leader:
         _initialize(context, config)
     _upgrade(context)
-    own = _reconfigure(context, config)
+    kubelet_digest = _reconfigure(context, config)
     if node.leader:
         # after an upgrade, which renews the certificate in it
         kubeadm.kubeconfig(name="Write root's kubeconfig")
     if node.role == "control_plane" and not node.leader:
-        _join(context, "Join the other control-plane nodes (kubeadm join)", own, _serial=True)
+        _join(
+            context,
+            "Join the other control-plane nodes (kubeadm join)",
+            kubelet_digest,
+            _serial=True,
+        )
         kubeadm.kubeconfig(name="Write root's kubeconfig on the other control-plane nodes")
     if node.role == "worker":
-        _join(context, "Join the workers (kubeadm join)", own)
+        _join(context, "Join the workers (kubeadm join)", kubelet_digest)
     if node.leader:
         _label_and_wait(context)
 
@@ -130,13 +135,13 @@ def _upgrade(context: Context) -> None:
     those they share.
     """
     lock = context.lock
-    version, wanted = lock.kubernetes.version, packages(lock)
+    version, versions = lock.kubernetes.version, packages(lock)
     kubeadm_changes.upgraded(
         name=f"Upgrade the leader to Kubernetes {version} (kubeadm upgrade apply)",
         node=context.node.name,
         leader=context.leader.host,
         version=version,
-        packages=wanted,
+        packages=versions,
         manager=context.platform.package_manager,
         leads=True,
         turn=context.node.leader,
@@ -147,7 +152,7 @@ def _upgrade(context: Context) -> None:
         node=context.node.name,
         leader=context.leader.host,
         version=version,
-        packages=wanted,
+        packages=versions,
         manager=context.platform.package_manager,
         leads=False,
         turn=not context.node.leader,
@@ -165,14 +170,14 @@ def _reconfigure(context: Context, config: Configuration) -> str:
             digest=config.digest,
         )
     follows = node.role == "control_plane" and not node.leader
-    own = config.digest if follows else config.kubelet
+    digest = config.digest if follows else config.kubelet
     kubeadm_changes.kubelet_configured(
         name="Reconfigure the nodes",
         node=node.name,
         leader=context.leader.host,
-        digest=own,
+        digest=digest,
         control_plane=follows,
         ignore=context.settings.cluster.ignore_preflight_errors,
         _serial=True,
     )
-    return own
+    return digest

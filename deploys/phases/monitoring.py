@@ -9,7 +9,7 @@ from deploys.operations import kubectl, objects, rules, secrets, storage
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot import alerting
-from gpuboot import monitoring as wanted
+from gpuboot import monitoring as stack
 from gpuboot.charts import (
     GRAFANA_SECRET,
     exporter_objects,
@@ -71,8 +71,8 @@ def _objects(context: Context) -> OperationMeta:
         )
     return objects.synced(
         name="Apply rules, dashboards and network policies",
-        objects=wanted.objects(context.settings, context.nodes),
-        namespaces=wanted.namespaces(context.settings),
+        objects=stack.objects(context.settings, context.nodes),
+        namespaces=stack.namespaces(context.settings),
         after=f"{settings.namespace}/{fullname(settings.release)}-operator",
         timeout_s=settings.timeout_s,
         pod_network=settings.network_policies,

@@ -79,13 +79,13 @@ def root_config(context: Context) -> str:
 def registry_files(context: Context) -> dict[str, str]:
     """The hosts.toml of every mirrored registry, by path. `*` stands for all others."""
     mirrors = context.settings.mirrors
-    found = {}
+    files_by_path = {}
     for registry, url in mirrors.images.items():
         folder = "_default" if registry == "*" else registry
-        found[f"/etc/containerd/certs.d/{folder}/hosts.toml"] = render(
+        files_by_path[f"/etc/containerd/certs.d/{folder}/hosts.toml"] = render(
             "containerd/hosts.toml.j2", registry=registry, mirror=url, ca_bundle=mirrors.ca_bundle
         )
-    return found
+    return files_by_path
 
 
 def keep_secrets(
@@ -98,11 +98,11 @@ def keep_secrets(
     """
     proxy = context.settings.proxy
     environment = proxies.environment(proxy, direct) if proxies.is_set(proxy) else None
-    wanted = {proxies.ENVIRONMENT_FILE: environment, path: logins}
+    texts = {proxies.ENVIRONMENT_FILE: environment, path: logins}
     files.secret(
         name="Store proxy and registry credentials for image pulls",
-        contents={name: text for name, text in wanted.items() if text},
-        absent=[name for name, text in wanted.items() if not text],
+        contents={name: text for name, text in texts.items() if text},
+        absent=[name for name, text in texts.items() if not text],
     )
 
 

@@ -18,8 +18,8 @@ def storage() -> None:
     """
     context = current()
     settings = context.settings.monitoring
-    wanted = settings.enabled and settings.storage.provisioner == "local-path"
-    if not (context.node.leader and wanted):
+    enabled = settings.enabled and settings.storage.provisioner == "local-path"
+    if not (context.node.leader and enabled):
         return
     kubectl.applied(
         name="Install the local-path provisioner",

@@ -133,13 +133,13 @@ def immutable_fields(cluster: Mapping[str, Any]) -> dict[str, str]:
     + cluster: the document as a map, ours or the one that kubeadm keeps in the cluster
     """
     networking = cluster.get("networking", {})
-    found = {
+    fields = {
         "cluster.pod_cidr": networking.get("podSubnet", ""),
         "cluster.service_cidr": networking.get("serviceSubnet", ""),
         "cluster.dns_domain": networking.get("dnsDomain", ""),
         "cluster.endpoint": cluster.get("controlPlaneEndpoint", ""),
     }
-    return {key: str(value) for key, value in found.items()}
+    return {key: str(value) for key, value in fields.items()}
 
 
 def join_config(

@@ -46,11 +46,11 @@ def policies(settings: Settings, nodes: Sequence[Node]) -> list[Object]:
     if not monitoring.network_policies:
         return []
     callers = [_clients(), *_hosts(nodes), _pods(PROMETHEUS)]
-    found = [
+    stack = [
         _policy(monitoring.namespace, name, pods, ingress)
         for name, pods, ingress in _stack(monitoring, callers)
     ]
-    return [*found, _exporter(settings, nodes)]
+    return [*stack, _exporter(settings, nodes)]
 
 
 def _stack(

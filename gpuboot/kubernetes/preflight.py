@@ -72,11 +72,11 @@ def _flannel_backend(settings: Settings, cluster: ClusterState) -> Iterator[Prob
 
 
 def _version(lock: Lock, cluster: ClusterState) -> Iterator[Problem]:
-    wanted = lock.kubernetes.version
-    if upgrade_step(cluster.server, wanted) == "refuse":
+    target = lock.kubernetes.version
+    if upgrade_step(cluster.server, target) == "refuse":
         yield Problem(
             "",
-            f"the cluster runs Kubernetes {cluster.server}, the version lock asks for {wanted}",
+            f"the cluster runs Kubernetes {cluster.server}, the version lock asks for {target}",
             "gpuboot moves a cluster to newer patch releases only; for a newer minor release "
             "follow kubernetes.io's kubeadm upgrade guide, then run again",
         )

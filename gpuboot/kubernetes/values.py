@@ -21,15 +21,15 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:
     """Dotted paths whose values differ, sorted; paths only, since values may be secret."""
-    found = []
+    paths = []
     for key in sorted({*old, *new}):
         path = f"{prefix}{key}"
         before, after = old.get(key), new.get(key)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            found += changed_keys(before, after, f"{path}.")
+            paths += changed_keys(before, after, f"{path}.")
         elif key not in old or key not in new or _json(before) != _json(after):
-            found.append(path)
-    return found
+            paths.append(path)
+    return paths
 
 
 def _json(value: Any) -> str:
