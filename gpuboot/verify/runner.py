@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
@@ -168,8 +167,8 @@ class _Runner:
         from the names in series: `shared`.
         """
         if shared:
-            return replace(
-                self._evidence, exporters_before=self._collector.exporters(), **self._read_objects()
+            return self._with_objects(
+                replace(self._evidence, exporters_before=self._collector.exporters())
             )
         keys = {pod.key for pod in gpu_pods}
         until = time.monotonic() + settle_s(self._settings)
@@ -181,21 +180,18 @@ class _Runner:
                 break
             self._progress(f"waiting until GPU series no longer name {', '.join(wrong)}")
             time.sleep(_POLL_S)
-        return replace(
-            self._evidence,
-            idle_series=idle,
-            exporters_before=self._collector.exporters(),
-            **self._read_objects(),
+        return self._with_objects(
+            replace(self._evidence, idle_series=idle, exporters_before=self._collector.exporters())
         )
 
-    def _read_objects(self) -> dict[str, Any]:
-        """The objects that gpuboot adds to the charts' own, for the evidence."""
-        if self._evidence.expected_objects is None:
-            return {}
+    def _with_objects(self, evidence: Evidence) -> Evidence:
+        """The evidence with the objects that gpuboot adds to the charts' own, where expected."""
+        if evidence.expected_objects is None:
+            return evidence
         try:
-            return {"stack": self._collector.observed_objects()}
+            return replace(evidence, observed_objects=self._collector.observed_objects())
         except (ClusterError, KeyError) as error:
-            return {"stack_error": str(error)}
+            return replace(evidence, objects_error=str(error))
 
     def _wait_for_metrics(self, started: float) -> None:
         def probe() -> list[Finding]:

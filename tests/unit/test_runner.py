@@ -8,10 +8,11 @@ import pytest
 from kubernetes.client import V1Pod
 
 from gpuboot.config.settings import Settings, parse_settings
-from gpuboot.kubernetes.api import Cluster
+from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import runner as prover
 from gpuboot.verify import workload
-from gpuboot.verify.evidence import GpuPod
+from gpuboot.verify.collector import MetricsCollector
+from gpuboot.verify.evidence import ExpectedObjects, GpuPod, ObservedObjects
 from gpuboot.verify.findings import verdict
 from gpuboot.verify.runner import VerificationResult, settle_s, simulated, verify
 from gpuboot.verify.session import pod_name
@@ -58,6 +59,25 @@ def test_what_fires_is_read_beside_the_proof() -> None:
     (alert,) = proof.evidence.metrics.alerts or ()
     assert (alert.name, alert.gpu_uuid) == ("GPUMemoryHot", uuid("gpu1", 0))
     assert verdict(proof.findings) == "proven"
+
+
+@pytest.mark.parametrize("error", ["", "no answer"])
+def test_what_stands_beside_the_charts_is_read_where_it_is_asked_for(
+    error: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = ObservedObjects({}, ())
+
+    def observed(_: MetricsCollector) -> ObservedObjects:
+        if error:
+            raise ClusterError(error)
+        return found
+
+    monkeypatch.setattr(MetricsCollector, "observed_objects", observed)
+    cluster = cast(Cluster, FakeCluster())
+    expected = ExpectedObjects(objects={})
+    said: list[str] = []
+    evidence = verify(cluster, HOSTS, SETTINGS, said.append, expected).evidence
+    assert (evidence.observed_objects, evidence.objects_error) == (None if error else found, error)
 
 
 def test_only_free_gpus_are_taken() -> None:

@@ -131,7 +131,10 @@ def test_every_failure_has_a_remedy_and_an_interrupted_run_is_called_one() -> No
     assert lines[1] == "    cause:   it said nothing; the run's output tells more"
     assert lines[2].startswith("    remedy:  fix what it says")
     assert lines[-1] == "changed by this run before it ended: nothing"
-    assert next(verdict(run({"cp1": host()}))).startswith("the run was interrupted")
+    assert next(verdict(run({"cp1": host()}))).startswith("the run was interrupted;")
+    begun = [{"phase": "Base", "name": "Install", "seconds": 1.0, "changed": {}}]
+    [first, *_] = verdict(run({"cp1": host()}, operations=begun))
+    assert first.startswith("the run was interrupted during Base | Install;")
 
 
 def test_a_run_that_ends_well_is_one_line() -> None:

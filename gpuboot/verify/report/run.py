@@ -51,7 +51,9 @@ def verdict(run: Mapping[str, Any], resume: str = "") -> Iterator[str]:
     """
     failed = list(_failed(run))
     if not failed:
-        yield "the run was interrupted; run it again, and it continues"
+        last = next(iter(run.get("operations", ())[-1:]), None)
+        during = f" during {last['phase']} | {last['name']}" if last else ""
+        yield f"the run was interrupted{during}; run it again, and it continues"
     for hosts, error in failed:
         yield f"failed on {', '.join(hosts)}: {error['operation']}"
         yield from _cause(error["message"])
