@@ -1,4 +1,4 @@
-"""The operation that proves the cluster. It changes nothing that stays, so it yields nothing."""
+"""The operation that verifies a cluster. What it starts it removes, so it yields no command."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _MAX_AT_ONCE = 32
 
 @operation(is_idempotent=True)
 def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
-    """Prove every GPU of the cluster, and write the reports.
+    """Verify every GPU of the cluster, and write the reports.
 
     + nodes: all of the inventory
 
@@ -67,13 +67,15 @@ def outcome(verification: Callable[[], Report]) -> Commands:
 
 
 def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
-    """Collect, judge, and write the reports. The current host is the leader."""
+    """Collect, evaluate, and write the reports. The current host is the leader."""
     started, begun = datetime.now(UTC), time.monotonic()
     hosts = read_hosts(settings, lock, nodes)
     read_s = time.monotonic() - begun
     try:
         with cluster_clients(inventory.get_host(host.name)) as clients:
-            result = runner.verify(clients, hosts, settings, say, _wanted(clients, settings, nodes))
+            result = runner.verify(
+                clients, hosts, settings, say, _expected_objects(clients, settings, nodes)
+            )
     except ClusterError as error:
         result = _no_answer(error, hosts, settings.runtime.mode)
     versions = {"kubernetes (lock)": lock.kubernetes.version}
@@ -81,8 +83,10 @@ def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
     return publish(settings, nodes, started, time.monotonic() - begun, read_s, result)
 
 
-def _wanted(clients: Cluster, settings: Settings, nodes: Sequence[Node]) -> ExpectedObjects | None:
-    """What monitoring is to find, None without it. Raises `ClusterError`."""
+def _expected_objects(
+    clients: Cluster, settings: Settings, nodes: Sequence[Node]
+) -> ExpectedObjects | None:
+    """What gpuboot adds to the charts' objects; None without monitoring. Raises `ClusterError`."""
     monitored = settings.monitoring
     if not monitored.enabled:
         return None
@@ -100,7 +104,7 @@ def publish(
     read_s: float,
     result: VerificationResult,
 ) -> Report:
-    """Make the report of a result, write it and show it.
+    """Make the report of a verification, write it and show it.
 
     + seconds: duration of it all; read_s: of reading the hosts
     """
@@ -126,7 +130,7 @@ def publish(
 
 
 def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> VerificationResult:
-    """What is left to say without an API server: the links below it."""
+    """The findings without an API server: the links below it, and that it does not answer."""
     finding = Finding(
         check="API server answers",
         link="allocatable",
@@ -147,7 +151,7 @@ def say(line: str) -> None:
 
 
 def read_hosts(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> list[Host]:
-    """What the operating systems of all GPU nodes say now."""
+    """Read all GPU nodes, many at once."""
     gpu_nodes = [node for node in nodes if node.gpus]
     driver_requested = lock.driver.version if settings.driver.enabled else None
     say(f"reading {len(gpu_nodes)} GPU nodes")

@@ -1,4 +1,4 @@
-"""The operation that proves Docker hosts. It changes nothing that stays, so it yields nothing."""
+"""The operation that verifies Docker hosts. What it starts it removes: it yields no command."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OWN = "io.gpuboot.shell"  # label: process that started the container
 
 @operation(is_idempotent=True)
 def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
-    """Prove every GPU of the Docker hosts, and write the reports.
+    """Verify every GPU of the Docker hosts, and write the reports.
 
     + nodes: all of the inventory
 
@@ -50,7 +50,7 @@ def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
 
 
 def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
-    """Collect, judge, and write the reports. The current host is the monitoring host."""
+    """Collect, evaluate, and write the reports. The current host is the monitoring host."""
     started, begun = datetime.now(UTC), time.monotonic()
     by_name = {node.name: node for node in nodes}
     hosts = [_with_docker(item, by_name[item.node]) for item in read_hosts(settings, lock, nodes)]
@@ -105,7 +105,7 @@ def _answer(monitor: InventoryHost, command: str) -> str:
 def _run_workloads(
     hosts: Sequence[Host], nodes: dict[str, Node], settings: Settings
 ) -> list[WorkloadResult]:
-    """vectorAdd on all that no process uses: hosts at once, GPUs of a host in turn."""
+    """vectorAdd on all that no process uses: hosts in parallel, GPUs of a host one by one."""
     able = [item for item in hosts if not item.error and item.devices]
     count = sum(len(item.devices) for item in able)
     say(f"vectorAdd in a container on each of {count} GPUs and MIG devices")

@@ -1,1 +1,19 @@
-"""Verification: evidence is collected, pure checks turn it into findings, findings into reports."""
+"""Verification: evidence is collected, pure checks turn it into findings, findings into reports.
+
+How evidence flows, in the order of a run (`runner.verify`; Docker hosts: `gpuboot.docker.runner`):
+
+1. Hosts: `deploys/facts/nvidia.sh` -> `gpu_state` (with `mig_devices`) -> `devices.Host`.
+2. The lock (`lease`) and a namespace (`session`); the cluster's objects (`kube_objects`) and
+   kubelets that report (`heartbeat`) -> `KubeNode`, `GpuPod`.
+3. `workload` runs vectorAdd on each free GPU -> `WorkloadResult`; `service_probe` tries DNS and a
+   Service on each node -> `ServiceProbeResult`.
+4. Meanwhile `collector` reads exporters (`exporter_access` where they are protected), and
+   `prometheus` and Alertmanager -> `Metrics`, again and again until the metric checks pass or the
+   time is up. `http_reader` reads a Prometheus outside of any cluster.
+5. All of it is one `evidence.Evidence`. `checks.chain.evaluate` hands it to the checks, a module
+   for each group of links: `host`, `kubernetes` (with `layout`), `exporter`, `fields`, `metrics`,
+   `attribution`, `services`, `monitoring`, `monitoring_objects`. `checks.links` lists the links.
+6. Each check returns `findings.Finding`s, built by a `FindingBuilder`: status, detail and remedy.
+7. `report.build` makes a `Report` of them: `report.cases` groups what follows from one cause;
+   `terminal`, `html`, `junit` and `writer` show and write it. `firing_alerts` stand beside.
+"""

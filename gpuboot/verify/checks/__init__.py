@@ -1,4 +1,4 @@
-"""The proof chain: what was seen (`evidence`), and pure verdicts over it.
+"""The proof chain: pure checks of the evidence.
 
-One file per group of links; `chain.judge` puts them together. Nothing here talks to a machine.
+One file per group of links; `chain.evaluate` puts them together. Nothing here talks to a machine.
 """
