@@ -20,7 +20,7 @@ from gpuboot.config.settings import parse_settings
 from lab.cli import app as lab
 from lab.cli import main
 from tests import tools
-from tests.documents import ROOT, Command, commands, settings, split
+from tests.documents import ROOT, Command, commands, pages, settings, split
 from tests.programs_of_others import OTHERS, check_other, placeholder
 
 OWN = {"pyinfra", "gpuboot", "cp", "python", "pytest"}
@@ -215,6 +215,18 @@ def test_settings_of_the_pages_are_taken(page: str, source: str) -> None:
             parse_settings(ast.literal_eval(node.value))
             return
     pytest.fail(f"{page}: a block that assigns nothing")
+
+
+def test_python_of_the_pages_imports_what_exists() -> None:
+    lines = [
+        line.strip()
+        for page in pages()
+        for line in page.read_text().splitlines()
+        if re.match(r" *(from|import) gpuboot\b", line)
+    ]
+    assert lines
+    for line in lines:
+        exec(line, {})  # our own pages
 
 
 def test_the_pages_have_commands_and_settings() -> None:
