@@ -57,14 +57,14 @@ def settings_markdown() -> str:
 def _nested(rows: Iterable[tuple[str, FieldInfo]]) -> Iterator[str]:
     """Models that stand inside a field's type, each after the one that holds it."""
     for path, field in rows:
-        for found in models(field.annotation):
-            if found is Secret:
+        for inner in models(field.annotation):
+            if inner is Secret:
                 continue
             single = get_origin(field.annotation) not in (tuple, dict)
             title, start = (f"`{path}`", f"{path}.") if single else (f"Each value of `{path}`", "")
-            yield f"\n### {title}\n\n{_meaning(found)}\n"
-            yield _table((f"{start}{name}", item) for name, item in found.model_fields.items())
-            yield from _nested((f"{path}.{key}", item) for key, item in found.model_fields.items())
+            yield f"\n### {title}\n\n{_meaning(inner)}\n"
+            yield _table((f"{start}{name}", item) for name, item in inner.model_fields.items())
+            yield from _nested((f"{path}.{key}", item) for key, item in inner.model_fields.items())
 
 
 def _table(rows: Iterator[tuple[str, FieldInfo]]) -> str:
@@ -147,5 +147,5 @@ def _model(annotation: Any) -> type[BaseModel] | None:
 
 
 def models(annotation: Any) -> list[type[BaseModel]]:
-    found = _model(annotation)
-    return [found] if found else [m for item in get_args(annotation) for m in models(item)]
+    model = _model(annotation)
+    return [model] if model else [m for item in get_args(annotation) for m in models(item)]

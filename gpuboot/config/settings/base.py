@@ -115,10 +115,10 @@ Period = Annotated[Duration, AfterValidator(_not_zero)]
 
 def seconds(duration: str) -> float:
     """A `Duration` in seconds. Raises ValueError for anything else."""
-    found = re.fullmatch(r"(\d+)(ms|s|m|h|d|w|y)", duration)
-    if found is None:
+    match = re.fullmatch(r"(\d+)(ms|s|m|h|d|w|y)", duration)
+    if match is None:
         raise ValueError(f"{duration!r} is no duration such as 15s")
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
 
 
 class Model(BaseModel):

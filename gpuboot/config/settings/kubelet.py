@@ -42,18 +42,18 @@ def problems(fields: Mapping[str, Any], minor: str) -> list[Problem]:
     """
     table = _table()
     known: Mapping[str, str] = table["fields"]
-    found = []
+    problems = []
     for name, value in fields.items():
         if name in known:
             if wrong := _wrong(known[name], value):
                 remedy = "see upstream's KubeletConfiguration (kubelet.config.k8s.io/v1beta1)"
-                found.append(Problem("", f"cluster.kubelet.{name}: {wrong}", remedy))
+                problems.append(Problem("", f"cluster.kubelet.{name}: {wrong}", remedy))
         elif minor == table["kubernetes"]:
             near = difflib.get_close_matches(name, known, n=1)
             remedy = f"did you mean {near[0]}?" if near else "take it out: the kubelet refuses it"
             cause = f"cluster.kubelet.{name}: Kubernetes {minor} has no such kubelet field"
-            found.append(Problem("", cause, remedy))
-    return found
+            problems.append(Problem("", cause, remedy))
+    return problems
 
 
 @cache

@@ -83,13 +83,13 @@ def _given(path: str, value: Any) -> str:
 
 def _nearest(place: Place, model: type[BaseModel], prefix: str) -> str:
     """The setting that was probably meant."""
-    own = str(place[-1])
-    here = _at(model, place[:-1])
-    if near := difflib.get_close_matches(own, here.model_fields if here else (), n=1):
+    name = str(place[-1])
+    section = _at(model, place[:-1])
+    if near := difflib.get_close_matches(name, section.model_fields if section else (), n=1):
         return f"did you mean {prefix}{dotted([*place[:-1], near[0]])}?"
     elsewhere = {path.rpartition(".")[2]: path for path in _paths(model, "")}
-    if found := difflib.get_close_matches(own, elsewhere, n=1, cutoff=0.8):
-        return f"did you mean {prefix}{elsewhere[found[0]]}?"
+    if close := difflib.get_close_matches(name, elsewhere, n=1, cutoff=0.8):
+        return f"did you mean {prefix}{elsewhere[close[0]]}?"
     return "see docs/settings.md for every setting"
 
 
@@ -116,8 +116,8 @@ def _paths(model: type[BaseModel], prefix: str) -> Iterator[str]:
 def _model_of(annotation: Any) -> type[BaseModel] | None:
     """The model that a type is, or is beside None."""
     if _is_model(annotation):
-        found: type[BaseModel] = annotation
-        return found
+        model: type[BaseModel] = annotation
+        return model
     if get_origin(annotation) in (tuple, dict):
         return None
     return next((item for item in get_args(annotation) if _is_model(item)), None)
