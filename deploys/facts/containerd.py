@@ -21,9 +21,9 @@ class ContainerdState:
 
     + absent: program that is not installed yet ("" when all are)
     + version: configuration version that this containerd writes
-    + wanted: text by file (config, nvidia, proxy); "" for a file that must not be there
-    + differs: files that are not as wanted
-    + error: why the wanted configuration is none; "" when containerd accepts it
+    + expected: text by file (config, nvidia, proxy); "" for a file that must not be there
+    + differs: files that are not as expected
+    + error: why the expected configuration is none; "" when containerd accepts it
     + edited: settings in the present root file that gpuboot did not write
     + foreign: other people's drop-ins, which stay in force
     + stale: why the running containerd does not know the present files
@@ -31,7 +31,7 @@ class ContainerdState:
 
     absent: str = ""
     version: str = ""
-    wanted: dict[str, str] = field(default_factory=dict)
+    expected: dict[str, str] = field(default_factory=dict)
     differs: tuple[str, ...] = ()
     error: str = ""
     edited: tuple[str, ...] = ()
@@ -53,11 +53,13 @@ class Containerd(Framed[ContainerdState]):
     @override
     def process(self, output: list[str]) -> ContainerdState:
         values = Fields(output, separator=" ", last=None)
-        wanted = {name: b64decode(text).decode() for name, text in values.pairs("wanted").items()}
+        expected = {
+            name: b64decode(text).decode() for name, text in values.pairs("expected").items()
+        }
         return ContainerdState(
             absent=values.first("absent"),
             version=values.first("version"),
-            wanted=wanted,
+            expected=expected,
             differs=tuple(values.all("differs")),
             error="\n".join(values.raw("error")),
             edited=tuple(values.all("edited")),
@@ -68,10 +70,10 @@ class Containerd(Framed[ContainerdState]):
 
 @dataclass(frozen=True)
 class CdiState:
-    """Whether the CDI specification of the GPUs is there and right."""
+    """Whether the CDI specification of the GPUs is there and current."""
 
     installed: bool = False
-    right: bool = False
+    current: bool = False
     error: str = ""
 
 
@@ -86,11 +88,11 @@ class Cdi(Framed[CdiState]):
         return (
             "if command -v nvidia-ctk >/dev/null; then echo installed; now=$(mktemp); "
             'if said=$(nvidia-ctk cdi generate 2>&1 >"$now"); then '
-            f'cmp -s "$now" {spec} && echo right; '
+            f'cmp -s "$now" {spec} && echo current; '
             'else echo "$said" | tail -n 3 | sed \'s/^/error /\'; fi; rm -f "$now"; fi'
         )
 
     @override
     def process(self, output: list[str]) -> CdiState:
         values = Fields(output, separator=" ", last=None)
-        return CdiState("installed" in values, "right" in values, "\n".join(values.raw("error")))
+        return CdiState("installed" in values, "current" in values, "\n".join(values.raw("error")))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What containerd's configuration ought to be on this host, beside what it is. Changes nothing:
-# the wanted files are made in a temporary folder that takes the place of /etc/containerd in a
+# the expected files are made in a temporary folder that takes the place of /etc/containerd in a
 # mount namespace of its own, so nvidia-ctk and containerd see the very paths they will have.
 # Variables: root (text of the root file), proxy (text of the unit's drop-in, may be empty),
 # toolkit (nvidia-ctk's options, or none).
@@ -33,16 +33,16 @@ said=$(unshare --mount sh -c '
 ' stage "$stage" "$toolkit" 2>&1) || echo "$said" | tail -n 12 | sed 's/^/error /'
 
 encoded() { [ -f "$1" ] && base64 -w 0 <"$1"; }
-wanted() { # name, wanted file, installed file
-  echo "wanted $1 $(encoded "$2")"
+expected() { # name, expected file, installed file
+  echo "expected $1 $(encoded "$2")"
   if [ -f "$2" ]; then cmp -s "$2" "$3" || echo "differs $1"
   elif [ -e "$3" ]; then echo "differs $1"; fi
 }
 dropin=/etc/systemd/system/containerd.service.d/gpuboot-proxy.conf
 [ -z "$proxy" ] || printf '%s' "$proxy" >"$stage/proxy.conf"
-wanted config "$stage/config.toml" /etc/containerd/config.toml
-wanted nvidia "$stage/conf.d/99-nvidia.toml" /etc/containerd/conf.d/99-nvidia.toml
-wanted proxy "$stage/proxy.conf" "$dropin"
+expected config "$stage/config.toml" /etc/containerd/config.toml
+expected nvidia "$stage/conf.d/99-nvidia.toml" /etc/containerd/conf.d/99-nvidia.toml
+expected proxy "$stage/proxy.conf" "$dropin"
 
 # settings somebody else wrote into the root file: in neither the package's file nor ours
 ours=/var/lib/gpuboot/containerd/config.toml

@@ -45,7 +45,7 @@ def up(project: Project) -> Commands:
     if commands:
         _record(project, state)
     else:
-        host.noop("files and containers are as they should be")
+        host.noop("files and containers are up to date")
     yield from commands
 
 

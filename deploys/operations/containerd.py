@@ -59,8 +59,8 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
     if state.edited and "config" in state.differs:
         yield StringCommand(f"cp -a {ROOT} {ROOT}.before-gpuboot")
     for name in state.differs:
-        if state.wanted[name]:
-            yield write(PATHS[name], state.wanted[name])
+        if state.expected[name]:
+            yield write(PATHS[name], state.expected[name])
         else:
             yield StringCommand("rm -f", PATHS[name])
     yield _restart()
@@ -84,7 +84,7 @@ def _problem(state: ContainerdState) -> tuple[str, str] | None:
 
 
 def _record(state: ContainerdState) -> None:
-    paths = {PATHS[name]: state.wanted[name] for name in state.differs}
+    paths = {PATHS[name]: state.expected[name] for name in state.differs}
     texts = host.get_fact(FileTexts, paths=list(paths)) if paths else {}
     changes.record(
         *[
@@ -145,7 +145,7 @@ def cdi(path: str = CDI_SPEC) -> Commands:
     + path: the specification's file
     """
     state = host.get_fact(Cdi, path=path)
-    if state.right:
+    if state.current:
         host.noop("the CDI specification is up to date")
         return
     subject = f"CDI specification {path}"

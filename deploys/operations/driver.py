@@ -1,4 +1,4 @@
-"""The loaded NVIDIA driver: the one that was asked for, with every GPU."""
+"""The loaded NVIDIA driver: the version that settings ask for, with every GPU."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def loaded(
 
     Run it with `_serial=True`: machines go away one after the other.
 
-    + version: the driver that was asked for and is installed
+    + version: the driver of the version lock, which is installed
     + may_reboot: `settings.driver.reboot` allows it
     + timeout_s: how long the machine may take to come back
     + node: its name in Kubernetes
@@ -139,7 +139,10 @@ def verdict(driver: DriverState, version: str, gpus: int) -> tuple[str, str] | N
     if not driver.loaded:
         return "no NVIDIA driver is loaded", "run `modprobe nvidia` and look at dmesg"
     if version and driver.loaded != version:
-        return f"driver {driver.loaded} is loaded, {version} was asked", "reboot the machine"
+        return (
+            f"driver {driver.loaded} is loaded, the version lock asks for {version}",
+            "reboot the machine",
+        )
     if driver.module and driver.module != driver.loaded:
         return (
             f"driver {driver.loaded} is loaded, but the module on disk is {driver.module}",

@@ -37,7 +37,7 @@ def present(contents: Mapping[str, str], mode: str = "644", absent: Sequence[str
         yield write(path, text, mode)
     yield from _removed(absent, existing)
     if not wrong and not any(path in existing for path in absent):
-        host.noop(f"files are as they should be: {', '.join([*contents, *absent])}")
+        host.noop(f"files are up to date: {', '.join([*contents, *absent])}")
 
 
 @operation()
@@ -65,7 +65,7 @@ def secret(contents: Mapping[str, SecretStr | str], absent: Sequence[str] = ()) 
         )  # fmt: skip
     yield from _removed(absent, existing)
     if not wrong and not any(path in existing for path in absent):
-        host.noop(f"files are as they should be: {', '.join([*contents, *absent])}")
+        host.noop(f"files are up to date: {', '.join([*contents, *absent])}")
 
 
 def record_texts(

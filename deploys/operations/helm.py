@@ -181,7 +181,7 @@ def absent(release: str, namespace: str) -> Commands:
     """Ensure that there is no such release."""
     live = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
     if not live.status:
-        host.noop(f"release {release} is not there")
+        host.noop(f"release {release} does not exist")
         return
     changes.record(Change(subject=f"Helm release {release}", old=f"{live.chart} {live.version}"))
     yield StringCommand(

@@ -51,7 +51,7 @@ rm -rf /run/flannel /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm
 def unfinished_step(step: Step) -> str:
     """The shell command that fails with what to do about a step of kubeadm that failed."""
     command = shell_failure(
-        f"kubeadm {step} did not end; its own words stand above",
+        f"kubeadm {step} failed; its output is above",
         "fix what they name and run again, which resets what it left half made and begins again",
     )
     return command.get_raw_value()
@@ -64,7 +64,7 @@ def marker(step: Step) -> str:
 
 @operation()
 def images_pulled(images: Sequence[str], config: str = "") -> Commands:
-    """Ensure that a host that is not part of the cluster yet has the images it starts with.
+    """Ensure that a host that is not part of the cluster yet has the images of its first pods.
 
     + images: what a joining host needs; pulled in the background, while the leader is at work
     + config: on the leader: kubeadm's configuration, whose images are pulled before going on
@@ -73,7 +73,7 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
     step: Step = "init" if config else "join"
     missing = [image for image in images if image not in state.images]
     if stage(state, step) == "done" or not (missing or config):
-        host.noop("this host has the images it starts with")
+        host.noop("the images are there already")
         return
     images = "the control plane's images" if config else f"{len(missing)} images"
     changes.record(Change(subject="containerd's images", new=images))
@@ -105,7 +105,7 @@ def initialized(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
     state = host.get_fact(Kubeadm, socket=SOCKET)
     progress = stage(state, "init")
     if progress == "done":
-        host.noop("this host leads a cluster")
+        host.noop("the control plane is initialized")
         return
     if progress == "foreign":
         yield fail_foreign(state, "admin.conf")
@@ -129,7 +129,7 @@ def fail_foreign(state: KubeadmState, missing: str) -> FunctionCommand:
     return fail(
         f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no "
         f"{missing}, and gpuboot did not make them",
-        "look what they are; if nobody needs them: pyinfra INVENTORY deploys/reset.py --data "
+        "see what they are; if nobody needs them: pyinfra INVENTORY deploys/reset.py --data "
         "gpuboot_reset=CLUSTER",
     )
 

@@ -56,7 +56,7 @@ def immutable_settings_kept(settings: dict[str, str]) -> Commands:
             "put the settings back, or reset the cluster (deploys/reset.py) and run again",
         )
         return
-    host.noop("there is no cluster yet" if state.error else "the cluster was made with them")
+    host.noop("there is no cluster yet" if state.error else "the settings are those of the cluster")
 
 
 @operation()

@@ -83,7 +83,7 @@ def labels_and_taints(
         word = taint if wanted_taint else f"{taint}-"
         yield StringCommand(KUBECTL, "taint node", QuoteString(name), word)
     if not relabelled and not retainted:
-        host.noop("labels and taints are right")
+        host.noop("labels and taints are up to date")
 
 
 def _labels(subject: str, old: Mapping[str, str], new: Mapping[str, str | None]) -> list[Change]:
@@ -113,7 +113,7 @@ def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Comman
         if existing is None or existing.get(key) != value
     }
     if existing is not None and not missing:
-        host.noop(f"namespace {namespace} is there")
+        host.noop(f"namespace {namespace} exists")
         return
     subject = f"namespace {namespace}"
     changes.record(*([Change(subject=subject, new="created")] if existing is None else []))
@@ -136,7 +136,7 @@ def runtime_class(runtime: str, handler: str) -> Commands:
     """
     existing = host.get_fact(Cluster, kubeconfig=ADMIN_CONF).runtimes.get(runtime)
     if existing == handler:
-        host.noop(f"RuntimeClass {runtime} is there")
+        host.noop(f"RuntimeClass {runtime} exists")
     elif existing is None:
         changes.record(Change(subject=f"RuntimeClass {runtime}", field="handler", new=handler))
         yield StringCommand(KUBECTL_APPLY, "-", _stdin=runtime_class_manifest(runtime, handler))

@@ -59,7 +59,7 @@ def synced(
     objects = network_policies.reached(objects, ranges)
     change = manifests.difference(objects, owned.objects, namespaces)
     if change.nothing:
-        host.noop(f"{len(objects)} objects are as they should be")
+        host.noop(f"{len(objects)} objects are up to date")
         return
     inform(describe(change))
     _record(change, owned.objects)

@@ -32,5 +32,5 @@ def answered(question: UsageQuery, settings: Settings, leader: str, path: str) -
     except ClusterError as error:
         text = no_answer(question, str(error))
     Path(path).write_text(text, encoding="utf-8")
-    host.noop("asked")
+    host.noop("Prometheus was queried")
     yield from ()

@@ -33,7 +33,7 @@ def synced(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comman
     """
     existing = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
     if existing == digests(contents):
-        host.noop(f"secret {secret} is {'as it should be' if existing else 'not there'}")
+        host.noop(f"secret {secret} {'is up to date' if existing else 'does not exist'}")
         return
     subject = f"Secret {namespace}/{secret}"
     new = digests(contents)
@@ -74,7 +74,7 @@ def admin_login(namespace: str, secret: str, password: Value | None = None) -> C
         )
         return
     if "admin-password" in host.get_fact(SecretDigests, namespace=namespace, secret=secret):
-        host.noop(f"secret {secret} is there")
+        host.noop(f"secret {secret} exists")
         return
     subject = f"Secret {namespace}/{secret}"
     changes.record(Change(subject=subject, field="admin-password", new="random", hidden=True))
@@ -105,7 +105,9 @@ def required(namespace: str, needed: Mapping[str, Sequence[str]]) -> Commands:
             "then run again",
         )
         return
-    host.noop("the site's Secrets are there" if not missing else "to be seen when it runs")
+    host.noop(
+        "the site's Secrets exist" if not missing else "they are looked for when the run gets there"
+    )
 
 
 def digests(contents: Mapping[str, Value]) -> dict[str, str]:

@@ -19,7 +19,7 @@ def default_class() -> Commands:
     """Ensure that local-path is the default StorageClass exactly where there is no other."""
     change = storage.default_change(host.get_fact(Cluster, kubeconfig=ADMIN_CONF).classes)
     if change is None:
-        host.noop("the default StorageClass is right")
+        host.noop("the default StorageClass is set")
         return
     default = change.endswith("=true")
     subject = f"StorageClass {storage.STORAGE_CLASS}"
@@ -36,7 +36,7 @@ def class_required(class_name: str | None = None) -> Commands:
     + class_name: the StorageClass that claims will name; None: the cluster's default one
     """
     if not executing():
-        host.noop("there is nothing to look at before the run")
+        host.noop("StorageClasses are looked at when the run gets there")
         return
     state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
     if state.error:
@@ -45,4 +45,4 @@ def class_required(class_name: str | None = None) -> Commands:
     if missing := storage.missing_class(state.classes, class_name):
         yield fail(*missing)
         return
-    host.noop(f"volumes can be made ({class_name or 'by the default StorageClass'})")
+    host.noop(f"volumes can be provisioned ({class_name or 'by the default StorageClass'})")

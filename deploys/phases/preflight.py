@@ -54,7 +54,7 @@ _WRONG_DEPLOY = {
 
 @deploy("Preflight")
 def preflight(docker_hosts: bool = False) -> None:
-    """Judge all hosts, once per run, while pyinfra prepares; so `--dry` shows it as well.
+    """Check all hosts, once per run, while pyinfra prepares; so `--dry` shows it as well.
 
     + docker_hosts: the deploy makes Docker hosts, not a cluster
 

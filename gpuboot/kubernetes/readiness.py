@@ -101,7 +101,7 @@ def operands_current(
 ) -> Progress:
     """Whether the GPU Operator has put the values that it was given into its DaemonSets.
 
-    + expected: DaemonSet -> what it must be made of; one that is not there yet is not judged
+    + expected: DaemonSet -> what it must be made of; one that does not exist yet is not checked
     """
     differing = [
         (item.name, operands.missing(item, expected[item.name]))

@@ -118,7 +118,10 @@ def test_a_driver_as_promised() -> None:
     ("changes", "cause"),
     [
         ({"loaded": ""}, "no NVIDIA driver is loaded"),
-        ({"loaded": "595.71.05"}, "driver 595.71.05 is loaded, 595.91.07 was asked"),
+        (
+            {"loaded": "595.71.05"},
+            "driver 595.71.05 is loaded, the version lock asks for 595.91.07",
+        ),
         ({"module": "600.1"}, "the module on disk is 600.1"),
         ({"gpus": ("GPU-1",)}, "nvidia-smi lists 1 GPUs, the inventory promises 2"),
         ({"gpus": (), "smi": "Driver/library version mismatch"}, "mismatch"),
