@@ -123,21 +123,23 @@ def _unreachable(run: context.Run, pauses: Iterable[int]) -> list[Problem]:
     + pauses: seconds before each other try, for what does not answer
     """
     readable = [node for node in run.nodes if node.host in run.states]
-    wanted = {node.host: list(connectivity.endpoints(run.settings, node)) for node in readable}
-    silent = _silent(run, wanted)
+    endpoints = {node.host: list(connectivity.endpoints(run.settings, node)) for node in readable}
+    unanswered = _without_answer(run, endpoints)
     for pause in pauses:
-        if not silent:
+        if not unanswered:
             break
-        names = ", ".join(dict.fromkeys(name for items in silent.values() for name in items))
-        logger.info(f"waiting for {names}: no answer to {len(silent)} hosts (again in {pause} s)")
+        names = ", ".join(dict.fromkeys(name for items in unanswered.values() for name in items))
+        logger.info(
+            f"waiting for {names}: no answer to {len(unanswered)} hosts (again in {pause} s)"
+        )
         time.sleep(pause)
-        silent = _silent(run, silent)
-    return connectivity.problems(run.settings, readable, silent)
+        unanswered = _without_answer(run, unanswered)
+    return connectivity.problems(run.settings, readable, unanswered)
 
 
-def _silent(run: context.Run, wanted: Mapping[str, list[str]]) -> dict[str, list[str]]:
+def _without_answer(run: context.Run, endpoints: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """Those `host:port` that do not answer, by host."""
-    answers = _ask(run, UnreachableEndpoints, "addresses", wanted)
+    answers = _ask(run, UnreachableEndpoints, "addresses", endpoints)
     return {host: answer for host, answer in answers.items() if answer}
 
 
@@ -160,14 +162,17 @@ def _versions(run: context.Run) -> tuple[list[Problem], list[str]]:
 
 
 def _ask(
-    run: context.Run, fact: type[FactBase[list[T]]], argument: str, asked: Mapping[str, list[str]]
+    run: context.Run,
+    fact: type[FactBase[list[T]]],
+    argument: str,
+    arguments: Mapping[str, list[str]],
 ) -> dict[str, list[T]]:
-    """A fact of several hosts at once. + asked: inventory name -> the argument's value"""
+    """A fact of several hosts at once. + arguments: inventory name -> the argument's value"""
 
     def ask(host: str) -> list[T]:
         target = run.inventory.get_host(host)
         with ctx_host.use(target):
-            found: list[T] = get_fact(state, target, fact, kwargs={argument: asked[host]})
-            return found
+            value: list[T] = get_fact(state, target, fact, kwargs={argument: arguments[host]})
+            return value
 
-    return dict(zip(asked, Pool(len(asked) or 1).map(ask, asked), strict=True))
+    return dict(zip(arguments, Pool(len(arguments) or 1).map(ask, arguments), strict=True))

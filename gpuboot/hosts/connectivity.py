@@ -37,7 +37,7 @@ def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
     for name, url in repositories.UPSTREAM.items():
         if name not in unused and not (docker and name == "kubernetes"):
             mirror = mirrors.apt.get(name)  # type: ignore[call-overload]
-            yield f"apt repository {name}", mirror.url if mirror else url
+            yield f"package repository {name}", mirror.url if mirror else url
     for registry in (_docker_registries if docker else _cluster_registries)(settings, node):
         mirrored = mirrors.images.get(registry) or mirrors.images.get("*")
         # Docker Hub's registry has another address than its name

@@ -71,7 +71,9 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Site:
     def ask(*answers: dict[str, list[str]], pauses: tuple[int, ...] = PAUSES_S) -> list[Problem]:
         left = list(answers)
         monkeypatch.setattr(
-            preflight, "_silent", lambda run, wanted: left.pop(0) if len(left) > 1 else left[0]
+            preflight,
+            "_without_answer",
+            lambda run, wanted: left.pop(0) if len(left) > 1 else left[0],
         )
         run = SimpleNamespace(nodes=[LEADER, GPU], states={"gpu1": 1}, settings=parse_settings({}))
         return preflight._unreachable(cast(Run, run), pauses)
