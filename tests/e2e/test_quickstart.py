@@ -114,7 +114,8 @@ def test_it_does_not_reboot_under_the_run(runner: Lab) -> None:
     )
     said = runner.ssh("node1", command, user="admin")
     assert "code 1" in said
-    assert "@local is the machine that you run this from, so reboot it yourself" in said
+    assert "@local is the machine that you run this from" in said
+    assert "remedy: reboot it yourself" in said
     assert runner.ssh("node1", "cat /proc/sys/kernel/random/boot_id") == boot
 
 

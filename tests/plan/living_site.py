@@ -226,7 +226,7 @@ def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
             "gpu GPU-1",
             "gpu GPU-2",
         ],
-        "nvidia-ctk cdi generate": ["installed", "right"],
+        "nvidia-ctk cdi generate": ["installed", "current"],
     }
 
 
