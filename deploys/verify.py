@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyinfra.api.deploy import deploy
 from pyinfra.context import host, state
 
-from deploys.operations import verify as prove
+from deploys.operations import verify as verify_cluster
 from deploys.operations import verify_docker
 from deploys.run import report
 from deploys.run.context import begin, read
@@ -23,10 +23,10 @@ def verify(always: bool = False) -> None:
     + always: also where `verify.enabled` is off, because somebody asked for just this
     """
     run = read()
-    prover = next(node for node in run.nodes if node.leader or node.monitor)
-    if host.name == prover.host and (always or run.settings.verify.enabled):
+    verifier = next(node for node in run.nodes if node.leader or node.monitor)
+    if host.name == verifier.host and (always or run.settings.verify.enabled):
         # not current(): a host that cannot be read is a finding here, and no reason to stop
-        chain = verify_docker.chain if run.docker_hosts else prove.chain
+        chain = verify_docker.chain if run.docker_hosts else verify_cluster.chain
         chain(
             name="Verify every GPU, from the PCI bus to Prometheus",
             settings=run.settings,

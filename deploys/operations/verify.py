@@ -28,7 +28,7 @@ from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes import network_policies
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import gpu_state, runner
-from gpuboot.verify.checks import host as host_checks
+from gpuboot.verify.checks import operating_system
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.gpu_state import GpuState
@@ -141,7 +141,7 @@ def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> Verificatio
         remedy="run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on "
         "the leader (`crictl ps -a`)",
     )
-    below = [item for host_ in hosts for item in host_checks.evaluate(host_, mode)]
+    below = [item for host_ in hosts for item in operating_system.evaluate(host_, mode)]
     return VerificationResult(Evidence(hosts=tuple(hosts), nodes={}), (*below, finding))
 
 

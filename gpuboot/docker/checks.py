@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from gpuboot.config.settings import Settings
 from gpuboot.docker.remedies import DOCKER_HOSTS
-from gpuboot.verify.checks import chain, links, metrics, monitoring
-from gpuboot.verify.checks import host as host_checks
+from gpuboot.verify.checks import chain, links, metrics, monitoring, operating_system
 from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 
@@ -35,11 +34,11 @@ def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
 
 def _host(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
     if host.error:
-        return host_checks.evaluate(host, "default")
+        return operating_system.evaluate(host, "default")
     lower = [
-        *host_checks.pci(host),
-        *host_checks.driver(host, DOCKER_HOSTS),
-        *host_checks.nvidia_smi(host, DOCKER_HOSTS),
+        *operating_system.pci(host),
+        *operating_system.driver(host, DOCKER_HOSTS),
+        *operating_system.nvidia_smi(host, DOCKER_HOSTS),
     ]
     return [*lower, *runtime(host), *workload(host, evidence), *_metrics(host, evidence, settings)]
 

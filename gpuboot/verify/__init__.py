@@ -11,8 +11,9 @@ How evidence flows, in the order of a run (`runner.verify`; Docker hosts: `gpubo
    `prometheus` and Alertmanager -> `Metrics`, again and again until the metric checks pass or the
    time is up. `http_reader` reads a Prometheus outside of any cluster.
 5. All of it is one `evidence.Evidence`. `checks.chain.evaluate` hands it to the checks, a module
-   for each group of links: `host`, `kubernetes` (with `layout`), `exporter`, `fields`, `metrics`,
-   `attribution`, `services`, `monitoring`, `monitoring_objects`. `checks.links` lists the links.
+   for each group of links: `operating_system`, `kubernetes` (with `layout`), `exporter`, `fields`,
+   `metrics`, `attribution`, `services`, `monitoring`, `monitoring_objects`; `checks.links` lists
+   the links.
 6. Each check returns `findings.Finding`s, built by a `FindingBuilder`: status, detail and remedy.
 7. `report.build` makes a `Report` of them: `report.cases` groups what follows from one cause;
    `terminal`, `html`, `junit` and `writer` show and write it. `firing_alerts` stand beside.

@@ -79,7 +79,7 @@ def pod_of(name: str, index: int) -> str:
     return f"vectoradd-{name}-{index}"
 
 
-def trial(name: str, index: int, **other: Any) -> WorkloadResult:
+def workload_result(name: str, index: int, **other: Any) -> WorkloadResult:
     plain = WorkloadResult(
         pod=pod_of(name, index),
         namespace="gpuboot-verify",
@@ -104,7 +104,7 @@ def reading(name: str, index: int, **other: Any) -> Reading:
     return replace(plain, **other)
 
 
-def answer(name: str, count: int, **other: Any) -> ExporterScrape:
+def scrape(name: str, count: int, **other: Any) -> ExporterScrape:
     readings = tuple(reading(name, index) for index in range(count))
     return replace(
         ExporterScrape(node=name, pod=f"nvidia-dcgm-exporter-{name}", readings=readings), **other
@@ -120,7 +120,7 @@ SIZES = {"gpu1": 2, "gpu2": 4}
 
 def metrics(**other: Any) -> Metrics:
     plain = Metrics(
-        exporters=tuple(answer(name, count) for name, count in SIZES.items()),
+        exporters=tuple(scrape(name, count) for name, count in SIZES.items()),
         series=tuple(item for name, count in SIZES.items() for item in series(name, count)),
         targets=(
             *(Target(job="nvidia-dcgm-exporter", node=name, health="up") for name in SIZES),
@@ -140,7 +140,7 @@ def evidence(**other: Any) -> Evidence:
         nodes={"cp1": node("cp1", 0)} | {name: node(name, count) for name, count in SIZES.items()},
         gpu_pods=(),
         workload_results=tuple(
-            trial(name, index) for name, count in SIZES.items() for index in range(count)
+            workload_result(name, index) for name, count in SIZES.items() for index in range(count)
         ),
         metrics=metrics(),
         idle_series=tuple(

@@ -16,8 +16,8 @@ from urllib.parse import unquote
 from gpuboot.config.settings import Exporter
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.telemetry.collectors import collectors_annotation
-from gpuboot.verify import lease as turn
 from gpuboot.verify.heartbeat import LEASES
+from gpuboot.verify.lease import PATH as LEASE_PATH
 from gpuboot.verify.service_probe import SERVICE
 from tests.unit.evidence import SIZES, uuid
 
@@ -34,7 +34,7 @@ VALUES = {
 class FakeCluster:
     """+ holders: GPU (node, index) -> `namespace/pod` of somebody else
     + namespaces: verifications' own -> phase; those being deleted are gone at the next look
-    + lease: of the verification whose turn it is
+    + lease: of the verification that holds the lock
     + pods, placed: by name; all of them are in the newest namespace
     + stale: GPU -> a name its series give for the next `stale_reads` answers
     + annotations: of the exporters' pods
@@ -43,7 +43,7 @@ class FakeCluster:
     + faults: GPU -> log of the pod that gets it, in place of vectorAdd's
     """
 
-    holders: dict[tuple[str, int], str] = field(default_factory=dict)
+    gpu_holders: dict[tuple[str, int], str] = field(default_factory=dict)
     cordoned: set[str] = field(default_factory=set)
     stale: dict[tuple[str, int], str] = field(default_factory=dict)
     stale_reads: int = 0
@@ -95,7 +95,7 @@ class FakeCluster:
     def _answer(self, path: str, query: dict[str, str]) -> Any:
         if path == SERVICE:
             return {"spec": {"clusterIP": "10.96.0.1", "ports": [{"name": "https", "port": 443}]}}
-        if path == turn.PATH:
+        if path == LEASE_PATH:
             if self.lease is None:
                 raise ClusterError("leases not found", 404)
             return self.lease
@@ -106,7 +106,7 @@ class FakeCluster:
         if path == "/api/v1/pods" and query:
             return {"items": self._exporters() if query["labelSelector"].startswith("app=") else []}
         if path == "/api/v1/pods":
-            return {"items": [self._holder(*key) for key in self.holders]}
+            return {"items": [self._holder(*key) for key in self.gpu_holders]}
         if path == "/api/v1/namespaces":
             return {"items": self._namespaces()}
         if path.startswith("/api/v1/namespaces/gpuboot-verify-"):
@@ -153,7 +153,7 @@ class FakeCluster:
         ]
 
     def _holder(self, node: str, index: int) -> dict[str, Any]:
-        namespace, name = self.holders[node, index].split("/")
+        namespace, name = self.gpu_holders[node, index].split("/")
         return {
             "metadata": {"namespace": namespace, "name": name},
             "spec": {
@@ -169,7 +169,7 @@ class FakeCluster:
         ours = {gpu: name for name, gpu in self.placed.items()}
         if (node, index) in ours and self.attribute:
             return f"{self._newest}/{ours[node, index]}"
-        return self.holders.get((node, index), "")
+        return self.gpu_holders.get((node, index), "")
 
     def _labels(self, node: str, index: int) -> dict[str, str]:
         owner = self._owner(node, index)
@@ -253,7 +253,7 @@ class FakeCluster:
             self.pods[name] = {**body, "spec": bound, "status": {"phase": phase}}
             return
         self.created.append(body)
-        taken = {*self.placed.values(), *self.holders}
+        taken = {*self.placed.values(), *self.gpu_holders}
         free = [(node, i) for i in range(SIZES[node]) if (node, i) not in taken]
         pod = {"metadata": body["metadata"], "spec": dict(body["spec"]), "status": {}}
         self.pods[name] = pod

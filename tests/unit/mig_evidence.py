@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuboot.verify.checks import chain, kubernetes
-from gpuboot.verify.checks import host as host_checks
+from gpuboot.verify.checks import chain, kubernetes, operating_system
 from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.checks.metrics import Limits
 from gpuboot.verify.devices import Device, Gpu
@@ -108,7 +107,7 @@ def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
 def judge(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> list[Finding]:
     (host,) = what.hosts
     found = [
-        *host_checks.evaluate(host, mode),
+        *operating_system.evaluate(host, mode),
         *kubernetes.evaluate(host, what, limits.slices, limits.strategy),
         *metric_checks.evaluate(host, what, limits),
     ]

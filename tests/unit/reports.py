@@ -15,7 +15,7 @@ from gpuboot.verify.findings import Status
 from gpuboot.verify.report import Report, build
 from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import simulated
-from tests.unit.evidence import SIZES, answer, evidence, metrics, trial, uuid
+from tests.unit.evidence import SIZES, evidence, metrics, scrape, uuid, workload_result
 
 FAILED: Status = "fail"
 
@@ -43,14 +43,14 @@ def report(seen: Evidence) -> Report:
 def broken() -> Report:
     """gpu1 has a GPU that computes wrong, with a log to beware of; gpu2 no exporter, one holder."""
     sound = evidence()
-    bad = trial("gpu1", 1, passed=False, error="log: <b>Test FAILED</b> \x1b[31m & more")
+    bad = workload_result("gpu1", 1, passed=False, error="log: <b>Test FAILED</b> \x1b[31m & more")
     rest = tuple(t for t in sound.workload_results if t.uuids != (uuid("gpu1", 1),))[:-1]
     return report(
         replace(
             sound,
             workload_results=(*rest, bad),
             gpu_pods=(GpuPod(namespace="ml", name="train-0", node="gpu2", gpus=1),),
-            metrics=metrics(exporters=(answer("gpu1", 2),)),
+            metrics=metrics(exporters=(scrape("gpu1", 2),)),
         )
     )
 

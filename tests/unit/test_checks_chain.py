@@ -20,7 +20,7 @@ from gpuboot.verify.findings import (
     verdict,
     worst,
 )
-from tests.unit.evidence import SIZES, answer, evidence, gpu, host, metrics, of, series, uuid
+from tests.unit.evidence import SIZES, evidence, gpu, host, metrics, of, scrape, series, uuid
 
 SETTINGS = parse_settings({"monitoring": {"grafana": False}, "exporter": {"interval_ms": 2000}})
 
@@ -47,7 +47,7 @@ def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
         workload_results=tuple(t for t in sound.workload_results if t.uuids != (uuid("gpu1", 1),)),
         nodes={**sound.nodes, "gpu1": replace(sound.nodes["gpu1"], gpus=1)},
         metrics=metrics(
-            exporters=(answer("gpu1", 1), answer("gpu2", 4)),
+            exporters=(scrape("gpu1", 1), scrape("gpu2", 4)),
             series=series("gpu1", 1) + series("gpu2", 4),
         ),
     )

@@ -19,7 +19,7 @@ from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION, digest, requeste
 from gpuboot.verify.checks import fields
 from gpuboot.verify.evidence import ExporterScrape, RequestedFields
 from gpuboot.verify.findings import Finding, verdict
-from tests.unit.evidence import answer, evidence, metrics, of, only
+from tests.unit.evidence import evidence, metrics, of, only, scrape
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_runner import clock, run
 
@@ -35,7 +35,7 @@ OTHER_CONFIG = {"dcgmExporter": {"config": {"name": "site", "create": False}}}
 
 def said(node: str, names: set[str], stamp: str | None) -> ExporterScrape:
     count = {"gpu1": 2, "gpu2": 4}[node]
-    return answer(node, count, names=frozenset(names), fields_digest=stamp)
+    return scrape(node, count, names=frozenset(names), fields_digest=stamp)
 
 
 def judge(*answers: ExporterScrape, wanted: RequestedFields | None = ASKED) -> list[Finding]:
@@ -85,7 +85,7 @@ def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:
     [
         (),
         (said("gpu1", set(), "old"), said("gpu1", set(), "old")),
-        (answer("gpu1", 0, error="502"),),
+        (scrape("gpu1", 0, error="502"),),
     ],
 )
 def test_an_exporter_without_one_answer_has_a_finding_elsewhere(

@@ -9,7 +9,7 @@ import pytest
 from gpuboot.verify.checks import kubernetes as checks
 from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.findings import Finding
-from tests.unit.evidence import evidence, node, of, only, trial, uuid
+from tests.unit.evidence import evidence, node, of, only, uuid, workload_result
 
 TRAIN = GpuPod(namespace="ml", name="train-0", node="gpu1", gpus=1)
 
@@ -42,7 +42,7 @@ def test_a_node_that_cannot_offer(state: dict[str, KubeNode], detail: str) -> No
 
 
 def test_a_gpu_that_the_plugin_holds_back_is_named_by_the_pods_that_ran() -> None:
-    found = judge(nodes=nodes(gpus=1), workload_results=(trial("gpu1", 0),))
+    found = judge(nodes=nodes(gpus=1), workload_results=(workload_result("gpu1", 0),))
     failed = only(found, "fail")
     assert (failed.link, failed.gpu_uuid) == ("allocatable", uuid("gpu1", 1))
     assert "1 of 2" in failed.detail
@@ -56,9 +56,11 @@ def test_with_other_pods_about_the_missing_gpu_has_no_name() -> None:
 
 
 def test_a_pod_that_did_not_tell_its_gpu_leaves_the_missing_one_without_a_name() -> None:
-    mute = trial("gpu1", 0, uuids=(), passed=False, error="ImagePullBackOff")
+    mute = workload_result("gpu1", 0, uuids=(), passed=False, error="ImagePullBackOff")
     found = of(
-        judge(nodes=nodes(gpus=1), workload_results=(mute, trial("gpu1", 1))), "fail", "allocatable"
+        judge(nodes=nodes(gpus=1), workload_results=(mute, workload_result("gpu1", 1))),
+        "fail",
+        "allocatable",
     )
     assert [(item.gpu_uuid, "1 of 2" in item.detail) for item in found] == [(None, True)]
 
@@ -73,7 +75,7 @@ def test_time_slices_multiply_the_offer() -> None:
 
 
 def test_a_busy_gpu_is_not_covered_and_its_holder_named() -> None:
-    found = judge(workload_results=(trial("gpu1", 0),), gpu_pods=(TRAIN,))
+    found = judge(workload_results=(workload_result("gpu1", 0),), gpu_pods=(TRAIN,))
     busy = only(found, "not_covered")
     assert busy.gpu_uuid == uuid("gpu1", 1)
     assert "ml/train-0" in busy.detail
@@ -85,35 +87,39 @@ def test_a_cordoned_node_is_not_covered() -> None:
 
 
 def test_a_pod_that_no_node_took_is_not_covered() -> None:
-    waiting = trial("gpu1", 1, uuids=(), passed=False, error="0/3 nodes", unschedulable=True)
-    found = judge(workload_results=(trial("gpu1", 0), waiting))
+    waiting = workload_result(
+        "gpu1", 1, uuids=(), passed=False, error="0/3 nodes", unschedulable=True
+    )
+    found = judge(workload_results=(workload_result("gpu1", 0), waiting))
     assert "0/3 nodes" in only(found, "not_covered").detail
 
 
 def test_a_computation_that_fails_names_its_gpu() -> None:
-    broken = trial("gpu1", 1, passed=False, error="exit code 1: Error; log: Test FAILED")
-    failed = only(judge(workload_results=(trial("gpu1", 0), broken)), "fail")
+    broken = workload_result("gpu1", 1, passed=False, error="exit code 1: Error; log: Test FAILED")
+    failed = only(judge(workload_results=(workload_result("gpu1", 0), broken)), "fail")
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert "Test FAILED" in failed.detail
     assert "events" in failed.remedy
 
 
 def test_a_pod_that_fails_before_it_tells_its_gpu_leaves_it_unknown() -> None:
-    broken = trial("gpu1", 1, uuids=(), passed=False, error="ImagePullBackOff: no such image")
-    found = judge(workload_results=(trial("gpu1", 0), broken))
+    broken = workload_result(
+        "gpu1", 1, uuids=(), passed=False, error="ImagePullBackOff: no such image"
+    )
+    found = judge(workload_results=(workload_result("gpu1", 0), broken))
     assert only(found, "fail").gpu_uuid is None
     assert only(found, "unknown").gpu_uuid == uuid("gpu1", 1)
 
 
 def test_a_pod_that_sees_more_than_its_gpu_fails() -> None:
-    greedy = trial("gpu1", 0, uuids=(uuid("gpu1", 0), uuid("gpu1", 1)))
-    failed = of(judge(workload_results=(greedy, trial("gpu1", 1))), "fail")
+    greedy = workload_result("gpu1", 0, uuids=(uuid("gpu1", 0), uuid("gpu1", 1)))
+    failed = of(judge(workload_results=(greedy, workload_result("gpu1", 1))), "fail")
     assert "saw 2" in failed[0].detail
     assert "not given" in failed[0].remedy
 
 
 def test_one_gpu_given_to_two_pods_fails_unless_shared() -> None:
-    twice = (trial("gpu1", 0), trial("gpu1", 0, pod="vectoradd-gpu1-1"))
+    twice = (workload_result("gpu1", 0), workload_result("gpu1", 0, pod="vectoradd-gpu1-1"))
     assert {f.gpu_uuid for f in of(judge(workload_results=twice), "fail")} == {uuid("gpu1", 0)}
     shared = judge(slices=2, nodes=nodes(gpus=4), workload_results=twice)
     assert of(shared, "fail") == []
@@ -121,5 +127,10 @@ def test_one_gpu_given_to_two_pods_fails_unless_shared() -> None:
 
 
 def test_a_gpu_of_another_machine_fails() -> None:
-    found = judge(workload_results=(trial("gpu1", 0), trial("gpu1", 1, uuids=(uuid("gpu2", 3),))))
+    found = judge(
+        workload_results=(
+            workload_result("gpu1", 0),
+            workload_result("gpu1", 1, uuids=(uuid("gpu2", 3),)),
+        )
+    )
     assert "which the host lacks" in only(found, "fail").detail

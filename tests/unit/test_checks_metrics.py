@@ -13,12 +13,12 @@ from gpuboot.verify.checks.metrics import Limits
 from gpuboot.verify.evidence import GpuPod, Rule, Target
 from gpuboot.verify.findings import Finding
 from tests.unit.evidence import (
-    answer,
     evidence,
     metrics,
     of,
     only,
     reading,
+    scrape,
     series,
     uuid,
 )
@@ -57,19 +57,19 @@ def test_without_monitoring_only_the_exporter_is_judged() -> None:
 
 
 def test_a_node_without_exporter_fails_with_the_label_in_the_remedy() -> None:
-    failed = only(judge(exporters=(answer("gpu2", 4),)), "fail")
+    failed = only(judge(exporters=(scrape("gpu2", 4),)), "fail")
     assert failed.link == "exporter"
     assert failed.node == "gpu1"
     assert "nvidia.com/gpu.deploy.dcgm-exporter" in failed.remedy
 
 
 def test_two_exporters_on_a_node_fail() -> None:
-    twice = (answer("gpu1", 2), answer("gpu1", 2, pod="dcgm-exporter-x"))
+    twice = (scrape("gpu1", 2), scrape("gpu1", 2, pod="dcgm-exporter-x"))
     assert "exporter.kind" in only(judge(exporters=twice), "fail").remedy
 
 
 def test_an_exporter_that_cannot_be_read_fails() -> None:
-    silent = answer("gpu1", 0, error="502 Bad Gateway")
+    silent = scrape("gpu1", 0, error="502 Bad Gateway")
     assert "502" in only(judge(exporters=(silent,)), "fail").detail
 
 
@@ -79,9 +79,9 @@ def test_exporters_that_nobody_could_list_are_unknown() -> None:
 
 
 def test_a_gpu_without_series_and_a_stranger_are_named() -> None:
-    found = of(judge(exporters=(answer("gpu1", 1),)), "fail")
+    found = of(judge(exporters=(scrape("gpu1", 1),)), "fail")
     assert [f.gpu_uuid for f in found] == [uuid("gpu1", 1)]
-    odd = answer("gpu1", 2)
+    odd = scrape("gpu1", 2)
     odd = replace(odd, readings=(*odd.readings, reading("gpu2", 0)))
     assert only(judge(exporters=(odd,)), "fail").gpu_uuid == uuid("gpu2", 0)
 
@@ -99,7 +99,7 @@ def test_a_gpu_without_series_and_a_stranger_are_named() -> None:
     ],
 )
 def test_values_that_no_gpu_has(value: dict[str, Any], detail: str) -> None:
-    odd = answer("gpu1", 2, readings=(reading("gpu1", 0, **value), reading("gpu1", 1)))
+    odd = scrape("gpu1", 2, readings=(reading("gpu1", 0, **value), reading("gpu1", 1)))
     failed = only(judge(exporters=(odd,)), "fail")
     assert detail in failed.detail
     assert failed.gpu_uuid == uuid("gpu1", 0)
@@ -107,7 +107,7 @@ def test_values_that_no_gpu_has(value: dict[str, Any], detail: str) -> None:
 
 @pytest.mark.parametrize(("earlier_s", "status"), [(5.0, "pass"), (20.0, "fail")])
 def test_an_energy_counter_that_stands_still(earlier_s: float, status: str) -> None:
-    found = judge(exporters_before=(answer("gpu1", 2),), before_age_s=earlier_s)
+    found = judge(exporters_before=(scrape("gpu1", 2),), before_age_s=earlier_s)
     assert {f.status for f in found if f.link == "exporter"} == {status}
 
 

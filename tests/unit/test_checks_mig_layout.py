@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify.checks import chain, kubernetes
-from gpuboot.verify.checks import host as host_checks
+from gpuboot.verify.checks import chain, kubernetes, operating_system
 from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.devices import Device, Gpu
 from gpuboot.verify.evidence import (
@@ -109,11 +108,11 @@ def test_under_none_mig_devices_are_not_covered() -> None:
 )
 def test_cdi_lists_mig_devices_and_not_their_gpu(names: list[str]) -> None:
     host = machine(h200(), cdi_devices=tuple(f"nvidia.com/gpu={name}" for name in [*names, "all"]))
-    found = host_checks.runtime(host, "cdi")
+    found = operating_system.runtime(host, "cdi")
     assert {item.status for item in found} == {"pass"}
     assert len(found) == 5
     stale = replace(host, cdi_devices=("nvidia.com/gpu=0:0", "nvidia.com/gpu=all"))
-    failed = of(host_checks.runtime(stale, "cdi"), "fail")
+    failed = of(operating_system.runtime(stale, "cdi"), "fail")
     assert [item.gpu_uuid for item in failed] == [item.uuid for item in h200()[0].instances[1:]]
     assert "MIG layout" in failed[0].remedy
 

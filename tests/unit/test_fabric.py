@@ -20,7 +20,7 @@ from gpuboot.config.versions import lock
 from gpuboot.hosts import fabric
 from gpuboot.hosts.node_state import NodeState, PciDevice, parse
 from gpuboot.hosts.preflight import checks as preflight
-from gpuboot.verify.checks import host as checks
+from gpuboot.verify.checks import operating_system
 from gpuboot.verify.gpu_state import parse as parse_gpus
 from tests.unit import evidence
 from tests.unit.test_gpu_state import GOOD
@@ -134,7 +134,7 @@ def test_a_gpu_outside_its_fabric_fails_with_the_remedy_of_802(said: str, outsid
     uuid = evidence.uuid("gpu1", 0)
     state = parse_gpus([f"fabric\t{uuid}, {said}", *GOOD])
     assert [gpu.fabric_error for gpu in state.gpus] == [outside, ""]
-    found = checks.nvidia_smi(replace(evidence.host(), gpus=state.gpus))
+    found = operating_system.nvidia_smi(replace(evidence.host(), gpus=state.gpus))
     failed = [item for item in found if item.status == "fail"]
     assert bool(failed) is bool(outside)
     if outside:

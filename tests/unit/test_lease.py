@@ -12,8 +12,7 @@ import pytest
 
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.verify import lease as turn
-from gpuboot.verify import workload
+from gpuboot.verify import lease, workload
 from gpuboot.verify.findings import verdict
 from gpuboot.verify.session import LABELS, PREFIX
 from tests.unit.evidence import SIZES, of
@@ -26,7 +25,7 @@ OTHER = f"{PREFIX}other0"
 SETTINGS = parse_settings({"monitoring": {"grafana": False}, "verify": {"timeout_s": 60}})
 
 
-def lease(renewed: float) -> dict[str, Any]:
+def lease_object(renewed: float) -> dict[str, Any]:
     text = datetime.fromtimestamp(renewed, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     return {"metadata": {}, "spec": {"holderIdentity": OTHER, "renewTime": text}}
 
@@ -42,9 +41,9 @@ class Busy(FakeCluster):
 
     def _answer(self, path: str, query: dict[str, str]) -> Any:
         runs = time.monotonic() < self.until
-        self.holders = self.theirs if runs else {}
-        if runs and path == turn.PATH:
-            return lease(time.monotonic())
+        self.gpu_holders = self.theirs if runs else {}
+        if runs and path == lease.PATH:
+            return lease_object(time.monotonic())
         return super()._answer(path, query)
 
 
@@ -68,7 +67,7 @@ def test_one_that_does_not_end_is_left_alone_and_nothing_fails() -> None:
 
 
 def test_one_that_was_killed_is_cleaned_up_after() -> None:
-    cluster = FakeCluster(lease=lease(1000 - 41), namespaces={OTHER: "Active"})
+    cluster = FakeCluster(lease=lease_object(1000 - 41), namespaces={OTHER: "Active"})
     cluster.pods["vectoradd-gpu1-0"] = {}
     cluster.placed["vectoradd-gpu1-0"] = ("gpu1", 0)
     assert verdict(run(cluster, SETTINGS).findings) == "proven"
@@ -94,7 +93,7 @@ def test_one_that_was_taken_for_dead_blames_no_gpu(monkeypatch: pytest.MonkeyPat
 
     def overtaken(self: workload.Workload, trials: list[Any]) -> list[Any]:
         cluster.pods.clear()
-        cluster.lease = lease(time.monotonic())
+        cluster.lease = lease_object(time.monotonic())
         return wait(self, trials)
 
     wait = workload.Workload.wait
@@ -118,7 +117,7 @@ def test_every_run_has_a_namespace_of_its_own() -> None:
 
 
 def test_the_lease_is_renewed_while_it_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "_RENEW_S", 0.01)
+    monkeypatch.setattr(lease, "_RENEW_S", 0.01)
     cluster, seen = FakeCluster(), list[str]()
     replaced = cluster._replace_lease
 
@@ -127,7 +126,7 @@ def test_the_lease_is_renewed_while_it_is_held(monkeypatch: pytest.MonkeyPatch) 
         replaced(name, namespace, body)
 
     monkeypatch.setattr(cluster, "_replace_lease", noted)
-    one = turn.VerificationLock(cluster, "gpuboot-verify-a", lambda _: None)  # type: ignore[arg-type]
+    one = lease.VerificationLock(cluster, "gpuboot-verify-a", lambda _: None)  # type: ignore[arg-type]
     assert one.acquire(0) == ""
     one._released.wait(0.2)
     one.release()

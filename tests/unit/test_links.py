@@ -15,7 +15,7 @@ from gpuboot.verify.checks.links import TABLE, Link
 from gpuboot.verify.evidence import Claim, Evidence, Metrics, Rule, ServiceProbeResult, Target
 from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
 from tests.unit import test_checks_monitoring_objects as stack
-from tests.unit.evidence import evidence, gpu, host, metrics, node, of, series, trial
+from tests.unit.evidence import evidence, gpu, host, metrics, node, of, series, workload_result
 
 
 def with_host(**other: Any) -> Evidence:
@@ -35,7 +35,9 @@ BROKEN: dict[str, Evidence] = {
     "allocatable": evidence(
         nodes={"gpu1": node("gpu1", 0), "gpu2": node("gpu2", 4)}, workload_results=()
     ),
-    "workload": evidence(workload_results=(trial("gpu1", 0, passed=False, error="Error"),)),
+    "workload": evidence(
+        workload_results=(workload_result("gpu1", 0, passed=False, error="Error"),)
+    ),
     "exporter": with_metrics(exporters=()),
     "prometheus": with_metrics(series=()),
     "attribution": with_metrics(series=series("gpu1", 2, pod="other/pod")),

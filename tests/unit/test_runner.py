@@ -1,4 +1,4 @@
-"""The prover against a cluster that behaves: what it takes, what it leaves, what it waits for."""
+"""The runner against a cluster that behaves: what it takes, what it leaves, what it waits for."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from kubernetes.client import V1Pod
 
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.verify import runner as prover
-from gpuboot.verify import workload
+from gpuboot.verify import runner, workload
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.evidence import ExpectedObjects, GpuPod, ObservedObjects
 from gpuboot.verify.findings import verdict
@@ -31,7 +30,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    for module in (prover, workload):
+    for module in (runner, workload):
         monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
         monkeypatch.setattr(module.time, "sleep", sleep)
 
@@ -81,7 +80,7 @@ def test_what_stands_beside_the_charts_is_read_where_it_is_asked_for(
 
 
 def test_only_free_gpus_are_taken() -> None:
-    cluster = FakeCluster(holders={("gpu2", 1): "ml/train-0"})
+    cluster = FakeCluster(gpu_holders={("gpu2", 1): "ml/train-0"})
     proof = run(cluster)
     assert len(cluster.created) == 5
     open_ = of(list(proof.findings), "not_covered")

@@ -97,7 +97,7 @@ def test_a_node_that_gets_no_pods_is_not_covered() -> None:
 
 def test_busy_gpus_keep_nobody_from_trying_services() -> None:
     held = {("gpu1", index): f"ml/train-{index}" for index in range(2)}
-    findings = list(run(FakeCluster(holders=held)).findings)
+    findings = list(run(FakeCluster(gpu_holders=held)).findings)
     assert {item.node for item in of(findings, "pass", "services")} == {"gpu1", "gpu2"}
 
 

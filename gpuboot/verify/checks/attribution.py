@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuboot.verify.checks.host import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.checks.kubernetes import effective_strategy
 from gpuboot.verify.checks.limits import Limits, monitored_devices
+from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.devices import Device, SeriesKey
 from gpuboot.verify.evidence import Evidence, Host, Reading
 from gpuboot.verify.findings import Finding, FindingBuilder

@@ -11,9 +11,9 @@ from gpuboot.verify.checks import (
     metrics,
     monitoring,
     monitoring_objects,
+    operating_system,
     services,
 )
-from gpuboot.verify.checks import host as host_checks
 from gpuboot.verify.checks.metrics import Limits
 from gpuboot.verify.evidence import Evidence, Gpu, Host
 from gpuboot.verify.findings import (
@@ -80,7 +80,7 @@ def limits(settings: Settings) -> Limits:
 
 
 def _node_findings(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
-    findings = host_checks.evaluate(host, settings.runtime.mode)
+    findings = operating_system.evaluate(host, settings.runtime.mode)
     bounds = limits(settings)
     if host.error:
         # what Kubernetes knows of it may be worse than that the host could not be read

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpuboot.verify.checks.host import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.checks.layout import expected_resources, unsupported_layout
+from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.devices import GPU_RESOURCE, Device, MigStrategy
 from gpuboot.verify.evidence import Evidence, GpuPod, Host, KubeNode, WorkloadResult
 from gpuboot.verify.findings import Finding, FindingBuilder

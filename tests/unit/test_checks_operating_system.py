@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from gpuboot.verify.checks import host as checks
+from gpuboot.verify.checks import operating_system
 from tests.unit.evidence import SLOTS, gpu, host, of, only, uuid
 
 
 def test_a_sound_host_passes_every_link_for_every_gpu() -> None:
-    found = checks.evaluate(host(), "default")
+    found = operating_system.evaluate(host(), "default")
     assert {(f.link, f.gpu_uuid, f.status) for f in found} == {
         (link, uuid("gpu1", index), "pass")
         for link in ("pci", "driver", "nvidia-smi", "runtime")
@@ -20,14 +20,16 @@ def test_a_sound_host_passes_every_link_for_every_gpu() -> None:
 
 
 def test_an_unread_host_is_unknown_not_failed() -> None:
-    found = only(checks.evaluate(host(error="cannot be reached", gpus=()), "default"), "unknown")
+    found = only(
+        operating_system.evaluate(host(error="cannot be reached", gpus=()), "default"), "unknown"
+    )
     assert found.detail == "cannot be reached"
     assert "SSH" in found.remedy
 
 
 @pytest.mark.parametrize(("count", "remedy"), [(1, "power cycle"), (3, "set gpus = 3")])
 def test_pci_differs_from_the_inventory(count: int, remedy: str) -> None:
-    found = only(checks.pci(host(count=count, expected_gpus=2)), "fail")
+    found = only(operating_system.pci(host(count=count, expected_gpus=2)), "fail")
     assert f"promises 2 GPUs, PCI shows {count}" in found.detail
     assert remedy in found.remedy
 
@@ -42,19 +44,19 @@ def test_pci_differs_from_the_inventory(count: int, remedy: str) -> None:
     ],
 )
 def test_driver_versions_that_differ(versions: dict[str, Any], detail: str, remedy: str) -> None:
-    found = only(checks.driver(host(**versions)), "fail")
+    found = only(operating_system.driver(host(**versions)), "fail")
     assert detail in found.detail
     assert remedy in found.remedy
 
 
 def test_a_driver_that_gpuboot_does_not_install_is_asked_for_nothing() -> None:
-    assert len(of(checks.driver(host(driver_requested=None)), "pass")) == 2
+    assert len(of(operating_system.driver(host(driver_requested=None)), "pass")) == 2
 
 
 def test_a_lost_gpu_is_named_and_the_others_pass() -> None:
     lost = gpu("gpu1", 1, index=None, lost=True)
     said = "Unable to determine the device handle for GPU00000000:1C:00.0: GPU is lost."
-    found = checks.nvidia_smi(host(gpus=(gpu("gpu1", 0), lost), smi_error=said))
+    found = operating_system.nvidia_smi(host(gpus=(gpu("gpu1", 0), lost), smi_error=said))
     failed = only(found, "fail")
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert SLOTS[1] in failed.detail
@@ -69,7 +71,7 @@ def test_a_lost_gpu_is_named_and_the_others_pass() -> None:
 )
 def test_a_gpu_that_says_so_in_place_of_its_values_fails(said: str, remedy: str) -> None:
     """It has index and UUID, and its memory size; it passed."""
-    found = checks.nvidia_smi(host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, fault=said))))
+    found = operating_system.nvidia_smi(host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, fault=said))))
     failed = only(found, "fail")
     assert (failed.gpu_uuid, said in failed.detail) == (uuid("gpu1", 1), True)
     assert remedy in failed.remedy
@@ -78,14 +80,15 @@ def test_a_gpu_that_says_so_in_place_of_its_values_fails(said: str, remedy: str)
 def test_a_gpu_that_the_bus_lacks_fails() -> None:
     assert (
         "not on the PCI bus"
-        in only(checks.nvidia_smi(host(pci_addresses=SLOTS[:1])), "fail").detail
+        in only(operating_system.nvidia_smi(host(pci_addresses=SLOTS[:1])), "fail").detail
     )
 
 
 def test_nvidia_smi_without_an_answer_fails_for_the_node() -> None:
     silent = tuple(gpu("gpu1", i, index=None, uuid="") for i in (0, 1))
     found = only(
-        checks.nvidia_smi(host(gpus=silent, smi_error="Driver/library version mismatch")), "fail"
+        operating_system.nvidia_smi(host(gpus=silent, smi_error="Driver/library version mismatch")),
+        "fail",
     )
     assert found.gpu_uuid is None
     assert "mismatch" in found.detail
@@ -93,7 +96,7 @@ def test_nvidia_smi_without_an_answer_fails_for_the_node() -> None:
 
 def test_two_gpus_with_one_uuid_fail() -> None:
     twin = gpu("gpu1", 1, uuid=uuid("gpu1", 0))
-    found = of(checks.nvidia_smi(host(gpus=(gpu("gpu1", 0), twin))), "fail")
+    found = of(operating_system.nvidia_smi(host(gpus=(gpu("gpu1", 0), twin))), "fail")
     assert [f.detail for f in found] == [f"two devices have UUID {uuid('gpu1', 0)}"]
 
 
@@ -108,36 +111,36 @@ def test_two_gpus_with_one_uuid_fail() -> None:
 def test_containerd_without_what_the_mode_needs(
     mode: str, state: dict[str, Any], detail: str
 ) -> None:
-    found = only(checks.runtime(host(**state), mode), "fail")
+    found = only(operating_system.runtime(host(**state), mode), "fail")
     assert detail in found.detail
     assert "deploys/site.py" in found.remedy
 
 
 def test_runtimeclass_needs_no_default_runtime() -> None:
-    found = checks.runtime(host(default_runtime="runc"), "runtimeclass")
+    found = operating_system.runtime(host(default_runtime="runc"), "runtimeclass")
     assert {f.status for f in found} == {"pass"}
 
 
 def test_cdi_names_devices_by_index_or_uuid() -> None:
     by_index = host(cdi_devices=("nvidia.com/gpu=0", "nvidia.com/gpu=1", "nvidia.com/gpu=all"))
-    assert {f.status for f in checks.runtime(by_index, "cdi")} == {"pass"}
-    assert {f.status for f in checks.runtime(host(), "cdi")} == {"pass"}
+    assert {f.status for f in operating_system.runtime(by_index, "cdi")} == {"pass"}
+    assert {f.status for f in operating_system.runtime(host(), "cdi")} == {"pass"}
 
 
 def test_a_gpu_without_its_cdi_device_fails_in_mode_cdi_alone() -> None:
     stale = host(cdi_devices=("nvidia.com/gpu=0",))
-    failed = only(checks.runtime(stale, "cdi"), "fail")
+    failed = only(operating_system.runtime(stale, "cdi"), "fail")
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert "nvidia-cdi-refresh" in failed.remedy
-    assert {f.status for f in checks.runtime(stale, "default")} == {"pass"}
+    assert {f.status for f in operating_system.runtime(stale, "default")} == {"pass"}
 
 
 def test_containerd_without_an_answer_is_unknown() -> None:
     assert (
         "crictl info"
-        in only(checks.runtime(host(runtime_handlers=()), "default"), "unknown").remedy
+        in only(operating_system.runtime(host(runtime_handlers=()), "default"), "unknown").remedy
     )
 
 
 def test_cdi_without_an_answer_is_unknown() -> None:
-    assert only(checks.runtime(host(cdi_devices=None), "cdi"), "unknown").node == "gpu1"
+    assert only(operating_system.runtime(host(cdi_devices=None), "cdi"), "unknown").node == "gpu1"
