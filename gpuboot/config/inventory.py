@@ -70,7 +70,7 @@ def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ..
     problems: list[Problem] = []
     for entry in entries:
         role, role_problems = _role(entry)
-        node, own_problems = described(entry, role or "worker")
+        node, own_problems = parse_entry(entry, role or "worker")
         problems += role_problems + own_problems
         if role is None:
             continue
@@ -78,11 +78,11 @@ def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ..
         nodes.append(replace(node, leader=first))
     if len(nodes) == len(entries):  # else the leader may be one of those without a role
         problems += _control_planes(nodes, endpoint)
-    problems += twice(nodes, "name", "node_name") + twice(nodes, "address", "address")
+    problems += duplicates(nodes, "name", "node_name") + duplicates(nodes, "address", "address")
     return tuple(sorted(nodes, key=lambda node: node.role != "control_plane")), problems
 
 
-def described(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
+def parse_entry(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
     """The node that a host's data describes, leading nothing; and what is wrong with the data."""
     gpus, gpu_problems = _gpus(entry)
     name, address, name_problems = _names(entry)
@@ -189,7 +189,7 @@ def _control_planes(nodes: Iterable[Node], endpoint: str | None) -> list[Problem
     return problems
 
 
-def twice(nodes: Iterable[Node], field: str, key: str) -> list[Problem]:
+def duplicates(nodes: Iterable[Node], field: str, key: str) -> list[Problem]:
     """A problem for each value of a field that several nodes have.
 
     + key: what the field is called in the inventory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from gpuboot.config.inventory import Entry, Node, described, twice
+from gpuboot.config.inventory import Entry, Node, duplicates, parse_entry
 from gpuboot.config.problems import Problem
 
 GPU_HOSTS = "gpu_hosts"
@@ -27,11 +27,11 @@ def plan(entries: Sequence[Entry]) -> tuple[tuple[Node, ...], list[Problem]]:
     nodes: list[Node] = []
     problems: list[Problem] = []
     for entry in entries:
-        node, entry_problems = described(entry, "docker")
+        node, entry_problems = parse_entry(entry, "docker")
         problems += entry_problems + _groups(entry, node.gpus)
         nodes.append(replace(node, monitor=MONITOR in entry.groups))
     problems += _one_monitor([node.host for node in nodes if node.monitor])
-    problems += twice(nodes, "name", "node_name") + twice(nodes, "address", "address")
+    problems += duplicates(nodes, "name", "node_name") + duplicates(nodes, "address", "address")
     return tuple(sorted(nodes, key=lambda node: not node.monitor)), problems
 
 

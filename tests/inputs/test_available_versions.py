@@ -32,7 +32,7 @@ OFFERS = [
 ]
 
 
-def judge(
+def evaluate(
     settings: dict[str, Any],
     offers: list[AvailableVersion] | None = None,
     state: Any = HOST,
@@ -46,23 +46,23 @@ def judge(
 
 
 def test_the_lock_s_own_versions_are_there() -> None:
-    assert judge({}) == ([], [])
+    assert evaluate({}) == ([], [])
 
 
 def test_a_driver_that_the_repository_lacks() -> None:
-    [told], warnings = judge({"driver": {"version": "590.99.99"}})
+    [told], warnings = evaluate({"driver": {"version": "590.99.99"}})
     assert "[gpu1] its repository has no nvidia-open 590.99.99 (it has 595.91.07, 590.44" in told
     assert "driver.version" in told
     assert not warnings
 
 
 def test_a_kubernetes_that_the_repository_lacks() -> None:
-    [told], _ = judge({"versions": {"kubernetes": {"version": "1.36.4"}}})
+    [told], _ = evaluate({"versions": {"kubernetes": {"version": "1.36.4"}}})
     assert "its repository has no kubelet 1.36.4 (it has 1.36.6, 1.36.5)" in told
 
 
 def test_what_is_newer_than_the_index_may_be_there_by_now() -> None:
-    problems, [warning] = judge({"driver": {"version": "600.10.01"}})
+    problems, [warning] = evaluate({"driver": {"version": "600.10.01"}})
     assert not problems
     assert "by the package index there its repository has no nvidia-open 600.10.01" in warning
 
@@ -76,12 +76,12 @@ def test_what_is_newer_than_the_index_may_be_there_by_now() -> None:
     ],
 )
 def test_another_repository_says_nothing(offers: list[AvailableVersion]) -> None:
-    assert judge({}, offers) == ([], [])
+    assert evaluate({}, offers) == ([], [])
 
 
 def test_what_is_installed_already_need_not_be_offered() -> None:
     state = replace(HOST, packages={"nvidia-open": "590.99.99-1"})
-    assert judge({"driver": {"version": "590.99.99"}}, state=state) == ([], [])
+    assert evaluate({"driver": {"version": "590.99.99"}}, state=state) == ([], [])
 
 
 def test_one_missing_version_is_one_problem_for_all_hosts() -> None:

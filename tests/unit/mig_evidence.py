@@ -104,7 +104,7 @@ def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
     return replace(plain, **other)
 
 
-def judge(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> list[Finding]:
+def evaluate(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> list[Finding]:
     (host,) = what.hosts
     found = [
         *operating_system.evaluate(host, mode),

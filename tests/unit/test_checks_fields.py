@@ -38,13 +38,13 @@ def said(node: str, names: set[str], stamp: str | None) -> ExporterScrape:
     return scrape(node, count, names=frozenset(names), fields_digest=stamp)
 
 
-def judge(*answers: ExporterScrape, wanted: RequestedFields | None = ASKED) -> list[Finding]:
+def evaluate(*answers: ExporterScrape, wanted: RequestedFields | None = ASKED) -> list[Finding]:
     seen = evidence(metrics=metrics(exporters=answers), requested_fields=wanted)
     return [item for host in seen.hosts for item in fields.evaluate(host, seen)]
 
 
 def test_what_a_gpu_does_not_have_is_no_failure_where_the_list_is_current() -> None:
-    found = judge(
+    found = evaluate(
         said("gpu1", {TEMPERATURE, MEMORY_CLOCK}, "new"), said("gpu2", {TEMPERATURE}, "new")
     )
     assert [item.status for item in found] == ["pass", "pass"]
@@ -52,7 +52,7 @@ def test_what_a_gpu_does_not_have_is_no_failure_where_the_list_is_current() -> N
 
 
 def test_an_exporter_that_started_with_an_earlier_list_fails_alone() -> None:
-    found = judge(said("gpu1", {TEMPERATURE}, "old"), said("gpu2", set(ASKED.names), "new"))
+    found = evaluate(said("gpu1", {TEMPERATURE}, "old"), said("gpu2", set(ASKED.names), "new"))
     failed = only(found, "fail")
     assert (failed.node, failed.link, failed.gpu_uuid) == ("gpu1", "exporter", None)
     assert "another list" in failed.detail
@@ -63,17 +63,17 @@ def test_an_exporter_that_started_with_an_earlier_list_fails_alone() -> None:
 def test_a_field_that_nobody_asked_for_tells_of_another_list() -> None:
     """The ConfigMap was edited by hand, and the pod started since."""
     more = {*ASKED.names, "DCGM_FI_DEV_SM_CLOCK"}
-    failed = of(judge(said("gpu1", more, "new"), said("gpu2", more, "new")), "fail")
+    failed = of(evaluate(said("gpu1", more, "new"), said("gpu2", more, "new")), "fail")
     assert len(failed) == 2
     assert "DCGM_FI_DEV_SM_CLOCK, which is not in its list" in failed[0].detail
 
 
 def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:
-    found = judge(
+    found = evaluate(
         said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE, MEMORY_CLOCK}, None)
     )
     assert of(found, "fail") == []
-    found = judge(said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE}, None))
+    found = evaluate(said("gpu1", {TEMPERATURE}, None), said("gpu2", {TEMPERATURE}, None))
     assert [item.detail.endswith(f"does not collect {MEMORY_CLOCK}") for item in found] == [
         True,
         True,
@@ -91,11 +91,11 @@ def test_without_a_note_a_field_counts_where_any_gpu_has_it() -> None:
 def test_an_exporter_without_one_answer_has_a_finding_elsewhere(
     answers: tuple[ExporterScrape, ...],
 ) -> None:
-    assert judge(*answers) == []
+    assert evaluate(*answers) == []
 
 
 def test_a_list_of_the_sites_own_is_not_judged() -> None:
-    assert judge(said("gpu1", {TEMPERATURE}, "old"), wanted=None) == []
+    assert evaluate(said("gpu1", {TEMPERATURE}, "old"), wanted=None) == []
     assert requested_fields(parse_settings({"gpu_operator": {"values": OTHER_CONFIG}})) is None
     assert (
         requested_fields(parse_settings({"exporter": {"arguments": ["--collectors=/etc/own.csv"]}}))
@@ -105,7 +105,7 @@ def test_a_list_of_the_sites_own_is_not_judged() -> None:
 
 def test_a_list_that_cannot_be_read_is_unknown() -> None:
     wanted = requested_fields(parse_settings({"exporter": {"collectors_file": "/nowhere/own.csv"}}))
-    found = judge(said("gpu1", {TEMPERATURE}, None), wanted=wanted)
+    found = evaluate(said("gpu1", {TEMPERATURE}, None), wanted=wanted)
     assert "No such file or directory: '/nowhere/own.csv'" in only(found, "unknown").detail
 
 

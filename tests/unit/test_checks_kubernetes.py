@@ -14,7 +14,7 @@ from tests.unit.evidence import evidence, node, of, only, uuid, workload_result
 TRAIN = GpuPod(namespace="ml", name="train-0", node="gpu1", gpus=1)
 
 
-def judge(slices: int = 1, **changed: Any) -> list[Finding]:
+def evaluate(slices: int = 1, **changed: Any) -> list[Finding]:
     seen = evidence(**changed)
     return checks.evaluate(seen.hosts[0], seen, slices)
 
@@ -24,7 +24,7 @@ def nodes(**gpu1: Any) -> dict[str, KubeNode]:
 
 
 def test_all_gpus_offered_and_computed_on() -> None:
-    found = judge()
+    found = evaluate()
     assert {f.status for f in found} == {"pass"}
     assert {f.gpu_uuid for f in of(found, "pass", "workload")} == {
         uuid("gpu1", 0),
@@ -42,7 +42,7 @@ def test_a_node_that_cannot_offer(state: dict[str, KubeNode], detail: str) -> No
 
 
 def test_a_gpu_that_the_plugin_holds_back_is_named_by_the_pods_that_ran() -> None:
-    found = judge(nodes=nodes(gpus=1), workload_results=(workload_result("gpu1", 0),))
+    found = evaluate(nodes=nodes(gpus=1), workload_results=(workload_result("gpu1", 0),))
     failed = only(found, "fail")
     assert (failed.link, failed.gpu_uuid) == ("allocatable", uuid("gpu1", 1))
     assert "1 of 2" in failed.detail
@@ -51,14 +51,14 @@ def test_a_gpu_that_the_plugin_holds_back_is_named_by_the_pods_that_ran() -> Non
 
 
 def test_with_other_pods_about_the_missing_gpu_has_no_name() -> None:
-    found = judge(nodes=nodes(gpus=1), workload_results=(), gpu_pods=(TRAIN,))
+    found = evaluate(nodes=nodes(gpus=1), workload_results=(), gpu_pods=(TRAIN,))
     assert only(found, "fail").gpu_uuid is None
 
 
 def test_a_pod_that_did_not_tell_its_gpu_leaves_the_missing_one_without_a_name() -> None:
     mute = workload_result("gpu1", 0, uuids=(), passed=False, error="ImagePullBackOff")
     found = of(
-        judge(nodes=nodes(gpus=1), workload_results=(mute, workload_result("gpu1", 1))),
+        evaluate(nodes=nodes(gpus=1), workload_results=(mute, workload_result("gpu1", 1))),
         "fail",
         "allocatable",
     )
@@ -66,23 +66,23 @@ def test_a_pod_that_did_not_tell_its_gpu_leaves_the_missing_one_without_a_name()
 
 
 def test_more_gpus_than_promised_fail() -> None:
-    assert "correct the inventory" in only(judge(nodes=nodes(gpus=3)), "fail").remedy
+    assert "correct the inventory" in only(evaluate(nodes=nodes(gpus=3)), "fail").remedy
 
 
 def test_time_slices_multiply_the_offer() -> None:
-    found = judge(slices=4, nodes=nodes(gpus=8))
+    found = evaluate(slices=4, nodes=nodes(gpus=8))
     assert len(of(found, "pass", "allocatable")) == 2
 
 
 def test_a_busy_gpu_is_not_covered_and_its_holder_named() -> None:
-    found = judge(workload_results=(workload_result("gpu1", 0),), gpu_pods=(TRAIN,))
+    found = evaluate(workload_results=(workload_result("gpu1", 0),), gpu_pods=(TRAIN,))
     busy = only(found, "not_covered")
     assert busy.gpu_uuid == uuid("gpu1", 1)
     assert "ml/train-0" in busy.detail
 
 
 def test_a_cordoned_node_is_not_covered() -> None:
-    found = judge(workload_results=(), skipped_nodes={"gpu1": "the node is cordoned"})
+    found = evaluate(workload_results=(), skipped_nodes={"gpu1": "the node is cordoned"})
     assert [f.detail for f in of(found, "not_covered", "workload")] == ["the node is cordoned"] * 2
 
 
@@ -90,13 +90,13 @@ def test_a_pod_that_no_node_took_is_not_covered() -> None:
     waiting = workload_result(
         "gpu1", 1, uuids=(), passed=False, error="0/3 nodes", unschedulable=True
     )
-    found = judge(workload_results=(workload_result("gpu1", 0), waiting))
+    found = evaluate(workload_results=(workload_result("gpu1", 0), waiting))
     assert "0/3 nodes" in only(found, "not_covered").detail
 
 
 def test_a_computation_that_fails_names_its_gpu() -> None:
     broken = workload_result("gpu1", 1, passed=False, error="exit code 1: Error; log: Test FAILED")
-    failed = only(judge(workload_results=(workload_result("gpu1", 0), broken)), "fail")
+    failed = only(evaluate(workload_results=(workload_result("gpu1", 0), broken)), "fail")
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert "Test FAILED" in failed.detail
     assert "events" in failed.remedy
@@ -106,28 +106,28 @@ def test_a_pod_that_fails_before_it_tells_its_gpu_leaves_it_unknown() -> None:
     broken = workload_result(
         "gpu1", 1, uuids=(), passed=False, error="ImagePullBackOff: no such image"
     )
-    found = judge(workload_results=(workload_result("gpu1", 0), broken))
+    found = evaluate(workload_results=(workload_result("gpu1", 0), broken))
     assert only(found, "fail").gpu_uuid is None
     assert only(found, "unknown").gpu_uuid == uuid("gpu1", 1)
 
 
 def test_a_pod_that_sees_more_than_its_gpu_fails() -> None:
     greedy = workload_result("gpu1", 0, uuids=(uuid("gpu1", 0), uuid("gpu1", 1)))
-    failed = of(judge(workload_results=(greedy, workload_result("gpu1", 1))), "fail")
+    failed = of(evaluate(workload_results=(greedy, workload_result("gpu1", 1))), "fail")
     assert "saw 2" in failed[0].detail
     assert "not given" in failed[0].remedy
 
 
 def test_one_gpu_given_to_two_pods_fails_unless_shared() -> None:
     twice = (workload_result("gpu1", 0), workload_result("gpu1", 0, pod="vectoradd-gpu1-1"))
-    assert {f.gpu_uuid for f in of(judge(workload_results=twice), "fail")} == {uuid("gpu1", 0)}
-    shared = judge(slices=2, nodes=nodes(gpus=4), workload_results=twice)
+    assert {f.gpu_uuid for f in of(evaluate(workload_results=twice), "fail")} == {uuid("gpu1", 0)}
+    shared = evaluate(slices=2, nodes=nodes(gpus=4), workload_results=twice)
     assert of(shared, "fail") == []
     assert "time-slicing" in only(shared, "not_covered").detail
 
 
 def test_a_gpu_of_another_machine_fails() -> None:
-    found = judge(
+    found = evaluate(
         workload_results=(
             workload_result("gpu1", 0),
             workload_result("gpu1", 1, uuids=(uuid("gpu2", 3),)),

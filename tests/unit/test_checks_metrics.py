@@ -26,7 +26,7 @@ from tests.unit.evidence import (
 LIMITS = Limits(monitoring=True, max_age_s=60, interval_s=2)
 
 
-def judge(limits: Limits = LIMITS, **changed: Any) -> list[Finding]:
+def evaluate(limits: Limits = LIMITS, **changed: Any) -> list[Finding]:
     """What is found on gpu1; `changed`: of the metrics, or of the evidence."""
     keys = metrics().__dataclass_fields__.keys()
     said = metrics(**{key: value for key, value in changed.items() if key in keys})
@@ -41,7 +41,7 @@ def gpu1(**first: Any) -> tuple[Any, ...]:
 
 
 def test_all_three_links_pass_for_every_gpu() -> None:
-    found = judge()
+    found = evaluate()
     assert {(f.link, f.status) for f in found} == {
         ("exporter", "pass"),
         ("prometheus", "pass"),
@@ -51,13 +51,13 @@ def test_all_three_links_pass_for_every_gpu() -> None:
 
 
 def test_without_monitoring_only_the_exporter_is_judged() -> None:
-    assert {f.link for f in judge(Limits(monitoring=False, max_age_s=60, interval_s=2))} == {
+    assert {f.link for f in evaluate(Limits(monitoring=False, max_age_s=60, interval_s=2))} == {
         "exporter"
     }
 
 
 def test_a_node_without_exporter_fails_with_the_label_in_the_remedy() -> None:
-    failed = only(judge(exporters=(scrape("gpu2", 4),)), "fail")
+    failed = only(evaluate(exporters=(scrape("gpu2", 4),)), "fail")
     assert failed.link == "exporter"
     assert failed.node == "gpu1"
     assert "nvidia.com/gpu.deploy.dcgm-exporter" in failed.remedy
@@ -65,25 +65,25 @@ def test_a_node_without_exporter_fails_with_the_label_in_the_remedy() -> None:
 
 def test_two_exporters_on_a_node_fail() -> None:
     twice = (scrape("gpu1", 2), scrape("gpu1", 2, pod="dcgm-exporter-x"))
-    assert "exporter.kind" in only(judge(exporters=twice), "fail").remedy
+    assert "exporter.kind" in only(evaluate(exporters=twice), "fail").remedy
 
 
 def test_an_exporter_that_cannot_be_read_fails() -> None:
     silent = scrape("gpu1", 0, error="502 Bad Gateway")
-    assert "502" in only(judge(exporters=(silent,)), "fail").detail
+    assert "502" in only(evaluate(exporters=(silent,)), "fail").detail
 
 
 def test_exporters_that_nobody_could_list_are_unknown() -> None:
-    found = judge(exporters=(), errors={"exporters": "GET /api/v1/pods: timeout"})
+    found = evaluate(exporters=(), errors={"exporters": "GET /api/v1/pods: timeout"})
     assert only(found, "unknown").link == "exporter"
 
 
 def test_a_gpu_without_series_and_a_stranger_are_named() -> None:
-    found = of(judge(exporters=(scrape("gpu1", 1),)), "fail")
+    found = of(evaluate(exporters=(scrape("gpu1", 1),)), "fail")
     assert [f.gpu_uuid for f in found] == [uuid("gpu1", 1)]
     odd = scrape("gpu1", 2)
     odd = replace(odd, readings=(*odd.readings, reading("gpu2", 0)))
-    assert only(judge(exporters=(odd,)), "fail").gpu_uuid == uuid("gpu2", 0)
+    assert only(evaluate(exporters=(odd,)), "fail").gpu_uuid == uuid("gpu2", 0)
 
 
 @pytest.mark.parametrize(
@@ -100,14 +100,14 @@ def test_a_gpu_without_series_and_a_stranger_are_named() -> None:
 )
 def test_values_that_no_gpu_has(value: dict[str, Any], detail: str) -> None:
     odd = scrape("gpu1", 2, readings=(reading("gpu1", 0, **value), reading("gpu1", 1)))
-    failed = only(judge(exporters=(odd,)), "fail")
+    failed = only(evaluate(exporters=(odd,)), "fail")
     assert detail in failed.detail
     assert failed.gpu_uuid == uuid("gpu1", 0)
 
 
 @pytest.mark.parametrize(("earlier_s", "status"), [(5.0, "pass"), (20.0, "fail")])
 def test_an_energy_counter_that_stands_still(earlier_s: float, status: str) -> None:
-    found = judge(exporters_before=(scrape("gpu1", 2),), before_age_s=earlier_s)
+    found = evaluate(exporters_before=(scrape("gpu1", 2),), before_age_s=earlier_s)
     assert {f.status for f in found if f.link == "exporter"} == {status}
 
 
@@ -126,7 +126,7 @@ def test_an_energy_counter_that_stands_still(earlier_s: float, status: str) -> N
     ],
 )
 def test_targets_that_are_wrong(targets: tuple[Target, ...], detail: str) -> None:
-    failed = only(judge(targets=targets), "fail")
+    failed = only(evaluate(targets=targets), "fail")
     assert (failed.link, detail in failed.detail) == ("prometheus", True)
     assert failed.remedy
 
@@ -139,28 +139,28 @@ def test_targets_that_are_wrong(targets: tuple[Target, ...], detail: str) -> Non
     ],
 )
 def test_series_that_are_wrong(first: dict[str, Any], detail: str) -> None:
-    failed = only(judge(series=gpu1(**first)), "fail")
+    failed = only(evaluate(series=gpu1(**first)), "fail")
     assert detail in failed.detail
     assert failed.gpu_uuid == uuid("gpu1", 0)
 
 
 def test_a_series_that_is_there_twice_fails() -> None:
-    assert "2 series" in only(judge(series=(*gpu1(), *gpu1()[:1])), "fail").detail
+    assert "2 series" in only(evaluate(series=(*gpu1(), *gpu1()[:1])), "fail").detail
 
 
 def test_a_gpu_that_prometheus_lacks_fails_once() -> None:
-    failed = only(judge(series=series("gpu1", 1)), "fail")
+    failed = only(evaluate(series=series("gpu1", 1)), "fail")
     assert (failed.link, failed.gpu_uuid) == ("prometheus", uuid("gpu1", 1))
 
 
 def test_prometheus_without_an_answer_is_unknown() -> None:
-    found = judge(series=None, targets=None, errors={"prometheus": "503 no endpoints"})
+    found = evaluate(series=None, targets=None, errors={"prometheus": "503 no endpoints"})
     assert "503" in only(found, "unknown").detail
 
 
 @pytest.mark.parametrize("pod", ["", "gpu-operator/nvidia-dcgm-exporter-abcde"])
 def test_a_held_gpu_whose_series_name_another_pod_fails(pod: str) -> None:
-    failed = only(judge(series=gpu1(pod=pod)), "fail")
+    failed = only(evaluate(series=gpu1(pod=pod)), "fail")
     assert failed.link == "attribution"
     assert "gpuboot-verify/vectoradd-gpu1-0 holds it" in failed.detail
     assert "DCGM_EXPORTER_KUBERNETES" in failed.remedy
@@ -168,7 +168,7 @@ def test_a_held_gpu_whose_series_name_another_pod_fails(pod: str) -> None:
 
 def test_an_idle_gpu_that_named_the_exporter_fails() -> None:
     idle = (reading("gpu1", 0, pod="gpu-operator/nvidia-dcgm-exporter-abcde"),)
-    failed = only(judge(idle_series=idle), "fail")
+    failed = only(evaluate(idle_series=idle), "fail")
     assert "held no GPU" in failed.detail
     assert "labeldrop" in failed.remedy
 
@@ -178,14 +178,14 @@ def test_a_gpu_that_others_hold_passes_by_their_name_and_not_without() -> None:
         "gpu_pods": (GpuPod(namespace="ml", name="train-0", node="gpu1", gpus=1),),
         "workload_results": (),
     }
-    found = judge(series=gpu1(pod="ml/train-0")[:1], **held)
+    found = evaluate(series=gpu1(pod="ml/train-0")[:1], **held)
     assert "ml/train-0" in of(found, "pass", "attribution")[0].detail
-    found = judge(series=gpu1(pod="")[:1], **held)
+    found = evaluate(series=gpu1(pod="")[:1], **held)
     assert of(found, "not_covered", "attribution")
 
 
 def test_shared_gpus_are_not_attributed() -> None:
-    found = judge(Limits(monitoring=True, max_age_s=60, interval_s=2, slices=4))
+    found = evaluate(Limits(monitoring=True, max_age_s=60, interval_s=2, slices=4))
     assert {f.status for f in found if f.link == "attribution"} == {"not_covered"}
 
 

@@ -23,8 +23,8 @@ from tests.unit.mig_evidence import (
     LIMITS,
     NODE,
     OFFER,
+    evaluate,
     evidence,
-    judge,
     machine,
     reading,
     uniform,
@@ -41,7 +41,7 @@ def test_mig_without_instances_is_told_and_never_passes(strategy: str, status: s
         host, strategy, nodes={NODE: node(NODE, 1, labels={"nvidia.com/mig.strategy": strategy})}
     )
     parent = reading(Device(empty), pod="", memory=None)
-    found = judge(with_series(what, (parent, reading(Device(seen.MIXED[1])))))
+    found = evaluate(with_series(what, (parent, reading(Device(seen.MIXED[1])))))
     untold = of(found, "not_covered")
     assert {item.gpu_uuid for item in untold} == {seen.A100_CUT}
     assert all("no MIG instance" in item.detail for item in untold)
@@ -62,7 +62,7 @@ def test_layouts_that_the_device_plugin_refuses(
 ) -> None:
     """k8s-device-plugin internal/rm/device_map.go: an error, and no device at all is offered."""
     refused = node(NODE, 0, labels={"nvidia.com/mig.strategy": strategy})
-    found = judge(evidence(machine(gpus), nodes={NODE: refused}, workload_results=()))
+    found = evaluate(evidence(machine(gpus), nodes={NODE: refused}, workload_results=()))
     failed = only(of(found, "fail", "allocatable"), "fail")
     assert detail in failed.detail
     assert "mixed" in failed.remedy
@@ -79,7 +79,7 @@ def test_compute_instances_that_share_a_gpu_instance() -> None:
     internal/pkg/transformation/kubernetes.go: the last pod of a GPU instance wins).
     """
     host = machine(h200())
-    found = judge(evidence(host))
+    found = evaluate(evidence(host))
     failed = only(of(found, "fail", "allocatable"), "fail")
     assert "1c.3g.71gb, 2c.3g.71gb" in failed.detail
     named = {f.gpu_uuid: f.status for f in found if f.link == "attribution"}
@@ -91,7 +91,7 @@ def test_under_none_mig_devices_are_not_covered() -> None:
     """device_map.go: GPUs are offered whole, whether MIG is on or not."""
     whole = node(NODE, 2, labels={"nvidia.com/mig.strategy": "none"})
     what = evidence(machine(), "none", nodes={NODE: whole})
-    found = judge(what)
+    found = evaluate(what)
     assert of(found, "fail") == []
     links = {f.link for f in found if f.status == "not_covered" and f.gpu_uuid in ALL.values()}
     assert links == {"allocatable", "workload", "attribution"}

@@ -59,7 +59,7 @@ WANTED = ExpectedObjects(
     rules_digest="new",
 )
 THERE = ObservedObjects({RULE: "1", BOARD: "2"}, (Claim(f"{VOLUME}0", "Bound", "50Gi"),))
-STAMP = Rule(
+RULES_INFO = Rule(
     name=rules.RULES_INFO_METRIC,
     health="ok",
     error="",
@@ -69,7 +69,7 @@ STAMP = Rule(
 OURS = (
     Rule(name="GPULost", health="ok", error="", group="gpuboot-gpu"),
     Rule(name="GPUXidFatal", health="ok", error="", group="gpuboot-gpu"),
-    STAMP,
+    RULES_INFO,
 )
 
 
@@ -107,13 +107,16 @@ def test_nobody_looks_where_nobody_asked() -> None:
 @pytest.mark.parametrize(
     ("rules_", "said"),
     [
-        ((OURS[0], STAMP), "gpuboot-gpu: 1 of 2 rules"),
+        ((OURS[0], RULES_INFO), "gpuboot-gpu: 1 of 2 rules"),
         (OURS[:2], "gpuboot-info: 0 of 1 rules"),
-        ((*OURS[:2], replace(STAMP, labels={"digest": "old"})), "other versions of these rules"),
+        (
+            (*OURS[:2], replace(RULES_INFO, labels={"digest": "old"})),
+            "other versions of these rules",
+        ),
         ((), "gpuboot-gpu: 0 of 2 rules"),
         ((*OURS, OURS[0]), "gpuboot-gpu: 3 of 2 rules"),
-        ((OURS[0], replace(OURS[1], name="GPUOther"), STAMP), "gpuboot-gpu: 2 of 2 rules"),
-        ((OURS[0], replace(OURS[1], group="other"), STAMP), "gpuboot-gpu: 1 of 2 rules"),
+        ((OURS[0], replace(OURS[1], name="GPUOther"), RULES_INFO), "gpuboot-gpu: 2 of 2 rules"),
+        ((OURS[0], replace(OURS[1], group="other"), RULES_INFO), "gpuboot-gpu: 1 of 2 rules"),
     ],
 )
 def test_rules_that_are_not_ours(rules_: tuple[Rule, ...], said: str) -> None:
@@ -138,7 +141,9 @@ def test_our_groups_are_known_by_their_name() -> None:
 
 
 def test_rules_that_were_not_evaluated_yet_are_not_healthy() -> None:
-    finding = only(judged(rules=(OURS[0], replace(OURS[1], health="unknown"), STAMP)), "unknown")
+    finding = only(
+        judged(rules=(OURS[0], replace(OURS[1], health="unknown"), RULES_INFO)), "unknown"
+    )
     assert "1 of 3 not evaluated yet: GPUXidFatal" in finding.detail
 
 

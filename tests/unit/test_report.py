@@ -131,7 +131,7 @@ def test_folders_have_names_of_their_own_and_latest_leads_to_the_newest(tmp_path
 def test_a_gpu_with_mig_is_one_row_with_its_instances(tmp_path: Path) -> None:
     """Totals go on counting cards; each MIG device has its own chain above the driver."""
     what = mig_evidence.evidence(mig_evidence.machine())
-    found = mig_evidence.judge(what)
+    found = mig_evidence.evaluate(what)
     bad = what.hosts[0].devices[1].uuid
     found = [
         replace(item, status="fail", remedy="-")

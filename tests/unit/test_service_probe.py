@@ -32,7 +32,7 @@ NAME, ADDRESS = "kubernetes.default.svc.cluster.local", "10.96.0.1:443"
 POD = ServiceProbeResult(node="gpu1", pod="services-gpu1", name=NAME, address=ADDRESS)
 
 
-def judge(log: str) -> Finding:
+def evaluate(log: str) -> Finding:
     """What is found on gpu1 when its pod's log says this."""
     seen = evidence(service_probes=(parse_log(POD, log),))
     [found] = checks.evaluate(seen.hosts[0], seen)
@@ -44,7 +44,7 @@ def words(*said: str) -> str:
 
 
 def test_a_pod_that_resolves_and_connects_passes() -> None:
-    found = judge(words("resolved", "connected"))
+    found = evaluate(words("resolved", "connected"))
     assert (found.status, found.link, found.node, found.gpu_uuid) == (
         "pass",
         "services",
@@ -54,7 +54,7 @@ def test_a_pod_that_resolves_and_connects_passes() -> None:
 
 
 def test_without_kube_proxy_the_remedy_is_kube_proxy() -> None:
-    found = judge(words("unresolved", "unconnected"))
+    found = evaluate(words("unresolved", "unconnected"))
     assert found.status == "fail"
     assert found.detail == (
         f"{ADDRESS} (Service default/kubernetes) does not answer and {NAME} is not resolved"
@@ -63,7 +63,7 @@ def test_without_kube_proxy_the_remedy_is_kube_proxy() -> None:
 
 
 def test_without_dns_the_remedy_is_coredns() -> None:
-    found = judge(words("unresolved", "connected"))
+    found = evaluate(words("unresolved", "connected"))
     assert (found.status, found.detail) == ("fail", f"{NAME} is not resolved")
     assert "k8s-app=kube-dns" in found.remedy
 
@@ -77,7 +77,7 @@ def test_without_dns_the_remedy_is_coredns() -> None:
     ],
 )
 def test_no_answer_is_unknown(log: str, told: str) -> None:
-    found = judge(log)
+    found = evaluate(log)
     assert found.status == "unknown"
     assert told in found.detail
 
