@@ -116,7 +116,7 @@ def test_a_shell_that_greets_is_told_once_and_passed_over() -> None:
 
 def test_an_operation_s_name_holds_for_every_host() -> None:
     """pyinfra shows one name for all hosts of an operation: none may speak of one host alone."""
-    for file in sorted((ROOT / "deploys").glob("*.py")):
+    for file in sorted((ROOT / "deploys").rglob("*.py")):
         for call in (
             it for it in ast.walk(ast.parse(file.read_text())) if isinstance(it, ast.Call)
         ):
