@@ -13,10 +13,11 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import host as current_host
 
-from deploys.run import report
-
 # what an operation is
 Commands = Generator[str | PyinfraCommand, None, None]
+
+# inventory name and operation -> why it failed; the run's report tells it again at the end
+messages: dict[tuple[str, str], str] = {}
 
 
 def failure(cause: str, remedy: str = "") -> str:
@@ -38,7 +39,8 @@ def _fail(state: State, host: Host, message: str) -> bool:
 
 def report_failure(host: Host, message: str) -> bool:
     """Tell why a host fails. Returns the False by which a FunctionCommand's body says so."""
-    report.note(host, message)
+    if host.executing_op_hash:
+        messages[host.name, host.executing_op_hash] = message
     host.log_styled(message, fg="red", log_func=logger.error)
     return False
 

@@ -21,7 +21,7 @@ from typing import Any
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
-from deploys.lib import changes
+from deploys.lib import changes, commands
 from deploys.run.plan import title
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings
@@ -62,12 +62,6 @@ def watch(state: State, settings: Settings) -> None:
     atexit.register(_recorder.close)
 
 
-def note(host: Host, message: str) -> None:
-    """Why the operation that runs on this host is about to fail."""
-    if _recorder is not None and host.executing_op_hash:
-        _recorder.messages[host.name, host.executing_op_hash] = message
-
-
 def proved(host: Host) -> None:
     """The operation that runs on this host has shown its own report: nobody need tell it again."""
     if _recorder is not None and host.executing_op_hash:
@@ -100,7 +94,6 @@ class Recorder(BaseStateCallback):
     operations: dict[str, Operation] = field(default_factory=dict)
     changed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
-    messages: dict[tuple[str, str], str] = field(default_factory=dict)
     proof: str = ""  # the operation that verified
     retried: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     unreachable: dict[str, str] = field(default_factory=dict)
@@ -221,7 +214,7 @@ class Recorder(BaseStateCallback):
 
     def _message(self, host: str, op_hash: str) -> str:
         """What an operation said that failed: ours their own text, commands what they wrote."""
-        if message := self.messages.get((host, op_hash)):
+        if message := commands.messages.get((host, op_hash)):
             return message
         data = self.state.ops[self.state.inventory.get_host(host)].get(op_hash)
         if data is None or not data.operation_meta.is_complete():
