@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 
-from deploys.lib.commands import shell_message
+from deploys.lib.package_manager import install_command
 
 LOCK_TIMEOUT_S = 600
 _QUIET = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
@@ -45,17 +45,7 @@ def install(versions: Mapping[str, str], available: Sequence[str]) -> StringComm
     + available: packages whose versions in the indices to show when this fails
     """
     words = [f"{name}={version}" if version else name for name, version in versions.items()]
-    if not available:
-        return StringCommand(_INSTALL, *[QuoteString(word) for word in words])
-    message = shell_message(
-        f"apt cannot install {' '.join(words)}",
-        "ask for a version that exists, or correct the repository; apt offers:",
-    )
-    return StringCommand(
-        _INSTALL, *[QuoteString(word) for word in words],
-        "|| {", message, "; apt-cache madison",
-        *[QuoteString(name) for name in available], ">&2; exit 1; }",
-    )  # fmt: skip
+    return install_command("apt", _INSTALL, words, "apt-cache madison", available)
 
 
 def release(names: Sequence[str]) -> None:

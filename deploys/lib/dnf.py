@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 
-from deploys.lib.commands import shell_message
+from deploys.lib.package_manager import install_command
 
 _DNF = "dnf -q -y --setopt=exit_on_lock=False"
+_LIST_VERSIONS = "dnf -q repoquery --showduplicates --qf '%{name} %{evr} %{repoid}'"
 _INSTALL = f"{_DNF} install --setopt=install_weak_deps=False"
 # dnf takes a package from whichever repository has it: two of one address do no harm
 REPOSITORY_FILES: tuple[str, ...] = ()
@@ -39,17 +40,7 @@ def install(versions: Mapping[str, str], available: Sequence[str]) -> StringComm
     + available: packages whose versions in the repositories to show when this fails
     """
     words = [f"{name}-{version}" if version else name for name, version in versions.items()]
-    if not available:
-        return StringCommand(_INSTALL, *[QuoteString(word) for word in words])
-    message = shell_message(
-        f"dnf cannot install {' '.join(words)}",
-        "ask for a version that exists, or correct the repository; dnf offers:",
-    )
-    return StringCommand(
-        _INSTALL, *[QuoteString(word) for word in words], "|| {", message,
-        "; dnf -q repoquery --showduplicates --qf '%{name} %{evr} %{repoid}'",
-        *[QuoteString(name) for name in available], ">&2; exit 1; }",
-    )  # fmt: skip
+    return install_command("dnf", _INSTALL, words, _LIST_VERSIONS, available)
 
 
 def hold(names: Sequence[str]) -> StringCommand:

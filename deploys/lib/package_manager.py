@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from pyinfra.api.command import StringCommand
+from pyinfra.api.command import QuoteString, StringCommand
+
+from deploys.lib.commands import shell_message
 
 
 class PackageManagerCommands(Protocol):
@@ -38,3 +40,24 @@ class PackageManagerCommands(Protocol):
 
     def release(self, names: Sequence[str]) -> StringCommand | None:
         """Let held packages change; None where `install` does so by itself."""
+
+
+def install_command(
+    manager: str, install: str, words: Sequence[str], list_versions: str, available: Sequence[str]
+) -> StringCommand:
+    """Install packages; when that fails, tell what there is to choose from.
+
+    + words: packages with their versions, as the program takes them
+    + list_versions: the command that lists the versions of packages; + available: of which ones
+    """
+    quoted = [QuoteString(word) for word in words]
+    if not available:
+        return StringCommand(install, *quoted)
+    message = shell_message(
+        f"{manager} cannot install {' '.join(words)}",
+        f"ask for a version that exists, or correct the repository; {manager} offers:",
+    )
+    names = [QuoteString(name) for name in available]
+    return StringCommand(
+        install, *quoted, "|| {", message, f"; {list_versions}", *names, ">&2; exit 1; }"
+    )
