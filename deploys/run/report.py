@@ -26,13 +26,12 @@ from deploys.run.plan import title
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings
 from gpuboot.plan.model import items_json
+from gpuboot.verify.report.model import POINTER
 from gpuboot.verify.report.run import run_html, summary, verdict
 from gpuboot.verify.report.run_failures import Failure, masked
 from gpuboot.verify.report.writer import new_folder, write_atomically, write_json
 
 SCHEMA = 1
-# `gpuboot verify` names a file here, to learn which folder the run it started has written to
-POINTER = "GPUBOOT_REPORT_POINTER"
 
 _SAID = 20  # lines of a failed command's output that are kept
 

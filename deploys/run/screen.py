@@ -29,11 +29,8 @@ from pyinfra.api.state import BaseStateCallback, State
 from deploys.lib import changes
 from deploys.run import report
 from deploys.run.plan import build, title
-from gpuboot.plan import Change
+from gpuboot.plan import POINTER, Change
 from gpuboot.plan.terminal import change_lines, show
-
-# `gpuboot plan` names a file here, which gets the plan as JSON
-POINTER = "GPUBOOT_PLAN_POINTER"
 
 _SLOW_S = 3.0  # an operation that takes longer is named while it runs
 _SHOWN = 6  # changes of an operation that are told when it has made them

@@ -12,7 +12,7 @@ from gpuboot.cli.check import check
 from gpuboot.cli.init import init
 from gpuboot.cli.plan import plan
 from gpuboot.cli.query import query
-from gpuboot.verify.report.model import ReportError, load
+from gpuboot.verify.report.model import POINTER, ReportError, load
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,7 +26,6 @@ app.command()(query)
 app.add_typer(autoscaling.app, name="autoscaling")
 app.add_typer(docs.app, name="docs")
 VERIFY = "deploys/verify.py"
-_POINTER = "GPUBOOT_REPORT_POINTER"  # deploys/run/report.py writes the report's folder there
 
 
 @app.command()
@@ -39,7 +38,7 @@ def verify(
 
     Exit code: 0 proven, 1 failed, 2 not covered or could not tell.
     """
-    ended = runs.pyinfra(inventory, VERIFY, runs.options(data), answer=_POINTER)
+    ended = runs.pyinfra(inventory, VERIFY, runs.options(data), answer=POINTER)
     path = Path(ended.answer) / "verify.json"
     if not ended.answer or not path.exists():
         # nothing was verified: a wrong inventory is an error, a killed run tells nothing

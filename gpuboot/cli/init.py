@@ -136,9 +136,7 @@ def _complete(given: Given, asking: bool) -> None:
 def _targets(given: Given) -> list[Target]:
     """The hosts, when all that is known without a connection is right."""
     if not Path(DEPLOY).is_file():
-        runs.stop(
-            f"{DEPLOY} is not here\n    remedy: run this in the folder of the gpuboot project"
-        )
+        runs.stop(runs.wrong_folder(DEPLOY))
     targets, problems = parse_all(given.hosts, given.user, given.port)
     problems += name_problems(given.name)
     problems += [

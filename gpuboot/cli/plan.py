@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from gpuboot.cli import runs
+from gpuboot.plan import POINTER
 
 SITE = "deploys/site.py"
 CHANGES = 2
-_POINTER = "GPUBOOT_PLAN_POINTER"  # deploys/run/screen.py writes the plan there
 
 
 def plan(
@@ -30,7 +30,7 @@ def plan(
     For people: pyinfra INVENTORY deploys/site.py --dry. Exit code: 0, 1 where a run may not start.
     """
     options = runs.options(data, same_sudo_password)
-    ended = runs.pyinfra(inventory, deploy, options, answer=_POINTER, dry=True)
+    ended = runs.pyinfra(inventory, deploy, options, answer=POINTER, dry=True)
     if ended.code != 0 or not ended.answer:
         raise typer.Exit(1)
     print(ended.answer, end="")

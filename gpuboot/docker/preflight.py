@@ -10,7 +10,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import platforms
 from gpuboot.hosts.preflight import network
-from gpuboot.hosts.preflight.checks import MACHINE, Check, Finding, Subject
+from gpuboot.hosts.preflight.checks import MACHINE, Check, Finding, Subject, replaced
 
 # our own processes, which hold ports on a later run; the kernel cuts names to 15 characters
 _OURS = ("dcgm-exporter", "node_exporter", "prometheus", "alertmanager", "grafana")
@@ -39,14 +39,9 @@ def _kernel(it: Subject) -> Iterator[Finding]:
 
 
 def _runtimes(it: Subject) -> Iterator[Finding]:
-    platform = platforms.find(it.state)
-    for name in platform.distribution_docker if platform else ():
-        if platform and name in it.state.packages:
-            yield (
-                f"the distribution's package {name} is installed; Docker's own packages replace "
-                "it and its containers stop",
-                f"run `{platform.remove_command} {name}` there once nothing needs it",
-            )
+    if platform := platforms.find(it.state):
+        names = platform.distribution_docker
+        yield from replaced(it.state, platform, names, "Docker's own packages replace")
 
 
 def _cluster(it: Subject) -> Iterator[Finding]:

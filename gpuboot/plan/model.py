@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 HIDDEN = "(hidden)"
+# variable that names the file for the plan as JSON, for the command that started pyinfra
+POINTER = "GPUBOOT_PLAN_POINTER"
 
 EffectKind = Literal["reboot", "cordon", "restart", "reload"]
 

@@ -12,6 +12,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts import platforms
 from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import driver, exporter, network
 from gpuboot.hosts.preflight import platform as platform_checks
 
@@ -140,15 +141,23 @@ def _packages(it: Subject) -> Iterator[Finding]:
         )
 
 
-def _runtimes(it: Subject) -> Iterator[Finding]:
-    platform = platforms.find(it.state)
-    for name in platform.distribution_runtimes if platform else ():
-        if platform and name in it.state.packages:
+def replaced(
+    state: NodeState, platform: Platform, names: Sequence[str], replaced_by: str
+) -> Iterator[Finding]:
+    """The distribution's packages that ours replace. + replaced_by: which ones do, and a verb"""
+    for name in names:
+        if name in state.packages:
             yield (
-                f"the distribution's package {name} is installed; Docker's containerd.io replaces "
-                "it and its containers stop",
+                f"the distribution's package {name} is installed; {replaced_by} it and its "
+                "containers stop",
                 f"run `{platform.remove_command} {name}` there once nothing needs it",
             )
+
+
+def _runtimes(it: Subject) -> Iterator[Finding]:
+    if platform := platforms.find(it.state):
+        names = platform.distribution_runtimes
+        yield from replaced(it.state, platform, names, "Docker's containerd.io replaces")
     if it.state.is_active("crio"):
         yield "CRI-O runs there, a second container runtime", "remove cri-o from the machine"
 

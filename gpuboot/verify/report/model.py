@@ -26,6 +26,8 @@ from gpuboot.verify.findings import (
 from gpuboot.verify.firing_alerts import FiringAlert
 
 SCHEMA = 1
+# variable that names the file for the report folder's path, for the command that started pyinfra
+POINTER = "GPUBOOT_REPORT_POINTER"
 _DERIVED = {"status", "alerts", "instances"}  # of a GPU's row in verify.json
 
 
