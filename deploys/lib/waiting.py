@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pyinfra import logger
 from pyinfra.api.host import Host
 
+from deploys.lib.spans import waiting
 from gpuboot.kubernetes.readiness import Progress
 
 POLL_S = 2.0
@@ -21,10 +22,19 @@ def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> P
     + probe: reads the present state
     + timeout_s: seconds until the last probe
     """
+    progress = probe()
+    if progress.done or progress.failed or timeout_s <= 0:
+        return progress
+    with waiting(progress.text):
+        return _wait(host, probe, progress, timeout_s)
+
+
+def _wait(
+    host: Host, probe: Callable[[], Progress], progress: Progress, timeout_s: float
+) -> Progress:
     started = last_reported_at = time.monotonic()
     last_reported = ""
     while True:
-        progress = probe()
         now = time.monotonic()
         late = now - started >= timeout_s
         if progress.done or progress.failed or late:
@@ -34,6 +44,7 @@ def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> P
             last_reported, last_reported_at = progress.text, now
         # what takes long already may be noticed a little later: probing costs the host as well
         time.sleep(min(POLL_S * (1 + (now - started) / 20), _SLOWEST_S))
+        progress = probe()
 
 
 def unfinished(progress: Progress, timeout_s: float) -> str:

@@ -18,6 +18,7 @@ from pyinfra.context import state as run_state
 from deploys.facts.node import NodeFact
 from deploys.lib import connections, privilege
 from deploys.lib.shell import run_command
+from deploys.lib.spans import span
 from gpuboot.config.problems import Problem
 from gpuboot.hosts.node_state import NodeState
 
@@ -37,7 +38,8 @@ def collect(
     """
     names = list(hosts)
     pool = Pool(min(len(names), _MAX_AT_ONCE) or 1)
-    answers = pool.map(lambda name: _read_settled(inventory.get_host(name), wait_s), names)
+    with span("read hosts"):
+        answers = pool.map(lambda name: _read_settled(inventory.get_host(name), wait_s), names)
     limit = run_state.limit_hosts
     states: dict[str, NodeState] = {}
     problems: list[Problem] = []
@@ -60,7 +62,8 @@ def _read_settled(host: Host, wait_s: int) -> NodeState | Problem:
     started = time.monotonic()
     told = ""
     while True:
-        answer = _read(host)
+        with span("read hosts", host.name):
+            answer = _read(host)
         if isinstance(answer, Problem):
             return answer
         reason = busy(answer)
@@ -70,7 +73,8 @@ def _read_settled(host: Host, wait_s: int) -> NodeState | Problem:
         if reason != told:
             print(f"    [{host.name}] waiting: {reason} (at most {wait_s} s)", file=sys.stderr)
             told = reason
-        time.sleep(POLL_S)
+        with span(reason, host.name, wait=True):
+            time.sleep(POLL_S)
 
 
 def _read(host: Host) -> NodeState | Problem:

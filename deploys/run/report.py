@@ -13,7 +13,7 @@ import sys
 import time
 from collections import defaultdict
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from typing import Any
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
-from deploys.lib import changes, commands
+from deploys.lib import changes, commands, spans
+from deploys.run import time_notes
 from deploys.run.plan import title
+from deploys.run.time_notes import Operation
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings
 from gpuboot.plan.model import items_json
@@ -31,9 +33,11 @@ from gpuboot.verify.report.run import run_html, summary, verdict
 from gpuboot.verify.report.run_failures import Failure, masked
 from gpuboot.verify.report.writer import new_folder, write_atomically, write_json
 
-SCHEMA = 1
+SCHEMA = 2
 
 _SAID = 20  # lines of a failed command's output that are kept
+_WRITE_S = 2.0  # between two writes while nothing changes
+_WRITE_SHARE = 20  # and at least so many times what a write takes: many hosts make long notes
 
 resume = ""  # the command that goes on where this run stops; "" where pyinfra tells the results
 
@@ -75,16 +79,6 @@ def failures() -> dict[str, Failure]:
 
 
 @dataclass
-class Operation:
-    """One operation: its phase is the first part of its name. begun, ended: monotonic seconds."""
-
-    phase: str
-    name: str
-    begun: float
-    ended: float | None = None
-
-
-@dataclass
 class Recorder(BaseStateCallback):
     """The notes of one run."""
 
@@ -98,24 +92,38 @@ class Recorder(BaseStateCallback):
     unreachable: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     versions: dict[str, Any] = field(init=False)
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    started: datetime = field(default_factory=time_notes.started)
     begun: float = field(default_factory=time.monotonic)
+    written: float = 0.0  # when, and how long it took
+    writing_s: float = 0.0
 
     def __post_init__(self) -> None:
+        for host in self.state.inventory:
+            spans.count_commands(host)
         self.versions = versions.lock(self.settings).model_dump(mode="json")
 
     def host_connect_error(self, state: State, host: Host, error: Any) -> None:  # type: ignore[override]
         self.unreachable[host.name] = str(error)
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
-        self.operations[op_hash] = Operation(*title(state, op_hash), time.monotonic())
+        phase, name = title(state, op_hash)
+        self.operations[op_hash] = Operation(phase, name, spans.begin(name, operation=op_hash))
 
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         if op_hash in self.operations:
-            self.operations[op_hash].ended = time.monotonic()
+            spans.end(self.operations[op_hash].span)
         for host in state.failed_hosts:
             self._forget(host)
-        self.write()
+        self._write_meanwhile(op_hash)
+
+    def _write_meanwhile(self, op_hash: str) -> None:
+        """Write what a run that is killed has to leave, unless it is much the same as before."""
+        since = time.monotonic() - self.written
+        told = any(op_hash in of_host for of_host in self.failed.values()) or any(
+            self._did_change(host, op_hash) for host in self.state.inventory
+        )
+        if since > self.writing_s * _WRITE_SHARE and (told or since > _WRITE_S):
+            self.write()
 
     def _forget(self, host: Host) -> None:
         """What a failed host never began is no error of its own: one cause, one error.
@@ -130,6 +138,8 @@ class Recorder(BaseStateCallback):
     def operation_host_success(  # type: ignore[override]
         self, state: State, host: Host, op_hash: str, retry_count: int = 0
     ) -> None:
+        if op_hash in self.operations:
+            self.operations[op_hash].end_on(host.name)
         # the operation's own result is marked complete only after this call
         if op_hash in state.ops[host]:
             self.changed[host.name].append(op_hash)
@@ -142,6 +152,8 @@ class Recorder(BaseStateCallback):
         retry_count: int = 0,
         max_retries: int = 0,
     ) -> None:
+        if op_hash in self.operations:
+            self.operations[op_hash].end_on(host.name)
         self.failed[host.name].append(op_hash)
 
     def operation_host_retry(  # type: ignore[override]
@@ -152,14 +164,19 @@ class Recorder(BaseStateCallback):
 
     def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:  # type: ignore[override]
         changes.forget(host, op_hash)
+        if op_hash in self.operations and op_hash in state.ops[host]:
+            self.operations[op_hash].begin_on(host.name)
 
     def write(self) -> None:
         """Write run.json and run.html, unless nothing was executed."""
+        begun = time.monotonic()
         if self.operations:
             run = self.to_json()
             write_json(folder(self.settings) / "run.json", run)
             proof = (folder(self.settings) / "verify.html").exists()
             write_atomically(folder(self.settings) / "run.html", run_html(run, proof))
+            self.written = time.monotonic()
+            self.writing_s = self.written - begun
 
     def close(self) -> None:
         """Write for the last time; of a run that failed, tell what failed, and where it stands."""
@@ -179,19 +196,24 @@ class Recorder(BaseStateCallback):
 
     def to_json(self) -> dict[str, Any]:
         """The notes as run.json has them; docs/reports.md documents the schema."""
-        done = self._done()
+        commands, files = time_notes.totals(spans.noted)
         return {
             "schema": SCHEMA,
             "gpuboot": version("gpuboot"),
             "pyinfra": version("pyinfra"),
             "cluster": self.settings.cluster.name,
+            "deploy": time_notes.deploy,
             "started": f"{self.started:%Y-%m-%dT%H:%M:%SZ}",
-            "seconds": round(time.monotonic() - self.begun, 3),
-            "exit": 0 if done else 1,
-            "phases": self._phases(),
+            "seconds": time_notes.elapsed(),
+            "exit": 0 if self._done() else 1,
+            "phases": time_notes.phases_json(self.operations.values()),
             "operations": [self._operation(op) for op in self.operations],
+            "spans": time_notes.spans_json(self.operations, self.begun),
             "hosts": {
                 host.name: {
+                    "seconds": round(spans.busy[host.name], 3),
+                    "commands": commands[host.name],
+                    "files": files[host.name],
                     "changed": self._changes(host),
                     "failed": [item.operation for item in self.errors(host.name)],
                     "errors": [asdict(item) for item in self.errors(host.name)],
@@ -225,42 +247,25 @@ class Recorder(BaseStateCallback):
     def _done(self) -> bool:
         """Whether every operation ended and no host was lost on the way."""
         wanted = set(self.state.op_meta)
-        ended = {op for op, item in self.operations.items() if item.ended is not None}
+        ended = {op for op, item in self.operations.items() if item.ended}
         return wanted <= ended and not (self.failed or self.unreachable or self.state.failed_hosts)
 
-    def _phases(self) -> list[dict[str, Any]]:
-        now = time.monotonic()
-        phases: dict[str, list[Operation]] = {}
-        for item in self.operations.values():
-            phases.setdefault(item.phase, []).append(item)
-        return [
-            {
-                "name": name,
-                "operations": len(items),
-                "seconds": round(sum((item.ended or now) - item.begun for item in items), 3),
-            }
-            for name, items in phases.items()
-        ]
-
     def _operation(self, op_hash: str) -> dict[str, Any]:
-        """One operation, and on each host that it changed what it recorded there."""
-        item = self.operations[op_hash]
+        """One operation, its times, and on each host that it changed what it recorded there."""
         return {
-            "phase": item.phase,
-            "name": item.name,
-            "seconds": round((item.ended or time.monotonic()) - item.begun, 3),
+            **time_notes.operation_json(op_hash, self.operations[op_hash]),
             "changed": {
                 host.name: items_json(changes.recorded(host.name, op_hash))
                 for host in self.state.inventory
-                if op_hash in self.state.ops[host] and self._did_change(host, op_hash)
+                if self._did_change(host, op_hash)
             },
         }
 
     def _did_change(self, host: Host, op_hash: str) -> bool:
-        meta = self.state.ops[host][op_hash].operation_meta
-        return op_hash in self.changed.get(host.name, ()) and (
-            meta.is_complete() and meta.did_change()
-        )
+        planned = self.state.ops[host].get(op_hash)
+        if planned is None or op_hash not in self.changed.get(host.name, ()):
+            return False
+        return planned.operation_meta.is_complete() and planned.operation_meta.did_change()
 
     def _not_tried(self, host: Host) -> list[str]:
         """Operations that were prepared for a host and have not begun there, in order."""
@@ -274,9 +279,7 @@ class Recorder(BaseStateCallback):
 
     def _changes(self, host: Host) -> list[str]:
         return [
-            self._name(op)
-            for op in self.changed.get(host.name, [])
-            if op in self.state.ops[host] and self._did_change(host, op)
+            self._name(op) for op in self.changed.get(host.name, []) if self._did_change(host, op)
         ]
 
     def _name(self, op_hash: str) -> str:

@@ -30,7 +30,9 @@ from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
 from deploys.lib.connections import note_unreachable, unreachable, unreachable_problem
 from deploys.lib.findings import refusal
-from deploys.run import screen
+from deploys.lib.spans import span
+from deploys.run import screen, time_notes
+from deploys.run.connect_spans import Connections
 from gpuboot.config import inventory_files
 from gpuboot.config.problems import Problem, render
 
@@ -55,6 +57,7 @@ def install() -> None:
     _warn(context.params)
     operations = [Path(item).resolve() for item in context.params["operations"]]
     ours = [item.name for item in operations if item.parent == _DEPLOYS]
+    time_notes.deploy = " ".join(ours)
     cli = pyinfra_cli.cli
     cli.make_inventory = _loading(cli.make_inventory)
     pyinfra_cli.inventory.exec_file = _reading(pyinfra_cli.inventory.exec_file, given)
@@ -141,7 +144,8 @@ def _asking(confirm: Callable[[str], bool]) -> Callable[[str], bool]:
         if question.startswith("Detected changes"):
             question = "That is the plan. With -y a run does not ask"
         try:
-            return confirm(question)
+            with span("your answer", wait=True):
+                return confirm(question)
         except EOFError:
             raise CliError(_unanswered()) from None
 
@@ -163,14 +167,15 @@ def _connecting(
         hosts = [host for host in state.inventory if state.is_host_in_limit(host)]
         if ours:
             _before(state, hosts, given, ours)
-        for handler in filter(None, (_Unreachable(), shown)):
+        for handler in filter(None, (_Unreachable(), Connections(), shown)):
             state.add_callback_handler(handler)  # type: ignore[no-untyped-call]
         telling = bool(ours) and set(ours) <= set(_TELLING)
         if asked := state.should_raise_failed_hosts:
             asks = not ours and sys.stdin.isatty()
             state.should_raise_failed_hosts = _ending(asked, asks, telling)
         try:
-            connect(state)
+            with span("connect"):
+                connect(state)
         except PyinfraError:
             if not unreachable:
                 raise

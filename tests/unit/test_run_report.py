@@ -51,9 +51,9 @@ hosts = [
 
 
 def pyinfra(
-    folder: Path, last: str, *arguments: str, inventory: str = LOCAL
+    folder: Path, last: str, *arguments: str, inventory: str = LOCAL, deploy: str = DEPLOY
 ) -> subprocess.CompletedProcess[str]:
-    (folder / "site.py").write_text(DEPLOY.replace("LAST", last))
+    (folder / "site.py").write_text(deploy.replace("LAST", last))
     (folder / "inventory.py").write_text(inventory)
     return subprocess.run(
         [sys.executable, "-m", "pyinfra", "inventory.py", "site.py", *arguments],
@@ -82,7 +82,11 @@ def test_a_run_that_ends_well(tmp_path: Path) -> None:
         ("Base", 2),
         ("Drivers", 2),
     ]
-    assert noted["hosts"]["@local"] == {
+    host = noted["hosts"]["@local"]
+    assert host.pop("seconds") > 0
+    assert host == {
+        "commands": 4,
+        "files": 0,
         "changed": [
             "Base | Change something",
             "Drivers | Do what true says",
@@ -95,6 +99,40 @@ def test_a_run_that_ends_well(tmp_path: Path) -> None:
     }
     assert noted["versions"]["kubernetes"]["version"]
     assert 0 < sum(phase["seconds"] for phase in noted["phases"]) <= noted["seconds"]
+    assert noted["schema"] == 2
+
+
+def test_times_and_commands_of_each_operation_and_host(tmp_path: Path) -> None:
+    """Times are seconds since the process began; they never run backwards, and commands add up."""
+    _, noted = run(tmp_path, "true", "-y")
+    assert noted is not None
+    moments = [0.0]
+    for item in noted["operations"]:
+        on_host = item["hosts"]["@local"]
+        moments += [item["begun"], on_host["begun"], on_host["ended"], item["ended"]]
+        assert item["commands"] == {"@local": 1}
+    assert moments == sorted(moments)
+    assert moments[-1] <= noted["seconds"]
+    stages = {span["name"]: span for span in noted["spans"]}
+    assert list(stages) == ["start-up", "prepare"]  # without config.py nobody notes connecting
+    assert stages["prepare"]["ended"] == noted["operations"][0]["begun"]
+    assert stages["start-up"]["begun"] == 0
+    assert 0.1 < stages["start-up"]["ended"] < noted["seconds"]  # Python and pyinfra take long
+    assert sum(sum(item["commands"].values()) for item in noted["operations"]) == 4
+
+
+def test_an_operation_of_one_host_is_noted_on_that_host(tmp_path: Path) -> None:
+    deploy = DEPLOY.replace(
+        "    files.directory", '    if host.name.endswith("1"): files.directory'
+    )
+    deploy = deploy.replace("import state", "import host, state")
+    done = pyinfra(tmp_path, "true", "-y", inventory=TWO, deploy=deploy)
+    noted = notes(tmp_path)
+    assert (done.returncode, noted and noted["exit"]) == (0, 0)
+    assert noted is not None
+    assert [sorted(item["hosts"]) for item in noted["operations"]] == [
+        ["@fake/gpu1", "@fake/gpu2"], ["@fake/gpu1"], *[["@fake/gpu1", "@fake/gpu2"]] * 2,
+    ]  # fmt: skip
 
 
 def test_a_run_that_fails_half_way_is_noted_too(tmp_path: Path) -> None:

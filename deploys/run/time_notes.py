@@ -1,0 +1,128 @@
+"""What run.json says about time and commands, from the spans that were noted."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from deploys.lib import spans
+from deploys.lib.spans import Span
+
+deploy = ""  # names of the deploy files that the run was started with; "" where nobody told
+
+
+@dataclass
+class Operation:
+    """One operation that has begun: its phase is the first part of its name.
+
+    + hosts: inventory name -> when it began there and ended there, None while it runs
+    """
+
+    phase: str
+    name: str
+    span: Span
+    hosts: dict[str, tuple[float, float | None]] = field(default_factory=dict)
+
+    def begin_on(self, host: str) -> None:
+        """It begins on a host."""
+        self.hosts[host] = (time.monotonic(), None)
+
+    def end_on(self, host: str) -> None:
+        """It has ended on a host, one way or the other."""
+        if host in self.hosts:
+            self.hosts[host] = (self.hosts[host][0], time.monotonic())
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended on all hosts."""
+        return self.span.ended is not None
+
+
+def started() -> datetime:
+    """When this run's process began."""
+    return datetime.now(UTC) - timedelta(seconds=time.monotonic() - spans.ORIGIN)
+
+
+def elapsed(moment: float | None = None) -> float:
+    """Seconds from the beginning of the run's process to a moment, by default to now."""
+    now = time.monotonic() if moment is None else moment
+    return round(now - spans.ORIGIN, 3)
+
+
+def operation_json(op_hash: str, item: Operation) -> dict[str, Any]:
+    """When an operation ran, on which host how long, and what was sent to each host for it."""
+    commands, files = totals(span for span in spans.noted if span.operation == op_hash)
+    return {
+        "phase": item.phase,
+        "name": item.name,
+        **_times(item.span.begun, item.span.ended),
+        "seconds": round((item.span.ended or time.monotonic()) - item.span.begun, 3),
+        "hosts": {host: _times(*moments) for host, moments in item.hosts.items()},
+        "commands": dict(commands),
+        "files": dict(files),
+    }
+
+
+def phases_json(operations: Iterable[Operation]) -> list[dict[str, Any]]:
+    """Each phase that has begun: how many operations it had so far, and how long they took."""
+    phases: dict[str, list[Span]] = {}
+    for item in operations:
+        phases.setdefault(item.phase, []).append(item.span)
+    now = time.monotonic()
+    return [
+        {
+            "name": name,
+            "operations": len(own),
+            "seconds": round(sum((span.ended or now) - span.begun for span in own), 3),
+        }
+        for name, own in phases.items()
+    ]
+
+
+def spans_json(operations: Mapping[str, Operation], watched: float) -> list[dict[str, Any]]:
+    """Every span but the operations' own, in the order in which they began.
+
+    + watched: when the run's report began to watch
+    """
+    numbers = {op_hash: number for number, op_hash in enumerate(operations)}
+    own = {id(item.span) for item in operations.values()}
+    stages = _stages([item.span for item in operations.values()], watched)
+    return [
+        {
+            "name": span.name,
+            "host": span.host,
+            **_times(span.begun, span.ended),
+            "wait": span.wait,
+            "operation": numbers.get(span.operation),
+            "commands": dict(span.commands),
+        }
+        for span in sorted([*stages, *spans.noted], key=lambda span: span.begun)
+        if id(span) not in own
+    ]
+
+
+def _stages(operations: list[Span], watched: float) -> Iterator[Span]:
+    """What pyinfra does before the first operation and tells by no callback."""
+    before = [span for span in spans.noted if not span.operation]
+    first = min([watched, *(span.begun for span in before)])
+    yield Span("start-up", begun=spans.ORIGIN, ended=first)
+    connected = max([first, *(span.ended or 0.0 for span in before if span.name == "connect")])
+    if operations:
+        yield Span("prepare", begun=connected, ended=operations[0].begun)
+
+
+def totals(noted: Iterable[Span]) -> tuple[Counter[str], Counter[str]]:
+    """Inventory name -> commands, and files, of these spans together."""
+    commands, files = Counter[str](), Counter[str]()
+    for span in noted:
+        commands.update(span.commands)
+        files.update(span.files)
+    return commands, files
+
+
+def _times(begun: float, ended: float | None) -> dict[str, float | None]:
+    return {"begun": elapsed(begun), "ended": None if ended is None else elapsed(ended)}
