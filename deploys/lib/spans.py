@@ -57,9 +57,13 @@ def _process_start() -> float:
 
 ORIGIN = _process_start()
 noted: list[Span] = []
+# inventory name -> commands run, and files copied, in all
+commands: Counter[str] = Counter()
+files: Counter[str] = Counter()
 # inventory name -> seconds in which at least one command ran there
 busy: dict[str, float] = defaultdict(float)
 
+_COUNTED = {"run_shell_command": "commands", "put_file": "files", "get_file": "files"}
 _open: list[Span] = []
 _running: Counter[str] = Counter()  # inventory name -> commands that run now
 _since: dict[str, float] = {}  # inventory name -> when the first of them began
@@ -120,13 +124,15 @@ def count_commands(host: Host) -> None:
     if getattr(connector, "gpuboot_counted", False):
         return
     connector.gpuboot_counted = True
-    connector.run_shell_command = _counted(connector.run_shell_command, host.name, "commands")
-    for name in ("put_file", "get_file"):
-        setattr(connector, name, _counted(getattr(connector, name), host.name, "files"))
+    for name, what in _COUNTED.items():
+        setattr(connector, name, _counted(getattr(connector, name), host.name, what))
 
 
 def _counted(call: Callable[..., Any], host: str, what: str) -> Callable[..., Any]:
+    total = commands if what == "commands" else files
+
     def counted(*arguments: Any, **named: Any) -> Any:
+        total[host] += 1
         if (scope := _innermost(host)) is not None:
             getattr(scope, what)[host] += 1
         if not _running[host]:

@@ -93,11 +93,11 @@ class Recorder(BaseStateCallback):
     dropped: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     versions: dict[str, Any] = field(init=False)
     started: datetime = field(default_factory=time_notes.started)
-    begun: float = field(default_factory=time.monotonic)
     written: float = 0.0  # when, and how long it took
     writing_s: float = 0.0
 
     def __post_init__(self) -> None:
+        time_notes.prepare()
         for host in self.state.inventory:
             spans.count_commands(host)
         self.versions = versions.lock(self.settings).model_dump(mode="json")
@@ -106,6 +106,7 @@ class Recorder(BaseStateCallback):
         self.unreachable[host.name] = str(error)
 
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
+        time_notes.prepared()
         phase, name = title(state, op_hash)
         self.operations[op_hash] = Operation(phase, name, spans.begin(name, operation=op_hash))
 
@@ -196,7 +197,6 @@ class Recorder(BaseStateCallback):
 
     def to_json(self) -> dict[str, Any]:
         """The notes as run.json has them; docs/reports.md documents the schema."""
-        commands, files = time_notes.totals(spans.noted)
         return {
             "schema": SCHEMA,
             "gpuboot": version("gpuboot"),
@@ -208,12 +208,12 @@ class Recorder(BaseStateCallback):
             "exit": 0 if self._done() else 1,
             "phases": time_notes.phases_json(self.operations.values()),
             "operations": [self._operation(op) for op in self.operations],
-            "spans": time_notes.spans_json(self.operations, self.begun),
+            "spans": time_notes.spans_json(self.operations),
             "hosts": {
                 host.name: {
                     "seconds": round(spans.busy[host.name], 3),
-                    "commands": commands[host.name],
-                    "files": files[host.name],
+                    "commands": spans.commands[host.name],
+                    "files": spans.files[host.name],
                     "changed": self._changes(host),
                     "failed": [item.operation for item in self.errors(host.name)],
                     "errors": [asdict(item) for item in self.errors(host.name)],

@@ -176,6 +176,7 @@ def _connecting(
         try:
             with span("connect"):
                 connect(state)
+            time_notes.prepare()
         except PyinfraError:
             if not unreachable:
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +13,8 @@ from deploys.lib import spans
 from deploys.lib.spans import Span
 
 deploy = ""  # names of the deploy files that the run was started with; "" where nobody told
+
+_preparing: Span | None = None
 
 
 @dataclass
@@ -83,14 +85,10 @@ def phases_json(operations: Iterable[Operation]) -> list[dict[str, Any]]:
     ]
 
 
-def spans_json(operations: Mapping[str, Operation], watched: float) -> list[dict[str, Any]]:
-    """Every span but the operations' own, in the order in which they began.
-
-    + watched: when the run's report began to watch
-    """
+def spans_json(operations: Mapping[str, Operation]) -> list[dict[str, Any]]:
+    """Every span but the operations' own, in the order in which they began."""
     numbers = {op_hash: number for number, op_hash in enumerate(operations)}
     own = {id(item.span) for item in operations.values()}
-    stages = _stages([item.span for item in operations.values()], watched)
     return [
         {
             "name": span.name,
@@ -100,19 +98,24 @@ def spans_json(operations: Mapping[str, Operation], watched: float) -> list[dict
             "operation": numbers.get(span.operation),
             "commands": dict(span.commands),
         }
-        for span in sorted([*stages, *spans.noted], key=lambda span: span.begun)
+        for span in spans.noted
         if id(span) not in own
     ]
 
 
-def _stages(operations: list[Span], watched: float) -> Iterator[Span]:
-    """What pyinfra does before the first operation and tells by no callback."""
-    before = [span for span in spans.noted if not span.operation]
-    first = min([watched, *(span.begun for span in before)])
-    yield Span("start-up", begun=spans.ORIGIN, ended=first)
-    connected = max([first, *(span.ended or 0.0 for span in before if span.name == "connect")])
-    if operations:
-        yield Span("prepare", begun=connected, ended=operations[0].begun)
+def prepare() -> None:
+    """Begin the span of what pyinfra prepares, unless it has begun: no callback tells of it."""
+    global _preparing
+    if _preparing is None:
+        begun = min((span.begun for span in spans.noted), default=time.monotonic())
+        spans.noted.insert(0, Span("start-up", begun=spans.ORIGIN, ended=begun))
+        _preparing = spans.begin("prepare")
+
+
+def prepared() -> None:
+    """End it: the first operation begins."""
+    if _preparing is not None and _preparing.ended is None:
+        spans.end(_preparing)
 
 
 def totals(noted: Iterable[Span]) -> tuple[Counter[str], Counter[str]]:

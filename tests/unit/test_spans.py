@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +18,8 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("noted", "_open"):
         monkeypatch.setattr(spans, name, [])
     monkeypatch.setattr(spans, "busy", defaultdict(float))
+    for name in ("commands", "files"):
+        monkeypatch.setattr(spans, name, Counter())
 
 
 class Connector:
@@ -51,6 +53,7 @@ def test_a_command_belongs_to_the_innermost_span_that_concerns_its_host() -> Non
     one.connector.run_shell_command("outside of any span")
     assert (dict(outer.commands), dict(inner.commands)) == ({"two": 1}, {"one": 1})
     assert spans.busy["one"] >= 0.02
+    assert dict(spans.commands) == {"one": 2, "two": 1}  # one of them in no span
 
 
 def test_commands_of_a_copy_are_counted_beside_the_copy() -> None:
