@@ -65,7 +65,7 @@ def create(lab: Lab, machine: Machine, base: Path, debian_key: bytes) -> None:
         shutil.rmtree(part)
     part.parent.mkdir(parents=True, exist_ok=True)
     run(["cp", "-a", "--reflink=auto", str(base), str(part)])
-    _identity(lab, machine, part)
+    identify(lab, machine, part)
     _ssh(lab, part)
     _trust(lab, part, debian_key)
     _kernel_modules(part)
@@ -80,7 +80,8 @@ def _write(root: Path, name: str, content: str | bytes, mode: int = 0o644) -> No
     path.chmod(mode)
 
 
-def _identity(lab: Lab, machine: Machine, root: Path) -> None:
+def identify(lab: Lab, machine: Machine, root: Path) -> None:
+    """Give a root file system the machine's names and address."""
     hosts = ["127.0.0.1 localhost", "::1 localhost ip6-localhost ip6-loopback"]
     hosts += [f"{lab.host_address} {MIRROR_NAME}"]
     hosts += [f"{other.address} {other.name}" for other in lab.machines]

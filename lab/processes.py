@@ -95,6 +95,11 @@ def kill(unit: str, folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
+def members(unit: str, folder: Path) -> set[int]:
+    """The part's processes."""
+    return _members(_cgroups(folder, unit))
+
+
 def _cgroups(folder: Path, unit: str) -> list[Path]:
     """The part's cgroup folders, its supervisor's included."""
     try:

@@ -245,13 +245,18 @@ def ensure(
                     f"Take it down first (scripts/lab down --name {name}) or choose another --name."
                 )
             return lab
-        taken = {lab.index for lab in labs()} | _bridged()
-        index = next((i for i in range(_MAX_LABS) if i not in taken), None)
-        if index is None:
-            raise LabError("too many labs on this host")
-        lab = plan(name, index, gpus, single, release, upstream)
+        lab = plan(name, free_index(), gpus, single, release, upstream)
         save(lab)
         return lab
+
+
+def free_index() -> int:
+    """The lowest index that no lab of this host has; to be called with the lock "labs" held."""
+    taken = {lab.index for lab in labs()} | _bridged()
+    index = next((i for i in range(_MAX_LABS) if i not in taken), None)
+    if index is None:
+        raise LabError("too many labs on this host")
+    return index
 
 
 def _bridged() -> set[int]:
