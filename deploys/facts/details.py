@@ -24,6 +24,8 @@ _LARGEST = 262144  # bytes of a file that are read
 class FileTexts(Framed[dict[str, str]]):
     """Texts of those of some files that exist; not for files that hold secrets."""
 
+    of_plan = True
+
     default = dict
 
     @override
@@ -48,6 +50,8 @@ class LiveObjects(Framed[list[dict[str, Any]]]):
 
     Nothing as well where the API server does not answer: they are shown, not relied on.
     """
+
+    of_plan = True
 
     default = list
 
@@ -83,6 +87,8 @@ class GpuPods(Framed[tuple[str, ...] | None]):
 
     Read it on the leader.
     """
+
+    of_plan = True
 
     @staticmethod
     @override
@@ -140,6 +146,8 @@ class HelmManifests(Framed[Manifests]):
 
     One that cannot be rendered is "": it is shown, not relied on.
     """
+
+    of_plan = True
 
     default = Manifests
 

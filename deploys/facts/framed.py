@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from pyinfra.api.exceptions import FactProcessError
 from pyinfra.api.facts import FactBase
@@ -21,9 +21,14 @@ class Framed(FactBase[T]):
 
     Facts define `command` (one string) and `process` as ever; no line: the fact's default. What
     `process` cannot read (ValueError, KeyError, …) fails the fact.
+
+    + of_cluster: it tells of the cluster, which every host and the cluster itself change
+    + of_plan: it is read only to show a difference that has been found
     """
 
     abstract = True
+    of_cluster: ClassVar[bool] = False
+    of_plan: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         if "command" in cls.__dict__:

@@ -29,6 +29,8 @@ class HelmRelease(Framed[Release]):
     Values may hold secrets: they are compared, never shown.
     """
 
+    of_cluster = True
+
     @override
     def command(self, release: str, namespace: str, kubeconfig: str) -> str:
         variables = {"KUBECONFIG": kubeconfig, "release": release, "namespace": namespace}

@@ -36,6 +36,8 @@ class Kubeadm(Framed[KubeadmState]):
 class Cluster(Framed[ClusterState]):
     """API server, nodes, workloads and GPU Operator, by one command. Read it on the leader."""
 
+    of_cluster = True
+
     preflight = "no"
 
     @override

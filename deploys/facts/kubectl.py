@@ -19,6 +19,8 @@ class SecretDigests(Framed[dict[str, str]]):
     The values stay on the host, and in the shell: no process has one as an argument.
     """
 
+    of_cluster = True
+
     default = dict
 
     @override

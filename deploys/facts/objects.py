@@ -23,6 +23,8 @@ SCRIPT = resources.files("deploys.facts").joinpath("objects.sh").read_text()
 class Owned(Framed[OwnedObjects]):
     """Kind, place and digest of every object with our label, by one command on the leader."""
 
+    of_cluster = True
+
     @staticmethod
     @override
     def default() -> OwnedObjects:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from pyinfra.api.host import Host
 from pyinfra.context import host
 
+from deploys.lib import answers
 from gpuboot.plan import Item
 
 # inventory name and operation -> what it recorded
@@ -23,6 +24,8 @@ executed: Records = defaultdict(list)
 
 def record(*items: Item) -> None:
     """Note what the operation that runs now changes on the current host, or costs it."""
+    if items and answers.comparing():
+        raise answers.WouldChange
     kept = (executed if host.state.is_executing else planned)[host.name, host.current_op_hash or ""]
     # an operation may be asked twice what it would change
     kept += [item for item in items if item not in kept]

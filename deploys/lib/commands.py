@@ -13,6 +13,8 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 from pyinfra.context import host as current_host
 
+from deploys.lib import answers
+
 # what an operation is
 Commands = Generator[str | PyinfraCommand, None, None]
 
@@ -56,17 +58,27 @@ def shell_failure(cause: str, remedy: str = "") -> StringCommand:
 
 
 def executing() -> bool:
-    """Whether the run is past its planning: only then is there something to wait for."""
-    return bool(current_host.state.is_executing)
+    """Whether the run is past its planning: only then is there something to wait for.
+
+    True as well while operations are compared with the hosts as they are, which asks the same.
+    """
+    return answers.comparing() or bool(current_host.state.is_executing)
 
 
 def inform(message: str) -> None:
     """Tell something about the current host while the run executes; nothing while it plans."""
-    if executing():
+    if _tells():
         logger.info(f"{current_host.print_prefix}{message}")
 
 
 def warn(message: str) -> None:
     """As `inform`, for what the person should act on."""
-    if executing():
+    if _tells():
         logger.warning(f"{current_host.print_prefix}{message}")
+
+
+def _tells() -> bool:
+    if answers.comparing():
+        answers.tells()
+        return False
+    return executing()

@@ -9,6 +9,7 @@ from pyinfra.context import host
 
 from deploys.facts.details import LiveObjects
 from deploys.lib import changes
+from deploys.lib.answers import read
 from gpuboot.plan import Change, Item
 from gpuboot.plan.workloads import effects, label, object_changes
 
@@ -29,7 +30,7 @@ def record_objects(objects: Iterable[Object], existing: Iterable[str] | None = N
             changes.record(Change(subject=label(item), old=old, new="applied"))
         return
     references = [_reference(item) for item in asked]
-    found = host.get_fact(LiveObjects, references=references) if asked else []
+    found = read(LiveObjects, references=references) if asked else []
     live = {label(item): item for item in found}
     for item in items:
         changes.record(*_items(live.get(label(item)), item, label(item) in known))

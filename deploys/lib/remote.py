@@ -10,7 +10,7 @@ from pyinfra.api.facts import FactBase
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host
 
-from deploys.lib import privilege
+from deploys.lib import answers, privilege
 from deploys.lib.shell import run_command
 
 # sshd allows ten sessions a connection (MaxSessions), and all joining nodes share this one.
@@ -32,13 +32,18 @@ def run(target: Host, command: str, stdin: str = "") -> str:
 
     Raises `RemoteError` when it exits with anything but 0.
     """
+    if answers.comparing():
+        raise answers.WouldChange
     with _sessions, ctx_host.use(target):
         if not target.connected:  # outside `--limit`
             target.connect(raise_exceptions=True)
         arguments = privilege.become_arguments(target)
         if stdin:
             arguments["_stdin"] = stdin
-        done = run_command(target, command, print_output=False, print_input=False, **arguments)
+        try:
+            done = run_command(target, command, print_output=False, print_input=False, **arguments)
+        finally:
+            answers.forget(target)
     if not done.ok:
         raise RemoteError(f"{target.name}: {command}: {done.output}")
     return done.stdout
@@ -46,5 +51,7 @@ def run(target: Host, command: str, stdin: str = "") -> str:
 
 def read_fact(target: Host, fact: type[FactBase[T]], **arguments: object) -> T:
     """A fact of any host of the inventory."""
+    if answers.comparing():
+        return answers.read_from(target, fact, **arguments)
     with _sessions, ctx_host.use(target):
-        return target.get_fact(fact, **arguments)
+        return answers.read_from(target, fact, **arguments)

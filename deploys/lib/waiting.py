@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pyinfra import logger
 from pyinfra.api.host import Host
 
+from deploys.lib import answers
 from deploys.lib.spans import waiting
 from gpuboot.kubernetes.readiness import Progress
 
@@ -22,11 +23,17 @@ def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> P
     + probe: reads the present state
     + timeout_s: seconds until the last probe
     """
-    progress = probe()
-    if progress.done or progress.failed or timeout_s <= 0:
+    if answers.comparing():
+        if not (progress := probe()).done:
+            raise answers.WouldChange
         return progress
-    with waiting(progress.text):
-        return _wait(host, probe, progress, timeout_s)
+    with answers.live():
+        progress = probe()
+        if not (progress.done or progress.failed or timeout_s <= 0):
+            with waiting(progress.text):
+                progress = _wait(host, probe, progress, timeout_s)
+    answers.forget_cluster()
+    return progress
 
 
 def _wait(

@@ -6,14 +6,15 @@ import posixpath
 import shlex
 
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.compose import Compose, ComposeState
 from deploys.facts.details import FileTexts
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, fail
 from deploys.lib.download_retries import with_retries
+from deploys.lib.operation import operation
 from deploys.operations.files import write
 from gpuboot.docker.compose import COMPOSE, File, Project
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
@@ -33,9 +34,7 @@ def up(project: Project) -> Commands:
     + project: what the host has to have
     """
     paths = [file.path for file in project.files]
-    state = host.get_fact(
-        Compose, folder=project.folder, files=paths, folders=list(project.folders)
-    )
+    state = read(Compose, folder=project.folder, files=paths, folders=list(project.folders))
     if state.absent:
         # while pyinfra prepares: an operation before this one will install it
         changes.record(Unknown(what="the compose project", until="Docker runs"))
@@ -72,7 +71,7 @@ def _record(project: Project, state: ComposeState) -> None:
     wrong = [file for file in project.files if not _right(file, state)]
     shown = [file for file in wrong if file.mode == "644" and file.path in state.files]
     paths = {f"{project.folder}/{file.path}": file.path for file in shown}
-    texts = host.get_fact(FileTexts, paths=list(paths)) if paths else {}
+    texts = read(FileTexts, paths=list(paths)) if paths else {}
     old = {paths[path]: text for path, text in texts.items()}
     running = {
         name

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.containerd import Cdi, Containerd, ContainerdState
 from deploys.facts.details import FileTexts
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, fail, inform, shell_message, warn
+from deploys.lib.operation import operation
 from deploys.operations.files import write
 from gpuboot.plan import Change, Effect, Unknown
 from gpuboot.plan.differences import text_change
@@ -43,7 +44,7 @@ def configured(root: str, toolkit: str = "none", proxy: str = "") -> Commands:
     + toolkit: options of `nvidia-ctk runtime configure`, or `none` to leave the runtime out
     + proxy: text of a drop-in for containerd's unit; "" for none
     """
-    state = host.get_fact(Containerd, root=root, proxy=proxy, toolkit=toolkit)
+    state = read(Containerd, root=root, proxy=proxy, toolkit=toolkit)
     if problem := _problem(state):
         yield fail(*problem)
         return
@@ -85,7 +86,7 @@ def _problem(state: ContainerdState) -> tuple[str, str] | None:
 
 def _record(state: ContainerdState) -> None:
     paths = {PATHS[name]: state.expected[name] for name in state.differs}
-    texts = host.get_fact(FileTexts, paths=list(paths)) if paths else {}
+    texts = read(FileTexts, paths=list(paths)) if paths else {}
     changes.record(
         *[
             text_change(f"file {path}", texts.get(path), text or None)
@@ -144,7 +145,7 @@ def cdi(path: str = CDI_SPEC) -> Commands:
 
     + path: the specification's file
     """
-    state = host.get_fact(Cdi, path=path)
+    state = read(Cdi, path=path)
     if state.current:
         host.noop("the CDI specification is up to date")
         return

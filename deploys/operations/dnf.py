@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.dnf import PinnedDriver
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands
+from deploys.lib.operation import operation
 from gpuboot.plan import Change
 
 _MODULE = "nvidia-driver"
@@ -24,7 +25,7 @@ def driver_pinned(version: str, stream: str) -> Commands:
     + version: of the driver, 595.91.07
     + stream: of NVIDIA's module, see `gpuboot.hosts.driver_packages.module_stream`
     """
-    state = host.get_fact(PinnedDriver, module=_MODULE)
+    state = read(PinnedDriver, module=_MODULE)
     others = [locked for locked in state.locked if locked != version]
     if state.stream == stream and version in state.locked and not others:
         host.noop(f"the driver is pinned to {version}")

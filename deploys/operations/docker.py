@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.docker import Docker, DockerState, UntrustedMirrors
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, fail, shell_message
+from deploys.lib.operation import operation
 from deploys.operations.files import write
 from gpuboot.docker import daemon
 from gpuboot.plan import Change, Effect, Unknown
@@ -40,7 +41,7 @@ def configured(toolkit: bool, proxied: bool = False) -> Commands:
     + toolkit: NVIDIA's runtime is registered, and the default one
     + proxied: its unit gives it the site's proxy
     """
-    state = host.get_fact(Docker, toolkit=toolkit)
+    state = read(Docker, toolkit=toolkit)
     if problem := _problem(state):
         yield fail(*problem)
         return
@@ -140,7 +141,7 @@ def mirrors_trusted(hosts: Sequence[str], ca_bundle: str) -> Commands:
     + hosts: `host[:port]` of the registries
     + ca_bundle: PEM file on the host
     """
-    missing = host.get_fact(UntrustedMirrors, hosts=list(hosts), ca_bundle=ca_bundle)
+    missing = read(UntrustedMirrors, hosts=list(hosts), ca_bundle=ca_bundle)
     changes.record(*[
         Change(subject=f"file /etc/docker/certs.d/{name}/ca.crt", new=f"as {ca_bundle}")
         for name in missing

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.api.state import State
 from pyinfra.context import host, inventory, state
 
 from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
 from deploys.lib import changes
-from deploys.lib.commands import Commands, fail, report_failure, shell_message
+from deploys.lib.answers import read
+from deploys.lib.commands import Commands, executing, fail, report_failure, shell_message
 from deploys.lib.cordon import cordoned, is_member, uncordon, wait_until_rejoined
+from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact
 from deploys.operations.reboot import RebootError, reboot
 from gpuboot.plan import Change, Effect
@@ -39,7 +40,7 @@ def loaded(
     + leader: inventory name of the host that cordons it for the reboot; "" for none. A node that
       an earlier run cordoned, and did not come to uncordon, is uncordoned as well
     """
-    driver = host.get_fact(Driver, timeout_s=_SMI_S)
+    driver = read(Driver, timeout_s=_SMI_S)
     if driver.loaded == version and driver.uvm:
         if driver.cordoned_by_gpuboot and leader:
             subject = f"node {node}"
@@ -124,9 +125,9 @@ def checked(version: str, gpus: int) -> Commands:
     + version: driver version, or "" for any
     + gpus: how many GPUs the inventory promises
     """
-    if not state.is_executing:
+    if not executing():
         return
-    driver = host.get_fact(Driver, timeout_s=_SMI_S)
+    driver = read(Driver, timeout_s=_SMI_S)
     problem = verdict(driver, version, gpus)
     if problem:
         yield fail(*problem)

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import SecretStr
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.details import FileTexts
 from deploys.facts.files import Files, FileState
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands
+from deploys.lib.operation import operation
 from gpuboot.plan import Change
 from gpuboot.plan.differences import text_change
 
@@ -27,7 +28,7 @@ def present(contents: Mapping[str, str], mode: str = "644", absent: Sequence[str
     + mode: their permissions, octal
     + absent: paths that must not exist
     """
-    existing = host.get_fact(Files, paths=[*contents, *absent])
+    existing = read(Files, paths=[*contents, *absent])
     wrong = {
         path: text for path, text in contents.items() if not _is(existing.get(path), text, mode)
     }
@@ -47,7 +48,7 @@ def secret(contents: Mapping[str, SecretStr | str], absent: Sequence[str] = ()) 
     + contents: absolute path -> text, with a newline at its end
     + absent: paths that must not exist
     """
-    existing = host.get_fact(Files, paths=[*contents, *absent])
+    existing = read(Files, paths=[*contents, *absent])
     texts = {
         path: value.get_secret_value() if isinstance(value, SecretStr) else value
         for path, value in contents.items()
@@ -77,7 +78,7 @@ def record_texts(
     + existing: the files that are there
     """
     readable = [path for path in contents if path in existing]
-    texts = host.get_fact(FileTexts, paths=readable) if readable else {}
+    texts = read(FileTexts, paths=readable) if readable else {}
     for path, text in contents.items():
         if texts.get(path) == text:
             change = Change(subject=f"file {path}", field="mode", old=existing[path].mode, new=mode)

@@ -7,15 +7,16 @@ from typing import Any
 
 from pydantic import SecretStr
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.details import HelmManifests, HiddenInput
 from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, inform, shell_failure
 from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
+from deploys.lib.operation import operation
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.kubernetes.helm import Decision, Release, evaluate, needs_crds
 from gpuboot.plan import Change, Unknown
@@ -40,7 +41,7 @@ def installed(
     + sha256: the tarball's digest; "": what the publisher's own .sha256 file says, with a warning
     + environment: shell commands for proxy and certificate authority; shown nowhere
     """
-    present = host.get_fact(HelmVersion, path=BINARY)
+    present = read(HelmVersion, path=BINARY)
     if present == version:
         host.noop(f"Helm {version}")
         return
@@ -65,7 +66,7 @@ def chart(
     + environment: shell commands for proxy and certificate authority; shown nowhere
     """
     path = archive(chart, version)
-    present_sha256 = host.get_fact(FileDigest, path=path)
+    present_sha256 = read(FileDigest, path=path)
     if present_sha256 and (not sha256 or present_sha256 == sha256):
         host.noop(f"{chart} {version} is in the cache")
         return
@@ -104,7 +105,7 @@ def release(
     + chart, version: an archive that `chart` has put on the host
     + values: all values that differ from the chart's own defaults
     """
-    live = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
+    live = read(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
     if live.error and executing():
         yield fail(f"Helm cannot read release {release}: {live.error}", "run again")
         return
@@ -146,7 +147,7 @@ def _record(
     changes.record(*release_changes(subject, live, chart, version, values))
     if not live.status or executing():
         return
-    manifests = host.get_fact(
+    manifests = read(
         HelmManifests, helm=_HELM, release=release, namespace=namespace,
         archive=archive(chart, version), _stdin=HiddenInput([json.dumps(values)]),
     )  # fmt: skip
@@ -179,7 +180,7 @@ def _unlock(release: str, namespace: str, revision: int) -> StringCommand:
 @operation()
 def absent(release: str, namespace: str) -> Commands:
     """Ensure that there is no such release."""
-    live = host.get_fact(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
+    live = read(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
     if not live.status:
         host.noop(f"release {release} does not exist")
         return

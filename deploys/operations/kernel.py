@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kernel import HostsBlock, Kernel, Swap
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands
+from deploys.lib.operation import operation
 from gpuboot.plan import Change
 from gpuboot.plan.differences import text_change
 
@@ -25,7 +26,7 @@ def applied(features: Sequence[str], sysctls: Mapping[str, str]) -> Commands:
     + features: modules to load unless the kernel has them built in: overlay, br_netfilter
     + sysctls: key -> value; keys of br_netfilter are there only once it is loaded
     """
-    state = host.get_fact(Kernel, sysctls=list(sysctls))
+    state = read(Kernel, sysctls=list(sysctls))
     missing = [name for name in features if name not in state.features]
     wrong = {key: value for key, value in sysctls.items() if state.sysctls.get(key) != value}
     if not missing and not wrong:
@@ -49,7 +50,7 @@ def applied(features: Sequence[str], sysctls: Mapping[str, str]) -> Commands:
 @operation()
 def swap_off() -> Commands:
     """Ensure there is no swap, now or after a boot. Lines of fstab are commented out, not lost."""
-    state = host.get_fact(Swap, fstab="/etc/fstab")
+    state = read(Swap, fstab="/etc/fstab")
     if not state.active and not state.fstab:
         host.noop("there is no swap")
         return
@@ -84,7 +85,7 @@ def hosts(addresses: Mapping[str, str]) -> Commands:
     + addresses: node name -> IP address
     """
     expected = [f"{address} {name}" for name, address in addresses.items()]
-    present = host.get_fact(HostsBlock, begin=HOSTS_BEGIN, end=HOSTS_END)
+    present = read(HostsBlock, begin=HOSTS_BEGIN, end=HOSTS_END)
     if present == expected:
         host.noop("/etc/hosts knows the nodes")
         return

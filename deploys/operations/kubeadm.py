@@ -12,14 +12,15 @@ from collections.abc import Sequence
 
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.exceptions import PyinfraError
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Kubeadm
 from deploys.lib import changes, remote
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
 from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import KUBECTL
+from deploys.lib.operation import operation
 from deploys.operations import packages as package_operations
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes.cluster_state import KubeadmState, Step, stage
@@ -69,7 +70,7 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
     + images: what a joining host needs; pulled in the background, while the leader is at work
     + config: on the leader: kubeadm's configuration, whose images are pulled before going on
     """
-    state = host.get_fact(Kubeadm, socket=SOCKET)
+    state = read(Kubeadm, socket=SOCKET)
     step: Step = "init" if config else "join"
     missing = [image for image in images if image not in state.images]
     if stage(state, step) == "done" or not (missing or config):
@@ -102,7 +103,7 @@ def initialized(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
     + digest, kubelet: of the configuration, as `reconfigured` and `kubelet_configured` compare them
     + config: path of kubeadm's configuration on the host
     """
-    state = host.get_fact(Kubeadm, socket=SOCKET)
+    state = read(Kubeadm, socket=SOCKET)
     progress = stage(state, "init")
     if progress == "done":
         host.noop("the control plane is initialized")
@@ -149,7 +150,7 @@ def note_kubelet(digest: str) -> str:
 @operation()
 def kubeconfig() -> Commands:
     """Ensure that root on this host can use kubectl; a kubeconfig of another cluster stays."""
-    state = host.get_fact(Kubeadm, socket=SOCKET)
+    state = read(Kubeadm, socket=SOCKET)
     if state.kubeconfig == "same":
         host.noop("root's kubeconfig is the cluster's")
         return
@@ -174,7 +175,7 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
     + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them
     + manager: the program that installs them
     """
-    state = host.get_fact(Kubeadm, socket=SOCKET)
+    state = read(Kubeadm, socket=SOCKET)
     member = "kubelet.conf" in state.files
     versions = {
         name: "" if member and name in state.packages else pattern
@@ -196,7 +197,7 @@ def reset(node: str, leader: str) -> Commands:
     + node: its Kubernetes name, which a cluster that goes on forgets
     + leader: inventory name of the leader
     """
-    state = host.get_fact(Kubeadm, socket=SOCKET)
+    state = read(Kubeadm, socket=SOCKET)
     if not state.files and not state.started:
         host.noop("this host is in no cluster")
         return

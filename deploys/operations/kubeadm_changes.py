@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, remote
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, inform
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import CONFIG, SOCKET, marker, note, note_kubelet
@@ -48,7 +49,7 @@ def immutable_settings_kept(settings: dict[str, str]) -> Commands:
 
     + settings: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
-    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
+    state = read(Cluster, kubeconfig=ADMIN_CONF)
     known = executing() or not state.error
     if known and (problems := immutable_changes(state.immutable, settings)):
         yield fail(
@@ -65,7 +66,7 @@ def reconfigured(digest: str, config: str = CONFIG) -> Commands:
 
     + digest: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
-    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
+    state = read(Cluster, kubeconfig=ADMIN_CONF)
     if state.error and not executing():
         host.noop("there is no cluster yet")
         return
@@ -99,7 +100,7 @@ def kubelet_configured(
     + ignore: kubeadm's checks to pass over
     + control_plane: its control plane as well as its kubelet, which on the leader is done before
     """
-    state = host.get_fact(Kubeadm, socket=SOCKET)
+    state = read(Kubeadm, socket=SOCKET)
     if "kubelet.conf" not in state.files or state.started or state.kubelet_config == digest:
         host.noop("the kubelet's configuration is in force")
         return
@@ -158,11 +159,11 @@ def upgraded(
     if not turn:
         host.noop("another host's turn")
         return
-    state = host.get_fact(Kubeadm, socket=SOCKET)
+    state = read(Kubeadm, socket=SOCKET)
     if not state.packages and not executing():
         host.noop("an operation before this one installs Kubernetes")
         return
-    cluster = host.get_fact(Cluster, kubeconfig=ADMIN_CONF) if leads else ClusterState()
+    cluster = read(Cluster, kubeconfig=ADMIN_CONF) if leads else ClusterState()
     if _is_upgraded(state, packages, cluster.server, version):
         host.noop(f"Kubernetes {version}")
         return

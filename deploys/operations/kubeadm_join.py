@@ -8,14 +8,15 @@ from collections.abc import Callable
 
 from pyinfra.api.command import StringCommand
 from pyinfra.api.host import Host
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, remote
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, warn
 from deploys.lib.join_credentials import bootstrap_token, uploaded_certificates
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.operation import operation
 from deploys.operations.kubeadm import (
     RESET,
     SOCKET,
@@ -47,7 +48,7 @@ def joined(
       cluster's certificate authority, a bootstrap token and a certificate key ("" on a worker)
     + init_config: gives the leader's, by which it uploads its certificates, for that key
     """
-    state = host.get_fact(Kubeadm, socket=SOCKET)
+    state = read(Kubeadm, socket=SOCKET)
     progress = stage(state, "join")
     if progress == "done":
         yield from _same_cluster(leader)
@@ -74,7 +75,7 @@ def _same_cluster(leader: str) -> Commands:
     if executing():
         target = host.state.inventory.get_host(leader)
         authority = remote.read_fact(target, Kubeadm, socket=SOCKET).ca
-        if belongs_elsewhere(host.get_fact(Kubeadm, socket=SOCKET), authority):
+        if belongs_elsewhere(read(Kubeadm, socket=SOCKET), authority):
             yield fail(
                 f"this host is a node of another cluster than {leader}'s",
                 "take it out of the inventory, or, if that cluster can go: pyinfra INVENTORY "

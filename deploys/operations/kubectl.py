@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import yaml
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.live_objects import record_objects
+from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.manifests import runtime_class as runtime_class_manifest
@@ -33,7 +34,7 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
     + sentinel_workload: name of a workload in it, whose annotation tells what was applied
     """
     text, digest = with_digest(manifest)
-    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
+    state = read(Cluster, kubeconfig=ADMIN_CONF)
     if any(item.name == sentinel_workload and item.digest == digest for item in state.workloads):
         host.noop(f"{sentinel_workload} is as in the manifest")
         return
@@ -55,7 +56,7 @@ def labels_and_taints(
     + labels: node -> label -> value; None: the label must not be there
     + tainted: control-plane node -> whether it refuses workloads
     """
-    known = {node.name: node for node in host.get_fact(Cluster, kubeconfig=ADMIN_CONF).nodes}
+    known = {node.name: node for node in read(Cluster, kubeconfig=ADMIN_CONF).nodes}
     relabelled = {
         name: changed
         for name, required in labels.items()
@@ -106,7 +107,7 @@ def _words(labels: Mapping[str, str | None]) -> list[str]:
 @operation()
 def namespace(namespace: str, labels: Mapping[str, str] | None = None) -> Commands:
     """Ensure a namespace with these labels; labels of others stay."""
-    existing = host.get_fact(Cluster, kubeconfig=ADMIN_CONF).namespaces.get(namespace)
+    existing = read(Cluster, kubeconfig=ADMIN_CONF).namespaces.get(namespace)
     missing = {
         key: value
         for key, value in (labels or {}).items()
@@ -134,7 +135,7 @@ def runtime_class(runtime: str, handler: str) -> Commands:
     + runtime: its name
     + handler: the handler's name in containerd, which cannot be changed in a RuntimeClass
     """
-    existing = host.get_fact(Cluster, kubeconfig=ADMIN_CONF).runtimes.get(runtime)
+    existing = read(Cluster, kubeconfig=ADMIN_CONF).runtimes.get(runtime)
     if existing == handler:
         host.noop(f"RuntimeClass {runtime} exists")
     elif existing is None:
@@ -152,7 +153,7 @@ def nodes_ready(names: Sequence[str], timeout_s: int = 300) -> Commands:
     """Wait until these nodes are Ready, and flannel, kube-proxy and CoreDNS run; no changes."""
 
     def probe() -> Progress:
-        state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
+        state = read(Cluster, kubeconfig=ADMIN_CONF)
         system = {"coredns": 1, "kube-proxy": len(names)}
         return readiness.all_of(
             readiness.nodes_ready(state, names),
@@ -171,9 +172,7 @@ def workloads_ready(namespace: str, required: Sequence[str], timeout_s: int = 90
     """
 
     def probe() -> Progress:
-        return readiness.workloads_ready(
-            host.get_fact(Cluster, kubeconfig=ADMIN_CONF), namespace, required
-        )
+        return readiness.workloads_ready(read(Cluster, kubeconfig=ADMIN_CONF), namespace, required)
 
     yield from _wait(probe, timeout_s, f"see `kubectl -n {namespace} get pods,events`")
 
@@ -196,7 +195,7 @@ def gpus_ready(
     """
 
     def probe() -> Progress:
-        state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
+        state = read(Cluster, kubeconfig=ADMIN_CONF)
         parts = [
             readiness.operands_current(state, namespace, made_of or {}),
             readiness.workloads_ready(state, namespace, operands),

@@ -7,15 +7,16 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
 from deploys.facts.objects import Owned
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, inform
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.live_objects import record_objects
+from deploys.lib.operation import operation
 from gpuboot.kubernetes import manifests, network_policies
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.plan import Change, Effect
@@ -50,8 +51,8 @@ def synced(
 
     What is there is compared by the digest that each object carries: one fact tells them all.
     """
-    owned = host.get_fact(Owned, kubeconfig=ADMIN_CONF)
-    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF) if pod_network else ClusterState()
+    owned = read(Owned, kubeconfig=ADMIN_CONF)
+    state = read(Cluster, kubeconfig=ADMIN_CONF) if pod_network else ClusterState()
     if (error := owned.error or state.error) and executing():
         yield fail(f"the cluster's objects cannot be read: {error}", "run again")
         return

@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 from pydantic import SecretStr
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.exceptions import OperationValueError
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts import apt as apt_facts
@@ -20,8 +19,10 @@ from deploys.facts import packages as facts
 from deploys.facts.framed import Framed
 from deploys.facts.packages import FINGERPRINTS, PackageState, RepositoryState
 from deploys.lib import apt, changes, dnf
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, shell_failure, shell_message
 from deploys.lib.download_retries import with_retries
+from deploys.lib.operation import operation
 from deploys.lib.package_manager import PackageManagerCommands
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.repositories import Repository
@@ -51,7 +52,7 @@ def repository(
     + curl: curl's configuration for the key's download, for the proxy; shown nowhere
     """
     commands = _COMMANDS[repository.manager]
-    state = host.get_fact(
+    state = read(
         facts.Repository,
         path=repository.path,
         key=repository.key_path,
@@ -167,7 +168,7 @@ def installed(
     if not versions:
         raise OperationValueError("packages: name at least one package")
     commands, names = _COMMANDS[manager], sorted(versions)
-    state = host.get_fact(_FACTS[manager], packages=names)
+    state = read(_FACTS[manager], packages=names)
     missing = {name: versions[name] for name in names if not _matches(state, name, versions[name])}
     # installing a held package at another version takes its hold away
     unheld = [name for name in names if name in missing or name not in state.holds] if hold else []

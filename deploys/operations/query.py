@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pyinfra.api.operation import operation
 from pyinfra.context import host, inventory
 
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
+from deploys.lib.operation import operation
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.telemetry.usage_query import UsageQuery, answer, no_answer
@@ -16,7 +16,7 @@ from gpuboot.verify.collector import PROMETHEUS
 from gpuboot.verify.prometheus import Prometheus
 
 
-@operation(is_idempotent=True)
+@operation(compared=False)
 def answered(question: UsageQuery, settings: Settings, leader: str, path: str) -> Commands:
     """Ask the cluster's Prometheus, and write the answer.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 
 from deploys.lib import changes
 from deploys.lib.commands import Commands, shell_failure
 from deploys.lib.kubectl import KUBECTL
+from deploys.lib.operation import operation
 from gpuboot.plan import Effect
 
 _WRITTEN_S = 30
@@ -27,7 +27,7 @@ done
 {{failed}}"""
 
 
-@operation(is_idempotent=False)
+@operation(is_idempotent=False, compared=False)
 def reloaded(namespace: str, prometheus: str, digest: str) -> Commands:
     """Have Prometheus read its rules now instead of within two minutes. Runs on the leader.
 

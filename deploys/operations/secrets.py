@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 
 from pydantic import SecretStr
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubectl import SecretDigests
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import KUBECTL, KUBECTL_APPLY
+from deploys.lib.operation import operation
 from gpuboot.plan import Change
 
 Value = SecretStr | str  # a SecretStr hides itself wherever arguments are printed
@@ -31,7 +32,7 @@ def synced(namespace: str, secret: str, contents: Mapping[str, Value]) -> Comman
 
     + contents: key -> value; shown nowhere, and not written to the host's disk
     """
-    existing = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
+    existing = read(SecretDigests, namespace=namespace, secret=secret)
     if existing == digests(contents):
         host.noop(f"secret {secret} {'is up to date' if existing else 'does not exist'}")
         return
@@ -73,7 +74,7 @@ def admin_login(namespace: str, secret: str, password: Value | None = None) -> C
             namespace, secret, {"admin-user": "admin", "admin-password": password}
         )
         return
-    if "admin-password" in host.get_fact(SecretDigests, namespace=namespace, secret=secret):
+    if "admin-password" in read(SecretDigests, namespace=namespace, secret=secret):
         host.noop(f"secret {secret} exists")
         return
     subject = f"Secret {namespace}/{secret}"
@@ -96,7 +97,7 @@ def required(namespace: str, needed: Mapping[str, Sequence[str]]) -> Commands:
     """
     missing = []
     for secret, keys in needed.items():
-        existing = host.get_fact(SecretDigests, namespace=namespace, secret=secret)
+        existing = read(SecretDigests, namespace=namespace, secret=secret)
         missing += [f"{secret}/{key}" for key in keys if key not in existing]
     if missing and executing():
         yield fail(

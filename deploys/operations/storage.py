@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.operation import operation
 from gpuboot.kubernetes import storage
 from gpuboot.plan import Change
 
@@ -17,7 +18,7 @@ from gpuboot.plan import Change
 @operation()
 def default_class() -> Commands:
     """Ensure that local-path is the default StorageClass exactly where there is no other."""
-    change = storage.default_change(host.get_fact(Cluster, kubeconfig=ADMIN_CONF).classes)
+    change = storage.default_change(read(Cluster, kubeconfig=ADMIN_CONF).classes)
     if change is None:
         host.noop("the default StorageClass is set")
         return
@@ -38,7 +39,7 @@ def class_required(class_name: str | None = None) -> Commands:
     if not executing():
         host.noop("StorageClasses are looked at when the run gets there")
         return
-    state = host.get_fact(Cluster, kubeconfig=ADMIN_CONF)
+    state = read(Cluster, kubeconfig=ADMIN_CONF)
     if state.error:
         yield fail(f"the API server does not answer: {state.error}", "run again")
         return

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.units import Units
 from deploys.lib import changes
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands
+from deploys.lib.operation import operation
 from gpuboot.plan import Change
 
 _STAYS = ("enabled", "enabled-runtime", "static", "indirect", "generated", "alias")
@@ -22,7 +23,7 @@ def running(units: Sequence[str]) -> Commands:
 
     + units: full names, e.g. containerd.service
     """
-    state = host.get_fact(Units, units=list(units))
+    state = read(Units, units=list(units))
     disabled = [unit for unit in units if state.get(unit, ("", ""))[1] not in _STAYS]
     stopped = [unit for unit in units if state.get(unit, ("", ""))[0] != "active"]
     for field, names, index in (("boot", disabled, 1), ("state", stopped, 0)):

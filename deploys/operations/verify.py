@@ -11,7 +11,6 @@ from gevent.pool import Pool
 from pyinfra import logger
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
-from pyinfra.api.operation import operation
 from pyinfra.context import ctx_host, host, inventory
 from pyinfra.context import state as run_state
 
@@ -19,6 +18,7 @@ from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
+from deploys.lib.operation import operation
 from deploys.run import report as run_report
 from gpuboot import monitoring
 from gpuboot.config.inventory import Node
@@ -40,7 +40,7 @@ from gpuboot.verify.runner import VerificationResult, simulated
 _MAX_AT_ONCE = 32
 
 
-@operation(is_idempotent=True)
+@operation(compared=False)
 def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
     """Verify every GPU of the cluster, and write the reports.
 

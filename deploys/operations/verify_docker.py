@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from gevent.pool import Pool
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host as InventoryHost
-from pyinfra.api.operation import operation
 from pyinfra.context import host, inventory
 
 from deploys.facts.docker import Docker
 from deploys.lib.commands import Commands
+from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact, run
 from deploys.operations.verify import outcome, publish, read_hosts, say
 from gpuboot.config.inventory import Node
@@ -38,7 +38,7 @@ _LABEL = "io.gpuboot=verify"
 _OWN = "io.gpuboot.shell"  # label: process that started the container
 
 
-@operation(is_idempotent=True)
+@operation(compared=False)
 def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
     """Verify every GPU of the Docker hosts, and write the reports.
 

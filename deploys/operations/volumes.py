@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from pyinfra.api.operation import operation
 from pyinfra.context import host
 
 from deploys.facts.files import Folder
+from deploys.lib.answers import read
 from deploys.lib.commands import Commands, warn
+from deploys.lib.operation import operation
 
 
-@operation(is_idempotent=True)
+@operation()
 def listed(folder: str) -> Commands:
     """Tell which volumes stay on this host. Deletes nothing.
 
     + folder: where local-path keeps them
     """
-    volumes = host.get_fact(Folder, path=folder)
+    volumes = read(Folder, path=folder)
     if volumes:
         warn(
             f"these volumes stay in {folder}; delete the folders by hand once "

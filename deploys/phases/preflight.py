@@ -8,19 +8,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from gevent.lock import RLock
-from gevent.pool import Pool
 from pyinfra import logger
-from pyinfra.api.deploy import deploy
 from pyinfra.api.exceptions import DeployError
-from pyinfra.api.facts import FactBase, get_fact
-from pyinfra.context import ctx_host, state
+from pyinfra.context import state
 
 from deploys.facts import apt, dnf
 from deploys.facts.connectivity import UnreachableEndpoints
 from deploys.facts.framed import Framed
+from deploys.lib import answers
 from deploys.lib.connections import unreachable
 from deploys.lib.findings import note, refusal
-from deploys.run import context, existing_cluster
+from deploys.run import compare, context, existing_cluster
 from gpuboot.config import local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
@@ -52,33 +50,40 @@ _WRONG_DEPLOY = {
 }  # fmt: skip
 
 
-@deploy("Preflight")
 def preflight(docker_hosts: bool = False) -> None:
     """Check all hosts, once per run, while pyinfra prepares; so `--dry` shows it as well.
+
+    At the same time the operations of the deploy are compared with the hosts.
 
     + docker_hosts: the deploy makes Docker hosts, not a cluster
 
     Raises `DeployError` with every problem of every host, also of those that did not connect.
     """
+    if compare.collecting():
+        return
     with _once:
         run = context.read()
         if run.verdict is None and run.docker_hosts != docker_hosts:
             run.verdict = refusal([_WRONG_DEPLOY[docker_hosts]])
         elif run.verdict is None:
             checks = docker_checks(run.settings) if docker_hosts else None
-            problems, warnings = _evaluate(run, checks)
-            note(
-                Reading(
-                    unreachable=dict(unreachable),
-                    problems=tuple(sorted(set(problems))),
-                    warnings=tuple(warnings),
-                )
-            )
-            run.verdict = render(problems) if problems else ""
-            for line in (*warnings, *_no_plan()):
-                logger.warning(line)
+            compare.compare(lambda: _judge(run, checks))
         if run.verdict:
             raise DeployError(run.verdict)
+
+
+def _judge(run: context.Run, checks: Sequence[Check] | None) -> None:
+    problems, warnings = _evaluate(run, checks)
+    note(
+        Reading(
+            unreachable=dict(unreachable),
+            problems=tuple(sorted(set(problems))),
+            warnings=tuple(warnings),
+        )
+    )
+    run.verdict = render(problems) if problems else ""
+    for line in (*warnings, *_no_plan()):
+        logger.warning(line)
 
 
 def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Problem], list[str]]:
@@ -163,16 +168,10 @@ def _versions(run: context.Run) -> tuple[list[Problem], list[str]]:
 
 def _ask(
     run: context.Run,
-    fact: type[FactBase[list[T]]],
+    fact: type[Framed[list[T]]],
     argument: str,
     arguments: Mapping[str, list[str]],
 ) -> dict[str, list[T]]:
     """A fact of several hosts at once. + arguments: inventory name -> the argument's value"""
-
-    def ask(host: str) -> list[T]:
-        target = run.inventory.get_host(host)
-        with ctx_host.use(target):
-            value: list[T] = get_fact(state, target, fact, kwargs={argument: arguments[host]})
-            return value
-
-    return dict(zip(arguments, Pool(len(arguments) or 1).map(ask, arguments), strict=True))
+    asked = {run.inventory.get_host(host): {argument: arguments[host]} for host in arguments}
+    return dict(zip(arguments, answers.read_each(fact, asked), strict=True))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-from pyinfra.api.facts import FactBase, get_fact
 from pyinfra.api.host import Host
-from pyinfra.context import ctx_host, state
 
+from deploys.facts.framed import Framed
 from deploys.facts.kubeadm import ClusterInPreflight, Kubeadm
 from deploys.facts.kubectl import SecretDigests
+from deploys.lib import answers
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.operations.kubeadm import SOCKET
 from deploys.phases.dcgm_exporter import NAMESPACE
@@ -44,7 +44,5 @@ def evaluate(run: Run) -> tuple[list[Problem], list[str]]:
     return [*problems, *cluster.missing_secrets(needed, keys)], []
 
 
-def _read(host: Host, fact: type[FactBase[T]], **arguments: Any) -> T:
-    with ctx_host.use(host):
-        value: T = get_fact(state, host, fact, kwargs=arguments)
-        return value
+def _read(host: Host, fact: type[Framed[T]], **arguments: Any) -> T:
+    return answers.read_each(fact, {host: arguments})[0]

@@ -7,6 +7,7 @@ from pathlib import Path
 from pyinfra.api.state import State
 
 from deploys.lib import changes
+from deploys.run import compare
 from gpuboot.config.settings import Settings
 from gpuboot.plan import Plan, Step
 from gpuboot.plan.history import durations
@@ -17,7 +18,8 @@ def build(state: State, settings: Settings) -> Plan:
 
     + state: pyinfra's, at the end of its stage Prepare and with its search for changes
     """
-    steps, unchanged = [], 0
+    steps: list[Step] = []
+    unchanged = compare.left_out()
     hosts = [host for host in state.inventory if host in state.activated_hosts]
     for op_hash in state.get_op_order():  # type: ignore[no-untyped-call]
         changing, conditional = {}, set()

@@ -27,7 +27,7 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
 from deploys.lib import changes
-from deploys.run import report
+from deploys.run import compare, report
 from deploys.run.plan import build, title
 from gpuboot.plan import POINTER, Change
 from gpuboot.plan.terminal import change_lines, show
@@ -61,6 +61,7 @@ class Screen(BaseStateCallback, logging.Filter):
         self.happened = self.taken = self.named = False
         self.told: set[tuple[str, ...]] = set()
         self.timer: Any = None
+        self.compared = False
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a line of pyinfra's is shown; names its operation first."""
@@ -87,12 +88,20 @@ class Screen(BaseStateCallback, logging.Filter):
         if not self.taken:
             return
         phase, name = title(state, op_hash)
+        self.show_comparison()
         if phase != self.phase:
             self.end_phase()
             self.phase, self.begun, self.named = phase, time.monotonic(), False
         self.header = f"{phase} | {name}"
         self.happened, self.told = False, set()
         self.timer = gevent.spawn_later(_SLOW_S, self.show_header)
+
+    def show_comparison(self) -> None:
+        """Say, before the first operation, how many others have nothing to do."""
+        if not self.compared and (count := compare.left_out()):
+            noun = "operation has" if count == 1 else "operations have"
+            _say(f"{count} {noun} nothing to change on any host")
+        self.compared = True
 
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         if not self.taken:

@@ -8,6 +8,7 @@ import json
 import os
 from typing import Any
 
+from tests import batches  # noqa: F401
 from tests.noise import noisy, own
 
 _FACT = "Reads everything gpuboot wants to know about a host"

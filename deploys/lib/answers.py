@@ -1,0 +1,243 @@
+"""What hosts have answered in this run, so that nothing is asked twice while nothing has changed.
+
+Operations read facts by `read`. By itself that is `host.get_fact`. In a run that has compared its
+operations with the hosts (deploys/run/compare.py) an answer is kept until a command runs on its
+host; one about the cluster until a command runs anywhere. What comes next on a host is then read
+again in one command, up to the next operation that is known to change something.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from gevent.local import local
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.facts import FactBase, get_fact
+from pyinfra.api.host import Host
+from pyinfra.context import ctx_host, state
+
+from deploys.facts.batch import Batch, Request, Unanswered
+
+T = TypeVar("T")
+# answers of hosts, by what each is asked; `Unanswered` where one could not answer
+Ask = Callable[[Sequence[tuple[Host, Request]]], list[Any]]
+
+# bytes of a command line, which is one argument of the host's shell: Linux allows 128 KiB
+_LONGEST = 60_000
+
+
+class WouldChange(BaseException):
+    """The operation that is compared has something to do. Not an error: no handler may catch it."""
+
+
+@dataclass(eq=False)
+class Step:
+    """One operation on one host.
+
+    + differs: whether it has something to do, as far as the comparison could tell
+    + tells: whether it has something to tell
+    + requests: what it read, each with the inventory name of the host that answered
+    """
+
+    differs: bool = False
+    tells: bool = False
+    requests: list[tuple[str, Request]] = field(default_factory=list)
+
+    @property
+    def of_cluster(self) -> bool:
+        """Whether it depends on what other hosts change as well."""
+        return len({host for host, _ in self.requests}) > 1 or any(
+            request.fact.of_cluster for _, request in self.requests
+        )
+
+
+@dataclass
+class HostAnswers:
+    """What one host has answered, and its operations in the order of the deploy.
+
+    + place: of the operation that executes
+    """
+
+    known: dict[Request, Any] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    place: int = 0
+
+
+@dataclass
+class _Comparing:
+    step: Step
+    ask: Ask
+
+
+_hosts: dict[str, HostAnswers] = {}
+_greenlet = local()  # comparing, live: of this greenlet
+
+
+def begin() -> None:
+    """Keep answers from now on, and forget those of an earlier run."""
+    _hosts.clear()
+    _hosts.update({host.name: HostAnswers() for host in state.inventory})
+
+
+def end() -> None:
+    """Keep no answers any more: facts are read by pyinfra alone."""
+    _hosts.clear()
+
+
+def of(target: Host) -> HostAnswers:
+    """What is kept of a host, since `begin`."""
+    return _hosts[target.name]
+
+
+@contextmanager
+def comparison(step: Step, ask: Ask) -> Iterator[None]:
+    """Within it, this greenlet finds out whether an operation differs: reads go through `ask`."""
+    _greenlet.comparing = _Comparing(step, ask)
+    try:
+        yield
+    finally:
+        _greenlet.comparing = None
+
+
+def comparing() -> bool:
+    """Whether this greenlet finds out if an operation has something to do; nothing may change."""
+    return _comparing() is not None
+
+
+def tells() -> None:
+    """The operation that is compared has something to tell, so the run must come to it."""
+    if found := _comparing():
+        found.step.tells = True
+
+
+def _comparing() -> _Comparing | None:
+    return getattr(_greenlet, "comparing", None)
+
+
+@contextmanager
+def live() -> Iterator[None]:
+    """Within it, this greenlet's reads ask the hosts: for who waits for them to change."""
+    before, _greenlet.live = _is_live(), True
+    try:
+        yield
+    finally:
+        _greenlet.live = before
+
+
+def _is_live() -> bool:
+    return bool(getattr(_greenlet, "live", None))
+
+
+def read(fact: type[FactBase[T]], **arguments: Any) -> T:
+    """A fact of the current host, as `host.get_fact` has it."""
+    target: Host = ctx_host.get()  # type: ignore[no-untyped-call]
+    return read_from(target, fact, **arguments)
+
+
+def read_from(target: Host, fact: type[FactBase[T]], **arguments: Any) -> T:
+    """A fact of any host of the inventory, which the caller has made the context's host."""
+    request = Request.of(fact, arguments)
+    kept = _hosts.get(target.name)
+    if kept is None or request is None or _is_live():
+        alone: T = target.get_fact(fact, **arguments)
+        return alone
+    found = _comparing()
+    answer: T = _compared(found, target, request) if found else _kept(target, kept, request)
+    return answer
+
+
+def read_each(fact: type[FactBase[T]], arguments: Mapping[Host, Mapping[str, Any]]) -> list[T]:
+    """A fact of several hosts, for who compares: each with arguments of its own."""
+    found = _comparing()
+    requests = [(target, Request.of(fact, dict(given))) for target, given in arguments.items()]
+    asked = [(target, request) for target, request in requests if request]
+    answers = found.ask(asked) if found and len(asked) == len(requests) else []
+    for number, (target, request) in enumerate(asked):
+        if isinstance(answers[number], Unanswered):  # asked alone, it says itself what is wrong
+            with ctx_host.use(target):
+                answers[number] = get_fact(state, target, fact, kwargs=dict(request.arguments))
+    return answers
+
+
+def _compared(found: _Comparing, target: Host, request: Request) -> Any:
+    if request.fact.of_plan:  # nobody asks for them who has found no difference
+        raise WouldChange
+    found.step.requests.append((target.name, request))
+    [answer] = found.ask([(target, request)])
+    if isinstance(answer, Unanswered) or getattr(answer, "error", None):
+        raise WouldChange
+    return answer
+
+
+def _kept(target: Host, kept: HostAnswers, request: Request) -> Any:
+    if request not in kept.known:
+        kept.known |= ask(target, _ahead(target, kept, request))
+    if isinstance(kept.known[request], Unanswered):  # asked alone, it says itself what is wrong
+        fact, arguments = request.fact, dict(request.arguments)
+        kept.known[request] = target.get_fact(fact, **arguments)
+    return kept.known[request]
+
+
+def _ahead(target: Host, kept: HostAnswers, request: Request) -> list[Request]:
+    """What is asked now, and what the operations that follow will ask of the same host."""
+    requests = {request: None}
+    if state.is_executing:
+        for step in kept.steps[kept.place :]:
+            requests |= {item: None for name, item in step.requests if name == target.name}
+            if step.differs:
+                break
+    return [item for item in requests if item not in kept.known]
+
+
+def ask(target: Host, requests: Sequence[Request]) -> dict[Request, Any]:
+    """The answers of a host, by one command; `Unanswered` for each that failed."""
+    answers: dict[Request, Any] = {}
+    with ctx_host.use(target):
+        for part in _parts(requests):
+            try:
+                found = get_fact(
+                    state, target, Batch, kwargs={"requests": part}, apply_failed_hosts=False
+                )
+            except PyinfraError as error:
+                found = [Unanswered(str(error))] * len(part)
+            missing = [Unanswered("the host did not answer")] * (len(part) - len(found))
+            answers |= zip(part, [*found, *missing], strict=True)
+    return answers
+
+
+def _parts(requests: Sequence[Request]) -> Iterator[tuple[Request, ...]]:
+    part: list[Request] = []
+    size = 0
+    for request in requests:
+        length = len(shlex.quote(request.command))
+        if part and size + length > _LONGEST:
+            yield tuple(part)
+            part, size = [], 0
+        part.append(request)
+        size += length
+    if part:
+        yield tuple(part)
+
+
+def reached(target: Host, place: int) -> None:
+    """The run has come to this operation of a host."""
+    if kept := _hosts.get(target.name):
+        kept.place = place
+
+
+def forget(target: Host) -> None:
+    """A command runs on a host: what it has answered, and what the cluster has, may be old."""
+    if kept := _hosts.get(target.name):
+        kept.known.clear()
+    forget_cluster()
+
+
+def forget_cluster() -> None:
+    """Something may have changed in the cluster, whichever host told of it."""
+    for kept in _hosts.values():
+        for request in [item for item in kept.known if item.fact.of_cluster]:
+            del kept.known[request]

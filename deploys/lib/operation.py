@@ -1,0 +1,91 @@
+"""Operations as gpuboot has them: pyinfra's, which a run calls only where there is something to do.
+
+Without a comparison (deploys/run/compare.py) they are pyinfra's operations and nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from typing import Any, ParamSpec, Protocol, cast
+
+from pyinfra.api.arguments_typed import PyinfraOperation
+from pyinfra.api.operation import OperationMeta
+from pyinfra.api.operation import operation as pyinfra_operation
+from pyinfra.context import host, state
+
+from deploys.lib import answers
+
+P = ParamSpec("P")
+Body = Callable[P, Generator[Any, None, None]]
+
+
+class Comparison(Protocol):
+    """Decides in a run which operations are called."""
+
+    def note(
+        self, body: Body[Any] | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> bool:
+        """Compare an operation with the current host later on; False when it is time to run it.
+
+        + body: the operation's own function; None: it always has something to do
+        """
+
+    def place(self, name: str) -> int | None:
+        """Where the operation that is called now stands among those of its host.
+
+        None when it has nothing to do.
+        """
+
+
+comparison: Comparison | None = None  # of this run
+
+
+def operation(
+    is_idempotent: bool = True, compared: bool = True
+) -> Callable[[Body[P]], PyinfraOperation[P]]:
+    """As pyinfra's `operation`.
+
+    + compared: False for one that always has something to do
+    """
+
+    def decorator(body: Body[P]) -> PyinfraOperation[P]:
+        alone: Any = pyinfra_operation(is_idempotent=is_idempotent)(body)
+
+        @functools.wraps(body)
+        def call(*args: Any, **kwargs: Any) -> OperationMeta:
+            place: int | None = 0
+            function = alone
+            if comparison is not None:
+                name = str(kwargs.get("name", body.__name__))
+                noted = comparison.note(body if compared else None, name, args, kwargs)
+                place = None if noted else comparison.place(name)
+                if place is None:
+                    return OperationMeta("", is_change=False)
+                function = pyinfra_operation(is_idempotent=is_idempotent)(_watched(body, place))
+            meta: OperationMeta = function(*args, **kwargs)
+            return meta
+
+        call._inner = body  # type: ignore[attr-defined]
+        return cast(PyinfraOperation[P], call)
+
+    return decorator
+
+
+def _watched(body: Body[Any], place: int) -> Body[Any]:
+    """The same operation, which forgets what the host has answered once a command runs on it."""
+
+    @functools.wraps(body)
+    def watched(*args: Any, **kwargs: Any) -> Generator[Any, None, None]:
+        if not state.is_executing:
+            yield from body(*args, **kwargs)
+            return
+        answers.reached(host, place)
+        with closing(body(*args, **kwargs)) as commands:
+            for command in commands:
+                answers.forget(host)
+                yield command
+                answers.forget(host)
+
+    return watched

@@ -1,0 +1,247 @@
+"""Compares all operations of a deploy with the hosts before pyinfra prepares any of them.
+
+The deploy is called once for every host. Each of its operations goes on in a greenlet of its own
+until it asks for a fact; when none can go on without an answer, every host is asked once for all
+that is wanted of it. Operations that turn out to have nothing to do are not handed to pyinfra, as
+long as nothing before them in this run can change what they compared.
+"""
+
+from __future__ import annotations
+
+import runpy
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gevent
+from gevent.event import AsyncResult, Event
+from gevent.local import local
+from gevent.pool import Pool
+from pyinfra import logger
+from pyinfra.api.host import Host
+from pyinfra.context import ctx_host, host, state
+
+from deploys.facts.batch import Request
+from deploys.lib import answers, operation
+from deploys.lib.answers import Step, WouldChange
+from deploys.lib.operation import Body
+
+Title = tuple[str, str, int]  # phase, name, and how many of that name came before
+
+_DEPLOYS = Path(__file__).resolve().parents[1]
+_MAX_AT_ONCE = 32
+
+
+class Reader:
+    """Runs greenlets that ask hosts, and asks each host for many of them at once."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._asked: list[tuple[Sequence[tuple[Host, Request]], AsyncResult]] = []
+        self._quiet = Event()
+
+    def spawn(self, function: Callable[..., None], *args: Any) -> None:
+        """Run a function, which raises nothing, in a greenlet that may call `ask`."""
+        self._running += 1
+        gevent.spawn(self._run, function, *args)
+
+    def _run(self, function: Callable[..., None], *args: Any) -> None:
+        try:
+            function(*args)
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._running -= 1
+        if not self._running:
+            self._quiet.set()
+
+    def ask(self, requests: Sequence[tuple[Host, Request]]) -> list[Any]:
+        """The answers to requests, together with those of the other greenlets."""
+        result = AsyncResult()
+        self._asked.append((requests, result))
+        self._leave()
+        result.get()
+        return [answers.of(target).known[request] for target, request in requests]
+
+    def join(self) -> None:
+        """Wait until all greenlets have ended, reading what they ask for."""
+        while True:
+            self._quiet.wait()
+            self._quiet.clear()
+            asked, self._asked = self._asked, []
+            if not asked:
+                return
+            wanted: dict[Host, dict[Request, None]] = defaultdict(dict)
+            for requests, _ in asked:
+                for target, request in requests:
+                    if request not in answers.of(target).known:
+                        wanted[target][request] = None
+            Pool(_MAX_AT_ONCE).map(_read, wanted.items())
+            self._running += len(asked)
+            for _, result in asked:
+                result.set()
+
+
+def _read(item: tuple[Host, Mapping[Request, None]]) -> None:
+    target, requests = item
+    answers.of(target).known |= answers.ask(target, list(requests))
+
+
+@dataclass
+class _Calls:
+    """The operations of one host, as the deploy calls them."""
+
+    titles: dict[Title, int] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    called: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+
+    def title(self, name: str) -> Title:
+        phase = host.current_deploy_name or ""
+        number = self.called[phase, name]
+        self.called[phase, name] += 1
+        return phase, name, number
+
+
+class Comparison:
+    """Of one run; `deploys.lib.operation` asks it about every operation that is called.
+
+    + unchanged: operations that have nothing to do -> inventory names of those hosts
+    + called: operations that some host is left with
+    """
+
+    def __init__(self) -> None:
+        self.unchanged: dict[Title, list[str]] = defaultdict(list)
+        self.called: set[Title] = set()
+        self.reader = Reader()
+        self._collected: dict[str, _Calls] = {}
+        self._called: dict[str, _Calls] = defaultdict(_Calls)
+        self._whole: set[str] = set()  # hosts whose operations are all known
+        self._dirty = False
+        self._greenlet = local()
+
+    def collect(self, target: Host, deploy: str) -> None:
+        """Call a deploy for a host, and compare each of its operations."""
+        calls = self._greenlet.calls = self._collected[target.name] = _Calls()
+        with ctx_host.use(target):
+            try:
+                runpy.run_path(deploy, run_name="compare")
+                self._whole.add(target.name)
+            except Exception as error:
+                # whatever it is comes again when pyinfra prepares, and is told there
+                logger.debug("comparing %s ended early: %r", target.name, error)
+        answers.of(target).steps = calls.steps
+
+    def collecting(self) -> bool:
+        """Whether this greenlet calls a deploy only to compare it."""
+        return getattr(self._greenlet, "calls", None) is not None
+
+    def finish(self) -> None:
+        """Decide, once all operations have been compared."""
+        for name, calls in self._collected.items():
+            logger.debug(
+                "compared %s: %s differ",
+                name,
+                [t for t, place in calls.titles.items() if calls.steps[place].differs],
+            )
+        self._dirty = self._whole != set(self._collected) or any(
+            step.differs for calls in self._collected.values() for step in calls.steps
+        )
+
+    def note(
+        self, body: Body[Any] | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
+    ) -> bool:
+        if not self.collecting():
+            return False
+        calls: _Calls = self._greenlet.calls
+        step = Step()
+        calls.titles[calls.title(name)] = len(calls.steps)
+        calls.steps.append(step)
+        if body is None:
+            step.tells = True
+            return True
+        own = {key: value for key, value in kwargs.items() if key != "name" and key[0] != "_"}
+        target = state.inventory.get_host(host.name)
+        self.reader.spawn(self._compare, target, step, lambda: body(*args, **own))
+        return True
+
+    def _compare(self, target: Host, step: Step, begin: Callable[[], Any]) -> None:
+        with ctx_host.use(target), answers.comparison(step, self.reader.ask):
+            try:
+                for _ in begin():
+                    step.differs = True
+                    break
+            except WouldChange:
+                step.differs = True
+            except Exception as error:
+                logger.debug("comparing on %s failed: %r", target.name, error)
+                step.differs = True
+
+    def place(self, name: str) -> int | None:
+        title = self._called[host.name].title(name)
+        calls = self._collected.get(host.name)
+        if calls is None or title not in calls.titles:
+            self._dirty = True
+            self.called.add(title)
+            return len(calls.steps) if calls else 0
+        place = calls.titles[title]
+        if self._has_to_run(calls, place):
+            self.called.add(title)
+            return place
+        self.unchanged[title].append(host.name)
+        return None
+
+    def _has_to_run(self, calls: _Calls, place: int) -> bool:
+        step = calls.steps[place]
+        before = any(earlier.differs for earlier in calls.steps[:place])
+        return step.differs or step.tells or before or (step.of_cluster and self._dirty)
+
+
+def compare(preflight: Callable[[], None]) -> None:
+    """Run preflight, and compare the operations of the deploy that pyinfra loads, all at once.
+
+    + preflight: reads by `deploys.lib.answers` as well, and raises what ends the run
+
+    Only deploys of gpuboot's own are called a second time for this: others may do more than call
+    operations of ours.
+    """
+    answers.begin()
+    comparison = operation.comparison = Comparison()
+    failed: list[BaseException] = []
+
+    def judge() -> None:
+        with answers.comparison(Step(), comparison.reader.ask):
+            try:
+                preflight()
+            except BaseException as error:
+                failed.append(error)
+
+    comparison.reader.spawn(judge)
+    deploy = Path(state.cwd or ".", state.current_deploy_filename or "").resolve()
+    if deploy.parent == _DEPLOYS:
+        for target in state.inventory.get_active_hosts():
+            comparison.reader.spawn(comparison.collect, target, str(deploy))
+    comparison.reader.join()
+    comparison.finish()
+    if failed:
+        raise failed[0]
+
+
+def left_out() -> int:
+    """Number of operations that no host of this run is left with."""
+    found = current()
+    return len(found.unchanged.keys() - found.called) if found else 0
+
+
+def current() -> Comparison | None:
+    """The comparison of this run; None for a run without one."""
+    found = operation.comparison
+    return found if isinstance(found, Comparison) else None
+
+
+def collecting() -> bool:
+    """Whether a deploy is called only to compare its operations."""
+    found = current()
+    return found is not None and found.collecting()
