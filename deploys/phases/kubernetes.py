@@ -30,13 +30,7 @@ def kubernetes() -> None:
     context = current()
     node, lock = context.node, context.lock
     config = configuration(context.settings, lock, context.nodes)
-    _packages(context)
-    if node.leader:
-        files.present(
-            name="Write kubeadm's configuration",
-            contents={kubeadm.CONFIG: config.text},
-            mode="600",
-        )
+    packages_and_config(context, config)
     kubeadm.images_pulled(
         name="Pull the images of Kubernetes",
         images=worker_images(lock),
@@ -118,7 +112,11 @@ def labels(node: Node) -> dict[str, str | None]:
     }
 
 
-def _packages(context: Context) -> None:
+def packages_and_config(context: Context, config: Configuration) -> None:
+    """What a host needs before kubeadm runs on it; on the leader kubeadm's configuration as well.
+
+    + config: of the cluster
+    """
     lock = context.lock
     add_repository(context, "kubernetes", "Add the Kubernetes package repository")
     kubeadm.installed(
@@ -126,6 +124,12 @@ def _packages(context: Context) -> None:
         packages=packages(lock),
         manager=context.platform.package_manager,
     )
+    if context.node.leader:
+        files.present(
+            name="Write kubeadm's configuration",
+            contents={kubeadm.CONFIG: config.text},
+            mode="600",
+        )
 
 
 def _upgrade(context: Context) -> None:
