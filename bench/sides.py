@@ -1,0 +1,190 @@
+"""The sides of the benchmark: how each tool is run on a site's machines, and what it says it did."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.environment import program
+from bench.site import SITE_VARIABLE, Command, Host, Outcome, Side, Site
+from gpuboot.config.load import load
+from gpuboot.verify.report.model import POINTER
+from lab import settings as lab_settings
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+REPORTS_VARIABLE = "GPUBOOT_BENCH_REPORTS"
+_ANSIBLE = REPOSITORY / "bench" / "ansible"
+_BANNER = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?:\S+ : )?(.+)\] \*+$")
+_RESULT = re.compile(r"^(changed|fatal|failed): \[([^\]]+)\](.*)$")
+_RECAP = re.compile(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)\s")
+# of the settings: what the playbook needs
+_SECTIONS = {"cluster", "driver", "runtime", "preflight", "mirrors"}
+
+
+def settings(site: Site) -> dict[str, Any]:
+    """gpuboot's settings for the site: the lab's, with one mirror for the images of all registries.
+
+    Each registry by itself would have a file of its own on every machine, and each file costs
+    Ansible two more commands there. Reports go to the folder in $GPUBOOT_BENCH_REPORTS.
+    """
+    chosen = lab_settings.settings(site.lab)
+    mirror = chosen["mirrors"]["apt"]["docker"]["url"].partition("/apt/")[0]
+    chosen["mirrors"] = {**chosen["mirrors"], "images": {"*": f"{mirror}/v2"}}
+    reports = os.environ.get(REPORTS_VARIABLE, "reports")
+    chosen["verify"] = {**chosen.get("verify", {}), "reports": reports}
+    return chosen
+
+
+@dataclass(frozen=True)
+class Gpuboot:
+    """gpuboot's own phases, by pyinfra."""
+
+    name: str = "gpuboot"
+    title: str = "gpuboot"
+
+    def command(self, site: Site, work: Path) -> Command:
+        """See `Side`; forgets what an earlier run reported."""
+        work.mkdir(parents=True, exist_ok=True)
+        (work / "report").unlink(missing_ok=True)
+        site.save()
+        return Command(
+            argv=(
+                str(Path(sys.executable).with_name("pyinfra")),
+                *("bench/inventory.py", "bench/host_layers.py", "-y"),
+            ),
+            env={
+                SITE_VARIABLE: str(site.file),
+                REPORTS_VARIABLE: str(work / "reports"),
+                POINTER: str(work / "report"),
+                "PYTHONPATH": str(REPOSITORY),  # pyinfra's own program does not look there
+            },
+            cwd=REPOSITORY,
+        )
+
+    def outcome(self, stdout: str, stderr: str, work: Path) -> Outcome:
+        """See `Side`. A run with nothing to do executes nothing and reports nothing."""
+        if not (work / "report").exists():
+            lines = [line for line in stderr.splitlines() if "remedy:" in line or "error" in line]
+            return Outcome({}, {"": lines[0].strip()} if lines else {})
+        report = Path((work / "report").read_text()) / "run.json"
+        hosts: Mapping[str, Any] = json.loads(report.read_text())["hosts"]
+        return Outcome(
+            {name: tuple(host["changed"]) for name, host in hosts.items() if host["changed"]},
+            {name: str(host["errors"][0]) for name, host in hosts.items() if host["errors"]},
+        )
+
+
+@dataclass(frozen=True)
+class Ansible:
+    """bench/ansible/host_layers.yml.
+
+    + strategy: Ansible's own, or one of Mitogen's
+    """
+
+    name: str
+    title: str
+    strategy: str = "linear"
+
+    def command(self, site: Site, work: Path) -> Command:
+        """See `Side`; writes the inventory. The cache of facts in `work` stays."""
+        work.mkdir(parents=True, exist_ok=True)
+        inventory = work / "inventory.yml"
+        inventory.write_text(json.dumps(_inventory(site), indent=2) + "\n")
+        playbook = program("ansible-playbook")
+        env = {
+            "ANSIBLE_CONFIG": str(_ANSIBLE / "ansible.cfg"),
+            "ANSIBLE_HOME": str(work / "home"),
+            "ANSIBLE_CACHE_PLUGIN_CONNECTION": str(work / "facts"),
+            "ANSIBLE_FORKS": str(len(site.hosts)),
+            "ANSIBLE_STRATEGY": self.strategy,
+            "ANSIBLE_NOCOLOR": "1",
+            "LC_ALL": "C.UTF-8",
+        }
+        if self.strategy.startswith("mitogen"):
+            (plugins,) = playbook.parent.parent.glob(
+                "lib/python3*/site-packages/ansible_mitogen/plugins/strategy"
+            )
+            env["ANSIBLE_STRATEGY_PLUGINS"] = str(plugins)
+        argv = (str(playbook), "--inventory", str(inventory), "host_layers.yml")
+        return Command(argv=argv, env=env, cwd=_ANSIBLE)
+
+    def outcome(self, stdout: str, stderr: str, work: Path) -> Outcome:
+        """See `Side`."""
+        changed: dict[str, list[str]] = {}
+        failed: dict[str, str] = {}
+        counts = {}
+        for task, kind, host, rest in _results(stdout):
+            if kind == "recap":
+                counts[host] = rest
+            elif kind != "changed":
+                failed.setdefault(host, f"{task}: {rest}")
+            elif task not in changed.setdefault(host, []):
+                changed[host].append(task)
+        if not counts:
+            raise ValueError(f"Ansible printed no recap: {stderr.strip()[-500:] or stdout[-500:]}")
+        for host, said in counts.items():
+            if len(changed.get(host, ())) != int(said):
+                raise ValueError(f"{host}: the recap says changed={said}, the tasks {changed}")
+        return Outcome({host: tuple(tasks) for host, tasks in changed.items()}, failed)
+
+
+def _results(stdout: str) -> Iterator[tuple[str, str, str, str]]:
+    """What a playbook printed: task, kind of result, host, and the rest of the line.
+
+    A line of the recap is of kind "recap", with the number of changes as its rest.
+    """
+    task = ""
+    for line in stdout.splitlines():
+        if banner := _BANNER.match(line):
+            task = banner[1]
+        elif result := _RESULT.match(line):
+            yield task, result[1], result[2], result[3].strip()
+        elif recap := _RECAP.match(line):
+            yield "", "recap", recap[1], recap[2]
+            if int(recap[3]) or int(recap[4]):
+                yield "", "failed", recap[1], "by the recap"
+
+
+def _inventory(site: Site) -> dict[str, Any]:
+    chosen, lock = load(settings(site))
+    ordered = sorted(site.hosts, key=lambda host: host.role != "control_plane")
+    if without := [host.name for host in ordered if not host.gpus]:
+        raise ValueError(f"the playbook is for machines with GPUs, not for {', '.join(without)}")
+    return {
+        "all": {
+            "hosts": {host.name: _host(host) for host in ordered},
+            "vars": {
+                "ansible_user": "root",
+                "ansible_ssh_private_key_file": str(site.ssh_key),
+                "ansible_ssh_common_args": f"-o UserKnownHostsFile={site.known_hosts}",
+                "nodes": [
+                    {"name": host.name, "address": host.address, "role": host.role}
+                    for host in ordered
+                ],
+                "site": {
+                    **chosen.model_dump(mode="json", include=_SECTIONS),
+                    "versions": lock.model_dump(mode="json"),
+                },
+            },
+        }
+    }
+
+
+def _host(host: Host) -> dict[str, Any]:
+    return {"ansible_host": host.address, "gpus": host.gpus}
+
+
+SIDES: Mapping[str, Side] = {
+    side.name: side
+    for side in (
+        Gpuboot(),
+        Ansible("ansible", "Ansible, pipelining"),
+        Ansible("mitogen", "Ansible with Mitogen", strategy="mitogen_linear"),
+    )
+}
