@@ -1,9 +1,8 @@
-"""The sides of the benchmark: how each tool is run on a site's machines, and what it says it did."""
+"""The sides of the benchmark: how each tool is run on machines, and what it says it did."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,33 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from bench.environment import program
+from bench.settings import REPORTS_VARIABLE, settings
 from bench.site import SITE_VARIABLE, Command, Host, Outcome, Side, Site
 from gpuboot.config.load import load
 from gpuboot.verify.report.model import POINTER
-from lab import settings as lab_settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-REPORTS_VARIABLE = "GPUBOOT_BENCH_REPORTS"
 _ANSIBLE = REPOSITORY / "bench" / "ansible"
 _BANNER = re.compile(r"^(?:TASK|RUNNING HANDLER) \[(?:\S+ : )?(.+)\] \*+$")
 _RESULT = re.compile(r"^(changed|fatal|failed): \[([^\]]+)\](.*)$")
 _RECAP = re.compile(r"^(\S+)\s+: ok=\d+\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)\s")
 # of the settings: what the playbook needs
 _SECTIONS = {"cluster", "driver", "runtime", "preflight", "mirrors"}
-
-
-def settings(site: Site) -> dict[str, Any]:
-    """gpuboot's settings for the site: the lab's, with one mirror for the images of all registries.
-
-    Each registry by itself would have a file of its own on every machine, and each file costs
-    Ansible two more commands there. Reports go to the folder in $GPUBOOT_BENCH_REPORTS.
-    """
-    chosen = lab_settings.settings(site.lab)
-    mirror = chosen["mirrors"]["apt"]["docker"]["url"].partition("/apt/")[0]
-    chosen["mirrors"] = {**chosen["mirrors"], "images": {"*": f"{mirror}/v2"}}
-    reports = os.environ.get(REPORTS_VARIABLE, "reports")
-    chosen["verify"] = {**chosen.get("verify", {}), "reports": reports}
-    return chosen
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,25 @@
+"""gpuboot's settings for the machines of the benchmark, and what the playbook is told of them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from bench.site import Site
+from lab import settings as lab_settings
+
+REPORTS_VARIABLE = "GPUBOOT_BENCH_REPORTS"
+
+
+def settings(site: Site) -> dict[str, Any]:
+    """The lab's settings, with one mirror for the images of all registries.
+
+    Each registry by itself would have a file of its own on every machine, and each file costs
+    Ansible two more commands there. Reports go to the folder in $GPUBOOT_BENCH_REPORTS.
+    """
+    chosen = lab_settings.settings(site.lab)
+    mirror = chosen["mirrors"]["apt"]["docker"]["url"].partition("/apt/")[0]
+    chosen["mirrors"] = {**chosen["mirrors"], "images": {"*": f"{mirror}/v2"}}
+    reports = os.environ.get(REPORTS_VARIABLE, "reports")
+    chosen["verify"] = {**chosen.get("verify", {}), "reports": reports}
+    return chosen

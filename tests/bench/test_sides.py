@@ -1,0 +1,118 @@
+"""What each side is told and says; and that the playbook asks for what gpuboot's phases ask for."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bench import sides
+from deploys.operations import kernel, kubeadm
+from deploys.phases import base, drivers, runtime
+from gpuboot.config import versions
+from gpuboot.config.settings import Settings
+from gpuboot.hosts import proxy, registries
+from gpuboot.kubernetes.kubeadm import packages
+
+ANSIBLE = Path(sides.__file__).with_name("ansible")
+CHANGED = """
+PLAY [Host layers] ************************************************************
+
+TASK [Configure kernel modules and sysctls] ***********************************
+changed: [node2] => (item={'src': 'a.j2', 'dest': '/etc/a'})
+changed: [node2] => (item={'src': 'b.j2', 'dest': '/etc/b'})
+changed: [node1] => (item={'src': 'b.j2', 'dest': '/etc/b'})
+
+RUNNING HANDLER [Restart containerd] ******************************************
+changed: [node2]
+
+PLAY RECAP ********************************************************************
+node1 : ok=13   changed=1    unreachable=0    failed=0    skipped=8    rescued=0    ignored=0
+node2 : ok=14   changed=2    unreachable=0    failed=0    skipped=8    rescued=0    ignored=0
+"""
+FAILED = """
+TASK [Install packages] *******************************************************
+[ERROR]: Task failed: Module failed: no such version
+fatal: [node1]: FAILED! => {"changed": false, "msg": "no such version"}
+
+PLAY RECAP ********************************************************************
+node1 : ok=7    changed=0    unreachable=0    failed=1    skipped=5    rescued=0    ignored=0
+"""
+
+
+@pytest.fixture(scope="module")
+def variables() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ANSIBLE / "group_vars/all.yml").read_text())
+    return found
+
+
+def test_ansible_tells_which_tasks_changed_which_host(tmp_path: Path) -> None:
+    outcome = sides.SIDES["ansible"].outcome(CHANGED, "", tmp_path)
+    kernel_files = "Configure kernel modules and sysctls"
+    assert outcome.changed == {
+        "node1": (kernel_files,),
+        "node2": (kernel_files, "Restart containerd"),
+    }
+    assert outcome.failed == {}
+
+
+def test_a_failed_task_is_told_with_its_reason(tmp_path: Path) -> None:
+    outcome = sides.SIDES["mitogen"].outcome(FAILED, "", tmp_path)
+    assert outcome.changed == {}
+    assert re.match("Install packages: .*no such version", outcome.failed["node1"])
+
+
+def test_a_change_that_was_not_recognised_is_not_overlooked(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="changed=2"):
+        sides.SIDES["ansible"].outcome(CHANGED.replace("changed: [node2]\n", ""), "", tmp_path)
+    with pytest.raises(ValueError, match="no recap"):
+        sides.SIDES["ansible"].outcome("", "cannot read the inventory", tmp_path)
+
+
+def test_gpuboot_tells_what_its_report_says(tmp_path: Path) -> None:
+    side = sides.SIDES["gpuboot"]
+    assert side.outcome("", "", tmp_path).changed == {}
+    hosts = {
+        "node1": {"changed": ["Base | Configure apt"], "errors": []},
+        "node2": {"changed": [], "errors": [{"operation": "Connect", "message": "timed out"}]},
+    }
+    (tmp_path / "run.json").write_text(json.dumps({"hosts": hosts}))
+    (tmp_path / "report").write_text(str(tmp_path))
+    outcome = side.outcome("", "", tmp_path)
+    assert outcome.changed == {"node1": ("Base | Configure apt",)}
+    assert "timed out" in outcome.failed["node2"]
+
+
+def test_the_playbook_has_the_settings_of_the_base_phase(variables: dict[str, Any]) -> None:
+    assert variables["sysctls"] == base.SYSCTLS
+    assert variables["blacklist"] == list(base.UNATTENDED_UPGRADES_BLACKLIST)
+    assert set(variables["prerequisites"]) == {*base.PACKAGES, "nvidia-persistenced"}
+    assert (ANSIBLE / "templates/nouveau.conf.j2").read_text() == drivers.NOUVEAU
+
+
+def test_the_playbook_holds_what_gpuboot_holds(variables: dict[str, Any]) -> None:
+    kubernetes = packages(versions.lock(Settings()))
+    assert set(variables["held"]) == {"containerd.io", *runtime.TOOLKIT, *kubernetes}
+    locked = {entry.partition("=")[0] for entry in variables["locked_packages"]}
+    assert locked == {*variables["held"], "nvidia-open"}
+
+
+def test_the_playbook_names_the_same_files(variables: dict[str, Any]) -> None:
+    credentials = {proxy.APT_AUTH, proxy.ENVIRONMENT_FILE, registries.CONTAINERD}
+    assert set(variables["credentials"]) == credentials
+    tasks = {file.stem: file.read_text() for file in (ANSIBLE / "tasks").glob("*.yml")}
+    assert kubeadm.CONFIG in tasks["kubernetes"]
+    assert base.APT_CONF in tasks["packages"]
+    (hosts,) = (
+        task["ansible.builtin.blockinfile"]
+        for task in yaml.safe_load(tasks["base"])
+        if "ansible.builtin.blockinfile" in task
+    )
+    marks = [
+        hosts["marker"].replace("{mark}", hosts[key]) for key in ("marker_begin", "marker_end")
+    ]
+    assert marks == [kernel.HOSTS_BEGIN, kernel.HOSTS_END]
