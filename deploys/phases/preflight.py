@@ -67,7 +67,7 @@ def preflight(docker_hosts: bool = False) -> None:
             run.verdict = refusal([_WRONG_DEPLOY[docker_hosts]])
         elif run.verdict is None:
             checks = docker_checks(run.settings) if docker_hosts else None
-            compare.compare(lambda: _judge(run, checks))
+            compare.compare(lambda: _judge(run, checks), compare.own_deploy())
         if run.verdict:
             raise DeployError(run.verdict)
 

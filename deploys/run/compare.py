@@ -27,6 +27,7 @@ from deploys.facts.batch import Request
 from deploys.lib import answers, operation
 from deploys.lib.answers import Step, WouldChange
 from deploys.lib.operation import Body
+from deploys.lib.spans import span
 
 Title = tuple[str, str, int]  # phase, name, and how many of that name came before
 
@@ -199,13 +200,19 @@ class Comparison:
         return step.differs or step.tells or before or (step.of_cluster and self._dirty)
 
 
-def compare(preflight: Callable[[], None]) -> None:
-    """Run preflight, and compare the operations of the deploy that pyinfra loads, all at once.
+def own_deploy() -> Path | None:
+    """The deploy file that pyinfra loads, if it is one of gpuboot's: others may do more than call
+    operations of ours, and must not be called twice.
+    """
+    loaded = Path(state.cwd or ".", state.current_deploy_filename or "").resolve()
+    return loaded if loaded.parent == _DEPLOYS else None
+
+
+def compare(preflight: Callable[[], None], deploy: Path | None) -> None:
+    """Run preflight, and compare the operations of a deploy, all at once.
 
     + preflight: reads by `deploys.lib.answers` as well, and raises what ends the run
-
-    Only deploys of gpuboot's own are called a second time for this: others may do more than call
-    operations of ours.
+    + deploy: the file, which is called once more for every host; None: there is only preflight
     """
     answers.begin()
     comparison = operation.comparison = Comparison()
@@ -219,11 +226,11 @@ def compare(preflight: Callable[[], None]) -> None:
                 failed.append(error)
 
     comparison.reader.spawn(judge)
-    deploy = Path(state.cwd or ".", state.current_deploy_filename or "").resolve()
-    if deploy.parent == _DEPLOYS:
+    if deploy is not None:
         for target in state.inventory.get_active_hosts():
             comparison.reader.spawn(comparison.collect, target, str(deploy))
-    comparison.reader.join()
+    with span("compare"):
+        comparison.reader.join()
     comparison.finish()
     if failed:
         raise failed[0]

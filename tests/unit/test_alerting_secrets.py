@@ -174,11 +174,7 @@ def test_the_fact_of_a_missing_secret_is_empty_and_of_a_failure_is_none(tmp_path
 def test_a_missing_secret_of_the_site_ends_the_run(
     monkeypatch: pytest.MonkeyPatch, there: dict[str, str]
 ) -> None:
-    class Host:
-        def get_fact(self, fact: object, **arguments: str) -> dict[str, str]:
-            return there
-
-    monkeypatch.setattr(operations, "host", Host())
+    monkeypatch.setattr(operations, "read", lambda fact, **_: there)
     monkeypatch.setattr(operations, "executing", lambda: True)
     [command] = operations.required._inner("m", {"team": ["url", "smtp"]})
     missing = "team/smtp" if there else "team/url, team/smtp"

@@ -59,10 +59,10 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
             name="gpu1",
             state=SimpleNamespace(is_executing=True),
             current_op_hash="up",
-            get_fact=lambda fact, **_: state if fact is Compose else {},
             noop=said.append,
         )
         monkeypatch.setattr(compose, "host", fake)
+        monkeypatch.setattr(compose, "read", lambda fact, **_: state if fact is Compose else {})
         monkeypatch.setattr(changes, "host", fake)
         found = list(compose.up._inner(project))
         assert bool(found) != bool(said)
