@@ -40,7 +40,7 @@ class Gpuboot:
         return Command(
             argv=(
                 str(Path(sys.executable).with_name("pyinfra")),
-                *("bench/inventory.py", "bench/host_layers.py", "-y"),
+                *("bench/inventory.py", "deploys/host_layers.py", "-y"),
             ),
             env={
                 SITE_VARIABLE: str(site.file),

@@ -38,9 +38,12 @@ from gpuboot.config.problems import Problem, render
 
 _DEPLOYS = Path(__file__).resolve().parents[1]
 # they go on without a host that does not answer: preflight or verification tells of it
-_TELLING = ("site.py", "standalone.py", "verify.py", "query.py", "check.py", "read_hosts.py")
+_TELLING = (
+    "site.py", "host_layers.py", "standalone.py", "verify.py", "query.py", "check.py",
+    "read_hosts.py",
+)  # fmt: skip
 # they show a plan before they run, and what happens while they do
-_PLANNED = ("site.py", "standalone.py", "reset.py", "verify.py", "query.py")
+_PLANNED = ("site.py", "host_layers.py", "standalone.py", "reset.py", "verify.py", "query.py")
 # the one deploy whose inventory says only how to log in
 _READING = "read_hosts.py"
 

@@ -98,6 +98,11 @@ def test_every_phase_is_described() -> None:
     assert first_cells(section("## How a value flows")) == phases
 
 
+def test_the_host_layers_are_phases_of_the_site() -> None:
+    layers = called("host_layers.py")
+    assert {"preflight", "base", "drivers", "runtime", "kubernetes"} == layers < called("site.py")
+
+
 def settings(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Path and meaning of every setting; a section's meaning is that of its model."""
     for name, info in model.model_fields.items():

@@ -1,6 +1,8 @@
-"""The layers of a host alone, as deploys/site.py makes them: all that is there before kubeadm runs.
+"""The layers of the hosts alone: everything of deploys/site.py that comes before kubeadm runs.
 
-pyinfra bench/inventory.py bench/host_layers.py
+    pyinfra inventories/<site>.py deploys/host_layers.py
+
+For machines that are made ready before their cluster, or images of them; and for measurements.
 """
 
 from pyinfra.api.deploy import deploy
