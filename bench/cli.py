@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from dataclasses import fields
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 import typer.main
 
-from bench import machines
+from bench import machines, measure, network
+from bench.matrix import DEFAULT, parse
+from bench.matrix import full as every_cell
+from bench.results import Results, host
+from bench.runner import Runner
+from bench.sides import SIDES
+from bench.statistics import ENOUGH
 from lab import state
 from lab.cli_up import progress
 from lab.state import LabError
 
-app = typer.Typer(add_completion=False, help="gpuboot beside Ansible, measured on light machines.")
+app = typer.Typer(
+    add_completion=False,
+    help="gpuboot beside Ansible, measured on light machines. Without a command: measure.",
+)
 light = typer.Typer(add_completion=False, help="The light machines by themselves.")
 app.add_typer(light, name="machines")
 
@@ -45,12 +56,57 @@ def down() -> None:
         machines.down(state.load(machines.NAME), progress())
 
 
+_RESULTS = Path("reports/bench")
+_Folder = Annotated[Path, typer.Option("--results", help="Folder of the raw data.")]
+
+
+@app.command("measure")
+def measure_cells(
+    full: Annotated[bool, typer.Option("--full", help="The whole matrix; it takes hours.")] = False,
+    cells: Annotated[
+        str, typer.Option(help="Only these: SCENARIO/HOSTS/NETWORK,..., e.g. nothing/8/20ms")
+    ] = "",
+    minutes: Annotated[
+        int, typer.Option(help="Begin no cell later than this; 0: all are measured.")
+    ] = 25,
+    runs: Annotated[int, typer.Option(min=1, help="Of each side in each cell.")] = ENOUGH,
+    folder: _Folder = _RESULTS,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the machines up at the end.")] = False,
+) -> None:
+    """Measure, and write tables and plots; what is measured already is not measured again."""
+    chosen = parse(cells) if cells else every_cell() if full else DEFAULT
+    say, results = progress(), Results.at(folder)
+    lab = machines.ensure(say)
+    results.append("host", **host())
+    runner = Runner(lab, SIDES, results, runs, say)
+    left = runner.measure(chosen, None if full or cells or not minutes else minutes * 60)
+    if left:
+        names = ", ".join(map(str, left))
+        say(f"not measured for lack of time: {names}; the same command goes on with them")
+    if not keep:
+        machines.down(lab, say)
+
+
+@app.command("run")
+def run_once(side: str, count: int, condition: str = "0.2ms") -> None:
+    """Run one side once on the first COUNT machines as they are, and tell what it cost."""
+    say = progress()
+    lab = machines.ensure(say)
+    machines.boot(lab, count, machines.FRESH, say)
+    with network.controller(lab, network.CONDITIONS[condition]) as controller:
+        done = measure.run(lab, controller, SIDES[side], machines.site(lab, count))
+    for field in fields(done):
+        print(f"{field.name:10} {getattr(done, field.name)}")
+
+
 def main(arguments: list[str]) -> int:
     """Run the command; what goes wrong is one message on stderr, exit code 1."""
+    if not arguments or (arguments[0].startswith("-") and arguments[0] != "--help"):
+        arguments = ["measure", *arguments]
     command: Any = typer.main.get_command(app)
     try:
         command(arguments, prog_name="scripts/bench")
-    except LabError as error:
+    except (LabError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1
     return 0

@@ -76,11 +76,16 @@ def site(lab: Lab, count: int) -> Site:
 
 def boot(lab: Lab, count: int, snapshot: str, progress: Progress) -> None:
     """Let the first `count` machines run, and no others; new ones start from the snapshot."""
+    only(lab, count)
+    missing = [m for m in lab.machines[:count] if not machines.is_running(lab, m)]
+    reset(lab, missing, snapshot, progress)
+
+
+def only(lab: Lab, count: int) -> None:
+    """Remove all machines but the first `count`."""
     for machine in lab.machines[count:]:
         if is_mounted(lab, machine):
             discard(lab, machine)
-    missing = [m for m in lab.machines[:count] if not machines.is_running(lab, m)]
-    reset(lab, missing, snapshot, progress)
 
 
 def reset(lab: Lab, chosen: Sequence[Machine], snapshot: str, progress: Progress) -> None:

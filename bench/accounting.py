@@ -1,0 +1,109 @@
+"""A cgroup for one command and all it starts: CPU time and peak memory, and nothing that stays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOT = Path("/sys/fs/cgroup")
+_NAME = "gpuboot-bench"
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the processes of a cgroup used. Memory includes files that they were first to read."""
+
+    cpu_s: float
+    peak_mib: float
+
+
+@dataclass(frozen=True)
+class Group:
+    """A cgroup: one folder where the hierarchy is unified (v2), one for each controller else."""
+
+    cpu: Path
+    memory: Path
+
+    def enter(self) -> list[str]:
+        """What to put before a command that is to run in the group."""
+        files = " ".join(f"{folder}/cgroup.procs" for folder in self._folders())
+        script = f'for file in {files}; do echo $$ > $file; done; exec "$@"'
+        return ["sh", "-ec", script, "enter"]
+
+    def usage(self) -> Usage:
+        """What has been used so far."""
+        if self.cpu == self.memory:
+            return Usage(_cpu_v2(self.cpu), _number(self.memory / "memory.peak") / 2**20)
+        nanoseconds = _number(self.cpu / "cpuacct.usage")
+        return Usage(nanoseconds / 1e9, _number(self.memory / "memory.max_usage_in_bytes") / 2**20)
+
+    def clear(self) -> int:
+        """End every process in the group; returns how many there were."""
+        ended: set[int] = set()
+        deadline = time.monotonic() + 10
+        while pids := _members(self.cpu):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"processes {sorted(pids)} do not end")
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            ended |= pids
+            time.sleep(0.02)
+        return len(ended)
+
+    def _folders(self) -> list[Path]:
+        return list(dict.fromkeys((self.cpu, self.memory)))
+
+
+@contextlib.contextmanager
+def group(root: Path = _ROOT) -> Iterator[Group]:
+    """A fresh cgroup, for as long as the `with` lasts; what runs in it at the end is ended.
+
+    + root: where cgroups are mounted
+    """
+    if (root / "cgroup.controllers").exists():
+        made = Group(root / _NAME, root / _NAME)
+        for controller in ("cpu", "memory"):
+            (root / "cgroup.subtree_control").write_text(f"+{controller}")
+    else:
+        made = Group(root / "cpuacct" / _NAME, root / "memory" / _NAME)
+    for folder in made._folders():
+        if folder.exists():  # of a benchmark that was killed: its counts are not ours
+            made.clear()
+            folder.rmdir()
+        folder.mkdir()
+    try:
+        yield made
+    finally:
+        made.clear()
+        for folder in made._folders():
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """The kernel needs a moment after the last process."""
+    for _ in range(50):
+        with contextlib.suppress(OSError):
+            return folder.rmdir()
+        time.sleep(0.02)
+    folder.rmdir()
+    return None
+
+
+def _members(folder: Path) -> set[int]:
+    return {int(pid) for pid in (folder / "cgroup.procs").read_text().split()} - {os.getpid()}
+
+
+def _number(path: Path) -> int:
+    return int(path.read_text())
+
+
+def _cpu_v2(folder: Path) -> float:
+    lines = (folder / "cpu.stat").read_text().splitlines()
+    values = dict(line.split() for line in lines)
+    return int(values["usage_usec"]) / 1e6

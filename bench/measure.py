@@ -1,0 +1,91 @@
+"""Runs one side's command on the controller, and takes what it cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import accounting, sessions
+from bench.network import Controller
+from bench.site import Outcome, Side, Site
+from lab.state import Lab, LabError
+
+TIMEOUT_S = 3600
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of a side.
+
+    + cpu_s, peak_mib: of all processes on the controller
+    + sent, received: bytes on the controller's link
+    + commands: that the machines' SSH servers started
+    """
+
+    seconds: float
+    cpu_s: float
+    peak_mib: float
+    sent: int
+    received: int
+    commands: int
+    outcome: Outcome
+
+
+def run(lab: Lab, controller: Controller, side: Side, site: Site) -> Measured:
+    """Run the side once for the site.
+
+    It starts without open connections, and leaves none. Raises `LabError` when it fails.
+    """
+    work = work_folder(site, side)
+    work.mkdir(parents=True, exist_ok=True)
+    command = side.command(site, work)
+    chosen = lab.machines[: len(site.hosts)]
+    before, since = controller.traffic(), time.time()
+    with accounting.group() as group:
+        full = [*group.enter(), *controller.prefix(), *command.argv]
+        environment = {**os.environ, **command.env}
+        started = time.monotonic()
+        with (work / "stdout").open("w") as out, (work / "stderr").open("w") as err:
+            done = subprocess.run(
+                full, cwd=command.cwd, env=environment, stdin=subprocess.DEVNULL,
+                stdout=out, stderr=err, timeout=TIMEOUT_S,
+            )  # fmt: skip
+        seconds = time.monotonic() - started
+        usage = group.usage()
+    traffic = controller.traffic().since(before)
+    outcome = _outcome(side, work, done.returncode)
+    counted = sessions.count(lab, chosen, since)
+    return Measured(
+        seconds, usage.cpu_s, usage.peak_mib, traffic.sent, traffic.received, counted, outcome
+    )
+
+
+def work_folder(site: Site, side: Side) -> Path:
+    """The side's own folder for these machines."""
+    return site.folder / side.name
+
+
+def _outcome(side: Side, work: Path, code: int) -> Outcome:
+    """What the side said. Raises `LabError` for a run that failed."""
+    stdout, stderr = (work / "stdout").read_text(), (work / "stderr").read_text()
+    try:
+        outcome = side.outcome(stdout, stderr, work)
+    except ValueError as error:
+        outcome = Outcome({}, {side.name: str(error)})
+    if code != 0 or outcome.failed:
+        why = "; ".join(f"{host}: {text}" for host, text in outcome.failed.items())
+        tail = "\n".join((stdout + stderr).strip().splitlines()[-15:])
+        raise LabError(f"{side.title} failed with status {code}: {why}\n{tail}\nAll: {work}")
+    return outcome
+
+
+def difference(outcome: Outcome) -> str:
+    """What a side changed where it had nothing to change; "" if it changed nothing."""
+    by_change: dict[str, list[str]] = {}
+    for host, names in outcome.changed.items():
+        for name in names:
+            by_change.setdefault(name, []).append(host)
+    return "; ".join(f"{name} ({', '.join(hosts)})" for name, hosts in by_change.items())
