@@ -29,8 +29,9 @@ from gpuboot.config import versions
 from gpuboot.config.settings import Settings
 from gpuboot.plan.model import items_json
 from gpuboot.verify.report.model import POINTER
-from gpuboot.verify.report.run import run_html, summary, verdict
+from gpuboot.verify.report.run import last_lines, run_html
 from gpuboot.verify.report.run_failures import Failure, masked
+from gpuboot.verify.report.timeline.table import phases_json
 from gpuboot.verify.report.writer import new_folder, write_atomically, write_json
 
 SCHEMA = 2
@@ -39,6 +40,7 @@ _SAID = 20  # lines of a failed command's output that are kept
 _WRITE_S = 2.0  # between two writes while nothing changes
 _WRITE_SHARE = 20  # and at least so many times what a write takes: many hosts make long notes
 
+verbose = False  # tell all that is known at the end
 resume = ""  # the command that goes on where this run stops; "" where pyinfra tells the results
 
 _folder: Path | None = None
@@ -186,17 +188,18 @@ class Recorder(BaseStateCallback):
         shown = bool(self.proof) and failed == {self.proof} and not self.unreachable
         if not self.operations or (shown and not self._done()):
             return
-        run = self.to_json()
-        if not self._done():
-            lines = list(verdict(run, resume))
-        else:
-            lines = [summary(run)] if resume and len(run["phases"]) > 1 else []
+        lines = last_lines(self.to_json(), resume, verbose)
         if lines:
             lines.append(f"report: {folder(self.settings)}/run.html")
             print("\n".join(["", *lines]), file=sys.stderr, flush=True)
 
     def to_json(self) -> dict[str, Any]:
         """The notes as run.json has them; docs/reports.md documents the schema."""
+        times = {
+            "operations": [self._operation(op) for op in self.operations],
+            "spans": time_notes.spans_json(self.operations),
+            "seconds": time_notes.elapsed(),
+        }
         return {
             "schema": SCHEMA,
             "gpuboot": version("gpuboot"),
@@ -204,11 +207,11 @@ class Recorder(BaseStateCallback):
             "cluster": self.settings.cluster.name,
             "deploy": time_notes.deploy,
             "started": f"{self.started:%Y-%m-%dT%H:%M:%SZ}",
-            "seconds": time_notes.elapsed(),
+            "seconds": times["seconds"],
             "exit": 0 if self._done() else 1,
-            "phases": time_notes.phases_json(self.operations.values()),
-            "operations": [self._operation(op) for op in self.operations],
-            "spans": time_notes.spans_json(self.operations),
+            "phases": phases_json(times),
+            "operations": times["operations"],
+            "spans": times["spans"],
             "hosts": {
                 host.name: {
                     "seconds": round(spans.busy[host.name], 3),

@@ -174,6 +174,7 @@ def install(options: dict[str, Any]) -> Screen | None:
     verbose = bool(options["verbosity"] or options["debug"] or options["debug_all"])
     whole = verbose or bool(options["diff"])
     cli.print_meta = _planned(cli.print_meta if verbose else None, whole)
+    report.verbose = verbose
     if verbose:
         return None
     cli.click = _Click()

@@ -69,22 +69,6 @@ def operation_json(op_hash: str, item: Operation) -> dict[str, Any]:
     }
 
 
-def phases_json(operations: Iterable[Operation]) -> list[dict[str, Any]]:
-    """Each phase that has begun: how many operations it had so far, and how long they took."""
-    phases: dict[str, list[Span]] = {}
-    for item in operations:
-        phases.setdefault(item.phase, []).append(item.span)
-    now = time.monotonic()
-    return [
-        {
-            "name": name,
-            "operations": len(own),
-            "seconds": round(sum((span.ended or now) - span.begun for span in own), 3),
-        }
-        for name, own in phases.items()
-    ]
-
-
 def spans_json(operations: Mapping[str, Operation]) -> list[dict[str, Any]]:
     """Every span but the operations' own, in the order in which they began."""
     numbers = {op_hash: number for number, op_hash in enumerate(operations)}

@@ -8,10 +8,18 @@ from typing import Any
 from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
+from gpuboot.verify.report.timeline import terminal as timeline
+from gpuboot.verify.report.timeline.chain import longest_links
+from gpuboot.verify.report.timeline.svg import pictures, what
+from gpuboot.verify.report.timeline.table import rows
+
+_LONGEST = 8  # links of the longest chain that are named
+_LONG_S = 10.0  # of a run after which a person wonders where the time went
+_PROOF_ALONE = "verify.py"  # has shown its own report
 
 
 def run_html(run: Mapping[str, Any], proof: bool) -> str:
-    """The page: how the run ended, what failed and why, what changed, how long phases took.
+    """The page: how the run ended, what failed and why, where its time went, what changed.
 
     + run: as run.json has it
     + proof: the run has verified as well, so verify.html stands beside it
@@ -20,6 +28,9 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         "run.html.j2",
         run=run,
         proof=proof,
+        rows=rows(run),
+        pictures=pictures(run),
+        longest=[(what(item), item) for item in longest_links(run, _LONGEST)],
         failed=list(_failed(run)),
         changed=[(host, _details(run, host)) for host, it in run["hosts"].items() if it["changed"]],
         current=run["phases"][-1]["name"] if run["phases"] else "",
@@ -42,6 +53,22 @@ def _details(run: Mapping[str, Any], host: str) -> list[tuple[str, list[str]]]:
 
 def _change(recorded: Mapping[str, Any]) -> Change:
     return Change(**{**recorded, "diff": tuple(recorded.get("diff", ()))})
+
+
+def last_lines(run: Mapping[str, Any], resume: str = "", verbose: bool = False) -> list[str]:
+    """The last lines of a run: what failed or changed, and of a long one where its time went.
+
+    + run: as run.json has it
+    + resume: the command that goes on; "" where it is not known, and pyinfra sums up what is done
+    + verbose: tell where the time went in any case
+    """
+    whole = run.get("deploy") != _PROOF_ALONE
+    changed = any(host["changed"] for host in run["hosts"].values())
+    long = run["exit"] == 0 and changed and run["seconds"] > _LONG_S
+    lines = list(timeline.lines(run)) if verbose or (long and whole) else []
+    if run["exit"]:
+        return [*lines, *verdict(run, resume)]
+    return [*lines, summary(run)] if resume and whole else lines
 
 
 def verdict(run: Mapping[str, Any], resume: str = "") -> Iterator[str]:
@@ -67,7 +94,8 @@ def summary(run: Mapping[str, Any]) -> str:
     changed = [host for host, found in run["hosts"].items() if found["changed"]]
     operations = {name for found in run["hosts"].values() for name in found["changed"]}
     if not changed:
-        return f"done in {run['seconds']:.0f} s: nothing had to be changed"
+        most = f" (most of it: {timeline.longest(run)})" if run["seconds"] > _LONG_S else ""
+        return f"done in {run['seconds']:.0f} s: nothing had to be changed{most}"
     return (
         f"done in {run['seconds']:.0f} s: {_operations(len(operations))} changed something on "
         f"{', '.join(changed)}"

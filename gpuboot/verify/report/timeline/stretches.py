@@ -1,0 +1,110 @@
+"""A run as stretches of time: which host was at what, from the content of run.json.
+
+Times are seconds since the run's process began.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+START, PREPARE = "start-up", "prepare"
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stretch:
+    """One operation on one host, or what came before the operations.
+
+    + stage: the phase of an operation; else what is done before them, e.g. `read hosts`
+    + label: name of the operation; "" before the operations
+    + host: inventory name; "" where it is done on the control machine for all hosts
+    + waits: when it only waited, and for what, in order
+    """
+
+    stage: str
+    label: str = ""
+    host: str = ""
+    begun: float
+    ended: float
+    waits: tuple[tuple[float, float, str], ...] = ()
+    changed: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """How long it took."""
+        return self.ended - self.begun
+
+    @property
+    def waited(self) -> float:
+        """Seconds of it in which it only waited."""
+        return length((begun, ended) for begun, ended, _ in self.waits)
+
+
+def timed(run: Mapping[str, Any]) -> bool:
+    """Whether a run.json says when things happened: those of schema 1 do not."""
+    return "spans" in run
+
+
+def before_operations(run: Mapping[str, Any]) -> list[Stretch]:
+    """What came before the operations, in order; for each host where it is done on each."""
+    return [
+        Stretch(
+            stage=span["name"],
+            host=span["host"],
+            begun=span["begun"],
+            ended=_ended(span, run),
+            waits=((span["begun"], _ended(span, run), span["name"]),) if span["wait"] else (),
+        )
+        for span in run["spans"]
+        if span["operation"] is None
+    ]
+
+
+def of_operations(run: Mapping[str, Any]) -> list[Stretch]:
+    """Each operation on each host that it ran on, in order."""
+    waits: dict[tuple[int, str], list[tuple[float, float, str]]] = {}
+    for span in run["spans"]:
+        if span["wait"] and span["operation"] is not None:
+            noted = (span["begun"], _ended(span, run), span["name"])
+            waits.setdefault((span["operation"], span["host"]), []).append(noted)
+    return [
+        Stretch(
+            stage=item["phase"],
+            label=item["name"],
+            host=host,
+            begun=times["begun"],
+            ended=_ended(times, run),
+            waits=tuple(waits.get((number, host), ())),
+            changed=host in item["changed"],
+        )
+        for number, item in enumerate(run["operations"])
+        for host, times in item["hosts"].items()
+    ]
+
+
+def length(intervals: Iterable[Interval]) -> float:
+    """Seconds that are in at least one of these intervals."""
+    return sum(ended - begun for begun, ended in union(intervals))
+
+
+def union(intervals: Iterable[Interval], gap: float = 0.0) -> list[Interval]:
+    """The same moments as intervals that do not overlap, in order.
+
+    + gap: shorter pauses than this, in seconds, are left out
+    """
+    joined: list[Interval] = []
+    for begun, ended in sorted(intervals):
+        if joined and begun - joined[-1][1] <= gap:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], ended))
+        else:
+            joined.append((begun, ended))
+    return joined
+
+
+def _ended(item: Mapping[str, Any], run: Mapping[str, Any]) -> float:
+    """What had not ended when the file was written went on until then."""
+    ended: float | None = item["ended"]
+    return float(run["seconds"]) if ended is None else ended

@@ -1,0 +1,166 @@
+"""Where the time of a run went, per stage or phase and host: seconds, waits, commands, changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuboot.verify.report.timeline.stretches import (
+    PREPARE,
+    Stretch,
+    before_operations,
+    length,
+    of_operations,
+    timed,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Share:
+    """What one host had of a row. + changes: operations that changed something there"""
+
+    seconds: float = 0.0
+    waited: float = 0.0
+    commands: int = 0
+    changes: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One phase, or what comes before the phases.
+
+    + seconds: of the run; hosts work at the same time, so their shares do not add up to it
+    + operations: 0 for what is no phase
+    + hosts: inventory name -> its share, of those that took part
+    """
+
+    name: str
+    seconds: float
+    waited: float = 0.0
+    operations: int = 0
+    hosts: Mapping[str, Share] = field(default_factory=dict)
+
+    @property
+    def commands(self) -> int:
+        """Sent to all hosts together."""
+        return sum(share.commands for share in self.hosts.values())
+
+    @property
+    def changes(self) -> int:
+        """Operations that changed something, counted on each host."""
+        return sum(share.changes for share in self.hosts.values())
+
+    @property
+    def slowest(self) -> str:
+        """The host that took longest; "" where no host took part."""
+        return max(self.hosts, key=lambda name: self.hosts[name].seconds, default="")
+
+
+def rows(run: Mapping[str, Any]) -> list[Row]:
+    """What came before the operations, then each phase, in order. Of an old file the phases.
+
+    + run: as run.json has it
+    """
+    if not timed(run):
+        return [
+            Row(name=item["name"], seconds=item["seconds"], operations=item["operations"])
+            for item in run["phases"]
+        ]
+    return [*_stages(before_operations(run), run), *_phases(of_operations(run), run)]
+
+
+def phases_json(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The phases as run.json has them.
+
+    + run: its `operations` and `spans`
+    """
+    return [
+        {
+            "name": row.name,
+            "operations": row.operations,
+            "seconds": round(row.seconds, 3),
+            "waited": round(row.waited, 3),
+            "commands": row.commands,
+            "changes": row.changes,
+            "hosts": {
+                host: {
+                    "seconds": round(share.seconds, 3),
+                    "waited": round(share.waited, 3),
+                    "commands": share.commands,
+                    "changes": share.changes,
+                }
+                for host, share in row.hosts.items()
+            },
+        }
+        for row in _phases(of_operations(run), run)
+    ]
+
+
+def _stages(stretches: list[Stretch], run: Mapping[str, Any]) -> list[Row]:
+    """Prepare is what is left of it without all that happens within it."""
+    found = []
+    for name, own in _grouped(stretches).items():
+        seconds = length((item.begun, item.ended) for item in own)
+        if name == PREPARE:
+            begun, ended = own[0].begun, own[0].ended
+            within = [item for item in stretches if item.stage != name and item.begun >= begun]
+            seconds -= length((item.begun, min(item.ended, ended)) for item in within)
+        sent = _sent(span for span in run["spans"] if _is_stage(span, name))
+        waited = length((a, b) for item in own for a, b, _ in item.waits)
+        row = Row(name=name, seconds=seconds, waited=waited, hosts=_shares(own, sent))
+        found.append(row)
+    return found
+
+
+def _is_stage(span: Mapping[str, Any], name: str) -> bool:
+    return span["operation"] is None and span["name"] == name
+
+
+def _phases(stretches: list[Stretch], run: Mapping[str, Any]) -> list[Row]:
+    operations: dict[str, list[Mapping[str, Any]]] = {}
+    for item in run["operations"]:
+        operations.setdefault(item["phase"], []).append(item)
+    by_phase = _grouped(stretches)
+    return [
+        Row(
+            name=name,
+            seconds=sum(item["seconds"] for item in own),
+            waited=length((a, b) for item in by_phase.get(name, ()) for a, b, _ in item.waits),
+            operations=len(own),
+            hosts=_shares(by_phase.get(name, ()), _sent(own)),
+        )
+        for name, own in operations.items()
+    ]
+
+
+def _grouped(stretches: Iterable[Stretch]) -> dict[str, list[Stretch]]:
+    groups: dict[str, list[Stretch]] = {}
+    for item in stretches:
+        groups.setdefault(item.stage, []).append(item)
+    return groups
+
+
+def _sent(items: Iterable[Mapping[str, Any]]) -> Counter[str]:
+    """Commands to each host: also to those that an operation of another host asks."""
+    sent: Counter[str] = Counter()
+    for item in items:
+        sent.update(item["commands"])
+    return sent
+
+
+def _shares(stretches: Iterable[Stretch], sent: Mapping[str, int]) -> dict[str, Share]:
+    by_host: dict[str, list[Stretch]] = {host: [] for host in sent}
+    for item in stretches:
+        if item.host:
+            by_host.setdefault(item.host, []).append(item)
+    return {
+        host: Share(
+            seconds=length((item.begun, item.ended) for item in own),
+            waited=length((a, b) for item in own for a, b, _ in item.waits),
+            commands=sent.get(host, 0),
+            changes=sum(item.changed for item in own),
+        )
+        for host, own in by_host.items()
+    }

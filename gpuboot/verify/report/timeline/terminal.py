@@ -1,0 +1,48 @@
+"""Where the time of a run went, as lines for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpuboot.verify.report.timeline.table import Row, rows
+
+_SHORTEST_S = 0.05  # of a row that is told
+
+
+def lines(run: Mapping[str, Any]) -> Iterator[str]:
+    """A table: phase, seconds, seconds waited, commands, changes, and the host that took longest.
+
+    + run: as run.json has it
+    """
+    told = [row for row in rows(run) if row.seconds >= _SHORTEST_S]
+    yield "where the time went:"
+    yield from aligned(
+        [("", "seconds", "waited", "commands", "changed", "slowest host"), *map(_cells, told)]
+    )
+
+
+def longest(run: Mapping[str, Any], most: int = 3) -> str:
+    """The rows that took longest, in one line: `Verify 8.9 s, Kubernetes 5.8 s`."""
+    found = sorted(rows(run), key=lambda row: -row.seconds)[:most]
+    return ", ".join(f"{row.name} {row.seconds:.1f} s" for row in found)
+
+
+def aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Rows of cells as lines: the first and the last column to the left, others to the right."""
+    widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    for row in table:
+        middle = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
+        yield "  ".join(["  " + row[0].ljust(widths[0]), *middle, row[-1]]).rstrip()
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    share = row.hosts.get(row.slowest)
+    return (
+        row.name,
+        f"{row.seconds:.1f}",
+        f"{row.waited:.1f}" if row.waited >= _SHORTEST_S else "",
+        str(row.commands or ""),
+        str(row.changes or ""),
+        f"{row.slowest} {share.seconds:.1f} s" if share else "",
+    )

@@ -1,0 +1,275 @@
+"""Where the time of a run went: shares, the longest chain, and the picture."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+import re
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuboot.verify.report.run import last_lines, run_html
+from gpuboot.verify.report.timeline.chain import BETWEEN, longest_chain, longest_links
+from gpuboot.verify.report.timeline.layout import CONTROL, MOST_LANES, picture
+from gpuboot.verify.report.timeline.shapes import Picture, duration, tick_step
+from gpuboot.verify.report.timeline.stretches import length, union
+from gpuboot.verify.report.timeline.svg import NARROW, WIDE, pictures
+from gpuboot.verify.report.timeline.table import phases_json, rows
+from gpuboot.verify.report.timeline.terminal import lines
+from tests.unit.made_runs import operation, run, site, span
+
+# of the lab's three machines: a run that changed nothing, on a busy machine
+RECORDED = json.loads((Path(__file__).parent / "recorded_run.json").read_text())
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def old(recorded: Any) -> Any:
+    """The same as schema 1 had it."""
+    keys = ("phase", "name", "seconds", "changed")
+    hosts = {
+        name: {key: it[key] for key in ("changed", "failed", "errors", "retries", "not_tried")}
+        for name, it in recorded["hosts"].items()
+    }
+    operations = [{key: item[key] for key in keys} for item in recorded["operations"]]
+    phases = [
+        {key: item[key] for key in ("name", "operations", "seconds")} for item in recorded["phases"]
+    ]
+    left = {key: recorded[key] for key in recorded if key not in ("spans", "deploy")}
+    return {**left, "schema": 1, "operations": operations, "hosts": hosts, "phases": phases}
+
+
+def test_intervals_that_meet_are_one() -> None:
+    assert union([(3, 4), (0, 1), (0.5, 2)]) == [(0, 2), (3, 4)]
+    assert union([(0, 1), (1.5, 2)], gap=0.5) == [(0, 2)]
+    assert length([(0, 1), (0.5, 2), (3, 3.5)]) == 2.5
+
+
+def test_rows_of_a_recorded_run_add_up_to_it() -> None:
+    found = {row.name: row for row in rows(RECORDED)}
+    assert list(found)[:4] == ["start-up", "connect", "prepare", "read hosts"]
+    assert sum(row.seconds for row in found.values()) == pytest.approx(RECORDED["seconds"], abs=0.3)
+    told = sum(row.commands for row in found.values())
+    assert told == sum(host["commands"] for host in RECORDED["hosts"].values())
+    phases = {item["name"]: item for item in phases_json(RECORDED)}
+    assert phases["Verify"]["operations"] == 1
+    assert phases["Verify"]["seconds"] == pytest.approx(found["Verify"].seconds, abs=0.001)
+    assert phases["Base"]["hosts"].keys() == RECORDED["hosts"].keys()
+
+
+def test_shares_of_hosts_their_waits_and_changes() -> None:
+    found = {row.name: row for row in rows(site(3))}
+    drivers = found["Drivers"]
+    assert drivers.slowest == "node3"
+    assert drivers.hosts["node3"].seconds == pytest.approx(4 * 5 / 3)
+    assert drivers.hosts["node3"].waited == pytest.approx(4 * 5 / 3 - 0.5)
+    assert drivers.hosts["node1"].waited == 0
+    assert (drivers.commands, drivers.changes) == (6, 3)
+    assert found["prepare"].seconds == pytest.approx(1.5 - 0.8)  # less reading the hosts
+    assert found["read hosts"].commands == 3
+
+
+def test_commands_to_another_host_than_the_operation_s_are_told() -> None:
+    join = operation("Kubernetes", "Join", {"gpu1": (1.0, 2.0)})
+    join["commands"] = {"gpu1": 2, "cp1": 1}
+    row = rows(run([join], [span("start-up", 0.0, 1.0)]))[-1]
+    assert (row.commands, row.hosts["cp1"].commands, row.hosts["cp1"].seconds) == (3, 1, 0)
+    assert row.slowest == "gpu1"
+
+
+def gapless(chain: Any, seconds: float) -> bool:
+    ends = [0.0, *(item.ended for item in chain)]
+    begins = [*(item.begun for item in chain), seconds]
+    return all(abs(a - b) <= 0.0011 for a, b in zip(ends, begins, strict=True))
+
+
+@pytest.mark.parametrize("recorded", [RECORDED, site(1), site(3), site(40)])
+def test_the_longest_chain_is_the_whole_run(recorded: Any) -> None:
+    chain = longest_chain(recorded)
+    assert gapless(chain, recorded["seconds"])
+    assert sum(item.seconds for item in chain) == pytest.approx(recorded["seconds"], abs=0.2)
+
+
+def test_the_longest_chain_goes_by_the_slowest_host_of_each_operation() -> None:
+    found = longest_chain(site(3))
+    links = {item.stage: item.host for item in found if item.host}
+    assert links["Drivers"] == "node3"
+    assert links["Helm"] == "node1"
+    assert {item.stage for item in found if not item.host} == {"start-up", "prepare", BETWEEN}
+
+
+def test_hosts_that_take_turns_are_all_in_the_chain() -> None:
+    turns = {"a": (1.0, 2.0), "b": (2.0, 4.0), "c": (4.0, 5.0)}
+    serial = run([operation("Drivers", "Reboot", turns)], [span("start-up", 0.0, 1.0)])
+    assert [item.host for item in longest_chain(serial)] == ["", "a", "b", "c", ""]
+    longest = longest_links(serial, 2)
+    assert [(item.host, item.seconds) for item in longest] == [("b", 2.0), ("", 1.0)]
+
+
+def test_the_longest_chain_ends_whatever_was_noted() -> None:
+    """Moments are rounded to milliseconds: steps of one or two must not go round in circles."""
+    dice = random.Random(1)
+    for _ in range(200):
+        operations, moment = [], 0.1
+        for _ in range(20):
+            times = {}
+            for host in "abc":
+                begun = round(moment + dice.choice((0, 0.001, 0.002)), 3)
+                times[host] = begun, round(begun + dice.choice((0, 0.001, 0.002, 0.003)), 3)
+            operations.append(operation("Base", "Install", times))
+            moment = max(ended for _, ended in times.values())
+        made = run(operations, [span("start-up", 0.0, 0.1)])
+        chain = longest_chain(made)
+        assert sum(item.seconds for item in chain) == pytest.approx(made["seconds"], abs=0.1)
+
+
+def test_a_run_that_was_killed_ends_when_it_was_written() -> None:
+    killed = run(
+        [operation("Base", "Install", {"a": (1.0, 2.0)})], [span("start-up", 0.0, 1.0)], seconds=9.0
+    )
+    killed["operations"][0]["ended"] = killed["operations"][0]["hosts"]["a"]["ended"] = None
+    assert longest_chain(killed)[-1].ended == 9.0
+    assert "Base" in run_html(killed, False)
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+@pytest.mark.parametrize("count", [1, 3, 40, 41, 300])
+def test_no_text_of_the_picture_meets_another_or_leaves_it(count: int, width: float) -> None:
+    assert_legible(picture(site(count), width))
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+def test_the_picture_of_a_recorded_run_is_legible(width: float) -> None:
+    assert_legible(picture(RECORDED, width))
+
+
+def assert_legible(found: Picture) -> None:
+    for one, other in itertools.combinations(found.texts, 2):
+        a, b = one.box, other.box
+        apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        assert apart, (one, other)
+    for text in found.texts:
+        left, top, right, bottom = text.box
+        assert left >= -0.1, text
+        assert right <= found.width + 0.1, text
+        assert top >= 0, text
+        assert bottom <= found.height, text
+    for bar in found.bars:
+        assert bar.x >= 0, bar
+        assert bar.x + bar.width <= found.width, bar
+        assert found.top <= bar.y <= found.bottom - bar.height, bar
+    for band in found.bands:  # the line from its name to its time meets no other name
+        for text in found.texts:
+            left, top, right, bottom = text.box
+            crossed = left < band.x < right and top < found.top and bottom > band.y
+            assert not crossed, (band, text)
+
+
+def test_more_hosts_than_lanes_share_the_last_one() -> None:
+    found = picture(site(300), WIDE)
+    names = [text.text for text in found.texts if text.end]
+    assert f"{300 - MOST_LANES + 1} other hosts" in names
+    assert "node300" in names  # the slowest
+    assert "node1" in names  # the run waited for it
+    assert CONTROL in names
+    lanes = {bar.y for bar in found.bars}
+    assert len(lanes) == MOST_LANES + 1
+    other = sum(len(bar.title) > 200 for bar in found.bars)
+    assert other == 0  # no title names everything
+
+
+@pytest.mark.parametrize("recorded", [RECORDED, site(1), site(3), site(40)])
+def test_the_svg_is_well_formed_and_tells_what_it_shows(recorded: Any) -> None:
+    for svg in pictures(recorded):
+        root = ET.fromstring(svg)
+        assert root.attrib["role"] == "img"
+        ids = {item.attrib["id"]: item for item in root.iter() if "id" in item.attrib}
+        named = [ids[name] for name in root.attrib["aria-labelledby"].split()]
+        assert named[0].text == "Timeline of the run"
+        assert "What the run waited for longest: " in (named[1].text or "")
+        assert all(rect.find(f"{SVG}title") is not None for rect in bars(root))
+        assert root.find(f"{SVG}polyline[@class='chain']") is not None
+
+
+def bars(root: ET.Element) -> list[ET.Element]:
+    kinds = ("work", "changed", "wait")
+    return [item for item in root.iter(f"{SVG}rect") if item.attrib["class"] in kinds]
+
+
+def test_waits_and_changes_are_marked() -> None:
+    root = ET.fromstring(pictures(site(3))[0])
+    kinds = [item.attrib["class"] for item in bars(root)]
+    assert kinds.count("wait") == 3
+    assert kinds.count("changed") > kinds.count("wait")
+    titles = [item.findtext(f"{SVG}title") or "" for item in bars(root)]
+    assert any(text.startswith("node3: waited for: Drivers ready (6.2 s)") for text in titles)
+    quiet = ET.fromstring(pictures(site(3, changed=False))[0])
+    assert "changed" not in {item.attrib["class"] for item in bars(quiet)}
+
+
+def test_names_cannot_break_the_page() -> None:
+    evil = run(
+        [operation("<b>", "</svg><script>", {"a&b": (1.0, 2.0)})], [span("start-up", 0.0, 1.0)]
+    )
+    for svg in pictures(evil):
+        ET.fromstring(svg)
+    assert "<script>" not in run_html(evil, False)
+
+
+def test_the_page_has_table_picture_and_no_other_file() -> None:
+    page = run_html(RECORDED, True)
+    assert "Where the time went" in page
+    assert page.count("<svg") == 2 + 4  # and the legend's
+    assert "What the run waited for longest" in page
+    ids = re.findall(r' id="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert not re.search(r"src=|https?://(?!www\.w3\.org/2000/svg)|@import", page)
+
+
+def test_a_file_of_schema_1_is_still_shown() -> None:
+    before = old(RECORDED)
+    page = run_html(before, True)
+    assert "Kubernetes" in page
+    assert "timeline-wide" not in page.split("</style>")[1]
+    assert longest_chain(before) == []
+    assert [row.name for row in rows(before)] == [item["name"] for item in before["phases"]]
+    assert list(lines(before))[1:]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.5, "0.5 s"), (20, "20 s"), (60, "1 min"), (200, "3 min 20 s"), (3600, "60 min")],
+)
+def test_durations(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+def test_ticks_are_never_too_many() -> None:
+    for seconds in (0.4, 5, 28, 100, 700, 7200, 100_000):
+        assert seconds / tick_step(seconds, 5) <= 5
+    assert tick_step(28, 12) == 5
+
+
+def test_the_terminal_tells_of_long_runs_that_changed_something() -> None:
+    long, quiet = site(3), site(3, changed=False)
+    assert "where the time went:" in last_lines(long, "pyinfra x")
+    assert last_lines(quiet, "pyinfra x") == [
+        f"done in {quiet['seconds']:.0f} s: nothing had to be changed (most of it: Drivers 6.7 s, "
+        "Helm 4.0 s, GPU Operator 4.0 s)"
+    ]
+    assert "where the time went:" in last_lines(quiet, "pyinfra x", verbose=True)
+    short = {**quiet, "seconds": 3.0}
+    assert last_lines(short, "x") == ["done in 3 s: nothing had to be changed"]
+    alone = {**quiet, "deploy": "verify.py"}
+    assert last_lines(alone, "x") == []
+
+
+def test_the_terminal_s_table_is_narrow_and_aligned() -> None:
+    told = list(lines(site(3)))
+    assert max(map(len, told)) <= 80
+    drivers = next(line for line in told if "Drivers" in line)
+    assert drivers.split() == ["Drivers", "6.7", "6.2", "6", "3", "node3", "6.7", "s"]
+    assert drivers.index("6.7") + 3 == told[1].index("seconds") + 7
