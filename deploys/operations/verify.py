@@ -125,7 +125,7 @@ def publish(
     folder = run_report.folder(settings)
     write(report, folder)
     show(report, folder)
-    run_report.proved(host)
+    run_report.proved(host, report.durations)
     return report
 
 

@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib.metadata import version
@@ -21,8 +22,9 @@ from typing import Any
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
-from deploys.lib import changes, commands, spans
-from deploys.run import time_notes
+from deploys.lib import changes, spans
+from deploys.run import compare, time_notes
+from deploys.run.messages import message
 from deploys.run.plan import title
 from deploys.run.time_notes import Operation
 from gpuboot.config import versions
@@ -36,7 +38,6 @@ from gpuboot.verify.report.writer import new_folder, write_atomically, write_jso
 
 SCHEMA = 2
 
-_SAID = 20  # lines of a failed command's output that are kept
 _WRITE_S = 2.0  # between two writes while nothing changes
 _WRITE_SHARE = 20  # and at least so many times what a write takes: many hosts make long notes
 
@@ -67,10 +68,13 @@ def watch(state: State, settings: Settings) -> None:
     atexit.register(_recorder.close)
 
 
-def proved(host: Host) -> None:
-    """The operation that runs on this host has shown its own report: nobody need tell it again."""
+def proved(host: Host, parts: Mapping[str, float]) -> None:
+    """The operation that runs on this host has shown its own report: nobody need tell it again.
+
+    + parts: of the proof, with their seconds
+    """
     if _recorder is not None and host.executing_op_hash:
-        _recorder.proof = host.executing_op_hash
+        _recorder.proof, _recorder.proof_parts = host.executing_op_hash, parts
 
 
 def failures() -> dict[str, Failure]:
@@ -90,6 +94,7 @@ class Recorder(BaseStateCallback):
     changed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     failed: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     proof: str = ""  # the operation that verified
+    proof_parts: Mapping[str, float] = field(default_factory=dict)
     retried: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     unreachable: dict[str, str] = field(default_factory=dict)
     dropped: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -173,7 +178,7 @@ class Recorder(BaseStateCallback):
     def write(self) -> None:
         """Write run.json and run.html, unless nothing was executed."""
         begun = time.monotonic()
-        if self.operations:
+        if self._executed():
             run = self.to_json()
             write_json(folder(self.settings) / "run.json", run)
             proof = (folder(self.settings) / "verify.html").exists()
@@ -186,7 +191,7 @@ class Recorder(BaseStateCallback):
         self.write()
         failed = {op for found in self.failed.values() for op in found}
         shown = bool(self.proof) and failed == {self.proof} and not self.unreachable
-        if not self.operations or (shown and not self._done()):
+        if not self._executed() or (shown and not self._done()):
             return
         lines = last_lines(self.to_json(), resume, verbose)
         if lines:
@@ -209,6 +214,7 @@ class Recorder(BaseStateCallback):
             "started": f"{self.started:%Y-%m-%dT%H:%M:%SZ}",
             "seconds": times["seconds"],
             "exit": 0 if self._done() else 1,
+            "unchanged_operations": compare.left_out(),
             "phases": phases_json(times),
             "operations": times["operations"],
             "spans": times["spans"],
@@ -232,20 +238,13 @@ class Recorder(BaseStateCallback):
         """What failed on a host, in order; a lost connection comes first."""
         lost = [Failure("Connect", self.unreachable[host])] if host in self.unreachable else []
         return lost + [
-            Failure(self._name(op), masked(self._message(host, op)))
+            Failure(self._name(op), masked(message(self.state, host, op)))
             for op in self.failed.get(host, [])
         ]
 
-    def _message(self, host: str, op_hash: str) -> str:
-        """What an operation said that failed: ours their own text, commands what they wrote."""
-        if message := commands.messages.get((host, op_hash)):
-            return message
-        data = self.state.ops[self.state.inventory.get_host(host)].get(op_hash)
-        if data is None or not data.operation_meta.is_complete():
-            return ""
-        meta = data.operation_meta
-        lines = (meta.stderr or meta.stdout).strip().splitlines()
-        return "\n".join(lines[-_SAID:])
+    def _executed(self) -> bool:
+        """Whether the run came to its operations; all of them may have had nothing to do."""
+        return bool(self.operations) or (self.state.is_executing and not self.state.op_meta)
 
     def _done(self) -> bool:
         """Whether every operation ended and no host was lost on the way."""
@@ -257,6 +256,7 @@ class Recorder(BaseStateCallback):
         """One operation, its times, and on each host that it changed what it recorded there."""
         return {
             **time_notes.operation_json(op_hash, self.operations[op_hash]),
+            **({"parts": dict(self.proof_parts)} if op_hash == self.proof else {}),
             "changed": {
                 host.name: items_json(changes.recorded(host.name, op_hash))
                 for host in self.state.inventory

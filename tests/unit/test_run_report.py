@@ -150,6 +150,15 @@ def test_a_run_that_is_killed_has_left_its_notes(tmp_path: Path) -> None:
     assert noted["hosts"]["@local"]["changed"] == ["Base | Change something"]
 
 
+def test_a_run_without_any_operation_left_has_a_report_too(tmp_path: Path) -> None:
+    nothing = DEPLOY.split("@deploy")[0]
+    done = pyinfra(tmp_path, "true", "-y", deploy=nothing)
+    noted = notes(tmp_path)
+    assert noted is not None
+    assert (done.returncode, noted["exit"], noted["operations"]) == (0, 0, [])
+    assert "The run is done" in (tmp_path / "reports/latest/run.html").read_text()
+
+
 @pytest.mark.parametrize("arguments", [("--dry",)])
 def test_a_run_that_executes_nothing_leaves_nothing(
     tmp_path: Path, arguments: tuple[str, ...]
@@ -206,7 +215,7 @@ watch(state, parse_settings({"cluster": {"name": "t"}}))
 @operation()
 def wait():
     if SHOWN and executing():
-        proved(host)
+        proved(host, {"workload": 1.5})
     yield fail("not done after 5 s: no node", "look")
 
 wait(name="Kubernetes | Wait")
@@ -220,6 +229,7 @@ wait(name="Kubernetes | Wait")
     assert (b"failed on @local: Kubernetes | Wait" in done.stderr) is not shown
     noted = notes(tmp_path)
     assert noted is not None
+    assert noted["operations"][0].get("parts") == ({"workload": 1.5} if shown else None)
     assert noted["hosts"]["@local"]["errors"] == [
         {
             "operation": "Kubernetes | Wait",

@@ -229,6 +229,12 @@ def test_the_page_has_table_picture_and_no_other_file() -> None:
     assert not re.search(r"src=|https?://(?!www\.w3\.org/2000/svg)|@import", page)
 
 
+def test_the_parts_of_the_proof_are_told_where_it_took_long() -> None:
+    made = site(3)
+    made["operations"][7]["parts"] = {"workload": 3.1, "metrics": 0.4}
+    assert "workload 3.1 s, metrics 0.4 s" in run_html(made, True)
+
+
 def test_a_file_of_schema_1_is_still_shown() -> None:
     before = old(RECORDED)
     page = run_html(before, True)

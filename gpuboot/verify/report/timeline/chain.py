@@ -87,5 +87,6 @@ def longest_links(run: Mapping[str, Any], most: int) -> list[Stretch]:
             begun=begun,
             ended=begun + seconds,
             waits=(before.waits if before else ()) + item.waits,
+            parts=item.parts,
         )
     return sorted(links.values(), key=lambda item: -item.seconds)[:most]

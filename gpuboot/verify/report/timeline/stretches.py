@@ -22,6 +22,7 @@ class Stretch:
     + label: name of the operation; "" before the operations
     + host: inventory name; "" where it is done on the control machine for all hosts
     + waits: when it only waited, and for what, in order
+    + parts: of the proof, with their seconds
     """
 
     stage: str
@@ -31,6 +32,7 @@ class Stretch:
     ended: float
     waits: tuple[tuple[float, float, str], ...] = ()
     changed: bool = False
+    parts: tuple[tuple[str, float], ...] = ()
 
     @property
     def seconds(self) -> float:
@@ -79,6 +81,7 @@ def of_operations(run: Mapping[str, Any]) -> list[Stretch]:
             ended=_ended(times, run),
             waits=tuple(waits.get((number, host), ())),
             changed=host in item["changed"],
+            parts=tuple(item.get("parts", {}).items()),
         )
         for number, item in enumerate(run["operations"])
         for host, times in item["hosts"].items()

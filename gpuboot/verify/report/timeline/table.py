@@ -55,7 +55,8 @@ class Row:
     @property
     def slowest(self) -> str:
         """The host that took longest; "" where no host took part."""
-        return max(self.hosts, key=lambda name: self.hosts[name].seconds, default="")
+        took = [name for name, share in self.hosts.items() if share.seconds > 0]
+        return max(took, key=lambda name: self.hosts[name].seconds, default="")
 
 
 def rows(run: Mapping[str, Any]) -> list[Row]:
