@@ -88,7 +88,8 @@ class Reader:
 
 def _read(item: tuple[Host, Mapping[Request, None]]) -> None:
     target, requests = item
-    answers.of(target).known |= answers.ask(target, list(requests))
+    with span("compare", target.name):
+        answers.of(target).known |= answers.ask(target, list(requests))
 
 
 @dataclass

@@ -98,7 +98,21 @@ def test_the_longest_chain_goes_by_the_slowest_host_of_each_operation() -> None:
     links = {item.stage: item.host for item in found if item.host}
     assert links["Drivers"] == "node3"
     assert links["Helm"] == "node1"
-    assert {item.stage for item in found if not item.host} == {"start-up", "prepare", BETWEEN}
+    alone = {item.stage for item in found if not item.host}
+    assert alone == {"start-up", "connect", "prepare", "read hosts", BETWEEN}
+
+
+def test_what_the_control_machine_does_has_its_own_name() -> None:
+    spans = [span("start-up", 0.0, 0.5), span("prepare", 0.5, 3.0), span("compare", 1.0, 2.5)]
+    spans += [span("compare", 1.1, 1.6, "a"), span("your answer", 2.7, 2.9, wait=True)]
+    made = run([operation("Base", "Install", {"a": (3.0, 4.0)})], spans)
+    chain = longest_chain(made)
+    assert [(item.stage, item.host, round(item.seconds, 1)) for item in chain] == [
+        ("start-up", "", 0.5), ("prepare", "", 0.5), ("compare", "", 0.1), ("compare", "a", 0.5),
+        ("compare", "", 0.9), ("prepare", "", 0.2), ("your answer", "", 0.2), ("prepare", "", 0.1),
+        ("Base", "a", 1.0), (BETWEEN, "", 0.1),
+    ]  # fmt: skip
+    assert chain[6].waited == pytest.approx(0.2)
 
 
 def test_hosts_that_take_turns_are_all_in_the_chain() -> None:

@@ -8,11 +8,11 @@ when that began, and so on.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from gpuboot.verify.report.timeline.stretches import (
-    PREPARE,
     Stretch,
     before_operations,
     of_operations,
@@ -28,45 +28,55 @@ def longest_chain(run: Mapping[str, Any]) -> list[Stretch]:
 
     + run: as run.json has it. Of an old file nothing is known: an empty list
 
-    Where nothing was noted pyinfra was at work: `prepare` before the first operation, afterwards
+    Where no host was at work it is what the control machine did: after the first operation
     `between operations`.
     """
     if not timed(run):
         return []
-    items = _steps(run)
+    before = before_operations(run)
+    own = [item for item in before if not item.host]
+    # whatever is shorter could begin no sooner than what it is to have ended before
+    items = [item for item in (*before, *of_operations(run)) if item.seconds > 2 * _SAME_S]
+    items = sorted((item for item in items if item.host), key=lambda item: item.ended)
     ends = [item.ended for item in items]
     chain: list[Stretch] = []
     moment = float(run["seconds"])
-    first = next((item["begun"] for item in run["operations"]), moment)
-    while moment > _SAME_S:
-        index = bisect_right(ends, moment + _SAME_S)
-        if index == 0:
-            chain.append(_bookkeeping(0.0, moment, first))
-            break
+    while index := bisect_right(ends, moment + _SAME_S):
         latest = items[index - 1]
         # of those that ended together the one that took longest
         same = (item for item in reversed(items[:index]) if item.ended >= latest.ended - _SAME_S)
         latest = min(same, key=lambda item: item.begun)
         if moment - latest.ended > _SAME_S:
-            chain.append(_bookkeeping(latest.ended, moment, first))
+            chain += reversed(_pieces(own, latest.ended, moment))
         chain.append(latest)
         moment = latest.begun
+    chain += reversed(_pieces(own, 0.0, moment))
     return chain[::-1]
 
 
-def _steps(run: Mapping[str, Any]) -> list[Stretch]:
-    """What can be a link of the chain, by its end."""
-    before = [item for item in before_operations(run) if item.stage != PREPARE]
-    # what is noted for each host is not looked at as a whole as well
-    on_hosts = {item.stage for item in before if item.host}
-    before = [item for item in before if item.host or item.stage not in on_hosts]
-    # whatever is shorter could begin no sooner than what it is to have ended before
-    items = [item for item in (*before, *of_operations(run)) if item.seconds > 2 * _SAME_S]
-    return sorted(items, key=lambda item: item.ended)
+def control_machine(run: Mapping[str, Any]) -> list[Stretch]:
+    """What the control machine did before the first operation, one thing at a time."""
+    own = [item for item in before_operations(run) if not item.host]
+    return _pieces(own, 0.0, max((item.ended for item in own), default=0.0))
 
 
-def _bookkeeping(begun: float, ended: float, first: float) -> Stretch:
-    return Stretch(stage=PREPARE if begun < first else BETWEEN, begun=begun, ended=ended)
+def _pieces(own: Sequence[Stretch], begun: float, ended: float) -> list[Stretch]:
+    """What the control machine did in this time, in order.
+
+    + own: what was noted of it; of two at one moment the one that began later is within the other
+    """
+    cuts = {begun, ended, *(item.begun for item in own), *(item.ended for item in own)}
+    pieces = []
+    for start, end in pairwise(sorted(cut for cut in cuts if begun <= cut <= ended)):
+        middle = (start + end) / 2
+        covering = [item for item in own if item.begun <= middle <= item.ended]
+        stage, waits = BETWEEN, False
+        if covering:
+            inner = max(covering, key=lambda item: item.begun)
+            stage, waits = inner.stage, bool(inner.waits)
+        waited = ((start, end, stage),) if waits else ()
+        pieces.append(Stretch(stage=stage, begun=start, ended=end, waits=waited))
+    return pieces
 
 
 def longest_links(run: Mapping[str, Any], most: int) -> list[Stretch]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from gpuboot.verify.report.timeline.chain import longest_chain
+from gpuboot.verify.report.timeline.chain import control_machine, longest_chain
 from gpuboot.verify.report.timeline.shapes import (
     FONT,
     Band,
@@ -86,13 +86,11 @@ def _lanes(
 ) -> list[tuple[str, str, tuple[Stretch, ...]]]:
     """Name, note and stretches of each lane: first the control machine, then the hosts in order."""
     by_host: dict[str, list[Stretch]] = {host: [] for host in run["hosts"]}
-    on_hosts = {item.stage for item in stretches if item.host}
-    own = [item for item in stretches if not item.host and item.stage not in on_hosts]
     for item in stretches:
         if item.host:
             by_host.setdefault(item.host, []).append(item)
     shown = _longest(by_host, chain)
-    lanes = [(CONTROL, "", tuple(own))]
+    lanes = [(CONTROL, "", tuple(control_machine(run)))]
     lanes += [
         (host, _sent(run, [host]), tuple(items)) for host, items in by_host.items() if host in shown
     ]
