@@ -12,8 +12,9 @@ from deploys.phases.drivers import drivers
 from deploys.phases.gpu_operator import gpu_operator
 from deploys.phases.helm import helm
 from deploys.phases.kubernetes import kubernetes
-from deploys.phases.monitoring import monitoring
+from deploys.phases.monitoring import custom_resources, monitoring
 from deploys.phases.preflight import preflight
+from deploys.phases.rollout import rollout
 from deploys.phases.runtime import runtime
 from deploys.phases.storage import storage
 from deploys.run.context import begin
@@ -29,7 +30,9 @@ runtime()
 kubernetes()
 helm()
 storage()
-monitoring()
+custom_resources()
 gpu_operator()
 dcgm_exporter()
+monitoring()
+rollout()
 verify()

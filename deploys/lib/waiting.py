@@ -12,7 +12,7 @@ from deploys.lib import answers
 from deploys.lib.spans import waiting
 from gpuboot.kubernetes.readiness import Progress
 
-POLL_S = 2.0
+POLL_S = 0.5
 _SLOWEST_S = 5.0
 _REPEAT_S = 20.0
 
@@ -40,7 +40,7 @@ def _wait(
     host: Host, probe: Callable[[], Progress], progress: Progress, timeout_s: float
 ) -> Progress:
     started = last_reported_at = time.monotonic()
-    last_reported = ""
+    last_reported, took = "", 0.0
     while True:
         now = time.monotonic()
         late = now - started >= timeout_s
@@ -49,9 +49,12 @@ def _wait(
         if progress.text != last_reported or now - last_reported_at >= _REPEAT_S:
             logger.info(f"{host.print_prefix}waiting: {progress.text} ({now - started:.0f} s)")
             last_reported, last_reported_at = progress.text, now
-        # what takes long already may be noticed a little later: probing costs the host as well
-        time.sleep(min(POLL_S * (1 + (now - started) / 20), _SLOWEST_S))
+        # a probe costs the host as well, and what takes long may be noticed a little later
+        pause = max(POLL_S, 2 * took) * (1 + (now - started) / 120)
+        time.sleep(min(pause, _SLOWEST_S))
+        looked_at = time.monotonic()
         progress = probe()
+        took = time.monotonic() - looked_at
 
 
 def unfinished(progress: Progress, timeout_s: float) -> str:

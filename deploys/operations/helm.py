@@ -94,6 +94,31 @@ def archive(chart: str, version: str) -> str:
 
 
 @operation()
+def custom_resources(
+    release: str, chart: str, version: str, namespace: str, first: bool = False
+) -> Commands:
+    """Ensure that the cluster knows the custom resources of a chart, as this version has them.
+
+    Helm installs their definitions with a release's first version, and never renews them.
+
+    + chart, version: an archive that `chart` has put on the host
+    + first: before the first version too, for what is installed earlier and needs them
+    """
+    live = read(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
+    if not (needs_crds(live, version) or (first and not live.status)):
+        host.noop(f"the custom resources are those of {chart} {live.version or version}")
+        return
+    changes.record(
+        Change(subject=f"custom resources of {chart}", old=live.version or None, new=version)
+    )
+    yield StringCommand(
+        "crds=$(mktemp) &&", BINARY, "show crds", QuoteString(archive(chart, version)),
+        f'>"$crds" && {{ ! test -s "$crds" || {{ {KUBECTL_APPLY} "$crds" && {KUBECTL} wait -f'
+        ' "$crds" --for=condition=Established --timeout=60s; }; } && rm "$crds"',
+    )  # fmt: skip
+
+
+@operation()
 def release(
     release: str, chart: str, version: str, namespace: str, values: dict[str, Any]
 ) -> Commands:
@@ -123,11 +148,6 @@ def release(
     if change.action == "unlock":
         yield _unlock(release, namespace, live.revision)
     source = QuoteString(archive(chart, version))
-    if needs_crds(live, version):
-        yield StringCommand(
-            "crds=$(mktemp) &&", BINARY, "show crds", source,
-            f'>"$crds" && {{ ! test -s "$crds" || {KUBECTL_APPLY} "$crds"; }} && rm "$crds"',
-        )  # fmt: skip
     yield StringCommand(
         _HELM, "upgrade --install", QuoteString(release), source, "--namespace",
         QuoteString(namespace), "--create-namespace --reset-values --history-max 5 --timeout 10m",

@@ -1,8 +1,8 @@
-"""Objects in the cluster, and waiting for them. All of it runs on the leader."""
+"""Objects in the cluster. All of it runs on the leader."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 import yaml
 from pyinfra.api.command import QuoteString, StringCommand
@@ -11,16 +11,12 @@ from pyinfra.context import host
 from deploys.facts.kubeadm import Cluster
 from deploys.lib import changes
 from deploys.lib.answers import read
-from deploys.lib.commands import Commands, executing, fail
+from deploys.lib.commands import Commands, fail
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
 from deploys.lib.live_objects import record_objects
 from deploys.lib.operation import operation
-from deploys.lib.waiting import unfinished, wait_until
-from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.manifests import runtime_class as runtime_class_manifest
 from gpuboot.kubernetes.manifests import with_digest
-from gpuboot.kubernetes.operands import ExpectedOperand
-from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
 
 CONTROL_PLANE_TAINT = "node-role.kubernetes.io/control-plane"
@@ -146,79 +142,3 @@ def runtime_class(runtime: str, handler: str) -> Commands:
             f"RuntimeClass {runtime} is for the handler {existing}, not {handler}",
             f"where nothing else needs it, `kubectl delete runtimeclass {runtime}`, then run again",
         )
-
-
-@operation()
-def nodes_ready(names: Sequence[str], timeout_s: int = 300) -> Commands:
-    """Wait until these nodes are Ready, and flannel, kube-proxy and CoreDNS run; no changes."""
-
-    def probe() -> Progress:
-        state = read(Cluster, kubeconfig=ADMIN_CONF)
-        system = {"coredns": 1, "kube-proxy": len(names)}
-        return readiness.all_of(
-            readiness.nodes_ready(state, names),
-            readiness.workloads_ready(state, "kube-flannel", {"kube-flannel-ds": len(names)}),
-            readiness.workloads_ready(state, "kube-system", system),
-        )
-
-    yield from _wait(probe, timeout_s, "see `journalctl -u kubelet` on a node that is not Ready")
-
-
-@operation()
-def workloads_ready(namespace: str, required: Sequence[str], timeout_s: int = 900) -> Commands:
-    """Wait until all workloads of a namespace are rolled out; changes nothing.
-
-    + required: names that must be there, whoever makes them
-    """
-
-    def probe() -> Progress:
-        return readiness.workloads_ready(read(Cluster, kubeconfig=ADMIN_CONF), namespace, required)
-
-    yield from _wait(probe, timeout_s, f"see `kubectl -n {namespace} get pods,events`")
-
-
-@operation()
-def gpus_ready(
-    namespace: str,
-    operands: Mapping[str, int],
-    gpus: Mapping[str, int],
-    policy: bool = True,
-    timeout_s: int = 900,
-    made_of: Mapping[str, ExpectedOperand] | None = None,
-) -> Commands:
-    """Wait until GPU workloads can run: operands, ClusterPolicy, GPUs on offer; changes nothing.
-
-    + operands: DaemonSet -> number of nodes it must be on
-    + gpus: node -> GPUs it must offer; {}: not looked at
-    + policy: whether there is a ClusterPolicy to look at
-    + made_of: DaemonSet -> what the operator makes it of; None: not looked at
-    """
-
-    def probe() -> Progress:
-        state = read(Cluster, kubeconfig=ADMIN_CONF)
-        parts = [
-            readiness.operands_current(state, namespace, made_of or {}),
-            readiness.workloads_ready(state, namespace, operands),
-            readiness.gpus_allocatable(state, gpus, "nvidia.com/gpu"),
-        ]
-        if policy:
-            parts.append(readiness.policy_ready(state))
-        return readiness.all_of(*parts)
-
-    yield from _wait(
-        probe,
-        timeout_s,
-        f"see `kubectl -n {namespace} get pods` and the logs of what is not ready; a node that"
-        " offers too few GPUs: `nvidia-smi` on it, then `kubectl describe node`",
-    )
-
-
-def _wait(probe: Callable[[], Progress], timeout_s: float, remedy: str) -> Commands:
-    if not executing():
-        host.noop("there is nothing to wait for before the run")
-        return
-    end = wait_until(host, probe, timeout_s)
-    if end.done:
-        host.noop(end.text)
-    else:
-        yield fail(unfinished(end, timeout_s), f"{remedy}, then run again")

@@ -24,10 +24,10 @@ from gpuboot.plan import Change, Effect
 # The Prometheus operator checks rules by a webhook, which refuses for a moment after its start.
 _APPLY = f"""\
 file=$(mktemp); trap 'rm -f "$file"' EXIT; cat >"$file"
-{{wait}}for left in 9 8 7 6 5 4 3 2 1 0; do
+{{wait}}for left in $(seq 30); do
   if said=$({KUBECTL_APPLY} "$file" 2>&1)
   then exit 0; fi
-  case $said in *"failed calling webhook"*) sleep 3 ;; *) break ;; esac
+  case $said in *"failed calling webhook"*) sleep 1 ;; *) break ;; esac
 done
 printf '%s\\n' "$said" >&2; exit 1"""
 

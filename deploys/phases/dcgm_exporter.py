@@ -6,8 +6,9 @@ from pyinfra.api.deploy import deploy
 
 from deploys.operations import kubectl, secrets
 from deploys.phases.helm import deploy_chart
-from deploys.run.context import current
+from deploys.run.context import Context, current
 from gpuboot.charts import exporter_values, needs_runtime_class, rollout_s, secrets_needed
+from gpuboot.kubernetes.readiness import Part, workloads_ready
 
 NAMESPACE = "dcgm-exporter"
 RELEASE = "dcgm-exporter"
@@ -22,7 +23,7 @@ def dcgm_exporter() -> None:
     """
     context = current()
     settings = context.settings
-    if not context.node.leader or settings.exporter.kind != "chart":
+    if not (context.node.leader and _enabled(context)):
         return
     kubectl.namespace(name="Create the namespace", namespace=NAMESPACE, labels=_PRIVILEGED)
     secrets.required(
@@ -37,12 +38,21 @@ def dcgm_exporter() -> None:
             handler="nvidia",
         )
     deploy_chart("dcgm-exporter", RELEASE, NAMESPACE, exporter_values(settings, context.lock))
+
+
+def awaited(context: Context) -> list[Part]:
+    """The exporter on every GPU node, where it is installed by its own chart."""
+    if not _enabled(context):
+        return []
     nodes = sum(bool(node.gpus) for node in context.nodes)
-    kubectl.gpus_ready(
-        name="Wait until dcgm-exporter runs on every GPU node",
-        namespace=NAMESPACE,
-        operands={"dcgm-exporter": nodes},
-        gpus={},
-        policy=False,
-        timeout_s=rollout_s(nodes, settings.gpu_operator.timeout_s),
-    )
+    return [
+        Part(
+            lambda state: workloads_ready(state, NAMESPACE, {RELEASE: nodes}),
+            rollout_s(nodes, context.settings.gpu_operator.timeout_s),
+            f"see `kubectl -n {NAMESPACE} get pods` and the logs of what is not ready",
+        )
+    ]
+
+
+def _enabled(context: Context) -> bool:
+    return context.settings.exporter.kind == "chart"

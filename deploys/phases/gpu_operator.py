@@ -9,13 +9,14 @@ from deploys.phases.dcgm_exporter import NAMESPACE, RELEASE
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot.charts import expected_gpus, expected_operands, operands, operator_values, rollout_s
+from gpuboot.kubernetes.readiness import Part, operator_ready
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
 
 
 @deploy("GPU Operator")
 def gpu_operator() -> None:
-    """Install gpu-operator and wait until every GPU node offers exactly its GPUs."""
+    """Install gpu-operator, which makes every GPU node offer exactly its GPUs."""
     context = current()
     settings = context.settings.gpu_operator
     if not (context.node.leader and settings.enabled):
@@ -27,18 +28,23 @@ def gpu_operator() -> None:
         )
     values = operator_values(context.settings, context.lock)
     deploy_chart("gpu-operator", "gpu-operator", settings.namespace, values)
-    _wait(context)
 
 
-def _wait(context: Context) -> None:
+def awaited(context: Context) -> list[Part]:
+    """The operator's operands as the values have them, its ClusterPolicy, and all GPUs on offer."""
     settings = context.settings
+    if not settings.gpu_operator.enabled:
+        return []
     nodes = sum(bool(node.gpus) for node in context.nodes)
-    kubectl.gpus_ready(
-        name=f"Wait until {nodes} GPU nodes have their GPUs allocatable",
-        namespace=settings.gpu_operator.namespace,
-        operands=operands(settings, context.lock, nodes),
-        gpus=expected_gpus(context.nodes, settings),
-        policy=bool(nodes),
-        timeout_s=rollout_s(nodes, settings.gpu_operator.timeout_s),
-        made_of=expected_operands(settings, context.lock),
-    )
+    namespace = settings.gpu_operator.namespace
+    wanted = operands(settings, context.lock, nodes)
+    gpus = expected_gpus(context.nodes, settings)
+    made_of = expected_operands(settings, context.lock)
+    return [
+        Part(
+            lambda state: operator_ready(state, namespace, wanted, gpus, made_of),
+            rollout_s(nodes, settings.gpu_operator.timeout_s),
+            f"see `kubectl -n {namespace} get pods` and the logs of what is not ready; a node that"
+            " offers too few GPUs: `nvidia-smi` on it, then `kubectl describe node`",
+        )
+    ]

@@ -32,6 +32,15 @@ def helm() -> None:
 
 def deploy_chart(chart: str, release: str, namespace: str, values: dict[str, Any]) -> None:
     """Bring a release of one of the lock's charts to these values; call it on the leader."""
+    fetch_chart(chart, release, namespace)
+    deploy_release(chart, release, namespace, values)
+
+
+def fetch_chart(chart: str, release: str, namespace: str, first: bool = False) -> None:
+    """Have one of the lock's charts on the leader, and its custom resources in the cluster.
+
+    + first: its custom resources before its release is installed too
+    """
     context = current()
     settings, locked = context.settings, context.lock.charts[chart]
     operations.chart(
@@ -42,6 +51,19 @@ def deploy_chart(chart: str, release: str, namespace: str, values: dict[str, Any
         sha256=locked.sha256,
         environment=environment(settings, mirrored=locked.repository in settings.mirrors.charts),
     )
+    operations.custom_resources(
+        name=f"Renew the custom resources of {chart}",
+        release=release,
+        chart=chart,
+        version=locked.version,
+        namespace=namespace,
+        first=first,
+    )
+
+
+def deploy_release(chart: str, release: str, namespace: str, values: dict[str, Any]) -> None:
+    """As `deploy_chart`, after `fetch_chart`."""
+    locked = current().lock.charts[chart]
     operations.release(
         name=f"Deploy {release} ({chart} {locked.version})",
         release=release,

@@ -12,7 +12,7 @@ from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.charts import GPUS_LABEL
 from gpuboot.config.inventory import Node
-from gpuboot.kubernetes import flannel
+from gpuboot.kubernetes import flannel, readiness
 from gpuboot.kubernetes.kubeadm import (
     Configuration,
     configuration,
@@ -22,11 +22,15 @@ from gpuboot.kubernetes.kubeadm import (
     untainted,
     worker_images,
 )
+from gpuboot.kubernetes.readiness import Part
+
+_READY_S = 600
+_REMEDY = "see `journalctl -u kubelet` on a node that is not Ready"
 
 
 @deploy("Kubernetes")
 def kubernetes() -> None:
-    """Make a cluster on the leader, join all other nodes, and wait until they are Ready."""
+    """Make a cluster on the leader, and join all other nodes; who needs them Ready waits."""
     context = current()
     node, lock = context.node, context.lock
     config = configuration(context.settings, lock, context.nodes)
@@ -54,7 +58,7 @@ def kubernetes() -> None:
     if node.role == "worker":
         _join(context, "Join the workers (kubeadm join)", kubelet_digest)
     if node.leader:
-        _label_and_wait(context)
+        _label(context)
 
 
 def _initialize(context: Context, config: Configuration) -> None:
@@ -87,7 +91,7 @@ def _join(context: Context, title: str, kubelet: str, **arguments: Any) -> None:
     )
 
 
-def _label_and_wait(context: Context) -> None:
+def _label(context: Context) -> None:
     kubectl.labels_and_taints(
         name="Label and taint the nodes",
         labels={item.name: labels(item) for item in context.nodes},
@@ -97,11 +101,19 @@ def _label_and_wait(context: Context) -> None:
             if item.role == "control_plane"
         },
     )
-    kubectl.nodes_ready(
-        name="Wait until all nodes are Ready",
-        names=[item.name for item in context.nodes],
-        timeout_s=600,
-    )
+
+
+def awaited(context: Context) -> Part:
+    """All nodes Ready, with the pod network and DNS."""
+    names = [item.name for item in context.nodes]
+    return Part(lambda state: readiness.network_ready(state, names), _READY_S, _REMEDY)
+
+
+def workload_node(context: Context) -> Part:
+    """A node that takes pods."""
+    anywhere = untainted(context.settings.cluster, context.nodes)
+    names = [node.name for node in context.nodes if anywhere or node.role == "worker"]
+    return Part(lambda state: readiness.any_ready(state, names), _READY_S, _REMEDY)
 
 
 def labels(node: Node) -> dict[str, str | None]:

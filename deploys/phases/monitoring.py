@@ -1,12 +1,13 @@
-"""Prometheus, Alertmanager and Grafana: kube-prometheus-stack, before anything is to be scraped."""
+"""Prometheus, Alertmanager and Grafana: kube-prometheus-stack, with our rules and dashboards."""
 
 from __future__ import annotations
 
 from pyinfra.api.deploy import deploy
 from pyinfra.api.operation import OperationMeta
 
-from deploys.operations import kubectl, objects, rules, secrets, storage
-from deploys.phases.helm import deploy_chart
+from deploys.operations import kubectl, objects, rollout, rules, secrets, storage
+from deploys.phases import kubernetes
+from deploys.phases.helm import deploy_release, fetch_chart
 from deploys.run.context import Context, current
 from gpuboot import alerting
 from gpuboot import monitoring as stack
@@ -19,15 +20,26 @@ from gpuboot.charts import (
     remote_write,
 )
 from gpuboot.kubernetes.network_policies import exporter_namespace
+from gpuboot.kubernetes.readiness import Part, workloads_ready
 from gpuboot.rules import digest, groups
 
+_CHART = "kube-prometheus-stack"
 # node-exporter: the host's network; the GPU exporter: the host's devices
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}
 
 
+@deploy("Custom resources")
+def custom_resources() -> None:
+    """Have the cluster know ServiceMonitors before charts are installed that make some."""
+    context = current()
+    settings = context.settings.monitoring
+    if context.node.leader and settings.enabled:
+        fetch_chart(_CHART, settings.release, settings.namespace, first=True)
+
+
 @deploy("Monitoring")
 def monitoring() -> None:
-    """Install kube-prometheus-stack with our rules and dashboards, and wait until it runs."""
+    """Install kube-prometheus-stack, and our rules and dashboards once its operator runs."""
     context = current()
     settings = context.settings.monitoring
     if not (context.node.leader and settings.enabled):
@@ -38,19 +50,18 @@ def monitoring() -> None:
         storage.class_required(
             name="Check the StorageClass", class_name=settings.storage.class_name
         )
-    deploy_chart(
-        "kube-prometheus-stack",
+    rollout.complete(
+        # the chart's install runs a Job; Helm would not tell why it does not start
+        name="Wait until a node can run pods",
+        parts=[kubernetes.workload_node(context)],
+    )
+    deploy_release(
+        _CHART,
         settings.release,
         settings.namespace,
         monitoring_values(context.settings),
     )
     applied = _objects(context)
-    kubectl.workloads_ready(
-        name="Wait until the monitoring stack is ready",
-        namespace=settings.namespace,
-        required=monitoring_workloads(context.settings),
-        timeout_s=settings.timeout_s,
-    )
     if applied.will_change:
         rules.reloaded(
             name="Reload Prometheus rules",
@@ -58,6 +69,21 @@ def monitoring() -> None:
             prometheus=f"{fullname(settings.release)}-prometheus",
             digest=digest(groups(context.settings, context.nodes)),
         )
+
+
+def awaited(context: Context) -> list[Part]:
+    """The workloads of the monitoring stack, those that its operator makes included."""
+    settings = context.settings.monitoring
+    if not settings.enabled:
+        return []
+    required = monitoring_workloads(context.settings)
+    return [
+        Part(
+            lambda state: workloads_ready(state, settings.namespace, required),
+            settings.timeout_s,
+            f"see `kubectl -n {settings.namespace} get pods,events`",
+        )
+    ]
 
 
 def _objects(context: Context) -> OperationMeta:

@@ -6,7 +6,8 @@ from pyinfra.api.deploy import deploy
 
 from deploys.operations import kubectl
 from deploys.operations import storage as operations
-from deploys.run.context import current
+from deploys.run.context import Context, current
+from gpuboot.kubernetes.readiness import Part, workloads_ready
 from gpuboot.kubernetes.storage import NAMESPACE, PROVISIONER, local_path
 
 
@@ -17,9 +18,7 @@ def storage() -> None:
     A site that stops wanting it removes it by hand: volumes that hang on it hold data.
     """
     context = current()
-    settings = context.settings.monitoring
-    enabled = settings.enabled and settings.storage.provisioner == "local-path"
-    if not (context.node.leader and enabled):
+    if not (context.node.leader and _enabled(context)):
         return
     kubectl.applied(
         name="Install the local-path provisioner",
@@ -27,9 +26,21 @@ def storage() -> None:
         sentinel_workload=PROVISIONER,
     )
     operations.default_class(name="Set the default StorageClass")
-    kubectl.workloads_ready(
-        name="Wait until local-path-provisioner is ready",
-        namespace=NAMESPACE,
-        required=[PROVISIONER],
-        timeout_s=settings.timeout_s,
-    )
+
+
+def awaited(context: Context) -> list[Part]:
+    """The provisioner, where it is installed."""
+    if not _enabled(context):
+        return []
+    return [
+        Part(
+            lambda state: workloads_ready(state, NAMESPACE, [PROVISIONER]),
+            context.settings.monitoring.timeout_s,
+            f"see `kubectl -n {NAMESPACE} get pods,events`",
+        )
+    ]
+
+
+def _enabled(context: Context) -> bool:
+    settings = context.settings.monitoring
+    return settings.enabled and settings.storage.provisioner == "local-path"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuboot.kubernetes import operands
@@ -24,6 +24,20 @@ class Progress:
     failed: bool = False
 
 
+@dataclass(frozen=True)
+class Part:
+    """Something of the cluster that a run waits for.
+
+    + look: how far it is in a cluster
+    + timeout_s: seconds after which it is late
+    + remedy: what a person can do about it when it is
+    """
+
+    look: Callable[[ClusterState], Progress]
+    timeout_s: float
+    remedy: str
+
+
 def nodes_ready(state: ClusterState, names: Sequence[str]) -> Progress:
     """Whether all these nodes are registered and Ready."""
     if state.error:
@@ -36,6 +50,24 @@ def nodes_ready(state: ClusterState, names: Sequence[str]) -> Progress:
     ]
     text = f"{len(names) - len(missing)} of {len(names)} nodes Ready"
     return Progress(not missing, f"{text}; not yet: {'; '.join(missing)}" if missing else text)
+
+
+def network_ready(state: ClusterState, names: Sequence[str]) -> Progress:
+    """Whether all these nodes are Ready, and flannel, kube-proxy and CoreDNS run on them."""
+    system = {"coredns": 1, "kube-proxy": len(names)}
+    return all_of(
+        nodes_ready(state, names),
+        workloads_ready(state, "kube-flannel", {"kube-flannel-ds": len(names)}),
+        workloads_ready(state, "kube-system", system),
+    )
+
+
+def any_ready(state: ClusterState, names: Sequence[str]) -> Progress:
+    """Whether pods can start: one of these nodes is Ready."""
+    looks = [nodes_ready(state, [name]) for name in names]
+    if ready := next((look for look in looks if look.done), None):
+        return ready
+    return nodes_ready(state, names)
 
 
 def workloads_ready(
@@ -119,6 +151,27 @@ def operands_current(
 def policy_ready(state: ClusterState) -> Progress:
     """Whether the GPU Operator says that its ClusterPolicy is carried out."""
     return Progress(state.policy == "ready", f"ClusterPolicy is {state.policy or 'not there'}")
+
+
+def operator_ready(
+    state: ClusterState,
+    namespace: str,
+    wanted: Mapping[str, int],
+    gpus: Mapping[str, int],
+    made_of: Mapping[str, operands.ExpectedOperand],
+) -> Progress:
+    """Whether the GPU Operator has carried out its values, and nodes offer their GPUs.
+
+    + wanted: DaemonSet -> number of nodes it must be on
+    + gpus: node -> GPUs it must offer; {}: there is no GPU, and no ClusterPolicy to look at
+    + made_of: DaemonSet -> what the operator makes it of
+    """
+    return all_of(
+        operands_current(state, namespace, made_of),
+        workloads_ready(state, namespace, wanted),
+        gpus_allocatable(state, gpus, "nvidia.com/gpu"),
+        *([policy_ready(state)] if gpus else []),
+    )
 
 
 def all_of(*parts: Progress) -> Progress:

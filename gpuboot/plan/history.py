@@ -10,6 +10,7 @@ from typing import Any
 
 from gpuboot.plan.model import Duration, Step
 
+WAIT = "Rollout"  # the phase that waits for what all phases have changed
 _NEWEST = 50  # runs that are looked through
 _VERSION = re.compile(r"v?\d+(\.\d+)+\S*|\b\d+\b")
 
@@ -21,11 +22,13 @@ def durations(reports: Path, cluster: str, steps: Iterable[Step]) -> dict[str, D
     + steps: what is about to change
 
     A run that changed more in a phase gives an upper bound, and is taken where none changed just
-    the same. Versions in the operations' names make no difference.
+    the same. Versions in the operations' names make no difference. What `WAIT` took depends on all
+    that changed, so it is known by runs that changed all of it.
     """
     planned: dict[str, set[str]] = {}
     for step in steps:
         planned.setdefault(step.phase, set()).add(_kind(step.name))
+        planned.setdefault(WAIT, set()).add(f"{step.phase} | {_kind(step.name)}")
     found: dict[str, Duration] = {}
     for run in _runs(reports, cluster):
         changed = _changed(run)
@@ -66,4 +69,5 @@ def _changed(run: Mapping[str, Any]) -> dict[str, set[str]]:
         for name in host["changed"]:
             phase, _, rest = name.partition(" | ")
             found.setdefault(phase, set()).add(_kind(rest or name))
+            found.setdefault(WAIT, set()).add(f"{phase} | {_kind(rest or name)}")
     return found

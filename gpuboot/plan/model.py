@@ -151,6 +151,11 @@ class Plan:
         return list(dict.fromkeys(step.phase for step in self.steps))
 
     @property
+    def timed_phases(self) -> list[str]:
+        """Phases that take time because something changes: those that change it, and who waits."""
+        return list(dict.fromkeys([*self.phases, *self.durations]))
+
+    @property
     def effects(self) -> list[tuple[str, Effect]]:
         """What the changes cost, each with the inventory name of the host whose operation it is."""
         return [
@@ -163,7 +168,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """The plan as `gpuboot plan` prints it; docs/reports.md documents the keys."""
-        known = {name: self.durations.get(name) for name in self.phases}
+        known = {name: self.durations.get(name) for name in self.timed_phases}
         return {
             "schema": 1,
             "cluster": self.cluster,

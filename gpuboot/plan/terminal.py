@@ -172,7 +172,7 @@ def _interrupted(plan: Plan) -> str:
 
 
 def _time(plan: Plan) -> Iterator[str]:
-    for phase in plan.phases:
+    for phase in plan.timed_phases:
         if last := plan.durations.get(phase):
             bound = "at most " if last.more else ""
             yield f"{phase} {bound}{last.seconds:.0f} s (as on {last.started[:10]})"

@@ -56,21 +56,21 @@ def test_a_plan_has_just_what_changes_old_and_new_and_what_restarts(tmp_path: Pa
     prometheus = "Prometheus monitoring/kube-prometheus-stack-prometheus"
     exporter = "DaemonSet gpu-operator/nvidia-dcgm-exporter"
     told = [line.strip() for line in lines if line.startswith("      ")]
-    assert told[0] == (
-        values.format("kube-prometheus-stack") + "prometheus.prometheusSpec.retention 15d → 20d"
-    )
-    assert told[1].startswith(f"! {prometheus} restarts: no queries, alerts or scrapes")
     stamp = values.format("gpu-operator") + "dcgmExporter.annotations.gpuboot.io/collectors "
-    assert told[2].startswith(stamp)
-    assert told[3:5] == [
+    assert told[0].startswith(stamp)
+    assert told[1:3] == [
         values.format("gpu-operator") + "dcgmExporter.config.data",
         "+DCGM_FI_DEV_FB_TOTAL, gauge, Device memory (MiB)",
     ]
-    assert told[5].startswith(f"! {exporter} restarts")
+    assert told[3].startswith(f"! {exporter} restarts")
+    assert told[4] == (
+        values.format("kube-prometheus-stack") + "prometheus.prometheusSpec.retention 15d → 20d"
+    )
+    assert told[5].startswith(f"! {prometheus} restarts: no queries, alerts or scrapes")
     assert len(told) == 6
     assert "2 operations change 1 of 2 hosts" in "\n".join(lines)
     assert [line.split(maxsplit=1)[1] for line in lines[-4:-2]] == [
-        "none", f"{prometheus}; {exporter}",
+        "none", f"{exporter}; {prometheus}",
     ]  # fmt: skip
 
 
@@ -88,9 +88,9 @@ def test_the_plan_for_programs_is_json_alone() -> None:
     assert done.returncode == 2
     plan = json.loads(done.stdout)
     assert [step["operation"].split(" (")[0] for step in plan["steps"]] == [
-        "Deploy kube-prometheus-stack", "Deploy gpu-operator",
+        "Deploy gpu-operator", "Deploy kube-prometheus-stack",
     ]  # fmt: skip
-    [host] = plan["steps"][0]["hosts"]
+    [host] = plan["steps"][1]["hosts"]
     assert host["changes"] == [
         {
             "subject": "Helm release kube-prometheus-stack",
@@ -160,7 +160,7 @@ def verbose(secret_settings: dict[str, Any]) -> str:
 def test_with_v_everything_is_as_pyinfra_prints_it(verbose: str) -> None:
     assert "Detected changes may not include" in verbose
     table, plan = verbose.split("Detected changes:")[1].split("\nPlan for ")
-    assert table.count("Kubernetes | Wait until all nodes are Ready") == 1
+    assert table.count("Rollout | Wait until nodes, workloads and GPUs are ready") == 1
     assert "prometheus.plain shown" in plan
 
 

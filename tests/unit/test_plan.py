@@ -10,7 +10,7 @@ from typing import Any
 from deploys.facts.details import HelmManifests
 from gpuboot.kubernetes.helm import Release
 from gpuboot.plan import Change, Duration, Effect, Plan, Step, Unknown
-from gpuboot.plan.history import durations
+from gpuboot.plan.history import WAIT, durations
 from gpuboot.plan.packages import package_changes
 from gpuboot.plan.releases import release_changes
 from gpuboot.plan.terminal import render
@@ -233,6 +233,22 @@ def test_an_upper_bound_is_called_one(tmp_path: Path) -> None:
     found = durations(tmp_path, "prod", [step()])
     assert found["Monitoring"].more
     assert "Monitoring at most 90 s" in lines(step(), durations=found)
+
+
+def test_the_wait_for_all_that_changed_is_timed_as_well(tmp_path: Path) -> None:
+    def waited(seconds: float) -> list[dict[str, Any]]:
+        return [{"name": name, "operations": 1, "seconds": seconds} for name in ("Base", WAIT)]
+
+    deployed = ["Monitoring | Deploy it", "GPU Operator | Deploy it"]
+    report(tmp_path, "20261119T100000Z-prod", 0, deployed, phases=waited(80.0))
+    report(tmp_path, "20261120T100000Z-prod", 0, deployed[:1], phases=waited(20.0))
+    one = [step(phase="Monitoring", name="Deploy it")]
+    both = [*one, step(phase="GPU Operator", name="Deploy it")]
+    assert durations(tmp_path, "prod", one)[WAIT].seconds == 20.0
+    found = durations(tmp_path, "prod", both)
+    assert found[WAIT].seconds == 80.0
+    assert f"{WAIT} 80 s (as on 2026-11-19)" in lines(*both, durations=found)
+    assert WAIT not in durations(tmp_path, "prod", [step(phase="Base", name="Other")])
 
 
 def test_secrets_leave_a_host_in_no_manifest(tmp_path: Path) -> None:

@@ -52,6 +52,42 @@ def test_nodes_ready() -> None:
     assert readiness.nodes_ready(ClusterState(nodes=(READY, GPU)), ["cp1", "gpu1"]).done
 
 
+def test_one_node_is_enough_for_pods_to_start() -> None:
+    state = ClusterState(nodes=(replace(READY, ready=False, message="no CNI"), GPU))
+    assert readiness.any_ready(state, ["cp1", "gpu1"]).done
+    look = readiness.any_ready(state, ["cp1", "gpu2"])
+    assert not look.done
+    assert look.text == "0 of 2 nodes Ready; not yet: cp1 (no CNI); gpu2 (unknown)"
+
+
+def test_the_network_is_ready_when_it_runs_on_every_node() -> None:
+    flannel = Workload("DaemonSet", "kube-flannel", "kube-flannel-ds", 2, 2, True, "")
+    system = [
+        Workload("DaemonSet", "kube-system", "kube-proxy", 2, 2, True, ""),
+        Workload("Deployment", "kube-system", "coredns", 2, 2, True, ""),
+    ]
+    state = ClusterState(nodes=(READY, GPU), workloads=(flannel, *system))
+    assert readiness.network_ready(state, ["cp1", "gpu1"]).done
+    short = replace(state, workloads=(replace(flannel, ready=1), *system))
+    look = readiness.network_ready(short, ["cp1", "gpu1"])
+    assert not look.done
+    assert "kube-flannel-ds (1 of 2 nodes)" in look.text
+
+
+def test_the_gpu_operator_is_ready_with_its_policy_and_all_gpus() -> None:
+    state = ClusterState(nodes=(READY, GPU), workloads=(PLUGIN,), policy="ready")
+    assert readiness.operator_ready(state, "gpu-operator", {"plugin": 2}, {"gpu1": 2}, {}).done
+    for broken in (
+        replace(state, policy="notReady"),
+        replace(state, workloads=(replace(PLUGIN, ready=1),)),
+        replace(state, nodes=(READY, replace(GPU, allocatable={}))),
+    ):
+        look = readiness.operator_ready(broken, "gpu-operator", {"plugin": 2}, {"gpu1": 2}, {})
+        assert not look.done
+    without = replace(state, policy="")
+    assert readiness.operator_ready(without, "gpu-operator", {"plugin": 2}, {}, {}).done
+
+
 def test_workloads_ready() -> None:
     state = ClusterState(workloads=(PLUGIN,))
     assert readiness.workloads_ready(state, "gpu-operator", {"plugin": 2}).done

@@ -1,0 +1,50 @@
+"""Waiting for the cluster: one operation for all that a run has applied before it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pyinfra.context import host
+
+from deploys.facts.kubeadm import Cluster
+from deploys.lib.answers import read
+from deploys.lib.commands import Commands, executing, fail
+from deploys.lib.kubectl import ADMIN_CONF
+from deploys.lib.operation import operation
+from deploys.lib.waiting import wait_until
+from gpuboot.kubernetes.readiness import Part, Progress, all_of
+
+_GRACE_S = 60  # the parts know when they are late; this is for who waits for them
+
+
+@operation()
+def complete(parts: Sequence[Part]) -> Commands:
+    """Wait until all of these are ready, by one look at the cluster for all; changes nothing.
+
+    A part that is not ready in its time ends the wait, with what it lacks and its own remedy.
+    Runs on the leader.
+    """
+    if not executing():
+        host.noop("there is nothing to wait for before the run")
+        return
+    began = time.monotonic()
+    late: list[tuple[Part, Progress]] = []
+
+    def probe() -> Progress:
+        state = read(Cluster, kubeconfig=ADMIN_CONF)
+        looks = [(part, part.look(state)) for part in parts]
+        waited_s = time.monotonic() - began
+        late.extend(
+            (part, look) for part, look in looks if not look.done and waited_s >= part.timeout_s
+        )
+        return replace(all_of(*(look for _, look in looks)), failed=bool(late))
+
+    end = wait_until(host, probe, max(part.timeout_s for part in parts) + _GRACE_S)
+    if end.done:
+        host.noop(end.text)
+        return
+    causes = [f"not done after {part.timeout_s} s: {look.text}" for part, look in late]
+    remedies = dict.fromkeys(part.remedy for part, _ in late)
+    yield fail("; ".join(causes), f"{'; '.join(remedies)}; then run again")

@@ -1,0 +1,27 @@
+"""Waits for what the phases before have applied: all together, since pods start side by side."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+
+from deploys.operations import rollout as operations
+from deploys.phases import dcgm_exporter, gpu_operator, kubernetes, monitoring, storage
+from deploys.run.context import current
+
+
+@deploy("Rollout")
+def rollout() -> None:
+    """Wait until nodes are Ready, workloads run, and every GPU node offers exactly its GPUs."""
+    context = current()
+    if not context.node.leader:
+        return
+    operations.complete(
+        name="Wait until nodes, workloads and GPUs are ready",
+        parts=[
+            kubernetes.awaited(context),
+            *storage.awaited(context),
+            *monitoring.awaited(context),
+            *gpu_operator.awaited(context),
+            *dcgm_exporter.awaited(context),
+        ],
+    )
