@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,10 +37,8 @@ class Group:
 
     def usage(self) -> Usage:
         """What has been used so far."""
-        if self.cpu == self.memory:
-            return Usage(_cpu_v2(self.cpu), _number(self.memory / "memory.peak") / 2**20)
-        nanoseconds = _number(self.cpu / "cpuacct.usage")
-        return Usage(nanoseconds / 1e9, _number(self.memory / "memory.max_usage_in_bytes") / 2**20)
+        peak = "memory.peak" if self.cpu == self.memory else "memory.max_usage_in_bytes"
+        return Usage(cpu_s([self.cpu]), int((self.memory / peak).read_text()) / 2**20)
 
     def clear(self) -> int:
         """End every process in the group; returns how many there were."""
@@ -99,11 +97,13 @@ def _members(folder: Path) -> set[int]:
     return {int(pid) for pid in (folder / "cgroup.procs").read_text().split()} - {os.getpid()}
 
 
-def _number(path: Path) -> int:
-    return int(path.read_text())
-
-
-def _cpu_v2(folder: Path) -> float:
-    lines = (folder / "cpu.stat").read_text().splitlines()
-    values = dict(line.split() for line in lines)
-    return int(values["usage_usec"]) / 1e6
+def cpu_s(folders: Iterable[Path]) -> float:
+    """CPU time of a cgroup. + folders: all it has; those of other controllers do not matter"""
+    for folder in folders:
+        if (folder / "cpuacct.usage").exists():
+            return int((folder / "cpuacct.usage").read_text()) / 1e9
+        if (folder / "cpu.stat").exists():
+            values = dict(line.split() for line in (folder / "cpu.stat").read_text().splitlines())
+            if "usage_usec" in values:  # v1 has a cpu.stat without it
+                return int(values["usage_usec"]) / 1e6
+    raise FileNotFoundError("no cgroup that counts CPU time")

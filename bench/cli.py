@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from bench import machines, measure, network
+from bench import machines, measure, network, report
 from bench.matrix import DEFAULT, parse
 from bench.matrix import full as every_cell
 from bench.results import Results, host
@@ -70,21 +70,35 @@ def measure_cells(
         int, typer.Option(help="Begin no cell later than this; 0: all are measured.")
     ] = 25,
     runs: Annotated[int, typer.Option(min=1, help="Of each side in each cell.")] = ENOUGH,
+    sides: Annotated[
+        str, typer.Option(help="Only these sides; equality is checked among them.")
+    ] = ",".join(SIDES),
     folder: _Folder = _RESULTS,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the machines up at the end.")] = False,
 ) -> None:
     """Measure, and write tables and plots; what is measured already is not measured again."""
+    if unknown := [name for name in sides.split(",") if name not in SIDES]:
+        raise ValueError(f"no side is called {', '.join(unknown)}; there are: {', '.join(SIDES)}")
     chosen = parse(cells) if cells else every_cell() if full else DEFAULT
     say, results = progress(), Results.at(folder)
     lab = machines.ensure(say)
     results.append("host", **host())
-    runner = Runner(lab, SIDES, results, runs, say)
+    runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, say)
     left = runner.measure(chosen, None if full or cells or not minutes else minutes * 60)
     if left:
         names = ", ".join(map(str, left))
         say(f"not measured for lack of time: {names}; the same command goes on with them")
     if not keep:
         machines.down(lab, say)
+    report.write(folder)
+    print(report.PAGE)
+
+
+@app.command("report")
+def write_report(folder: _Folder = _RESULTS) -> None:
+    """Write tables and plots of docs/performance.md again, from raw data."""
+    report.write(folder)
+    print(report.PAGE)
 
 
 @app.command("run")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from bench import template
+from bench import accounting, template
 from bench.site import Host, Site
 from lab import machines, network, processes, state
 from lab.build.progress import Progress
@@ -192,6 +192,12 @@ def down(lab: Lab, progress: Progress) -> None:
         if is_mounted(lab, machine) or lab.machine_dir(machine).exists():
             discard(lab, machine)
     take_down(lab, progress)
+
+
+def cpu_s(lab: Lab, count: int) -> float:
+    """CPU time of the first machines since each of them was started."""
+    folders = (lab.machine_dir(machine) / "cgroups" for machine in lab.machines[:count])
+    return sum(accounting.cpu_s(map(Path, file.read_text().split())) for file in folders)
 
 
 def memory_mib(lab: Lab, count: int) -> dict[str, float]:

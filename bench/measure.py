@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import accounting, sessions
+from bench import accounting, machines, sessions
 from bench.network import Controller
 from bench.site import Outcome, Side, Site
 from lab.state import Lab, LabError
@@ -21,6 +21,7 @@ class Measured:
     """One run of a side.
 
     + cpu_s, peak_mib: of all processes on the controller
+    + hosts_cpu_s: of all hosts; they share this computer's cores
     + sent, received: bytes on the controller's link
     + commands: that the machines' SSH servers started
     """
@@ -28,6 +29,7 @@ class Measured:
     seconds: float
     cpu_s: float
     peak_mib: float
+    hosts_cpu_s: float
     sent: int
     received: int
     commands: int
@@ -44,6 +46,7 @@ def run(lab: Lab, controller: Controller, side: Side, site: Site) -> Measured:
     command = side.command(site, work)
     chosen = lab.machines[: len(site.hosts)]
     before, since = controller.traffic(), time.time()
+    hosts_before = machines.cpu_s(lab, len(chosen))
     with accounting.group() as group:
         full = [*group.enter(), *controller.prefix(), *command.argv]
         environment = {**os.environ, **command.env}
@@ -55,12 +58,14 @@ def run(lab: Lab, controller: Controller, side: Side, site: Site) -> Measured:
             )  # fmt: skip
         seconds = time.monotonic() - started
         usage = group.usage()
+        hosts_cpu_s = machines.cpu_s(lab, len(chosen)) - hosts_before
     traffic = controller.traffic().since(before)
     outcome = _outcome(side, work, done.returncode)
     counted = sessions.count(lab, chosen, since)
     return Measured(
-        seconds, usage.cpu_s, usage.peak_mib, traffic.sent, traffic.received, counted, outcome
-    )
+        seconds, usage.cpu_s, usage.peak_mib, hosts_cpu_s, traffic.sent, traffic.received,
+        counted, outcome,
+    )  # fmt: skip
 
 
 def work_folder(site: Site, side: Side) -> Path:

@@ -15,6 +15,7 @@ import typer.main
 import yaml
 from pyinfra_cli.cli import cli as pyinfra
 
+from bench.cli import app as bench
 from gpuboot.cli import app as gpuboot
 from gpuboot.config.settings import parse_settings
 from lab.cli import app as lab
@@ -24,12 +25,16 @@ from tests.documents import ROOT, Command, commands, pages, settings, split
 from tests.programs_of_others import OTHERS, check_other, placeholder
 
 OWN = {"pyinfra", "gpuboot", "cp", "python", "pytest"}
-SCRIPTS = {"scripts/lab", "scripts/test", "scripts/setup", "scripts/lint"}
+SCRIPTS = {"scripts/lab", "scripts/bench", "scripts/test", "scripts/setup", "scripts/lint"}
 FILTERS = {"grep", "head", "tail", "sort", "wc"}  # behind a pipe, or found by the reader
 PROGRAMS = OWN | SCRIPTS | {name.split()[0] for name in OTHERS}
 
 GPUBOOT: Any = typer.main.get_command(gpuboot)
-LAB: Any = typer.main.get_command(lab)
+# program -> its commands, and the one that is meant without any
+TYPERS: dict[str, tuple[Any, str]] = {
+    "scripts/lab": (typer.main.get_command(lab), "up"),
+    "scripts/bench": (typer.main.get_command(bench), "measure"),
+}
 FOUND = {command.words: command for command in commands(PROGRAMS)}
 
 
@@ -79,12 +84,13 @@ def check_gpuboot(words: list[str]) -> None:
         exists(str(found["inventory"]))
 
 
-def check_lab(words: list[str]) -> None:
+def check_typer(words: list[str], program: str) -> None:
+    group, unnamed = TYPERS[program]
     words = [word.strip("[]") for word in words]
     if not words or words[0].startswith("-"):
-        words = ["up", *words]
-    if not named_only(LAB, words):
-        parsed(LAB, "scripts/lab", words)
+        words = [unnamed, *words]
+    if not named_only(group, words):
+        parsed(group, program, words)
 
 
 def check_script(words: list[str], script: str) -> None:
@@ -115,8 +121,8 @@ def test_a_command_of_the_pages_is_one(command: Command) -> None:
         check_pyinfra(words)
     elif program == "gpuboot":
         check_gpuboot(words)
-    elif program == "scripts/lab":
-        check_lab(words)
+    elif program in TYPERS:
+        check_typer(words, program)
     elif program in SCRIPTS:
         check_script(words, program)
     elif program == "cp":

@@ -1,0 +1,138 @@
+"""The tables of docs/performance.md, in Markdown, from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from bench.data import SIDES, Data
+from bench.matrix import HOSTS, LAN, SCENARIOS, Cell
+from bench.network import CONDITIONS
+from bench.statistics import Summary
+from bench.targets import TARGETS
+
+NOT_RUN = "not run"
+BY_HOSTS = tuple(Cell("nothing", hosts) for hosts in HOSTS)
+BY_NETWORK = tuple(Cell("nothing", 1, network) for network in CONDITIONS)
+BY_SCENARIO = tuple(Cell(scenario, 1) for scenario in SCENARIOS)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; all columns but the first are figures."""
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def number(value: float) -> str:
+    """Three significant digits, as 0.812, 7.25, 81.3 or 1,240."""
+    if value >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.{1 if value >= 10 else 2}f}"
+
+
+def spread(summary: Summary | None, scale: float = 1.0) -> str:
+    """`median (least–most)`, with the number of runs where there are fewer than enough."""
+    if summary is None:
+        return NOT_RUN
+    median, least, most = (number(v / scale) for v in (summary.median, summary.least, summary.most))
+    few = "" if summary.enough else f", of {summary.count}"
+    return f"{median} ({least}–{most}{few})"
+
+
+def targets(data: Data) -> str:
+    """Each target with what was measured: met, missed or not run."""
+    rows = []
+    for target in TARGETS:
+        value = target.value(data)
+        sign, shown = "≥" if target.than else "≤", NOT_RUN
+        verdict = NOT_RUN
+        if value is not None:
+            shown, verdict = f"{number(value)}{target.unit}", "met"
+            if not target.is_met(value):
+                verdict = "**missed**"
+        rows.append([target.text, f"{sign} {target.limit:g}{target.unit}", shown, verdict])
+    return table(["nothing to do", "target", "measured", ""], rows)
+
+
+def seconds(data: Data, cells: Sequence[Cell], label: Callable[[Cell], str], head: str) -> str:
+    """Wall time of every side, and how many times gpuboot's the others take."""
+    others = [side for side in SIDES if side != "gpuboot"]
+    rows = []
+    for cell in cells:
+        times = [spread(data.summary(cell, side, "seconds")) for side in SIDES]
+        ratios = [data.faster(cell, side) for side in others]
+        shown = [f"{number(one)}×" if one is not None else NOT_RUN for one in ratios]
+        rows.append([label(cell), *times, *shown])
+    titles = [f"{SIDES[side]} ÷ gpuboot" for side in others]
+    return table([head, *(f"{title}, s" for title in SIDES.values()), *titles], rows)
+
+
+def quantity(data: Data, name: str, unit: str, scale: float, per_host: bool) -> str:
+    """One quantity of runs with nothing to do, by number of hosts."""
+    rows = [
+        [
+            _hosts(cell),
+            *(
+                spread(data.summary(cell, side, name), scale * (cell.hosts if per_host else 1))
+                for side in SIDES
+            ),
+        ]
+        for cell in BY_HOSTS
+    ]
+    return table(["nothing to do", *(f"{title}, {unit}" for title in SIDES.values())], rows)
+
+
+def coverage(data: Data) -> str:
+    """How often each cell was measured."""
+    rows = [
+        [
+            SCENARIOS[scenario] if hosts == HOSTS[0] else "",
+            f"{hosts}",
+            *(_runs(data.count(Cell(scenario, hosts, network))) for network in CONDITIONS),
+        ]
+        for scenario in SCENARIOS
+        for hosts in HOSTS
+    ]
+    titles = [condition.title for condition in CONDITIONS.values()]
+    return table(["runs of each side", "hosts", *titles], rows)
+
+
+def links(data: Data) -> str:
+    """What ping said of each network before its cells, in the median of them."""
+    rows = []
+    for name, condition in CONDITIONS.items():
+        found = [
+            one
+            for one in data.records
+            if one["kind"] == "ping" and one["cell"].rpartition("/")[2] == name
+        ]
+        means = sorted(one["mean_ms"] for one in found)
+        lost = sorted(one["lost_percent"] for one in found)
+        middle = len(found) // 2
+        measured = [f"{means[middle]:.2f}", f"{lost[middle]:.1f}"] if found else [NOT_RUN] * 2
+        rows.append([condition.title, *measured])
+    return table(["network", "round trip by ping, ms", "echoes lost, %"], rows)
+
+
+def by_hosts(data: Data) -> str:
+    """Wall time with nothing to do, by number of hosts."""
+    return seconds(data, BY_HOSTS, _hosts, "nothing to do")
+
+
+def by_network(data: Data) -> str:
+    """Wall time with nothing to do, by network."""
+    return seconds(data, BY_NETWORK, lambda cell: CONDITIONS[cell.network].title, "1 host")
+
+
+def by_scenario(data: Data) -> str:
+    """Wall time by what there is to do."""
+    return seconds(
+        data, BY_SCENARIO, lambda cell: SCENARIOS[cell.scenario], f"1 host, {CONDITIONS[LAN].title}"
+    )
+
+
+def _hosts(cell: Cell) -> str:
+    return f"{cell.hosts} host{'s' if cell.hosts > 1 else ''}"
+
+
+def _runs(count: int) -> str:
+    return str(count) if count else NOT_RUN
