@@ -13,6 +13,7 @@ from pyinfra.api.state import State
 
 from deploys.lib import privilege
 from deploys.lib.commands import report_failure
+from deploys.lib.spans import waiting
 from gpuboot.hosts.transient import PAUSES_S, reason
 
 _SHOWN = 25  # last lines of a failed command's output
@@ -63,7 +64,8 @@ def _run_with_retries(
         if not cause or not pause:
             break
         logger.info(f"{host.print_prefix}waiting for {what}: {cause} (next try in {pause} s)")
-        time.sleep(pause)
+        with waiting(f"{what}: {cause}"):
+            time.sleep(pause)
     spent = f" in {time.monotonic() - began:.0f} s" if cause else ""
     said = "\n".join(output.output_lines[-_SHOWN:])
     if not needed:

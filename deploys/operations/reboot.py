@@ -17,6 +17,7 @@ from pyinfra.api.host import Host
 from deploys.lib import privilege
 from deploys.lib.commands import failure
 from deploys.lib.shell import run_command
+from deploys.lib.spans import waiting
 
 POLL_S = 3.0
 _COMMAND_TIMEOUT_S = 20
@@ -46,17 +47,18 @@ def reboot(host: Host, reason: str, timeout_s: int) -> str:
     # in the background, so that the command can answer before sshd is stopped
     _run(host, "nohup sh -c 'sleep 1; systemctl reboot || reboot' >/dev/null 2>&1 &")
     told = started
-    while time.monotonic() - started < timeout_s:
-        time.sleep(POLL_S)
-        if time.monotonic() - told > 30:
-            told = time.monotonic()
-            _say(host, f"waiting for it to come back ({told - started:.0f} of {timeout_s} s)")
-        _reconnect(host)
-        now = _boot_id(host)
-        if now and now != before:
-            _settle(host, timeout_s - (time.monotonic() - started))
-            _say(host, f"is back after {time.monotonic() - started:.0f} s")
-            return now
+    with waiting(f"{host.name} after its reboot"):
+        while time.monotonic() - started < timeout_s:
+            time.sleep(POLL_S)
+            if time.monotonic() - told > 30:
+                told = time.monotonic()
+                _say(host, f"waiting for it to come back ({told - started:.0f} of {timeout_s} s)")
+            _reconnect(host)
+            now = _boot_id(host)
+            if now and now != before:
+                _settle(host, timeout_s - (time.monotonic() - started))
+                _say(host, f"is back after {time.monotonic() - started:.0f} s")
+                return now
     raise RebootError(
         failure(
             f"{host.name} did not come back within {timeout_s} s",

@@ -10,6 +10,7 @@ import typer
 from gpuboot.cli import autoscaling, docs, runs
 from gpuboot.cli.check import check
 from gpuboot.cli.init import init
+from gpuboot.cli.past_runs import past_runs
 from gpuboot.cli.plan import plan
 from gpuboot.cli.query import query
 from gpuboot.verify.report.model import POINTER, ReportError, load
@@ -23,6 +24,7 @@ app.command()(init)
 app.command()(check)
 app.command()(plan)
 app.command()(query)
+app.command("runs")(past_runs)
 app.add_typer(autoscaling.app, name="autoscaling")
 app.add_typer(docs.app, name="docs")
 VERIFY = "deploys/verify.py"

@@ -1,10 +1,11 @@
-"""How long phases took in earlier runs of the same cluster, by the run.json in their reports."""
+"""Earlier runs, by the run.json in their reports, and how long phases took in them."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,10 @@ def durations(reports: Path, cluster: str, steps: Iterable[Step]) -> dict[str, D
         planned.setdefault(step.phase, set()).add(_kind(step.name))
         planned.setdefault(WAIT, set()).add(f"{step.phase} | {_kind(step.name)}")
     found: dict[str, Duration] = {}
-    for run in _runs(reports, cluster):
-        changed = _changed(run)
+    for _, run in islice(past_runs(reports, cluster), _NEWEST):
+        if run["exit"] != 0:
+            continue
+        changed = changed_operations(run)
         for phase in run["phases"]:
             name, wanted = phase["name"], planned.get(phase["name"])
             exact = name in found and not found[name].more
@@ -48,22 +51,31 @@ def _kind(name: str) -> str:
     return _VERSION.sub("*", name)
 
 
-def _runs(reports: Path, cluster: str) -> Iterator[Mapping[str, Any]]:
-    """Runs that ended well, the newest first."""
-    folders = sorted(
-        (path for path in reports.glob(f"*-{cluster}*") if path.is_dir()), reverse=True
-    )
-    for folder in folders[:_NEWEST]:
+def past_runs(reports: Path, cluster: str = "") -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Folder and run.json of each run, the newest first.
+
+    + reports: folder of all reports; it need not exist
+    + cluster: its name; "" for all
+    """
+    folders = (path for path in reports.glob(f"2*-{cluster}*") if path.is_dir())
+    for folder in sorted(folders, key=_age, reverse=True):
         try:
             run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            continue  # a verification alone has none
-        if run.get("cluster") == cluster and run.get("exit") == 0:
-            yield run
+            continue  # of before run.json, or of a run that was killed at once
+        if isinstance(run, dict) and "phases" in run and cluster in ("", run.get("cluster")):
+            yield folder, run
 
 
-def _changed(run: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Phase -> operations that changed something on any host."""
+def _age(folder: Path) -> tuple[str, int, str]:
+    """Its time, and which it is of those that began in the same second."""
+    moment, _, rest = folder.name.partition("-")
+    number = rest.rpartition("-")[2]
+    return moment, int(number) if number.isdigit() else 1, rest
+
+
+def changed_operations(run: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Phase -> operations that changed something on any host, without versions in their names."""
     found: dict[str, set[str]] = {}
     for host in run["hosts"].values():
         for name in host["changed"]:

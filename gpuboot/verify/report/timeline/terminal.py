@@ -28,12 +28,19 @@ def longest(run: Mapping[str, Any], most: int = 3) -> str:
     return ", ".join(f"{row.name} {row.seconds:.1f} s" for row in found)
 
 
-def aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows of cells as lines: the first and the last column to the left, others to the right."""
+def aligned(table: Sequence[Sequence[str]], texts: int = 1) -> Iterator[str]:
+    """Rows of cells as lines; numbers to the right.
+
+    + texts: how many of the last columns are texts, as the first one is
+    """
     widths = [max(len(row[column]) for row in table) for column in range(len(table[0]))]
+    numbers = range(1, len(widths) - texts)
     for row in table:
-        middle = [cell.rjust(width) for cell, width in zip(row[1:-1], widths[1:-1], strict=True)]
-        yield "  ".join(["  " + row[0].ljust(widths[0]), *middle, row[-1]]).rstrip()
+        cells = [
+            cell.rjust(widths[column]) if column in numbers else cell.ljust(widths[column])
+            for column, cell in enumerate(row)
+        ]
+        yield f"  {'  '.join(cells)}".rstrip()
 
 
 def _cells(row: Row) -> tuple[str, ...]:

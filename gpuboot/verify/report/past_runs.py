@@ -1,0 +1,191 @@
+"""Earlier runs in one line each, and the newest compared with one that did the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuboot.plan.history import changed_operations
+from gpuboot.verify.report.timeline.stretches import timed
+from gpuboot.verify.report.timeline.table import Row, Share, rows
+from gpuboot.verify.report.timeline.terminal import aligned
+
+Run = Mapping[str, Any]
+ALL = "the whole run"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PastRun:
+    """One run.
+
+    + folder: of its report
+    + commands: to all hosts together; None: its file is too old to say
+    + changes: operations that changed something, counted on each host
+    """
+
+    folder: str
+    cluster: str
+    started: str
+    deploy: str
+    seconds: float
+    commands: int | None
+    changes: int
+    exit: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """One phase, or what comes before the phases, in two runs; None where one did not have it."""
+
+    name: str
+    seconds: float | None
+    before: float | None
+    commands: int | None
+    commands_before: int | None
+
+    @property
+    def more(self) -> float | None:
+        """Seconds that it took longer than before; None where there is nothing to compare."""
+        if self.seconds is None or self.before is None:
+            return None
+        return round(self.seconds - self.before, 3)
+
+
+def summary(folder: Path, run: Run) -> PastRun:
+    """A run in one line. + run: as its run.json has it"""
+    hosts = run["hosts"].values()
+    return PastRun(
+        folder=folder.name,
+        cluster=run["cluster"],
+        started=run["started"],
+        deploy=_deploy(run),
+        seconds=run["seconds"],
+        commands=sum(host["commands"] for host in hosts) if timed(run) else None,
+        changes=sum(len(host["changed"]) for host in hosts),
+        exit=run["exit"],
+    )
+
+
+def same_kind(run: Run, others: Iterable[tuple[Path, Run]]) -> tuple[Path, Run] | None:
+    """The first of other runs that did the same.
+
+    That is: by the same deploy, on the same hosts of the same cluster, it changed the same
+    operations and ended the same way. Versions in their names make no difference.
+    """
+    return next((item for item in others if _kind(item[1]) == _kind(run)), None)
+
+
+def differences(run: Run, before: Run) -> list[Difference]:
+    """Where a run took longer or shorter than another one, in the order of the run.
+
+    What a file of schema 1 does not tell is left out of both.
+    """
+    now, then = {row.name: row for row in rows(run)}, {row.name: row for row in rows(before)}
+    told = timed(run) and timed(before)
+    if told:
+        now[ALL] = Row(name=ALL, seconds=run["seconds"], hosts=_sent(run))
+        then[ALL] = Row(name=ALL, seconds=before["seconds"], hosts=_sent(before))
+    else:
+        now, then = _only_phases(now), _only_phases(then)
+    return [_difference(name, now.get(name), then.get(name), told) for name in _merged(now, then)]
+
+
+def _merged(now: Iterable[str], then: Iterable[str]) -> list[str]:
+    """The names of both, in the order of both."""
+    names, place = list(now), 0
+    for name in then:
+        if name not in names:
+            names.insert(place, name)
+        place = names.index(name) + 1
+    return names
+
+
+def _sent(run: Run) -> dict[str, Share]:
+    return {host: Share(commands=it["commands"]) for host, it in run["hosts"].items()}
+
+
+def lines(found: Sequence[PastRun]) -> Iterator[str]:
+    """Runs as a table for a terminal, the newest first."""
+    yield from aligned(
+        [
+            ("started", "deploy", "seconds", "commands", "changed", "exit", "report"),
+            *(
+                (
+                    item.started,
+                    item.deploy,
+                    f"{item.seconds:.1f}",
+                    "?" if item.commands is None else str(item.commands),
+                    str(item.changes),
+                    str(item.exit),
+                    item.folder,
+                )
+                for item in found
+            ),
+        ]
+    )
+
+
+def difference_lines(found: Iterable[Difference]) -> Iterator[str]:
+    """Differences as a table for a terminal."""
+    yield from aligned(
+        [
+            ("", "seconds", "before", "more", "commands", "before"),
+            *(
+                (
+                    item.name,
+                    _seconds(item.seconds),
+                    _seconds(item.before),
+                    "" if item.more is None else f"{item.more:+.1f}",
+                    _count(item.commands),
+                    _count(item.commands_before),
+                )
+                for item in found
+            ),
+        ],
+        texts=0,
+    )
+
+
+def to_json(found: Sequence[PastRun], against: str, compared: Iterable[Difference]) -> Any:
+    """All of it for programs. + against: folder of the run that the newest is compared with"""
+    return {
+        "runs": [asdict(item) for item in found],
+        "against": against or None,
+        "phases": [{**asdict(item), "more": item.more} for item in compared],
+    }
+
+
+def _deploy(run: Run) -> str:
+    """The deploy file; schema 1 did not tell, but a proof alone has one phase."""
+    if run.get("deploy"):
+        return str(run["deploy"])
+    return "verify.py" if [item["name"] for item in run["phases"]] == ["Verify"] else "site.py"
+
+
+def _kind(run: Run) -> tuple[Any, ...]:
+    return run["cluster"], _deploy(run), sorted(run["hosts"]), run["exit"], changed_operations(run)
+
+
+def _only_phases(found: Mapping[str, Row]) -> dict[str, Row]:
+    return {name: row for name, row in found.items() if row.operations}
+
+
+def _difference(name: str, now: Row | None, then: Row | None, told: bool) -> Difference:
+    """+ told: whether both runs tell of commands"""
+    return Difference(
+        name=name,
+        seconds=round(now.seconds, 3) if now else None,
+        before=round(then.seconds, 3) if then else None,
+        commands=now.commands if now and told else None,
+        commands_before=then.commands if then and told else None,
+    )
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _count(value: int | None) -> str:
+    return str(value or "")

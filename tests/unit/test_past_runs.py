@@ -1,0 +1,153 @@
+"""`gpuboot runs`: earlier runs, and the newest compared with one that did the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gpuboot.cli import app
+from gpuboot.plan.history import past_runs
+from gpuboot.verify.report.past_runs import ALL, differences, same_kind, summary
+from tests.unit.made_runs import site
+from tests.unit.test_timeline import old
+
+
+def keep(reports: Path, name: str, run: Any) -> None:
+    folder = reports / name
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text(json.dumps(run))
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> Path:
+    """From old to new: a first run, nothing to do, a failure, nothing to do but slower."""
+    failed = {**site(3), "exit": 1}
+    keep(tmp_path, "20261121T100000Z-lab", old(site(3)))
+    keep(tmp_path, "20261122T100000Z-lab", site(3, changed=False))
+    keep(tmp_path, "20261122T110000Z-lab", failed)
+    keep(tmp_path, "20261122T120000Z-lab", site(3, changed=False, slower=20))
+    keep(tmp_path, "20261122T130000Z-other", {**site(1), "cluster": "other"})
+    (tmp_path / "20261122T140000Z-lab").mkdir()  # a proof alone has no run.json
+    (tmp_path / "latest").symlink_to("20261122T140000Z-lab")
+    return tmp_path
+
+
+def names(reports: Path, cluster: str = "") -> list[str]:
+    return [folder.name[9:11] for folder, _ in past_runs(reports, cluster)]
+
+
+def runs(reports: Path, *arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["runs", *arguments, "--reports", str(reports)])
+    return done.exit_code, done.output
+
+
+def test_runs_are_read_from_the_newest_on(reports: Path) -> None:
+    assert names(reports) == ["13", "12", "11", "10", "10"]
+    assert names(reports, "lab") == ["12", "11", "10", "10"]
+    assert names(reports, "la") == []
+    assert names(reports / "nowhere") == []
+
+
+def test_runs_of_the_same_second_keep_their_order(tmp_path: Path) -> None:
+    for number in ("", "-2", "-10"):
+        keep(tmp_path, f"20261122T100000Z-lab{number}", site(1))
+    found = [folder.name for folder, _ in past_runs(tmp_path)]
+    assert found == [f"20261122T100000Z-lab{number}" for number in ("-10", "-2", "")]
+
+
+def test_a_broken_file_is_passed_over(reports: Path) -> None:
+    (reports / "20261122T130000Z-other/run.json").write_text('{"half":')
+    assert names(reports) == ["12", "11", "10", "10"]
+
+
+def test_the_same_kind_is_what_changed_the_same_by_the_same_deploy_on_the_same_hosts() -> None:
+    def like(run: Any, *others: Any) -> str:
+        found = same_kind(run, [(Path(str(number)), it) for number, it in enumerate(others)])
+        return str(found[0]) if found else ""
+
+    quiet, changed = site(3, changed=False), site(3)
+    assert like(quiet, changed, quiet) == "1"
+    assert like(changed, quiet, {**changed, "exit": 1}, changed) == "2"
+    assert like(quiet, site(2, changed=False), {**quiet, "cluster": "x"}) == ""
+    assert like(quiet, {**quiet, "deploy": "host_layers.py"}, quiet) == "1"
+    assert like(quiet, old(quiet)) == "0"
+    newer = json.loads(json.dumps(changed).replace("Set up Drivers", "Load driver 595.91.07"))
+    older = json.loads(json.dumps(changed).replace("Set up Drivers", "Load driver 590.48.01"))
+    assert like(newer, older) == "0"
+
+
+def test_differences_of_phases_and_of_the_whole() -> None:
+    quick, slow = site(3, changed=False), site(3, changed=False, slower=20)
+    found = {item.name: item for item in differences(slow, quick)}
+    assert found["Monitoring"].more == pytest.approx(19 * 0.05, abs=0.01)
+    assert found["Verify"].more == pytest.approx(0)
+    assert found[ALL].more == pytest.approx(19 * 0.05, abs=0.01)
+    assert (found["Drivers"].commands, found["Drivers"].commands_before) == (6, 6)
+
+
+def test_a_phase_that_only_one_run_had_stands_at_its_place() -> None:
+    less = site(1)
+    less["operations"] = [item for item in less["operations"] if item["phase"] != "Helm"]
+    less["spans"] = [span for span in less["spans"] if span["operation"] is None]
+    for run, before in ((less, site(1)), (site(1), less)):
+        found = differences(run, before)
+        order = [item.name for item in found]
+        assert order.index("Kubernetes") < order.index("Helm") < order.index("Storage")
+        assert found[order.index("Helm")].more is None
+
+
+def test_an_old_file_is_compared_by_what_it_tells() -> None:
+    found = differences(site(3), old(site(3)))
+    assert [item.name for item in found][:2] == ["Base", "Drivers"]
+    assert all(item.more == 0 and item.commands is None for item in found)
+    assert summary(Path("x"), old(site(3))).commands is None
+    alone = {**old(site(1)), "phases": [{"name": "Verify", "operations": 1, "seconds": 4.0}]}
+    assert summary(Path("x"), alone).deploy == "verify.py"
+
+
+def test_the_command_lists_and_compares(reports: Path) -> None:
+    code, said = runs(reports, "lab")
+    listed, compared = said.split("\n\n")
+    assert code == 0
+    assert [line.split()[-1] for line in listed.splitlines()[1:]] == [
+        "20261122T120000Z-lab", "20261122T110000Z-lab", "20261122T100000Z-lab",
+        "20261121T100000Z-lab",
+    ]  # fmt: skip
+    assert listed.splitlines()[-1].split()[3] == "?"  # commands, of an old file
+    assert compared.startswith("the newest against 20261122T100000Z-lab\n")
+    monitoring = next(line for line in compared.splitlines() if "Monitoring" in line)
+    assert monitoring.split()[1:4] == ["1.0", "0.1", "+0.9"] or "+1.0" in monitoring
+    assert len(runs(reports, "lab", "--last", "2")[1].split("\n\n")[0].splitlines()) == 3
+
+
+def test_the_command_compares_with_the_run_that_is_named(reports: Path) -> None:
+    _, said = runs(reports, "lab", "--against", f"{reports}/20261122T110000Z-lab/")
+    assert "the newest against 20261122T110000Z-lab" in said
+    code, said = runs(reports, "lab", "--against", "20200101T000000Z-lab")
+    assert code == 2
+    assert "remedy:" in said
+
+
+def test_the_command_says_where_nothing_is_alike(reports: Path) -> None:
+    code, said = runs(reports, "other")
+    assert code == 0
+    assert "no earlier run did the same" in said
+    code, said = runs(reports, "nobody")
+    assert code == 2
+    assert "no run of cluster nobody" in said
+
+
+def test_the_command_s_json(reports: Path) -> None:
+    code, said = runs(reports, "lab", "--json", "--last", "1")
+    found = json.loads(said)
+    assert code == 0
+    assert found["against"] == "20261122T100000Z-lab"
+    assert [item["folder"] for item in found["runs"]] == ["20261122T120000Z-lab"]
+    assert found["phases"][-1]["name"] == ALL
+    assert found["runs"][0].keys() == {
+        "folder", "cluster", "started", "deploy", "seconds", "commands", "changes", "exit",
+    }  # fmt: skip
