@@ -47,11 +47,16 @@ class SimulatedMachine:
             "LD_LIBRARY_PATH": libraries or str(self.folder / "lib"),
         }
 
-    def run(self, program: str, *arguments: str, libraries: str | None = None) -> tuple[int, str]:
-        """The exit code and the output of one of the built programs."""
+    def run(
+        self, program: str, *arguments: str, libraries: str | None = None, **more: str
+    ) -> tuple[int, str]:
+        """The exit code and the output of one of the built programs.
+
+        + more: in its environment
+        """
         done = subprocess.run(
             [self.bins / program, *arguments],
-            env=self.env(libraries),
+            env=self.env(libraries) | more,
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -223,6 +223,27 @@ def test_vectoradd_passes_on_every_visible_gpu(machine: SimulatedMachine) -> Non
 
 
 @pytest.mark.parametrize(
+    ("named", "seen"),
+    [
+        ("1", [1]),
+        ("2,0", [2, 0]),
+        (gpu_uuid(SEED, 2), [2]),
+        (gpu_uuid(SEED, 1)[:-1] + "9", []),
+        (f"{gpu_uuid(SEED, 1)},MIG-1,0", [1]),
+        ("7", []),
+        ("", []),
+    ],
+)
+def test_cuda_sees_the_gpus_that_its_variable_names(
+    machine: SimulatedMachine, named: str, seen: list[int]
+) -> None:
+    machine.load(3)
+    code, output = machine.run("vectorAdd", "--verbose", CUDA_VISIBLE_DEVICES=named)
+    assert [index for index in range(3) if gpu_uuid(SEED, index) in output] == sorted(seen)
+    assert ("PASSED" in output, code) == ((True, 0) if seen else (False, 1))
+
+
+@pytest.mark.parametrize(
     ("gpus", "fault", "libraries", "why"),
     [
         (0, "", None, "CUDA_ERROR_NO_DEVICE"),

@@ -16,6 +16,38 @@ static int can_open(unsigned gpu) {
     return access(path, R_OK | W_OK) == 0;
 }
 
+/* The GPU that one entry of CUDA_VISIBLE_DEVICES names, by UUID (or its beginning) or by its number
+ * among those that can be opened; -1 for none. */
+static int named_gpu(const char *entry, size_t length) {
+    char uuid[SIM_TEXT], *end;
+    long number = strtol(entry, &end, 10);
+    int by_number = end == entry + length && end != entry, seen = 0;
+    for (unsigned gpu = 0; gpu < sim_gpu_count(); gpu++) {
+        if (!can_open(gpu)) continue;
+        sim_gpu_uuid(gpu, uuid);
+        if (by_number ? seen == number : length > 4 && !strncmp(uuid, entry, length)) return (int)gpu;
+        seen++;
+    }
+    return -1;
+}
+
+/* CUDA shows the GPUs that the variable names, in its order, up to the first that is none. */
+static void find_gpus(const char *visible) {
+    gpu_total = 0;
+    if (!visible) {
+        for (unsigned gpu = 0; gpu < sim_gpu_count(); gpu++)
+            if (can_open(gpu)) gpus[gpu_total++] = (int)gpu;
+        return;
+    }
+    while (*visible && gpu_total < SIM_MAX_GPUS) {
+        size_t length = strcspn(visible, ",");
+        int gpu = named_gpu(visible, length);
+        if (gpu < 0) return;
+        gpus[gpu_total++] = gpu;
+        visible += length + (visible[length] == ',');
+    }
+}
+
 /* A machine with NVSwitches needs its fabric manager before CUDA starts. */
 static int fabric_missing(void) {
     return sim_number(SIM_ALL_GPUS, "nvswitches", 0) && !sim_number(0, "fabric", 0);
@@ -28,9 +60,7 @@ CUDA_API cuInit(unsigned flags) {
     if (sim_driver_state() == SIM_DRIVER_MISMATCH) return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     if (fabric_missing()) return CUDA_ERROR_SYSTEM_NOT_READY;
     if (initialized) return CUDA_SUCCESS;
-    gpu_total = 0;
-    for (unsigned gpu = 0; gpu < sim_gpu_count(); gpu++)
-        if (can_open(gpu)) gpus[gpu_total++] = (int)gpu;
+    find_gpus(getenv("CUDA_VISIBLE_DEVICES"));
     if (gpu_total == 0) return CUDA_ERROR_NO_DEVICE;
     initialized = 1;
     return CUDA_SUCCESS;
