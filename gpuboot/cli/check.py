@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpuboot.cli import runs
-from gpuboot.hosts.reading import FINDINGS, Reading, from_json
+
+if TYPE_CHECKING:
+    from gpuboot.hosts.reading import Reading
 
 DEPLOY = "deploys/check.py"
 
@@ -24,6 +26,8 @@ def check(
 
     Exit code: 0 a run may start, 1 it may not.
     """
+    from gpuboot.hosts.reading import FINDINGS, from_json
+
     options = runs.options(data, same_sudo_password)
     ended = runs.pyinfra(inventory, DEPLOY, options, answer=FINDINGS)
     reading = from_json(ended.answer) if ended.answer else None

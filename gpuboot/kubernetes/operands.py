@@ -8,17 +8,12 @@ renders. So each value is looked for where the operator puts it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from kubernetes.utils.quantity import parse_quantity
-
 Json = Mapping[str, Any]
-
-
-_amount: Callable[[str], Decimal] = parse_quantity
 
 
 @dataclass(frozen=True)
@@ -91,6 +86,13 @@ def _missing(operand: Operand, expected: ExpectedOperand) -> Iterator[str]:
 
 def _env(container: Json) -> dict[str, str | None]:
     return {item["name"]: item.get("value", "") for item in container.get("env", ())}
+
+
+def _amount(text: str) -> Decimal:
+    from kubernetes.utils.quantity import parse_quantity  # its package takes a tenth of a second
+
+    amount: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
+    return amount
 
 
 def _amounts(resources: Json) -> dict[tuple[str, str], Decimal]:

@@ -1,0 +1,206 @@
+"""What `gpuboot init` does, one step after the other."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+
+import typer
+
+from gpuboot.cli import runs
+from gpuboot.config import site_check, site_files, site_screen, ssh_targets
+from gpuboot.config.problems import Problem, render
+from gpuboot.config.site import (
+    Choices,
+    Site,
+    default_first,
+    inventory_names,
+    name_problems,
+)
+from gpuboot.config.site import site as make_site
+from gpuboot.config.ssh_targets import Target, parse_all
+from gpuboot.hosts.reading import FINDINGS, Reading, from_json
+
+DEPLOY = "deploys/read_hosts.py"
+_NEW_KEY = re.compile(r"Added host key for (\S+) to known_hosts")
+_HOSTS = "Hosts (user@host:port, host, or a name of ~/.ssh/config), with spaces between them"
+
+
+@dataclass(kw_only=True)
+class Given:
+    """What the person gave, and is asked for where it is missing.
+
+    + first: control-plane hosts, or the one monitoring host
+    """
+
+    hosts: list[str]
+    name: str
+    docker: bool
+    first: list[str]
+    endpoint: str
+    user: str
+    port: int | None
+    key: str
+    ssh_config: str
+    sudo_password: bool
+    force: bool
+
+    @property
+    def files(self) -> tuple[Path, Path]:
+        """The inventory and its group_data."""
+        return Path(f"inventories/{self.name}.py"), Path(f"group_data/{self.name}.py")
+
+
+def make_site_files(given: Given, control_plane: bool, monitor: bool) -> None:
+    """Read the hosts, and write their inventory and settings.
+
+    + control_plane, monitor: whether `first` was given as such
+    """
+    if given.docker and (control_plane or given.endpoint):
+        _refuse([Problem("--docker", "Docker hosts have no control plane", "give --monitor")])
+    if monitor and not given.docker:
+        _refuse([Problem("--monitor", "only Docker hosts have one", "add --docker")])
+    asking = runs.is_terminal()
+    _complete(given, asking)
+    targets = _targets(given)
+    reading = _read(given, targets)
+    choices = _choose(given, targets, reading, asking)
+    _write(given, make_site(targets, reading.hosts, choices))
+
+
+def _complete(given: Given, asking: bool) -> None:
+    """Ask for what is missing, or without a terminal name all of it at once."""
+    if asking and not given.hosts:
+        if known := ssh_targets.aliases(_config(given)):
+            typer.echo(f"names in {_config(given)}: {' '.join(known)}")
+        given.hosts = typer.prompt(_HOSTS).split()
+    if asking and not given.name:
+        given.name = typer.prompt("Name of the site", default="prod")
+    problems = []
+    if not given.hosts:
+        problems.append(Problem("HOSTS", "no host is named", "gpuboot init --name prod cp1 gpu1"))
+    if not given.name:
+        problems.append(Problem("--name", "the site has no name", "give one, e.g. --name prod"))
+    if not asking and len(given.first) > 1 and not given.endpoint:
+        cause = "several control-plane nodes need one address for all of them"
+        problems.append(Problem("--endpoint", cause, "give the load balancer's host:port"))
+    if problems:
+        _refuse(problems)
+
+
+def _targets(given: Given) -> list[Target]:
+    """The hosts, when all that is known without a connection is right."""
+    if not Path(DEPLOY).is_file():
+        runs.stop(runs.wrong_folder(DEPLOY))
+    targets, problems = parse_all(given.hosts, given.user, given.port)
+    problems += name_problems(given.name)
+    problems += [
+        Problem(str(path), "is there already", "choose another --name, or overwrite it by --force")
+        for path in given.files
+        if path.exists() and not given.force
+    ]
+    problems += [
+        Problem(text, "is to lead, and is none of the hosts", "name it among the hosts as well")
+        for text in given.first
+        if not _named(text, targets)
+    ]
+    if problems:
+        _refuse(problems)
+    return targets
+
+
+def _read(given: Given, targets: Sequence[Target]) -> Reading:
+    """What the hosts say, when all of them could be read."""
+    typer.echo(f"reading {len(targets)} host{'s' * (len(targets) > 1)}")
+    with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
+        inventory = Path(folder) / "reading.py"
+        text = site_files.reading_inventory(targets, given.key, given.ssh_config)
+        inventory.write_text(text, encoding="utf-8")
+        options = runs.options(same_sudo_password=given.sudo_password)
+        ended = runs.pyinfra(str(inventory), DEPLOY, options, answer=FINDINGS, quiet=True)
+    if new := _NEW_KEY.findall(ended.output):
+        typer.echo(
+            f"host keys that were new are in known_hosts now: {', '.join(sorted(set(new)))}\n"
+            "    remedy: compare them with the servers' consoles, see docs/servers.md"
+        )
+    if not ended.answer:
+        typer.echo(f"{ended.output.strip()}\nno host was read", err=True)
+        raise typer.Exit(1)
+    reading = from_json(ended.answer)
+    names = inventory_names(targets)
+    # a host that was not connected to has a problem of its own, which names what init can do
+    problems = [item for item in reading.problems if item.host not in reading.unreachable]
+    problems += [
+        ssh_targets.unreachable(names[name], cause) for name, cause in reading.unreachable.items()
+    ]
+    for line in ended.output.splitlines():
+        # what a host said in the place of its state
+        if any(f"[{problem.host}]" in line for problem in reading.problems):
+            typer.echo(line.strip(), err=True)
+    if problems:
+        _refuse(problems)
+    return reading
+
+
+def _choose(given: Given, targets: Sequence[Target], reading: Reading, asking: bool) -> Choices:
+    """What the person decides, asked where it was not given."""
+    hosts = [(name, len(reading.hosts[name].state.gpus)) for name in inventory_names(targets)]
+    first = [_named(text, targets) for text in given.first]
+    if asking and not first and len(hosts) > 1:
+        typer.echo("\n".join(f"    {name}: {gpus} GPUs" for name, gpus in hosts))
+        role = "Monitoring host" if given.docker else "Control plane (one host, or three or five)"
+        answer = typer.prompt(role, default=default_first(hosts, given.docker))
+        first = str(answer).split()
+    if asking and len(first) > 1 and not given.docker and not given.endpoint:
+        given.endpoint = typer.prompt("Load balancer before the control plane (host:port)")
+    if wrong := [name for name in first if name not in reading.hosts]:
+        _refuse([Problem(name, "is none of the hosts", "name it as above") for name in wrong])
+    return Choices(
+        name=given.name, docker=given.docker, first=tuple(first), endpoint=given.endpoint,
+        ssh_key=given.key, ssh_config=given.ssh_config, sudo_password=given.sudo_password,
+    )  # fmt: skip
+
+
+def _named(text: str, targets: Sequence[Target]) -> str:
+    """The inventory name of the host that a person means; "" when it is none of them."""
+    for name, target in inventory_names(targets).items():
+        if text in (name, target.host, str(target)):
+            return name
+    return ""
+
+
+def _write(given: Given, site: Site) -> None:
+    """Write the files when a run would take them, and say what a run will still refuse."""
+    texts = site_files.inventory_text(site), site_files.group_data_text(site)
+    mistakes, problems = site_check.problems(site, *texts)
+    if mistakes:
+        _refuse(mistakes)
+    _put(dict(zip(given.files, texts, strict=True)))
+    typer.echo("\n".join(site_screen.lines(site, problems, given.files)))
+
+
+def _put(files: dict[Path, str]) -> None:
+    """Write all files or none."""
+    parts = {path: path.with_name(f".{path.name}.part") for path in files}
+    try:
+        for path, part in parts.items():
+            part.write_text(files[path], encoding="utf-8")
+        for path, part in parts.items():
+            part.replace(path)
+    except OSError as error:
+        for part in parts.values():
+            part.unlink(missing_ok=True)
+        _refuse([Problem(str(error.filename), str(error), "make it writable, then run again")])
+
+
+def _config(given: Given) -> Path:
+    return Path(given.ssh_config) if given.ssh_config else ssh_targets.USER_CONFIG
+
+
+def _refuse(problems: Iterable[Problem]) -> NoReturn:
+    typer.echo(render(problems, "nothing was written"), err=True)
+    raise typer.Exit(1)
