@@ -11,6 +11,7 @@ from pyinfra.context import host, state
 
 from deploys.operations import verify as verify_cluster
 from deploys.operations import verify_docker
+from deploys.operations.verify import Found
 from deploys.run import report
 from deploys.run.context import begin, read
 
@@ -22,16 +23,22 @@ def verify(always: bool = False) -> None:
 
     + always: also where `verify.enabled` is off, because somebody asked for just this
     """
-    run = read()
-    verifier = next(node for node in run.nodes if node.leader or node.monitor)
-    if host.name == verifier.host and (always or run.settings.verify.enabled):
-        # not current(): a host that cannot be read is a finding here, and no reason to stop
-        chain = verify_docker.chain if run.docker_hosts else verify_cluster.chain
-        chain(
-            name="Verify every GPU, from the PCI bus to Prometheus",
-            settings=run.settings,
-            lock=run.lock,
-            nodes=run.nodes,
+    settings, lock, nodes = begin()
+    verifier = next(node for node in nodes if node.leader or node.monitor)
+    if host.name != verifier.host or not (always or settings.verify.enabled):
+        return
+    # not current(): a host that cannot be read is a finding here, and no reason to stop
+    title = "Verify every GPU, from the PCI bus to Prometheus"
+    if verifier.monitor:
+        verify_docker.chain(name=title, settings=settings, lock=lock, nodes=read().nodes)
+    else:
+        verify_cluster.chain(
+            name=title,
+            settings=settings,
+            lock=lock,
+            nodes=nodes,
+            # alone, nothing has changed a host since it was read
+            find=lambda: Found(read().nodes, read().states if always else {}),
         )
 
 

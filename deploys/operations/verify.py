@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+import gevent
 from gevent.pool import Pool
 from pyinfra import logger
-from pyinfra.api.exceptions import PyinfraError
-from pyinfra.api.facts import get_fact
-from pyinfra.context import ctx_host, host, inventory
-from pyinfra.context import state as run_state
+from pyinfra.context import host, inventory
 
+from deploys.facts.batch import Request, Unanswered
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
+from deploys.lib import answers
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
 from deploys.run import report as run_report
-from gpuboot import monitoring
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -31,7 +30,6 @@ from gpuboot.verify import gpu_state, runner
 from gpuboot.verify.checks import operating_system
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.findings import Finding
-from gpuboot.verify.gpu_state import GpuState
 from gpuboot.verify.report import Report, build, write
 from gpuboot.verify.report.run_failures import with_run_failures
 from gpuboot.verify.report.terminal import show
@@ -40,15 +38,29 @@ from gpuboot.verify.runner import VerificationResult, simulated
 _MAX_AT_ONCE = 32
 
 
+@dataclass(frozen=True)
+class Found:
+    """The inventory's nodes with their addresses.
+
+    + states: of hosts that were read a moment ago, by inventory name
+    """
+
+    nodes: Sequence[Node]
+    states: Mapping[str, NodeState] = field(default_factory=dict)
+
+
 @operation(compared=False)
-def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
+def chain(
+    settings: Settings, lock: Lock, nodes: Sequence[Node], find: Callable[[], Found]
+) -> Commands:
     """Verify every GPU of the cluster, and write the reports.
 
     + nodes: all of the inventory
+    + find: finds their addresses; called while pods start
 
     Fails the host when something failed; what could not be tried is reported and is no failure.
     """
-    yield from outcome(lambda: verify(settings, lock, nodes))
+    yield from outcome(lambda: verify(settings, lock, nodes, find))
 
 
 def outcome(verification: Callable[[], Report]) -> Commands:
@@ -66,21 +78,44 @@ def outcome(verification: Callable[[], Report]) -> Commands:
         host.noop(message)
 
 
-def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
+def verify(
+    settings: Settings, lock: Lock, nodes: Sequence[Node], find: Callable[[], Found]
+) -> Report:
     """Collect, evaluate, and write the reports. The current host is the leader."""
     started, begun = datetime.now(UTC), time.monotonic()
-    hosts = read_hosts(settings, lock, nodes)
-    read_s = time.monotonic() - begun
+    reading = gevent.spawn(_read_site, settings, lock, find)  # while pods start
+    names = [node.name for node in nodes if node.gpus]
     try:
         with cluster_clients(inventory.get_host(host.name)) as clients:
             result = runner.verify(
-                clients, hosts, settings, say, _expected_objects(clients, settings, nodes)
+                clients,
+                names,
+                lambda: reading.get().hosts,
+                settings,
+                say,
+                lambda: _expected_objects(clients, settings, reading.get().nodes),
             )
     except ClusterError as error:
-        result = _no_answer(error, hosts, settings.runtime.mode)
+        result = _no_answer(error, reading.get().hosts, settings.runtime.mode)
     versions = {"kubernetes (lock)": lock.kubernetes.version}
     result = replace(result, versions=result.versions | versions)
-    return publish(settings, nodes, started, time.monotonic() - begun, read_s, result)
+    seconds = time.monotonic() - begun
+    return publish(settings, nodes, started, seconds, reading.get().seconds, result)
+
+
+@dataclass(frozen=True)
+class _Site:
+    """What the hosts say: nodes with their addresses, and the state of those with GPUs."""
+
+    nodes: Sequence[Node]
+    hosts: list[Host]
+    seconds: float
+
+
+def _read_site(settings: Settings, lock: Lock, find: Callable[[], Found]) -> _Site:
+    begun, found = time.monotonic(), find()
+    hosts = read_hosts(settings, lock, found)
+    return _Site(found.nodes, hosts, time.monotonic() - begun)
 
 
 def _expected_objects(
@@ -90,6 +125,8 @@ def _expected_objects(
     monitored = settings.monitoring
     if not monitored.enabled:
         return None
+    from gpuboot import monitoring  # with its dashboards; a tenth of a second, while pods start
+
     ranges = {}
     if monitored.network_policies:
         ranges = network_policies.ranges(clients.json("/api/v1/nodes")["items"])
@@ -150,23 +187,21 @@ def say(line: str) -> None:
     logger.info(f"verify: {line}")
 
 
-def read_hosts(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> list[Host]:
-    """Read all GPU nodes, many at once."""
-    gpu_nodes = [node for node in nodes if node.gpus]
+def read_hosts(settings: Settings, lock: Lock, found: Found) -> list[Host]:
+    """Read all GPU nodes, many at once, each by one command."""
+    gpu_nodes = [node for node in found.nodes if node.gpus]
     driver_requested = lock.driver.version if settings.driver.enabled else None
     say(f"reading {len(gpu_nodes)} GPU nodes")
     pool = Pool(min(len(gpu_nodes), _MAX_AT_ONCE) or 1)
-    return list(pool.map(lambda node: _read(node, driver_requested), gpu_nodes))
+    return list(pool.map(lambda node: _read(node, driver_requested, found.states), gpu_nodes))
 
 
-def _read(node: Node, driver_requested: str | None) -> Host:
-    target = inventory.get_host(node.host)
-    with ctx_host.use(target):
-        try:
-            machine = get_fact(run_state, target, NodeFact, apply_failed_hosts=False)
-            gpus = get_fact(run_state, target, NvidiaFact, apply_failed_hosts=False)
-        except PyinfraError as error:
-            return gpu_state.unreachable_host(node, f"cannot be reached: {error}")
-    if not isinstance(machine, NodeState) or not isinstance(gpus, GpuState):
-        return gpu_state.unreachable_host(node, "its state could not be read")
-    return gpu_state.host(node, machine, gpus, driver_requested)
+def _read(node: Node, driver_requested: str | None, states: Mapping[str, NodeState]) -> Host:
+    state, gpus = Request(NodeFact, ()), Request(NvidiaFact, ())
+    known = {state: states[node.host]} if node.host in states else {}
+    asked = [request for request in (state, gpus) if request not in known]
+    said = known | answers.ask(inventory.get_host(node.host), asked)
+    for answer in said.values():
+        if isinstance(answer, Unanswered):
+            return gpu_state.unreachable_host(node, f"cannot be reached: {answer}")
+    return gpu_state.host(node, said[state], said[gpus], driver_requested)

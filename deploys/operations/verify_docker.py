@@ -17,7 +17,7 @@ from deploys.facts.docker import Docker
 from deploys.lib.commands import Commands
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact, run
-from deploys.operations.verify import outcome, publish, read_hosts, say
+from deploys.operations.verify import Found, outcome, publish, read_hosts, say
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -53,7 +53,9 @@ def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
     """Collect, evaluate, and write the reports. The current host is the monitoring host."""
     started, begun = datetime.now(UTC), time.monotonic()
     by_name = {node.name: node for node in nodes}
-    hosts = [_with_docker(item, by_name[item.node]) for item in read_hosts(settings, lock, nodes)]
+    hosts = [
+        _with_docker(item, by_name[item.node]) for item in read_hosts(settings, lock, Found(nodes))
+    ]
     read_s = time.monotonic() - begun
     monitor = inventory.get_host(host.name)
     collector = MetricsCollector(

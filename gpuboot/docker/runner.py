@@ -17,8 +17,9 @@ from gpuboot.docker.compose.services import host_port, local_url
 from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, Metrics, WorkloadResult
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.kube_objects import parse_vectoradd_log
+from gpuboot.verify.metrics_wait import settle_s, wait_for_metrics
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
-from gpuboot.verify.runner import VerificationResult, settle_s, wait_for_metrics
+from gpuboot.verify.runner import VerificationResult
 
 T = TypeVar("T")
 # What asks a URL from the monitoring host. Raises `NoAnswer`.

@@ -1,7 +1,8 @@
 """Kubernetes through its API server, and by the server's proxy whatever runs behind it.
 
-One TLS connection pool serves the `kubernetes` client and the proxy calls. The way there is a
-port of `gpuboot.kubernetes.tunnel`, or the server itself where it can be reached.
+Plain HTTPS through one TLS connection pool: the `kubernetes` package takes half a second to be
+imported. The way there is a port of `gpuboot.kubernetes.tunnel`, or the server itself where it can
+be reached.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import os
 import re
 import ssl
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,6 +27,7 @@ import urllib3
 import yaml
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
+from gpuboot.kubernetes.lines import Lines
 from gpuboot.kubernetes.tunnel import TunnelError, forward
 
 if TYPE_CHECKING:
@@ -122,38 +124,27 @@ def tls(access: Access) -> ssl.SSLContext:
 
 
 class Cluster:
-    """The API server's clients.
+    """The API server, asked with a kubeconfig's rights.
 
     + access: the kubeconfig's content
     + url: where the server is reached, e.g. `https://127.0.0.1:40001`
     + transport: SSH to a machine of the cluster; None: this is one
 
-    `core` and `leases` are the `kubernetes` package's API objects; `get` reads any path. The
-    server's certificate is checked against the kubeconfig's host name, whatever `url` says.
+    The server's certificate is checked against the kubeconfig's host name, whatever `url` says.
     """
 
     def __init__(self, access: Access, url: str, transport: Transport | None = None) -> None:
-        from kubernetes import client  # half a second that --help need not pay
-
         self.url = url
         self._transport = transport
         self._headers = {"Authorization": f"Bearer {access.token}"} if access.token else {}
         self._pool = urllib3.PoolManager(
-            maxsize=8,
+            maxsize=16,
             ssl_context=tls(access),
             server_hostname=access.host,
             assert_hostname=access.host,
             timeout=_TIMEOUT,
             retries=_Retry(total=2, backoff_factor=0.3, raise_on_status=False),
         )
-        settings = client.Configuration()
-        settings.host = url
-        settings.proxy = None  # a proxy of this machine's environment knows no tunnel
-        api = client.ApiClient(settings)
-        api.rest_client.pool_manager = self._pool
-        api.default_headers.update(self._headers)
-        self.core = client.CoreV1Api(api)
-        self.leases = client.CoordinationV1Api(api)
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
         """The body of a GET below the API server.
@@ -180,6 +171,49 @@ class Cluster:
         except ValueError:
             raise ClusterError(f"GET {path}: the answer is no JSON: {body[:80]!r}") from None
 
+    def send(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
+        """Change what is below the API server; its answer.
+
+        + method: `POST`, `PUT` or `DELETE`
+        + path: may hold a query
+        + body: of the request; None: it has none
+        + missing_ok: that there is no such object is no error
+
+        Raises `ClusterError`.
+        """
+        try:
+            answer = self._pool.request(method, self.url + path, headers=self._headers, json=body)
+        except HTTPError as error:
+            raise ClusterError(f"{method} {path}: {_cause(error)}") from None
+        if answer.status >= 300 and not (missing_ok and answer.status == 404):
+            why = _say(answer.data)
+            raise ClusterError(f"{method} {path}: {answer.status} {why}", answer.status)
+        return json.loads(answer.data)
+
+    @contextlib.contextmanager
+    def lines(self, path: str, query: Mapping[str, str], idle_s: float) -> Iterator[Lines]:
+        """The lines of an answer that grows: a watch, or a log that is followed.
+
+        + idle_s: how long to wait for the next line
+
+        Raises `ClusterError` for no answer and for any status but 200.
+        """
+        url = f"{self.url}{path}?{urlencode(query)}"
+        try:
+            answer = self._pool.request(
+                "GET", url, headers=self._headers, preload_content=False,
+                timeout=urllib3.Timeout(connect=10, read=idle_s),
+            )  # fmt: skip
+        except HTTPError as error:
+            raise ClusterError(f"GET {path}: {_cause(error)}") from None
+        try:
+            if answer.status != 200:
+                why = _say(answer.read())
+                raise ClusterError(f"GET {path}: {answer.status} {why}", answer.status)
+            yield Lines(answer)
+        finally:
+            answer.close()  # it has no end of its own, so its connection serves nothing else
+
     def now(self) -> datetime:
         """The API server's clock, to the second. Raises `ClusterError`."""
         try:
@@ -202,31 +236,6 @@ class Cluster:
 
     def close(self) -> None:
         self._pool.clear()
-
-
-def call(method: Callable[..., Any], *args: Any, missing_ok: bool = False, **kw: Any) -> None:
-    """Call a method of `Cluster.core` or `Cluster.leases`.
-
-    + missing_ok: that there is no such object is no error
-
-    Raises `ClusterError`.
-    """
-    from kubernetes.client import ApiException
-
-    try:
-        method(*args, **kw)
-    except ApiException as error:
-        if missing_ok and error.status == 404:
-            return
-        raise ClusterError(f"{method.__name__}: {_message(error)}", error.status) from None
-    except HTTPError as error:
-        raise ClusterError(f"{method.__name__}: {error}") from None
-
-
-def _message(error: Any) -> str:
-    with contextlib.suppress(ValueError, TypeError, AttributeError):
-        return str(json.loads(error.body)["message"])
-    return str(error.reason)
 
 
 def _cause(error: BaseException) -> str:

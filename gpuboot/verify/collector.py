@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from gpuboot.charts import grafana_name
@@ -12,7 +13,16 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
-from gpuboot.verify.evidence import Claim, ExporterScrape, Metrics, ObservedObjects, Reading
+from gpuboot.verify.concurrently import concurrently
+from gpuboot.verify.devices import SeriesKey
+from gpuboot.verify.evidence import (
+    VERIFY_PREFIX,
+    Claim,
+    ExporterScrape,
+    Metrics,
+    ObservedObjects,
+    Reading,
+)
 from gpuboot.verify.exporter_access import ExporterClient
 from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
 
@@ -42,48 +52,59 @@ class MetricsCollector:
     def metrics(self) -> Metrics:
         """Everything at this moment."""
         errors: dict[str, str] = {}
-        exporters = self._try(errors, "exporters", self.exporters) or ()
+        known: dict[str, Any] = {}
+
+        def ask(name: str) -> None:
+            what, question = questions[name]
+            known[name] = self._try(errors, what, question)
+
+        questions = self._questions(errors)
+        concurrently(partial(ask, name) for name in questions)
+        known["exporters"] = known["exporters"] or ()
+        if "alertmanager_ready" in known:
+            known["alertmanager_ready"] = known["alertmanager_ready"] is not None
+        return Metrics(errors=errors, **known)
+
+    def _questions(self, errors: dict[str, str]) -> dict[str, tuple[str, Callable[[], Any]]]:
+        """Field of `Metrics` -> where its error goes, and what asks for it."""
+        exporters = {"exporters": ("exporters", self.exporters)}
         if not self._settings.monitoring.enabled:
-            return Metrics(exporters=exporters, errors=errors)
+            return exporters
         base = self._cluster.service(self._namespace, *ALERTMANAGER)
-        ready = self._try(errors, "alertmanager", lambda: self._cluster.get(f"{base}/-/ready"))
-        return Metrics(
-            exporters=exporters,
-            series=self.series(errors),
-            targets=self._try(errors, "prometheus", self._prometheus.targets),
-            rules=self._try(errors, "prometheus", self._prometheus.rules),
-            alertmanagers=self._try(errors, "prometheus", self._prometheus.alertmanagers),
-            alertmanager_ready=ready is not None,
-            dashboards=self._dashboards(errors) if self._settings.monitoring.grafana else None,
-            alertmanager_config=self._try(
-                errors,
+        grafana = {"dashboards": ("dashboards", lambda: self._dashboards(errors))}
+        return {
+            **exporters,
+            "series": ("prometheus", self._prometheus.gpu_series),
+            "targets": ("prometheus", self._prometheus.targets),
+            "rules": ("prometheus", self._prometheus.rules),
+            "alertmanagers": ("prometheus", self._prometheus.alertmanagers),
+            "alerts": ("alerts", self._prometheus.alerts),
+            "alertmanager_ready": ("alertmanager", lambda: self._cluster.get(f"{base}/-/ready")),
+            "alertmanager_config": (
                 "alertmanager config",
                 lambda: str(self._cluster.json(f"{base}/api/v2/status")["config"]["original"]),
             ),
-            errors=errors,
-            alerts=self._try(errors, "alerts", self._prometheus.alerts),
-        )
+            **(grafana if self._settings.monitoring.grafana else {}),
+        }
 
     def observed_objects(self) -> ObservedObjects:
         """Our objects and the stack's volumes. Raises `ClusterError`."""
         label = {"labelSelector": f"{OWNER_LABEL}={OWNER}"}
+        claims = f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims"
+        *found, stored = concurrently(
+            [
+                *(partial(self._cluster.json, path, label) for path in PATHS.values()),
+                partial(self._cluster.json, claims),
+            ]
+        )
         objects = {
             (kind, item["metadata"]["namespace"], item["metadata"]["name"]): (
                 item["metadata"].get("annotations", {}).get(DIGEST, "")
             )
-            for kind, path in PATHS.items()
-            for item in self._cluster.json(path, label)["items"]
+            for kind, listed in zip(PATHS, found, strict=True)
+            for item in listed["items"]
         }
-        path = f"/api/v1/namespaces/{self._namespace}/persistentvolumeclaims"
-        claims = [
-            Claim(
-                item["metadata"]["name"],
-                item.get("status", {}).get("phase", ""),
-                item.get("status", {}).get("capacity", {}).get("storage", ""),
-            )
-            for item in self._cluster.json(path)["items"]
-        ]
-        return ObservedObjects(objects, tuple(claims))
+        return ObservedObjects(objects, tuple(_claim(item) for item in stored["items"]))
 
     def series(self, errors: dict[str, str]) -> tuple[Reading, ...] | None:
         """Prometheus' GPU series; None, with the reason in `errors`, without an answer."""
@@ -91,13 +112,29 @@ class MetricsCollector:
             return None
         return self._try(errors, "prometheus", self._prometheus.gpu_series)
 
+    def earlier_names(self) -> dict[SeriesKey, float]:
+        """When series last named a verification's pod; nothing where nobody can say.
+
+        No error: it only saves waiting for Prometheus' next samples.
+        """
+        if not self._settings.monitoring.enabled:
+            return {}
+        names = partial(self._prometheus.earlier_names, f"{VERIFY_PREFIX}.+")
+        return self._try({}, "prometheus", names) or {}
+
     def exporters(self) -> tuple[ExporterScrape, ...]:
         """The answer of every exporter pod. Raises `ClusterError` when pods cannot be listed."""
-        pods: dict[str, Any] = {}
-        for labels in _EXPORTER_LABELS:
-            listed = self._cluster.json("/api/v1/pods", {"labelSelector": labels})["items"]
-            pods |= {pod["metadata"]["uid"]: pod for pod in listed if _is_staying(pod)}
-        return tuple(self._scrape(pod) for pod in pods.values())
+        selectors = [{"labelSelector": labels} for labels in _EXPORTER_LABELS]
+        listed = concurrently(
+            partial(self._cluster.json, "/api/v1/pods", selector) for selector in selectors
+        )
+        pods = {
+            pod["metadata"]["uid"]: pod
+            for answer in listed
+            for pod in answer["items"]
+            if _is_staying(pod)
+        }
+        return tuple(concurrently(partial(self._scrape, pod) for pod in pods.values()))
 
     def _scrape(self, pod: Any) -> ExporterScrape:
         meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
@@ -157,6 +194,12 @@ def parse_scrape(node: str, pod: str, text: str, stamp: str | None = None) -> Ex
         names=names,
         fields_digest=stamp,
     )
+
+
+def _claim(item: Any) -> Claim:
+    status = item.get("status", {})
+    size = status.get("capacity", {}).get("storage", "")
+    return Claim(item["metadata"]["name"], status.get("phase", ""), size)
 
 
 def _is_staying(pod: Any) -> bool:

@@ -16,6 +16,8 @@ from gpuboot.verify.devices import Host as Host
 from gpuboot.verify.devices import Instance as Instance
 from gpuboot.verify.firing_alerts import FiringAlert
 
+VERIFY_PREFIX = "gpuboot-verify-"  # of the namespaces of verifications' pods
+
 
 @dataclass(frozen=True, kw_only=True)
 class KubeNode:
@@ -58,14 +60,15 @@ class GpuPod:
 
 @dataclass(frozen=True, kw_only=True)
 class WorkloadResult:
-    """One vectorAdd pod.
+    """vectorAdd on one device; or in a container that did not see as many as it requested.
 
-    + uuids: what `nvidia-smi -L` showed inside it: MIG devices where there were any, else GPUs
+    + uuids: what `nvidia-smi -L` showed inside: MIG devices where there were any, else GPUs
     + passed: vectorAdd said "Test PASSED"
     + error: why not, as far as Kubernetes or the log tells; "" when passed
     + unschedulable: no node took it, so its GPU was not tried
     + seconds: from asking for the pod to its answer
-    + resource: the resource that it requested one of
+    + resource: the resource that its container requested
+    + requested: how many devices it is about
     """
 
     pod: str
@@ -77,6 +80,7 @@ class WorkloadResult:
     unschedulable: bool = False
     seconds: float = 0.0
     resource: str = GPU_RESOURCE
+    requested: int = 1
 
     @property
     def key(self) -> str:
@@ -248,6 +252,8 @@ class Evidence:
     + idle_series: Prometheus' series before our pods started; None without Prometheus
     + gpu_pods: pods that held GPUs then
     + exporters_before: the exporters' answers then; before_age_s: how long ago that was
+    + earlier_names: when Prometheus last stored a name of a verification's pod with a GPU's or
+      slice's series, unix seconds, under the configuration that it has now
     + service_probes: results of the pods that tried Services
     + skipped_nodes: node -> why no pod was started there
     + durations: seconds by name (`workload`, `metrics`, …)
@@ -266,6 +272,7 @@ class Evidence:
     idle_series: tuple[Reading, ...] | None = None
     exporters_before: tuple[ExporterScrape, ...] = ()
     before_age_s: float = 0.0
+    earlier_names: Mapping[SeriesKey, float] = field(default_factory=dict)
     service_probes: tuple[ServiceProbeResult, ...] = ()
     skipped_nodes: Mapping[str, str] = field(default_factory=dict)
     durations: Mapping[str, float] = field(default_factory=dict)

@@ -98,14 +98,53 @@ def untolerated_taint(item: Json, tolerated: Iterable[str]) -> str:
     return ""
 
 
-def parse_vectoradd_log(log: str) -> tuple[tuple[str, ...], bool]:
-    """What a vectorAdd pod's log says: what nvidia-smi listed, and whether it passed.
+@dataclass(frozen=True)
+class DeviceRun:
+    """One computation on one device. code: exit status; output: what it printed."""
 
-    A pod that holds a MIG device sees its GPU as well, which it does not hold.
+    code: int
+    output: str
+
+    @property
+    def passed(self) -> bool:
+        return self.code == 0 and "Test PASSED" in self.output
+
+    @property
+    def error(self) -> str:
+        """Why it failed; "" when it passed."""
+        lines = self.output.strip().splitlines()
+        # it writes errors at once, and what it did at its end
+        told = [line for line in lines if "fail" in line.lower()] or lines[-3:]
+        return "" if self.passed else f"vectorAdd ended with {self.code}: {' / '.join(told)}"
+
+
+def device_runs(log: str, uuids: Iterable[str]) -> dict[str, DeviceRun]:
+    """UUID -> its computation, of those that have ended.
+
+    + log: of a container that prints `UUID: ` before each line, and at last `UUID: exit CODE`
+    """
+    runs = {}
+    for uuid in uuids:
+        begin = f"{uuid}: "
+        own = [line.removeprefix(begin) for line in log.splitlines() if line.startswith(begin)]
+        if own and (ended := re.fullmatch(r"exit (\d+)", own[-1])):
+            runs[uuid] = DeviceRun(int(ended[1]), "\n".join(own[:-1]))
+    return runs
+
+
+def listed_devices(log: str) -> tuple[str, ...]:
+    """UUIDs of the devices that `nvidia-smi -L` listed to a container.
+
+    One that holds MIG devices sees their GPUs as well, which it does not hold.
     """
     listed = dict.fromkeys(uuid for uuid, _ in _UUID.findall(log))
     instances = tuple(uuid for uuid in listed if uuid.startswith("MIG-"))
-    return instances or tuple(listed), "Test PASSED" in log
+    return instances or tuple(listed)
+
+
+def parse_vectoradd_log(log: str) -> tuple[tuple[str, ...], bool]:
+    """What the log of one vectorAdd says: what nvidia-smi listed, and whether it passed."""
+    return listed_devices(log), "Test PASSED" in log
 
 
 @dataclass(frozen=True)
@@ -121,10 +160,12 @@ class PodIssue:
 
 
 def pod_issue(pod: Json) -> PodIssue:
-    """What Kubernetes says is wrong with a pod."""
+    """What Kubernetes says is wrong with a pod: the first of its containers that has an issue."""
     status = pod.get("status", {})
     if status.get("phase") == "Failed":
         return PodIssue(_reason(status) or "it failed", failed=True)
+    if any(_exit_code(container) for container in status.get("containerStatuses", [])):
+        return PodIssue(_reason(status), failed=True)
     for condition in status.get("conditions", []):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return PodIssue(condition.get("message") or "not scheduled")
@@ -137,14 +178,28 @@ def pod_issue(pod: Json) -> PodIssue:
     return PodIssue()
 
 
+def container_state(pod: Json, name: str) -> str:
+    """`waiting`, `running` or `terminated`."""
+    for container in pod.get("status", {}).get("containerStatuses", []):
+        if container.get("name") == name:
+            return next(iter(container.get("state", {})), "waiting")
+    return "waiting"
+
+
 def unschedulable(pod: Json) -> bool:
     """Whether no node has taken the pod."""
     return not pod["spec"].get("nodeName")
 
 
+def _exit_code(container: Json) -> int:
+    """0 for a container that has not ended, too."""
+    return int(container.get("state", {}).get("terminated", {}).get("exitCode", 0))
+
+
 def _reason(status: Json) -> str:
     for container in status.get("containerStatuses", []):
-        if ended := container.get("state", {}).get("terminated"):
+        if _exit_code(container):
+            ended = container["state"]["terminated"]
             message = ended.get("message") or ended.get("reason", "")
             return f"exit code {ended.get('exitCode')}: {message}".rstrip(": ")
     return str(status.get("message") or status.get("reason") or "")

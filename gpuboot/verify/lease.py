@@ -8,11 +8,12 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpuboot.kubernetes.api import Cluster, ClusterError, call
+from gpuboot.kubernetes.api import Cluster, ClusterError
 
 NAMESPACE = "kube-system"
 NAME = "gpuboot-verify"
-PATH = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{NAME}"
+LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
+PATH = f"{LEASES}/{NAME}"
 _RENEW_S = 10.0
 _EXPIRED_S = 40  # a verification that has not renewed for so long was killed
 _POLL_S = 2.0
@@ -69,8 +70,7 @@ class VerificationLock:
         self._renewing.join(timeout=_RENEW_S)
         self._renewing = None
         if not self.lost():
-            delete = self._cluster.leases.delete_namespaced_lease
-            call(delete, NAME, NAMESPACE, missing_ok=True)
+            self._cluster.send("DELETE", PATH, missing_ok=True)
 
     def lost(self) -> bool:
         """Whether another verification took this one for dead. Raises `ClusterError`.
@@ -95,7 +95,7 @@ class VerificationLock:
         try:
             if lease is None:
                 body = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": spec}
-                call(self._cluster.leases.create_namespaced_lease, NAMESPACE, body)
+                self._cluster.send("POST", LEASES, body)
             elif self._expired(lease):
                 self._replace({**lease, "spec": spec})
             else:
@@ -128,7 +128,7 @@ class VerificationLock:
 
     def _replace(self, lease: dict[str, Any]) -> None:
         # the resource version in it makes this fail where somebody else was faster
-        call(self._cluster.leases.replace_namespaced_lease, NAME, NAMESPACE, lease)
+        self._cluster.send("PUT", PATH, lease)
 
     def _expired(self, lease: dict[str, Any]) -> bool:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Protocol
 
 from gpuboot.telemetry.anchor import AGES, ANCHORS
@@ -17,6 +18,7 @@ POWER = "DCGM_FI_DEV_POWER_USAGE"
 FREE, USED = "DCGM_FI_DEV_FB_FREE", "DCGM_FI_DEV_FB_USED"
 MEMORY = (FREE, USED, "DCGM_FI_DEV_FB_RESERVED")
 ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+_REMEMBERED = "1h"
 # DCGM's "no value" numbers (dcgm_fields.h: 0x7ffffffffffffff0 and up, 140737488355328.0 and up)
 BLANK = 140737488355328.0
 _LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+-?\d+)?$")
@@ -134,6 +136,22 @@ class Prometheus:
                 replace(_reading(sample.labels, sample.labels.get("node", "")), age_s=age)
             )
         return tuple(readings)
+
+    def earlier_names(self, namespaces: str) -> dict[SeriesKey, float]:
+        """When a GPU's or slice's series last named a pod, as Prometheus is configured now.
+
+        + namespaces: regular expression of the pods' namespaces
+
+        Unit: unix seconds. Looks back for `_REMEMBERED`, and not beyond the last time that the
+        configuration was loaded: what was stored under another one shows nothing of this one.
+        """
+        loaded = datetime.fromisoformat(self._api("status/runtimeinfo")["lastConfigTime"])
+        named = f'{{__name__=~"{"|".join(ANCHORS)}",namespace=~"{namespaces}"}}[{_REMEMBERED}]'
+        newest: dict[SeriesKey, float] = {}
+        for series in self.scraped(named):
+            key = series.labels.get("UUID", ""), series.labels.get("GPU_I_ID", "")
+            newest[key] = max(newest.get(key, 0.0), *(time for time, _ in series.points))
+        return {key: time for key, time in newest.items() if time > loaded.timestamp()}
 
     def _api(self, call: str, query: Mapping[str, str] | None = None) -> Any:
         answer = self._reader.json(f"{self._base}/api/v1/{call}", query)

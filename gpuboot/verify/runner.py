@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from gpuboot.config.settings import Settings
-from gpuboot.config.settings.base import seconds
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.telemetry.collectors import requested_fields
 from gpuboot.verify import kube_objects
 from gpuboot.verify.checks import chain
 from gpuboot.verify.collector import MetricsCollector
-from gpuboot.verify.evidence import Evidence, ExpectedObjects, GpuPod, Host, KubeNode
+from gpuboot.verify.evidence import (
+    VERIFY_PREFIX,
+    Evidence,
+    ExpectedObjects,
+    GpuPod,
+    Host,
+    KubeNode,
+    ObservedObjects,
+    Reading,
+)
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.heartbeat import Heartbeats
+from gpuboot.verify.metrics_wait import settle_s, wait_for_metrics
 from gpuboot.verify.service_probe import ServiceProbe
 from gpuboot.verify.session import Session
-from gpuboot.verify.workload import TOLERATED_TAINTS, PodPlan, Progress, Workload, plan_pods
+from gpuboot.verify.workload import Progress, Workload
+from gpuboot.verify.workload_pods import TOLERATED_TAINTS, PodPlan, plan_pods
 
-_POLL_S = 2.0
-_MIN_SETTLE_S = 45.0
-_PROGRESS_EVERY_S = 10.0
+_POLL_S = 1.0
+_AT_ONCE = 8
 # What is configured by a mounted ConfigMap or Secret: the kubelet takes a minute to renew it.
 _MOUNTED_CONFIG_LINKS = {"rules", "alertmanager"}
 _MOUNT_UPDATE_S = 120.0
@@ -38,61 +48,62 @@ class VerificationResult:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def settle_s(settings: Settings) -> float:
-    """How long metrics may take to tell what is true now: a few sampling and scrape periods."""
-    exporter = settings.exporter
-    periods = 3 * (seconds(exporter.scrape_interval) + exporter.interval_ms / 1000)
-    other = 2 * seconds(settings.monitoring.scrape_interval)
-    return min(float(settings.verify.timeout_s), max(_MIN_SETTLE_S, periods, other))
-
-
 def verify(
     cluster: Cluster,
-    hosts: Sequence[Host],
+    names: Sequence[str],
+    read_hosts: Callable[[], Sequence[Host]],
     settings: Settings,
     progress: Progress,
-    expected_objects: ExpectedObjects | None = None,
+    expected_objects: Callable[[], ExpectedObjects | None] = lambda: None,
 ) -> VerificationResult:
     """Verify every GPU of these hosts, from the PCI bus to Prometheus.
 
-    + hosts: what the GPU nodes' operating systems said
+    + names: of the GPU nodes
+    + read_hosts: what their operating systems say; called while pods start
     + progress: takes lines of progress
-    + expected_objects: what the settings add to the charts' objects; None: not checked
+    + expected_objects: what the settings add to the charts' objects; likewise. None: not checked
 
     Takes only free GPUs, and removes what it made however it ends. Raises `ClusterError` when
     the API server does not answer.
     """
-    return _Runner(cluster, tuple(hosts), settings, progress, expected_objects).run()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        runner = _Runner(cluster, pool, tuple(names), settings, progress)
+        return runner.run(_Asked(read_hosts, expected_objects))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is found out while pods start, as `verify` takes it."""
+
+    read_hosts: Callable[[], Sequence[Host]]
+    expected_objects: Callable[[], ExpectedObjects | None]
 
 
 class _Runner:
     def __init__(
         self,
         cluster: Cluster,
-        hosts: tuple[Host, ...],
+        pool: ThreadPoolExecutor,
+        names: tuple[str, ...],
         settings: Settings,
         progress: Progress,
-        expected_objects: ExpectedObjects | None,
     ) -> None:
         self._cluster = cluster
+        self._pool = pool
+        self._names = names
         self._settings = settings
         self._progress = progress
         self._collector = MetricsCollector(cluster, settings)
         self._heartbeats = Heartbeats(cluster)
-        self._session = Session(cluster, progress)
+        self._session = Session(cluster, progress, settings.verify.timeout_s)
         self._workload = Workload(self._session, settings, progress, self._heartbeats)
         self._service_probe = ServiceProbe(cluster, self._session, settings)
-        self._evidence = Evidence(
-            hosts=hosts,
-            nodes={},
-            expected_objects=expected_objects,
-            requested_fields=requested_fields(settings),
-        )
+        self._evidence = Evidence(hosts=(), nodes={}, requested_fields=requested_fields(settings))
         self._durations: dict[str, float] = {}
 
-    def run(self) -> VerificationResult:
+    def run(self, asked: _Asked) -> VerificationResult:
         try:
-            nodes = self._collect()
+            nodes = self._collect(asked)
         finally:
             with self._timed("cleanup"):
                 self._session.close()
@@ -100,39 +111,58 @@ class _Runner:
         findings = tuple(chain.evaluate(evidence, self._settings))
         return VerificationResult(evidence, findings, self._versions(nodes))
 
-    def _collect(self) -> dict[str, KubeNode]:
+    def _collect(self, asked: _Asked) -> dict[str, KubeNode]:
         """All the evidence; the cluster's nodes."""
-        names = [host.node for host in self._evidence.hosts]
+        names = self._names
         with self._timed("before"):
             blocked = self._session.begin(self._settings.verify.timeout_s) if names else ""
-            nodes, taints = self._read_nodes()
+            earlier = self._pool.submit(self._collector.earlier_names)
+            reading = self._pool.submit(self._read_nodes)
+            address = self._pool.submit(self._service_probe.read_address)
             gpu_pods = self._read_gpu_pods()
-            before = self._collect_before(gpu_pods, bool(blocked))
+            idle = None if blocked else self._idle_series(gpu_pods)
+            nodes, taints = reading.result()
+            address.result()
         started = time.monotonic()
-        self._evidence = replace(before, nodes=nodes, gpu_pods=gpu_pods)
         chosen = plan_pods(names, nodes, gpu_pods, taints)
         if blocked:
             chosen = PodPlan({}, {**dict.fromkeys(names, blocked), **chosen.skipped_nodes})
-        self._evidence = replace(self._evidence, skipped_nodes=chosen.skipped_nodes)
-        self._hold_gpus(chosen, nodes, started)
-        return nodes
-
-    def _hold_gpus(self, chosen: PodPlan, nodes: dict[str, KubeNode], started: float) -> None:
-        """The pods, and the metrics while they hold their GPUs."""
+        self._evidence = replace(
+            self._evidence,
+            nodes=nodes,
+            gpu_pods=gpu_pods,
+            idle_series=idle,
+            skipped_nodes=chosen.skipped_nodes,
+        )
         with self._timed("workload"):
-            results = self._workload.start(chosen, nodes)
-            self._service_probe.start(chosen.pods, nodes)
-            results = self._workload.wait(results)
-            services = self._service_probe.wait(self._workload.lost_nodes)
-            nodes = self._with_kubelet_errors(nodes, self._workload.lost_nodes)
-            self._evidence = replace(
-                self._evidence,
-                workload_results=tuple(results),
-                service_probes=services,
-                nodes=nodes,
-            )
+            self._hold_gpus(chosen, nodes, asked)
+        self._evidence = replace(self._evidence, earlier_names=earlier.result())
         with self._timed("metrics"):
             self._wait_for_metrics(started)
+        return nodes
+
+    def _hold_gpus(self, chosen: PodPlan, nodes: dict[str, KubeNode], asked: _Asked) -> None:
+        """The pods; and what is read while they start."""
+        script = self._service_probe.script()
+        carriers = self._workload.start(chosen, nodes, script)
+        self._service_probe.start({name: nodes[name] for name in chosen.pods}, carriers)
+        exporters = self._pool.submit(self._collector.exporters)
+        objects = self._pool.submit(self._objects, asked.expected_objects)
+        hosts = self._pool.submit(asked.read_hosts)
+        results = self._workload.wait()
+        services = self._service_probe.wait(self._workload.lost_nodes)
+        expected, observed, error = objects.result()
+        self._evidence = replace(
+            self._evidence,
+            hosts=tuple(hosts.result()),
+            exporters_before=exporters.result(),
+            expected_objects=expected,
+            observed_objects=observed,
+            objects_error=error,
+            workload_results=tuple(results),
+            service_probes=services,
+            nodes=self._with_kubelet_errors(nodes, self._workload.lost_nodes),
+        )
 
     def _read_nodes(self) -> tuple[dict[str, KubeNode], dict[str, str]]:
         items = self._cluster.json("/api/v1/nodes")["items"]
@@ -141,8 +171,7 @@ class _Runner:
             item["metadata"]["name"]: kube_objects.untolerated_taint(item, TOLERATED_TAINTS)
             for item in items
         }
-        ready = [host.node for host in self._evidence.hosts if host.node in nodes]
-        ready = [name for name in ready if nodes[name].ready]
+        ready = [name for name in self._names if name in nodes and nodes[name].ready]
         return self._with_kubelet_errors(
             nodes, self._heartbeats.silent_nodes(ready, self._progress)
         ), taints
@@ -159,39 +188,36 @@ class _Runner:
     def _read_gpu_pods(self) -> tuple[GpuPod, ...]:
         return kube_objects.gpu_pods(self._cluster.json("/api/v1/pods")["items"])
 
-    def _collect_before(self, gpu_pods: tuple[GpuPod, ...], shared: bool) -> Evidence:
+    def _idle_series(self, gpu_pods: tuple[GpuPod, ...]) -> tuple[Reading, ...] | None:
         """What metrics say before we hold anything.
 
         A pod that ended a moment ago is named until the next sample, so wait for that. Where
         GPUs are taken and given back all the time, by another verification, nothing is learnt
-        from the names in series: `shared`.
+        from the names in series; nor from those of one that has ended.
         """
-        if shared:
-            return self._with_objects(
-                replace(self._evidence, exporters_before=self._collector.exporters())
-            )
         keys = {pod.key for pod in gpu_pods}
         until = time.monotonic() + settle_s(self._settings)
         errors: dict[str, str] = {}
         while True:
             idle = self._collector.series(errors)
-            wrong = sorted({r.pod for r in idle or () if r.pod and r.pod not in keys})
+            named = {reading.pod for reading in idle or () if reading.pod}
+            wrong = sorted(name for name in named - keys if not name.startswith(VERIFY_PREFIX))
             if not wrong or time.monotonic() > until:
-                break
+                return idle
             self._progress(f"waiting until GPU series no longer name {', '.join(wrong)}")
             time.sleep(_POLL_S)
-        return self._with_objects(
-            replace(self._evidence, idle_series=idle, exporters_before=self._collector.exporters())
-        )
 
-    def _with_objects(self, evidence: Evidence) -> Evidence:
-        """The evidence with the objects that gpuboot adds to the charts' own, where expected."""
-        if evidence.expected_objects is None:
-            return evidence
+    def _objects(
+        self, expected_objects: Callable[[], ExpectedObjects | None]
+    ) -> tuple[ExpectedObjects | None, ObservedObjects | None, str]:
+        """The objects that gpuboot adds to the charts' own: expected, found, or why not found."""
+        expected = expected_objects()
+        if expected is None:
+            return None, None, ""
         try:
-            return replace(evidence, observed_objects=self._collector.observed_objects())
+            return expected, self._collector.observed_objects(), ""
         except (ClusterError, KeyError) as error:
-            return replace(evidence, objects_error=str(error))
+            return expected, None, str(error)
 
     def _wait_for_metrics(self, started: float) -> None:
         def probe() -> list[Finding]:
@@ -227,41 +253,6 @@ class _Runner:
             yield
         finally:
             self._durations[name] = round(time.monotonic() - begun, 3)
-
-
-def wait_for_metrics(
-    probe: Callable[[], list[Finding]],
-    timeout: Callable[[Sequence[Finding]], float],
-    progress: Progress,
-) -> None:
-    """Read metrics until every check passes, or the time is up.
-
-    + probe: reads them again and evaluates them
-    + timeout: how many seconds after the start such open findings are still waited for; once
-      granted, they stay granted
-    """
-    begun = until = time.monotonic()
-    last_reported = 0.0
-    while True:
-        findings = probe()
-        open_ = [item for item in findings if item.status in {"fail", "unknown"}]
-        now = time.monotonic()
-        until = max(until, begun + timeout(open_))
-        if not open_ or now > until:
-            return
-        if now - last_reported > _PROGRESS_EVERY_S:
-            progress(_waiting(open_, len(findings), now - begun, until - now))
-            last_reported = now
-        time.sleep(_POLL_S)
-
-
-def _waiting(open_: Sequence[Finding], total: int, spent: float, left: float) -> str:
-    first = open_[0]
-    where = f"{first.node} " if first.node else ""
-    return (
-        f"metrics: {total - len(open_)} of {total} checks passed after {spent:.0f} s, at most "
-        f"{left:.0f} s more; waiting for {where}{first.link}: {first.detail}"
-    )
 
 
 def simulated(hosts: Sequence[Host]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A pod on each GPU node that resolves a name and connects to a Service."""
+"""A pod on each GPU node resolves a name and connects to a Service."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import kube_objects
 from gpuboot.verify.evidence import KubeNode, ServiceProbeResult
 from gpuboot.verify.session import Session, pod_name
-from gpuboot.verify.workload import pod_manifest
+from gpuboot.verify.workload_pods import GpuContainer, Script, pod_manifest
 
 # The API server's own Service, which every cluster has.
 SERVICE = "/api/v1/namespaces/default/services/kubernetes"
@@ -32,41 +32,71 @@ if try bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$address" "$port"
 then tell connected; else tell unconnected; fi
 """
 _TIMEOUT_S = 90  # twice three tries of ten seconds, and the pod's start
-_POLL_S = 1.0
+_LOOK_EVERY_S = 1.0
+_CONTAINER = "services"
 
 
 class ServiceProbe:
     """A pod on each GPU node, which tries DNS and a Service.
 
     + session: where they are made
+
+    It runs beside vectorAdd, where that has a pod; else, or where that pod fails, in its own.
     """
 
     def __init__(self, cluster: Cluster, session: Session, settings: Settings) -> None:
         self._cluster = cluster
         self._session = session
         self._settings = settings
+        self._name = f"kubernetes.default.svc.{settings.cluster.dns_domain}"
+        self._address: tuple[str, int] | None = None
+        self._error = ""
+        self._nodes: Mapping[str, KubeNode] = {}
+        self._carried: dict[str, str] = {}  # pod -> its container that runs the script
         self._started: list[ServiceProbeResult] = []
 
-    def start(self, names: Iterable[str], nodes: Mapping[str, KubeNode]) -> None:
-        """One pod on each of these nodes. Raises `ClusterError` where none can be made."""
-        node_names = list(names)
-        if not node_names:
-            return
+    def read_address(self) -> None:
+        """Read where the API server's Service is."""
         try:
-            address, port = self._service()
+            spec = self._cluster.json(SERVICE)["spec"]
+            self._address = str(spec["clusterIP"]), int(spec["ports"][0]["port"])
         except (ClusterError, KeyError, IndexError) as error:
-            why = f"Service default/kubernetes: {error}"
+            self._error = f"Service default/kubernetes: {error}"
+
+    def script(self) -> Script:
+        """What a pod runs; nothing without an address."""
+        if self._address is None:
+            return Script()
+        # With the dot it is looked up as it is, and in no search domain of the site's.
+        address, port = self._address
+        return Script(_SCRIPT, (f"{self._name}.", address, str(port)))
+
+    def start(self, nodes: Mapping[str, KubeNode], carriers: Mapping[str, GpuContainer]) -> None:
+        """One pod on each of these nodes. Raises `ClusterError` where none can be made.
+
+        + carriers: node -> the container there that runs the script already
+        """
+        self._nodes = nodes
+        if self._address is None:
             self._started = [
-                ServiceProbeResult(node=node, pod="", error=why) for node in node_names
+                ServiceProbeResult(node=node, pod="", error=self._error) for node in nodes
             ]
             return
-        name = f"kubernetes.default.svc.{self._settings.cluster.dns_domain}"
-        for node in node_names:
-            pod = pod_name("services", node)
-            self._session.create(_manifest(pod, nodes[node], self._settings, name, address, port))
-            self._started.append(
-                ServiceProbeResult(node=node, pod=pod, name=name, address=_endpoint(address, port))
+        self._carried = {item.pod: item.name for item in carriers.values()}
+        endpoint = _endpoint(*self._address)
+        self._started = [
+            ServiceProbeResult(
+                node=node,
+                pod=carriers[node].pod if node in carriers else pod_name(_CONTAINER, node),
+                name=self._name,
+                address=endpoint,
             )
+            for node in nodes
+        ]
+        self._start_own(item for item in self._started if item.node not in carriers)
+
+    def _start_own(self, items: Iterable[ServiceProbeResult]) -> None:
+        self._session.create([self._manifest(item.pod, self._nodes[item.node]) for item in items])
 
     def wait(self, given_up: Mapping[str, str]) -> tuple[ServiceProbeResult, ...]:
         """What each pod says. Raises `ClusterError`.
@@ -78,13 +108,34 @@ class ServiceProbe:
             replace(item, error=given_up.get(item.node, item.error)) for item in self._started
         ]
         while True:
-            pods = {pod["metadata"]["name"]: pod for pod in self._session.pods()}
+            self._replace_failed(self._session.pods())
+            pods = self._session.pods()
             last = time.monotonic() > until
             results = [self._result(item, pods.get(item.pod), last) for item in self._started]
             done = [item for item in results if item is not None]
             if len(done) == len(results):
                 return tuple(done)
-            time.sleep(_POLL_S)
+            self._session.wait(_LOOK_EVERY_S)
+
+    def _replace_failed(self, pods: Mapping[str, kube_objects.Json]) -> None:
+        """A pod of its own for each node where vectorAdd's pod failed, and this with it."""
+        failed = [
+            item
+            for item in self._started
+            if item.pod in self._carried and not item.error and not self._answer(item)
+            and (item.pod not in pods or kube_objects.pod_issue(pods[item.pod]).failed)
+        ]  # fmt: skip
+        own = [replace(item, pod=pod_name(_CONTAINER, item.node)) for item in failed]
+        self._started = [item for item in self._started if item not in failed] + own
+        self._start_own(own)
+
+    def _answer(self, item: ServiceProbeResult) -> ServiceProbeResult | None:
+        """What a pod's log says; None before it has said all."""
+        found = parse_log(item, self._session.log(item.pod, self._container(item.pod)))
+        return None if found.error and not found.missing_program else found
+
+    def _container(self, pod: str) -> str:
+        return self._carried.get(pod, _CONTAINER)
 
     def _result(
         self, item: ServiceProbeResult, pod: kube_objects.Json | None, last: bool
@@ -92,18 +143,27 @@ class ServiceProbe:
         """The pod's result; None while it can still come."""
         if item.error:
             return item
+        if found := self._answer(item):
+            return found
         if pod is None:
             return replace(item, error="somebody deleted the pod")
         issue = kube_objects.pod_issue(pod)
         if pod.get("status", {}).get("phase") == "Succeeded":
-            return parse_log(item, self._session.log(item.pod))
+            return parse_log(item, self._session.whole_log(item.pod, _CONTAINER))
         if issue.failed or last:
             return replace(item, error=issue.error or "the pod gave no answer in time")
         return None
 
-    def _service(self) -> tuple[str, int]:
-        spec = self._cluster.json(SERVICE)["spec"]
-        return str(spec["clusterIP"]), int(spec["ports"][0]["port"])
+    def _manifest(self, pod: str, node: KubeNode) -> dict[str, Any]:
+        """A pod that asks for no GPU."""
+        script = self.script()
+        container = {
+            "name": _CONTAINER,
+            "command": ["sh", "-c", script.text, "sh", *script.arguments],
+            # its image asks for all GPUs
+            "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
+        }
+        return pod_manifest(pod, node, self._settings, [container])
 
 
 def parse_log(item: ServiceProbeResult, log: str) -> ServiceProbeResult:
@@ -124,21 +184,3 @@ def parse_log(item: ServiceProbeResult, log: str) -> ServiceProbeResult:
 
 def _endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
-
-
-def _manifest(
-    pod: str, node: KubeNode, settings: Settings, name: str, address: str, port: int
-) -> dict[str, Any]:
-    """vectorAdd's pod with another command, and without a GPU."""
-    made = pod_manifest(pod, node, settings)
-    made["spec"].pop("runtimeClassName", None)
-    [container] = made["spec"]["containers"]
-    container |= {
-        "name": "services",
-        # With the dot it is looked up as it is, and in no search domain of the site's.
-        "command": ["sh", "-c", _SCRIPT, "sh", f"{name}.", address, str(port)],
-        # its image asks for all GPUs
-        "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}],
-    }
-    del container["resources"]
-    return made

@@ -5,19 +5,24 @@ from __future__ import annotations
 import contextlib
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
-from gpuboot.kubernetes.api import Cluster, ClusterError, call
+from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.verify.concurrently import concurrently
+from gpuboot.verify.evidence import VERIFY_PREFIX
+from gpuboot.verify.kube_objects import Json
 from gpuboot.verify.lease import VerificationLock
+from gpuboot.verify.pod_feed import PodFeed
 
-PREFIX = "gpuboot-verify-"
 _LONGEST = 100  # of a node's name in a pod's: far from any limit, and from cutting names alike
 LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/component": "verify"}
 _SELECTOR = {"labelSelector": ",".join(f"{key}={value}" for key, value in LABELS.items())}
 _NAMESPACES = "/api/v1/namespaces"
 _POLL_S = 1.0
-_GONE_S = 60.0  # for pods of a verification that was killed
+_GONE_S = 60.0  # for pods that are deleted
+_ACCOUNT_S = 15.0
 
 
 def pod_name(what: str, node: str, number: int | None = None) -> str:
@@ -30,14 +35,19 @@ class Session:
     """What one verification makes in the cluster; all of it is gone after `close`.
 
     + progress: takes lines of progress
+    + patience_s: how long a container may print nothing
     """
 
-    def __init__(self, cluster: Cluster, progress: Callable[[str], None]) -> None:
-        self.namespace = f"{PREFIX}{secrets.token_hex(3)}"
+    def __init__(
+        self, cluster: Cluster, progress: Callable[[str], None], patience_s: float
+    ) -> None:
+        self.namespace = f"{VERIFY_PREFIX}{secrets.token_hex(3)}"
         self._cluster = cluster
         self._progress = progress
         self._lock = VerificationLock(cluster, self.namespace, progress)
+        self._patience_s = patience_s
         self._namespace_created = False
+        self._feed: PodFeed | None = None
 
     def lost(self) -> bool:
         """Whether another verification took this one for dead, and removed its pods.
@@ -75,53 +85,76 @@ class Session:
             if item["status"].get("phase") != "Terminating" or self._pods(item["metadata"]["name"])
         ]
 
-    def create(self, pod: dict[str, Any], timeout_s: float = 15.0) -> None:
-        """Start a pod. Raises `ClusterError`.
-
-        A new namespace has no service account for an instant; pods are refused until then.
-        """
-        core = self._cluster.core
-        if not self._namespace_created:
+    def create(self, pods: Sequence[dict[str, Any]]) -> None:
+        """Start pods. Raises `ClusterError`."""
+        if pods and self._feed is None:
             body = {"metadata": {"name": self.namespace, "labels": dict(LABELS)}}
             self._namespace_created = True
-            call(core.create_namespace, body)
-        until = time.monotonic() + timeout_s
+            self._cluster.send("POST", _NAMESPACES, body)
+            self._feed = PodFeed(self._cluster, self.namespace, self._patience_s)
+            self._feed.start()
+        if self._feed:
+            for made in concurrently(partial(self._create, pod) for pod in pods):
+                self._feed.add(made)
+
+    def _create(self, pod: dict[str, Any]) -> Json:
+        """A new namespace has no service account for an instant; pods are refused until then."""
+        until = time.monotonic() + _ACCOUNT_S
         while True:
             try:
-                return call(core.create_namespaced_pod, self.namespace, pod)
+                made: Json = self._cluster.send("POST", f"{_NAMESPACES}/{self.namespace}/pods", pod)
+                return made
             except ClusterError as error:
                 if error.status != 403 or "serviceaccount" not in str(error):
                     raise
                 if time.monotonic() > until:
                     raise
-            time.sleep(0.2)
+            time.sleep(0.1)
 
-    def pods(self) -> list[Any]:
-        """The pods there are. Raises `ClusterError`."""
-        return self._pods(self.namespace)
+    def delete(self, pod: str) -> None:
+        """End a pod, and wait until the node has ended it: its GPUs are free then."""
+        assert self._feed is not None
+        path = f"{_NAMESPACES}/{self.namespace}/pods/{pod}"
+        self._cluster.send("DELETE", path, {"gracePeriodSeconds": 1}, missing_ok=True)
+        until = time.monotonic() + _GONE_S
+        while pod in self._feed.pods() and time.monotonic() < until:
+            self._feed.wait(_POLL_S)
 
-    def log(self, pod: str) -> str:
-        """A pod's log so far; "" while there is none (the kubelet answers 400 until it begins)."""
+    def pods(self) -> Mapping[str, Json]:
+        """The pods there are, by name. Raises `ClusterError`."""
+        return self._feed.pods() if self._feed else {}
+
+    def wait(self, seconds: float) -> None:
+        """Until something has become of a pod, or the time is up."""
+        if self._feed:
+            self._feed.wait(seconds)
+
+    def log(self, pod: str, container: str) -> str:
+        """What a container has printed, as far as it was told; "" before it has started."""
+        return self._feed.log(pod, container) if self._feed else ""
+
+    def whole_log(self, pod: str, container: str) -> str:
+        """What a container has printed up to now; "" where nobody can say."""
         with contextlib.suppress(ClusterError):
             path = f"{_NAMESPACES}/{self.namespace}/pods/{pod}/log"
-            return self._cluster.get(path).decode(errors="replace")
-        return ""
+            return self._cluster.get(path, {"container": container}).decode(errors="replace")
+        return self.log(pod, container)
 
     def close(self) -> None:
-        """Delete the pods at once and the namespace behind them; wait for the pods."""
+        """Delete the pods at once and the namespace behind them, and give the lock to others."""
         try:
+            if self._feed:
+                self._feed.close()
             if self._namespace_created:
                 self._delete(self.namespace)
-                until = time.monotonic() + 30
-                while self.pods() and time.monotonic() < until:
-                    time.sleep(_POLL_S / 2)
         finally:
             self._lock.release()
 
     def _delete(self, namespace: str) -> None:
-        core = self._cluster.core
-        call(core.delete_collection_namespaced_pod, namespace, grace_period_seconds=0)
-        call(core.delete_namespace, namespace, missing_ok=True)
+        """Without grace the API server has forgotten the pods when it answers."""
+        path = f"{_NAMESPACES}/{namespace}"
+        self._cluster.send("DELETE", f"{path}/pods", {"gracePeriodSeconds": 0})
+        self._cluster.send("DELETE", path, missing_ok=True)
 
     def _pods(self, namespace: str) -> list[Any]:
         return list(self._cluster.json(f"{_NAMESPACES}/{namespace}/pods")["items"])

@@ -1,120 +1,49 @@
-"""Runs vectorAdd in a pod on every free GPU and MIG device."""
+"""Runs vectorAdd on every free GPU and MIG device, in pods."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 from gpuboot.config.settings import Settings
 from gpuboot.verify import kube_objects
-from gpuboot.verify.devices import GPU_RESOURCE
-from gpuboot.verify.evidence import GpuPod, KubeNode, WorkloadResult
+from gpuboot.verify.evidence import KubeNode, WorkloadResult
 from gpuboot.verify.heartbeat import SILENT_S, Heartbeats
-from gpuboot.verify.session import LABELS, Session, pod_name
+from gpuboot.verify.session import Session
+from gpuboot.verify.workload_pods import (
+    NOTHING,
+    GpuContainer,
+    PodPlan,
+    Script,
+    containers,
+    gpu_pod,
+    separate_containers,
+)
 
-TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane")
 Progress = Callable[[str], None]
-# Listing UUIDs first names the GPU even when the computation fails on it.
-_SCRIPT = "nvidia-smi -L && /cuda-samples/vectorAdd && exec sleep {hold}"
-_GRACE_S = 120  # a pod that nobody deletes ends itself this long after the time-out
-_POLL_S = 1.0
+_LOOK_EVERY_S = 1.0  # for what no pod tells: time that is up, kubelets that stop
 _PROGRESS_EVERY_S = 10.0
 _HEARTBEAT_EVERY_S = 5.0
 _UNSCHEDULED_S = 15.0  # free GPUs are counted before asking, so a pod that waits longer lost a race
+# One GPU that hangs makes nvidia-smi hang for all of its container. Listing eight takes seconds.
+_LISTED_S = 60.0
 
 
-@dataclass(frozen=True)
-class PodPlan:
-    """The pods to start: node -> resource -> how many; and why other nodes get none."""
+@dataclass
+class _Trial:
+    """A container that was asked for, and its answer: a result for each device that it told.
 
-    pods: Mapping[str, Mapping[str, int]]
-    skipped_nodes: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def total(self) -> int:
-        return sum(sum(resources.values()) for resources in self.pods.values())
-
-
-def plan_pods(
-    names: Iterable[str],
-    nodes: Mapping[str, KubeNode],
-    gpu_pods: tuple[GpuPod, ...],
-    taints: Mapping[str, str],
-) -> PodPlan:
-    """One pod for every GPU and every MIG device that is free.
-
-    + names: GPU nodes of the inventory
-    + gpu_pods: pods that hold GPUs now
-    + taints: node -> a taint that keeps our pods away, or ""
+    + asked_at: monotonic seconds
+    + running_at: likewise, when it was first seen to run
     """
-    pods: dict[str, Mapping[str, int]] = {}
-    skipped: dict[str, str] = {}
-    for name in names:
-        node = nodes.get(name)
-        if node is None or not node.ready:
-            skipped[name] = "the node is not Ready"
-        elif node.kubelet_error:
-            skipped[name] = node.kubelet_error
-        elif node.cordoned:
-            skipped[name] = "the node is cordoned"
-        elif taints.get(name):
-            skipped[name] = f"the node has the taint {taints[name]}"
-        else:
-            pods[name] = _free(node, [pod for pod in gpu_pods if pod.node == name])
-    return PodPlan(pods, skipped)
 
-
-def _free(node: KubeNode, gpu_pods: Iterable[GpuPod]) -> dict[str, int]:
-    """How many of a node's GPUs and MIG devices no pod holds, by resource."""
-    held = Counter[str]()
-    for pod in gpu_pods:
-        held.update({GPU_RESOURCE: pod.gpus, **pod.mig})
-    offered = {GPU_RESOURCE: node.gpus, **node.mig}
-    return {name: count - held[name] for name, count in offered.items() if count > held[name]}
-
-
-def pod_manifest(
-    name: str, node: KubeNode, settings: Settings, resource: str = GPU_RESOURCE
-) -> dict[str, Any]:
-    """A pod that holds one GPU or MIG device of one node, without privileges.
-
-    It ends itself if nobody deletes it.
-    """
-    hold = settings.verify.timeout_s + _GRACE_S
-    spec: dict[str, Any] = {
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": 0,
-        "activeDeadlineSeconds": hold,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "nodeSelector": {
-            "kubernetes.io/hostname": node.labels.get("kubernetes.io/hostname", node.name)
-        },
-        "tolerations": [
-            {"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in TOLERATED_TAINTS
-        ],
-        "containers": [
-            {
-                "name": "vectoradd",
-                "image": settings.verify.image,
-                "imagePullPolicy": "IfNotPresent",
-                "command": ["sh", "-c", _SCRIPT.format(hold=hold)],
-                "resources": {"limits": {resource: "1"}},
-                "securityContext": {
-                    "allowPrivilegeEscalation": False,
-                    "capabilities": {"drop": ["ALL"]},
-                },
-            }
-        ],
-    }
-    if settings.runtime.mode == "runtimeclass":
-        spec["runtimeClassName"] = "nvidia"
-    metadata = {"name": name, "labels": dict(LABELS)}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    container: GpuContainer
+    asked_at: float
+    running_at: float | None = None
+    results: Sequence[WorkloadResult] = ()
 
 
 class Workload:
@@ -124,7 +53,10 @@ class Workload:
     + progress: takes lines of progress
     + heartbeats: knows nodes whose kubelets stop meanwhile
 
-    After `wait`, `lost_nodes` maps those nodes to what is known of each.
+    A node's devices are tried in one pod. Where that does not tell each by its UUID, because one of
+    them keeps the pod from starting or somebody took it, each is tried in a pod of its own.
+
+    After `wait`, `lost_nodes` maps nodes whose kubelets stopped to what is known of each.
     """
 
     def __init__(
@@ -135,79 +67,151 @@ class Workload:
         self._progress = progress
         self._heartbeats = heartbeats
         self._heartbeats_read_at = -math.inf
+        self._plan = PodPlan({})
+        self._nodes: Mapping[str, KubeNode] = {}
+        self._trials: list[_Trial] = []
         self.lost_nodes: dict[str, str] = {}
 
-    def start(self, chosen: PodPlan, nodes: Mapping[str, KubeNode]) -> list[WorkloadResult]:
-        """Create all pods at once. Raises `ClusterError`."""
-        results = []
-        for node, resources in chosen.pods.items():
-            each = [name for name, count in resources.items() for _ in range(count)]
-            for number, resource in enumerate(each):
-                name = pod_name("vectoradd", node, number)
-                self._session.create(pod_manifest(name, nodes[node], self._settings, resource))
-                results.append(
-                    WorkloadResult(
-                        pod=name, namespace=self._session.namespace, node=node, resource=resource
-                    )
-                )
-        return results
+    def start(
+        self, chosen: PodPlan, nodes: Mapping[str, KubeNode], beside: Script = NOTHING
+    ) -> dict[str, GpuContainer]:
+        """Create all pods at once. Raises `ClusterError`.
 
-    def wait(self, results: list[WorkloadResult]) -> list[WorkloadResult]:
-        """Until every pod has answered, failed, or time is up; with progress."""
-        if not results:
-            return []
-        started = time.monotonic()
-        deadline = started + self._settings.verify.timeout_s
-        done: dict[str, WorkloadResult] = {}
-        last_reported, last_reported_at = -1, started
-        while len(done) < len(results):
-            pods = {pod["metadata"]["name"]: pod for pod in self._session.pods()}
-            spent = time.monotonic() - started
-            last = time.monotonic() > deadline
-            for result in results:
-                if result.pod not in done:
-                    self._check_heartbeat(result.node)
-                    answer = self._result(result, pods.get(result.pod), spent, last)
-                    if answer is not None:
-                        done[result.pod] = answer
-            passed = sum(result.passed for result in done.values())
-            if passed != last_reported or time.monotonic() - last_reported_at >= _PROGRESS_EVERY_S:
-                why = _waiting_reason(pods, done)
-                self._progress(
-                    f"vectorAdd: {passed} of {len(results)} pods passed, {spent:.0f} s{why}"
-                )
-                last_reported, last_reported_at = passed, time.monotonic()
-            if len(done) < len(results):
-                time.sleep(_POLL_S)
-        return [done[result.pod] for result in results]
+        + beside: what the first container of each node runs as well
 
-    def _result(
-        self, result: WorkloadResult, pod: kube_objects.Json | None, spent: float, last: bool
-    ) -> WorkloadResult | None:
-        """The pod's result; None while it can still come."""
-        if gone := self.lost_nodes.get(result.node):
-            return replace(result, error=gone, seconds=spent)
+        Returns node -> that container, where there is one.
+        """
+        self._plan, self._nodes = chosen, nodes
+        parts = [
+            part
+            for name, free in chosen.pods.items()
+            for part in containers(nodes[name], free, self._settings)
+        ]
+        first = {part.node: part for part in reversed(parts)}
+        self._create(parts, {part.pod: beside for part in first.values()})
+        return first
+
+    def _create(self, parts: Sequence[GpuContainer], beside: Mapping[str, Script]) -> None:
+        """The pods of these containers; what the first one of a pod runs as well, by pod."""
+        pods = [
+            gpu_pod(list(group), self._nodes[node], self._settings, beside.get(pod, NOTHING))
+            for (node, pod), group in groupby(parts, key=lambda part: (part.node, part.pod))
+        ]
+        self._session.create(pods)
+        self._trials += [_Trial(part, time.monotonic()) for part in parts]
+
+    def wait(self) -> list[WorkloadResult]:
+        """Until every device has answered, failed, or time is up; with progress."""
+        started = reported_at = time.monotonic()
+        reported = 0
+        while self._trials:
+            pods = self._session.pods()
+            last = time.monotonic() > started + self._settings.verify.timeout_s
+            for trial in [trial for trial in self._trials if not trial.results]:
+                if trial in self._trials:  # and not replaced meanwhile
+                    self._look_at(trial, pods.get(trial.container.pod), last)
+            passed = sum(result.passed for result in self._results())
+            now, waiting = time.monotonic(), not all(trial.results for trial in self._trials)
+            if passed != reported or now - reported_at >= _PROGRESS_EVERY_S:
+                self._report(passed, now - started, pods)
+                reported, reported_at = passed, now
+            if not waiting:
+                break
+            self._session.wait(_LOOK_EVERY_S)
+        return list(self._results())
+
+    def _results(self) -> Iterator[WorkloadResult]:
+        return (result for trial in self._trials for result in trial.results)
+
+    def _report(self, passed: int, spent: float, pods: Mapping[str, kube_objects.Json]) -> None:
+        waiting = {trial.container.pod for trial in self._trials if not trial.results}
+        issues = (kube_objects.pod_issue(pods[name]).error for name in pods if name in waiting)
+        why = next(filter(None, issues), "")
+        self._progress(
+            f"vectorAdd: {passed} of {self._plan.total} GPUs passed, {spent:.1f} s"
+            + (f"; waiting: {why}" if why else "")
+        )
+
+    def _look_at(self, trial: _Trial, pod: kube_objects.Json | None, last: bool) -> None:
+        """Note the answer of a container that has one."""
+        node = trial.container.node
+        self._check_heartbeat(node)
+        spent = time.monotonic() - trial.asked_at
+        answer = self._given_up(trial.container, pod) or (
+            self._answer(trial.container, pod, spent, last) if pod is not None else ()
+        )
+        final = last or trial.container.isolated or node in self.lost_nodes or pod is None
+        told = sum(result.requested for result in answer if len(result.uuids) == 1)
+        if not answer and pod is not None and self._hangs(trial, pod) and not final:
+            self._separate(node, "nvidia-smi -L does not end")
+        elif answer and told < trial.container.count and not final:
+            self._separate(node, answer[0].error or "its container saw other devices than it got")
+        else:
+            trial.results = [replace(result, seconds=spent) for result in answer]
+
+    def _hangs(self, trial: _Trial, pod: kube_objects.Json) -> bool:
+        """Whether a container has been running for long and has not listed its devices."""
+        name, now = trial.container.name, time.monotonic()
+        if trial.running_at is None and kube_objects.container_state(pod, name) == "running":
+            trial.running_at = now
+        if trial.running_at is None or now - trial.running_at < _LISTED_S:
+            return False
+        return not kube_objects.listed_devices(self._session.log(trial.container.pod, name))
+
+    def _separate(self, node: str, why: str) -> None:
+        """Try each device of a node in a pod of its own."""
+        self._progress(f"{node}: {why}; trying each GPU in a pod of its own")
+        for pod in {trial.container.pod for trial in self._trials if trial.container.node == node}:
+            self._session.delete(pod)
+        self._trials = [trial for trial in self._trials if trial.container.node != node]
+        self._create(separate_containers(self._nodes[node], self._plan.pods[node]), {})
+
+    def _given_up(
+        self, container: GpuContainer, pod: kube_objects.Json | None
+    ) -> list[WorkloadResult]:
+        """The result of a container that nothing will be heard of."""
+        result = _result(container, self._session.namespace)
+        if gone := self.lost_nodes.get(container.node):
+            return [replace(result, error=gone)]
         if pod is None and self._session.lost():
             why = "another verification took over: this one was not heard of for too long"
-            return replace(result, error=why, unschedulable=True, seconds=spent)
+            return [replace(result, error=why, unschedulable=True)]
         if pod is None:
-            return replace(result, error="somebody deleted the pod", seconds=spent)
+            return [replace(result, error="somebody deleted the pod")]
+        return []
+
+    def _answer(
+        self, container: GpuContainer, pod: kube_objects.Json, spent: float, last: bool
+    ) -> list[WorkloadResult]:
+        """A container's results; none while they can still come."""
+        result = _result(container, self._session.namespace)
         issue = kube_objects.pod_issue(pod)
         if kube_objects.unschedulable(pod):
             if spent < _UNSCHEDULED_S and not last:
-                return None
+                return []
             why = issue.error or "the scheduler has not considered it yet"
-            return replace(result, error=why, unschedulable=True, seconds=spent)
-        log = "" if issue.error and not issue.failed else self._session.log(result.pod)
-        uuids, passed = kube_objects.parse_vectoradd_log(log)
-        if passed and not issue.failed:
-            return replace(result, uuids=uuids, passed=True, seconds=spent)
-        if not issue.failed and not last:
-            return None
+            return [replace(result, error=why, unschedulable=True)]
+        ending = last or issue.failed
+        read = self._session.whole_log if ending else self._session.log
+        log = read(container.pod, container.name)
+        listed = kube_objects.listed_devices(log)
+        runs = kube_objects.device_runs(log, listed)
+        if not ending and (not listed or len(runs) < len(listed)):
+            return []
+        waited = f"no answer within {spent:.0f} s" if not issue.failed else ""
         tail = " / ".join(log.strip().splitlines()[-3:])
-        waited = f"no answer within {spent:.0f} s" if last and not issue.failed else ""
-        text = "; ".join(part for part in (issue.error, waited, tail and f"log: {tail}") if part)
-        return replace(result, uuids=uuids, error=text, seconds=spent)
+        why = "; ".join(part for part in (issue.error, waited, tail and f"log: {tail}") if part)
+        if len(listed) != container.count:
+            wrong = "" if len(runs) == len(listed) > 0 else why
+            passed = bool(runs) and all(run.passed for run in runs.values())
+            return [replace(result, uuids=listed, passed=passed, error=wrong)]
+        one = replace(result, requested=1)
+        return [
+            replace(one, uuids=(uuid,), passed=runs[uuid].passed, error=runs[uuid].error)
+            if uuid in runs
+            else replace(one, uuids=(uuid,), error=why)
+            for uuid in listed
+        ]
 
     def _check_heartbeat(self, node: str) -> None:
         """Stop waiting for a node whose kubelet has stopped: no pod of it will answer.
@@ -221,10 +225,11 @@ class Workload:
             self.lost_nodes[node] = self._heartbeats.describe(node)
 
 
-def _waiting_reason(
-    pods: Mapping[str, kube_objects.Json], done: Mapping[str, WorkloadResult]
-) -> str:
-    """Why the first of the pods that wait has to."""
-    waiting = (kube_objects.pod_issue(pod).error for name, pod in pods.items() if name not in done)
-    why = next(filter(None, waiting), "")
-    return f"; waiting: {why}" if why else ""
+def _result(container: GpuContainer, namespace: str) -> WorkloadResult:
+    return WorkloadResult(
+        pod=container.pod,
+        namespace=namespace,
+        node=container.node,
+        resource=container.resource,
+        requested=container.count,
+    )

@@ -16,10 +16,10 @@ from tests.populations.model import Card, Instance, Population
 from tests.populations.offers import devices, node_object
 from tests.populations.page import Page
 from tests.unit.fake_cluster import FakeCluster
+from tests.unit.fake_pods import PASSED, vectoradd_lines
 
 NOW = 1795270540.0
 _ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
-_PASSED = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
 
 
 @dataclass(kw_only=True)
@@ -32,6 +32,7 @@ class Cluster(FakeCluster):
     + target: health of the scrape target
     + age: of Prometheus' samples, in seconds
     + frozen: the exporter shows the same values for ever
+    + on: pod and container -> UUIDs of the devices that it got
     + looks: how often each pod's log is asked for in vain
     """
 
@@ -44,7 +45,7 @@ class Cluster(FakeCluster):
     age: float = 2.5
     frozen: bool = False
     looks: int = 0
-    on: dict[str, str] = field(default_factory=dict)
+    on: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     looked: Counter[str] = field(default_factory=Counter)
 
     def _answer(self, path: str, query: dict[str, str]) -> Any:
@@ -71,7 +72,9 @@ class Cluster(FakeCluster):
             shown = dict(before(card, one, known)) if before else dict(known)
             return shown | {name: shown[name] + self.energy for name in (_ENERGY,) if name in shown}
 
-        ours = {uuid: (self._newest, pod) for pod, uuid in self.on.items()}
+        ours = {
+            uuid: (self._newest, pod) for (pod, _), held in self._current().items() for uuid in held
+        }
         return replace(self.page, holders={**self.page.holders, **ours}, change=risen).text()
 
     def _prometheus(self, path: str, query: dict[str, str]) -> Any:
@@ -104,41 +107,52 @@ class Cluster(FakeCluster):
                     found.setdefault(json.dumps(labels), {"metric": labels, "value": value})
         return list(found.values())
 
-    def _create_pod(self, namespace: str, body: dict[str, Any]) -> None:
-        if "resources" not in body["spec"]["containers"][0]:
-            super()._create_pod(namespace, body)
-            return
+    def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
+        containers = [item for item in body["spec"]["containers"] if "resources" in item]
+        if not containers:
+            return super()._create_pod(body)
         self.created.append(body)
         name = body["metadata"]["name"]
-        (asked,) = body["spec"]["containers"][0]["resources"]["limits"]
         pod = {"metadata": body["metadata"], "spec": dict(body["spec"]), "status": {}}
         self.pods[name] = pod
+        given = {}
+        free = self._free()
+        for container in containers:
+            [(resource, count)] = container["resources"]["limits"].items()
+            fitting = [uuid for uuid, kind in free if kind == resource][: int(count)]
+            free = [item for item in free if item[0] not in fitting or self.of.shares > 1]
+            if len(fitting) < int(count):
+                message = f"0/1 nodes are available: 1 Insufficient {resource}."
+                condition = {"type": "PodScheduled", "status": "False", "message": message}
+                pod["status"] = {"phase": "Pending", "conditions": [condition]}
+                return pod
+            given[name, container["name"]] = fitting
+        self.on |= given
+        pod["spec"]["nodeName"] = self.of.node
+        pod["status"] = self._status(pod, self.of.node)
+        return pod
+
+    def _free(self) -> list[tuple[str, str]]:
+        """UUID and resource of each device that a pod can get."""
+        held = Counter(uuid for uuids in self._current().values() for uuid in uuids)
         offered = devices(self.of, self.page.gone).items()
-        held = Counter(self.on.values())
-        free = [uuid for uuid, kind in offered if kind == asked and held[uuid] < self.of.shares]
-        if free:
-            self.on[name] = free[0]
-            pod["spec"]["nodeName"] = self.of.node
-            pod["status"] = {"phase": "Failed" if free[0] in self.fails else "Running"}
-        else:
-            message = f"0/1 nodes are available: 1 Insufficient {asked}."
-            condition = {"type": "PodScheduled", "status": "False", "message": message}
-            pod["status"] = {"phase": "Pending", "conditions": [condition]}
+        return [item for item in offered if held[item[0]] < self.of.shares]
 
-    def _log(self, name: str) -> str:
-        if name not in self.on:
-            return super()._log(name)
-        self.looked[name] += 1
-        if self.looked[name] <= self.looks:
+    def _current(self) -> dict[tuple[str, str], list[str]]:
+        return {at: uuids for at, uuids in self.on.items() if at[0] in self.pods}
+
+    def _held(self, pod: str, container: str) -> list[Any]:
+        return list(self._current().get((pod, container), []))
+
+    def _gpu_log(self, pod: str, container: str) -> str:
+        self.looked[f"{pod} {container}"] += 1
+        if self.looked[f"{pod} {container}"] <= self.looks:
             return ""
-        uuid = self.on[name]
-        listed = [f"GPU 0: {self.of.model} (UUID: {uuid})"]
-        for card, one in self.of.instances:
-            if one.uuid == uuid:
-                listed = [f"GPU 0: {self.of.model} (UUID: {card.uuid})"]
-                listed += [f"  MIG {one.profile}     Device  0: (UUID: {uuid})"]
-        return "\n".join([*listed, self.fails.get(uuid, _PASSED)])
-
-    def _delete_pods(self, namespace: str, grace_period_seconds: int) -> None:
-        super()._delete_pods(namespace, grace_period_seconds)
-        self.on.clear()
+        held = self._held(pod, container)
+        listed = []
+        for uuid in held:
+            cards = [(card, one) for card, one in self.of.instances if one.uuid == uuid]
+            listed.append(f"GPU 0: {self.of.model} (UUID: {cards[0][0].uuid if cards else uuid})")
+            listed += [f"  MIG {one.profile}     Device  0: (UUID: {uuid})" for _, one in cards]
+        runs = {uuid: self.fails.get(uuid, PASSED) for uuid in held}
+        return "\n".join([*listed, *vectoradd_lines(runs)]) + "\n"

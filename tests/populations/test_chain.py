@@ -44,7 +44,9 @@ def test_every_gpu_and_instance_has_computed(population: Population) -> None:
     findings = judged(Machine(population), cluster)
     computed = {found.gpu_uuid for found in findings if found.link == "workload"}
     assert computed == devices(population).keys()
-    assert len(cluster.created) == len(computed)
+    containers = [item for pod in cluster.created for item in pod["spec"]["containers"]]
+    asked = [int(count) for item in containers for count in item["resources"]["limits"].values()]
+    assert sum(asked) == len(computed)
 
 
 def test_shared_gpus_compute_and_whose_series_they_are_is_not_covered() -> None:

@@ -1,15 +1,15 @@
-"""A cluster behind the two calls the prover makes of it (`get`, `core`): it schedules pods on
-GPUs, runs them, and its exporters and Prometheus tell what holds what."""
+"""A cluster behind the calls that a verification makes of it (`get`, `send`, `lines`): its
+exporters and Prometheus tell what holds what."""
 
 from __future__ import annotations
 
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any
 from urllib.parse import unquote
 
@@ -20,6 +20,7 @@ from gpuboot.verify.heartbeat import LEASES
 from gpuboot.verify.lease import PATH as LEASE_PATH
 from gpuboot.verify.service_probe import SERVICE
 from tests.unit.evidence import SIZES, uuid
+from tests.unit.fake_pods import FakePods
 
 VALUES = {
     "DCGM_FI_DEV_GPU_TEMP": 34,
@@ -31,50 +32,45 @@ VALUES = {
 
 
 @dataclass
-class FakeCluster:
-    """+ holders: GPU (node, index) -> `namespace/pod` of somebody else
-    + namespaces: verifications' own -> phase; those being deleted are gone at the next look
+class FakeCluster(FakePods):
+    """+ namespaces: verifications' own -> phase; those being deleted are gone at the next look
     + lease: of the verification that holds the lock
-    + pods, placed: by name; all of them are in the newest namespace
     + stale: GPU -> a name its series give for the next `stale_reads` answers
     + annotations: of the exporters' pods
-    + services: node -> what its pod says of Services
-    + stopped: node -> time at which its kubelet stopped
-    + faults: GPU -> log of the pod that gets it, in place of vectorAdd's
+    + stored: GPU -> when Prometheus last stored a name of an earlier verification's pod
     """
 
-    gpu_holders: dict[tuple[str, int], str] = field(default_factory=dict)
-    cordoned: set[str] = field(default_factory=set)
     stale: dict[tuple[str, int], str] = field(default_factory=dict)
     stale_reads: int = 0
-    faults: dict[tuple[str, int], str] = field(default_factory=dict)
     attribute: bool = True
-    services: dict[str, str] = field(default_factory=dict)
-    stopped: dict[str, float] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=lambda: collectors_annotation(Exporter()))
     namespaces: dict[str, str] = field(default_factory=dict)
     lease: dict[str, Any] | None = None
-    pods: dict[str, dict[str, Any]] = field(default_factory=dict)
-    placed: dict[str, tuple[str, int]] = field(default_factory=dict)
-    created: list[dict[str, Any]] = field(default_factory=list)
+    stored: dict[tuple[str, int], float] = field(default_factory=dict)
     energy: int = 0
 
-    @property
-    def core(self) -> Any:
-        return SimpleNamespace(
-            create_namespace=self._create_namespace,
-            create_namespaced_pod=self._create_pod,
-            delete_collection_namespaced_pod=self._delete_pods,
-            delete_namespace=self._delete_namespace,
-        )
+    def send(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
+        namespace, _, name = path.removeprefix("/api/v1/namespaces/").partition("/pods")
+        if path.startswith("/apis/coordination"):
+            return self._change_lease(method, body)
+        if method == "POST":
+            return self._create_pod(body) if "/pods" in path else self._create_namespace(body)
+        assert method == "DELETE"
+        if "/pods" not in path:
+            self.namespaces[namespace] = "Terminating"
+            return {}
+        assert namespace in self.namespaces
+        assert name or body == {"gracePeriodSeconds": 0}
+        for gone in [name.strip("/")] if name else list(self.pods):
+            del self.pods[gone]
+            self.placed = {gpu: at for gpu, at in self.placed.items() if at[0] != gone}
+        return {}
 
-    @property
-    def leases(self) -> Any:
-        return SimpleNamespace(
-            create_namespaced_lease=self._create_lease,
-            replace_namespaced_lease=self._replace_lease,
-            delete_namespaced_lease=self._delete_lease,
-        )
+    @contextmanager
+    def lines(
+        self, path: str, query: Mapping[str, str], idle_s: float
+    ) -> Iterator[Iterable[bytes]]:
+        yield self.get(path, query).splitlines()
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(time.monotonic(), UTC)
@@ -113,7 +109,7 @@ class FakeCluster:
             name, *rest = path.split("/")[4:]
             if rest == ["pods"]:
                 return {"items": list(self.pods.values()) if name == self._newest else []}
-            return self._log(rest[1])
+            return self._log(rest[1], query["container"])
         if path.startswith("/pod/"):
             return self._metrics(path.split("-")[-1].split(":")[0])
         return self._prometheus(path, query)
@@ -166,13 +162,17 @@ class FakeCluster:
     def _owner(self, node: str, index: int) -> str:
         if self.stale_reads > 0 and (node, index) in self.stale:
             return self.stale[node, index]
-        ours = {gpu: name for name, gpu in self.placed.items()}
-        if (node, index) in ours and self.attribute:
-            return f"{self._newest}/{ours[node, index]}"
+        if (node, index) in self.placed and self.attribute:
+            return f"{self._newest}/{self.placed[node, index][0]}"
         return self.gpu_holders.get((node, index), "")
 
-    def _labels(self, node: str, index: int) -> dict[str, str]:
-        owner = self._owner(node, index)
+    def _stored(self, node: str, index: int) -> dict[str, Any]:
+        labels = {"__name__": "DCGM_FI_DEV_GPU_TEMP", "UUID": uuid(node, index)}
+        return {"metric": labels, "values": [[self.stored[node, index], "34"]]}
+
+    def _labels(self, node: str, index: int, stored: bool = False) -> dict[str, str]:
+        """+ stored: in Prometheus, which has not asked since there are our pods"""
+        owner = "" if stored and self.stored else self._owner(node, index)
         pod = dict(zip(("namespace", "pod"), owner.split("/"), strict=True)) if owner else {}
         return {"UUID": uuid(node, index), "gpu": str(index), "modelName": 'H"100'} | pod
 
@@ -192,11 +192,15 @@ class FakeCluster:
         data: Any
         if path.endswith("/-/ready"):
             return "OK"
-        if path.endswith("/query"):
+        if path.endswith("/runtimeinfo"):
+            data = {"lastConfigTime": "2026-11-22T12:00:00Z"}
+        elif path.endswith("/query") and query["query"].endswith("]"):
+            data = {"resultType": "matrix", "result": [self._stored(*gpu) for gpu in self.stored]}
+        elif path.endswith("/query"):
             data = {
                 "result": [
                     {
-                        "metric": self._labels(node, index) | {"node": node},
+                        "metric": self._labels(node, index, stored=True) | {"node": node},
                         "value": [1000.0, "997.5"],
                     }
                     for node, count in SIZES.items()
@@ -230,61 +234,12 @@ class FakeCluster:
                 del self.namespaces[name]
         return found
 
-    def _create_lease(self, namespace: str, body: dict[str, Any]) -> None:
+    def _change_lease(self, method: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        if method == "POST" and self.lease is not None:
+            raise ClusterError("leases already exists", 409)
         self.lease = body
+        return body or {}
 
-    def _replace_lease(self, name: str, namespace: str, body: dict[str, Any]) -> None:
-        self.lease = body
-
-    def _delete_lease(self, name: str, namespace: str) -> None:
-        self.lease = None
-
-    def _create_namespace(self, body: Any) -> None:
+    def _create_namespace(self, body: Any) -> dict[str, Any]:
         self.namespaces[body["metadata"]["name"]] = "Active"
-
-    def _create_pod(self, namespace: str, body: dict[str, Any]) -> None:
-        name, node = (
-            body["metadata"]["name"],
-            body["spec"]["nodeSelector"]["kubernetes.io/hostname"],
-        )
-        if "resources" not in body["spec"]["containers"][0]:
-            phase = "Pending" if node in self.stopped else "Succeeded"
-            bound = {**body["spec"], "nodeName": node}
-            self.pods[name] = {**body, "spec": bound, "status": {"phase": phase}}
-            return
-        self.created.append(body)
-        taken = {*self.placed.values(), *self.gpu_holders}
-        free = [(node, i) for i in range(SIZES[node]) if (node, i) not in taken]
-        pod = {"metadata": body["metadata"], "spec": dict(body["spec"]), "status": {}}
-        self.pods[name] = pod
-        if free and node not in self.cordoned:
-            self.placed[name] = free[0]
-            pod["spec"]["nodeName"] = node
-            broken = free[0] in self.faults
-            if node in self.stopped:
-                pod["status"] = {"phase": "Pending"}  # and nobody on the node takes it up
-                return
-            pod["status"] = {"phase": "Failed" if broken else "Running"}
-        else:
-            message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
-            condition = {"type": "PodScheduled", "status": "False", "message": message}
-            pod["status"] = {"phase": "Pending", "conditions": [condition]}
-
-    def _log(self, name: str) -> str:
-        if self.pods[name]["status"]["phase"] == "Pending":
-            raise ClusterError("container vectoradd is waiting to start", 400)
-        if name not in self.placed:
-            said = self.services.get(name.removeprefix("services-"), "resolved connected")
-            return "".join(f"gpuboot-services: {word}\n" for word in said.split())
-        node, index = self.placed[name]
-        listed = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {uuid(node, index)})\n"
-        text = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
-        return listed + self.faults.get((node, index), text)
-
-    def _delete_pods(self, namespace: str, grace_period_seconds: int) -> None:
-        assert namespace in self.namespaces
-        self.pods.clear()
-        self.placed.clear()
-
-    def _delete_namespace(self, namespace: str) -> None:
-        self.namespaces[namespace] = "Terminating"
+        return dict(body)

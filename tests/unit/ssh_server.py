@@ -89,10 +89,34 @@ class Api(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
+        if self.path.startswith("/growing"):
+            self._grow()
+        else:
+            self._answer(None)
+
+    def do_POST(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        self._answer(json.loads(self.rfile.read(length)) if length else None)
+
+    do_PUT = do_DELETE = do_POST
+
+    def _grow(self) -> None:
+        """Two lines, and then nothing for long."""
+        self.send_response(200)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for chunk in (b"one\ntw", b"o\n"):
+            self.wfile.write(f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n")
+        self.wfile.flush()
+        self.connection.settimeout(20)
+        with suppress(OSError):
+            self.rfile.read(1)
+
+    def _answer(self, given: Any) -> None:
         peer = self.connection.getpeercert()
         who = dict(part[0] for part in peer["subject"])["commonName"] if peer else ""
-        status = 404 if self.path == "/missing" else 200
-        text = {"path": self.path, "who": who, "padding": "x" * 300_000}
+        status = 404 if self.path.startswith("/missing") else 200
+        text = {"path": self.path, "who": who, "body": given, "padding": "x" * 300_000}
         if status == 404:
             text = {"kind": "Status", "message": 'namespaces "x" not found'}
         body = b"no json" if self.path == "/text" else json.dumps(text).encode()

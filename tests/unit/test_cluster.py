@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 import urllib3
@@ -24,7 +24,7 @@ from gpuboot.kubernetes.api import connect
 from tests.unit.ssh_server import api_server, ssh_transport
 with api_server(Path(sys.argv[1])) as kubeconfig, ssh_transport() as transport:
     with connect(kubeconfig, transport) as cluster:
-        print(cluster.json("/api/v1/nodes")["path"], cluster.core.api_client.configuration.host)
+        print(cluster.json("/api/v1/nodes")["path"], cluster.url)
 """
 
 
@@ -42,15 +42,34 @@ def test_requests_go_through_ssh_with_our_certificate(tmp_path: Path) -> None:
             assert [a["path"] for a in pool.map(cluster.json, paths)] == paths
 
 
-def test_the_kubernetes_client_uses_the_same_way(tmp_path: Path) -> None:
+def test_changes_go_the_same_way(tmp_path: Path) -> None:
     with (
         api_server(tmp_path) as kubeconfig,
         ssh_transport() as transport,
         connect(kubeconfig, transport) as cluster,
     ):
-        answer: Any = cluster.core.read_namespace("kube-system", _preload_content=False)
-        assert answer.json()["path"] == "/api/v1/namespaces/kube-system"
-        assert answer.json()["who"] == "kubernetes-admin"
+        assert cluster.send("POST", "/api/v1/namespaces", {"a": 1})["body"] == {"a": 1}
+        assert cluster.send("DELETE", "/api/v1/namespaces/x")["body"] is None
+        assert cluster.send("DELETE", "/missing", missing_ok=True)["kind"] == "Status"
+        with pytest.raises(ClusterError, match='DELETE /missing: 404 namespaces "x" not found'):
+            cluster.send("DELETE", "/missing")
+
+
+def test_an_answer_that_grows_is_told_line_by_line_until_somebody_stops_it(tmp_path: Path) -> None:
+    with (
+        api_server(tmp_path) as kubeconfig,
+        ssh_transport() as transport,
+        connect(kubeconfig, transport) as cluster,
+    ):
+        begun = time.monotonic()
+        with cluster.lines("/growing", {"watch": "1"}, 30) as lines:
+            told = iter(lines)
+            assert [next(told), next(told)] == [b"one", b"two"]
+            threading.Timer(0.2, lines.stop).start()
+            assert list(told) == []
+        assert time.monotonic() - begun < 10
+        with pytest.raises(ClusterError, match="404"), cluster.lines("/missing?", {}, 1):
+            pass
 
 
 @pytest.mark.parametrize(

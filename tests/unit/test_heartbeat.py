@@ -101,16 +101,17 @@ def test_a_kubelet_that_stops_meanwhile_ends_the_wait_for_its_pods() -> None:
 class Dead(FakeCluster):
     """gpu2 goes down when its pods have begun: they stay "Running", and nobody hands out logs."""
 
-    def _create_pod(self, namespace: str, body: dict[str, Any]) -> None:
+    def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
         self.stopped = {}
-        super()._create_pod(namespace, body)
+        made = super()._create_pod(body)
         self.stopped = {"gpu2": NOW}
+        return made
 
-    def _log(self, name: str) -> str:
+    def _log(self, name: str, container: str) -> str:
         if "gpu2" in name:
             time.sleep(20)
             raise ClusterError("GET log: ReadTimeoutError: Read timed out. (read timeout=20)")
-        return super()._log(name)
+        return super()._log(name, container)
 
 
 def test_a_node_that_goes_down_costs_no_wait_for_the_log_of_each_of_its_pods() -> None:

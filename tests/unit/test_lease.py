@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -13,15 +12,16 @@ import pytest
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import lease, workload
+from gpuboot.verify.evidence import VERIFY_PREFIX
 from gpuboot.verify.findings import verdict
-from gpuboot.verify.session import LABELS, PREFIX
-from tests.unit.evidence import SIZES, of
+from gpuboot.verify.session import LABELS
+from tests.unit.evidence import of
 from tests.unit.fake_cluster import FakeCluster
-from tests.unit.test_runner import clock, run
+from tests.unit.test_runner import asked, clock, run
 
 __all__ = ["clock"]
 
-OTHER = f"{PREFIX}other0"
+OTHER = f"{VERIFY_PREFIX}other0"
 SETTINGS = parse_settings({"monitoring": {"grafana": False}, "verify": {"timeout_s": 60}})
 
 
@@ -51,7 +51,7 @@ def test_it_waits_for_another_one_and_proves_then() -> None:
     cluster, said = Busy(until=1030), list[str]()
     assert verdict(run(cluster, SETTINGS, said).findings) == "proven"
     assert said[0] == f"waiting for another verification, {OTHER}, to end"
-    assert len(cluster.created) == sum(SIZES.values())
+    assert asked(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3]}
     assert cluster.lease is None
 
 
@@ -68,8 +68,8 @@ def test_one_that_does_not_end_is_left_alone_and_nothing_fails() -> None:
 
 def test_one_that_was_killed_is_cleaned_up_after() -> None:
     cluster = FakeCluster(lease=lease_object(1000 - 41), namespaces={OTHER: "Active"})
-    cluster.pods["vectoradd-gpu1-0"] = {}
-    cluster.placed["vectoradd-gpu1-0"] = ("gpu1", 0)
+    cluster.pods["vectoradd-gpu1"] = {}
+    cluster.placed["gpu1", 0] = ("vectoradd-gpu1", "vectoradd-0")
     assert verdict(run(cluster, SETTINGS).findings) == "proven"
     assert cluster.namespaces.keys() - {OTHER}
     assert (cluster.pods, cluster.lease) == ({}, None)
@@ -77,11 +77,11 @@ def test_one_that_was_killed_is_cleaned_up_after() -> None:
 
 def test_two_that_begin_at_the_same_moment_have_one_winner() -> None:
     class Race(Busy):
-        def _create_lease(self, namespace: str, body: Mapping[str, Any]) -> None:
-            if not self.until:
+        def _change_lease(self, method: str, body: dict[str, Any] | None) -> dict[str, Any]:
+            if method == "POST" and not self.until:
                 self.until = time.monotonic() + 5
                 raise ClusterError("leases already exists", 409)
-            super()._create_lease(namespace, dict(body))
+            return super()._change_lease(method, body)
 
     cluster = Race()
     assert verdict(run(cluster, SETTINGS).findings) == "proven"
@@ -91,10 +91,11 @@ def test_two_that_begin_at_the_same_moment_have_one_winner() -> None:
 def test_one_that_was_taken_for_dead_blames_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that slept: another verification removed its pods, and no renewal told it yet."""
 
-    def overtaken(self: workload.Workload, trials: list[Any]) -> list[Any]:
+    def overtaken(self: workload.Workload) -> list[Any]:
         cluster.pods.clear()
         cluster.lease = lease_object(time.monotonic())
-        return wait(self, trials)
+        self._session.wait(0)
+        return wait(self)
 
     wait = workload.Workload.wait
     monkeypatch.setattr(workload.Workload, "wait", overtaken)
@@ -112,20 +113,21 @@ def test_every_run_has_a_namespace_of_its_own() -> None:
         run(cluster, SETTINGS)
         names |= cluster.namespaces.keys()
     assert len(names) == 3
-    assert all(name.startswith(PREFIX) for name in names)
+    assert all(name.startswith(VERIFY_PREFIX) for name in names)
     assert LABELS["app.kubernetes.io/managed-by"] == "gpuboot"
 
 
 def test_the_lease_is_renewed_while_it_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lease, "_RENEW_S", 0.01)
     cluster, seen = FakeCluster(), list[str]()
-    replaced = cluster._replace_lease
+    changed = cluster._change_lease
 
-    def noted(name: str, namespace: str, body: dict[str, Any]) -> None:
-        seen.append(body["spec"]["renewTime"])
-        replaced(name, namespace, body)
+    def noted(method: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        if method == "PUT" and body:
+            seen.append(body["spec"]["renewTime"])
+        return changed(method, body)
 
-    monkeypatch.setattr(cluster, "_replace_lease", noted)
+    monkeypatch.setattr(cluster, "_change_lease", noted)
     one = lease.VerificationLock(cluster, "gpuboot-verify-a", lambda _: None)  # type: ignore[arg-type]
     assert one.acquire(0) == ""
     one._released.wait(0.2)

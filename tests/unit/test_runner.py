@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any, cast
 
 import pytest
-from kubernetes.client import V1Pod
 
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.verify import runner, workload
+from gpuboot.verify import pod_feed, workload
 from gpuboot.verify.collector import MetricsCollector
-from gpuboot.verify.evidence import ExpectedObjects, GpuPod, ObservedObjects
+from gpuboot.verify.evidence import ExpectedObjects, ObservedObjects
 from gpuboot.verify.findings import verdict
-from gpuboot.verify.runner import VerificationResult, settle_s, simulated, verify
-from gpuboot.verify.session import pod_name
-from tests.unit.evidence import SIZES, host, node, of, uuid
+from gpuboot.verify.metrics_wait import settle_s
+from gpuboot.verify.pod_feed import PodFeed
+from gpuboot.verify.runner import VerificationResult, simulated, verify
+from tests.unit.evidence import SIZES, host, of, uuid
 from tests.unit.fake_cluster import FakeCluster
 
 HOSTS = [host(name, count) for name, count in SIZES.items()]
@@ -30,16 +34,44 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(seconds: float) -> None:
         now[0] += seconds
 
-    for module in (runner, workload):
-        monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-        monkeypatch.setattr(module.time, "sleep", sleep)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", sleep)
+
+    def wait(feed: PodFeed, seconds: float) -> None:
+        sleep(seconds)
+        feed._logs.clear()
+        feed._read()
+
+    def follow(feed: PodFeed, key: tuple[str, str]) -> None:
+        with suppress(ClusterError):
+            feed._read_log(key)
+
+    class Immediate:
+        def __init__(self, target: Callable[..., None], args: Any = (), daemon: bool = False):
+            self.start = lambda: target(*args)
+
+    # pods are looked at when time has passed; tests/unit/test_pod_feed.py has the watch
+    monkeypatch.setattr(pod_feed, "Thread", Immediate)
+    monkeypatch.setattr(PodFeed, "wait", wait)
+    monkeypatch.setattr(PodFeed, "_watch", lambda _: None)
+    monkeypatch.setattr(PodFeed, "_follow", follow)
 
 
 def run(
     cluster: FakeCluster, settings: Settings = SETTINGS, said: list[str] | None = None
 ) -> VerificationResult:
     lines: list[str] = [] if said is None else said
-    return verify(cast(Cluster, cluster), HOSTS, settings, lines.append)
+    return verify(cast(Cluster, cluster), list(SIZES), lambda: HOSTS, settings, lines.append)
+
+
+def asked(cluster: FakeCluster) -> dict[str, list[int]]:
+    """Node -> how many GPUs the containers of its pods asked for."""
+    found: dict[str, list[int]] = {}
+    for pod in cluster.created:
+        node = pod["spec"]["nodeSelector"]["kubernetes.io/hostname"]
+        limits = [container["resources"]["limits"] for container in pod["spec"]["containers"]]
+        found.setdefault(node, []).extend(int(item["nvidia.com/gpu"]) for item in limits)
+    return found
 
 
 def test_six_free_gpus_are_proven_and_nothing_is_left() -> None:
@@ -48,7 +80,7 @@ def test_six_free_gpus_are_proven_and_nothing_is_left() -> None:
     assert verdict(proof.findings) == "proven"
     assert (cluster.pods, cluster.placed, cluster.lease) == ({}, {}, None)
     assert list(cluster.namespaces.values()) == ["Terminating"]
-    assert "vectorAdd: 6 of 6 pods passed, 0 s" in said
+    assert "vectorAdd: 6 of 6 GPUs passed, 1.0 s" in said
     assert proof.versions["kubelet"] == "v1.36.3"
     assert set(proof.evidence.durations) == {"before", "workload", "metrics", "cleanup"}
 
@@ -75,14 +107,17 @@ def test_what_stands_beside_the_charts_is_read_where_it_is_asked_for(
     cluster = cast(Cluster, FakeCluster())
     expected = ExpectedObjects(objects={})
     said: list[str] = []
-    evidence = verify(cluster, HOSTS, SETTINGS, said.append, expected).evidence
+    hosts, names = HOSTS, list(SIZES)
+    evidence = verify(
+        cluster, names, lambda: hosts, SETTINGS, said.append, lambda: expected
+    ).evidence
     assert (evidence.observed_objects, evidence.objects_error) == (None if error else found, error)
 
 
 def test_only_free_gpus_are_taken() -> None:
     cluster = FakeCluster(gpu_holders={("gpu2", 1): "ml/train-0"})
     proof = run(cluster)
-    assert len(cluster.created) == 5
+    assert asked(cluster) == {"gpu1": [1, 1], "gpu2": [1, 2]}
     open_ = of(list(proof.findings), "not_covered")
     assert [(f.link, f.gpu_uuid) for f in open_] == [("workload", uuid("gpu2", 1))]
     assert "ml/train-0" in open_[0].detail
@@ -121,12 +156,12 @@ def test_names_of_a_pod_that_just_ended_are_waited_for() -> None:
 
 def test_leftovers_of_a_killed_run_are_removed_first() -> None:
     cluster = FakeCluster(
-        namespaces={"gpuboot-verify-dead00": "Active"}, pods={"vectoradd-gpu1-0": {}}
+        namespaces={"gpuboot-verify-dead00": "Active"}, pods={"vectoradd-gpu1": {}}
     )
-    cluster.placed["vectoradd-gpu1-0"] = ("gpu1", 0)
+    cluster.placed["gpu1", 0] = ("vectoradd-gpu1", "vectoradd-0")
     proof = run(cluster)
     assert verdict(proof.findings) == "proven"
-    assert len(cluster.created) == 6
+    assert asked(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3]}
 
 
 def test_pods_are_removed_when_verification_breaks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,35 +188,51 @@ def test_without_monitoring_nothing_asks_prometheus(monkeypatch: pytest.MonkeyPa
     assert verdict(proof.findings) == "proven"
 
 
-def test_the_pod_takes_one_gpu_and_no_privilege_and_ends_by_itself() -> None:
-    settings = parse_settings({"runtime": {"mode": "runtimeclass"}, "verify": {"timeout_s": 300}})
-    pod = workload.pod_manifest("p", node("gpu1", 2), settings)["spec"]
-    container = pod["containers"][0]
-    assert container["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
-    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-    assert "nvidia-smi -L && /cuda-samples/vectorAdd" in container["command"][2]
-    assert pod["runtimeClassName"] == "nvidia"
-    assert pod["activeDeadlineSeconds"] == 420
-    V1Pod.model_validate(
-        workload.pod_manifest("p", node("gpu1", 2), settings)
-    )  # the client is strict
-    assert pod["nodeSelector"] == {"kubernetes.io/hostname": "gpu1"}
-    assert "runtimeClassName" not in workload.pod_manifest("p", node("gpu1", 2), SETTINGS)["spec"]
+@pytest.mark.parametrize("fault", ["unlisted", "unstartable"])
+def test_a_gpu_that_spoils_its_container_is_told_apart_and_the_others_are_proven(
+    fault: str,
+) -> None:
+    cluster, said = FakeCluster(), list[str]()
+    getattr(cluster, fault).add(("gpu2", 2))
+    findings = list(run(cluster, said=said).findings)
+    failed = of(findings, "fail")
+    assert [(item.node, item.link) for item in failed] == [("gpu2", "workload")]
+    expected = "GPU is lost" if fault == "unlisted" else "CreateContainerError: no device"
+    assert expected in failed[0].detail
+    passed = {item.gpu_uuid for item in of(findings, "pass", "workload")}
+    assert passed == {uuid(name, i) for name, n in SIZES.items() for i in range(n)} - {
+        uuid("gpu2", 2)
+    }
+    assert asked(cluster) == {"gpu1": [1, 1], "gpu2": [1, 3, 1, 1, 1, 1]}
+    assert any("gpu2: " in line and "in a pod of its own" in line for line in said)
+    assert (cluster.pods, cluster.placed) == ({}, {})
 
 
-def test_nodes_whose_long_names_differ_at_the_end_have_pods_of_their_own() -> None:
-    nodes = [f"gke-training-production-europe-west4-pool-a3-{number}.c" for number in range(2)]
-    names = {pod_name("vectoradd", node, 0) for node in nodes}
-    assert len(names) == 2
-    assert all("." not in name for name in names)
+def test_a_container_that_sees_gpus_of_others_fails() -> None:
+    failed = of(list(run(FakeCluster(leaky={"gpu2"})).findings), "fail", "workload")
+    assert {item.node for item in failed} == {"gpu2"}
+    assert len(failed) == 4
+    assert "requested 1 nvidia.com/gpu and saw 4 devices" in failed[0].detail
+    assert "containers see GPUs they were not given" in failed[0].remedy
 
 
-def test_a_taint_that_the_pods_do_not_tolerate_keeps_them_away() -> None:
-    plan = workload.plan_pods(
-        ("gpu1",), {"gpu1": node("gpu1", 2)}, (), {"gpu1": "team=ml:NoSchedule"}
-    )
-    assert plan.skipped_nodes == {"gpu1": "the node has the taint team=ml:NoSchedule"}
-    assert plan.total == 0
+def test_what_prometheus_stored_before_saves_waiting_for_its_next_sample() -> None:
+    stored = {(name, i): 1795353000.0 for name, n in SIZES.items() for i in range(n)}
+    cluster = FakeCluster(stored=stored)
+    begun = time.monotonic()
+    findings = list(run(cluster).findings)
+    assert verdict(findings) == "proven"
+    assert time.monotonic() - begun < 3
+    details = {item.detail.partition("; ")[2] for item in of(findings, "pass", "attribution")}
+    assert len(details) == 1
+    assert details.pop().startswith("Prometheus stored such a name at 2026-11-22T")
+
+
+def test_what_was_stored_under_another_configuration_saves_nothing() -> None:
+    before = datetime(2026, 11, 22, 11, 59, 59, tzinfo=UTC).timestamp()
+    stored = {(name, i): before for name, n in SIZES.items() for i in range(n)}
+    failed = of(list(run(FakeCluster(stored=stored)).findings), "fail")
+    assert {item.link for item in failed} == {"attribution"}
 
 
 def test_waiting_follows_the_periods_and_never_exceeds_the_timeout() -> None:
@@ -193,14 +244,3 @@ def test_waiting_follows_the_periods_and_never_exceeds_the_timeout() -> None:
 def test_what_says_it_is_simulated_is_quoted() -> None:
     assert len(simulated(HOSTS)) == 1
     assert simulated([host(driver_text="NVRM version: NVIDIA UNIX Open Kernel Module")]) == ()
-
-
-def test_each_free_mig_device_gets_a_pod_that_asks_for_it_by_name() -> None:
-    small, large = "nvidia.com/mig-1g.10gb", "nvidia.com/mig-3g.40gb"
-    mixed = node("gpu1", 1, mig={small: 4, large: 1})
-    held = GpuPod(namespace="ml", name="infer-0", node="gpu1", gpus=0, mig={small: 1, large: 1})
-    chosen = workload.plan_pods(("gpu1",), {"gpu1": mixed}, (held,), {})
-    assert chosen.pods == {"gpu1": {"nvidia.com/gpu": 1, small: 3}}
-    assert chosen.total == 4
-    pod = workload.pod_manifest("p", mixed, SETTINGS, small)
-    assert pod["spec"]["containers"][0]["resources"] == {"limits": {small: "1"}}

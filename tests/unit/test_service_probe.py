@@ -10,19 +10,21 @@ import shutil
 import socket
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from kubernetes.client import V1Pod
 
 from gpuboot.charts import monitoring_values
 from gpuboot.config.settings import parse_settings
+from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify import service_probe
 from gpuboot.verify.checks import services as checks
 from gpuboot.verify.evidence import ServiceProbeResult
 from gpuboot.verify.findings import Finding, verdict
-from gpuboot.verify.service_probe import parse_log
-from tests.unit.evidence import evidence, node, of, only
+from gpuboot.verify.service_probe import ServiceProbe, parse_log
+from gpuboot.verify.session import Session
+from tests.unit.evidence import SIZES, evidence, node, of, only
 from tests.unit.fake_cluster import FakeCluster
 from tests.unit.test_runner import clock, run
 
@@ -105,13 +107,39 @@ def test_the_pod_asks_for_no_gpu() -> None:
     settings = parse_settings(
         {"runtime": {"mode": "runtimeclass"}, "cluster": {"dns_domain": "site.lan"}}
     )
-    name = "kubernetes.default.svc.site.lan"
-    made = service_probe._manifest("p", node("gpu1", 2), settings, name, "10.96.0.1", 443)
+    cluster = cast(Cluster, FakeCluster())
+    probe = ServiceProbe(cluster, Session(cluster, lambda _: None, 1), settings)
+    probe.read_address()
+    made = probe._manifest("p", node("gpu1", 2))
     V1Pod.model_validate(made)
     [container] = made["spec"]["containers"]
     assert "resources" not in container
     assert "runtimeClassName" not in made["spec"]
-    assert container["command"][3:] == ["sh", f"{name}.", "10.96.0.1", "443"]
+    name = "kubernetes.default.svc.site.lan."
+    assert container["command"][3:] == ["sh", name, "10.96.0.1", "443"]
+
+
+def own_pods(cluster: FakeCluster) -> set[str]:
+    return {name for name in cluster.made if name.startswith("services-")}
+
+
+def test_it_runs_beside_vectoradd_and_costs_no_pod() -> None:
+    cluster = FakeCluster()
+    assert verdict(run(cluster).findings) == "proven"
+    assert own_pods(cluster) == set()
+
+
+def test_a_node_without_a_free_gpu_gets_a_pod_for_it() -> None:
+    cluster = FakeCluster(gpu_holders={("gpu1", index): f"ml/t-{index}" for index in range(2)})
+    assert {item.node for item in of(list(run(cluster).findings), "pass", "services")} == set(SIZES)
+    assert own_pods(cluster) == {"services-gpu1"}
+
+
+def test_where_vectoradd_s_pod_fails_services_are_tried_all_the_same() -> None:
+    cluster = FakeCluster(unlisted={("gpu2", 0)})
+    findings = list(run(cluster).findings)
+    assert {item.node for item in of(findings, "pass", "services")} == set(SIZES)
+    assert {item.link for item in of(findings, "fail")} == {"workload"}
 
 
 def scrapes(**monitoring: Any) -> list[dict[str, Any]]:

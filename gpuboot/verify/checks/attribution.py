@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from gpuboot.verify.checks.kubernetes import effective_strategy
 from gpuboot.verify.checks.limits import Limits, monitored_devices
 from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.devices import Device, SeriesKey
-from gpuboot.verify.evidence import Evidence, Host, Reading
+from gpuboot.verify.evidence import VERIFY_PREFIX, Evidence, Host
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 
@@ -32,7 +33,7 @@ def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]
     findings = [
         _strategy_none(device, builder)
         if strategy == "none" and device.instance
-        else _device_finding(device, series, ours, other_pods, builder)
+        else _device_finding(device, evidence, ours, other_pods, builder)
         for device in sorted(host.devices, key=lambda item: item.uuid)
         if device.key in series_keys
     ]
@@ -60,12 +61,13 @@ def _our_pods_by_series(host: Host, evidence: Evidence) -> dict[SeriesKey | None
 
 def _device_finding(
     device: Device,
-    series: Sequence[Reading],
+    evidence: Evidence,
     ours: Mapping[SeriesKey | None, set[str]],
     other_pods: set[str],
     builder: FindingBuilder,
 ) -> Finding:
     uuid = device.uuid
+    series = evidence.metrics.series or ()
     named = {reading.pod for reading in series if reading.key == device.key} - {""}
     if our_pods := ours.get(device.key):
         held = ", ".join(sorted(our_pods))
@@ -73,6 +75,8 @@ def _device_finding(
             return builder.passed(
                 f"its series name {', '.join(sorted(named))}, which holds it", uuid
             )
+        if stored := _named_before_the_next_sample(device, evidence, our_pods, named):
+            return builder.passed(stored, uuid)
         others = ", ".join(sorted(named)) or "no pod"
         return builder.failed(
             f"{held} holds it, its series name {others}",
@@ -84,6 +88,33 @@ def _device_finding(
         return builder.passed(f"its series name {', '.join(named)}, which holds a GPU here", uuid)
     return builder.not_covered(
         "no pod of this verification held it, so there was no name to check", "", uuid
+    )
+
+
+def _named_before_the_next_sample(
+    device: Device, evidence: Evidence, our_pods: set[str], named: set[str]
+) -> str:
+    """How it is known that Prometheus' next sample will name the pod; "" when it is not.
+
+    The exporter names it already, and what the exporter names Prometheus keeps: it has stored the
+    name of an earlier verification's pod with this GPU, and its configuration is the same since.
+
+    + named: pods that Prometheus' series name now
+    """
+    stored = evidence.earlier_names.get(device.key) if device.key else None
+    exported = {
+        reading.pod
+        for answer in evidence.metrics.exporters
+        for reading in answer.readings
+        if reading.key == device.key
+    }
+    current = all(name.startswith(VERIFY_PREFIX) for name in named)
+    if stored is None or not current or not exported or not exported <= our_pods:
+        return ""
+    when = datetime.fromtimestamp(stored, UTC)
+    return (
+        f"the exporter names {', '.join(sorted(exported))}, which holds it; Prometheus stored such "
+        f"a name at {when:%Y-%m-%dT%H:%M:%SZ}, and its configuration is the same since"
     )
 
 
@@ -100,5 +131,9 @@ def _idle_findings(
             subjects[reading.key],
         )
         for reading in evidence.idle_series or ()
-        if reading.key in subjects and reading.pod and reading.pod not in other_pods
+        if reading.key in subjects
+        and reading.pod
+        and reading.pod not in other_pods
+        # one that has ended: it held the GPU when the sample was taken
+        and not reading.pod.startswith(VERIFY_PREFIX)
     ]

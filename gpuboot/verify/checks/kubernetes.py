@@ -196,8 +196,9 @@ def _got_whole_mig_gpu(result: WorkloadResult, host: Host) -> bool:
 def _error(result: WorkloadResult) -> str:
     if result.error or not result.passed:
         return result.error or "the log does not say Test PASSED"
-    if len(result.uuids) != 1:
-        return f"the pod requested 1 {result.resource} and saw {len(result.uuids)} devices"
+    if len(result.uuids) != result.requested:
+        saw = len(result.uuids)
+        return f"the pod requested {result.requested} {result.resource} and saw {saw} devices"
     return ""
 
 

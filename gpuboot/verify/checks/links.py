@@ -85,9 +85,10 @@ TABLE: tuple[Link, ...] = (
     Link(
         name="workload",
         passes="a pod computed on it",
-        facts="log and status of a pod with vectorAdd on each free GPU (Docker: a container)",
-        fails="the pod failed, or did not print `Test PASSED`; it saw another GPU or several; two "
-        "pods got the same one",
+        facts="log and status of a pod with vectorAdd on the free GPUs, by UUID (Docker: a "
+        "container on each)",
+        fails="the pod failed, or did not print `Test PASSED`; a container saw more or fewer GPUs "
+        "than it asked for, or another one; two got the same one",
         remedy="the pod's events and log tell why",
         subject="device",
         docker=True,
@@ -115,7 +116,7 @@ TABLE: tuple[Link, ...] = (
     Link(
         name="attribution",
         passes="its series name the pod that holds it, and no other",
-        facts="the series' labels; the pods that hold GPUs",
+        facts="labels of the series and of the exporter's answer; the pods that hold GPUs",
         fails="the series name no pod, or another one; an idle GPU's name one",
         remedy="the exporter needs DCGM_EXPORTER_KUBERNETES=true",
         subject="device",

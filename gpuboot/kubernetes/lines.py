@@ -1,0 +1,31 @@
+"""An answer over HTTP that has no end of its own: a watch, or a log that is followed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import urllib3
+from urllib3.exceptions import HTTPError
+
+
+class Lines:
+    """An answer's lines, as they come. Ends with the answer, or when nothing came for too long."""
+
+    def __init__(self, answer: urllib3.BaseHTTPResponse) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        rest = b""
+        # what ends it early is no error: who needs more asks again
+        with contextlib.suppress(HTTPError, OSError):
+            for chunk in self._answer.stream(1 << 16):
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from whole
+        if rest:
+            yield rest
+
+    def stop(self) -> None:
+        """End it, from another thread than the one that reads."""
+        with contextlib.suppress(OSError, ValueError, RuntimeError):
+            self._answer.shutdown()

@@ -1,0 +1,58 @@
+"""Waits until metrics tell what is true now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings.base import seconds
+from gpuboot.verify.findings import Finding
+from gpuboot.verify.workload import Progress
+
+_POLL_S = 1.0
+_MIN_SETTLE_S = 45.0
+_PROGRESS_EVERY_S = 10.0
+
+
+def settle_s(settings: Settings) -> float:
+    """How long metrics may take to tell what is true now: a few sampling and scrape periods."""
+    exporter = settings.exporter
+    periods = 3 * (seconds(exporter.scrape_interval) + exporter.interval_ms / 1000)
+    other = 2 * seconds(settings.monitoring.scrape_interval)
+    return min(float(settings.verify.timeout_s), max(_MIN_SETTLE_S, periods, other))
+
+
+def wait_for_metrics(
+    probe: Callable[[], list[Finding]],
+    timeout: Callable[[Sequence[Finding]], float],
+    progress: Progress,
+) -> None:
+    """Read metrics until every check passes, or the time is up.
+
+    + probe: reads them again and evaluates them
+    + timeout: how many seconds after the start such open findings are still waited for; once
+      granted, they stay granted
+    """
+    begun = until = time.monotonic()
+    last_reported = 0.0
+    while True:
+        findings = probe()
+        open_ = [item for item in findings if item.status in {"fail", "unknown"}]
+        now = time.monotonic()
+        until = max(until, begun + timeout(open_))
+        if not open_ or now > until:
+            return
+        if now - last_reported > _PROGRESS_EVERY_S:
+            progress(_waiting(open_, len(findings), now - begun, until - now))
+            last_reported = now
+        time.sleep(_POLL_S)
+
+
+def _waiting(open_: Sequence[Finding], total: int, spent: float, left: float) -> str:
+    first = open_[0]
+    where = f"{first.node} " if first.node else ""
+    return (
+        f"metrics: {total - len(open_)} of {total} checks passed after {spent:.0f} s, at most "
+        f"{left:.0f} s more; waiting for {where}{first.link}: {first.detail}"
+    )

@@ -1,0 +1,135 @@
+"""The pods of one namespace as they change, and what their containers print: told, not polled."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Mapping
+from threading import Event, Thread
+from typing import Any
+
+from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.kubernetes.lines import Lines
+from gpuboot.verify.kube_objects import Json, container_state
+
+_WATCHED_S = 240  # then the API server ends a watch, and it is begun again
+_PAUSE_S = 1.0
+Container = tuple[str, str]  # names of pod and container
+
+
+class PodFeed:
+    """One watch on the pods, and one stream for each container's log, in threads of their own.
+
+    + namespace: of the pods; it exists when `start` is called
+    + patience_s: how long a container may print nothing
+    """
+
+    def __init__(self, cluster: Cluster, namespace: str, patience_s: float) -> None:
+        self._cluster = cluster
+        self._path = f"/api/v1/namespaces/{namespace}/pods"
+        self._patience_s = patience_s
+        self._changed = Event()
+        self._stopped = Event()
+        self._version = ""  # of the newest that is known
+        self._pods: dict[str, Json] = {}
+        self._logs: dict[Container, list[str]] = {}
+        self._open: list[Lines] = []
+        self._error: ClusterError | None = None
+
+    def start(self) -> None:
+        """Read the pods that there are, and follow what becomes of them. Raises `ClusterError`."""
+        self._read()
+        Thread(target=self._watch, daemon=True).start()
+
+    def add(self, pod: Json) -> None:
+        """Take up a pod that was just made, of which the watch may not have told yet."""
+        self._pods.setdefault(pod["metadata"]["name"], pod)
+
+    def pods(self) -> Mapping[str, Json]:
+        """The pods that there are, by name. Raises `ClusterError` when nobody tells any more."""
+        if self._error is not None:
+            raise self._error
+        return dict(self._pods)
+
+    def log(self, pod: str, container: str) -> str:
+        """What a container has printed so far; "" before it has started."""
+        return "\n".join(self._logs.get((pod, container), []))
+
+    def wait(self, seconds: float) -> None:
+        """Until something has changed since the last call, or the time is up."""
+        self._changed.wait(seconds)
+        self._changed.clear()
+
+    def close(self) -> None:
+        """End all streams."""
+        self._stopped.set()
+        for lines in list(self._open):
+            lines.stop()
+
+    def _read(self) -> None:
+        listed = self._cluster.json(self._path)
+        self._version = listed.get("metadata", {}).get("resourceVersion", "")
+        self._pods = {item["metadata"]["name"]: item for item in listed["items"]}
+        for pod in self._pods.values():
+            self._follow_logs(pod)
+        self._changed.set()
+
+    def _watch(self) -> None:
+        while not self._stopped.is_set():
+            query = {"watch": "1", "timeoutSeconds": str(_WATCHED_S)}
+            query["resourceVersion"] = self._version
+            try:
+                with self._cluster.lines(self._path, query, _WATCHED_S + 10) as lines:
+                    self._open.append(lines)
+                    for line in lines:
+                        self._take(json.loads(line))
+                    self._open.remove(lines)
+            except (ClusterError, ValueError) as error:
+                self._error = ClusterError(f"the watch on {self._path} ended: {error}")
+                self._changed.set()
+                return
+            self._stopped.wait(_PAUSE_S)
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        kind, pod = event["type"], event["object"]
+        if kind == "ERROR":  # the server no longer knows that version
+            self._read()
+            return
+        self._version = pod["metadata"]["resourceVersion"]
+        if kind in {"ADDED", "MODIFIED"}:
+            self._pods[pod["metadata"]["name"]] = pod
+            self._follow_logs(pod)
+        elif kind == "DELETED":
+            self._pods.pop(pod["metadata"]["name"], None)
+        self._changed.set()
+
+    def _follow_logs(self, pod: Json) -> None:
+        """Begin with the logs of containers that have started."""
+        for container in pod["spec"].get("containers", []):
+            key = pod["metadata"]["name"], container["name"]
+            if key not in self._logs and container_state(pod, key[1]) != "waiting":
+                self._logs[key] = []
+                Thread(target=self._follow, args=[key], daemon=True).start()
+
+    def _follow(self, key: Container) -> None:
+        until = time.monotonic() + self._patience_s
+        while time.monotonic() < until:
+            with contextlib.suppress(ClusterError):  # the kubelet may not have the log yet
+                self._read_log(key)
+            ended = key[0] not in self._pods or (
+                container_state(self._pods[key[0]], key[1]) == "terminated"
+            )
+            if ended or self._stopped.wait(_PAUSE_S):
+                return
+
+    def _read_log(self, key: Container) -> None:
+        query = {"container": key[1], "follow": "true"}
+        with self._cluster.lines(f"{self._path}/{key[0]}/log", query, self._patience_s) as lines:
+            self._open.append(lines)
+            self._logs[key].clear()
+            for line in lines:
+                self._logs[key].append(line.decode(errors="replace"))
+                self._changed.set()
+            self._open.remove(lines)
+            self._changed.set()

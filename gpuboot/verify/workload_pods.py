@@ -1,0 +1,236 @@
+"""Which pods try a node's free GPUs and MIG devices, and what they run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuboot.config.settings import Settings
+from gpuboot.verify.checks.kubernetes import effective_strategy
+from gpuboot.verify.devices import GPU_RESOURCE
+from gpuboot.verify.evidence import GpuPod, KubeNode
+from gpuboot.verify.mig_devices import uses_mig
+from gpuboot.verify.session import LABELS, pod_name
+
+TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane")
+GRACE_S = 120  # a pod that nobody deletes ends itself this long after the time-out
+_REPLICAS = "nvidia.com/gpu.replicas"  # GPU feature discovery's label: pods that share one GPU
+# Listing UUIDs first names the devices even when the computation fails. CUDA's variable chooses
+# one of them; all are tried at once, each line with its UUID. Only sh itself is taken for granted.
+_SCRIPT = """\
+listed=$(nvidia-smi -L 2>&1); code=$?
+printf '%s\\n' "$listed"
+[ "$code" = 0 ] || exit "$code"
+set -f
+for word in $listed; do
+  case $word in
+    GPU-*")") gpus="$gpus ${word%)}" ;;
+    MIG-*")") migs="$migs ${word%)}" ;;
+  esac
+done
+[ "$gpus$migs" ] || exit 1
+for uuid in ${migs:-$gpus}; do
+  {
+    said=$(CUDA_VISIBLE_DEVICES=$uuid /cuda-samples/vectorAdd 2>&1); code=$?
+    printf '%s\\n' "$said" | while IFS= read -r line; do printf '%s: %s\\n' "$uuid" "$line"; done
+    printf '%s: exit %s\\n' "$uuid" "$code"
+  } &
+done
+"""
+
+
+@dataclass(frozen=True)
+class Script:
+    """What a container runs beside, and its arguments $1, $2, …"""
+
+    text: str = ""
+    arguments: tuple[str, ...] = ()
+
+
+NOTHING = Script()
+
+
+@dataclass(frozen=True)
+class PodPlan:
+    """The pods to start: node -> resource -> how many; and why other nodes get none."""
+
+    pods: Mapping[str, Mapping[str, int]]
+    skipped_nodes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def total(self) -> int:
+        return sum(sum(resources.values()) for resources in self.pods.values())
+
+
+def plan_pods(
+    names: Iterable[str],
+    nodes: Mapping[str, KubeNode],
+    gpu_pods: tuple[GpuPod, ...],
+    taints: Mapping[str, str],
+) -> PodPlan:
+    """One pod for every GPU and every MIG device that is free.
+
+    + names: GPU nodes of the inventory
+    + gpu_pods: pods that hold GPUs now
+    + taints: node -> a taint that keeps our pods away, or ""
+    """
+    pods: dict[str, Mapping[str, int]] = {}
+    skipped: dict[str, str] = {}
+    for name in names:
+        node = nodes.get(name)
+        if node is None or not node.ready:
+            skipped[name] = "the node is not Ready"
+        elif node.kubelet_error:
+            skipped[name] = node.kubelet_error
+        elif node.cordoned:
+            skipped[name] = "the node is cordoned"
+        elif taints.get(name):
+            skipped[name] = f"the node has the taint {taints[name]}"
+        else:
+            pods[name] = _free(node, [pod for pod in gpu_pods if pod.node == name])
+    return PodPlan(pods, skipped)
+
+
+def _free(node: KubeNode, gpu_pods: Iterable[GpuPod]) -> dict[str, int]:
+    """How many of a node's GPUs and MIG devices no pod holds, by resource."""
+    held = Counter[str]()
+    for pod in gpu_pods:
+        held.update({GPU_RESOURCE: pod.gpus, **pod.mig})
+    offered = {GPU_RESOURCE: node.gpus, **node.mig}
+    return {name: count - held[name] for name, count in offered.items() if count > held[name]}
+
+
+@dataclass(frozen=True)
+class GpuContainer:
+    """A container that asks for devices of one resource.
+
+    + count: how many
+    + isolated: it is the only container of its pod, for one device: nothing else can spoil it
+    """
+
+    node: str
+    pod: str
+    name: str
+    resource: str = GPU_RESOURCE
+    count: int = 1
+    isolated: bool = True
+
+
+def containers(node: KubeNode, free: Mapping[str, int], settings: Settings) -> list[GpuContainer]:
+    """The containers for a node's free devices, in one pod where that can be.
+
+    With several devices of a resource, one container asks for one and another for the rest: each
+    must see as many as it asked for, and no device twice.
+    """
+    if not _can_share_a_pod(node, settings):
+        return separate_containers(node, free)
+    counts = [
+        (resource, part)
+        for resource, count in free.items()
+        for part in ((1, count - 1) if count > 1 else (1,))
+    ]
+    pod, isolated = pod_name("vectoradd", node.name), len(counts) == 1
+    return [
+        GpuContainer(node.name, pod, f"vectoradd-{number}", resource, part, isolated)
+        for number, (resource, part) in enumerate(counts)
+    ]
+
+
+def separate_containers(node: KubeNode, free: Mapping[str, int]) -> list[GpuContainer]:
+    """A pod of its own for each free device, so that none can spoil another's answer."""
+    each = [resource for resource, count in free.items() for _ in range(count)]
+    return [
+        GpuContainer(node.name, pod_name("vectoradd", node.name, number), "vectoradd", resource)
+        for number, resource in enumerate(each)
+    ]
+
+
+def _can_share_a_pod(node: KubeNode, settings: Settings) -> bool:
+    """Whether a container may ask for several devices and know which it got.
+
+    Of GPUs that are shared, a plugin may refuse more than one at once; and under the MIG strategy
+    none a container gets GPUs with MIG beside GPUs without.
+    """
+    shared = settings.gpu_operator.time_slices > 1 or (
+        node.labels.get(_REPLICAS, "1") not in {"", "0", "1"}
+    )
+    strategy = effective_strategy(node, settings.gpu_operator.mig_strategy)
+    return not shared and not (strategy == "none" and uses_mig(node.labels, node.mig))
+
+
+def gpu_pod(
+    parts: Sequence[GpuContainer],
+    node: KubeNode,
+    settings: Settings,
+    beside: Script = NOTHING,
+) -> dict[str, Any]:
+    """The pod of these containers, which are of one pod.
+
+    + beside: what the first of them runs at the same time
+    """
+    return pod_manifest(
+        parts[0].pod,
+        node,
+        settings,
+        [_container(part, settings, NOTHING if i else beside) for i, part in enumerate(parts)],
+        "nvidia" if settings.runtime.mode == "runtimeclass" else "",
+    )
+
+
+def pod_manifest(
+    name: str,
+    node: KubeNode,
+    settings: Settings,
+    containers: Sequence[Mapping[str, Any]],
+    runtime_class: str = "",
+) -> dict[str, Any]:
+    """A pod on one node, without privileges. It ends itself if nobody deletes it.
+
+    + containers: what is particular to each
+    """
+    spec: dict[str, Any] = {
+        "restartPolicy": "Never",
+        "terminationGracePeriodSeconds": 0,
+        "activeDeadlineSeconds": _hold_s(settings),
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "nodeSelector": {
+            "kubernetes.io/hostname": node.labels.get("kubernetes.io/hostname", node.name)
+        },
+        "tolerations": [
+            {"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in TOLERATED_TAINTS
+        ],
+        "containers": [
+            {
+                "image": settings.verify.image,
+                "imagePullPolicy": "IfNotPresent",
+                "securityContext": {
+                    "allowPrivilegeEscalation": False,
+                    "capabilities": {"drop": ["ALL"]},
+                },
+                **container,
+            }
+            for container in containers
+        ],
+    }
+    if runtime_class:
+        spec["runtimeClassName"] = runtime_class
+    metadata = {"name": name, "labels": dict(LABELS)}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _container(part: GpuContainer, settings: Settings, beside: Script) -> dict[str, Any]:
+    # beside comes first: the listing may end the script
+    begin = f"(\n{beside.text}) &\n" if beside.text else ""
+    script = f"{begin}{_SCRIPT}wait\nexec sleep {_hold_s(settings)}\n"
+    return {
+        "name": part.name,
+        "command": ["sh", "-c", script, "sh", *beside.arguments],
+        "resources": {"limits": {part.resource: str(part.count)}},
+    }
+
+
+def _hold_s(settings: Settings) -> int:
+    return settings.verify.timeout_s + GRACE_S
