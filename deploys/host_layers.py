@@ -27,7 +27,7 @@ def kubernetes() -> None:
 
 watch(state, begin()[0])
 
-preflight()
+preflight(deploy=__file__)
 base()
 drivers()
 runtime()

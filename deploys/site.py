@@ -23,7 +23,7 @@ from deploys.verify import verify
 
 watch(state, begin()[0])
 
-preflight()
+preflight(deploy=__file__)
 base()
 drivers()
 runtime()

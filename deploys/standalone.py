@@ -17,7 +17,7 @@ from deploys.verify import verify
 
 watch(state, begin()[0])
 
-preflight(docker_hosts=True)
+preflight(deploy=__file__, docker_hosts=True)
 base()
 drivers()
 toolkit()

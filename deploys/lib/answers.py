@@ -9,12 +9,13 @@ again in one command, up to the next operation that is known to change something
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from gevent.local import local
+from gevent.pool import Pool
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import FactBase, get_fact
 from pyinfra.api.host import Host
@@ -28,6 +29,7 @@ Ask = Callable[[Sequence[tuple[Host, Request]]], list[Any]]
 
 # bytes of a command line, which is one argument of the host's shell: Linux allows 128 KiB
 _LONGEST = 60_000
+_MAX_AT_ONCE = 32
 
 
 class WouldChange(BaseException):
@@ -150,17 +152,30 @@ def read_from(target: Host, fact: type[FactBase[T]], **arguments: Any) -> T:
     return answer
 
 
+def foresee(questions: Iterable[tuple[Host, type[FactBase[Any]], dict[str, Any]]]) -> None:
+    """Read now what the one who compares is going to read, each host by one command."""
+    if found := _comparing():
+        requests = [(host, Request.of(fact, given)) for host, fact, given in questions]
+        found.ask([(host, request) for host, request in requests if request])
+
+
 def read_each(fact: type[FactBase[T]], arguments: Mapping[Host, Mapping[str, Any]]) -> list[T]:
-    """A fact of several hosts, for who compares: each with arguments of its own."""
-    found = _comparing()
+    """A fact of several hosts at once, each with arguments of its own."""
     requests = [(target, Request.of(fact, dict(given))) for target, given in arguments.items()]
     asked = [(target, request) for target, request in requests if request]
-    answers = found.ask(asked) if found and len(asked) == len(requests) else []
-    for number, (target, request) in enumerate(asked):
-        if isinstance(answers[number], Unanswered):  # asked alone, it says itself what is wrong
-            with ctx_host.use(target):
-                answers[number] = get_fact(state, target, fact, kwargs=dict(request.arguments))
-    return answers
+    found = None if _is_live() else _comparing()
+    answers = found.ask(asked) if found else [Unanswered()] * len(asked)
+
+    def alone(number: int) -> T:
+        target, request = asked[number]
+        answer: T | Unanswered = answers[number]
+        if not isinstance(answer, Unanswered):
+            return answer
+        with ctx_host.use(target):  # asked alone, it says itself what is wrong
+            value: T = get_fact(state, target, fact, kwargs=dict(request.arguments))
+            return value
+
+    return list(Pool(_MAX_AT_ONCE).map(alone, range(len(asked))))
 
 
 def _compared(found: _Comparing, target: Host, request: Request) -> Any:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from gevent.lock import RLock
 from pyinfra import logger
 from pyinfra.api.exceptions import DeployError
+from pyinfra.api.host import Host
 from pyinfra.context import state
 
 from deploys.facts import apt, dnf
@@ -27,7 +28,7 @@ from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
 from gpuboot.hosts.preflight.checks import Check, evaluate
-from gpuboot.hosts.preflight.packages import AvailableVersion
+from gpuboot.hosts.preflight.packages import AvailableVersion, RequiredPackage
 from gpuboot.hosts.reading import Reading
 from gpuboot.hosts.transient import PAUSES_S
 from gpuboot.kubernetes import network_policies
@@ -50,11 +51,13 @@ _WRONG_DEPLOY = {
 }  # fmt: skip
 
 
-def preflight(docker_hosts: bool = False) -> None:
+def preflight(deploy: str = "", docker_hosts: bool = False) -> None:
     """Check all hosts, once per run, while pyinfra prepares; so `--dry` shows it as well.
 
     At the same time the operations of the deploy are compared with the hosts.
 
+    + deploy: the deploy's own file. It is called twice, so it may do no more than call operations
+      of gpuboot; "": none of them are compared before they run
     + docker_hosts: the deploy makes Docker hosts, not a cluster
 
     Raises `DeployError` with every problem of every host, also of those that did not connect.
@@ -67,7 +70,7 @@ def preflight(docker_hosts: bool = False) -> None:
             run.verdict = refusal([_WRONG_DEPLOY[docker_hosts]])
         elif run.verdict is None:
             checks = docker_checks(run.settings) if docker_hosts else None
-            compare.compare(lambda: _judge(run, checks), compare.own_deploy())
+            compare.compare(lambda: _judge(run, checks), deploy)
         if run.verdict:
             raise DeployError(run.verdict)
 
@@ -91,6 +94,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
 
     + checks: of each host; None: those of a cluster's
     """
+    answers.foresee(_questions(run))
     unfit, unsure = existing_cluster.evaluate(run)
     lacking, old = _versions(run)
     problems = [
@@ -128,8 +132,7 @@ def _unreachable(run: context.Run, pauses: Iterable[int]) -> list[Problem]:
     + pauses: seconds before each other try, for what does not answer
     """
     readable = [node for node in run.nodes if node.host in run.states]
-    endpoints = {node.host: list(connectivity.endpoints(run.settings, node)) for node in readable}
-    unanswered = _without_answer(run, endpoints)
+    unanswered = _without_answer(run, _endpoints(run))
     for pause in pauses:
         if not unanswered:
             break
@@ -138,7 +141,8 @@ def _unreachable(run: context.Run, pauses: Iterable[int]) -> list[Problem]:
             f"waiting for {names}: no answer to {len(unanswered)} hosts (again in {pause} s)"
         )
         time.sleep(pause)
-        unanswered = _without_answer(run, unanswered)
+        with answers.live():
+            unanswered = _without_answer(run, unanswered)
     return connectivity.problems(run.settings, readable, unanswered)
 
 
@@ -150,20 +154,48 @@ def _without_answer(run: context.Run, endpoints: Mapping[str, list[str]]) -> dic
 
 def _versions(run: context.Run) -> tuple[list[Problem], list[str]]:
     """Problems and warnings about versions that the repositories lack, as far as hosts know."""
-    required = {
+    required = _required(run)
+    available: dict[str, list[AvailableVersion]] = {}
+    for manager, fact in _AVAILABLE.items():
+        available |= _ask(run, fact, "packages", _package_names(run, required, manager))
+    return package_checks.missing_versions(required, available)
+
+
+def _required(run: context.Run) -> dict[str, list[RequiredPackage]]:
+    return {
         node.host: package_checks.required(node, run.states[node.host], run.settings, run.lock)
         for node in run.nodes
         if node.host in run.states
     }
-    available: dict[str, list[AvailableVersion]] = {}
+
+
+def _package_names(
+    run: context.Run, required: Mapping[str, Sequence[RequiredPackage]], manager: PackageManager
+) -> dict[str, list[str]]:
+    return {
+        host: [item.package for item in items]
+        for host, items in required.items()
+        if items and platforms.of(run.states[host]).package_manager == manager
+    }
+
+
+def _endpoints(run: context.Run) -> dict[str, list[str]]:
+    """Inventory name -> `host:port` that it downloads from."""
+    return {
+        node.host: list(connectivity.endpoints(run.settings, node))
+        for node in run.nodes
+        if node.host in run.states
+    }
+
+
+def _questions(run: context.Run) -> Iterator[tuple[Host, type[Framed[Any]], dict[str, Any]]]:
+    """What preflight is going to read of each host."""
+    for host, addresses in _endpoints(run).items():
+        yield run.inventory.get_host(host), UnreachableEndpoints, {"addresses": addresses}
+    required = _required(run)
     for manager, fact in _AVAILABLE.items():
-        names = {
-            host: [item.package for item in items]
-            for host, items in required.items()
-            if items and platforms.of(run.states[host]).package_manager == manager
-        }
-        available |= _ask(run, fact, "packages", names)
-    return package_checks.missing_versions(required, available)
+        for host, names in _package_names(run, required, manager).items():
+            yield run.inventory.get_host(host), fact, {"packages": names}
 
 
 def _ask(

@@ -12,7 +12,6 @@ import runpy
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import gevent
@@ -31,7 +30,6 @@ from deploys.lib.spans import span
 
 Title = tuple[str, str, int]  # phase, name, and how many of that name came before
 
-_DEPLOYS = Path(__file__).resolve().parents[1]
 _MAX_AT_ONCE = 32
 
 
@@ -61,10 +59,11 @@ class Reader:
 
     def ask(self, requests: Sequence[tuple[Host, Request]]) -> list[Any]:
         """The answers to requests, together with those of the other greenlets."""
-        result = AsyncResult()
-        self._asked.append((requests, result))
-        self._leave()
-        result.get()
+        if any(request not in answers.of(target).known for target, request in requests):
+            result = AsyncResult()
+            self._asked.append((requests, result))
+            self._leave()
+            result.get()
         return [answers.of(target).known[request] for target, request in requests]
 
     def join(self) -> None:
@@ -201,19 +200,11 @@ class Comparison:
         return step.differs or step.tells or before or (step.of_cluster and self._dirty)
 
 
-def own_deploy() -> Path | None:
-    """The deploy file that pyinfra loads, if it is one of gpuboot's: others may do more than call
-    operations of ours, and must not be called twice.
-    """
-    loaded = Path(state.cwd or ".", state.current_deploy_filename or "").resolve()
-    return loaded if loaded.parent == _DEPLOYS else None
-
-
-def compare(preflight: Callable[[], None], deploy: Path | None) -> None:
+def compare(preflight: Callable[[], None], deploy: str) -> None:
     """Run preflight, and compare the operations of a deploy, all at once.
 
     + preflight: reads by `deploys.lib.answers` as well, and raises what ends the run
-    + deploy: the file, which is called once more for every host; None: there is only preflight
+    + deploy: its file, which is called once more for every host; "": there is only preflight
     """
     answers.begin()
     comparison = operation.comparison = Comparison()
@@ -227,9 +218,9 @@ def compare(preflight: Callable[[], None], deploy: Path | None) -> None:
                 failed.append(error)
 
     comparison.reader.spawn(judge)
-    if deploy is not None:
+    if deploy:
         for target in state.inventory.get_active_hosts():
-            comparison.reader.spawn(comparison.collect, target, str(deploy))
+            comparison.reader.spawn(comparison.collect, target, deploy)
     with span("compare"):
         comparison.reader.join()
     comparison.finish()

@@ -66,7 +66,7 @@ from gpuboot.config.settings import parse_settings
 HERE = Path(__file__).resolve()
 watch(state, parse_settings({"cluster": {"name": "t"}}))
 if compare.current() is None:
-    compare.compare(lambda: None, HERE)
+    compare.compare(lambda: None, __file__)
 
 
 def at(name):
