@@ -5,9 +5,9 @@
 For machines that are made ready before their cluster, or images of them; and for measurements.
 """
 
-from pyinfra.api.deploy import deploy
 from pyinfra.context import state
 
+from deploys.lib.operation import phase
 from deploys.phases.base import base
 from deploys.phases.drivers import drivers
 from deploys.phases.kubernetes import packages_and_config
@@ -18,7 +18,7 @@ from deploys.run.report import watch
 from gpuboot.kubernetes.kubeadm import configuration
 
 
-@deploy("Kubernetes")
+@phase("Kubernetes")
 def kubernetes() -> None:
     """Kubernetes' packages, and kubeadm's configuration; no cluster is made."""
     context = current()

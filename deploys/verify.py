@@ -6,9 +6,9 @@ nothing else.
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
 from pyinfra.context import host, state
 
+from deploys.lib.operation import phase
 from deploys.operations import verify as verify_cluster
 from deploys.operations import verify_docker
 from deploys.operations.verify import Found
@@ -16,7 +16,7 @@ from deploys.run import report
 from deploys.run.context import begin, read
 
 
-@deploy("Verify")
+@phase("Verify")
 def verify(always: bool = False) -> None:
     """Verify every GPU, from the PCI bus to Prometheus. Runs when all else is done, on one host:
     the leader of a cluster, the monitoring host of Docker hosts.

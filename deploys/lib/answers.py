@@ -155,8 +155,11 @@ def read_from(target: Host, fact: type[FactBase[T]], **arguments: Any) -> T:
 def foresee(questions: Iterable[tuple[Host, type[FactBase[Any]], dict[str, Any]]]) -> None:
     """Read now what the one who compares is going to read, each host by one command."""
     if found := _comparing():
-        requests = [(host, Request.of(fact, given)) for host, fact, given in questions]
-        found.ask([(host, request) for host, request in requests if request])
+        requests = [
+            (state.inventory.get_host(target.name), Request.of(fact, given))
+            for target, fact, given in questions
+        ]
+        found.ask([(target, request) for target, request in requests if request])
 
 
 def read_each(fact: type[FactBase[T]], arguments: Mapping[Host, Mapping[str, Any]]) -> list[T]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from typing import Any, ParamSpec, Protocol, cast
 
 from pyinfra.api.arguments_typed import PyinfraOperation
+from pyinfra.api.deploy import deploy
 from pyinfra.api.operation import OperationMeta
 from pyinfra.api.operation import operation as pyinfra_operation
 from pyinfra.context import host, state
@@ -31,6 +32,15 @@ class Comparison(Protocol):
 
         + body: the operation's own function; None: it always has something to do
         """
+
+    def collecting(self) -> bool:
+        """Whether the deploy is called only for what its operations are."""
+
+    def within(self, phase: str) -> AbstractContextManager[None]:
+        """Within it, the operations that are called are a phase's."""
+
+    def idle(self, phase: str) -> bool:
+        """Whether no operation of a phase has anything to do on the current host."""
 
     def place(self, name: str) -> int | None:
         """Where the operation that is called now stands among those of its host.
@@ -68,6 +78,29 @@ def operation(
             return meta
 
         call._inner = body  # type: ignore[attr-defined]
+        return cast(PyinfraOperation[P], call)
+
+    return decorator
+
+
+def phase(name: str) -> Callable[[Callable[P, None]], PyinfraOperation[P]]:
+    """As pyinfra's `deploy`: a function that calls operations, whose names begin with the phase's.
+
+    It is not called for a host on which the comparison leaves nothing of it.
+    """
+
+    def decorator(function: Callable[P, None]) -> PyinfraOperation[P]:
+        alone: Any = deploy(name)(function)
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> None:
+            if comparison is not None and comparison.collecting():
+                with comparison.within(name):
+                    function(*args, **kwargs)
+            elif comparison is None or not comparison.idle(name):
+                alone(*args, **kwargs)
+
+        call._inner = function  # type: ignore[attr-defined]
         return cast(PyinfraOperation[P], call)
 
     return decorator

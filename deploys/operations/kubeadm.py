@@ -16,7 +16,7 @@ from pyinfra.context import host
 
 from deploys.facts.kubeadm import Kubeadm
 from deploys.lib import changes, remote
-from deploys.lib.answers import read
+from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
 from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import KUBECTL
@@ -175,6 +175,12 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
     + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them
     + manager: the program that installs them
     """
+    foresee(
+        [
+            (host, Kubeadm, {"socket": SOCKET}),
+            package_operations.question(host, packages, manager),
+        ]
+    )
     state = read(Kubeadm, socket=SOCKET)
     member = "kubelet.conf" in state.files
     versions = {

@@ -5,12 +5,14 @@ pyinfra's own operations take a repository's key for right when its file exists,
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import Any
 
 from pydantic import SecretStr
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.exceptions import OperationValueError
+from pyinfra.api.host import Host
 from pyinfra.context import host
 
 from deploys.facts import apt as apt_facts
@@ -186,6 +188,13 @@ def installed(
         yield with_retries(commands.install(missing, shown), "packages")
     if unheld:
         yield commands.hold(unheld)
+
+
+def question(
+    target: Host, packages: Iterable[str], manager: PackageManager
+) -> tuple[Host, type[Framed[PackageState]], dict[str, Any]]:
+    """What `installed` reads of a host, for `deploys.lib.answers.foresee`."""
+    return target, _FACTS[manager], {"packages": sorted(packages)}
 
 
 def _matches(state: PackageState, name: str, pattern: str) -> bool:

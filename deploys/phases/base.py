@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
-from pyinfra.api.deploy import deploy
 
+from deploys.lib.operation import phase
 from deploys.operations import files, kernel, packages
 from deploys.run.context import Context, current
 from gpuboot.hosts import proxy as proxies
@@ -51,7 +51,7 @@ UNATTENDED_UPGRADES_BLACKLIST = (
 APT_CONF = "/etc/apt/apt.conf.d/95gpuboot"
 
 
-@deploy("Base")
+@phase("Base")
 def base() -> None:
     """Prepare a host for Kubernetes."""
     context = current()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
 from pyinfra.api.exceptions import DeployError
 
+from deploys.lib.operation import phase
 from deploys.operations import compose as operations
 from deploys.run.context import current
 from gpuboot.config.problems import Problem, render
@@ -12,7 +12,7 @@ from gpuboot.config.settings import SettingsError
 from gpuboot.docker.compose import project
 
 
-@deploy("Compose")
+@phase("Compose")
 def compose() -> None:
     """Bring up what this host has to run.
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
-
+from deploys.lib.operation import phase
 from deploys.operations import kubectl, secrets
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
@@ -15,7 +14,7 @@ RELEASE = "dcgm-exporter"
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # SYS_ADMIN for profiling
 
 
-@deploy("DCGM exporter")
+@phase("DCGM exporter")
 def dcgm_exporter() -> None:
     """Install the stand-alone exporter where `exporter.kind` is "chart"; else do nothing.
 

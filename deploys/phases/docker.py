@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
-
+from deploys.lib.operation import phase
 from deploys.operations import containerd, docker, files, packages, units
 from deploys.phases import base as cluster_base
 from deploys.phases.repositories import add_repository
@@ -16,7 +15,7 @@ PACKAGES = ("ca-certificates", "curl", "gnupg", "iproute2", "iptables", "kmod", 
 _PROXY = "/etc/systemd/system/docker.service.d/gpuboot-proxy.conf"
 
 
-@deploy("Base")
+@phase("Base")
 def base() -> None:
     """Prepare a host for Docker."""
     context = current()
@@ -29,7 +28,7 @@ def base() -> None:
     )
 
 
-@deploy("Toolkit")
+@phase("Toolkit")
 def toolkit() -> None:
     """NVIDIA's container toolkit; nothing happens on hosts without GPUs."""
     context = current()
@@ -37,7 +36,7 @@ def toolkit() -> None:
         install_toolkit(context)
 
 
-@deploy("Docker")
+@phase("Docker")
 def engine() -> None:
     """Docker's engine, command line and compose plugin, at the lock's versions."""
     context = current()
@@ -72,7 +71,7 @@ def package_versions(context: Context) -> dict[str, str]:
     }
 
 
-@deploy("Runtime")
+@phase("Runtime")
 def runtime() -> None:
     """Make Docker know the GPUs: NVIDIA's runtime is the default one of GPU hosts."""
     context = current()

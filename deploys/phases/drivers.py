@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pyinfra.api.deploy import deploy
-
+from deploys.lib.operation import phase
 from deploys.operations import dnf, driver, files, kernel, packages, units
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
@@ -22,7 +21,7 @@ NVLINK5 = "# Written by gpuboot: the way of the fabric manager to the NVSwitches
 )
 
 
-@deploy("Drivers")
+@phase("Drivers")
 def drivers() -> None:
     """Install and load the driver; nothing happens on nodes without GPUs."""
     context = current()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
-
+from deploys.lib.operation import phase
 from deploys.operations import helm, kubectl
 from deploys.phases.dcgm_exporter import NAMESPACE, RELEASE
 from deploys.phases.helm import deploy_chart
@@ -14,7 +13,7 @@ from gpuboot.kubernetes.readiness import Part, operator_ready
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
 
 
-@deploy("GPU Operator")
+@phase("GPU Operator")
 def gpu_operator() -> None:
     """Install gpu-operator, which makes every GPU node offer exactly its GPUs."""
     context = current()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyinfra.api.deploy import deploy
-
+from deploys.lib.operation import phase
 from deploys.operations import helm as operations
 from deploys.run.context import current
 from gpuboot.charts import repository
@@ -13,7 +12,7 @@ from gpuboot.hosts import platforms
 from gpuboot.hosts.downloads import environment, helm_url
 
 
-@deploy("Helm")
+@phase("Helm")
 def helm() -> None:
     """Install Helm on the leader, where all charts are installed from."""
     context = current()

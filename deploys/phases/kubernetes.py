@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from pyinfra.api.deploy import deploy
-
+from deploys.lib.operation import phase
 from deploys.operations import files, kubeadm, kubeadm_changes, kubeadm_join, kubectl
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
@@ -28,7 +27,7 @@ _READY_S = 600
 _REMEDY = "see `journalctl -u kubelet` on a node that is not Ready"
 
 
-@deploy("Kubernetes")
+@phase("Kubernetes")
 def kubernetes() -> None:
     """Make a cluster on the leader, and join all other nodes; who needs them Ready waits."""
     context = current()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
 from pyinfra.api.operation import OperationMeta
 
+from deploys.lib.operation import phase
 from deploys.operations import kubectl, objects, rollout, rules, secrets, storage
 from deploys.phases import kubernetes
 from deploys.phases.helm import deploy_release, fetch_chart
@@ -28,7 +28,7 @@ _CHART = "kube-prometheus-stack"
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}
 
 
-@deploy("Custom resources")
+@phase("Custom resources")
 def custom_resources() -> None:
     """Have the cluster know ServiceMonitors before charts are installed that make some."""
     context = current()
@@ -37,7 +37,7 @@ def custom_resources() -> None:
         fetch_chart(_CHART, settings.release, settings.namespace, first=True)
 
 
-@deploy("Monitoring")
+@phase("Monitoring")
 def monitoring() -> None:
     """Install kube-prometheus-stack, and our rules and dashboards once its operator runs."""
     context = current()

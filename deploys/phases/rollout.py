@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
-
+from deploys.lib.operation import phase
 from deploys.operations import rollout as operations
 from deploys.phases import dcgm_exporter, gpu_operator, kubernetes, monitoring, storage
 from deploys.run.context import current
 
 
-@deploy("Rollout")
+@phase("Rollout")
 def rollout() -> None:
     """Wait until nodes are Ready, workloads run, and every GPU node offers exactly its GPUs."""
     context = current()

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
-from pyinfra.api.deploy import deploy
 
+from deploys.lib.operation import phase
 from deploys.operations import containerd, files, packages, units
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
@@ -26,7 +26,7 @@ TOOLKIT = (
 MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
 
 
-@deploy("Runtime")
+@phase("Runtime")
 def runtime() -> None:
     """Install containerd and the toolkit, and make containerd know the GPUs."""
     context = current()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
-
+from deploys.lib.operation import phase
 from deploys.operations import kubectl
 from deploys.operations import storage as operations
 from deploys.run.context import Context, current
@@ -11,7 +10,7 @@ from gpuboot.kubernetes.readiness import Part, workloads_ready
 from gpuboot.kubernetes.storage import NAMESPACE, PROVISIONER, local_path
 
 
-@deploy("Storage")
+@phase("Storage")
 def storage() -> None:
     """Install the provisioner, and make its StorageClass the default one unless there is another.
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import runpy
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -98,9 +99,10 @@ class _Calls:
     titles: dict[Title, int] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     called: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
+    phase: str = ""
+    first: int | None = None  # the first one that has something to do
 
-    def title(self, name: str) -> Title:
-        phase = host.current_deploy_name or ""
+    def title(self, phase: str, name: str) -> Title:
         number = self.called[phase, name]
         self.called[phase, name] += 1
         return phase, name, number
@@ -147,8 +149,11 @@ class Comparison:
                 name,
                 [t for t, place in calls.titles.items() if calls.steps[place].differs],
             )
+        for calls in self._collected.values():
+            differing = (place for place, step in enumerate(calls.steps) if step.differs)
+            calls.first = next(differing, None)
         self._dirty = self._whole != set(self._collected) or any(
-            step.differs for calls in self._collected.values() for step in calls.steps
+            calls.first is not None for calls in self._collected.values()
         )
 
     def note(
@@ -158,7 +163,9 @@ class Comparison:
             return False
         calls: _Calls = self._greenlet.calls
         step = Step()
-        calls.titles[calls.title(name)] = len(calls.steps)
+        calls.titles[calls.title(calls.phase or host.current_deploy_name or "", name)] = len(
+            calls.steps
+        )
         calls.steps.append(step)
         if body is None:
             step.tells = True
@@ -181,7 +188,7 @@ class Comparison:
                 step.differs = True
 
     def place(self, name: str) -> int | None:
-        title = self._called[host.name].title(name)
+        title = self._called[host.name].title(host.current_deploy_name or "", name)
         calls = self._collected.get(host.name)
         if calls is None or title not in calls.titles:
             self._dirty = True
@@ -194,10 +201,30 @@ class Comparison:
         self.unchanged[title].append(host.name)
         return None
 
+    @contextmanager
+    def within(self, phase: str) -> Iterator[None]:
+        calls: _Calls = self._greenlet.calls
+        calls.phase = phase
+        try:
+            yield
+        finally:
+            calls.phase = ""
+
+    def idle(self, phase: str) -> bool:
+        if host.name not in self._whole:
+            return False
+        calls = self._collected[host.name]
+        titles = {title: place for title, place in calls.titles.items() if title[0] == phase}
+        if any(self._has_to_run(calls, place) for place in titles.values()):
+            return False
+        for title in titles:
+            self.unchanged[title].append(host.name)
+        return True
+
     def _has_to_run(self, calls: _Calls, place: int) -> bool:
         step = calls.steps[place]
-        before = any(earlier.differs for earlier in calls.steps[:place])
-        return step.differs or step.tells or before or (step.of_cluster and self._dirty)
+        after = calls.first is not None and place > calls.first
+        return step.differs or step.tells or after or (step.of_cluster and self._dirty)
 
 
 def compare(preflight: Callable[[], None], deploy: str) -> None:

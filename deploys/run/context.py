@@ -76,6 +76,7 @@ class Run:
     states: dict[str, NodeState] = field(default_factory=dict)
     unread: list[Problem] = field(default_factory=list)
     collected: bool = False
+    by_host: dict[str, Node] = field(default_factory=dict)
     verdict: str | None = None  # preflight's: None before it, "" when all is well
 
 
@@ -101,8 +102,7 @@ def current() -> Context:
     run = read()
     if run.unread:
         raise DeployError(render(run.unread))
-    node = next(node for node in run.nodes if node.host == host.name)
-    return Context(run.settings, run.lock, run.nodes, node, run.states)
+    return Context(run.settings, run.lock, run.nodes, run.by_host[host.name], run.states)
 
 
 def read() -> Run:
@@ -114,6 +114,7 @@ def read() -> Run:
                 run.inventory, [node.host for node in run.nodes], run.settings.preflight.wait_s
             )
             run.nodes = tuple(_with_address(node, run.states) for node in run.nodes)
+            run.by_host = {node.host: node for node in run.nodes}
             run.collected = True
         return run
 

@@ -13,7 +13,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Cluster, Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes import flannel
-from gpuboot.kubernetes.manifests import json_digest
+from gpuboot.kubernetes.manifests import YAML_LOADER, json_digest
 from gpuboot.templates import render
 
 CRI_SOCKET = "unix:///run/containerd/containerd.sock"
@@ -112,7 +112,7 @@ class Configuration:
 def configuration(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Configuration:
     """The cluster's configuration with its digests."""
     text = init_config(settings, lock, nodes)
-    parts = {item["kind"]: item for item in yaml.safe_load_all(text)}
+    parts = {item["kind"]: item for item in yaml.load_all(text, Loader=YAML_LOADER)}
     cluster = parts["ClusterConfiguration"]
     changeable = {
         "parts": [cluster[name] for name in ("controllerManager", "scheduler", "etcd")],
