@@ -68,6 +68,12 @@ def test_second_run_changes_nothing_while_a_pod_holds_a_gpu(lab: Lab) -> None:
         assert lab.snapshot() == before
     finally:
         lab.kubectl("delete", "pod", "holder", "--now")
+    # the cost of a run with nothing to do is its commands: they are counted, since seconds vary
+    run = json.loads((lab.reports / "latest/run.json").read_text())
+    commands = {name.removeprefix("@"): host["commands"] for name, host in run["hosts"].items()}
+    assert max(commands.values()) <= 20, commands
+    assert sorted(commands.values())[-2] <= 12, commands
+    assert min(commands.values()) > 0, commands
 
 
 def test_a_lost_gpu_is_named_with_node_link_and_remedy(lab: Lab) -> None:
