@@ -125,12 +125,16 @@ class Recorder(BaseStateCallback):
         self._write_meanwhile(op_hash)
 
     def _write_meanwhile(self, op_hash: str) -> None:
-        """Write what a run that is killed has to leave, unless it is much the same as before."""
+        """Write what a run that is killed has to leave, unless it is much the same as before.
+
+        Of what ended well `close` writes at once: drawing it twice would cost a quick run most.
+        """
         since = time.monotonic() - self.written
         told = any(op_hash in of_host for of_host in self.failed.values()) or any(
             self._did_change(host, op_hash) for host in self.state.inventory
         )
-        if since > self.writing_s * _WRITE_SHARE and (told or since > _WRITE_S):
+        due = since > self.writing_s * _WRITE_SHARE and (told or since > _WRITE_S)
+        if due and not self._done():
             self.write()
 
     def _forget(self, host: Host) -> None:

@@ -58,10 +58,12 @@ def verify(
 def report(
     folder: Annotated[Path, typer.Argument(help="Folder of a report.")] = Path("reports/latest"),
 ) -> None:
-    """Show a report again, and write its HTML and JUnit files again from verify.json."""
+    """Show a report again, and write its HTML and JUnit files again from its JSON files."""
+    from gpuboot.verify.report.run import write_page
     from gpuboot.verify.report.terminal import show
     from gpuboot.verify.report.writer import write
 
+    write_page(folder)
     try:
         proof = load(folder / "verify.json")
     except ReportError as error:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
+
+# of the lab's three machines: a run that changed nothing, on a busy machine
+RECORDED = json.loads((Path(__file__).parent / "recorded_run.json").read_text())
 
 PHASES = (
     "Base",
@@ -115,3 +120,18 @@ def site(count: int, changed: bool = True, slower: float = 1.0) -> Any:
             spans.append(noted | {"wait": True, "operation": number})
         moment = max(ended for _, ended in times.values()) + 0.01
     return run(operations, spans)
+
+
+def old(recorded: Any) -> Any:
+    """The same as schema 1 had it."""
+    keys = ("phase", "name", "seconds", "changed")
+    hosts = {
+        name: {key: it[key] for key in ("changed", "failed", "errors", "retries", "not_tried")}
+        for name, it in recorded["hosts"].items()
+    }
+    operations = [{key: item[key] for key in keys} for item in recorded["operations"]]
+    phases = [
+        {key: item[key] for key in ("name", "operations", "seconds")} for item in recorded["phases"]
+    ]
+    left = {key: recorded[key] for key in recorded if key not in ("spans", "deploy")}
+    return {**left, "schema": 1, "operations": operations, "hosts": hosts, "phases": phases}

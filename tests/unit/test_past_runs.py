@@ -12,8 +12,7 @@ from typer.testing import CliRunner
 from gpuboot.cli import app
 from gpuboot.plan.history import past_runs
 from gpuboot.verify.report.past_runs import ALL, differences, same_kind, summary
-from tests.unit.made_runs import site
-from tests.unit.test_timeline import old
+from tests.unit.made_runs import old, site
 
 
 def keep(reports: Path, name: str, run: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import random
 import re
@@ -12,34 +11,13 @@ from typing import Any
 
 import pytest
 
-from gpuboot.verify.report.run import last_lines, run_html
+from gpuboot.verify.report.run import last_lines, run_html, write_page
 from gpuboot.verify.report.timeline.chain import BETWEEN, longest_chain, longest_links
-from gpuboot.verify.report.timeline.layout import CONTROL, MOST_LANES, picture
-from gpuboot.verify.report.timeline.shapes import Picture, duration, tick_step
 from gpuboot.verify.report.timeline.stretches import length, union
-from gpuboot.verify.report.timeline.svg import NARROW, WIDE, pictures
+from gpuboot.verify.report.timeline.svg import pictures
 from gpuboot.verify.report.timeline.table import phases_json, rows
 from gpuboot.verify.report.timeline.terminal import lines
-from tests.unit.made_runs import operation, run, site, span
-
-# of the lab's three machines: a run that changed nothing, on a busy machine
-RECORDED = json.loads((Path(__file__).parent / "recorded_run.json").read_text())
-SVG = "{http://www.w3.org/2000/svg}"
-
-
-def old(recorded: Any) -> Any:
-    """The same as schema 1 had it."""
-    keys = ("phase", "name", "seconds", "changed")
-    hosts = {
-        name: {key: it[key] for key in ("changed", "failed", "errors", "retries", "not_tried")}
-        for name, it in recorded["hosts"].items()
-    }
-    operations = [{key: item[key] for key in keys} for item in recorded["operations"]]
-    phases = [
-        {key: item[key] for key in ("name", "operations", "seconds")} for item in recorded["phases"]
-    ]
-    left = {key: recorded[key] for key in recorded if key not in ("spans", "deploy")}
-    return {**left, "schema": 1, "operations": operations, "hosts": hosts, "phases": phases}
+from tests.unit.made_runs import RECORDED, old, operation, run, site, span
 
 
 def test_intervals_that_meet_are_one() -> None:
@@ -149,81 +127,6 @@ def test_a_run_that_was_killed_ends_when_it_was_written() -> None:
     assert "Base" in run_html(killed, False)
 
 
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-@pytest.mark.parametrize("count", [1, 3, 40, 41, 300])
-def test_no_text_of_the_picture_meets_another_or_leaves_it(count: int, width: float) -> None:
-    assert_legible(picture(site(count), width))
-
-
-@pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_the_picture_of_a_recorded_run_is_legible(width: float) -> None:
-    assert_legible(picture(RECORDED, width))
-
-
-def assert_legible(found: Picture) -> None:
-    for one, other in itertools.combinations(found.texts, 2):
-        a, b = one.box, other.box
-        apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
-        assert apart, (one, other)
-    for text in found.texts:
-        left, top, right, bottom = text.box
-        assert left >= -0.1, text
-        assert right <= found.width + 0.1, text
-        assert top >= 0, text
-        assert bottom <= found.height, text
-    for bar in found.bars:
-        assert bar.x >= 0, bar
-        assert bar.x + bar.width <= found.width, bar
-        assert found.top <= bar.y <= found.bottom - bar.height, bar
-    for band in found.bands:  # the line from its name to its time meets no other name
-        for text in found.texts:
-            left, top, right, bottom = text.box
-            crossed = left < band.x < right and top < found.top and bottom > band.y
-            assert not crossed, (band, text)
-
-
-def test_more_hosts_than_lanes_share_the_last_one() -> None:
-    found = picture(site(300), WIDE)
-    names = [text.text for text in found.texts if text.end]
-    assert f"{300 - MOST_LANES + 1} other hosts" in names
-    assert "node300" in names  # the slowest
-    assert "node1" in names  # the run waited for it
-    assert CONTROL in names
-    lanes = {bar.y for bar in found.bars}
-    assert len(lanes) == MOST_LANES + 1
-    other = sum(len(bar.title) > 200 for bar in found.bars)
-    assert other == 0  # no title names everything
-
-
-@pytest.mark.parametrize("recorded", [RECORDED, site(1), site(3), site(40)])
-def test_the_svg_is_well_formed_and_tells_what_it_shows(recorded: Any) -> None:
-    for svg in pictures(recorded):
-        root = ET.fromstring(svg)
-        assert root.attrib["role"] == "img"
-        ids = {item.attrib["id"]: item for item in root.iter() if "id" in item.attrib}
-        named = [ids[name] for name in root.attrib["aria-labelledby"].split()]
-        assert named[0].text == "Timeline of the run"
-        assert "What the run waited for longest: " in (named[1].text or "")
-        assert all(rect.find(f"{SVG}title") is not None for rect in bars(root))
-        assert root.find(f"{SVG}polyline[@class='chain']") is not None
-
-
-def bars(root: ET.Element) -> list[ET.Element]:
-    kinds = ("work", "changed", "wait")
-    return [item for item in root.iter(f"{SVG}rect") if item.attrib["class"] in kinds]
-
-
-def test_waits_and_changes_are_marked() -> None:
-    root = ET.fromstring(pictures(site(3))[0])
-    kinds = [item.attrib["class"] for item in bars(root)]
-    assert kinds.count("wait") == 3
-    assert kinds.count("changed") > kinds.count("wait")
-    titles = [item.findtext(f"{SVG}title") or "" for item in bars(root)]
-    assert any(text.startswith("node3: waited for: Drivers ready (6.2 s)") for text in titles)
-    quiet = ET.fromstring(pictures(site(3, changed=False))[0])
-    assert "changed" not in {item.attrib["class"] for item in bars(quiet)}
-
-
 def test_names_cannot_break_the_page() -> None:
     evil = run(
         [operation("<b>", "</svg><script>", {"a&b": (1.0, 2.0)})], [span("start-up", 0.0, 1.0)]
@@ -259,18 +162,14 @@ def test_a_file_of_schema_1_is_still_shown() -> None:
     assert list(lines(before))[1:]
 
 
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [(0.5, "0.5 s"), (20, "20 s"), (60, "1 min"), (200, "3 min 20 s"), (3600, "60 min")],
-)
-def test_durations(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
-
-
-def test_ticks_are_never_too_many() -> None:
-    for seconds in (0.4, 5, 28, 100, 700, 7200, 100_000):
-        assert seconds / tick_step(seconds, 5) <= 5
-    assert tick_step(28, 12) == 5
+def test_a_page_is_written_again_from_its_file(tmp_path: Path) -> None:
+    write_page(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "run.json").write_text(json.dumps(old(RECORDED)))
+    write_page(tmp_path)
+    page = (tmp_path / "run.html").read_text()
+    assert "The run is done" in page
+    assert "verify.html" not in page
 
 
 def test_the_terminal_tells_of_long_runs_that_changed_something() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from gpuboot.plan import Change
@@ -12,6 +14,7 @@ from gpuboot.verify.report.timeline import terminal as timeline
 from gpuboot.verify.report.timeline.chain import longest_links
 from gpuboot.verify.report.timeline.svg import pictures, what
 from gpuboot.verify.report.timeline.table import rows
+from gpuboot.verify.report.writer import write_atomically
 
 _LONGEST = 8  # links of the longest chain that are named
 _LONG_S = 10.0  # of a run after which a person wonders where the time went
@@ -35,6 +38,16 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         changed=[(host, _details(run, host)) for host, it in run["hosts"].items() if it["changed"]],
         current=run["phases"][-1]["name"] if run["phases"] else "",
     )
+
+
+def write_page(folder: Path) -> None:
+    """Write run.html again from run.json, if there is one: a proof alone has none."""
+    try:
+        run = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    proof = (folder / "verify.json").exists()
+    write_atomically(folder / "run.html", run_html(run, proof))
 
 
 def _details(run: Mapping[str, Any], host: str) -> list[tuple[str, list[str]]]:
