@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-# of the lab's three machines: a run that changed nothing, on a busy machine
-RECORDED = json.loads((Path(__file__).parent / "recorded_run.json").read_text())
+# of the lab's three machines, while more was at work on the computer: a run that changed nothing,
+# and one that made the cluster
+_HERE = Path(__file__).parent
+RECORDED = json.loads((_HERE / "recorded_run.json").read_text())
+FIRST = json.loads((_HERE / "recorded_first_run.json").read_text())
 
 PHASES = (
     "Base",

@@ -17,7 +17,7 @@ from gpuboot.verify.report.timeline.stretches import length, union
 from gpuboot.verify.report.timeline.svg import pictures
 from gpuboot.verify.report.timeline.table import phases_json, rows
 from gpuboot.verify.report.timeline.terminal import lines
-from tests.unit.made_runs import RECORDED, old, operation, run, site, span
+from tests.unit.made_runs import FIRST, RECORDED, old, operation, run, site, span
 
 
 def test_intervals_that_meet_are_one() -> None:
@@ -36,6 +36,15 @@ def test_rows_of_a_recorded_run_add_up_to_it() -> None:
     assert phases["Verify"]["operations"] == 1
     assert phases["Verify"]["seconds"] == pytest.approx(found["Verify"].seconds, abs=0.001)
     assert phases["Base"]["hosts"].keys() == RECORDED["hosts"].keys()
+
+
+def test_a_recorded_first_run_tells_what_it_waited_for() -> None:
+    longest = longest_links(FIRST, 1)[0]
+    assert (longest.stage, longest.host) == ("Rollout", "cp1")
+    assert longest.waited == pytest.approx(46.4, abs=0.1)
+    found = {row.name: row for row in rows(FIRST)}
+    assert sum(row.changes for row in found.values()) == 72
+    assert sum(row.seconds for row in found.values()) == pytest.approx(FIRST["seconds"], rel=0.02)
 
 
 def test_shares_of_hosts_their_waits_and_changes() -> None:
@@ -64,7 +73,7 @@ def gapless(chain: Any, seconds: float) -> bool:
     return all(abs(a - b) <= 0.0011 for a, b in zip(ends, begins, strict=True))
 
 
-@pytest.mark.parametrize("recorded", [RECORDED, site(1), site(3), site(40)])
+@pytest.mark.parametrize("recorded", [RECORDED, FIRST, site(1), site(3), site(40)])
 def test_the_longest_chain_is_the_whole_run(recorded: Any) -> None:
     chain = longest_chain(recorded)
     assert gapless(chain, recorded["seconds"])

@@ -11,7 +11,7 @@ import pytest
 from gpuboot.verify.report.timeline.layout import CONTROL, MOST_LANES, picture
 from gpuboot.verify.report.timeline.shapes import Picture, duration, tick_step
 from gpuboot.verify.report.timeline.svg import NARROW, WIDE, pictures
-from tests.unit.made_runs import RECORDED, site
+from tests.unit.made_runs import FIRST, RECORDED, site
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -23,8 +23,9 @@ def test_no_text_of_the_picture_meets_another_or_leaves_it(count: int, width: fl
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
-def test_the_picture_of_a_recorded_run_is_legible(width: float) -> None:
-    assert_legible(picture(RECORDED, width))
+@pytest.mark.parametrize("recorded", [RECORDED, FIRST, site(3, slower=900), site(3, slower=30_000)])
+def test_no_text_meets_another_however_long_a_run_took(recorded: Any, width: float) -> None:
+    assert_legible(picture(recorded, width))
 
 
 def assert_legible(found: Picture) -> None:
@@ -62,7 +63,7 @@ def test_more_hosts_than_lanes_share_the_last_one() -> None:
     assert other == 0  # no title names everything
 
 
-@pytest.mark.parametrize("recorded", [RECORDED, site(1), site(3), site(40)])
+@pytest.mark.parametrize("recorded", [RECORDED, FIRST, site(1), site(40)])
 def test_the_svg_is_well_formed_and_tells_what_it_shows(recorded: Any) -> None:
     for svg in pictures(recorded):
         root = ET.fromstring(svg)
@@ -93,7 +94,7 @@ def test_waits_and_changes_are_marked() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(0.5, "0.5 s"), (20, "20 s"), (60, "1 min"), (200, "3 min 20 s"), (3600, "60 min")],
+    [(0.5, "0.5 s"), (20, "20 s"), (60, "1 min"), (200, "3:20 min"), (3600, "60 min")],
 )
 def test_durations(seconds: float, said: str) -> None:
     assert duration(seconds) == said

@@ -35,6 +35,7 @@ _LINE = 15.0
 _BAR = 14.0
 _PAD = 6.0
 _STEP = 10.0  # pixels of the shortest part of the line of the longest chain
+_TICKS = 76.0  # pixels between two ticks, at least: room for what stands below them
 _SMALLEST = 1.5  # pixels of a bar: what took no time can still be seen
 
 
@@ -216,7 +217,7 @@ def _bar(
 
 
 def _axis(found: Picture, left: float, scale: float, seconds: float) -> None:
-    step = tick_step(seconds, seconds * scale / 64)
+    step = tick_step(seconds, seconds * scale / _TICKS)
     for number in range(int(seconds / step) + 1):
         x = left + number * step * scale
         found.ticks.append(x)

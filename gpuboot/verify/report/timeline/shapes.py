@@ -77,8 +77,8 @@ def tick_step(seconds: float, most: float) -> float:
 
 
 def duration(seconds: float) -> str:
-    """Seconds for a person: `0.5 s`, `20 s`, `2 min`, `3 min 20 s`."""
+    """Seconds for a person: `0.5 s`, `20 s`, `2 min`, `3:20 min`."""
     if seconds < 60:
         return f"{seconds:g} s"
     minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if rest else f"{minutes} min"
+    return f"{minutes}:{rest:02} min" if rest else f"{minutes} min"
