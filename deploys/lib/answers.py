@@ -9,6 +9,7 @@ again in one command, up to the next operation that is known to change something
 from __future__ import annotations
 
 import shlex
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ Ask = Callable[[Sequence[tuple[Host, Request]]], list[Any]]
 # bytes of a command line, which is one argument of the host's shell: Linux allows 128 KiB
 _LONGEST = 60_000
 _MAX_AT_ONCE = 32
+# seconds that answers hold while nothing has changed: a person may think about a plan for longer
+_FRESH_S = 60.0
 
 
 class WouldChange(BaseException):
@@ -61,12 +64,22 @@ class Step:
 class HostAnswers:
     """What one host has answered, and its operations in the order of the deploy.
 
+    + read_at: when the oldest of them was read, in seconds of `time.monotonic()`
     + place: of the operation that executes
+    + forgotten: how often the answers have been forgotten
     """
 
     known: dict[Request, Any] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
+    read_at: float = 0.0
     place: int = 0
+    forgotten: int = 0
+
+    def keep(self, answers: Mapping[Request, Any]) -> None:
+        """Add answers to those that are known."""
+        if not self.known:
+            self.read_at = time.monotonic()
+        self.known |= answers
 
 
 @dataclass
@@ -76,6 +89,7 @@ class _Comparing:
 
 
 _hosts: dict[str, HostAnswers] = {}
+_cluster = HostAnswers()  # only how often what the cluster has was forgotten
 _greenlet = local()  # comparing, live: of this greenlet
 
 
@@ -192,12 +206,18 @@ def _compared(found: _Comparing, target: Host, request: Request) -> Any:
 
 
 def _kept(target: Host, kept: HostAnswers, request: Request) -> Any:
-    if request not in kept.known:
-        kept.known |= ask(target, _ahead(target, kept, request))
-    if isinstance(kept.known[request], Unanswered):  # asked alone, it says itself what is wrong
-        fact, arguments = request.fact, dict(request.arguments)
-        kept.known[request] = target.get_fact(fact, **arguments)
-    return kept.known[request]
+    if state.is_executing and time.monotonic() - kept.read_at > _FRESH_S:
+        kept.known.clear()
+    if not isinstance(answer := kept.known.get(request, Unanswered()), Unanswered):
+        return answer
+    before = kept.forgotten, _cluster.forgotten
+    answers = ask(target, _ahead(target, kept, request))
+    if isinstance(answers[request], Unanswered):  # asked alone, it says itself what is wrong
+        answers[request] = target.get_fact(request.fact, **dict(request.arguments))
+    # what other operations have changed meanwhile, on their hosts, may not be in these answers
+    if before == (kept.forgotten, _cluster.forgotten):
+        kept.keep(answers)
+    return answers[request]
 
 
 def _ahead(target: Host, kept: HostAnswers, request: Request) -> list[Request]:
@@ -251,11 +271,13 @@ def forget(target: Host) -> None:
     """A command runs on a host: what it has answered, and what the cluster has, may be old."""
     if kept := _hosts.get(target.name):
         kept.known.clear()
+        kept.forgotten += 1
     forget_cluster()
 
 
 def forget_cluster() -> None:
     """Something may have changed in the cluster, whichever host told of it."""
+    _cluster.forgotten += 1
     for kept in _hosts.values():
         for request in [item for item in kept.known if item.fact.of_cluster]:
             del kept.known[request]

@@ -89,7 +89,7 @@ class Reader:
 def _read(item: tuple[Host, Mapping[Request, None]]) -> None:
     target, requests = item
     with span("compare", target.name):
-        answers.of(target).known |= answers.ask(target, list(requests))
+        answers.of(target).keep(answers.ask(target, list(requests)))
 
 
 @dataclass

@@ -1,0 +1,108 @@
+"""How long an answer of a host holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from deploys.facts.batch import Request
+from deploys.facts.text import OneLine
+from deploys.lib import answers
+
+
+class Of(OneLine):
+    def command(self, what: str) -> str:
+        return f"cat {what}"
+
+
+class OfCluster(Of):
+    of_cluster = True
+
+
+class World:
+    """One host that answers with the number of commands it was sent."""
+
+    def __init__(self) -> None:
+        self.host: Any = SimpleNamespace(name="cp1")
+        self.asked: list[Sequence[Request]] = []
+        self.meanwhile: Callable[[], object] = list
+
+    def ask(self, target: Any, requests: Sequence[Request]) -> dict[Request, Any]:
+        self.asked.append(requests)
+        self.meanwhile()
+        return dict.fromkeys(requests, str(len(self.asked)))
+
+    def read(self, fact: type[OneLine] = Of, what: str = "a") -> str:
+        return answers.read_from(self.host, fact, what=what)
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    found = World()
+    inventory = [found.host]
+    running = SimpleNamespace(inventory=inventory, is_executing=True)
+    monkeypatch.setattr(answers, "state", running)
+    monkeypatch.setattr(answers, "ask", found.ask)
+    answers.begin()
+    yield found
+    answers.end()
+
+
+def test_nothing_is_asked_twice_while_nothing_changes(world: World) -> None:
+    assert [world.read(), world.read()] == ["1", "1"]
+
+
+def test_a_command_on_the_host_makes_all_of_it_old(world: World) -> None:
+    world.read(), world.read(OfCluster)
+    answers.forget(world.host)
+    assert [world.read(), world.read(OfCluster)] == ["3", "4"]
+
+
+def test_a_command_elsewhere_makes_only_the_cluster_old(world: World) -> None:
+    world.read(), world.read(OfCluster)
+    answers.forget(SimpleNamespace(name="gpu1"))  # type: ignore[arg-type]
+    assert [world.read(), world.read(OfCluster)] == ["1", "3"]
+
+
+def test_an_answer_that_a_command_overtakes_is_not_kept(world: World) -> None:
+    world.meanwhile = answers.forget_cluster
+    assert world.read(OfCluster) == "1"
+    assert world.read(OfCluster) == "2"
+
+
+def test_an_answer_grows_old(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.read()
+    monkeypatch.setattr(answers, "_FRESH_S", -1.0)
+    assert world.read() == "2"
+
+
+def test_a_wait_asks_each_time(world: World) -> None:
+    world.read()
+    world.host.get_fact = lambda fact, **arguments: "live"
+    with answers.live():
+        assert world.read() == "live"
+    assert world.read() == "1"
+
+
+def test_what_follows_is_asked_along_with_it_up_to_the_next_change(world: World) -> None:
+    def step(what: str, differs: bool = False) -> answers.Step:
+        request = Request.of(Of, {"what": what})
+        assert request
+        return answers.Step(differs=differs, requests=[("cp1", request)])
+
+    kept = answers.of(world.host)
+    kept.steps = [step("a", True), step("b"), step("c"), step("d", True), step("e")]
+    answers.reached(world.host, 1)
+    world.read(what="b")
+    [asked] = world.asked
+    assert [dict(request.arguments)["what"] for request in asked] == ["b", "c", "d"]
+
+
+def test_what_could_not_be_answered_is_asked_again(world: World) -> None:
+    request = Request.of(Of, {"what": "a"})
+    assert request
+    answers.of(world.host).keep({request: answers.Unanswered("its command ended with 1")})
+    assert world.read() == "1"
