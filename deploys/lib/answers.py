@@ -75,6 +75,10 @@ class HostAnswers:
     place: int = 0
     forgotten: int = 0
 
+    def answer(self, request: Request) -> Any:
+        """What is known; `Unanswered` where nothing is."""
+        return self.known.get(request, Unanswered("nobody has asked"))
+
     def keep(self, answers: Mapping[Request, Any]) -> None:
         """Add answers to those that are known."""
         if not self.known:
@@ -208,7 +212,7 @@ def _compared(found: _Comparing, target: Host, request: Request) -> Any:
 def _kept(target: Host, kept: HostAnswers, request: Request) -> Any:
     if state.is_executing and time.monotonic() - kept.read_at > _FRESH_S:
         kept.known.clear()
-    if not isinstance(answer := kept.known.get(request, Unanswered()), Unanswered):
+    if not isinstance(answer := kept.answer(request), Unanswered):
         return answer
     before = kept.forgotten, _cluster.forgotten
     answers = ask(target, _ahead(target, kept, request))
@@ -228,7 +232,7 @@ def _ahead(target: Host, kept: HostAnswers, request: Request) -> list[Request]:
             requests |= {item: None for name, item in step.requests if name == target.name}
             if step.differs:
                 break
-    return [item for item in requests if item not in kept.known]
+    return [item for item in requests if isinstance(kept.answer(item), Unanswered)]
 
 
 def ask(target: Host, requests: Sequence[Request]) -> dict[Request, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from deploys.facts.batch import Request
+from deploys.facts.batch import Request, Unanswered
 from deploys.facts.text import OneLine
 from deploys.lib import answers
 
@@ -104,5 +104,5 @@ def test_what_follows_is_asked_along_with_it_up_to_the_next_change(world: World)
 def test_what_could_not_be_answered_is_asked_again(world: World) -> None:
     request = Request.of(Of, {"what": "a"})
     assert request
-    answers.of(world.host).keep({request: answers.Unanswered("its command ended with 1")})
+    answers.of(world.host).keep({request: Unanswered("its command ended with 1")})
     assert world.read() == "1"
