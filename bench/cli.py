@@ -84,11 +84,17 @@ def measure_cells(
     lab = machines.ensure(say)
     results.append("host", **host())
     runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, say)
-    left = runner.measure(chosen, None if full or cells or not minutes else minutes * 60)
+    try:
+        with state.lock(machines.NAME, wait=False):
+            left = runner.measure(chosen, None if full or cells or not minutes else minutes * 60)
+    except KeyboardInterrupt:
+        say("interrupted; what was measured is kept, and the same command goes on from here")
+        raise typer.Exit(130) from None
     if left:
         names = ", ".join(map(str, left))
         say(f"not measured for lack of time: {names}; the same command goes on with them")
-    if not keep:
+        say("the machines stay up for it; to remove them: scripts/bench machines down")
+    elif not keep:
         machines.down(lab, say)
     report.write(folder)
     print(report.PAGE)
@@ -107,7 +113,8 @@ def run_once(side: str, count: int, condition: str = "0.2ms") -> None:
     say = progress()
     lab = machines.ensure(say)
     machines.boot(lab, count, machines.FRESH, say)
-    with network.controller(lab, network.CONDITIONS[condition]) as controller:
+    link = network.controller(lab, network.CONDITIONS[condition])
+    with state.lock(machines.NAME, wait=False), link as controller:
         done = measure.run(lab, controller, SIDES[side], machines.site(lab, count))
     for field in fields(done):
         print(f"{field.name:10} {getattr(done, field.name)}")

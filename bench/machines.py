@@ -155,7 +155,12 @@ def layer(lab: Lab, role: str, snapshot: str) -> Path:
 
 
 def keep(lab: Lab, chosen: Sequence[Machine], snapshot: str) -> None:
-    """Keep the machines' own layers as a snapshot, one for each role, and remove the machines."""
+    """Keep the machines' own layers as a snapshot, one for each role, and remove the machines.
+
+    It takes the place of every other snapshot, so none may run from one.
+    """
+    only(lab, len(chosen))
+    _remove(lab.folder / "snapshots")
     for machine in chosen:
         halt(lab, machine)
         target = layer(lab, machine.role, snapshot)

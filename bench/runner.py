@@ -17,7 +17,6 @@ from bench.site import Side, Site
 from lab.build.progress import Progress, duration
 from lab.state import Lab, LabError
 
-CONVERGED = "converged"
 # the changed line: as a person might have edited the file since the last run
 EDITED = "/etc/sysctl.d/90-gpuboot.conf"
 RIGHT = "fs.inotify.max_user_watches = 524288"
@@ -40,9 +39,11 @@ class Runner:
 
         + budget_s: no cell is begun later than this; None: all are measured
         """
-        started = time.monotonic()
         left = [c for c in cells if self.results.rounds(c, list(self.sides)) < self.runs]
         self.say(f"{len(left)} cells to measure; {len(cells) - len(left)} are there")
+        if left:
+            self._converge_by_each_side()
+        started = time.monotonic()
         while left and (budget_s is None or time.monotonic() - started < budget_s):
             cell, begun = left[0], time.monotonic()
             self.say(f"{cell}: {cell.title}")
@@ -85,8 +86,6 @@ class Runner:
             "sample", cell=str(cell), side=side.name, round=number, changes=changes, **values
         )
         self.say(f"{cell}: {side.name} {number + 1}/{self.runs}: {done.seconds:.2f} s")
-        if cell.scenario == "fresh" and number == 0:
-            self._agree(site, side.name, controller)
 
     def _deliver_anew(self, site: Site) -> None:
         machines.reset(self.lab, self.lab.machines[: len(site.hosts)], FRESH, lambda line: None)
@@ -113,8 +112,7 @@ class Runner:
     def _prepare(self, site: Site) -> None:
         """Machines on which every side finds nothing to do; each side's caches are warm then."""
         count = len(site.hosts)
-        self.keep_converged()
-        machines.boot(self.lab, count, CONVERGED, self.say)
+        machines.boot(self.lab, count, self._converged, self.say)
         if count in self.equal:
             return
         self.equal.clear()  # what this site is told of its hosts stands on machines of the others
@@ -135,19 +133,25 @@ class Runner:
                 before = self.sides[after].title
                 raise LabError(f"the sides differ: after {before}, {side.title} changed {what}")
 
-    def keep_converged(self) -> None:
-        """Have a snapshot of converged machines, so that not each of many is converged by itself.
+    def _converge_by_each_side(self) -> None:
+        """Have every side make the same of delivered machines, and keep the result to copy it.
 
-        The first side makes one machine of each role from how they are delivered, every other
-        side must find nothing to change there, and the others start as copies.
+        One machine of each role is converged by each side, and every other side must find nothing
+        to change there. What the first side made is kept, so that not each of many machines has
+        to be converged by itself.
         """
-        if machines.has(self.lab, CONVERGED):
+        if machines.has(self.lab, self._converged):
             return
-        self.say("converging one machine of each role, to copy them")
         site = machines.site(self.lab, 2)
-        self._deliver_anew(site)
-        first = next(iter(self.sides.values()))
-        with network.controller(self.lab, CONDITIONS[LAN]) as controller:
-            measure.run(self.lab, controller, first, site)
-            self._agree(site, first.name, controller)
-        machines.keep(self.lab, self.lab.machines[:2], CONVERGED)
+        for side in reversed(list(self.sides.values())):
+            self.say(f"{side.title} converges a machine of each role; the others have to agree")
+            self._deliver_anew(site)
+            with network.controller(self.lab, CONDITIONS[LAN]) as controller:
+                measure.run(self.lab, controller, side, site)
+                self._agree(site, side.name, controller)
+        machines.keep(self.lab, self.lab.machines[:2], self._converged)
+
+    @property
+    def _converged(self) -> str:
+        """The snapshot that the code which is measured now made."""
+        return f"converged-{self.results.code}"
