@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyinfra.context import host, state
 
 from deploys.lib.operation import phase
+from deploys.lib.privilege import become_arguments
 from deploys.operations import verify as verify_cluster
 from deploys.operations import verify_docker
 from deploys.operations.verify import Found
@@ -28,6 +29,8 @@ def verify(always: bool = False) -> None:
     if host.name != verifier.host or not (always or settings.verify.enabled):
         return
     # not current(): a host that cannot be read is a finding here, and no reason to stop
+    if become_arguments(host).get("_sudo"):
+        read()  # before any other command: it finds out where sudo would wait for a password
     title = "Verify every GPU, from the PCI bus to Prometheus"
     if verifier.monitor:
         verify_docker.chain(name=title, settings=settings, lock=lock, nodes=read().nodes)

@@ -200,8 +200,10 @@ def _read(node: Node, driver_requested: str | None, states: Mapping[str, NodeSta
     state, gpus = Request(NodeFact, ()), Request(NvidiaFact, ())
     known = {state: states[node.host]} if node.host in states else {}
     asked = [request for request in (state, gpus) if request not in known]
-    said = known | answers.ask(inventory.get_host(node.host), asked)
+    target = inventory.get_host(node.host)
+    said = known | answers.ask(target, asked)
     for answer in said.values():
         if isinstance(answer, Unanswered):
-            return gpu_state.unreachable_host(node, f"cannot be reached: {answer}")
+            why = "its state could not be read" if target.connected else "cannot be reached"
+            return gpu_state.unreachable_host(node, f"{why}: {answer}")
     return gpu_state.host(node, said[state], said[gpus], driver_requested)

@@ -1,0 +1,77 @@
+"""How many commands a verification sends to a host, and what it makes of their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from deploys.facts.batch import Request, Unanswered
+from deploys.facts.node import NodeFact
+from deploys.facts.nvidia import NvidiaFact
+from deploys.lib import answers
+from deploys.operations import verify
+from deploys.operations.verify import Found, read_hosts
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import lock
+from gpuboot.verify.gpu_state import parse
+from tests.unit.test_gpu_state import GOOD, machine
+
+NODES = (
+    Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True),
+    Node("10.0.0.2", "gpu1", "10.0.0.2", "worker", 2, False),
+    Node("10.0.0.3", "gpu2", "10.0.0.3", "worker", 2, False),
+)
+ANSWERS: dict[Any, Any] = {NodeFact: machine(), NvidiaFact: parse(GOOD)}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Any]]]:
+    """Commands that hosts get: inventory name, and the facts in it."""
+    commands = []
+
+    def ask(host: Any, requests: Sequence[Request]) -> dict[Request, Any]:
+        commands.append((host.name, [request.fact for request in requests]))
+        return {request: ANSWERS[request.fact] for request in requests}
+
+    class Inventory:
+        @staticmethod
+        def get_host(name: str) -> Any:
+            return SimpleNamespace(name=name, connected=name != "10.0.0.2")
+
+    monkeypatch.setattr(answers, "ask", ask)
+    monkeypatch.setattr(verify, "inventory", Inventory)
+    monkeypatch.setattr(verify, "say", lambda _: None)
+    return commands
+
+
+def test_each_gpu_node_gets_one_command_and_others_none(asked: list[Any]) -> None:
+    hosts = read_hosts(Settings(), lock(Settings()), Found(NODES))
+    assert asked == [(name, [NodeFact, NvidiaFact]) for name in ("10.0.0.2", "10.0.0.3")]
+    assert [(host.node, len(host.gpus), host.error) for host in hosts] == [
+        ("gpu1", 2, ""),
+        ("gpu2", 2, ""),
+    ]
+
+
+def test_what_was_read_a_moment_ago_is_not_asked_again(asked: list[Any]) -> None:
+    found = Found(NODES, {node.host: machine() for node in NODES})
+    read_hosts(Settings(), lock(Settings()), found)
+    assert asked == [(name, [NvidiaFact]) for name in ("10.0.0.2", "10.0.0.3")]
+
+
+def test_a_host_that_does_not_answer_is_a_finding_and_stops_no_other(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = answers.ask
+
+    def silent(host: Any, requests: Sequence[Request]) -> dict[Request, Any]:
+        said = ask(host, requests)
+        return said if host.connected else dict.fromkeys(said, Unanswered("no route to host"))
+
+    monkeypatch.setattr(answers, "ask", silent)
+    hosts = read_hosts(Settings(), lock(Settings()), Found(NODES))
+    assert [host.error for host in hosts] == ["cannot be reached: no route to host", ""]
