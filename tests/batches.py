@@ -10,13 +10,13 @@ import re
 from pyinfra.connectors.fake import FakeConnector
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
-from tests.noise import own
+from gpuboot.fact_output import Answer, answer
+from tests.noise import noisy, own
 
 _PART = re.compile(
-    r"^\( (.*?)\n\); printf '\\n(##gpuboot-fact##)%s %s\\n' (\d+) \$\?$", re.S | re.M
+    r"^(?:\{ \( )?\( (.*?)\n\); printf '\\n(##gpuboot-fact##)%s %s\\n' (\d+) \$\?", re.S | re.M
 )
 
-_NOTHING = [OutputLine("stdout", line) for line in own([])]
 _alone = FakeConnector._lookup_response
 
 
@@ -24,12 +24,15 @@ def _lookup(self: FakeConnector, command_str: str) -> tuple[bool, CommandOutput]
     parts = _PART.findall(command_str)
     if not parts:
         return _alone(self, command_str)
-    output: list[OutputLine] = []
+    lines: list[str] = []
+    noise: list[str] = []
     for part, mark, number in parts:
         done, said = _alone(self, part)
-        output += list(said) or _NOTHING
-        output.append(OutputLine("stdout", f"{mark}{number} {0 if done else 1}"))
-    return True, CommandOutput(output)
+        found = answer(said.stdout_lines) if said.stdout_lines else Answer([], [])
+        lines += [*found.lines, "", f"{mark}{number} {0 if done else 1}"]
+        noise += found.noise
+    frame = noisy if noise else own
+    return True, CommandOutput([OutputLine("stdout", line) for line in frame(lines)])
 
 
 FakeConnector._lookup_response = _lookup  # type: ignore[method-assign]

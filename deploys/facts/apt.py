@@ -8,30 +8,26 @@ from collections.abc import Iterable
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from deploys.facts.packages import PackageState
+from deploys.facts.packages import AnyPackages, PackageState
 from gpuboot.hosts.preflight.packages import AvailableVersion
 
 
-class Packages(Framed[PackageState]):
-    """The installed versions of some packages, and all holds, in one command."""
-
-    default = PackageState
+class Packages(AnyPackages):
+    """The installed versions of some packages, and which of them are held, in one command."""
 
     @override
     def command(self, packages: Iterable[str]) -> str:
         names = " ".join(shlex.quote(name) for name in packages)
+        fields = "${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\\n"
         # dpkg-query exits 1 when one of the packages is unknown: that is an answer, not an error
-        return (
-            "dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\\n' "
-            f"{names} 2>/dev/null; apt-mark showhold | sed 's/^/hold /'"
-        )
+        return f"dpkg-query -W -f '{fields}' {names} 2>/dev/null || test $? = 1"
 
     @override
     def process(self, output: list[str]) -> PackageState:
-        words = [line.split() for line in output]
+        rows = [line.split() for line in output]
         return PackageState(
-            {item[1]: item[2] for item in words if len(item) == 3 and item[0] == "installed"},
-            tuple(item[1] for item in words if item[0] == "hold"),
+            {row[2]: row[3] for row in rows if len(row) == 4 and row[1] == "installed"},
+            tuple(row[2] for row in rows if row[0] == "hold"),
         )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,10 +43,35 @@ class Unanswered(Exception):
     """A fact's command failed, or its output could not be read."""
 
 
-class Batch(FactBase[list[Any]]):
+_MISSING = Unanswered("the host did not answer")
+
+
+@dataclass
+class _Reading:
+    """One command of a batch, and the places of the requests that it answers."""
+
+    fact: type[Framed[Any]]
+    arguments: Mapping[str, Any]
+    places: list[int]
+
+    def answers(self, requests: Sequence[Request], lines: list[str], status: str) -> list[Any]:
+        try:
+            if status != "0":
+                raise FactProcessError(f"its command ended with {status}")
+            whole = self.fact().value(lines)
+            if len(self.places) == 1:
+                return [whole]
+            asked = [requests[place] for place in self.places]
+            return [item.fact.part(whole, dict(item.arguments)) for item in asked]
+        except FactProcessError as error:
+            return [Unanswered(str(error))] * len(self.places)
+
+
+class Batch(Framed[list[Any]]):
     """The answers to requests, in their order; `Unanswered` in the place of one that failed.
 
-    Each command runs in a shell of its own, so that none ends or changes another.
+    Each command runs in a shell of its own, so that none ends or changes another. All of them are
+    in one frame. Requests of a fact that can be merged are one command.
     """
 
     @staticmethod
@@ -56,35 +82,49 @@ class Batch(FactBase[list[Any]]):
     @override
     def command(self, requests: Sequence[Request]) -> str:
         self._requests = requests
+        self._readings = _readings(requests)
         return "\n".join(
-            f"( {request.command}\n); printf '\\n{_MARK}%s %s\\n' {number} $?"
-            for number, request in enumerate(requests)
+            f"( {reading.fact().bare_command(reading.arguments).strip()}\n)"
+            f"; printf '\\n{_MARK}%s %s\\n' {number} $?"
+            for number, reading in enumerate(self._readings)
         )
 
     @override
     def process(self, output: list[str]) -> list[Any]:
-        answers: list[Any] = []
+        answers: dict[int, Any] = {}
         lines: list[str] = []
+        done = 0
         for line in output:
-            noise, mark, text = line.partition(_MARK)
+            _, mark, text = line.partition(_MARK)
             if not mark:
                 lines.append(line)
                 continue
             number, _, status = text.partition(" ")
-            if number != str(len(answers)):
+            if number != str(done):
                 raise FactProcessError("the answers are not in the order of the requests")
-            answers.append(self._answer(self._requests[len(answers)], [*lines, noise], status))
-            lines = []
-        return answers
+            if lines[-1:] == [""]:  # of our own, for a command without a newline at its end
+                lines.pop()
+            reading = self._readings[done]
+            given = reading.answers(self._requests, lines, status)
+            answers |= zip(reading.places, given, strict=True)
+            lines, done = [], done + 1
+        return [answers.get(place, _MISSING) for place in range(len(self._requests))]
 
-    @staticmethod
-    def _answer(request: Request, lines: list[str], status: str) -> Any:
-        if status.strip() != "0":
-            return Unanswered(f"its command ended with {status.strip()}")
-        try:
-            return request.fact().process(lines)
-        except FactProcessError as error:
-            return Unanswered(str(error))
+
+def _readings(requests: Sequence[Request]) -> list[_Reading]:
+    """In the order of the requests; what can be merged comes with the first of it."""
+    places: dict[type[Framed[Any]], list[int]] = defaultdict(list)
+    for place, request in enumerate(requests):
+        places[request.fact].append(place)
+    found = []
+    for fact, own in places.items():
+        asked = [dict(requests[place].arguments) for place in own]
+        merged = fact.merged(asked) if len(own) > 1 else None
+        if merged:
+            found.append(_Reading(*merged, own))
+        else:
+            found += [_Reading(fact, item, [place]) for item, place in zip(asked, own, strict=True)]
+    return found
 
 
 def _hashable(value: Any) -> Any:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from deploys.facts.packages import PackageState
+from deploys.facts.packages import AnyPackages, PackageState
 from gpuboot.fact_output import Fields
 from gpuboot.hosts.preflight.packages import AvailableVersion
 
@@ -19,13 +19,11 @@ LOCKS = "/etc/dnf/plugins/versionlock.list"
 _LOCK = re.compile(r"(?P<name>.+)-(?:\d+:)?(?P<version>[^-]+)-[^-]+")
 
 
-class Packages(Framed[PackageState]):
+class Packages(AnyPackages):
     """The installed versions of some packages, and all holds, in one command.
 
     A name may have a version behind it, as rpm allows: kernel-devel-5.14.0-570.el9.x86_64.
     """
-
-    default = PackageState
 
     @override
     def command(self, packages: Iterable[str]) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from gpuboot.fact_output import Fields
 
 
 @dataclass(frozen=True)
@@ -24,22 +26,36 @@ class Files(Framed[dict[str, FileState]]):
 
     default = dict
 
+    @classmethod
+    @override
+    def merged(
+        cls, asked: Sequence[Mapping[str, Any]]
+    ) -> tuple[type[Framed[dict[str, FileState]]], dict[str, Any]]:
+        return cls, {"paths": list(dict.fromkeys(path for item in asked for path in item["paths"]))}
+
+    @classmethod
+    @override
+    def part(cls, whole: dict[str, FileState], asked: Mapping[str, Any]) -> dict[str, FileState]:
+        return {path: whole[path] for path in asked["paths"] if path in whole}
+
     @override
     def command(self, paths: Iterable[str]) -> str:
         names = " ".join(shlex.quote(path) for path in paths)
         return (
-            f'for f in {names}; do if test -f "$f"; then '
-            'echo "$(stat -c %a "$f") $(sha256sum < "$f" | cut -d \' \' -f 1) $f"; '
-            'elif test -e "$f" || test -L "$f"; then echo "- - $f"; fi; done'
+            f'set --; for f in {names}; do if test -f "$f"; then set -- "$@" "$f"; '
+            'elif test -e "$f" || test -L "$f"; then echo "- $f"; fi; done; '
+            'test $# = 0 || { stat -c "mode %a %n" "$@"; sha256sum "$@" | sed "s/^/sha256 /"; }'
         )
 
     @override
     def process(self, output: list[str]) -> dict[str, FileState]:
-        found = {}
-        for line in output:
-            mode, digest, path = line.split(" ", 2)
-            found[path] = FileState(mode, digest)
-        return found
+        found = Fields(output, separator=" ", last=None)
+        modes = {path: mode for mode, path in found.words("mode", 2)}
+        digests = {path: digest for digest, path in found.words("sha256", 2)}
+        return {
+            **{path: FileState(modes[path], digest) for path, digest in digests.items()},
+            **{path: FileState("-", "-") for path in found.raw("-")},
+        }
 
 
 class Folder(Framed[tuple[str, ...]]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from pyinfra.api.exceptions import FactProcessError
@@ -37,6 +37,32 @@ class Framed(FactBase[T]):
             cls.process = _own_lines(cls.__dict__["process"])  # type: ignore[method-assign]
         super().__init_subclass__()
 
+    @classmethod
+    def merged(
+        cls, asked: Sequence[Mapping[str, Any]]
+    ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
+        """The fact, and its arguments, that answers all of these at once.
+
+        + asked: arguments of several readings of this fact
+
+        None: each of them is a command of its own.
+        """
+        return None
+
+    @classmethod
+    def part(cls, whole: Any, asked: Mapping[str, Any]) -> T:
+        """What of the answer to such a fact belongs to one of them."""
+        raise NotImplementedError
+
+    def bare_command(self, arguments: Mapping[str, Any]) -> str:
+        """The command without its frame."""
+        bare: Callable[..., str] = inspect.unwrap(type(self).command)
+        return bare(self, **arguments)
+
+    def value(self, lines: list[str]) -> T:
+        """What the command's own lines say. Raises `FactProcessError`."""
+        return _value(self, inspect.unwrap(type(self).process), lines)
+
 
 def _in_frame(command: Callable[..., str]) -> Callable[..., str]:
     @functools.wraps(command)
@@ -53,11 +79,18 @@ def _own_lines(process: Callable[..., T]) -> Callable[..., T]:
     def own_lines(self: FactBase[T], output: list[str]) -> T:
         try:
             printed = answer(output)
-            warn_of_noise(printed.noise)
-            return process(self, printed.lines) if printed.lines else self.default()
         except FactOutputError as error:
             raise FactProcessError(str(error)) from error
-        except (ValueError, LookupError, TypeError) as error:
-            raise FactProcessError(f"the host's answer cannot be read: {error}") from error
+        warn_of_noise(printed.noise)
+        return _value(self, process, printed.lines)
 
     return own_lines
+
+
+def _value(fact: FactBase[T], process: Callable[..., T], lines: list[str]) -> T:
+    try:
+        return process(fact, lines) if lines else fact.default()
+    except FactOutputError as error:
+        raise FactProcessError(str(error)) from error
+    except (ValueError, LookupError, TypeError) as error:
+        raise FactProcessError(f"the host's answer cannot be read: {error}") from error

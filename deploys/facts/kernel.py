@@ -27,14 +27,17 @@ class Kernel(Framed[KernelState]):
 
     @override
     def command(self, sysctls: Iterable[str]) -> str:
-        keys = " ".join(shlex.quote(key) for key in sysctls)
+        values = "".join(
+            f"value {shlex.quote(key)} {shlex.quote('/proc/sys/' + key.replace('.', '/'))}; "
+            for key in sysctls
+        )
         return (
             "grep -qw overlay /proc/filesystems && echo feature overlay; "
             "test -d /proc/sys/net/bridge && echo feature br_netfilter; "
             "for name in mlx5_ib ib_umad; do "
             "test -d /sys/module/$name && echo feature $name; done; "
-            f"for key in {keys}; do file=/proc/sys/$(echo $key | tr . /); "
-            'test -r "$file" && echo "sysctl $key $(cat "$file")"; done; true'
+            'value() { test -r "$2" && read -r text <"$2" && echo "sysctl $1 $text"; }; '
+            f"{values}true"
         )
 
     @override

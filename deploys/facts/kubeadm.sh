@@ -4,13 +4,12 @@ export LC_ALL=C
 put() { printf '%s\t%s\n' "$1" "$2"; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
+set -- kubelet kubeadm kubectl kubernetes-cni cri-tools
 if has rpm && ! has dpkg-query; then
-  rpm -qa --qf 'installed %{NAME} %{VERSION}-%{RELEASE}\n'
+  rpm -q --qf 'installed %{NAME} %{VERSION}-%{RELEASE}\n' "$@"
 else
-  dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n'
-fi |
-  awk '$1 == "installed" && $2 ~ /^(kubelet|kubeadm|kubectl|kubernetes-cni|cri-tools)$/ {
-    print "package\t" $2 " " $3 }'
+  dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' "$@"
+fi 2>/dev/null | awk '$1 == "installed" { print "package\t" $2 " " $3 }'
 if has systemctl; then put kubelet "$(systemctl show -p UnitFileState --value kubelet)"; fi
 for file in admin.conf kubelet.conf manifests/kube-apiserver.yaml; do
   if [ -e "/etc/kubernetes/$file" ]; then put file "$file"; fi
@@ -30,8 +29,14 @@ elif [ "$(authority /etc/kubernetes/admin.conf)" = "$(authority /root/.kube/conf
   put kubeconfig stale
 else put kubeconfig other
 fi
+# nobody asks for the images of a host that has joined
+joined=no
+if [ -e /etc/kubernetes/kubelet.conf ]; then joined=yes; fi
+for step in init join; do
+  if [ -e "/etc/gpuboot/kubeadm-$step.started" ]; then joined=no; fi
+done
 # shellcheck disable=SC2154  # the fact sets it
-if has ctr && [ -S "$socket" ]; then
+if [ $joined = no ] && has ctr && [ -S "$socket" ]; then
   ctr -a "$socket" -n k8s.io images ls -q | grep -v '@sha256:\|^sha256:' | sed 's/^/image\t/'
 fi
 put end ok

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from typing_extensions import override
 
@@ -14,6 +15,20 @@ class Units(Framed[dict[str, tuple[str, str]]]):
     """ActiveState and UnitFileState by unit, of those that exist."""
 
     default = dict
+
+    @classmethod
+    @override
+    def merged(
+        cls, asked: Sequence[Mapping[str, Any]]
+    ) -> tuple[type[Framed[dict[str, tuple[str, str]]]], dict[str, Any]]:
+        return cls, {"units": list(dict.fromkeys(unit for item in asked for unit in item["units"]))}
+
+    @classmethod
+    @override
+    def part(
+        cls, whole: dict[str, tuple[str, str]], asked: Mapping[str, Any]
+    ) -> dict[str, tuple[str, str]]:
+        return {unit: whole[unit] for unit in asked["units"] if unit in whole}
 
     @override
     def command(self, units: Iterable[str]) -> str:

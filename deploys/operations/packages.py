@@ -60,6 +60,7 @@ def repository(
         key=repository.key_path,
         url=repository.url,
         others=list(commands.REPOSITORY_FILES),
+        by_digest=bool(repository.key_sha256),
     )
     key_matches = _key_matches(repository, state)
     if key_matches and state.text == repository.text and not state.duplicates:

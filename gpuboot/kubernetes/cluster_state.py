@@ -31,7 +31,7 @@ class KubeadmState:
     + enabled: the kubelet starts at boot
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
     + kubelet_config: digest of the kubelet's configuration that gpuboot put in force; "" for none
-    + images: names of the images in containerd's k8s.io namespace
+    + images: names of the images in containerd's k8s.io namespace; not read once it has joined
     """
 
     packages: Mapping[str, str] = field(default_factory=dict)

@@ -200,13 +200,16 @@ def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
 
 def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
     return {
-        "stat -c %a": [
-            f"{'600' if path.endswith('yaml') else '644'} {_digest(text)} {path}"
+        "stat -c": [
+            line
             for path, text in _files.items()
+            for line in (
+                f"mode {'600' if path.endswith('yaml') else '644'} {path}",
+                f"sha256 {_digest(text)}  {path}",
+            )
         ],
         "dpkg-query -W -f": [
-            *(f"installed {name} {version}" for name, version in _installed.items()),
-            *(f"hold {name}" for name in _installed),
+            f"hold installed {name} {version}" for name, version in _installed.items()
         ],
         **dict(_repositories()),
         "grep -qw overlay /proc/filesystems": [

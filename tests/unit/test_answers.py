@@ -16,7 +16,6 @@ from pyinfra.connectors import util
 from pyinfra.context import ctx_host
 
 from deploys import facts
-from deploys.facts.batch import Batch
 from deploys.facts.connectivity import UnreachableEndpoints
 from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
@@ -90,7 +89,7 @@ def every_fact() -> Iterator[type[FactBase[Any]]]:
 
 
 def test_every_fact_runs_in_a_frame() -> None:
-    found = set(every_fact()) - {FactBase, Batch}  # a batch is of facts in frames
+    found = set(every_fact()) - {FactBase}
     assert len(found) > 20
     assert [fact for fact in found if not issubclass(fact, Framed)] == []
 

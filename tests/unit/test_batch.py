@@ -1,0 +1,119 @@
+"""Many facts of a host by one command, as a shell runs it."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyinfra.api.exceptions import FactProcessError
+from typing_extensions import override
+
+from deploys.facts.batch import Batch, Request, Unanswered
+from deploys.facts.files import Files, FileState
+from deploys.facts.framed import Framed
+from deploys.facts.text import OneLine
+from gpuboot.fact_output import answer
+
+
+class Says(OneLine):
+    """What a shell command prints first."""
+
+    @override
+    def command(self, script: str) -> str:
+        return script
+
+
+class Lines(Framed[list[str]]):
+    """All lines that a shell command prints."""
+
+    default = list
+
+    @override
+    def command(self, script: str) -> str:
+        return script
+
+    @override
+    def process(self, output: list[str]) -> list[str]:
+        return output
+
+
+def request(fact: type[Framed[Any]], **arguments: Any) -> Request:
+    made = Request.of(fact, arguments)
+    assert made
+    return made
+
+
+def ask(*requests: Request) -> tuple[list[Any], str]:
+    """The answers, and the command that gave them."""
+    batch = Batch()
+    command = batch.command(requests=requests)
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
+    return batch.process(done.stdout.splitlines()), command
+
+
+def says(script: str) -> Request:
+    return request(Says, script=script)
+
+
+def test_each_fact_has_its_answer_in_order() -> None:
+    found, _ = ask(says("echo a"), request(Lines, script="printf 'b\\n\\nc'"), says("true"))
+    assert found == ["a", ["b", "", "c"], ""]
+
+
+@pytest.mark.parametrize("script", ["cd /; x=1; exit 0", "trap 'echo gone' EXIT", "set -e"])
+def test_a_command_changes_nothing_for_the_next(script: str) -> None:
+    found, _ = ask(says(script), says('echo "$PWD ${x:-}"'))
+    assert found[1] == str(Path.cwd())
+
+
+def test_one_that_fails_keeps_the_answers_of_the_others() -> None:
+    found, _ = ask(says("echo a; exit 3"), says("echo b"))
+    assert isinstance(found[0], Unanswered)
+    assert "ended with 3" in str(found[0])
+    assert found[1] == "b"
+
+
+def test_requests_that_can_be_merged_are_one_command(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("a b", "c", "none")]
+    for path in paths[:2]:
+        Path(path).write_text(path)
+        Path(path).chmod(0o640)
+    found, command = ask(
+        request(Files, paths=paths[:1]),
+        says("echo between"),
+        request(Files, paths=paths[:2]),
+        request(Files, paths=paths[2:]),
+    )
+    first, second = [
+        {path: FileState("640", hashlib.sha256(path.encode()).hexdigest())} for path in paths[:2]
+    ]
+    assert found == [first, "between", first | second, {}]
+    assert command.count("sha256sum") == 1
+
+
+def test_half_an_answer_is_none() -> None:
+    batch = Batch()
+    done = subprocess.run(
+        ["sh", "-c", batch.command(requests=[says("echo a"), says("echo b")])],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    with pytest.raises(FactProcessError):
+        batch.process(lines[:-1])
+    assert answer(lines).lines
+
+
+def test_what_a_hosts_shell_prints_is_no_answer() -> None:
+    batch = Batch()
+    done = subprocess.run(
+        ["sh", "-c", f"echo Welcome; {batch.command(requests=[says('echo a')])}; echo Bye"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert batch.process(done.stdout.splitlines()) == ["a"]
