@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from importlib import resources
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from typing_extensions import override
 
+from deploys.facts import api
 from deploys.facts.framed import Framed
 from deploys.facts.text import OneLine
-from gpuboot.kubernetes.helm import Release, parse_release
-
-SCRIPT = resources.files("deploys.facts").joinpath("helm.sh").read_text()
+from gpuboot.kubernetes.helm import Release, parse_releases, release_path
 
 
 class HelmVersion(OneLine):
@@ -21,6 +21,22 @@ class HelmVersion(OneLine):
     def command(self, path: str) -> str:
         binary = shlex.quote(path)
         return f"! test -x {binary} || {binary} version --template '{{{{.Version}}}}'"
+
+
+class HelmReleases(Framed[dict[str, Release]]):
+    """Releases by the path of their Secrets, by one command on the leader."""
+
+    of_cluster = True
+    default = dict
+
+    @override
+    def command(self, kubeconfig: str, paths: Iterable[str]) -> str:
+        """`paths`: as `gpuboot.kubernetes.helm.release_path` has them."""
+        return api.where_there_is_one(kubeconfig, api.command("helm.sh", kubeconfig, paths))
+
+    @override
+    def process(self, output: list[str]) -> dict[str, Release]:
+        return parse_releases(output)
 
 
 class HelmRelease(Framed[Release]):
@@ -33,9 +49,8 @@ class HelmRelease(Framed[Release]):
 
     @override
     def command(self, release: str, namespace: str, kubeconfig: str) -> str:
-        variables = {"KUBECONFIG": kubeconfig, "release": release, "namespace": namespace}
-        lines = [f"{key}={shlex.quote(value)}" for key, value in variables.items()]
-        return "\n".join([*lines, SCRIPT])
+        paths = [release_path(release, namespace)]
+        return HelmReleases().bare_command({"kubeconfig": kubeconfig, "paths": paths})
 
     @staticmethod
     @override
@@ -44,7 +59,22 @@ class HelmRelease(Framed[Release]):
 
     @override
     def process(self, output: list[str]) -> Release:
-        return parse_release(output)
+        return next(iter(parse_releases(output).values()))
+
+    @classmethod
+    @override
+    def merged(
+        cls, asked: Sequence[Mapping[str, Any]]
+    ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
+        return HelmReleases, {
+            "kubeconfig": asked[0]["kubeconfig"],
+            "paths": [release_path(item["release"], item["namespace"]) for item in asked],
+        }
+
+    @classmethod
+    @override
+    def part(cls, whole: dict[str, Release], asked: Mapping[str, Any]) -> Release:
+        return whole.get(release_path(asked["release"], asked["namespace"]), cls.default())
 
 
 class FileDigest(OneLine):

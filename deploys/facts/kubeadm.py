@@ -7,17 +7,12 @@ from importlib import resources
 
 from typing_extensions import override
 
+from deploys.facts import api
 from deploys.facts.framed import Framed
-from gpuboot.kubernetes.cluster_state import (
-    ClusterState,
-    KubeadmState,
-    parse_cluster,
-    parse_kubeadm,
-)
+from gpuboot.kubernetes.cluster_answers import PATHS, PODS, parse_cluster, parse_pod_issues
+from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState, PodIssue, parse_kubeadm
 
-_SCRIPTS = resources.files("deploys.facts")
-HOST_SCRIPT = _SCRIPTS.joinpath("kubeadm.sh").read_text()
-CLUSTER_SCRIPT = _SCRIPTS.joinpath("cluster.sh").read_text()
+HOST_SCRIPT = resources.files("deploys.facts").joinpath("kubeadm.sh").read_text()
 
 
 class Kubeadm(Framed[KubeadmState]):
@@ -38,20 +33,30 @@ class Cluster(Framed[ClusterState]):
 
     of_cluster = True
 
-    preflight = "no"
-
     @override
     def command(self, kubeconfig: str) -> str:
         """`kubeconfig`: path of the credentials on the leader."""
-        variables = f"KUBECONFIG={shlex.quote(kubeconfig)} preflight={self.preflight}"
-        return f"{variables}\n{CLUSTER_SCRIPT}"
+        return api.command("cluster.sh", kubeconfig, PATHS)
 
     @override
     def process(self, output: list[str]) -> ClusterState:
         return parse_cluster(output)
 
 
-class ClusterInPreflight(Cluster):
-    """As `Cluster`, with flannel's backend and the Services' node ports."""
+class PodIssues(Framed[tuple[PodIssue, ...]]):
+    """Pods that do not start by waiting alone. Read it on the leader.
 
-    preflight = "yes"
+    There are many pods, so they are read only where somebody waits for them.
+    """
+
+    of_cluster = True
+    default = tuple
+
+    @override
+    def command(self, kubeconfig: str) -> str:
+        """`kubeconfig`: path of the credentials on the leader."""
+        return api.command("cluster.sh", kubeconfig, [PODS])
+
+    @override
+    def process(self, output: list[str]) -> tuple[PodIssue, ...]:
+        return parse_pod_issues(output)

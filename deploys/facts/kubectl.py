@@ -2,40 +2,73 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from typing_extensions import override
 
+from deploys.facts import api
 from deploys.facts.framed import Framed
-from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.kubectl import ADMIN_CONF
+from gpuboot.fact_output import Fields
 
-_CAN_ASK = f"[ -r {ADMIN_CONF} ] && command -v kubectl >/dev/null"
-_KEYS = '{{range $key, $value := .data}}{{$key}} {{$value}}{{"\\n"}}{{end}}'
+Digests = dict[str, str]  # SHA-256 of each value, by key
 
 
-class SecretDigests(Framed[dict[str, str]]):
-    """Key -> SHA-256 of each value of a Secret; {} when there is no such Secret, or no cluster.
+def _path(namespace: str, secret: str) -> str:
+    return f"/api/v1/namespaces/{namespace}/secrets/{secret}?pretty=true"
 
-    The values stay on the host, and in the shell: no process has one as an argument.
-    """
+
+class AllSecretDigests(Framed[dict[str, Digests]]):
+    """Digests of several Secrets by their path, by one command; as `SecretDigests` has them."""
 
     of_cluster = True
+    default = dict
 
+    @override
+    def command(self, paths: Iterable[str]) -> str:
+        asking = api.command("secrets.sh", ADMIN_CONF, paths)
+        return api.where_there_is_one(ADMIN_CONF, asking)
+
+    @override
+    def process(self, output: list[str]) -> dict[str, Digests]:
+        values = Fields(output)
+        if error := values.first("error"):
+            raise ValueError(error)
+        statuses = values.pairs("status")
+        found: dict[str, Digests] = {}
+        for number, path in enumerate(values.all("asked")):
+            if (status := statuses.get(str(number))) not in ("200", "404"):
+                raise ValueError(f"{path}: the API server answers {status}")
+            rows = values.words("digest", 3)
+            found[path] = {key: digest for place, key, digest in rows if place == str(number)}
+        return found
+
+
+class SecretDigests(Framed[Digests]):
+    """Key -> SHA-256 of each value of a Secret; {} when there is no such Secret, or no cluster."""
+
+    of_cluster = True
     default = dict
 
     @override
     def command(self, namespace: str, secret: str) -> str:
-        get = (
-            f"{KUBECTL} -n {shlex.quote(namespace)} get secret"
-            f" {shlex.quote(secret)} --ignore-not-found -o {shlex.quote(f'go-template={_KEYS}')}"
-        )
-        return (
-            f"if {_CAN_ASK}; then values=$({get}) || exit 1;"
-            ' printf %s "$values" | while read -r key value || [ -n "$key" ]; do'
-            ' printf "%s %s\\n" "$key"'
-            ' "$(printf %s "$value" | base64 -d | sha256sum | cut -c 1-64)"; done; fi'
-        )
+        return AllSecretDigests().bare_command({"paths": [_path(namespace, secret)]})
 
     @override
-    def process(self, output: list[str]) -> dict[str, str]:
-        return dict(line.split() for line in output if line.strip())
+    def process(self, output: list[str]) -> Digests:
+        return next(iter(AllSecretDigests().value(output).values()))
+
+    @classmethod
+    @override
+    def merged(
+        cls, asked: Sequence[Mapping[str, Any]]
+    ) -> tuple[type[Framed[Any]], dict[str, Any]] | None:
+        return AllSecretDigests, {
+            "paths": [_path(item["namespace"], item["secret"]) for item in asked]
+        }
+
+    @classmethod
+    @override
+    def part(cls, whole: dict[str, Digests], asked: Mapping[str, Any]) -> Digests:
+        return whole.get(_path(asked["namespace"], asked["secret"]), {})

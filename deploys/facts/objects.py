@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-from importlib import resources
-
 from typing_extensions import override
 
+from deploys.facts import api
 from deploys.facts.framed import Framed
-from gpuboot.kubernetes.manifests import (
-    BUILT_IN,
-    OPERATORS,
-    OWNER,
-    OWNER_LABEL,
-    OwnedObjects,
-    parse_owned,
-)
-
-SCRIPT = resources.files("deploys.facts").joinpath("objects.sh").read_text()
+from gpuboot.kubernetes.manifests import OWNED_PATHS, OwnedObjects, parse_owned
 
 
 class Owned(Framed[OwnedObjects]):
@@ -33,13 +22,7 @@ class Owned(Framed[OwnedObjects]):
     @override
     def command(self, kubeconfig: str) -> str:
         """`kubeconfig`: path of the credentials on the leader."""
-        given = {
-            "KUBECONFIG": kubeconfig,
-            "label": f"{OWNER_LABEL}={OWNER}",
-            "built_in": ",".join(BUILT_IN.values()),
-            "operators": ",".join(OPERATORS.values()),
-        }
-        return "\n".join([*(f"{k}={shlex.quote(v)}" for k, v in given.items()), SCRIPT])
+        return api.command("cluster.sh", kubeconfig, OWNED_PATHS.values(), api.METADATA)
 
     @override
     def process(self, output: list[str]) -> OwnedObjects:

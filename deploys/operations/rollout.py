@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from pyinfra.context import host
 
-from deploys.facts.kubeadm import Cluster
-from deploys.lib.answers import read
+from deploys.facts.kubeadm import Cluster, PodIssues
+from deploys.lib.answers import comparing, read
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
@@ -33,8 +33,7 @@ def complete(parts: Sequence[Part]) -> Commands:
     late: list[tuple[Part, Progress]] = []
 
     def probe() -> Progress:
-        state = read(Cluster, kubeconfig=ADMIN_CONF)
-        looks = [(part, part.look(state)) for part in parts]
+        looks = _look(parts)
         waited_s = time.monotonic() - began
         late.extend(
             (part, look) for part, look in looks if not look.done and waited_s >= part.timeout_s
@@ -48,3 +47,12 @@ def complete(parts: Sequence[Part]) -> Commands:
     causes = [f"not done after {part.timeout_s} s: {look.text}" for part, look in late]
     remedies = dict.fromkeys(part.remedy for part, _ in late)
     yield fail("; ".join(causes), f"{'; '.join(remedies)}; then run again")
+
+
+def _look(parts: Sequence[Part]) -> list[tuple[Part, Progress]]:
+    state = read(Cluster, kubeconfig=ADMIN_CONF)
+    looks = [(part, part.look(state)) for part in parts]
+    if comparing() or state.error or all(look.done for _, look in looks):
+        return looks
+    state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
+    return [(part, part.look(state)) for part in parts]

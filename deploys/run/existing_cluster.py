@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pyinfra.api.host import Host
 
 from deploys.facts.framed import Framed
-from deploys.facts.kubeadm import ClusterInPreflight, Kubeadm
+from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.facts.kubectl import SecretDigests
 from deploys.lib import answers
 from deploys.lib.kubectl import ADMIN_CONF
@@ -31,7 +31,7 @@ def evaluate(run: Run) -> tuple[list[Problem], list[str]]:
     # what a killed kubeadm init left is reset and initialized again, as the settings are now
     if not initialized or stage(_read(host, Kubeadm, socket=SOCKET), "init") != "done":
         return [], cluster.before_the_first_run(run.settings, NAMESPACE)
-    living = _read(host, ClusterInPreflight, kubeconfig=ADMIN_CONF)
+    living = _read(host, Cluster, kubeconfig=ADMIN_CONF)
     if living.error:
         said = "the cluster does not answer, so the settings are not compared with it"
         return [], [f"{said}: {living.error}"]

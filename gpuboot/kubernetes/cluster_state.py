@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-import yaml
+from typing import Literal
 
 from gpuboot.config.versions import parse
 from gpuboot.fact_output import Fields
-from gpuboot.kubernetes.kubeadm import immutable_fields
 from gpuboot.kubernetes.operands import Operand
 from gpuboot.kubernetes.tokens import ca_hash
 
 Step = Literal["init", "join", "upgrade"]
-_NORMAL = ("", "ContainerCreating", "PodInitializing")
 Stage = Literal["none", "begun", "done", "foreign"]
 
 
@@ -101,14 +96,13 @@ class ClusterState:
       the control plane of the first node has been upgraded
     + immutable: as `gpuboot.kubernetes.kubeadm.immutable_fields` reads it from that record
     + namespaces: their labels, by name
-    + pod_issues: pods that do not start by waiting alone
+    + pod_issues: pods that do not start by waiting alone; read where somebody waits for them
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
     + classes: StorageClasses by name, and whether each is a default one
     + operands: DaemonSets that the GPU Operator makes
     + runtimes: RuntimeClasses by name, and the runtime handler of each
     + flannel_backend: how flannel carries packets, e.g. `vxlan`; "" where it is not known
-    + node_ports: node port -> the Service, as `namespace/name`, that has it; read, as the backend
-      is, for preflight alone
+    + node_ports: node port -> the Service, as `namespace/name`, that has it
     """
 
     error: str = ""
@@ -144,34 +138,6 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
     )
 
 
-def parse_cluster(lines: Iterable[str]) -> ClusterState:
-    """What `deploys/facts/cluster.sh` printed. Raises `FactOutputError`."""
-    values = Fields(lines)
-    record = yaml.safe_load(values.text("record")) or {}
-    return ClusterState(
-        error=values.first("error"),
-        server=values.first("server").removeprefix("v"),
-        config=values.first("config"),
-        recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
-        immutable=immutable_fields(record),
-        nodes=tuple(_node(item) for item in values.rows("node")),
-        workloads=tuple(_workload(item) for item in values.rows("workload")),
-        namespaces={name: _json(text, {}) for name, text in values.rows("namespace")},
-        pod_issues=tuple(filter(None, map(_pod_issue, values.rows("pod_issue")))),
-        policy=values.first("policy"),
-        operands=tuple(
-            Operand(namespace, name, chart, _json(template, {}))
-            for namespace, name, chart, template in values.rows("operand")
-        ),
-        classes={name: default == "true" for name, default in values.rows("class")},
-        runtimes=dict(values.rows("runtime")),
-        flannel_backend=_json(values.text("flannel"), {}).get("Backend", {}).get("Type", ""),
-        node_ports={
-            port: service for service, ports in values.rows("service") for port in ports.split()
-        },
-    )
-
-
 def immutable_changes(existing: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
     """What the settings want otherwise than the living cluster has it for good."""
     return [
@@ -179,48 +145,6 @@ def immutable_changes(existing: Mapping[str, str], settings: Mapping[str, str]) 
         for key, value in settings.items()
         if existing.get(key, value) != value
     ]
-
-
-def _node(item: Sequence[str]) -> NodeStatus:
-    name, address, kubelet, ready, message, allocatable, labels, taints, cidrs = item
-    return NodeStatus(
-        name=name,
-        address=address,
-        kubelet=kubelet.removeprefix("v"),
-        ready=ready == "True",
-        message=message,
-        allocatable=_json(allocatable, {}),
-        labels=_json(labels, {}),
-        taints=tuple(f"{taint['key']}:{taint['effect']}" for taint in _json(taints, [])),
-        pod_cidrs=tuple(_json(cidrs, [])),
-    )
-
-
-def _workload(item: Sequence[str]) -> Workload:
-    kind, namespace, name, status_text, replicas, generation, digest = item
-    status: dict[str, Any] = _json(status_text, {})
-    observed = status.get("observedGeneration", 0) >= int(generation or 0)
-    if kind == "DaemonSet":
-        desired = status.get("desiredNumberScheduled", 0)
-        updated = status.get("updatedNumberScheduled", 0)
-        ready = min(updated, status.get("numberReady", 0))
-    else:
-        desired = int(replicas or 1)
-        ready = min(status.get("updatedReplicas", 0), status.get("readyReplicas", 0))
-    return Workload(kind, namespace, name, desired, ready, observed, digest)
-
-
-def _pod_issue(item: Sequence[str]) -> PodIssue | None:
-    namespace, pod, node, containers, unscheduled = item
-    waiting = [entry.partition("=") for entry in containers.split()]
-    reasons = [f"{reason} in {name}" for name, _, reason in waiting if reason not in _NORMAL]
-    if unscheduled:
-        reasons.append(unscheduled)
-    return PodIssue(namespace, pod, node, ", ".join(reasons)) if reasons else None
-
-
-def _json(text: str, default: Any) -> Any:
-    return json.loads(text) if text else default
 
 
 def stage(state: KubeadmState, step: Step) -> Stage:

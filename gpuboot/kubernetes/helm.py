@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
+from urllib.parse import quote
 
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.values import changed_keys
@@ -38,18 +41,41 @@ class Decision:
     reasons: tuple[str, ...] = ()
 
 
-def parse_release(lines: Iterable[str]) -> Release:
-    """What `deploys/facts/helm.sh` printed. Raises `FactOutputError` when it ends early."""
+def release_path(release: str, namespace: str) -> str:
+    """Where the API server lists the Secrets in which Helm keeps the revisions of a release."""
+    selector = quote(f"owner=helm,name={release}", safe="")
+    return f"/api/v1/namespaces/{namespace}/secrets?pretty=true&labelSelector={selector}"
+
+
+def parse_releases(lines: Iterable[str]) -> dict[str, Release]:
+    """What `deploys/facts/helm.sh` printed, by `release_path`. Raises `FactOutputError`."""
     values = Fields(lines)
-    metadata = values.json("metadata")
-    if metadata is None:
-        return Release(error=values.first("error"))
+    paths = values.all("asked")
+    if error := values.first("error"):
+        return dict.fromkeys(paths, Release(error=error))
+    statuses, revisions = values.pairs("status"), values.pairs("release")
+    found = {}
+    for number, path in enumerate(paths):
+        status, revision = statuses.get(str(number)), revisions.get(str(number))
+        if status != "200":
+            found[path] = Release(error=f"the API server answers {status}")
+        else:
+            found[path] = Release() if revision is None else _release(revision)
+    return found
+
+
+def _release(revision: str) -> Release:
+    """The release in base64 of gzip of JSON, as Helm's storage driver for Secrets writes it."""
+    if not revision:
+        return Release(error="its newest revision went while it was read")
+    record = json.loads(gzip.decompress(b64decode(revision)))
+    chart = record["chart"]["metadata"]
     return Release(
-        chart=metadata["chart"],
-        version=metadata["version"],
-        status=metadata["status"],
-        revision=int(metadata["revision"]),
-        config=json.loads(values.text("values")) or {},
+        chart=chart["name"],
+        version=chart["version"],
+        status=record["info"]["status"],
+        revision=int(record["version"]),
+        config=record.get("config") or {},
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from gpuboot.fact_output import Fields
+from gpuboot.kubernetes.api_answers import parse_answers
 
 # libyaml's where PyYAML was built with it: ten times as fast
 YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -38,6 +38,11 @@ PATHS = {
     "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
     "PrometheusRule": "/apis/monitoring.coreos.com/v1/prometheusrules",
     "ServiceMonitor": "/apis/monitoring.coreos.com/v1/servicemonitors",
+}
+# The same, of those with our label.
+OWNED_PATHS = {
+    kind: f"{path}?labelSelector={OWNER_LABEL.replace('/', '%2F')}%3D{OWNER}"
+    for kind, path in PATHS.items()
 }
 
 
@@ -166,7 +171,12 @@ def runtime_class(name: str, handler: str) -> str:
 
 
 def parse_owned(lines: Iterable[str]) -> OwnedObjects:
-    """What `deploys/facts/objects.sh` printed. Raises `FactOutputError`."""
-    values = Fields(lines)
-    objects = tuple(Owned(*columns) for columns in values.rows("object"))
-    return OwnedObjects(values.first("error"), objects)
+    """What the fact of `OWNED_PATHS` printed. Raises `FactOutputError`."""
+    optional = [OWNED_PATHS[kind] for kind in OPERATORS]
+    answers = parse_answers(lines, list(OWNED_PATHS.values()), optional)
+    objects = tuple(
+        Owned(kind, meta["namespace"], meta["name"], meta.get("annotations", {}).get(DIGEST, ""))
+        for kind, path in OWNED_PATHS.items()
+        for meta in (item["metadata"] for item in answers.items(path))
+    )
+    return OwnedObjects(answers.error, objects)

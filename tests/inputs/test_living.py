@@ -7,8 +7,8 @@ kubeadm-config; that kubeadm changes none of its networking is said in its docum
 
 from __future__ import annotations
 
-import base64
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,10 @@ from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes import preflight as checks
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, parse_cluster
+from gpuboot.kubernetes.cluster_answers import parse_cluster
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
 from gpuboot.kubernetes.kubeadm import configuration
+from tests.cluster_answers import cluster, listed, named, packed
 from tests.inputs.command_line import ROOT, project, pyinfra
 from tests.inputs.test_command_line import MINE, SITE, answer
 
@@ -35,25 +37,34 @@ networking:
   podSubnet: 10.244.0.0/16
   serviceSubnet: 10.96.0.0/12
 """
+LOCAL_PATH = {"local-path": "true"}
 LEADER = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=0, leader=True)
 WORKER = Node("gpu1.example.com", "gpu1", "192.0.2.21", "worker", gpus=8, leader=False)
 
 
-def lines(version: str = "v1.36.6", classes: tuple[str, ...] = ("local-path\ttrue",)) -> list[str]:
-    """What the fact prints of the cluster of these two nodes."""
+def lines(version: str = "v1.36.6", classes: Mapping[str, str] = LOCAL_PATH) -> list[str]:
+    """What the fact prints of the cluster of these two nodes.
+
+    + classes: StorageClass -> whether it is the default one, as Kubernetes writes it
+    """
     nodes = (("cp1", "192.0.2.11"), ("gpu1", "192.0.2.21"))
-    return [
-        *(
-            f"node\t{name}\t{address}\tv1.36.6\tTrue\tready\t{{}}\t{{}}\t\t"
-            for name, address in nodes
-        ),
-        *(f"class\t{item}" for item in classes),
-        f"server\t{version}",
-        "config\tabc",
-        f"record\t{base64.b64encode(RECORD.encode()).decode()}",
-        "policy\tready",
-        "end\tok",
-    ]
+    default = "storageclass.kubernetes.io/is-default-class"
+    return packed(
+        cluster(
+            RECORD,
+            VERSION={"gitVersion": version},
+            NODES=listed(
+                *(
+                    named(name, status={"addresses": [{"type": "InternalIP", "address": address}]})
+                    for name, address in nodes
+                )
+            ),
+            CLASSES=listed(
+                *(named(name, annotations={default: text}) for name, text in classes.items())
+            ),
+            POLICIES=listed(named("cluster-policy", status={"state": "ready"})),
+        )
+    )
 
 
 LIVING = parse_cluster(lines())
@@ -153,15 +164,15 @@ def test_a_node_with_two_addresses_is_itself() -> None:
     [
         (
             {"class_name": "fast"},
-            ("local-path\ttrue",),
+            LOCAL_PATH,
             "there is no StorageClass fast (there: l",
         ),
-        ({"provisioner": "none"}, (), "no StorageClass is the default one (there: none)"),
-        ({"provisioner": "none", "class_name": "local-path"}, (), "no StorageClass local-path"),
+        ({"provisioner": "none"}, {}, "no StorageClass is the default one (there: none)"),
+        ({"provisioner": "none", "class_name": "local-path"}, {}, "no StorageClass local-path"),
     ],
 )
 def test_a_storage_class_that_is_not_there(
-    storage: dict[str, str], classes: tuple[str, ...], said: str
+    storage: dict[str, str], classes: dict[str, str], said: str
 ) -> None:
     settings = {"monitoring": {"storage": storage}}
     [told] = causes(settings, parse_cluster(lines(classes=classes)))
@@ -181,7 +192,7 @@ def test_a_node_port_that_another_service_has() -> None:
 
 
 def test_our_own_class_is_still_to_be_made() -> None:
-    assert causes(cluster=parse_cluster(lines(classes=()))) == []
+    assert causes(cluster=parse_cluster(lines(classes={}))) == []
 
 
 def test_secrets_that_are_not_there() -> None:
@@ -232,7 +243,7 @@ _others = {
     "How far kubeadm got on this host": [
         "file\\tadmin.conf", "file\\tkubelet.conf", "kubeconfig\\tsame", "end\\tok",
     ],
-    "The cluster as its leader sees it": _LINES,
+    "What an API server answers to each path": _LINES,
 }
 for _part, _said in _others.items():
     _site["control_plane"][0][0][1]["fake_responses"][_part] = own(_said)

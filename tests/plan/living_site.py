@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
-import json
 import os
 import re
 import runpy
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,33 @@ import yaml
 from deploys.phases import base
 from deploys.phases.drivers import NOUVEAU
 from deploys.run.context import Context
-from gpuboot import monitoring
-from gpuboot.charts import GPUS_LABEL, monitoring_values, operator_values
+from gpuboot import alerting, monitoring
+from gpuboot.charts import (
+    GPUS_LABEL,
+    expected_operands,
+    monitoring_values,
+    monitoring_workloads,
+    operands,
+    operator_values,
+    remote_write,
+)
 from gpuboot.config.inventory import Entry, plan
 from gpuboot.config.load import load
+from gpuboot.fact_output import answer
 from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
-from gpuboot.kubernetes import flannel, kubeadm, manifests, storage
+from gpuboot.kubernetes import cluster_answers as api
+from gpuboot.kubernetes import flannel, helm, kubeadm, manifests, storage
 from gpuboot.templates import render
+from tests.cluster_answers import (
+    cluster,
+    listed,
+    named,
+    owned,
+    packed,
+    releases,
+    revision,
+)
 from tests.noise import own
 
 _site = runpy.run_path(str(Path(__file__).parent / "inventories/site.py"))
@@ -94,33 +113,101 @@ def _kubeadm(leads: bool) -> list[str]:
     ]
 
 
-def _cluster() -> list[str]:
-    ready = {"desiredNumberScheduled": 2, "updatedNumberScheduled": 2, "numberReady": 2}
-    privileged = json.dumps({"pod-security.kubernetes.io/enforce": "privileged"})
-    marks: dict[str, tuple[dict[str, str], list[str]]] = {
-        "cp1": ({}, []),
-        "gpu1": ({"node-role.kubernetes.io/worker": "", GPUS_LABEL: "2"}, []),
+def _daemonset(name: str, namespace: str, pods: int = 2, **more: Any) -> dict[str, Any]:
+    counts = ("desiredNumberScheduled", "updatedNumberScheduled", "numberReady")
+    return named(name, namespace, status=dict.fromkeys(counts, pods), **more)
+
+
+def _deployment(name: str, namespace: str, **more: Any) -> dict[str, Any]:
+    status = {"updatedReplicas": 1, "readyReplicas": 1}
+    return named(name, namespace, spec={"replicas": 1}, status=status, **more)
+
+
+def _marked(manifest: str) -> dict[str, str]:
+    return {manifests.DIGEST: manifests.with_digest(manifest)[1]}
+
+
+def _operand(name: str, pods: int) -> dict[str, Any]:
+    """A DaemonSet as the GPU Operator makes it of the default values."""
+    made = expected_operands(_settings, _lock).get(name)
+    if made is None:
+        return _daemonset(name, "gpu-operator", pods)
+    container = {
+        "name": made.container,
+        "image": f"image{made.version}",
+        "env": [{"name": key, "value": text} for key, text in made.env.items() if text is not None],
+        "resources": made.resources,
+        "args": made.args or [],
     }
-    taint = [{"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}]
-    rows = [
-        ("server", f"v{_lock.kubernetes.version}"),
-        ("config", _config.digest),
-        ("record", _encoded(yaml.safe_dump(_record()))),
-        *(
-            ("node", node.name, node.address, f"v{_lock.kubernetes.version}", "True", "", "{}",
-             json.dumps(marks[node.name][0]), json.dumps(taint if node.leader else []), "[]")
-            for node in _nodes
+    manager = {
+        "name": "config-manager",
+        "env": [{"name": "DEFAULT_CONFIG", "value": made.config or ""}],
+    }
+    spec = {
+        "containers": [container, manager],
+        "tolerations": made.tolerations,
+        "hostNetwork": bool(made.host_network),
+    }
+    template = {"metadata": {"annotations": made.annotations}, "spec": spec}
+    labels = {"helm.sh/chart": made.chart}
+    return _daemonset(name, "gpu-operator", pods, labels=labels, spec={"template": template})
+
+
+def _workloads() -> dict[str, Any]:
+    return {
+        api.WORKLOADS["DaemonSet"]: listed(
+            _daemonset(
+                "kube-flannel-ds",
+                "kube-flannel",
+                annotations=_marked(flannel.manifest(_settings, _lock)),
+            ),
+            _daemonset("kube-proxy", "kube-system"),
+            *(_operand(name, pods) for name, pods in operands(_settings, _lock, 1).items()),
         ),
-        ("workload", "DaemonSet", "kube-flannel", "kube-flannel-ds", json.dumps(ready), "", "1",
-         manifests.with_digest(flannel.manifest(_settings, _lock))[1]),
-        ("workload", "Deployment", storage.NAMESPACE, storage.PROVISIONER, "{}", "1", "1",
-         manifests.with_digest(storage.local_path(_settings, _lock))[1]),
-        ("namespace", "monitoring", privileged),
-        ("namespace", "gpu-operator", privileged),
-        ("class", storage.STORAGE_CLASS, "true"),
-        ("end", "ok"),
-    ]  # fmt: skip
-    return ["\t".join(row) for row in rows]
+        api.WORKLOADS["Deployment"]: listed(
+            _deployment(
+                storage.PROVISIONER,
+                storage.NAMESPACE,
+                annotations=_marked(storage.local_path(_settings, _lock)),
+            ),
+            _deployment("coredns", "kube-system"),
+            *(_deployment(name, "monitoring") for name in monitoring_workloads(_settings)),
+        ),
+    }
+
+
+def _node(name: str, address: str) -> dict[str, Any]:
+    leads = name == "cp1"
+    taint = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+    labels = {} if leads else {"node-role.kubernetes.io/worker": "", GPUS_LABEL: "2"}
+    return named(
+        name,
+        labels=labels,
+        spec={"taints": [taint] if leads else []},
+        status={
+            "addresses": [{"type": "InternalIP", "address": address}],
+            "nodeInfo": {"kubeletVersion": f"v{_lock.kubernetes.version}"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+            "allocatable": {} if leads else {"nvidia.com/gpu": "2"},
+        },
+    )
+
+
+def _cluster() -> list[str]:
+    privileged = {"pod-security.kubernetes.io/enforce": "privileged"}
+    default = {"storageclass.kubernetes.io/is-default-class": "true"}
+    answers = cluster(
+        yaml.safe_dump(_record()),
+        VERSION={"gitVersion": f"v{_lock.kubernetes.version}"},
+        NODES=listed(*(_node(node.name, node.address) for node in _nodes)),
+        NAMESPACES=listed(
+            *(named(name, labels=privileged) for name in ("monitoring", "gpu-operator"))
+        ),
+        CLASSES=listed(named(storage.STORAGE_CLASS, annotations=default)),
+        POLICIES=listed(named("cluster-policy", status={"state": "ready"})),
+    )
+    answers[api.KUBEADM]["metadata"]["annotations"] = {manifests.DIGEST: _config.digest}
+    return packed({**answers, **_workloads()})
 
 
 def _record() -> dict[str, Any]:
@@ -129,22 +216,38 @@ def _record() -> dict[str, Any]:
 
 
 def _owned() -> list[str]:
-    found = manifests.digests(monitoring.objects(_settings, _nodes))
-    return [*("\t".join(("object", *key, digest)) for key, digest in found.items()), "end\tok"]
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for (kind, namespace, name), digest in manifests.digests(
+        monitoring.objects(_settings, _nodes)
+    ).items():
+        found[kind].append(named(name, namespace, annotations={manifests.DIGEST: digest}))
+    return packed(owned(**found))
 
 
-def _release(chart: str, values: dict[str, Any]) -> list[str]:
-    metadata = {
-        "chart": chart,
-        "version": _lock.charts[chart].version,
-        "status": "deployed",
-        "revision": 1,
+_RELEASES = {
+    ("kube-prometheus-stack", "monitoring"): monitoring_values(_settings),
+    ("gpu-operator", "gpu-operator"): operator_values(_settings, _lock),
+    ("dcgm-exporter", "dcgm-exporter"): None,
+}
+
+
+def _releases() -> dict[str | re.Pattern[str], list[str]]:
+    """What Helm has deployed: of all releases together, and of each by itself."""
+    found = {
+        helm.release_path(name, namespace): None
+        if values is None
+        else revision(name, _lock.charts[name].version, "deployed", 1, values)
+        for (name, namespace), values in _RELEASES.items()
     }
-    return [
-        f"metadata\t{json.dumps(metadata)}",
-        f"values\t{_encoded(json.dumps(values))}",
-        "end\tok",
-    ]
+    names = [name for name, _ in _RELEASES]
+    every = re.compile("[\\s\\S]*name%3D".join(["", names[0], names[2]]))
+    return {
+        every: releases(found),
+        **{
+            f"name%3D{name}": releases({path: text})
+            for name, (path, text) in zip(names, found.items(), strict=True)
+        },
+    }
 
 
 def _manifests(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -176,17 +279,11 @@ def _answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
 
 
 def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
-    release = "[\\s\\S]*A Helm release as"
     return {
         "How far kubeadm got on this host": _kubeadm(leads),
-        "The cluster as its leader sees it": _cluster(),
-        "The objects that gpuboot keeps in the cluster": _owned(),
-        re.compile(f"release=kube-prometheus-stack{release}"): _release(
-            "kube-prometheus-stack", monitoring_values(_settings)
-        ),
-        re.compile(f"release=gpu-operator{release}"): _release(
-            "gpu-operator", operator_values(_settings, _lock)
-        ),
+        api.KUBEADM: _cluster(),
+        manifests.OWNED_PATHS["ConfigMap"]: _owned(),
+        **_releases(),
         "get manifest kube-prometheus-stack": _manifests(_prometheus("15d"), _prometheus("20d")),
         "get manifest gpu-operator": _manifests(_policy("a"), _policy("b")),
         "version --template": [_lock.helm.version],
@@ -194,8 +291,21 @@ def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
             f"sha256sum /var/cache/gpuboot/charts/{name}-{chart.version}.tgz": [chart.sha256 or "a"]
             for name, chart in _lock.charts.items()
         },
-        "get secret gpuboot-grafana-admin": [f"admin-password {_digest('x')}"],
+        "Digests of the values of Secrets": _secrets(),
     }
+
+
+def _secrets() -> list[str]:
+    """Grafana's password is there, and no other Secret."""
+    names = ("gpuboot-grafana-admin", alerting.SECRET, remote_write.SECRET)
+    paths = [f"/api/v1/namespaces/monitoring/secrets/{name}?pretty=true" for name in names]
+    return [
+        *(f"asked\t{path}" for path in paths),
+        "status\t0 200",
+        f"digest\t0 admin-password {_digest('x')}",
+        *("status\t1 404", "status\t2 404"),
+        "end\tok",
+    ]
 
 
 def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
@@ -242,9 +352,12 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
         "stderr": ["gpuboot: it broke; remedy: put it right"],
         "success": False,
     }
+    packages = [f"package\t{name} {version}" for name, version in _installed.items()]
+    machine = answer(noise[_site["_FACT"]]).lines
     responses = {
         **({fails: refused} if fails and name == "@fake/cp1" else {}),
         **{key: noise[key] for key in list(noise)[:2]},
+        _site["_FACT"]: own([*machine, *packages]),
         **{key: own(lines) for key, lines in _answers(name == "@fake/cp1").items()},
     }
     return name, {**data, "fake_responses": responses}

@@ -41,7 +41,7 @@ def living(
 def shown(done: subprocess.CompletedProcess[str]) -> list[str]:
     """The lines of a plan, without what pyinfra says before it."""
     assert done.returncode == 0, done.stderr
-    return done.stderr.split("Preparing operation files...")[1].strip().splitlines()[1:]
+    return done.stderr.split("Preparing operation files...")[1].strip().splitlines()
 
 
 def test_nothing_to_do_is_one_line() -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deploys.facts.kubectl import SecretDigests
 from deploys.operations import secrets as operations
 from gpuboot import alerting
 from gpuboot.config import local_files, settings
@@ -142,32 +139,6 @@ def test_a_user_without_a_password_is_a_mistake() -> None:
     email = {"to": ["a@b.c"], "sender": "b@b.c", "smarthost": "mx:587", "username": "u"}
     with pytest.raises(SettingsError, match="username and password"):
         settings.parse_settings({"alertmanager": {"email": email}})
-
-
-def run_fact(tmp_path: Path, answer: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """The fact's command with a kubectl that gives this answer."""
-    fake = tmp_path / "kubectl"
-    fake.write_text(f"#!/bin/sh\ncat <<'END'\n{answer}END\nexit {code}\n")
-    fake.chmod(0o755)
-    config = tmp_path / "admin.conf"
-    config.touch()
-    command = SecretDigests().command("m", "s").replace("/etc/kubernetes/admin.conf", str(config))
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    return subprocess.run(["sh", "-c", command], env=environment, capture_output=True, text=True)
-
-
-def test_the_fact_tells_digests_as_the_operation_makes_them(folder: Path) -> None:
-    contents = alerting.secrets(site(folder))
-    data = json.loads(operations.manifest("m", "s", contents))["data"]
-    done = run_fact(folder, "".join(f"{key} {value}\n" for key, value in data.items()))
-    assert SecretDigests().process(done.stdout.splitlines()) == operations.digests(contents)
-
-
-def test_the_fact_of_a_missing_secret_is_empty_and_of_a_failure_is_none(tmp_path: Path) -> None:
-    done = run_fact(tmp_path, "")
-    assert done.returncode == 0
-    assert SecretDigests().process(done.stdout.splitlines()) == {}
-    assert run_fact(tmp_path, "", code=1).returncode == 1
 
 
 @pytest.mark.parametrize("there", [{"url": "ab"}, {}])

@@ -1,67 +1,314 @@
-"""The fact about the cluster, as a shell runs it beside a kubectl that answers."""
+"""The facts about the cluster, as a shell runs them beside an API server that answers."""
 
 from __future__ import annotations
 
-import os
-import subprocess
+import base64
+import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from deploys.facts.kubeadm import Cluster, ClusterInPreflight
-from gpuboot.kubernetes.cluster_state import ClusterState
+from deploys.facts.batch import Batch, Request
+from deploys.facts.helm import HelmRelease
+from deploys.facts.kubeadm import Cluster, PodIssues
+from deploys.facts.kubectl import SecretDigests
+from deploys.facts.objects import Owned
+from deploys.operations.secrets import digests
+from gpuboot.kubernetes import cluster_answers as api
+from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue
+from gpuboot.kubernetes.helm import Release, release_path
+from gpuboot.kubernetes.manifests import OWNED_PATHS
+from tests.cluster_answers import cluster, listed, named, owned, packed, revision, served
 
-KUBECTL = """\
-#!/bin/sh
-printf '%s\\n' "$(printf %s "$*" | tr '\\n' ' ')" >>"$0.log"
-case $* in
-  *readyz*) echo ok ;;
-  *version*) echo '{"gitVersion": "v1.36.3"}' ;;
-  *kubeadm-config*) printf 'ab12\\tkubernetesVersion: v1.36.3\\n' ;;
-  *kube-flannel-cfg*) printf '{"Network": "10.244.0.0/16",\\n"Backend": {"Type": "vxlan"}}' ;;
-  *clusterpolicies*) exit 1 ;;
-  *services*) printf 'class\\tlocal-path\\ttrue\\nservice\\tshop/web\\t30080 30443\\n' ;;
-  *) printf 'class\\tlocal-path\\ttrue\\n' ;;
-esac
-"""
+RECORD = "kubernetesVersion: v1.36.3\nnetworking:\n  podSubnet: 10.244.0.0/16\n"
+SECRETS = "/api/v1/namespaces/w/secrets"
 
 
-@pytest.fixture
-def kubectl(tmp_path: Path) -> Path:
-    path = tmp_path / "kubectl"
-    path.write_text(KUBECTL)
-    path.chmod(0o755)
-    (tmp_path / "admin.conf").touch()
-    return path
+def waiting(name: str, reason: str) -> dict[str, Any]:
+    return {"name": name, "state": {"waiting": {"reason": reason}}}
 
 
-def read(fact: Cluster, kubectl: Path) -> ClusterState:
-    done = subprocess.run(
-        ["sh", "-c", fact.command(str(kubectl.with_name("admin.conf")))],
-        env={**os.environ, "PATH": f"{kubectl.parent}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=20,
+def scheduled(message: str) -> dict[str, Any]:
+    return {"conditions": [{"type": "PodScheduled", "message": message}]}
+
+
+GPU1 = named(
+    "gpu1",
+    labels={"gpuboot.io/gpus": "2"},
+    spec={
+        "taints": [{"effect": "NoSchedule", "key": "node.kubernetes.io/not-ready"}],
+        "podCIDRs": ["10.244.1.0/24"],
+    },
+    status={
+        "addresses": [
+            {"type": "InternalIP", "address": "10.0.0.2"},
+            {"type": "Hostname", "address": "gpu1"},
+        ],
+        "nodeInfo": {"kubeletVersion": "v1.36.3"},
+        "conditions": [{"type": "Ready", "status": "False", "message": "no CNI"}],
+        "allocatable": {"nvidia.com/gpu": "2"},
+    },
+)
+FLANNEL = named(
+    "kube-flannel-ds",
+    "kube-flannel",
+    annotations={"gpuboot.io/sha256": "abc"},
+    generation=1,
+    status={
+        "desiredNumberScheduled": 3,
+        "numberReady": 2,
+        "observedGeneration": 1,
+        "updatedNumberScheduled": 3,
+    },
+)
+DISCOVERY = named(
+    "gpu-feature-discovery",
+    "gpu-operator",
+    labels={"helm.sh/chart": "gpu-operator-v26.7.0"},
+    spec={"template": {"spec": {"containers": []}}},
+)
+COREDNS = named(
+    "coredns",
+    "kube-system",
+    generation=2,
+    spec={"replicas": 2},
+    status={"observedGeneration": 1, "readyReplicas": 1, "updatedReplicas": 2},
+)
+COMING_UP = cluster(
+    RECORD,
+    VERSION={"gitVersion": "v1.36.3"},
+    NODES=listed(GPU1),
+    NAMESPACES=listed(named("kube-flannel", labels={"a": "b"})),
+    CLASSES=listed(
+        named(
+            "local-path",
+            annotations={"storageclass.kubernetes.io/is-default-class": "true"},
+        ),
+        named("slow"),
+    ),
+    RUNTIMES=listed(named("nvidia", handler="nvidia")),
+    POLICIES=listed(named("cluster-policy", status={"state": "notReady"})),
+    FLANNEL=named("kube-flannel-cfg", data={"net-conf.json": '{"Backend": {"Type": "vxlan"}}'}),
+    SERVICES=listed(
+        named("web", "shop", spec={"ports": [{"port": 1, "nodePort": 30080}, {"port": 2}]}),
+        named("headless", "shop", spec={}),
+    ),
+) | {
+    api.WORKLOADS["DaemonSet"]: listed(FLANNEL, DISCOVERY),
+    api.WORKLOADS["Deployment"]: listed(COREDNS),
+}
+
+
+def read_cluster(folder: Path, answers: dict[str, Any]) -> ClusterState:
+    with served(folder, answers) as host:
+        host.log.unlink(missing_ok=True)
+        state: ClusterState = host.read(Cluster(), kubeconfig=str(host.kubeconfig))
+        assert host.log.read_text().count("\n") == 1  # one curl for all of it
+    return state
+
+
+def test_a_cluster_that_comes_up(tmp_path: Path) -> None:
+    state = asdict(read_cluster(tmp_path, COMING_UP))
+    [node] = state.pop("nodes")
+    assert node == {
+        "name": "gpu1",
+        "address": "10.0.0.2",
+        "kubelet": "1.36.3",
+        "ready": False,
+        "message": "no CNI",
+        "allocatable": {"nvidia.com/gpu": "2"},
+        "labels": {"gpuboot.io/gpus": "2"},
+        "taints": ("node.kubernetes.io/not-ready:NoSchedule",),
+        "pod_cidrs": ("10.244.1.0/24",),
+    }
+    keys = ("kind", "name", "desired", "ready", "observed", "digest")
+    assert [tuple(item[key] for key in keys) for item in state.pop("workloads")] == [
+        ("DaemonSet", "kube-flannel-ds", 3, 2, True, "abc"),
+        ("DaemonSet", "gpu-feature-discovery", 0, 0, True, ""),
+        ("Deployment", "coredns", 2, 1, False, ""),
+    ]
+    [operand] = state.pop("operands")
+    assert operand == {
+        "namespace": "gpu-operator",
+        "name": "gpu-feature-discovery",
+        "chart": "gpu-operator-v26.7.0",
+        "template": {"spec": {"containers": []}},
+    }
+    assert state.pop("immutable")["cluster.pod_cidr"] == "10.244.0.0/16"
+    assert state == {
+        "error": "",
+        "server": "1.36.3",
+        "config": "",
+        "recorded": "1.36.3",
+        "namespaces": {"kube-flannel": {"a": "b"}},
+        "pod_issues": (),
+        "policy": "notReady",
+        "classes": {"local-path": True, "slow": False},
+        "runtimes": {"nvidia": "nvidia"},
+        "flannel_backend": "vxlan",
+        "node_ports": {"30080": "shop/web"},
+    }
+
+
+def test_before_flannel_and_the_gpu_operator_are_there(tmp_path: Path) -> None:
+    state = read_cluster(tmp_path, cluster())
+    assert (state.error, state.policy, state.flannel_backend) == ("", "", "")
+
+
+def test_what_must_be_there_and_is_not_is_an_error(tmp_path: Path) -> None:
+    state = read_cluster(tmp_path, {**cluster(), api.KUBEADM: None})
+    assert state.error == f"{api.KUBEADM}: there is no such thing"
+    refused = {"code": 403, "message": "nodes is forbidden"}
+    assert read_cluster(tmp_path, {**cluster(), api.NODES: refused}).error == (
+        "/api/v1/nodes: nodes is forbidden"
     )
-    return fact.process(done.stdout.splitlines())
 
 
-def test_a_run_asks_for_what_it_waits_for(kubectl: Path) -> None:
-    state = read(Cluster(), kubectl)
-    assert (state.error, state.server, state.config) == ("", "1.36.3", "ab12")
-    assert (state.recorded, state.classes) == ("1.36.3", {"local-path": True})
-    assert (state.flannel_backend, state.node_ports) == ("", {})
-    questions = kubectl.with_name("kubectl.log").read_text()
-    assert "services" not in questions
-    assert "flannel-cfg" not in questions
+def test_a_server_that_is_down_is_no_empty_cluster(tmp_path: Path) -> None:
+    with served(tmp_path, cluster()) as host:
+        pass
+    config = str(host.kubeconfig)
+    for fact in (Cluster(), Owned()):
+        assert "connect" in host.read(fact, kubeconfig=config).error
+    release = host.read(HelmRelease(), release="web", namespace="w", kubeconfig=config)
+    assert "connect" in release.error
 
 
-def test_preflight_asks_for_what_cannot_be_changed_too(kubectl: Path) -> None:
-    state = read(ClusterInPreflight(), kubectl)
-    assert (state.error, state.classes) == ("", {"local-path": True})
-    assert state.flannel_backend == "vxlan"
-    assert state.node_ports == {"30080": "shop/web", "30443": "shop/web"}
-    # none of them waits for an API server without an end
-    questions = kubectl.with_name("kubectl.log").read_text().splitlines()
-    assert all("--request-timeout" in line for line in questions)
+def test_a_host_without_a_cluster(tmp_path: Path) -> None:
+    with served(tmp_path, cluster()) as host:
+        host.kubeconfig.unlink()
+        for fact in (Cluster(), Owned()):
+            state = host.read(fact, kubeconfig=str(host.kubeconfig))
+            assert state.error == "there is no cluster yet"
+        assert not host.log.exists()
+
+
+def test_the_administrators_key_is_no_argument_and_stays_nowhere(tmp_path: Path) -> None:
+    with served(tmp_path, cluster()) as host:
+        host.run(Cluster().command(str(host.kubeconfig)))
+        text = host.kubeconfig.read_text()
+        key = text.partition("client-key-data: ")[2].split()[0]
+        said = host.log.read_text()
+        folder = Path(said.partition("--key ")[2].split()[0]).parent
+    assert base64.b64decode(key).decode() not in said
+    assert key not in said
+    assert folder.name.startswith(("gpuboot.", "tmp."))
+    assert not folder.exists()
+
+
+def test_pods_that_do_not_start_by_waiting(tmp_path: Path) -> None:
+    pods = listed(
+        named(
+            "starting",
+            "a",
+            spec={"nodeName": "gpu1"},
+            status={"containerStatuses": [waiting("main", "ContainerCreating")]},
+        ),
+        named(
+            "crashing",
+            "a",
+            spec={"nodeName": "gpu1"},
+            status={
+                "initContainerStatuses": [{"name": "init", "state": {"terminated": {}}}],
+                "containerStatuses": [waiting("main", "CrashLoopBackOff")],
+            },
+        ),
+        named("homeless", "a", spec={}, status=scheduled("0/2 nodes are available")),
+    )
+    with served(tmp_path, {api.PODS: pods}) as host:
+        found = host.read(PodIssues(), kubeconfig=str(host.kubeconfig))
+    assert found == (
+        PodIssue("a", "crashing", "gpu1", "CrashLoopBackOff in main"),
+        PodIssue("a", "homeless", "", "0/2 nodes are available"),
+    )
+
+
+def test_half_an_answer_is_none() -> None:
+    lines = packed(cluster())
+    with pytest.raises(ValueError, match="ends early"):
+        api.parse_cluster(lines[:-1])
+    with pytest.raises(ValueError, match="not whole"):
+        api.parse_cluster(packed({api.VERSION: {}}))
+
+
+def test_our_objects(tmp_path: Path) -> None:
+    marked = named("a", "mon", annotations={"gpuboot.io/sha256": "ab12"})
+    answers = owned(ConfigMap=[marked], NetworkPolicy=[named("b", "gpu")])
+    with served(tmp_path, {**answers, OWNED_PATHS["ServiceMonitor"]: None}) as host:
+        found = host.read(Owned(), kubeconfig=str(host.kubeconfig))
+    assert not found.error
+    assert [(item.kind, item.namespace, item.name, item.digest) for item in found.objects] == [
+        ("ConfigMap", "mon", "a", "ab12"),
+        ("NetworkPolicy", "gpu", "b", ""),
+    ]
+
+
+VALUES = {"a": "v1", "ca.crt": "-----BEGIN\nx", "empty": ""}
+DATA = {key: base64.b64encode(value.encode()).decode() for key, value in VALUES.items()}
+NOTES = {"note": '  "data": {', "last": json.dumps({"data": {"x": "y"}}, indent=2)}
+
+
+def test_secrets_are_told_by_their_digests(tmp_path: Path) -> None:
+    answers = {
+        f"{SECRETS}/full": named("full", "w", annotations=NOTES) | {"data": DATA},
+        f"{SECRETS}/bare": named("bare", "w"),
+        f"{SECRETS}/refused": {"code": 403, "message": "no"},
+    }
+
+    def request(name: str) -> Request:
+        found = Request.of(SecretDigests, {"namespace": "w", "secret": name})
+        assert found
+        return found
+
+    with served(tmp_path, answers) as host:
+
+        def ask(*names: str) -> list[Any]:
+            batch = Batch()
+            command = batch.command(requests=[request(name) for name in names])
+            here = command.replace("/etc/kubernetes/admin.conf", str(host.kubeconfig))
+            done = host.run(here)
+            assert "v1" not in done.stdout.split()
+            return batch.process(done.stdout.splitlines())
+
+        assert ask("full", "bare", "none") == [digests(VALUES), {}, {}]
+        assert host.log.read_text().count("\n") == 1
+        assert ask("full") == [digests(VALUES)]
+        assert "answers 403" in str(ask("refused")[0])
+        host.kubeconfig.unlink()
+        assert ask("full") == [{}]
+
+
+def stored(release: str, number: int, **more: Any) -> dict[str, Any]:
+    return named(f"sh.helm.release.v1.{release}.v{number}", "w", labels={"name": release}, **more)
+
+
+def secret(payload: str) -> dict[str, Any]:
+    return {"release": base64.b64encode(payload.encode()).decode()}
+
+
+def test_releases_are_read_from_their_newest_revision(tmp_path: Path) -> None:
+    newest = revision("web", "1.1.0", "pending-upgrade", 10, {"a": {"b": 1}})
+    plain = revision("db", "v2", "deployed", 1, None)
+    answers = {
+        release_path("web", "w"): listed(*(stored("web", number) for number in (8, 9, 10))),
+        release_path("db", "w"): listed(stored("db", 1)),
+        release_path("none", "w"): listed(),
+        f"{SECRETS}/sh.helm.release.v1.web.v10": stored("web", 10, data=secret(newest)),
+        f"{SECRETS}/sh.helm.release.v1.db.v1": stored("db", 1, data=secret(plain)),
+    }
+    with served(tmp_path, answers) as host:
+        batch = Batch()
+        config = str(host.kubeconfig)
+        asked = [
+            Request.of(HelmRelease, {"release": name, "namespace": "w", "kubeconfig": config})
+            for name in ("none", "web", "db")
+        ]
+        done = host.run(batch.command(requests=[item for item in asked if item]))
+        found = batch.process(done.stdout.splitlines())
+        assert host.log.read_text().count("\n") == 2
+        alone = host.read(HelmRelease(), release="db", namespace="w", kubeconfig=config)
+    web = Release("web", "1.1.0", "pending-upgrade", 10, {"a": {"b": 1}})
+    assert found == [Release(), web, Release("db", "v2", "deployed", 1)]
+    assert alone == found[2]

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import stat
-import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deploys.facts.objects import Owned as Fact
-from gpuboot.fact_output import answer
-from gpuboot.kubernetes.manifests import Owned, as_owned, difference, manifest, parse_owned
+from gpuboot.kubernetes.manifests import Owned, as_owned, difference, manifest
 
 
 def config_map(name: str = "a", namespace: str = "mon", **data: str) -> dict[str, Any]:
@@ -70,58 +63,3 @@ def test_the_manifest_is_one_document() -> None:
     read = json.loads(manifest([as_owned(config_map(x="line\nline"))]))
     assert read["kind"] == "List"
     assert read["items"][0]["data"]["x"] == "line\nline"
-
-
-KUBECTL = """#!/bin/sh
-case "$2" in
-  *prometheusrules*) if [ -n "$NO_TYPES" ]; then
-    echo "error: the server doesn't have a resource type \\"prometheusrules\\"" >&2; exit 1; fi ;;
-esac
-if [ -n "$DOWN" ]; then echo "connection refused" >&2; exit 1; fi
-printf 'object\\tConfigMap\\tmon\\ta\\tab12\\n'
-"""
-
-
-def read(tmp_path: Path, kubectl: str | None = KUBECTL, **environment: str) -> list[str]:
-    """What the fact's script prints on a host with this kubectl."""
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("sh", "mktemp", "rm", "cat", "grep", "tr", "cut", "awk"):
-        (programs / name).symlink_to(str(shutil.which(name)))
-    if kubectl:
-        (programs / "kubectl").write_text(kubectl)
-        (programs / "kubectl").chmod(stat.S_IRWXU)
-    config = tmp_path / "admin.conf"
-    config.touch()
-    done = subprocess.run(
-        ["sh", "-c", Fact().command(str(config))],
-        env={**os.environ, **environment, "PATH": str(programs)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return answer(done.stdout.splitlines()).lines
-
-
-def test_the_script_reads_what_is_there(tmp_path: Path) -> None:
-    found = parse_owned(read(tmp_path))
-    assert found.objects == (Owned("ConfigMap", "mon", "a", "ab12"),)
-
-
-def test_kinds_that_are_not_defined_yet_hold_nothing(tmp_path: Path) -> None:
-    found = parse_owned(read(tmp_path, NO_TYPES="1"))
-    assert not found.error
-    assert [item.name for item in found.objects] == ["a"]
-
-
-def test_a_cluster_that_does_not_answer_is_no_empty_cluster(tmp_path: Path) -> None:
-    assert parse_owned(read(tmp_path, DOWN="1")).error == "connection refused"
-
-
-def test_a_host_without_kubectl(tmp_path: Path) -> None:
-    assert parse_owned(read(tmp_path, kubectl=None)).error == "there is no cluster yet"
-
-
-def test_half_an_answer_is_an_error() -> None:
-    with pytest.raises(ValueError, match="ends early"):
-        parse_owned(["object\tConfigMap\tmon\ta\tab12"])

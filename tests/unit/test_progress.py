@@ -14,7 +14,6 @@ from gpuboot.kubernetes.cluster_state import (
     Workload,
     belongs_elsewhere,
     immutable_changes,
-    parse_cluster,
     parse_kubeadm,
     stage,
     upgrade_step,
@@ -187,8 +186,6 @@ def test_upgrade_steps(server: str, wanted: str, step: str) -> None:
 def test_answers_that_end_early_are_errors() -> None:
     with pytest.raises(FactOutputError):
         parse_kubeadm(["kubeconfig\tabsent"])
-    with pytest.raises(FactOutputError):
-        parse_cluster([])
 
 
 def test_what_cannot_be_changed_any_more() -> None:

@@ -1,0 +1,174 @@
+"""The state of a cluster, out of what its API server answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import yaml
+
+from gpuboot.kubernetes.api_answers import Answers, Json, parse_answers
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
+from gpuboot.kubernetes.kubeadm import immutable_fields
+from gpuboot.kubernetes.manifests import DIGEST
+from gpuboot.kubernetes.operands import Operand
+
+VERSION = "/version"
+KUBEADM = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
+FLANNEL = "/api/v1/namespaces/kube-flannel/configmaps/kube-flannel-cfg"
+POLICIES = "/apis/nvidia.com/v1/clusterpolicies"
+NODES = "/api/v1/nodes"
+NAMESPACES = "/api/v1/namespaces"
+SERVICES = "/api/v1/services"
+CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
+WORKLOADS = {
+    "DaemonSet": "/apis/apps/v1/daemonsets",
+    "Deployment": "/apis/apps/v1/deployments",
+    "StatefulSet": "/apis/apps/v1/statefulsets",
+}
+PATHS = (
+    *(VERSION, KUBEADM, FLANNEL, POLICIES, NODES, NAMESPACES, SERVICES, CLASSES, RUNTIMES),
+    *WORKLOADS.values(),
+)
+PODS = "/api/v1/pods"
+
+_OPTIONAL = (FLANNEL, POLICIES)
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_OPERANDS = (
+    "nvidia-device-plugin-daemonset",
+    "gpu-feature-discovery",
+    "nvidia-dcgm-exporter",
+    "nvidia-operator-validator",
+)
+_NORMAL = ("", "ContainerCreating", "PodInitializing")
+
+
+def parse_cluster(lines: Iterable[str]) -> ClusterState:
+    """What the fact of `PATHS` printed. Raises `FactOutputError`."""
+    answers = parse_answers(lines, PATHS, _OPTIONAL)
+    if answers.error:
+        return ClusterState(error=answers.error)
+    kubeadm = answers.found[KUBEADM]
+    record = yaml.safe_load(kubeadm.get("data", {}).get("ClusterConfiguration", "")) or {}
+    policies = [item.get("status", {}).get("state", "") for item in answers.items(POLICIES)]
+    daemonsets = answers.items(WORKLOADS["DaemonSet"])
+    return ClusterState(
+        server=answers.found[VERSION]["gitVersion"].removeprefix("v"),
+        config=_annotations(kubeadm).get(DIGEST, ""),
+        recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
+        immutable=immutable_fields(record),
+        nodes=tuple(map(_node, answers.items(NODES))),
+        workloads=tuple(
+            _workload(kind, item)
+            for kind, path in WORKLOADS.items()
+            for item in answers.items(path)
+        ),
+        namespaces={_name(item): _labels(item) for item in answers.items(NAMESPACES)},
+        policy=" ".join(policies),
+        operands=tuple(_operand(item) for item in daemonsets if _name(item) in _OPERANDS),
+        classes={
+            _name(item): _annotations(item).get(_DEFAULT_CLASS) == "true"
+            for item in answers.items(CLASSES)
+        },
+        runtimes={_name(item): item["handler"] for item in answers.items(RUNTIMES)},
+        flannel_backend=_flannel_backend(answers),
+        node_ports=_node_ports(answers.items(SERVICES)),
+    )
+
+
+def parse_pod_issues(lines: Iterable[str]) -> tuple[PodIssue, ...]:
+    """Pods that do not start by waiting alone. Nothing where the API server does not answer."""
+    return tuple(filter(None, map(_pod_issue, parse_answers(lines, [PODS]).items(PODS))))
+
+
+def _name(item: Json) -> str:
+    return str(item["metadata"]["name"])
+
+
+def _labels(item: Json) -> dict[str, str]:
+    return item["metadata"].get("labels") or {}
+
+
+def _annotations(item: Json) -> dict[str, str]:
+    return item["metadata"].get("annotations") or {}
+
+
+def _node(item: Json) -> NodeStatus:
+    spec, status = item.get("spec", {}), item.get("status", {})
+    conditions = {entry["type"]: entry for entry in status.get("conditions", ())}
+    ready = conditions.get("Ready", {})
+    addresses = [
+        entry["address"] for entry in status.get("addresses", ()) if entry["type"] == "InternalIP"
+    ]
+    return NodeStatus(
+        name=_name(item),
+        address=" ".join(addresses),
+        kubelet=status.get("nodeInfo", {}).get("kubeletVersion", "").removeprefix("v"),
+        ready=ready.get("status") == "True",
+        message=ready.get("message", ""),
+        allocatable=status.get("allocatable", {}),
+        labels=_labels(item),
+        taints=tuple(f"{taint['key']}:{taint['effect']}" for taint in spec.get("taints", ())),
+        pod_cidrs=tuple(spec.get("podCIDRs", ())),
+    )
+
+
+def _workload(kind: str, item: Json) -> Workload:
+    meta, status = item["metadata"], item.get("status", {})
+    if kind == "DaemonSet":
+        desired = status.get("desiredNumberScheduled", 0)
+        ready = min(status.get("updatedNumberScheduled", 0), status.get("numberReady", 0))
+    else:
+        desired = item.get("spec", {}).get("replicas", 1)
+        ready = min(status.get("updatedReplicas", 0), status.get("readyReplicas", 0))
+    return Workload(
+        kind=kind,
+        namespace=meta["namespace"],
+        name=meta["name"],
+        desired=desired,
+        ready=ready,
+        observed=status.get("observedGeneration", 0) >= meta.get("generation", 0),
+        digest=_annotations(item).get(DIGEST, ""),
+    )
+
+
+def _operand(item: Json) -> Operand:
+    chart = _labels(item).get("helm.sh/chart", "")
+    return Operand(item["metadata"]["namespace"], _name(item), chart, item["spec"]["template"])
+
+
+def _pod_issue(item: Json) -> PodIssue | None:
+    meta, status = item["metadata"], item.get("status", {})
+    containers = [
+        *status.get("initContainerStatuses", ()),
+        *status.get("containerStatuses", ()),
+    ]
+    waiting: list[tuple[str, Any]] = [
+        (entry["name"], entry.get("state", {}).get("waiting", {}).get("reason", ""))
+        for entry in containers
+    ]
+    reasons = [f"{reason} in {name}" for name, reason in waiting if reason not in _NORMAL]
+    reasons += [
+        entry["message"]
+        for entry in status.get("conditions", ())
+        if entry["type"] == "PodScheduled" and entry.get("message")
+    ]
+    node = item.get("spec", {}).get("nodeName", "")
+    return PodIssue(meta["namespace"], meta["name"], node, ", ".join(reasons)) if reasons else None
+
+
+def _flannel_backend(answers: Answers) -> str:
+    text = answers.found.get(FLANNEL, {}).get("data", {}).get("net-conf.json", "{}")
+    backend: str = json.loads(text).get("Backend", {}).get("Type", "")
+    return backend
+
+
+def _node_ports(services: Iterable[Json]) -> dict[str, str]:
+    return {
+        str(port["nodePort"]): f"{item['metadata']['namespace']}/{_name(item)}"
+        for item in services
+        for port in item["spec"].get("ports", ())
+        if port.get("nodePort")
+    }

@@ -1,0 +1,140 @@
+"""What an API server answers to the facts about a cluster: for fake hosts, and over HTTPS."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from deploys.facts.framed import Framed
+from gpuboot.kubernetes import cluster_answers as api
+from gpuboot.kubernetes.manifests import OWNED_PATHS
+from tests.unit.ssh_server import HOST, Api, api_server
+
+Json = dict[str, Any]
+MISSING = {"kind": "Status", "message": "there is no such thing", "code": 404}
+
+
+def listed(*items: Json) -> Json:
+    return {"items": list(items)}
+
+
+def named(name: str, namespace: str = "", **more: Any) -> Json:
+    """An object; + more: annotations, labels and so on of its metadata, and its other parts."""
+    meta = {key: more.pop(key) for key in ("annotations", "labels", "generation") if key in more}
+    place = {"namespace": namespace} if namespace else {}
+    return {"metadata": {"name": name, **place, **meta}, **more}
+
+
+def cluster(record: str = "", **answers: Any) -> dict[str, Any]:
+    """By path, the answers of a cluster that has nothing but what is given.
+
+    + record: kubeadm's ClusterConfiguration
+    + answers: by the names of `gpuboot.kubernetes.cluster_answers`
+    """
+    kubeadm = named("kubeadm-config", "kube-system", data={"ClusterConfiguration": record})
+    given = {
+        **dict.fromkeys(api.PATHS, listed()),
+        api.VERSION: {"gitVersion": "v1.36.6"},
+        api.KUBEADM: kubeadm,
+        api.FLANNEL: None,
+        api.POLICIES: None,
+    }
+    return {**given, **{getattr(api, name): answer for name, answer in answers.items()}}
+
+
+def packed(answers: Mapping[str, Any]) -> list[str]:
+    """What `cluster.sh` prints of these answers; None: there is nothing behind a path."""
+    text = "".join(
+        f"{json.dumps(MISSING if body is None else body)}\n\n{404 if body is None else 200} \x1e\n"
+        for body in answers.values()
+    )
+    return [f"answers\t{base64.b64encode(gzip.compress(text.encode())).decode()}", "end\tok"]
+
+
+def owned(**objects: list[Json]) -> dict[str, Any]:
+    """By path, the answers about objects of ours; + objects: of each kind."""
+    return {path: listed(*objects.get(kind, [])) for kind, path in OWNED_PATHS.items()}
+
+
+def revision(chart: str, version: str, status: str, number: int, values: Json | None) -> str:
+    """A release as Helm keeps it in a Secret."""
+    record = {
+        "name": chart,
+        "info": {"status": status},
+        "chart": {"metadata": {"name": chart, "version": version}, "templates": []},
+        "config": values,
+        "manifest": "kind: Secret\n",
+        "version": number,
+    }
+    return base64.b64encode(gzip.compress(json.dumps(record).encode())).decode()
+
+
+def releases(found: Mapping[str, str | None]) -> list[str]:
+    """What `helm.sh` prints; + found: path -> `revision`, None where there is no release"""
+    lines = [f"asked\t{path}" for path in found]
+    for number, text in enumerate(found.values()):
+        lines += [f"status\t{number} 200", *([f"release\t{number} {text}"] if text else [])]
+    return [*lines, "end\tok"]
+
+
+class Host:
+    """A host with a kubeconfig, and curl that knows the way to the API server."""
+
+    def __init__(self, folder: Path, kubeconfig: str) -> None:
+        self.kubeconfig = folder / "admin.conf"
+        self.kubeconfig.write_text(kubeconfig)
+        self.log = folder / "curl.log"
+        program = folder / "curl"
+        program.write_text(
+            f"""#!/bin/sh
+printf '%s\\n' "$*" >>{self.log}
+exec {shutil.which("curl")} "$@" --connect-to {HOST}::127.0.0.1:
+"""
+        )
+        program.chmod(0o755)
+
+    def run(self, command: str) -> subprocess.CompletedProcess[str]:
+        path = f"{self.log.parent}:{os.environ['PATH']}"
+        return subprocess.run(
+            ["sh", "-c", command],
+            env={**os.environ, "PATH": path},
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+
+    def read(self, fact: Framed[Any], **arguments: Any) -> Any:
+        done = self.run(str(fact.command(**arguments)))
+        return fact.process(done.stdout.splitlines())
+
+
+@contextmanager
+def served(folder: Path, answers: Mapping[str, Any]) -> Iterator[Host]:
+    """A host beside an API server that has these answers, by path."""
+
+    def do_GET(self: Api) -> None:
+        url = urllib.parse.urlsplit(self.path)
+        body = answers.get(self.path, answers.get(url.path))
+        status = 404 if body is None else body.get("code", 200)
+        pretty = "pretty=true" in url.query
+        text = json.dumps(MISSING if body is None else body, indent=2 if pretty else None)
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    before, Api.do_GET = Api.do_GET, do_GET  # type: ignore[method-assign]
+    try:
+        with api_server(folder) as kubeconfig:
+            yield Host(folder, kubeconfig)
+    finally:
+        Api.do_GET = before  # type: ignore[method-assign]

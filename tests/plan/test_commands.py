@@ -1,0 +1,26 @@
+"""How many commands a host is sent by a run that has nothing to do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.plan.test_changes import call, shown
+
+# whether sudo is needed, what the host is, and all that its operations compare
+COMMANDS = 3
+
+
+def test_a_run_that_has_nothing_to_do_asks_each_host_once(tmp_path: Path) -> None:
+    path = tmp_path / "commands.json"
+    done = call(
+        ["pyinfra", "tests/plan/inventories/counted.py", "deploys/site.py", "--dry"],
+        PLAN_COMMANDS=str(path),
+    )
+    lines = [line for line in shown(done) if line]
+    assert lines == ["Nothing to do: 2 hosts of gpuboot are as the settings say."]
+    commands = json.loads(path.read_text())
+    assert {host: len(asked) for host, asked in commands.items()} == {
+        "@fake/cp1": COMMANDS,
+        "@fake/gpu1": COMMANDS,
+    }
