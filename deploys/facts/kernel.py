@@ -11,6 +11,8 @@ from typing_extensions import override
 from deploys.facts.framed import Framed
 from gpuboot.fact_output import Fields
 
+_SYSCTLS = "/proc/sys/"
+
 
 @dataclass(frozen=True)
 class KernelState:
@@ -27,23 +29,21 @@ class Kernel(Framed[KernelState]):
 
     @override
     def command(self, sysctls: Iterable[str]) -> str:
-        values = "".join(
-            f"value {shlex.quote(key)} {shlex.quote('/proc/sys/' + key.replace('.', '/'))}; "
-            for key in sysctls
-        )
+        # one program for all; the shell's own read has only the first byte of such a file
+        paths = " ".join(shlex.quote(f"{_SYSCTLS}{key.replace('.', '/')}") for key in sysctls)
         return (
             "grep -qw overlay /proc/filesystems && echo feature overlay; "
             "test -d /proc/sys/net/bridge && echo feature br_netfilter; "
             "for name in mlx5_ib ib_umad; do "
             "test -d /sys/module/$name && echo feature $name; done; "
-            'value() { test -r "$2" && read -r text <"$2" && echo "sysctl $1 $text"; }; '
-            f"{values}true"
+            f"grep -sH . {paths} | sed 's,^{_SYSCTLS},sysctl ,; s,:, ,'"
         )
 
     @override
     def process(self, output: list[str]) -> KernelState:
         values = Fields(output, separator=" ", last=None)
-        return KernelState(tuple(values.all("feature")), values.pairs("sysctl"))
+        found = {key.replace("/", "."): text for key, text in values.pairs("sysctl").items()}
+        return KernelState(tuple(values.all("feature")), found)
 
 
 @dataclass(frozen=True)

@@ -325,7 +325,7 @@ def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
         "grep -qw overlay /proc/filesystems": [
             "feature overlay",
             "feature br_netfilter",
-            *(f"sysctl {key} {value}" for key, value in base.SYSCTLS.items()),
+            *(f"sysctl {key.replace('.', '/')} {value}" for key, value in base.SYSCTLS.items()),
         ],
         "awk -v b=": [f"{node.address} {node.name}" for node in _nodes],
         "systemctl show -p Id": "\n\n".join(

@@ -14,6 +14,7 @@ from typing_extensions import override
 from deploys.facts.batch import Batch, Request, Unanswered
 from deploys.facts.files import Files, FileState
 from deploys.facts.framed import Framed
+from deploys.facts.kernel import Kernel
 from deploys.facts.text import OneLine
 from gpuboot.fact_output import answer
 
@@ -117,3 +118,15 @@ def test_what_a_hosts_shell_prints_is_no_answer() -> None:
         check=True,
     )
     assert batch.process(done.stdout.splitlines()) == ["a"]
+
+
+def test_the_kernels_settings_are_whole() -> None:
+    keys = ["fs.inotify.max_user_watches", "net.ipv4.ip_local_port_range", "gpuboot.none"]
+    [state], _ = ask(request(Kernel, sysctls=keys))
+    found = {
+        key: path.read_text().strip()
+        for key in keys
+        if (path := Path("/proc/sys", *key.split("."))).exists()
+    }
+    assert len(found) > 0
+    assert state.sysctls == found
