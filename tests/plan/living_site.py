@@ -13,7 +13,6 @@ import hashlib
 import os
 import re
 import runpy
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,34 +22,15 @@ import yaml
 from deploys.phases import base
 from deploys.phases.drivers import NOUVEAU
 from deploys.run.context import Context
-from gpuboot import alerting, monitoring
-from gpuboot.charts import (
-    GPUS_LABEL,
-    expected_operands,
-    monitoring_values,
-    monitoring_workloads,
-    operands,
-    operator_values,
-    remote_write,
-)
 from gpuboot.config.inventory import Entry, plan
 from gpuboot.config.load import load
 from gpuboot.fact_output import answer
 from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
-from gpuboot.kubernetes import cluster_answers as api
-from gpuboot.kubernetes import flannel, helm, kubeadm, manifests, storage
+from gpuboot.kubernetes import kubeadm
 from gpuboot.templates import render
-from tests.cluster_answers import (
-    cluster,
-    listed,
-    named,
-    owned,
-    packed,
-    releases,
-    revision,
-)
 from tests.noise import own
+from tests.plan.living_cluster import LivingCluster
 
 _site = runpy.run_path(str(Path(__file__).parent / "inventories/site.py"))
 _hosts = [_site["_host"](11, "cp1", 0), _site["_host"](21, "gpu1", 2)]
@@ -113,143 +93,6 @@ def _kubeadm(leads: bool) -> list[str]:
     ]
 
 
-def _daemonset(name: str, namespace: str, pods: int = 2, **more: Any) -> dict[str, Any]:
-    counts = ("desiredNumberScheduled", "updatedNumberScheduled", "numberReady")
-    return named(name, namespace, status=dict.fromkeys(counts, pods), **more)
-
-
-def _deployment(name: str, namespace: str, **more: Any) -> dict[str, Any]:
-    status = {"updatedReplicas": 1, "readyReplicas": 1}
-    return named(name, namespace, spec={"replicas": 1}, status=status, **more)
-
-
-def _marked(manifest: str) -> dict[str, str]:
-    return {manifests.DIGEST: manifests.with_digest(manifest)[1]}
-
-
-def _operand(name: str, pods: int) -> dict[str, Any]:
-    """A DaemonSet as the GPU Operator makes it of the default values."""
-    made = expected_operands(_settings, _lock).get(name)
-    if made is None:
-        return _daemonset(name, "gpu-operator", pods)
-    container = {
-        "name": made.container,
-        "image": f"image{made.version}",
-        "env": [{"name": key, "value": text} for key, text in made.env.items() if text is not None],
-        "resources": made.resources,
-        "args": made.args or [],
-    }
-    manager = {
-        "name": "config-manager",
-        "env": [{"name": "DEFAULT_CONFIG", "value": made.config or ""}],
-    }
-    spec = {
-        "containers": [container, manager],
-        "tolerations": made.tolerations,
-        "hostNetwork": bool(made.host_network),
-    }
-    template = {"metadata": {"annotations": made.annotations}, "spec": spec}
-    labels = {"helm.sh/chart": made.chart}
-    return _daemonset(name, "gpu-operator", pods, labels=labels, spec={"template": template})
-
-
-def _workloads() -> dict[str, Any]:
-    return {
-        api.WORKLOADS["DaemonSet"]: listed(
-            _daemonset(
-                "kube-flannel-ds",
-                "kube-flannel",
-                annotations=_marked(flannel.manifest(_settings, _lock)),
-            ),
-            _daemonset("kube-proxy", "kube-system"),
-            *(_operand(name, pods) for name, pods in operands(_settings, _lock, 1).items()),
-        ),
-        api.WORKLOADS["Deployment"]: listed(
-            _deployment(
-                storage.PROVISIONER,
-                storage.NAMESPACE,
-                annotations=_marked(storage.local_path(_settings, _lock)),
-            ),
-            _deployment("coredns", "kube-system"),
-            *(_deployment(name, "monitoring") for name in monitoring_workloads(_settings)),
-        ),
-    }
-
-
-def _node(name: str, address: str) -> dict[str, Any]:
-    leads = name == "cp1"
-    taint = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
-    labels = {} if leads else {"node-role.kubernetes.io/worker": "", GPUS_LABEL: "2"}
-    return named(
-        name,
-        labels=labels,
-        spec={"taints": [taint] if leads else []},
-        status={
-            "addresses": [{"type": "InternalIP", "address": address}],
-            "nodeInfo": {"kubeletVersion": f"v{_lock.kubernetes.version}"},
-            "conditions": [{"type": "Ready", "status": "True"}],
-            "allocatable": {} if leads else {"nvidia.com/gpu": "2"},
-        },
-    )
-
-
-def _cluster() -> list[str]:
-    privileged = {"pod-security.kubernetes.io/enforce": "privileged"}
-    default = {"storageclass.kubernetes.io/is-default-class": "true"}
-    answers = cluster(
-        yaml.safe_dump(_record()),
-        VERSION={"gitVersion": f"v{_lock.kubernetes.version}"},
-        NODES=listed(*(_node(node.name, node.address) for node in _nodes)),
-        NAMESPACES=listed(
-            *(named(name, labels=privileged) for name in ("monitoring", "gpu-operator"))
-        ),
-        CLASSES=listed(named(storage.STORAGE_CLASS, annotations=default)),
-        POLICIES=listed(named("cluster-policy", status={"state": "ready"})),
-    )
-    answers[api.KUBEADM]["metadata"]["annotations"] = {manifests.DIGEST: _config.digest}
-    return packed({**answers, **_workloads()})
-
-
-def _record() -> dict[str, Any]:
-    parts = yaml.safe_load_all(_config.text)
-    return next(item for item in parts if item["kind"] == "ClusterConfiguration")
-
-
-def _owned() -> list[str]:
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for (kind, namespace, name), digest in manifests.digests(
-        monitoring.objects(_settings, _nodes)
-    ).items():
-        found[kind].append(named(name, namespace, annotations={manifests.DIGEST: digest}))
-    return packed(owned(**found))
-
-
-_RELEASES = {
-    ("kube-prometheus-stack", "monitoring"): monitoring_values(_settings),
-    ("gpu-operator", "gpu-operator"): operator_values(_settings, _lock),
-    ("dcgm-exporter", "dcgm-exporter"): None,
-}
-
-
-def _releases() -> dict[str | re.Pattern[str], list[str]]:
-    """What Helm has deployed: of all releases together, and of each by itself."""
-    found = {
-        helm.release_path(name, namespace): None
-        if values is None
-        else revision(name, _lock.charts[name].version, "deployed", 1, values)
-        for (name, namespace), values in _RELEASES.items()
-    }
-    names = [name for name, _ in _RELEASES]
-    every = re.compile("[\\s\\S]*name%3D".join(["", names[0], names[2]]))
-    return {
-        every: releases(found),
-        **{
-            f"name%3D{name}": releases({path: text})
-            for name, (path, text) in zip(names, found.items(), strict=True)
-        },
-    }
-
-
 def _manifests(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
     def packed(item: dict[str, Any]) -> str:
         return base64.b64encode(gzip.compress(yaml.safe_dump(item).encode())).decode()
@@ -281,9 +124,7 @@ def _answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
 def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
     return {
         "How far kubeadm got on this host": _kubeadm(leads),
-        api.KUBEADM: _cluster(),
-        manifests.OWNED_PATHS["ConfigMap"]: _owned(),
-        **_releases(),
+        **LivingCluster(_settings, _lock, _nodes, _config).answers(),
         "get manifest kube-prometheus-stack": _manifests(_prometheus("15d"), _prometheus("20d")),
         "get manifest gpu-operator": _manifests(_policy("a"), _policy("b")),
         "version --template": [_lock.helm.version],
@@ -291,21 +132,7 @@ def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
             f"sha256sum /var/cache/gpuboot/charts/{name}-{chart.version}.tgz": [chart.sha256 or "a"]
             for name, chart in _lock.charts.items()
         },
-        "Digests of the values of Secrets": _secrets(),
     }
-
-
-def _secrets() -> list[str]:
-    """Grafana's password is there, and no other Secret."""
-    names = ("gpuboot-grafana-admin", alerting.SECRET, remote_write.SECRET)
-    paths = [f"/api/v1/namespaces/monitoring/secrets/{name}?pretty=true" for name in names]
-    return [
-        *(f"asked\t{path}" for path in paths),
-        "status\t0 200",
-        f"digest\t0 admin-password {_digest('x')}",
-        *("status\t1 404", "status\t2 404"),
-        "end\tok",
-    ]
 
 
 def _host_answers() -> dict[str | re.Pattern[str], list[str]]:

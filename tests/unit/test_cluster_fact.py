@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import base64
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from deploys.facts.batch import Batch, Request
 from deploys.facts.helm import HelmRelease
 from deploys.facts.kubeadm import Cluster, PodIssues
-from deploys.facts.kubectl import SecretDigests
 from deploys.facts.objects import Owned
-from deploys.operations.secrets import digests
 from gpuboot.kubernetes import cluster_answers as api
 from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue
-from gpuboot.kubernetes.helm import Release, release_path
 from gpuboot.kubernetes.manifests import OWNED_PATHS
-from tests.cluster_answers import cluster, listed, named, owned, packed, revision, served
+from tests.cluster_answers import cluster, listed, named, owned, packed, served
 
 RECORD = "kubernetesVersion: v1.36.3\nnetworking:\n  podSubnet: 10.244.0.0/16\n"
 SECRETS = "/api/v1/namespaces/w/secrets"
@@ -243,72 +238,3 @@ def test_our_objects(tmp_path: Path) -> None:
         ("ConfigMap", "mon", "a", "ab12"),
         ("NetworkPolicy", "gpu", "b", ""),
     ]
-
-
-VALUES = {"a": "v1", "ca.crt": "-----BEGIN\nx", "empty": ""}
-DATA = {key: base64.b64encode(value.encode()).decode() for key, value in VALUES.items()}
-NOTES = {"note": '  "data": {', "last": json.dumps({"data": {"x": "y"}}, indent=2)}
-
-
-def test_secrets_are_told_by_their_digests(tmp_path: Path) -> None:
-    answers = {
-        f"{SECRETS}/full": named("full", "w", annotations=NOTES) | {"data": DATA},
-        f"{SECRETS}/bare": named("bare", "w"),
-        f"{SECRETS}/refused": {"code": 403, "message": "no"},
-    }
-
-    def request(name: str) -> Request:
-        found = Request.of(SecretDigests, {"namespace": "w", "secret": name})
-        assert found
-        return found
-
-    with served(tmp_path, answers) as host:
-
-        def ask(*names: str) -> list[Any]:
-            batch = Batch()
-            command = batch.command(requests=[request(name) for name in names])
-            here = command.replace("/etc/kubernetes/admin.conf", str(host.kubeconfig))
-            done = host.run(here)
-            assert "v1" not in done.stdout.split()
-            return batch.process(done.stdout.splitlines())
-
-        assert ask("full", "bare", "none") == [digests(VALUES), {}, {}]
-        assert host.log.read_text().count("\n") == 1
-        assert ask("full") == [digests(VALUES)]
-        assert "answers 403" in str(ask("refused")[0])
-        host.kubeconfig.unlink()
-        assert ask("full") == [{}]
-
-
-def stored(release: str, number: int, **more: Any) -> dict[str, Any]:
-    return named(f"sh.helm.release.v1.{release}.v{number}", "w", labels={"name": release}, **more)
-
-
-def secret(payload: str) -> dict[str, Any]:
-    return {"release": base64.b64encode(payload.encode()).decode()}
-
-
-def test_releases_are_read_from_their_newest_revision(tmp_path: Path) -> None:
-    newest = revision("web", "1.1.0", "pending-upgrade", 10, {"a": {"b": 1}})
-    plain = revision("db", "v2", "deployed", 1, None)
-    answers = {
-        release_path("web", "w"): listed(*(stored("web", number) for number in (8, 9, 10))),
-        release_path("db", "w"): listed(stored("db", 1)),
-        release_path("none", "w"): listed(),
-        f"{SECRETS}/sh.helm.release.v1.web.v10": stored("web", 10, data=secret(newest)),
-        f"{SECRETS}/sh.helm.release.v1.db.v1": stored("db", 1, data=secret(plain)),
-    }
-    with served(tmp_path, answers) as host:
-        batch = Batch()
-        config = str(host.kubeconfig)
-        asked = [
-            Request.of(HelmRelease, {"release": name, "namespace": "w", "kubeconfig": config})
-            for name in ("none", "web", "db")
-        ]
-        done = host.run(batch.command(requests=[item for item in asked if item]))
-        found = batch.process(done.stdout.splitlines())
-        assert host.log.read_text().count("\n") == 2
-        alone = host.read(HelmRelease(), release="db", namespace="w", kubeconfig=config)
-    web = Release("web", "1.1.0", "pending-upgrade", 10, {"a": {"b": 1}})
-    assert found == [Release(), web, Release("db", "v2", "deployed", 1)]
-    assert alone == found[2]

@@ -1,0 +1,205 @@
+"""The cluster that a run with the default settings has made, as its API server tells it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from gpuboot import alerting, monitoring
+from gpuboot.charts import (
+    GPUS_LABEL,
+    expected_operands,
+    monitoring_values,
+    monitoring_workloads,
+    operands,
+    operator_values,
+    remote_write,
+)
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import Lock
+from gpuboot.kubernetes import cluster_answers as api
+from gpuboot.kubernetes import flannel, helm, manifests, storage
+from gpuboot.kubernetes.kubeadm import Configuration
+from tests.cluster_answers import (
+    cluster,
+    listed,
+    named,
+    owned,
+    packed,
+    releases,
+    revision,
+)
+
+
+def _daemonset(name: str, namespace: str, pods: int = 2, **more: Any) -> dict[str, Any]:
+    counts = ("desiredNumberScheduled", "updatedNumberScheduled", "numberReady")
+    return named(name, namespace, status=dict.fromkeys(counts, pods), **more)
+
+
+def _deployment(name: str, namespace: str, **more: Any) -> dict[str, Any]:
+    status = {"updatedReplicas": 1, "readyReplicas": 1}
+    return named(name, namespace, spec={"replicas": 1}, status=status, **more)
+
+
+def _marked(manifest: str) -> dict[str, str]:
+    return {manifests.DIGEST: manifests.with_digest(manifest)[1]}
+
+
+@dataclass(frozen=True)
+class LivingCluster:
+    """Of a control plane and a worker of two GPUs; + config: kubeadm's"""
+
+    settings: Settings
+    lock: Lock
+    nodes: Sequence[Node]
+    config: Configuration
+
+    def answers(self) -> dict[str | re.Pattern[str], list[str]]:
+        """What the facts about it print, by a part of their commands."""
+        return {
+            api.KUBEADM: self._cluster(),
+            manifests.OWNED_PATHS["ConfigMap"]: self._owned(),
+            **self._releases(),
+            "Digests of the values of Secrets": _secrets(),
+        }
+
+    def _operand(self, name: str, pods: int) -> dict[str, Any]:
+        """A DaemonSet as the GPU Operator makes it of the default values."""
+        made = expected_operands(self.settings, self.lock).get(name)
+        if made is None:
+            return _daemonset(name, "gpu-operator", pods)
+        container = {
+            "name": made.container,
+            "image": f"image{made.version}",
+            "env": [
+                {"name": key, "value": text} for key, text in made.env.items() if text is not None
+            ],
+            "resources": made.resources,
+            "args": made.args or [],
+        }
+        manager = {
+            "name": "config-manager",
+            "env": [{"name": "DEFAULT_CONFIG", "value": made.config or ""}],
+        }
+        spec = {
+            "containers": [container, manager],
+            "tolerations": made.tolerations,
+            "hostNetwork": bool(made.host_network),
+        }
+        template = {"metadata": {"annotations": made.annotations}, "spec": spec}
+        labels = {"helm.sh/chart": made.chart}
+        return _daemonset(name, "gpu-operator", pods, labels=labels, spec={"template": template})
+
+    def _workloads(self) -> dict[str, Any]:
+        return {
+            api.WORKLOADS["DaemonSet"]: listed(
+                _daemonset(
+                    "kube-flannel-ds",
+                    "kube-flannel",
+                    annotations=_marked(flannel.manifest(self.settings, self.lock)),
+                ),
+                _daemonset("kube-proxy", "kube-system"),
+                *(
+                    self._operand(name, pods)
+                    for name, pods in operands(self.settings, self.lock, 1).items()
+                ),
+            ),
+            api.WORKLOADS["Deployment"]: listed(
+                _deployment(
+                    storage.PROVISIONER,
+                    storage.NAMESPACE,
+                    annotations=_marked(storage.local_path(self.settings, self.lock)),
+                ),
+                _deployment("coredns", "kube-system"),
+                *(_deployment(name, "monitoring") for name in monitoring_workloads(self.settings)),
+            ),
+        }
+
+    def _node(self, name: str, address: str) -> dict[str, Any]:
+        leads = name == "cp1"
+        taint = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
+        labels = {} if leads else {"node-role.kubernetes.io/worker": "", GPUS_LABEL: "2"}
+        return named(
+            name,
+            labels=labels,
+            spec={"taints": [taint] if leads else []},
+            status={
+                "addresses": [{"type": "InternalIP", "address": address}],
+                "nodeInfo": {"kubeletVersion": f"v{self.lock.kubernetes.version}"},
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "allocatable": {} if leads else {"nvidia.com/gpu": "2"},
+            },
+        )
+
+    def _cluster(self) -> list[str]:
+        privileged = {"pod-security.kubernetes.io/enforce": "privileged"}
+        default = {"storageclass.kubernetes.io/is-default-class": "true"}
+        answers = cluster(
+            yaml.safe_dump(self._record()),
+            VERSION={"gitVersion": f"v{self.lock.kubernetes.version}"},
+            NODES=listed(*(self._node(node.name, node.address) for node in self.nodes)),
+            NAMESPACES=listed(
+                *(named(name, labels=privileged) for name in ("monitoring", "gpu-operator"))
+            ),
+            CLASSES=listed(named(storage.STORAGE_CLASS, annotations=default)),
+            POLICIES=listed(named("cluster-policy", status={"state": "ready"})),
+        )
+        answers[api.KUBEADM]["metadata"]["annotations"] = {manifests.DIGEST: self.config.digest}
+        return packed({**answers, **self._workloads()})
+
+    def _record(self) -> dict[str, Any]:
+        parts = yaml.safe_load_all(self.config.text)
+        return next(item for item in parts if item["kind"] == "ClusterConfiguration")
+
+    def _owned(self) -> list[str]:
+        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        for (kind, namespace, name), digest in manifests.digests(
+            monitoring.objects(self.settings, self.nodes)
+        ).items():
+            found[kind].append(named(name, namespace, annotations={manifests.DIGEST: digest}))
+        return packed(owned(**found))
+
+    def _wanted_releases(self) -> dict[tuple[str, str], dict[str, Any] | None]:
+        return {
+            ("kube-prometheus-stack", "monitoring"): monitoring_values(self.settings),
+            ("gpu-operator", "gpu-operator"): operator_values(self.settings, self.lock),
+            ("dcgm-exporter", "dcgm-exporter"): None,
+        }
+
+    def _releases(self) -> dict[str | re.Pattern[str], list[str]]:
+        """What Helm has deployed: of all releases together, and of each by itself."""
+        found = {
+            helm.release_path(name, namespace): None
+            if values is None
+            else revision(name, self.lock.charts[name].version, "deployed", 1, values)
+            for (name, namespace), values in self._wanted_releases().items()
+        }
+        names = [name for name, _ in self._wanted_releases()]
+        every = re.compile("[\\s\\S]*name%3D".join(["", names[0], names[2]]))
+        return {
+            every: releases(found),
+            **{
+                f"name%3D{name}": releases({path: text})
+                for name, (path, text) in zip(names, found.items(), strict=True)
+            },
+        }
+
+
+def _secrets() -> list[str]:
+    """Grafana's password is there, and no other Secret."""
+    names = ("gpuboot-grafana-admin", alerting.SECRET, remote_write.SECRET)
+    paths = [f"/api/v1/namespaces/monitoring/secrets/{name}?pretty=true" for name in names]
+    return [
+        *(f"asked\t{path}" for path in paths),
+        "status\t0 200",
+        f"digest\t0 admin-password {hashlib.sha256(b'x').hexdigest()}",
+        *("status\t1 404", "status\t2 404"),
+        "end\tok",
+    ]
