@@ -7,12 +7,16 @@ first() { [ -r "$1" ] && head -n 1 "$1" | tr -d '\000'; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
 put uid "$(id -u)"
-put hostname "$(uname -n)"
+# a name for each line; one program for many lines, since what this costs is the start of programs
+named() { sed "s/^/$1\t/"; }
+# shellcheck disable=SC2046
+set -- $(uname -nrm)
+kernel=$2
+put hostname "$1"
+put kernel "$kernel"
+put arch "$3"
 put machine_id "$(first /etc/machine-id)"
 put boot_id "$(first /proc/sys/kernel/random/boot_id)"
-put arch "$(uname -m)"
-kernel=$(uname -r)
-put kernel "$kernel"
 if [ -r /etc/os-release ]; then
   # shellcheck disable=SC1091
   (. /etc/os-release
@@ -68,10 +72,9 @@ for name in mlx5_ib ib_umad; do
 done
 [ -d /sys/module/nouveau ] && put module nouveau
 [ -d /sys/module/nvidia ] && put module nvidia
-for key in net.ipv4.ip_forward net.bridge.bridge-nf-call-iptables; do
-  value=$(first "/proc/sys/$(echo "$key" | tr . / | sed 's,nf-call/,nf-call-,')")
-  [ -n "$value" ] && put sysctl "$key $value"
-done
+for key in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables; do
+  [ -r /proc/sys/$key ] && printf '%s:' $key && cat /proc/sys/$key
+done | sed 's,/,.,g; s,:, ,; s,^,sysctl\t,'
 [ "$(first /sys/fs/selinux/enforce)" = 1 ] && put selinux enforcing
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then put cgroup 2; else put cgroup 1; fi
 for file in /sys/firmware/efi/efivars/SecureBoot-*; do
@@ -79,8 +82,8 @@ for file in /sys/firmware/efi/efivars/SecureBoot-*; do
 done
 
 # --- PCI: NVIDIA display controllers, 3D controllers and bridges (NVSwitch)
-for device in /sys/bus/pci/devices/*; do
-  [ "$(first "$device/vendor")" = 0x10de ] || continue
+grep -lsx 0x10de /sys/bus/pci/devices/*/vendor | while IFS= read -r file; do
+  device=${file%/vendor}
   put pci "${device##*/} $(first "$device/device") $(first "$device/class")"
 done
 
@@ -110,21 +113,20 @@ has rpm && ! has dpkg-query && rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>
     print "package\t" $0 }'
 locks=/etc/dnf/plugins/versionlock.list
 [ -r "$locks" ] && sed -nE 's/^([^#!].*)-[^-]+-[^-]+$/\1/p' "$locks" | sort -u |
-  while IFS= read -r name; do put hold "$name"; done
-has dpkg-query && dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' 2>/dev/null |
-  awk '$1 != "not-installed" && $1 != "config-files" &&
+  named hold
+has dpkg-query && dpkg-query -W -f '${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n' \
+  2>/dev/null | awk '$1 == "hold" { print "hold\t" $3 } { sub(/^[^ ]* /, "") }
+    $1 != "not-installed" && $1 != "config-files" &&
     $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$/ {
       print "package\t" $2 " " $3; if ($1 != "installed") print "broken\t" $2 " (" $1 ")" }'
-has apt-mark && apt-mark showhold 2>/dev/null | while IFS= read -r name; do put hold "$name"; done
-for lock in /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock; do
-  [ -e "$lock" ] || continue
-  inode=$(stat -c '%i' "$lock")
-  awk -v inode="$inode" '$2 != "->" { n = split($6, id, ":"); if (id[n] == inode) print $5 }' \
-    /proc/locks | while IFS= read -r pid; do
-      [ "$pid" -gt 0 ] 2>/dev/null && put package_lock "$(first "/proc/$pid/comm") (pid $pid)"
-    done
-done
+stat -c '%i' /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock 2>/dev/null |
+  awk 'NR == FNR { watched[$1]; next }
+    $2 != "->" { n = split($6, id, ":"); if (id[n] in watched) print $5 }' - /proc/locks |
+  while IFS= read -r pid; do
+    [ "$pid" -gt 0 ] 2>/dev/null && put package_lock "$(first "/proc/$pid/comm") (pid $pid)"
+  done
 for lock in /var/cache/dnf/*_lock.pid /var/lib/dnf/*_lock.pid; do # they hold the process's id
+  [ -e "$lock" ] || continue
   pid=$(first "$lock")
   [ -n "$pid" ] && [ -d "/proc/$pid" ] && put package_lock "$(first "/proc/$pid/comm") (pid $pid)"
 done
@@ -134,7 +136,7 @@ if has cloud-init; then
 fi
 
 # --- size and time
-put memory_kib "$(awk '$1 == "MemTotal:" { print $2 }' /proc/meminfo)"
+awk '$1 == "MemTotal:" { print "memory_kib\t" $2 }' /proc/meminfo
 put cpus "$(getconf _NPROCESSORS_ONLN)"
 put disk_kib "$(df -Pk /var | awk 'NR == 2 { print $4 }')"
 awk 'NR > 1 { print "swap\t" $1 }' /proc/swaps
