@@ -8,6 +8,7 @@ from pyinfra.context import state
 
 from deploys.phases.base import base
 from deploys.phases.dcgm_exporter import dcgm_exporter
+from deploys.phases.downloads import downloads
 from deploys.phases.drivers import drivers
 from deploys.phases.gpu_operator import gpu_operator
 from deploys.phases.helm import helm
@@ -25,6 +26,7 @@ watch(state, begin()[0])
 
 preflight(deploy=__file__)
 base()
+downloads()
 drivers()
 runtime()
 kubernetes()

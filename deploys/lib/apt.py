@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
@@ -19,6 +20,15 @@ _INSTALL = (
 _MAIN_LIST = "/etc/apt/sources.list"
 # files that may configure a repository as well; apt refuses two keys for one repository
 REPOSITORY_FILES: tuple[str, ...] = (_MAIN_LIST, "/etc/apt/sources.list.d/*")
+_FETCH = """\
+eval "$(apt-config shell archives Dir::Cache::archives/d)"
+mkdir -p /var/cache/gpuboot/packages && cd /var/cache/gpuboot/packages || exit
+for word in WORDS; do
+  file=$(apt-get download -q --print-uris "$word" | cut -d ' ' -f 2)
+  if [ -n "$file" ] && ! [ -e "$archives/$file" ]; then
+    apt-get download -q "$word" && mv "$file" "$archives/$file"
+  fi
+done"""
 # an index that cannot be read may be one that nobody needs here
 READ_INDICES = f"apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"
 
@@ -44,8 +54,21 @@ def install(versions: Mapping[str, str], available: Sequence[str]) -> StringComm
 
     + available: packages whose versions in the indices to show when this fails
     """
-    words = [f"{name}={version}" if version else name for name, version in versions.items()]
-    return install_command("apt", _INSTALL, words, "apt-cache madison", available)
+    return install_command("apt", _INSTALL, _words(versions), "apt-cache madison", available)
+
+
+def _words(versions: Mapping[str, str]) -> list[str]:
+    return [f"{name}={version}" if version else name for name, version in versions.items()]
+
+
+def fetch(versions: Mapping[str, str]) -> str:
+    """Shell commands that download packages into apt's cache, see `PackageManagerCommands`.
+
+    `apt-get download` takes no lock and resolves nothing, so it may run beside an installation. apt
+    has checked what it keeps; a file is in the cache as a whole or not at all.
+    """
+    words = " ".join(shlex.quote(word) for word in _words(versions))
+    return _FETCH.replace("WORDS", words)
 
 
 def release(names: Sequence[str]) -> None:

@@ -43,6 +43,10 @@ def install(versions: Mapping[str, str], available: Sequence[str]) -> StringComm
     return install_command("dnf", _INSTALL, words, _LIST_VERSIONS, available)
 
 
+def fetch(versions: Mapping[str, str]) -> None:
+    """dnf holds its lock while it downloads: what is installed at that time would wait for it."""
+
+
 def hold(names: Sequence[str]) -> StringCommand:
     """Keep installed packages as they are."""
     return StringCommand("dnf -q versionlock add", *[QuoteString(name) for name in names])

@@ -35,6 +35,12 @@ class PackageManagerCommands(Protocol):
         + available: packages whose versions in the indices to show when this fails
         """
 
+    def fetch(self, versions: Mapping[str, str]) -> str | None:
+        """Shell commands that download packages while others may be installed; None: none can.
+
+        What has been downloaded, `install` takes instead of downloading it again.
+        """
+
     def hold(self, names: Sequence[str]) -> StringCommand:
         """Keep installed packages as they are."""
 

@@ -15,7 +15,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Kubeadm
-from deploys.lib import changes, remote
+from deploys.lib import background, changes, remote
 from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
 from deploys.lib.download_retries import with_retries
@@ -31,6 +31,8 @@ from gpuboot.plan import Change, Effect
 SOCKET = CRI_SOCKET.removeprefix("unix://")
 CONFIG = "/etc/gpuboot/kubeadm.yaml"
 _CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
+_CTR_PULL = f"ctr -a {SOCKET} -n k8s.io images pull --hosts-dir /etc/containerd/certs.d"
+_PULL_UNIT = "gpuboot-pull"
 _KUBELET_DIGEST = "/etc/gpuboot/kubelet-config.sha256"
 # What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
 # configuration is not, and would keep the next cluster's pods on the old network.
@@ -64,6 +66,24 @@ def marker(step: Step) -> str:
 
 
 @operation()
+def images_fetched(images: Sequence[str]) -> Commands:
+    """Start pulls of images in the background, on a host that is not part of the cluster yet.
+
+    It needs containerd alone, not crictl: so packages can be installed meanwhile. ctr knows
+    containerd's mirrors, but not its passwords; what it cannot have, `images_pulled` pulls.
+    """
+    state = read(Kubeadm, socket=SOCKET)
+    missing = [image for image in images if image not in state.images]
+    if state.files or not missing:
+        host.noop("no images are to be pulled ahead")
+        return
+    changes.record(
+        Change(subject="containerd's images", new=f"{len(missing)} pulled in the background")
+    )
+    yield background.started(_PULL_UNIT, "; ".join(f"{_CTR_PULL} {image}" for image in missing))
+
+
+@operation()
 def images_pulled(images: Sequence[str], config: str = "") -> Commands:
     """Ensure that a host that is not part of the cluster yet has the images of its first pods.
 
@@ -88,12 +108,7 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
         yield with_retries(command, "the control plane's images")
         return
     pull = "; ".join(f"{_CRICTL} pull {image}" for image in missing)
-    # A pull that still runs from an earlier try is as good as a new one.
-    yield StringCommand(
-        "systemctl is-active --quiet gpuboot-pull || systemd-run --quiet --collect --no-block"
-        " --unit=gpuboot-pull sh -c",
-        QuoteString(pull),
-    )
+    yield background.started(_PULL_UNIT, pull)
 
 
 @operation()

@@ -20,7 +20,7 @@ from deploys.facts import dnf as dnf_facts
 from deploys.facts import packages as facts
 from deploys.facts.framed import Framed
 from deploys.facts.packages import FINGERPRINTS, PackageState, RepositoryState
-from deploys.lib import apt, changes, dnf
+from deploys.lib import apt, background, changes, dnf
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, shell_failure, shell_message
 from deploys.lib.download_retries import with_retries
@@ -149,6 +149,31 @@ def _read_index(repository: Repository, command: str) -> FunctionCommand:
     )
     read = StringCommand(command, "||", failed)
     return with_retries(read, f"the index of the {repository.name} repository")
+
+
+@operation()
+def fetched(versions: Mapping[str, str], manager: PackageManager) -> Commands:
+    """Start downloads of packages that are installed later, in the background.
+
+    Whatever goes wrong with them, `installed` downloads what it lacks, and tells what is wrong. On
+    hosts whose package manager can do one thing at a time this does nothing.
+
+    + versions, manager: as for `installed`, in the order of the downloads
+    """
+    state = read(_FACTS[manager], packages=sorted(versions))
+    missing = {
+        name: version for name, version in versions.items() if not _matches(state, name, version)
+    }
+    script = _COMMANDS[manager].fetch(missing) if missing else None
+    if script is None:
+        host.noop("nothing is to be downloaded ahead")
+        return
+    changes.record(
+        Change(
+            subject="packages of later phases", new=f"{len(missing)} downloaded in the background"
+        )
+    )
+    yield background.started("gpuboot-fetch", script)
 
 
 @operation()

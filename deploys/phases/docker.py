@@ -41,7 +41,7 @@ def engine() -> None:
     """Docker's engine, command line and compose plugin, at the lock's versions."""
     context = current()
     lock, mirrors = context.lock, context.settings.mirrors
-    add_repository(context, "docker", "Add Docker's package repository")
+    add_repository(context, "docker")
     packages.installed(
         name=f"Install Docker {lock.docker.version}",
         versions=package_versions(context),

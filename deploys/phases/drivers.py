@@ -57,7 +57,7 @@ def drivers() -> None:
 
 
 def _install(context: Context, version: str) -> None:
-    add_repository(context, "cuda", "Add NVIDIA's CUDA repository")
+    add_repository(context, "cuda")
     files.present(
         name="Disable nouveau", contents={"/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU}
     )

@@ -15,6 +15,7 @@ from gpuboot.kubernetes import flannel, readiness
 from gpuboot.kubernetes.kubeadm import (
     Configuration,
     configuration,
+    first_images,
     init_config,
     join_config,
     packages,
@@ -33,6 +34,7 @@ def kubernetes() -> None:
     context = current()
     node, lock = context.node, context.lock
     config = configuration(context.settings, lock, context.nodes)
+    kubeadm.images_fetched(name="Start pulling images", images=first_images(lock, node))
     packages_and_config(context, config)
     kubeadm.images_pulled(
         name="Pull the images of Kubernetes",
@@ -129,7 +131,7 @@ def packages_and_config(context: Context, config: Configuration) -> None:
     + config: of the cluster
     """
     lock = context.lock
-    add_repository(context, "kubernetes", "Add the Kubernetes package repository")
+    add_repository(context, "kubernetes")
     kubeadm.installed(
         name=f"Install kubelet, kubeadm and kubectl {lock.kubernetes.version}",
         packages=packages(lock),

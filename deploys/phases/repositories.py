@@ -7,13 +7,20 @@ from deploys.run.context import Context
 from gpuboot.hosts import proxy
 from gpuboot.hosts.repositories import repository
 
+_TITLES = {
+    "cuda": "Add NVIDIA's CUDA repository",
+    "docker": "Add Docker's package repository",
+    "kubernetes": "Add the Kubernetes package repository",
+    "toolkit": "Add NVIDIA's container toolkit repository",
+}
 
-def add_repository(context: Context, key: str, title: str) -> None:
+
+def add_repository(context: Context, key: str) -> None:
     """Configure a repository on the current host. `key`: its name in `settings.mirrors.apt`."""
     settings, minor = context.settings, context.lock.kubernetes.minor
     chosen = repository(key, context.platform, context.state.arch, minor, settings)
     packages.repository(
-        name=title,
+        name=_TITLES[key],
         repository=chosen,
         ca_bundle=settings.mirrors.ca_bundle,
         curl=proxy.curl(settings, chosen.key_url),

@@ -30,11 +30,10 @@ MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
 def runtime() -> None:
     """Install containerd and the toolkit, and make containerd know the GPUs."""
     context = current()
-    add_repository(context, "docker", "Add Docker's package repository")
-    version = context.lock.containerd.version
+    add_repository(context, "docker")
     packages.installed(
-        name=f"Install containerd {version}",
-        versions={"containerd.io": f"{version}-*"},
+        name=f"Install containerd {context.lock.containerd.version}",
+        versions=containerd_packages(context),
         manager=context.platform.package_manager,
         hold=True,
     )
@@ -57,14 +56,23 @@ def runtime() -> None:
 
 def install_toolkit(context: Context) -> None:
     """NVIDIA's container toolkit on the current host, from NVIDIA's repository."""
-    add_repository(context, "toolkit", "Add NVIDIA's container toolkit repository")
-    toolkit = context.lock.toolkit.version
+    add_repository(context, "toolkit")
     packages.installed(
-        name=f"Install NVIDIA Container Toolkit {toolkit}",
-        versions=dict.fromkeys(TOOLKIT, toolkit),
+        name=f"Install NVIDIA Container Toolkit {context.lock.toolkit.version}",
+        versions=toolkit_packages(context),
         manager=context.platform.package_manager,
         hold=True,
     )
+
+
+def containerd_packages(context: Context) -> dict[str, str]:
+    """containerd's package with the pattern of its versions."""
+    return {"containerd.io": f"{context.lock.containerd.version}-*"}
+
+
+def toolkit_packages(context: Context) -> dict[str, str]:
+    """The container toolkit's packages with their version; {} on hosts without GPUs."""
+    return dict.fromkeys(TOOLKIT, context.lock.toolkit.version) if context.node.gpus else {}
 
 
 def root_config(context: Context) -> str:

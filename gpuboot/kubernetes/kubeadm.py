@@ -41,6 +41,15 @@ def worker_images(lock: Lock) -> list[str]:
     ]
 
 
+def first_images(lock: Lock, node: Node) -> list[str]:
+    """What this node runs first, as far as it is known before kubeadm is installed."""
+    if node.role == "worker":
+        return worker_images(lock)
+    parts = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
+    version = lock.kubernetes.version
+    return [*(f"registry.k8s.io/{part}:v{version}" for part in parts), *worker_images(lock)]
+
+
 def endpoint(cluster: Cluster, nodes: Sequence[Node]) -> str:
     """`host:port` of the API server that nodes join by."""
     if cluster.endpoint:

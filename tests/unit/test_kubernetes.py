@@ -145,3 +145,12 @@ def test_the_digest_follows_what_a_living_cluster_can_change() -> None:
     assert newer.digest == base.digest  # the upgrade's affair
     assert base.immutable["cluster.pod_cidr"] == "10.244.0.0/16"
     assert configuration({"cluster": {"pod_cidr": "10.9.0.0/16"}}).immutable != base.immutable
+
+
+def test_what_nodes_run_first() -> None:
+    release = lock(parse_settings({}))
+    worker = kubeadm.first_images(release, GPU)
+    assert worker == kubeadm.worker_images(release)
+    leader = kubeadm.first_images(release, CP)
+    assert set(worker) < set(leader)
+    assert f"registry.k8s.io/kube-apiserver:v{release.kubernetes.version}" in leader

@@ -1,0 +1,31 @@
+"""Downloads in the background: they go on while the driver's kernel modules are built."""
+
+from __future__ import annotations
+
+from pyinfra.api.deploy import deploy
+
+from deploys.operations import packages
+from deploys.phases.repositories import add_repository
+from deploys.phases.runtime import containerd_packages, toolkit_packages
+from deploys.run.context import current
+from gpuboot.kubernetes.kubeadm import packages as kubernetes_packages
+
+
+@deploy("Downloads")
+def downloads() -> None:
+    """Start to download the packages of later phases, those that are needed last first.
+
+    A host without a driver to build needs containerd at once: then nobody downloads it twice.
+    """
+    context = current()
+    for key in ["docker", *(["toolkit"] if context.node.gpus else []), "kubernetes"]:
+        add_repository(context, key)
+    packages.fetched(
+        name="Start downloads of packages",
+        versions={
+            **kubernetes_packages(context.lock),
+            **toolkit_packages(context),
+            **containerd_packages(context),
+        },
+        manager=context.platform.package_manager,
+    )
