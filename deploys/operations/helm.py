@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import SecretStr
@@ -27,6 +29,10 @@ from gpuboot.plan.workloads import release_effects
 BINARY = "/usr/local/bin/helm"
 VALUES = "/etc/gpuboot/helm"
 CACHE = "/var/cache/gpuboot/charts"
+# of the documents in a file, those with one of these names
+_SELECTED = """\
+function flush(i) { for (i = 0; keep && i < n; i++) print lines[i]; n = keep = 0 }
+/^---/ { flush() } { lines[n++] = $0 } /^  name: (%s)$/ { keep = 1 } END { flush() }"""
 _HELM = f"{BINARY} --kubeconfig {ADMIN_CONF}"
 
 
@@ -95,14 +101,15 @@ def archive(chart: str, version: str) -> str:
 
 @operation()
 def custom_resources(
-    release: str, chart: str, version: str, namespace: str, first: bool = False
+    release: str, chart: str, version: str, namespace: str, first: Sequence[str] = ()
 ) -> Commands:
     """Ensure that the cluster knows the custom resources of a chart, as this version has them.
 
     Helm installs their definitions with a release's first version, and never renews them.
 
     + chart, version: an archive that `chart` has put on the host
-    + first: before the first version too, for what is installed earlier and needs them
+    + first: names of definitions that are needed before the release's first version; these alone
+      are applied then, since the API server takes seconds for a large one
     """
     live = read(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
     if not (needs_crds(live, version) or (first and not live.status)):
@@ -111,10 +118,13 @@ def custom_resources(
     changes.record(
         Change(subject=f"custom resources of {chart}", old=live.version or None, new=version)
     )
+    chosen = "cat" if live.status else f"awk {shlex.quote(_SELECTED % '|'.join(first))}"
     yield StringCommand(
-        "crds=$(mktemp) &&", BINARY, "show crds", QuoteString(archive(chart, version)),
-        f'>"$crds" && {{ ! test -s "$crds" || {{ {KUBECTL_APPLY} "$crds" && {KUBECTL} wait -f'
-        ' "$crds" --for=condition=Established --timeout=60s; }; } && rm "$crds"',
+        'all=$(mktemp) crds=$(mktemp) && trap \'rm -f "$all" "$crds"\' EXIT &&',
+        BINARY, "show crds", QuoteString(archive(chart, version)),
+        f'>"$all" && {chosen} "$all" >"$crds" && {{ ! test -s "$crds" || {{',
+        f'{KUBECTL_APPLY} "$crds" && {KUBECTL} wait -f "$crds"',
+        "--for=condition=Established --timeout=60s; }; }",
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from deploys.lib.operation import phase
@@ -35,10 +36,10 @@ def deploy_chart(chart: str, release: str, namespace: str, values: dict[str, Any
     deploy_release(chart, release, namespace, values)
 
 
-def fetch_chart(chart: str, release: str, namespace: str, first: bool = False) -> None:
+def fetch_chart(chart: str, release: str, namespace: str, first: Sequence[str] = ()) -> None:
     """Have one of the lock's charts on the leader, and its custom resources in the cluster.
 
-    + first: its custom resources before its release is installed too
+    + first: those of its custom resources that are needed before its release is installed
     """
     context = current()
     settings, locked = context.settings, context.lock.charts[chart]

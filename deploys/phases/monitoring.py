@@ -24,6 +24,8 @@ from gpuboot.kubernetes.readiness import Part, workloads_ready
 from gpuboot.rules import digest, groups
 
 _CHART = "kube-prometheus-stack"
+# what the charts of exporters make where the cluster knows it
+_SCRAPED = ["servicemonitors.monitoring.coreos.com", "prometheusrules.monitoring.coreos.com"]
 # node-exporter: the host's network; the GPU exporter: the host's devices
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}
 
@@ -34,7 +36,7 @@ def custom_resources() -> None:
     context = current()
     settings = context.settings.monitoring
     if context.node.leader and settings.enabled:
-        fetch_chart(_CHART, settings.release, settings.namespace, first=True)
+        fetch_chart(_CHART, settings.release, settings.namespace, first=_SCRAPED)
 
 
 @phase("Monitoring")
