@@ -22,9 +22,9 @@ def bootstrap_token(leader: Host, node: str) -> Iterator[BootstrapToken]:
     token = new_token()
     signed = f"jsonpath={{.data.jws-kubeconfig-{token.id}}}"
     wait = (
-        f"for _ in $(seq 60); do"
+        f"for _ in $(seq 150); do"
         f" if {KUBECTL} -n kube-public get configmap cluster-info -o '{signed}' | grep -q .;"
-        f" then exit 0; fi; sleep 0.5; done; echo 'token was not signed in 30 s' >&2; exit 1"
+        f" then exit 0; fi; sleep 0.2; done; echo 'token was not signed in 30 s' >&2; exit 1"
     )
     manifest = token_manifest(token, node, datetime.now(UTC))
     run(leader, f"{KUBECTL} create -f - >/dev/null && {wait}", stdin=manifest)

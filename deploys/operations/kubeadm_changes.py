@@ -156,10 +156,12 @@ def upgraded(
     + version: Kubernetes version without its v
     + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them, for `manager` to install
     """
+    # also where it is another host's turn: all hosts answer at once, and the steps that they take
+    # one after the other need not ask them again
+    state = read(Kubeadm, socket=SOCKET)
     if not turn:
         host.noop("another host's turn")
         return
-    state = read(Kubeadm, socket=SOCKET)
     if not state.packages and not executing():
         host.noop("an operation before this one installs Kubernetes")
         return

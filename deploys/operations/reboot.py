@@ -19,7 +19,7 @@ from deploys.lib.commands import failure
 from deploys.lib.shell import run_command
 from deploys.lib.spans import waiting
 
-POLL_S = 3.0
+POLL_S = 1.0
 _COMMAND_TIMEOUT_S = 20
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _GONE = (OSError, EOFError, SSHException, ConnectError, TimeoutError, PyinfraError)
