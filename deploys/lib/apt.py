@@ -26,7 +26,7 @@ mkdir -p /var/cache/gpuboot/packages && cd /var/cache/gpuboot/packages || exit
 for word in WORDS; do
   file=$(apt-get download -q --print-uris "$word" | cut -d ' ' -f 2)
   if [ -n "$file" ] && ! [ -e "$archives/$file" ]; then
-    apt-get download -q "$word" && mv "$file" "$archives/$file"
+    apt-get -o APT::Sandbox::User=root download -q "$word" && mv "$file" "$archives/$file"
   fi
 done"""
 # an index that cannot be read may be one that nobody needs here

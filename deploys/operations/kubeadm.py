@@ -32,7 +32,7 @@ SOCKET = CRI_SOCKET.removeprefix("unix://")
 CONFIG = "/etc/gpuboot/kubeadm.yaml"
 _CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
 _CTR_PULL = f"ctr -a {SOCKET} -n k8s.io images pull --hosts-dir /etc/containerd/certs.d"
-_PULL_UNIT = "gpuboot-pull"
+_PULL_UNIT = ("gpuboot-pull", "gpuboot: pull images")
 _KUBELET_DIGEST = "/etc/gpuboot/kubelet-config.sha256"
 # What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
 # configuration is not, and would keep the next cluster's pods on the old network.
@@ -80,7 +80,8 @@ def images_fetched(images: Sequence[str]) -> Commands:
     changes.record(
         Change(subject="containerd's images", new=f"{len(missing)} pulled in the background")
     )
-    yield background.started(_PULL_UNIT, "; ".join(f"{_CTR_PULL} {image}" for image in missing))
+    pull = "; ".join(f"{_CTR_PULL} {image} >/dev/null" for image in missing)
+    yield background.started(*_PULL_UNIT, pull)
 
 
 @operation()
@@ -108,7 +109,7 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
         yield with_retries(command, "the control plane's images")
         return
     pull = "; ".join(f"{_CRICTL} pull {image}" for image in missing)
-    yield background.started(_PULL_UNIT, pull)
+    yield background.started(*_PULL_UNIT, pull)
 
 
 @operation()

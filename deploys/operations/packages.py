@@ -173,7 +173,7 @@ def fetched(versions: Mapping[str, str], manager: PackageManager) -> Commands:
             subject="packages of later phases", new=f"{len(missing)} downloaded in the background"
         )
     )
-    yield background.started("gpuboot-fetch", script)
+    yield background.started("gpuboot-fetch", "gpuboot: download packages", script)
 
 
 @operation()
