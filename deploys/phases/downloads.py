@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pyinfra.api.deploy import deploy
-
+from deploys.lib.operation import phase
 from deploys.operations import packages
 from deploys.phases.repositories import add_repository
 from deploys.phases.runtime import containerd_packages, toolkit_packages
@@ -11,7 +10,7 @@ from deploys.run.context import current
 from gpuboot.kubernetes.kubeadm import packages as kubernetes_packages
 
 
-@deploy("Downloads")
+@phase("Downloads")
 def downloads() -> None:
     """Start to download the packages of later phases, those that are needed last first.
 
