@@ -11,11 +11,13 @@ def started(unit: str, what: str, script: str) -> StringCommand:
     What it prints is in the journal (`journalctl -u UNIT`). One that still runs from an earlier run
     is as good as a new one. Only for what somebody else does again when it has failed.
 
+    It gives way to what the run waits for.
+
     + unit: its name; + what: it does, in words
     + script: shown, so it must hold no secret
     """
     return StringCommand(
         f"systemctl is-active --quiet {unit} || systemd-run --quiet --collect --no-block"
-        f" --unit={unit} --description",
+        f" --nice=19 --unit={unit} --description",
         QuoteString(what), "sh -c", QuoteString(script),
     )  # fmt: skip

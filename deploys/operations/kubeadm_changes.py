@@ -152,12 +152,10 @@ def upgraded(
 
     + node: its Kubernetes name; leader: inventory name of the leader
     + leads: whether this host is the leader
-    + turn: whether it is this host's turn; nothing is done otherwise
+    + turn: whether it is this host's turn; else it is only read, so that all hosts answer at once
     + version: Kubernetes version without its v
     + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them, for `manager` to install
     """
-    # also where it is another host's turn: all hosts answer at once, and the steps that they take
-    # one after the other need not ask them again
     state = read(Kubeadm, socket=SOCKET)
     if not turn:
         host.noop("another host's turn")

@@ -17,8 +17,11 @@ def downloads() -> None:
     A host without a driver to build needs containerd at once: then nobody downloads it twice.
     """
     context = current()
-    for key in ["docker", *(["toolkit"] if context.node.gpus else []), "kubernetes"]:
-        add_repository(context, key)
+    # no loop: pyinfra tells calls in one line apart by their number, which differs by host
+    add_repository(context, "docker")
+    if context.node.gpus:
+        add_repository(context, "toolkit")
+    add_repository(context, "kubernetes")
     packages.fetched(
         name="Start downloads of packages",
         versions={

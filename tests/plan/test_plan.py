@@ -85,29 +85,6 @@ def test_the_phases_come_in_order(steps: list[dict[str, Any]]) -> None:
     assert {"Base", "Drivers", "Runtime", "Kubernetes", "Verify"} <= set(order)
 
 
-def test_downloads_go_on_while_drivers_are_installed(steps: list[dict[str, Any]]) -> None:
-    names = [step["name"] for step in steps]
-    begun = names.index("Downloads | Start downloads of packages")
-    assert begun < next(number for number, name in enumerate(names) if "Install NVIDIA" in name)
-    pulled = names.index("Kubernetes | Start pulling images")
-    assert pulled < next(number for number, name in enumerate(names) if "Install kubelet" in name)
-
-
-def test_charts_are_applied_before_anything_is_waited_for(steps: list[dict[str, Any]]) -> None:
-    """The exporter of the GPU Operator takes longest until it is ready, so it comes first."""
-    names = [step["name"].partition(" (")[0] for step in steps]
-    order = [
-        "Custom resources | Renew the custom resources of kube-prometheus-stack",
-        "GPU Operator | Deploy gpu-operator",
-        "Monitoring | Wait until a node can run pods",
-        "Monitoring | Deploy kube-prometheus-stack",
-        "Rollout | Wait until nodes, workloads and GPUs are ready",
-        "Verify | Verify every GPU, from the PCI bus to Prometheus",
-    ]
-    assert [name for name in names if name in order] == order
-    assert [name for name in names if "Wait until" in name] == [order[2], order[4]]
-
-
 def test_a_node_without_gpus_gets_no_driver_and_no_toolkit(steps: list[dict[str, Any]]) -> None:
     assert set().union(*(hosts(step) for step in steps if phase(step) == "Drivers")) == {"gpu1"}
     toolkit = [step for step in steps if "toolkit" in step["name"].lower()]
