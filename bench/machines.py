@@ -196,7 +196,8 @@ def down(lab: Lab, progress: Progress) -> None:
     for machine in lab.machines:
         if is_mounted(lab, machine) or lab.machine_dir(machine).exists():
             discard(lab, machine)
-    take_down(lab, progress)
+    take_down(lab, lambda line: None)  # a line for each of many machines that are off already
+    progress("machines, mirror and network are gone")
 
 
 def cpu_s(lab: Lab, count: int) -> float:
