@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
-_NAME = "gpuboot-bench"
 
 
 @dataclass(frozen=True)
@@ -59,17 +58,18 @@ class Group:
 
 
 @contextlib.contextmanager
-def group(root: Path = _ROOT) -> Iterator[Group]:
+def group(name: str, root: Path = _ROOT) -> Iterator[Group]:
     """A fresh cgroup, for as long as the `with` lasts; what runs in it at the end is ended.
 
+    + name: its folder's; one of that name that was left behind is cleared first
     + root: where cgroups are mounted
     """
     if (root / "cgroup.controllers").exists():
-        made = Group(root / _NAME, root / _NAME)
+        made = Group(root / name, root / name)
         for controller in ("cpu", "memory"):
             (root / "cgroup.subtree_control").write_text(f"+{controller}")
     else:
-        made = Group(root / "cpuacct" / _NAME, root / "memory" / _NAME)
+        made = Group(root / "cpuacct" / name, root / "memory" / name)
     for folder in made._folders():
         if folder.exists():  # of a benchmark that was killed: its counts are not ours
             made.clear()

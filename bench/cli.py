@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -81,12 +82,11 @@ def measure_cells(
         raise ValueError(f"no side is called {', '.join(unknown)}; there are: {', '.join(SIDES)}")
     chosen = parse(cells) if cells else every_cell() if full else DEFAULT
     say, results = progress(), Results.at(folder)
-    lab = machines.ensure(say)
-    results.append("host", **host())
-    runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, say)
     try:
-        with state.lock(machines.NAME, wait=False):
-            left = runner.measure(chosen, None if full or cells or not minutes else minutes * 60)
+        lab = machines.ensure(say)
+        results.append("host", **host())
+        runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, say)
+        left = runner.measure(chosen, None if full or cells or not minutes else minutes * 60)
     except KeyboardInterrupt:
         say("interrupted; what was measured is kept, and the same command goes on from here")
         raise typer.Exit(130) from None
@@ -113,8 +113,7 @@ def run_once(side: str, count: int, condition: str = "0.2ms") -> None:
     say = progress()
     lab = machines.ensure(say)
     machines.boot(lab, count, machines.FRESH, say)
-    link = network.controller(lab, network.CONDITIONS[condition])
-    with state.lock(machines.NAME, wait=False), link as controller:
+    with network.controller(lab, network.CONDITIONS[condition]) as controller:
         done = measure.run(lab, controller, SIDES[side], machines.site(lab, count))
     for field in fields(done):
         print(f"{field.name:10} {getattr(done, field.name)}")
@@ -125,8 +124,10 @@ def main(arguments: list[str]) -> int:
     if not arguments or (arguments[0].startswith("-") and arguments[0] != "--help"):
         arguments = ["measure", *arguments]
     command: Any = typer.main.get_command(app)
+    alone = state.lock(f"bench-{machines.NAME}", wait=False)
     try:
-        command(arguments, prog_name="scripts/bench")
+        with contextlib.nullcontext() if "--help" in arguments else alone:
+            command(arguments, prog_name="scripts/bench")
     except (LabError, ValueError) as error:
         print(f"bench: {error}", file=sys.stderr)
         return 1

@@ -7,6 +7,7 @@ is such a layer that was kept; machines of the same role start from it.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,8 @@ from lab.host import run
 from lab.mirror import service as mirror
 from lab.state import Lab, Machine
 
-NAME = "bench"
+# of the lab of light machines; another name is another set of machines beside it
+NAME = os.environ.get("GPUBOOT_BENCH", "bench")
 MOST = 48
 GPUS = 2
 FRESH = "fresh"

@@ -47,7 +47,7 @@ def run(lab: Lab, controller: Controller, side: Side, site: Site) -> Measured:
     chosen = lab.machines[: len(site.hosts)]
     before, since = controller.traffic(), time.time()
     hosts_before = machines.cpu_s(lab, len(chosen))
-    with accounting.group() as group:
+    with accounting.group(f"gpuboot-measured-{lab.name}") as group:
         full = [*group.enter(), *controller.prefix(), *command.argv]
         environment = {**os.environ, **command.env}
         started = time.monotonic()
