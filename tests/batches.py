@@ -26,7 +26,7 @@ def _lookup(self: FakeConnector, command_str: str) -> tuple[bool, CommandOutput]
         return _alone(self, command_str)
     lines: list[str] = []
     noise: list[str] = []
-    for part, mark, number in parts:
+    for part, mark, number in sorted(parts, key=lambda found: int(found[2])):
         done, said = _alone(self, part)
         found = answer(said.stdout_lines) if said.stdout_lines else Answer([], [])
         lines += [*found.lines, "", f"{mark}{number} {0 if done else 1}"]

@@ -14,6 +14,12 @@ from typing_extensions import override
 from deploys.facts.framed import Framed
 
 _MARK = "##gpuboot-fact##"
+# in memory where there is such a place: releases' values may hold secrets
+_LANE = """\
+lane=$(mktemp -p /run gpuboot.XXXXXX 2>/dev/null || mktemp) || exit 1
+trap 'rm -f "$lane"' EXIT
+{"""
+_JOIN = 'wait; cat "$lane"'
 
 
 @dataclass(frozen=True)
@@ -71,7 +77,8 @@ class Batch(Framed[list[Any]]):
     """The answers to requests, in their order; `Unanswered` in the place of one that failed.
 
     Each command runs in a shell of its own, so that none ends or changes another. All of them are
-    in one frame. Requests of a fact that can be merged are one command.
+    in one frame. Requests of a fact that can be merged are one command. What asks the cluster waits
+    for the API server, so it runs beside the rest.
     """
 
     @staticmethod
@@ -83,11 +90,17 @@ class Batch(Framed[list[Any]]):
     def command(self, requests: Sequence[Request]) -> str:
         self._requests = requests
         self._readings = _readings(requests)
-        return "\n".join(
-            f"( {reading.fact().bare_command(reading.arguments).strip()}\n)"
-            f"; printf '\\n{_MARK}%s %s\\n' {number} $?"
-            for number, reading in enumerate(self._readings)
-        )
+        own: list[str] = []
+        of_cluster: list[str] = []
+        for number, reading in enumerate(self._readings):
+            lane = of_cluster if reading.fact.of_cluster else own
+            lane.append(
+                f"( {reading.fact().bare_command(reading.arguments).strip()}\n)"
+                f"; printf '\\n{_MARK}%s %s\\n' {number} $?"
+            )
+        if not own or not of_cluster:
+            return "\n".join([*own, *of_cluster])
+        return "\n".join([_LANE, *of_cluster, '} >"$lane" &', *own, _JOIN])
 
     @override
     def process(self, output: list[str]) -> list[Any]:
@@ -112,7 +125,10 @@ class Batch(Framed[list[Any]]):
 
 
 def _readings(requests: Sequence[Request]) -> list[_Reading]:
-    """In the order of the requests; what can be merged comes with the first of it."""
+    """In the order of the requests; what can be merged comes with the first of it.
+
+    What asks the cluster is last: its answers come after all others.
+    """
     places: dict[type[Framed[Any]], list[int]] = defaultdict(list)
     for place, request in enumerate(requests):
         places[request.fact].append(place)
@@ -124,7 +140,7 @@ def _readings(requests: Sequence[Request]) -> list[_Reading]:
             found.append(_Reading(*merged, own))
         else:
             found += [_Reading(fact, item, [place]) for item, place in zip(asked, own, strict=True)]
-    return found
+    return sorted(found, key=lambda reading: reading.fact.of_cluster)
 
 
 def _hashable(value: Any) -> Any:

@@ -27,6 +27,12 @@ class Says(OneLine):
         return script
 
 
+class OfCluster(Says):
+    """The same, of a command that asks the API server."""
+
+    of_cluster = True
+
+
 class Lines(Framed[list[str]]):
     """All lines that a shell command prints."""
 
@@ -93,6 +99,26 @@ def test_requests_that_can_be_merged_are_one_command(tmp_path: Path) -> None:
     ]
     assert found == [first, "between", first | second, {}]
     assert command.count("sha256sum") == 1
+
+
+def test_what_asks_the_cluster_runs_beside_the_rest(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    wait = f"for try in 1 2 3 4 5 6 7 8 9; do test ! -e {asked} || break; sleep 0.2; done"
+    found, command = ask(
+        request(OfCluster, script=f"touch {asked}; echo one"),
+        says(f"{wait}; ls {tmp_path}"),
+        request(OfCluster, script="echo two; exit 3"),
+    )
+    assert found[:2] == ["one", "asked"]
+    assert "ended with 3" in str(found[2])
+    lane = subprocess.run(
+        ["sh", "-c", command.replace('cat "$lane"', 'cat "$lane"; ls -l "$lane" >&2', 1)],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stderr.split()
+    assert lane[0] == "-rw-------"
+    assert not Path(lane[-1]).exists()
 
 
 def test_half_an_answer_is_none() -> None:
