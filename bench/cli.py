@@ -12,6 +12,8 @@ import typer
 import typer.main
 
 from bench import machines, measure, network, report
+from bench.growth import measure as growth
+from bench.growth import page as growth_page
 from bench.matrix import DEFAULT, parse
 from bench.matrix import full as every_cell
 from bench.results import Results, host
@@ -100,10 +102,31 @@ def measure_cells(
     print(report.PAGE)
 
 
+@app.command("growth")
+def measure_growth(
+    sizes: Annotated[str, typer.Option(help="Numbers of hosts.")] = ",".join(
+        map(str, growth.SIZES)
+    ),
+    minutes: Annotated[
+        int, typer.Option(help="After every size was run once: repeat what ends before.")
+    ] = 5,
+    folder: _Folder = _RESULTS,
+) -> None:
+    """Measure how a run with nothing to do grows up to 1,000 simulated hosts."""
+    say, results = progress(), Results.at(folder, growth_page.FILE)
+    lab = machines.ensure(say)
+    results.append("host", **host())
+    growth.measure(lab, results, [int(size) for size in sizes.split(",")], minutes * 60, say)
+    growth_page.write(folder)
+    print(report.PAGE)
+
+
 @app.command("report")
 def write_report(folder: _Folder = _RESULTS) -> None:
     """Write tables and plots of docs/performance.md again, from raw data."""
     report.write(folder)
+    if (folder / growth_page.FILE).exists():
+        growth_page.write(folder)
     print(report.PAGE)
 
 

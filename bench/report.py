@@ -38,13 +38,13 @@ def write(folder: Path, page: Path = PAGE) -> None:
     page.write_text(insert(page.read_text(), section(data, pictures.name)))
 
 
-def insert(text: str, section: str) -> str:
+def insert(text: str, section: str, first: str = BEGIN, last: str = END) -> str:
     """A page with the section between its markers. Raises `LabError` without them."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = text.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise LabError(f"the page has no lines {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{section.strip()}\n\n{END}{after}"
+        raise LabError(f"the page has no lines {first} and {last}")
+    return f"{before}{first}\n\n{section.strip()}\n\n{last}{after}"
 
 
 def draw(specifications: Sequence[Plot], folder: Path) -> None:
@@ -109,7 +109,7 @@ def _value(
 def section(data: Data, pictures: str) -> str:
     """The part of the page between the markers. + pictures: the folder of plots, as in a link"""
     parts = [
-        ("", _measured_on(data, pictures)),
+        ("", measured_on(data, "sample", f"{pictures}/samples.jsonl")),
         ("Targets", tables.targets(data)),
         ("By number of hosts", _with(pictures, "hosts", tables.by_hosts(data))),
         ("By distance", _with(pictures, "network", tables.by_network(data))),
@@ -133,18 +133,19 @@ def _with(pictures: str, name: str, text: str) -> str:
     return f"![The table below as a plot]({pictures}/{name}.svg)\n\n{text}"
 
 
-def _measured_on(data: Data, pictures: str) -> str:
+def measured_on(data: Data, kind: str, raw: str) -> str:
+    """When and on what the records of a kind were taken. + raw: a link to them"""
     host = data.last("host")
     if host is None:
         raise LabError("the raw data does not say on which computer it was measured")
-    dates = sorted({one["at"][:10] for one in data.records if one["kind"] == "sample"})
+    dates = sorted({one["at"][:10] for one in data.records if one["kind"] == kind})
     versions = ", ".join(f"{name} {version}" for name, version in host["versions"].items())
     return (
         f"Measured on {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, on one computer: "
         f"{host['cores']} cores ({host['cpu']}), {host['memory_gib']:g} GiB, Linux "
         f"{host['kernel']}, Python {host['python']}; revision {host['revision']}; {versions}. "
         "Figures are medians, with the least and the most of all runs in brackets "
-        f"([raw data]({pictures}/samples.jsonl))."
+        f"([raw data]({raw}))."
     )
 
 

@@ -1,7 +1,8 @@
 """What was measured, one JSON object a line, appended as soon as it is known.
 
 kind "host": the computer and the versions, at each start; "ping": the link before a cell;
-"equality": what one side changed after another; "sample": one timed run.
+"equality": what one side changed after another; "sample": one timed run; "growth": one run on
+simulated hosts.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ ROOT = Path(__file__).parents[1]
 _MEASURED = (
     "gpuboot", "deploys", "templates", "config.py", "requirements.lock",
     "bench/ansible", "bench/inventory.py", "bench/settings.py", "bench/sides.py",
-    "bench/requirements.lock", "bench/relay.c",
+    "bench/requirements.lock", "bench/relay.c", "bench/growth/forced.sh",
 )  # fmt: skip
 
 Record = dict[str, Any]
@@ -41,10 +42,10 @@ class Results:
     code: str
 
     @classmethod
-    def at(cls, folder: Path) -> Results:
+    def at(cls, folder: Path, name: str = "samples.jsonl") -> Results:
         """The results in a folder, which is made if it is missing."""
         folder.mkdir(parents=True, exist_ok=True)
-        return cls(folder / "samples.jsonl", digest(*(ROOT / name for name in _MEASURED)))
+        return cls(folder / name, digest(*(ROOT / name for name in _MEASURED)))
 
     def append(self, kind: str, **values: Any) -> None:
         """Add a record; a benchmark that is interrupted keeps it."""

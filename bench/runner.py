@@ -154,4 +154,9 @@ class Runner:
     @property
     def _converged(self) -> str:
         """The snapshot that the code which is measured now made."""
-        return f"converged-{self.results.code}"
+        return converged(self.results)
+
+
+def converged(results: Results) -> str:
+    """The snapshot of machines on which the code that is measured now has nothing to do."""
+    return f"converged-{results.code}"

@@ -1,0 +1,130 @@
+"""The curve as tables and plots, measured and calculated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from bench.growth.measure import KIND, SIZES
+from bench.report import Plot
+from bench.statistics import Summary, summarize
+from bench.tables import NOT_RUN, number, spread, table
+
+# A line through these; further out it is a forecast that the measured ones can be held against.
+FITTED = 48
+COLUMNS = {
+    "seconds": "seconds",
+    "cpu_s": "CPU of the controller, s",
+    "peak_mib": "peak memory, MiB",
+    "connections_at_once": "connections at once",
+    "commands": "commands a host",
+    "servers_cpu_s": "CPU of what answers, s",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """start + slope × hosts"""
+
+    start: float
+    slope: float
+
+    def at(self, hosts: int) -> float:
+        return self.start + self.slope * hosts
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The runs of one state of the code, by number of hosts."""
+
+    runs: Mapping[int, Sequence[Mapping[str, Any]]]
+
+    def summary(self, hosts: int, quantity: str) -> Summary | None:
+        found = self.runs.get(hosts, ())
+        scale = hosts if quantity == "commands" else 1
+        return summarize(float(one[quantity]) / scale for one in found)
+
+    def line(self, quantity: str) -> Line:
+        """The line through the medians up to `FITTED` hosts."""
+        points = []
+        for hosts in sorted(self.runs):
+            summary = self.summary(hosts, quantity)
+            if summary is not None and hosts <= FITTED:
+                points.append((float(hosts), summary.median))
+        return fit(points)
+
+
+def fit(points: Sequence[tuple[float, float]]) -> Line:
+    """The line with the least sum of squared distances. Raises `ValueError` for fewer than two."""
+    if len(points) < 2:
+        raise ValueError("a line takes two numbers of hosts")
+    mean_x = sum(x for x, _ in points) / len(points)
+    mean_y = sum(y for _, y in points) / len(points)
+    above = sum((x - mean_x) * (y - mean_y) for x, y in points)
+    slope = above / sum((x - mean_x) ** 2 for x, _ in points)
+    return Line(mean_y - slope * mean_x, slope)
+
+
+def newest(records: Sequence[Mapping[str, Any]]) -> Curve:
+    """The runs of the code that was measured last."""
+    found = [one for one in records if one["kind"] == KIND]
+    runs: dict[int, list[Mapping[str, Any]]] = {}
+    for one in found:
+        if one["code"] == found[-1]["code"]:
+            runs.setdefault(one["hosts"], []).append(one)
+    return Curve(runs)
+
+
+def measured(curve: Curve) -> str:
+    """One row for each number of hosts."""
+    rows = [
+        [f"{hosts:,}", *(spread(curve.summary(hosts, name)) for name in COLUMNS)] for hosts in SIZES
+    ]
+    return table(["hosts", *COLUMNS.values()], rows)
+
+
+def calculated(curve: Curve) -> str:
+    """What the line through the smaller sites says of the larger ones, beside what was measured."""
+    names = ("seconds", "cpu_s", "peak_mib")
+    lines = {name: curve.line(name) for name in names}
+    rows = [
+        [
+            f"{COLUMNS[name]}: {number(line.start)} + {line.slope:.3f} × hosts",
+            *(_beside(line.at(hosts), curve.summary(hosts, name)) for hosts in _beyond()),
+        ]
+        for name, line in lines.items()
+    ]
+    return table(["calculated (measured)", *(f"{hosts:,} hosts" for hosts in _beyond())], rows)
+
+
+def _beyond() -> list[int]:
+    return [hosts for hosts in SIZES if hosts > FITTED]
+
+
+def _beside(value: float, found: Summary | None) -> str:
+    return f"{number(value)} ({number(found.median) if found else NOT_RUN})"
+
+
+def plots(curve: Curve) -> list[Plot]:
+    """Time, and memory."""
+
+    def values(name: str) -> list[list[float] | None]:
+        found = (curve.summary(hosts, name) for hosts in SIZES)
+        return [[one.median, one.least, one.most] if one else None for one in found]
+
+    line = curve.line("cpu_s")
+    reckoned = [[line.at(hosts)] * 3 for hosts in SIZES]
+    time = [
+        {"name": "seconds", "values": values("seconds")},
+        {"name": "CPU of the controller", "values": values("cpu_s")},
+        {"name": f"calculated from up to {FITTED} hosts", "values": reckoned},
+    ]
+    memory = [{"name": "peak memory", "values": values("peak_mib")}]
+    shared = {"kind": "lines", "x": list(SIZES), "xlabel": "hosts"}
+    return [
+        {**shared, "name": "growth", "title": "Nothing to do: how does a run grow?",
+         "ylabel": "seconds (logarithmic)", "series": time},
+        {**shared, "name": "growth-memory", "title": "Nothing to do: how does memory grow?",
+         "ylabel": "MiB (logarithmic)", "series": memory},
+    ]  # fmt: skip
