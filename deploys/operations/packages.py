@@ -46,8 +46,7 @@ def repository(
 ) -> Commands:
     """Ensure a repository is configured with the key we know, and its index is read.
 
-    The key is checked before anything is put in place, and the index is read with it first, so a
-    wrong key or address leaves the host as it was.
+    The key is checked and the index read first: a wrong key or address leaves the host as it was.
 
     + repository: see `gpuboot.hosts.repositories`
     + ca_bundle: file on the host that signs the server's certificate; None: the system's

@@ -125,12 +125,9 @@ def test_a_cluster_that_comes_up(tmp_path: Path) -> None:
         ("Deployment", "coredns", 2, 1, False, ""),
     ]
     [operand] = state.pop("operands")
-    assert operand == {
-        "namespace": "gpu-operator",
-        "name": "gpu-feature-discovery",
-        "chart": "gpu-operator-v26.7.0",
-        "template": {"spec": {"containers": []}},
-    }
+    assert (operand["namespace"], operand["name"]) == ("gpu-operator", "gpu-feature-discovery")
+    assert operand["chart"] == "gpu-operator-v26.7.0"
+    assert operand["template"] == {"spec": {"containers": []}}
     assert state.pop("immutable")["cluster.pod_cidr"] == "10.244.0.0/16"
     assert state == {
         "error": "",

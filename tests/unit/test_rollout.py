@@ -61,7 +61,9 @@ def test_a_late_part_tells_its_own_remedy(host: Host) -> None:
 
 
 def test_all_that_are_late_are_told(host: Host) -> None:
-    [said] = messages([part("pods", [False], timeout_s=0), part("GPUs", [False], timeout_s=0)])
+    [said] = messages(
+        [part("pods", [False] * 9, timeout_s=0), part("GPUs", [False] * 9, timeout_s=0)]
+    )
     assert "pods is missing; not done after 0 s: GPUs is missing" in said
     assert "remedy: look at pods; look at GPUs; then run again" in said
 
