@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from bench import machines, measure, network, report
+from bench import machines, measure, network, report, whole_site
 from bench.growth import measure as growth
 from bench.growth import page as growth_page
 from bench.matrix import DEFAULT, parse
@@ -121,12 +121,27 @@ def measure_growth(
     print(report.PAGE)
 
 
+@app.command("site")
+def measure_site(
+    runs: Annotated[int, typer.Option(min=1, help="Of each kind but the first.")] = ENOUGH,
+    folder: _Folder = _RESULTS,
+) -> None:
+    """Measure the whole site on a lab of its own: converged, then with nothing to do."""
+    say, results = progress(), Results.at(folder, whole_site.FILE)
+    results.append("host", **host())
+    whole_site.measure(results, runs, say)
+    whole_site.write(folder)
+    print(report.PAGE)
+
+
 @app.command("report")
 def write_report(folder: _Folder = _RESULTS) -> None:
     """Write tables and plots of docs/performance.md again, from raw data."""
     report.write(folder)
     if (folder / growth_page.FILE).exists():
         growth_page.write(folder)
+    if (folder / whole_site.FILE).exists():
+        whole_site.write(folder)
     print(report.PAGE)
 
 
