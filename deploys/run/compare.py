@@ -28,6 +28,7 @@ from deploys.lib import answers, operation
 from deploys.lib.answers import Step, WouldChange
 from deploys.lib.operation import Body
 from deploys.lib.spans import span
+from deploys.run import order
 
 Title = tuple[str, str, int]  # phase, name, and how many of that name came before
 
@@ -234,6 +235,7 @@ def compare(preflight: Callable[[], None], deploy: str) -> None:
     + deploy: its file, which is called once more for every host; "": there is only preflight
     """
     answers.begin()
+    order.install(state)
     comparison = operation.comparison = Comparison()
     failed: list[BaseException] = []
 

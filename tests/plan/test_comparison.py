@@ -212,3 +212,13 @@ def test_an_operation_that_is_called_twice_is_two(site: Site) -> None:
     run = site.run('write("a", "1", "Same"); write("b", "2", "Same")')
     assert names(run) == ["Same"]
     assert site.read("b") == "2"
+
+
+def test_hosts_that_share_no_operation_keep_the_order_of_the_deploy(site: Site) -> None:
+    run = site.run(
+        'write("a", "1") if host.name == "@local" else None;'
+        'write("b", "1") if host.name == "@local" else None',
+        'write("c", "1") if host.name != "@local" else None',
+        hosts="[('@fake/gpu1', {'fake_delay': 0, 'fake_delay_jitter': 0}), '@local']",
+    )
+    assert names(run) == ["Write a", "Write b", "Write c"]
