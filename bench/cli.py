@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,19 +15,20 @@ import typer.main
 from bench import machines, measure, network, report, whole_site
 from bench.growth import measure as growth
 from bench.growth import page as growth_page
-from bench.matrix import DEFAULT, parse
+from bench.matrix import ALONE, DEFAULT, parse
 from bench.matrix import full as every_cell
-from bench.results import Results, host
+from bench.results import Results
 from bench.runner import Runner
 from bench.sides import SIDES
 from bench.statistics import ENOUGH
 from lab import state
+from lab.build.progress import Progress
 from lab.cli_up import progress
 from lab.state import LabError
 
 app = typer.Typer(
     add_completion=False,
-    help="gpuboot beside Ansible, measured on light machines. Without a command: measure.",
+    help="gpuboot beside Ansible, measured on light machines. Without a command: all.",
 )
 light = typer.Typer(add_completion=False, help="The light machines by themselves.")
 app.add_typer(light, name="machines")
@@ -61,6 +63,35 @@ def down() -> None:
 
 _RESULTS = Path("reports/bench")
 _Folder = Annotated[Path, typer.Option("--results", help="Folder of the raw data.")]
+_GROWTH_MINUTES = 5
+
+
+@contextlib.contextmanager
+def _interruptible(say: Progress) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        say("interrupted; what was measured is kept, and the same command goes on from here")
+        raise typer.Exit(130) from None
+
+
+@app.command("all")
+def measure_all(folder: _Folder = _RESULTS) -> None:
+    """Measure all that docs/performance.md shows, where it is not measured already."""
+    say, results = progress(), Results.at(folder)
+    with _interruptible(say):
+        lab = machines.ensure(say)
+        results.begin()
+        Runner(lab, SIDES, results, ENOUGH, say).measure(DEFAULT, None)
+        alone = {"gpuboot": SIDES["gpuboot"]}
+        for cell, runs in ALONE.items():
+            Runner(lab, alone, results, runs, say).measure([cell], None)
+        growth.measure(
+            lab, Results.at(folder, growth_page.FILE), growth.SIZES, _GROWTH_MINUTES * 60, say
+        )
+        machines.down(lab, say)  # the whole site is measured with the computer to itself
+        whole_site.measure(Results.at(folder, whole_site.FILE), ENOUGH, say)
+    write_report(folder)
 
 
 @app.command("measure")
@@ -84,14 +115,11 @@ def measure_cells(
         raise ValueError(f"no side is called {', '.join(unknown)}; there are: {', '.join(SIDES)}")
     chosen = parse(cells) if cells else every_cell() if full else DEFAULT
     say, results = progress(), Results.at(folder)
-    try:
+    with _interruptible(say):
         lab = machines.ensure(say)
-        results.append("host", **host())
+        results.begin()
         runner = Runner(lab, {name: SIDES[name] for name in sides.split(",")}, results, runs, say)
         left = runner.measure(chosen, None if full or cells or not minutes else minutes * 60)
-    except KeyboardInterrupt:
-        say("interrupted; what was measured is kept, and the same command goes on from here")
-        raise typer.Exit(130) from None
     if left:
         names = ", ".join(map(str, left))
         say(f"not measured for lack of time: {names}; the same command goes on with them")
@@ -109,13 +137,12 @@ def measure_growth(
     ),
     minutes: Annotated[
         int, typer.Option(help="After every size was run once: repeat what ends before.")
-    ] = 5,
+    ] = _GROWTH_MINUTES,
     folder: _Folder = _RESULTS,
 ) -> None:
     """Measure how a run with nothing to do grows up to 1,000 simulated hosts."""
     say, results = progress(), Results.at(folder, growth_page.FILE)
     lab = machines.ensure(say)
-    results.append("host", **host())
     growth.measure(lab, results, [int(size) for size in sizes.split(",")], minutes * 60, say)
     growth_page.write(folder)
     print(report.PAGE)
@@ -128,7 +155,6 @@ def measure_site(
 ) -> None:
     """Measure the whole site on a lab of its own: converged, then with nothing to do."""
     say, results = progress(), Results.at(folder, whole_site.FILE)
-    results.append("host", **host())
     whole_site.measure(results, runs, say)
     whole_site.write(folder)
     print(report.PAGE)
@@ -159,7 +185,9 @@ def run_once(side: str, count: int, condition: str = "0.2ms") -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the command; what goes wrong is one message on stderr, exit code 1."""
-    if not arguments or (arguments[0].startswith("-") and arguments[0] != "--help"):
+    if not arguments:
+        arguments = ["all"]
+    elif arguments[0].startswith("-") and arguments[0] != "--help":
         arguments = ["measure", *arguments]
     command: Any = typer.main.get_command(app)
     alone = state.lock(f"bench-{machines.NAME}", wait=False)

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from bench import accounting, template
+from bench.matrix import MANY
 from bench.site import Host, Site
 from lab import machines, network, processes, state
 from lab.build.progress import Progress
@@ -24,7 +25,6 @@ from lab.state import Lab, Machine
 
 # of the lab of light machines; another name is another set of machines beside it
 NAME = os.environ.get("GPUBOOT_BENCH", "bench")
-MOST = 48
 GPUS = 2
 FRESH = "fresh"
 _AT_ONCE = 4
@@ -39,7 +39,7 @@ def plan(index: int) -> Lab:
             GPUS,
             "control_plane" if number == 1 else "worker",
         )
-        for number in range(1, MOST + 1)
+        for number in range(1, MANY + 1)
     )
     return Lab(NAME, index, tuple(nodes))
 

@@ -43,10 +43,14 @@ DEFAULT = (
     Cell("nothing", 1, "80ms"),
     Cell("nothing", 2),
     Cell("nothing", 8),
-    Cell("fresh", 1),
     Cell("nothing", 1, "20ms"),
     Cell("nothing", 1, "20ms-loss"),
+    Cell("nothing", 32),
+    Cell("fresh", 1),
 )
+# as many machines as a lab holds, where playbooks would take hours: gpuboot alone
+MANY = 48
+ALONE = {Cell("fresh", MANY): 1, Cell("nothing", MANY): 5}
 
 
 def full() -> tuple[Cell, ...]:

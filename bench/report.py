@@ -114,6 +114,7 @@ def section(data: Data, pictures: str) -> str:
         ("By number of hosts", _with(pictures, "hosts", tables.by_hosts(data))),
         ("By distance", _with(pictures, "network", tables.by_network(data))),
         ("By what there is to do", _with(pictures, "scenarios", tables.by_scenario(data))),
+        ("As many machines as a lab holds", tables.many(data)),
         ("CPU time of the controller", _with(pictures, "cpu",
             tables.quantity(data, "cpu_s", "s", 1, per_host=False))),
         ("CPU time of the hosts", _with(pictures, "hosts-cpu",

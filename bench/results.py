@@ -54,6 +54,10 @@ class Results:
         with self.path.open("a") as stream:
             stream.write(json.dumps(record) + "\n")
 
+    def begin(self) -> None:
+        """Record the computer that measures now, and what it measures."""
+        self.append("host", **_host())
+
     def records(self) -> list[Record]:
         """Every record of the code that is measured now."""
         return [record for record in read(self.path) if record["code"] == self.code]
@@ -79,7 +83,7 @@ def samples(records: Sequence[Mapping[str, Any]], cell: Cell) -> list[Mapping[st
     return [one for one in records if one["kind"] == "sample" and one["cell"] == str(cell)]
 
 
-def host() -> Record:
+def _host() -> Record:
     """The computer that measures, and what it measures."""
     return {
         "kernel": platform.release(),

@@ -18,11 +18,6 @@ class Summary:
     most: float
     count: int
 
-    @property
-    def enough(self) -> bool:
-        """Whether there are as many values as a median is taken of."""
-        return self.count >= ENOUGH
-
 
 def summarize(values: Iterable[float]) -> Summary | None:
     """Median and range; None of no values."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from bench.data import SIDES, Data
-from bench.matrix import HOSTS, LAN, SCENARIOS, Cell
+from bench.matrix import ALONE, HOSTS, LAN, MANY, SCENARIOS, Cell
 from bench.network import CONDITIONS
-from bench.statistics import Summary
+from bench.statistics import ENOUGH, Summary
 from bench.targets import TARGETS
 
 NOT_RUN = "not run"
@@ -29,12 +29,14 @@ def number(value: float) -> str:
     return f"{value:.{1 if value >= 10 else 2}f}"
 
 
-def spread(summary: Summary | None, scale: float = 1.0) -> str:
-    """`median (least–most)`, with the number of runs where there are fewer than enough."""
+def spread(summary: Summary | None, scale: float = 1.0, runs: int = ENOUGH) -> str:
+    """`median (least–most)`, with the number of runs where there are fewer than `runs`."""
     if summary is None:
         return NOT_RUN
+    if summary.count == runs == 1:
+        return f"{number(summary.median / scale)} (one run)"
     median, least, most = (number(v / scale) for v in (summary.median, summary.least, summary.most))
-    few = "" if summary.enough else f", of {summary.count}"
+    few = "" if summary.count >= runs else f", of {summary.count}"
     return f"{median} ({least}–{most}{few})"
 
 
@@ -128,6 +130,24 @@ def by_scenario(data: Data) -> str:
     return seconds(
         data, BY_SCENARIO, lambda cell: SCENARIOS[cell.scenario], f"1 host, {CONDITIONS[LAN].title}"
     )
+
+
+def many(data: Data) -> str:
+    """gpuboot by itself on as many real machines as a lab holds."""
+    rows = [
+        [
+            SCENARIOS[cell.scenario],
+            *(
+                spread(data.summary(cell, "gpuboot", name), scale, runs)
+                for name, scale in (
+                    ("seconds", 1), ("cpu_s", 1), ("peak_mib", 1), ("commands", MANY),
+                )
+            ),
+        ]
+        for cell, runs in ALONE.items()
+    ]  # fmt: skip
+    titles = ("seconds", "CPU of the controller, s", "its memory, MiB", "commands a host")
+    return table([f"{MANY} hosts", *titles], rows)
 
 
 def _hosts(cell: Cell) -> str:

@@ -62,8 +62,12 @@ ROWS: Mapping[str, Row] = {
 def measure(results: Results, rounds: int, say: Progress) -> None:
     """Make a lab, converge it once, time the other rows in turn, and take the lab down.
 
-    Raises `LabError` when a command fails.
+    Nothing is done where the results hold as many runs already, of this code. Raises `LabError`
+    when a command fails.
     """
+    if len([one for one in results.records() if one.get("row") == "plan"]) >= rounds:
+        return
+    results.begin()
     try:
         _lab("up", "--name", NAME, "--no-deploy")
         _sample(results, "fresh", say)

@@ -59,8 +59,16 @@ class _Ended:
 def measure(
     lab: Lab, results: Results, sizes: Sequence[int], budget_s: float, say: Progress
 ) -> None:
-    """Measure each size once, and again as long as there is time: up to `MOST_RUNS` times."""
+    """Measure each size once, and again as long as there is time: up to `MOST_RUNS` times.
+
+    Sizes that the results hold already, of this code, are not measured again.
+    """
     started = time.monotonic()
+    known = {one["hosts"] for one in results.records() if one["kind"] == KIND}
+    sizes = [size for size in sizes if size not in known]
+    if not sizes:
+        return
+    results.begin()
     recorded = record(lab, results, say)
     folder = lab.folder / "growth" / "told"
     folder.mkdir(exist_ok=True)

@@ -58,6 +58,15 @@ def test_a_median_of_few_runs_says_so() -> None:
     assert tables.spread(Summary(2.0, 1.0, 3.0, 5)) == "2.00 (1.00–3.00)"
 
 
+def test_one_run_is_called_one_where_more_are_not_meant() -> None:
+    once, often = samples("fresh/48/0.2ms", 1), samples("nothing/48/0.2ms")
+    shown = rows(tables.many(Data([*once, *often])))
+    assert shown["fresh converge"][0] == "1.00 (one run)"
+    assert shown["nothing to do"][0] == "1.02 (1.00–1.04)"
+    assert shown["nothing to do"][3] == "0.08 (0.08–0.08)"
+    assert rows(tables.many(Data([])))["fresh converge"] == ["not run"] * 4
+
+
 def test_quantities_are_told_for_each_host() -> None:
     data = Data(samples("nothing/8/0.2ms"))
     shown = rows(tables.quantity(data, "bytes", "KiB", 1024, per_host=True))["8 hosts"]

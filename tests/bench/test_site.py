@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from bench import machines
+from bench.matrix import MANY
 from bench.site import Host, Site
 
 
@@ -18,7 +19,7 @@ def test_a_site_is_read_as_it_was_saved(tmp_path: Path) -> None:
 def test_machines_of_the_benchmark_have_one_leader_and_addresses_of_their_own() -> None:
     lab = machines.plan(7)
     assert [machine.role for machine in lab.machines[:3]] == ["control_plane", "worker", "worker"]
-    assert len({machine.address for machine in lab.machines}) == machines.MOST
+    assert len({machine.address for machine in lab.machines}) == MANY
     assert all(machine.gpus for machine in lab.machines), "each phase has to have something to do"
 
 

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
+from bench import whole_site
 from bench.data import Data
+from bench.results import Results
 from bench.whole_site import section
 
 HOST = {
@@ -35,3 +41,18 @@ def test_a_median_within_its_limit_is_met_and_another_missed() -> None:
 def test_what_was_not_run_is_said_to_be_so() -> None:
     assert rows(run("plan", 2.0))["from booted machines to proven"][0] == "not run"
     assert rows(run("plan", 2.0))["`--dry`, nothing to do"][-1] == "–"
+
+
+def test_what_is_measured_already_is_not_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = Results(tmp_path / whole_site.FILE, "now")
+    for _ in range(2):
+        results.append("site", row="plan", seconds=3.0, cpu_s=1.0, commands={})
+    called: list[str] = []
+    monkeypatch.setattr(whole_site, "_lab", lambda *words: called.append(words[0]))
+    monkeypatch.setattr(whole_site, "_run", lambda name: (1.0, 1.0, {}))
+    whole_site.measure(results, 2, lambda line: None)
+    assert called == []
+    whole_site.measure(results, 3, lambda line: None)
+    assert called == ["up", "down"]
