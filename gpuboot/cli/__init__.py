@@ -9,6 +9,7 @@ import typer
 
 from gpuboot.cli import autoscaling, docs, runs
 from gpuboot.cli.check import check
+from gpuboot.cli.drift import drift
 from gpuboot.cli.init import init
 from gpuboot.cli.past_runs import past_runs
 from gpuboot.cli.plan import plan
@@ -23,6 +24,7 @@ app = typer.Typer(
 app.command()(init)
 app.command()(check)
 app.command()(plan)
+app.command()(drift)
 app.command()(query)
 app.command("runs")(past_runs)
 app.add_typer(autoscaling.app, name="autoscaling")

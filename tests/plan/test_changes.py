@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -102,6 +103,23 @@ def test_the_plan_for_programs_is_json_alone() -> None:
     assert [effect["kind"] for effect in host["effects"]] == ["restart"]
     refused = call(command, {"clutser": {}})
     assert (refused.returncode, refused.stdout) == (1, "")
+    assert "unknown setting clutser" in refused.stderr
+
+
+def test_drift_is_listed_for_people_ci_systems_and_prometheus(tmp_path: Path) -> None:
+    junit, metrics = tmp_path / "drift.xml", tmp_path / "gpuboot.prom"
+    command = ["gpuboot", "drift", "tests/plan/inventories/living.py"]
+    done = call([*command, "--junit", str(junit), "--metrics", str(metrics)], MORE)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "@fake/cp1: Monitoring | Deploy kube-prometheus-stack" in done.stdout
+    assert "~ Helm release kube-prometheus-stack: prometheus.prometheusSpec" in done.stdout
+    assert 'gpuboot_drift_operations{cluster="gpuboot",host="@fake/gpu1"} 0' in metrics.read_text()
+    assert ElementTree.parse(junit).getroot().get("failures") == "2"
+    unwritable = call([*command, "--metrics", str(tmp_path / "none" / "x.prom")], MORE)
+    assert unwritable.returncode == 2
+    assert "there is no folder" in unwritable.stderr
+    refused = call(command, {"clutser": {}})
+    assert refused.returncode == 2
     assert "unknown setting clutser" in refused.stderr
 
 

@@ -16,6 +16,11 @@ from gpuboot.verify.report.model import Report
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff￾￿]")
 
 
+def printable(text: str) -> str:
+    """The text with what XML cannot hold replaced."""
+    return _FORBIDDEN.sub("\ufffd", text)
+
+
 def junit(report: Report) -> str:
     """The report for CI systems: not covered is `skipped`, unknown is `error`."""
     root = ET.Element("testsuites", {"name": f"gpuboot verify {report.cluster}"})
@@ -30,7 +35,7 @@ def junit(report: Report) -> str:
         for item in of_node:
             _case(suite, item)
         if alerts := _alerts(report, name):
-            ET.SubElement(suite, "system-out").text = _FORBIDDEN.sub("�", alerts)
+            ET.SubElement(suite, "system-out").text = printable(alerts)
     root.attrib.update(_counts(total))
     ET.indent(root)
     return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
@@ -69,10 +74,10 @@ def _case(suite: ET.Element, item: Finding) -> None:
             "time": f"{item.seconds:.3f}",
         },
     )
-    detail = _FORBIDDEN.sub("�", item.detail)
+    detail = printable(item.detail)
     if item.status == "pass":
         ET.SubElement(case, "system-out").text = detail
         return
     tag = {"fail": "failure", "unknown": "error", "not_covered": "skipped"}[item.status]
     child = ET.SubElement(case, tag, {"message": detail})
-    child.text = f"remedy: {_FORBIDDEN.sub('�', item.remedy)}" if item.remedy else None
+    child.text = f"remedy: {printable(item.remedy)}" if item.remedy else None

@@ -1,0 +1,54 @@
+"""`gpuboot drift`: whether hosts and cluster are as the settings say, for a timer."""
+
+from __future__ import annotations
+
+import json as json_format
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuboot.cli import runs
+from gpuboot.cli.plan import SITE
+from gpuboot.plan import POINTER
+
+DRIFT = 1
+
+
+def drift(
+    inventory: runs.Inventory,
+    deploy: Annotated[
+        str, typer.Option("--deploy", help="Of Docker hosts: deploys/standalone.py.")
+    ] = SITE,
+    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    junit: Annotated[Path | None, typer.Option(help="File for JUnit XML, for CI systems.")] = None,
+    metrics: Annotated[
+        Path | None, typer.Option(help="File for node-exporter's textfile collector: NAME.prom.")
+    ] = None,
+    data: runs.Data = None,
+) -> None:
+    """Compare hosts and cluster with the settings, and list what differs. Changes nothing.
+
+    Exit code: 0 no drift, 1 drift, 2 could not tell.
+    """
+    from gpuboot.plan import drift as of_plan
+    from gpuboot.verify.report.writer import write_atomically
+
+    for path in (junit, metrics):
+        if path and not path.parent.is_dir():
+            runs.stop(
+                f"{path}: there is no folder {path.parent}\n    remedy: make it, then run again"
+            )
+    options = runs.options(data)
+    ended = runs.pyinfra(inventory, deploy, options, answer=POINTER, quiet=True, dry=True)
+    if ended.code != 0 or not ended.answer:
+        runs.stop(ended.output.rstrip() or "pyinfra told nothing")
+    plan = json_format.loads(ended.answer)
+    found = of_plan.from_plan(plan)
+    if junit:
+        write_atomically(junit, of_plan.junit(found))
+    if metrics:
+        write_atomically(metrics, of_plan.metrics(found, time.time()))
+    print(ended.answer if json else of_plan.text(found), end="")
+    raise typer.Exit(DRIFT if found.differences else 0)

@@ -1,0 +1,123 @@
+"""Drift: where hosts and cluster differ from the settings, for people, CI systems and Prometheus.
+
+Read from a plan as `gpuboot plan` prints it: what a run would change is what has drifted.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpuboot.plan.model import Change
+from gpuboot.plan.terminal import change_lines
+from gpuboot.verify.report.junit import printable
+
+REMEDY = "`pyinfra INVENTORY deploys/site.py` puts it right; --dry shows what that costs"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What one operation would change on one host.
+
+    + host: inventory name
+    + lines: each change, old and new; () where the operation does not tell
+    """
+
+    host: str
+    phase: str
+    operation: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drift:
+    """All differences of a site. + hosts: inventory names of all that were compared"""
+
+    cluster: str
+    hosts: Sequence[str]
+    differences: Sequence[Difference]
+
+    def of(self, host: str) -> list[Difference]:
+        """Those of one host."""
+        return [item for item in self.differences if item.host == host]
+
+
+def from_plan(plan: Mapping[str, Any]) -> Drift:
+    """What has drifted, by a plan's JSON (docs/reports.md has its keys)."""
+    differences = [
+        Difference(
+            host=found["host"],
+            phase=step["phase"],
+            operation=step["operation"],
+            lines=tuple(line for one in found["changes"] for line in _lines(one)),
+        )
+        for step in plan["steps"]
+        for found in step["hosts"]
+    ]
+    return Drift(cluster=plan["cluster"], hosts=plan["hosts"], differences=differences)
+
+
+def _lines(change: Mapping[str, Any]) -> list[str]:
+    diff = tuple(change.get("diff", ()))
+    return list(change_lines(Change(**{**change, "diff": diff}), whole=True))
+
+
+def text(drift: Drift) -> str:
+    """For people and for the mail of a timer: by host, each operation with its changes."""
+    if not drift.differences:
+        some = f"all {len(drift.hosts)} hosts are" if len(drift.hosts) > 1 else "the host is"
+        return f"no drift: {some} as the settings say\n"
+    lines = []
+    for host in drift.hosts:
+        for item in drift.of(host):
+            lines.append(f"{host}: {item.phase} | {item.operation}")
+            lines += [f"    {line}" for line in item.lines]
+    return "\n".join([*lines, f"remedy: {REMEDY}"]) + "\n"
+
+
+def junit(drift: Drift) -> str:
+    """One suite for each host: a failed case for each operation that would change it."""
+    total = len(drift.differences)
+    root = ET.Element("testsuites", {"name": f"gpuboot drift {drift.cluster}"})
+    for host in drift.hosts:
+        found = drift.of(host)
+        counts = {"tests": str(len(found) or 1), "failures": str(len(found))}
+        suite = ET.SubElement(root, "testsuite", {"name": host, **counts})
+        if not found:
+            ET.SubElement(suite, "testcase", {"classname": host, "name": "as the settings say"})
+        for item in found:
+            names = {"classname": f"{host}.{item.phase}", "name": item.operation}
+            case = ET.SubElement(suite, "testcase", names)
+            message = printable("; ".join(item.lines))
+            failure = ET.SubElement(case, "failure", {"message": message})
+            failure.text = printable("\n".join([*item.lines, f"remedy: {REMEDY}"]))
+    root.set("failures", str(total))
+    ET.indent(root)
+    return ET.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def metrics(drift: Drift, now: float) -> str:
+    """For node-exporter's textfile collector. + now: seconds since 1970
+
+    `gpuboot_drift_operations` is there for each host, with 0 where nothing differs. A comparison
+    that failed writes nothing, so its time tells whether the figures are of today.
+    """
+    lines = [
+        "# HELP gpuboot_drift_operations Operations by which a run would change the host.",
+        "# TYPE gpuboot_drift_operations gauge",
+        *(
+            f"gpuboot_drift_operations{_labels(drift, host)} {len(drift.of(host))}"
+            for host in drift.hosts
+        ),
+        "# HELP gpuboot_drift_compared_timestamp_seconds When hosts and settings were compared.",
+        "# TYPE gpuboot_drift_compared_timestamp_seconds gauge",
+        f"gpuboot_drift_compared_timestamp_seconds{_labels(drift)} {now:.0f}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _labels(drift: Drift, host: str = "") -> str:
+    labels = {"cluster": drift.cluster, **({"host": host} if host else {})}
+    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"

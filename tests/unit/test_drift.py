@@ -1,0 +1,78 @@
+"""Drift, as people, CI systems and Prometheus read it."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+from gpuboot.plan import Change, Effect, Plan, Step
+from gpuboot.plan.drift import Drift, from_plan, junit, metrics, text
+
+HOSTS = ("cp1", "gpu1", "gpu2")
+
+
+@pytest.fixture
+def drift() -> Drift:
+    steps = [
+        Step(
+            phase="Base",
+            name="Write kernel settings",
+            hosts={"gpu1": [Change(subject="file /etc/90.conf", diff=("-a = 1", "+a = 2"))]},
+        ),
+        Step(
+            phase="Kubernetes",
+            name="Start the units",
+            hosts={
+                "gpu1": [
+                    Change(
+                        subject="unit kubelet.service", field="state", old="failed", new="active"
+                    ),
+                    Effect(kind="restart", target="kubelet"),
+                ],
+                "cp1": [],
+            },
+        ),
+    ]
+    return from_plan(Plan(cluster="lab", hosts=HOSTS, steps=steps).to_json())
+
+
+def test_each_difference_is_told_by_host(drift: Drift) -> None:
+    assert text(drift).splitlines()[:6] == [
+        "cp1: Kubernetes | Start the units",
+        "gpu1: Base | Write kernel settings",
+        "    ~ file /etc/90.conf",
+        "        -a = 1",
+        "        +a = 2",
+        "gpu1: Kubernetes | Start the units",
+    ]
+    assert "    ~ unit kubelet: state failed → active" in text(drift)
+    assert "remedy: `pyinfra" in text(drift).splitlines()[-1]
+
+
+def test_without_drift_one_line_says_so() -> None:
+    none = from_plan(Plan(cluster="lab", hosts=HOSTS).to_json())
+    assert text(none) == "no drift: all 3 hosts are as the settings say\n"
+    suites = ElementTree.fromstring(junit(none))
+    assert suites.get("failures") == "0"
+    assert len(suites.findall("testsuite/testcase")) == 3
+
+
+def test_junit_has_a_failed_case_for_each_difference(drift: Drift) -> None:
+    suites = ElementTree.fromstring(junit(drift))
+    assert suites.get("failures") == "3"
+    assert [suite.get("failures") for suite in suites] == ["1", "2", "0"]
+    failure = suites.find("testsuite[@name='gpu1']/testcase[@name='Start the units']/failure")
+    assert failure is not None
+    assert "failed → active" in str(failure.get("message"))
+    assert "remedy: " in str(failure.text)
+
+
+def test_metrics_have_every_host_and_when_it_was_compared(drift: Drift) -> None:
+    lines = [line for line in metrics(drift, 1763800000.4).splitlines() if line[0] != "#"]
+    assert lines == [
+        'gpuboot_drift_operations{cluster="lab",host="cp1"} 1',
+        'gpuboot_drift_operations{cluster="lab",host="gpu1"} 2',
+        'gpuboot_drift_operations{cluster="lab",host="gpu2"} 0',
+        'gpuboot_drift_compared_timestamp_seconds{cluster="lab"} 1763800000',
+    ]
