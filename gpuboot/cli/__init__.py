@@ -11,6 +11,7 @@ from gpuboot.cli import autoscaling, docs, runs
 from gpuboot.cli.check import check
 from gpuboot.cli.drift import drift
 from gpuboot.cli.init import init
+from gpuboot.cli.outdated import outdated
 from gpuboot.cli.past_runs import past_runs
 from gpuboot.cli.plan import plan
 from gpuboot.cli.query import query
@@ -25,6 +26,7 @@ app.command()(init)
 app.command()(check)
 app.command()(plan)
 app.command()(drift)
+app.command()(outdated)
 app.command()(query)
 app.command("runs")(past_runs)
 app.add_typer(autoscaling.app, name="autoscaling")

@@ -46,7 +46,7 @@ def test_each_difference_is_told_by_host(drift: Drift) -> None:
         "        +a = 2",
         "gpu1: Kubernetes | Start the units",
     ]
-    assert "    ~ unit kubelet: state failed → active" in text(drift)
+    assert "    ~ unit kubelet.service: state failed → active" in text(drift)
     assert "remedy: `pyinfra" in text(drift).splitlines()[-1]
 
 

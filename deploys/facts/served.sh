@@ -1,0 +1,53 @@
+#!/bin/sh
+# What the package and chart repositories of this host serve now. Changes nothing: apt and dnf keep
+# their indexes in a temporary folder. Prints "package NAME VERSION", "chart NAME VERSION", and
+# "silent NAME" for a repository that did not answer.
+# Variables: packages (names), next (the next Kubernetes minor), charts (lines "NAME URL"),
+# sources (apt's folder).
+# shellcheck disable=SC2154
+export LC_ALL=C
+eval "$(cat)"
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work" # apt reads as a user of its own
+
+# served_by_apt FILE : the versions that the one repository of a sources file has
+served_by_apt() {
+  rm -rf "$work/apt" && mkdir -p "$work/apt/lists" "$work/apt/cache" "$work/apt/parts"
+  cp "$1" "$work/apt/parts/"
+  set -- -o Dir::Etc::sourcelist=/dev/null -o Dir::Etc::sourceparts="$work/apt/parts" \
+    -o Dir::State::lists="$work/apt/lists" -o Dir::Cache="$work/apt/cache" -o Acquire::Retries=2
+  apt-get -q "$@" update >/dev/null 2>&1 || return 1
+  # shellcheck disable=SC2086
+  apt-cache "$@" madison $packages 2>/dev/null | awk '{ print "package", $1, $3 }'
+}
+
+if command -v apt-get >/dev/null; then
+  for file in "$sources"/gpuboot-*.sources; do
+    [ -e "$file" ] || continue
+    served_by_apt "$file" || { name=${file##*/gpuboot-}; echo "silent ${name%.sources}"; }
+  done
+  file=$sources/gpuboot-kubernetes.sources
+  if [ -e "$file" ]; then
+    # a minor that is not out yet has no repository
+    sed "s|/v[0-9.]*/deb/|/v$next/deb/|" "$file" >"$work/gpuboot-next.sources"
+    served_by_apt "$work/gpuboot-next.sources" || echo "silent kubernetes-$next"
+  fi
+else
+  # shellcheck disable=SC2086
+  dnf -q --setopt=cachedir="$work/dnf" --disablerepo='*' --enablerepo='gpuboot-*' repoquery \
+    --showduplicates --qf 'package %{name} %{version}-%{release}' $packages 2>/dev/null ||
+    echo "silent dnf"
+fi
+
+echo "$charts" | while read -r chart url; do
+  [ -n "$chart" ] || continue
+  curl -fsSL --connect-timeout 15 -m 120 -o "$work/index" "$url/index.yaml" 2>/dev/null ||
+    { echo "silent $chart"; continue; }
+  # an index as Helm writes it: charts two spaces in, each version a list item two spaces in
+  awk -v chart="$chart" '
+    function plain(text) { gsub(/["'\'']/, "", text); return text }
+    /^  [^ -]/ { inside = (plain($1) == chart ":"); next }
+    inside && /^    version:|^  - version:/ { print "chart", chart, plain($NF) }' "$work/index"
+done
+echo "asked all"

@@ -1,0 +1,45 @@
+"""What the configured repositories serve now. Run by `gpuboot outdated`; it changes nothing.
+
+$GPUBOOT_ANSWER names the file that gets the answers: a line from the leader, and one from a GPU
+node where the leader has no GPUs, since NVIDIA's repositories are configured there.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyinfra.api.deploy import deploy
+from pyinfra.context import host
+
+from deploys.operations import outdated as operations
+from deploys.run.context import begin, cluster_leader
+from gpuboot.charts import repository
+from gpuboot.config.outdated import PACKAGES, next_minor
+from gpuboot.hosts.downloads import environment
+
+
+@deploy("Outdated")
+def outdated() -> None:
+    """Ask on the leader, and on one GPU node."""
+    settings, lock, nodes = begin()
+    leader = cluster_leader(nodes)
+    with_gpus = [leader, *(node for node in nodes if node.gpus)]
+    asked = {leader.host, next((node.host for node in with_gpus if node.gpus), leader.host)}
+    if host.name not in asked:
+        return
+    mirrored = any(chart.repository in settings.mirrors.charts for chart in lock.charts.values())
+    charts = {name: repository(it.repository, settings) for name, it in lock.charts.items()}
+    operations.answered(
+        name="Ask the repositories",
+        packages=sorted({name for names in PACKAGES.values() for name in names}),
+        minor=next_minor(lock),
+        charts=charts if host.name == leader.host else {},
+        environment=environment(settings, mirrored),
+        lock=lock.model_dump(mode="json"),
+        path=os.environ["GPUBOOT_ANSWER"],
+    )
+
+
+# pyinfra executes a deploy file without a module name; an import must not run anything
+if "__name__" not in globals():
+    outdated()

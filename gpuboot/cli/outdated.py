@@ -1,0 +1,59 @@
+"""`gpuboot outdated`: what the version lock has, beside what upstream serves now."""
+
+from __future__ import annotations
+
+import json as json_format
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuboot.cli import runs
+
+if TYPE_CHECKING:
+    from gpuboot.config.outdated import Row
+
+DEPLOY = "deploys/outdated.py"
+NEWER = 1
+
+
+def outdated(
+    inventory: runs.Inventory,
+    json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    data: runs.Data = None,
+) -> None:
+    """Compare the version lock with what the configured repositories serve. Changes nothing.
+
+    Exit code: 0 nothing newer, 1 something newer, 2 could not tell.
+    """
+    from gpuboot.config import outdated as versions
+    from gpuboot.config.versions import Lock
+
+    ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), quiet=True)
+    answers = [json_format.loads(line) for line in ended.answer.splitlines()]
+    if ended.code != 0 or not answers:
+        runs.stop(ended.output.rstrip() or "pyinfra told nothing")
+    lock = Lock.model_validate(answers[0]["lock"])
+    found = versions.rows(lock, versions.served(answers))
+    if json:
+        print(json_format.dumps(versions.to_json(found), indent=1))
+    else:
+        _show(found, versions.silent(answers, lock))
+    raise typer.Exit(NEWER if any(row.is_newer for row in found) else 0)
+
+
+def _show(found: Sequence[Row], silent: Sequence[str]) -> None:
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("version", "locked", "newest of its branch", "newest", "", box=SIMPLE)
+    for row in found:
+        if not row.unknown:
+            table.add_row(row.key, row.locked, row.patch, row.newest, row.verdict)
+    console = Console(highlight=False)
+    console.print(table)
+    unknown = [row for row in found if row.unknown]
+    console.print(f"not known: {', '.join(row.key for row in unknown)}")
+    for one in silent:
+        console.print(f"did not answer: {one}")
