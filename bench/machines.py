@@ -21,13 +21,16 @@ from lab.build.progress import Progress
 from lab.gpusim.pci_devices import install_pci_devices
 from lab.host import run
 from lab.mirror import service as mirror
-from lab.state import Lab, Machine
+from lab.state import Lab, LabError, Machine
 
 # of the lab of light machines; another name is another set of machines beside it
 NAME = os.environ.get("GPUBOOT_BENCH", "bench")
 GPUS = 2
 FRESH = "fresh"
 _AT_ONCE = 4
+# what a machine that a side converges from how it is delivered writes to the disk
+_GROWS_GB = 0.8
+_SPARE_GB = 3  # for everything else on this computer
 
 
 def plan(index: int) -> Lab:
@@ -91,7 +94,12 @@ def only(lab: Lab, count: int) -> None:
 
 
 def reset(lab: Lab, chosen: Sequence[Machine], snapshot: str, progress: Progress) -> None:
-    """Make the machines anew from a snapshot (`FRESH`: as delivered), boot them, and wait."""
+    """Make the machines anew from a snapshot (`FRESH`: as delivered), boot them, and wait.
+
+    Raises `LabError` where the disk has no room for what they are going to write.
+    """
+    if snapshot == FRESH:
+        _require_room(lab, len(chosen))
 
     def start(machine: Machine) -> None:
         discard(lab, machine)
@@ -104,6 +112,15 @@ def reset(lab: Lab, chosen: Sequence[Machine], snapshot: str, progress: Progress
     _for_each(chosen, lambda machine: _settled(lab, machine))
     if chosen:
         progress(f"{len(chosen)} machines are up ({snapshot})")
+
+
+def _require_room(lab: Lab, count: int) -> None:
+    free, needed = shutil.disk_usage(lab.folder).free / 1e9, count * _GROWS_GB + _SPARE_GB
+    if free < needed:
+        raise LabError(
+            f"{count} machines need {needed:.0f} GB of free disk for {lab.folder}; there are "
+            f"{free:.0f}. GPUBOOT_STATE names another place"
+        )
 
 
 def _settled(lab: Lab, machine: Machine) -> None:

@@ -33,6 +33,8 @@ FILES = {
     "etc/systemd/journald.conf.d/90-bench.conf": (
         "[Journal]\nStorage=persistent\nSystemMaxUse=64M\nRateLimitIntervalSec=0\n"
     ),
+    # as images of clouds have it; 48 machines would fill a disk with what is installed already
+    "etc/apt/apt.conf.d/90-bench": 'APT::Keep-Downloaded-Packages "false";\n',
     # The host layers end before a cluster is made. Until then a kubelet starts, fails and starts
     # again: on 32 machines that would be most of what one computer does.
     "etc/systemd/system/kubelet.service.d/90-bench.conf": (
