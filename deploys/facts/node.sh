@@ -175,5 +175,15 @@ done
 [ -r /etc/kubernetes/pki/ca.crt ] &&
   put cluster_ca "$(sha256sum /etc/kubernetes/pki/ca.crt | cut -d ' ' -f 1)"
 
+# --- the lock of runs (deploys/run/lock.sh): who took it last, and whether that run holds it still
+lock=/run/gpuboot/run.lock
+if [ -s "$lock" ]; then
+  # shellcheck disable=SC2046
+  set -- $(stat -c '%d %i %Y' "$lock") # device numbers as /proc/locks has them: see makedev(3)
+  id=$(printf '%02x:%02x:%s' $(($1 >> 8 & 4095)) $(($1 & 255 | $1 >> 12 & 1048320)) "$2")
+  grep -q "FLOCK .* $id " /proc/locks && put run_lock_age $(($(date +%s) - $3))
+  put run_lock "$(first "$lock")"
+fi
+
 # last, so that the clock is read close to the answer
 put clock "$(date +%s.%N)"

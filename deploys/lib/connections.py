@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.context import ctx_host
+
+from deploys.lib import privilege
 from gpuboot.config.problems import Problem
 
 # inventory name -> what the connection ended with
@@ -11,6 +16,18 @@ unreachable: dict[str, str] = {}
 def note_unreachable(host: str, error: BaseException) -> None:
     """Remember why a host could not be connected to, so that it is not tried again."""
     unreachable[host] = str(error.args[0] if error.args else error)
+
+
+def reach(host: Host) -> bool:
+    """Whether a host is connected, if need be from now on: it may be outside of `--limit`."""
+    if not host.connected and host.name not in unreachable:
+        try:
+            host.connect(show_errors=False, raise_exceptions=True)
+            with ctx_host.use(host):
+                privilege.prepare_askpass(host)
+        except PyinfraError as error:
+            note_unreachable(host.name, error)
+    return bool(host.connected)
 
 
 def unreachable_problem(host: str) -> Problem:

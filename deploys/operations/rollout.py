@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyinfra.context import host
@@ -14,17 +14,20 @@ from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
 from deploys.lib.waiting import wait_until
+from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.readiness import Part, Progress, all_of
 
 _GRACE_S = 60  # the parts know when they are late; this is for who waits for them
 
 
 @operation()
-def complete(parts: Sequence[Part]) -> Commands:
+def complete(parts: Sequence[Part], without: Callable[[], Sequence[str]] = list) -> Commands:
     """Wait until all of these are ready, by one look at the cluster for all; changes nothing.
 
     A part that is not ready in its time ends the wait, with what it lacks and its own remedy.
     Runs on the leader.
+
+    + without: gives the nodes that are away or have failed: nothing of them is waited for
     """
     if not executing():
         host.noop("there is nothing to wait for before the run")
@@ -33,7 +36,7 @@ def complete(parts: Sequence[Part]) -> Commands:
     late: list[tuple[Part, Progress]] = []
 
     def probe() -> Progress:
-        looks = _look(parts)
+        looks = _look(parts, without())
         waited_s = time.monotonic() - began
         late.extend(
             (part, look) for part, look in looks if not look.done and waited_s >= part.timeout_s
@@ -49,8 +52,8 @@ def complete(parts: Sequence[Part]) -> Commands:
     yield fail("; ".join(causes), f"{'; '.join(remedies)}; then run again")
 
 
-def _look(parts: Sequence[Part]) -> list[tuple[Part, Progress]]:
-    state = read(Cluster, kubeconfig=ADMIN_CONF)
+def _look(parts: Sequence[Part], without: Sequence[str]) -> list[tuple[Part, Progress]]:
+    state = readiness.without(read(Cluster, kubeconfig=ADMIN_CONF), without)
     looks = [(part, part.look(state)) for part in parts]
     if comparing() or state.error or all(look.done for _, look in looks):
         return looks

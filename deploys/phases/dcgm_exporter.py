@@ -43,11 +43,14 @@ def awaited(context: Context) -> list[Part]:
     """The exporter on every GPU node, where it is installed by its own chart."""
     if not _enabled(context):
         return []
-    nodes = sum(bool(node.gpus) for node in context.nodes)
+
+    def nodes() -> int:
+        return sum(bool(node.gpus) for node in context.present)
+
     return [
         Part(
-            lambda state: workloads_ready(state, NAMESPACE, {RELEASE: nodes}),
-            rollout_s(nodes, context.settings.gpu_operator.timeout_s),
+            lambda state: workloads_ready(state, NAMESPACE, {RELEASE: nodes()}),
+            rollout_s(nodes(), context.settings.gpu_operator.timeout_s),
             f"see `kubectl -n {NAMESPACE} get pods` and the logs of what is not ready",
         )
     ]

@@ -8,7 +8,8 @@ from deploys.phases.dcgm_exporter import NAMESPACE, RELEASE
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot.charts import expected_gpus, expected_operands, operands, operator_values, rollout_s
-from gpuboot.kubernetes.readiness import Part, operator_ready
+from gpuboot.kubernetes.cluster_state import ClusterState
+from gpuboot.kubernetes.readiness import Part, Progress, operator_ready
 
 _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # operands mount host paths
 
@@ -34,16 +35,23 @@ def awaited(context: Context) -> list[Part]:
     settings = context.settings
     if not settings.gpu_operator.enabled:
         return []
-    nodes = sum(bool(node.gpus) for node in context.nodes)
     namespace = settings.gpu_operator.namespace
-    wanted = operands(settings, context.lock, nodes)
-    gpus = expected_gpus(context.nodes, settings)
     made_of = expected_operands(settings, context.lock)
+
+    def look(state: ClusterState) -> Progress:
+        wanted = operands(settings, context.lock, _gpu_nodes(context))
+        gpus = expected_gpus(context.present, settings)
+        return operator_ready(state, namespace, wanted, gpus, made_of)
+
     return [
         Part(
-            lambda state: operator_ready(state, namespace, wanted, gpus, made_of),
-            rollout_s(nodes, settings.gpu_operator.timeout_s),
+            look,
+            rollout_s(_gpu_nodes(context), settings.gpu_operator.timeout_s),
             f"see `kubectl -n {namespace} get pods` and the logs of what is not ready; a node that"
             " offers too few GPUs: `nvidia-smi` on it, then `kubectl describe node`",
         )
     ]
+
+
+def _gpu_nodes(context: Context) -> int:
+    return sum(bool(node.gpus) for node in context.present)

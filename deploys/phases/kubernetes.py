@@ -12,6 +12,7 @@ from deploys.run.context import Context, current
 from gpuboot.charts import GPUS_LABEL
 from gpuboot.config.inventory import Node
 from gpuboot.kubernetes import flannel, readiness
+from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.kubeadm import (
     Configuration,
     configuration,
@@ -22,7 +23,7 @@ from gpuboot.kubernetes.kubeadm import (
     untainted,
     worker_images,
 )
-from gpuboot.kubernetes.readiness import Part
+from gpuboot.kubernetes.readiness import Part, Progress
 
 _READY_S = 600
 _REMEDY = "see `journalctl -u kubelet` on a node that is not Ready"
@@ -95,7 +96,7 @@ def _join(context: Context, title: str, kubelet: str, **arguments: Any) -> None:
 def _label(context: Context) -> None:
     kubectl.labels_and_taints(
         name="Label and taint the nodes",
-        labels={item.name: labels(item) for item in context.nodes},
+        labels={item.name: labels(item) for item in context.present},
         tainted={
             item.name: not untainted(context.settings.cluster, context.nodes)
             for item in context.nodes
@@ -106,8 +107,11 @@ def _label(context: Context) -> None:
 
 def awaited(context: Context) -> Part:
     """All nodes Ready, with the pod network and DNS."""
-    names = [item.name for item in context.nodes]
-    return Part(lambda state: readiness.network_ready(state, names), _READY_S, _REMEDY)
+
+    def look(state: ClusterState) -> Progress:
+        return readiness.network_ready(state, [item.name for item in context.present])
+
+    return Part(look, _READY_S, _REMEDY)
 
 
 def workload_node(context: Context) -> Part:

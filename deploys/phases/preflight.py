@@ -17,9 +17,9 @@ from deploys.facts import apt, dnf
 from deploys.facts.connectivity import UnreachableEndpoints
 from deploys.facts.framed import Framed
 from deploys.lib import answers
-from deploys.lib.connections import unreachable
+from deploys.lib.connections import unreachable, unreachable_problem
 from deploys.lib.findings import note, refusal
-from deploys.run import compare, context, existing_cluster
+from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.config import local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
@@ -60,7 +60,8 @@ def preflight(deploy: str = "", docker_hosts: bool = False) -> None:
       of gpuboot; "": none of them are compared before they run
     + docker_hosts: the deploy makes Docker hosts, not a cluster
 
-    Raises `DeployError` with every problem of every host, also of those that did not connect.
+    A run goes on without a worker that cannot be reached; preflight alone has a problem with it.
+    Raises `DeployError` with every problem of every host.
     """
     if compare.collecting():
         return
@@ -68,15 +69,22 @@ def preflight(deploy: str = "", docker_hosts: bool = False) -> None:
         run = context.read()
         if run.verdict is None and run.docker_hosts != docker_hosts:
             run.verdict = refusal([_WRONG_DEPLOY[docker_hosts]])
+        elif run.verdict is None and kinds.may_change() and (locks := lock.taken(run.states)):
+            run.verdict = refusal(locks)
         elif run.verdict is None:
             checks = docker_checks(run.settings) if docker_hosts else None
-            compare.compare(lambda: _judge(run, checks), deploy)
+            compare.compare(lambda: _judge(run, checks, not deploy), deploy)
         if run.verdict:
             raise DeployError(run.verdict)
 
 
-def _judge(run: context.Run, checks: Sequence[Check] | None) -> None:
+def _judge(run: context.Run, checks: Sequence[Check] | None, alone: bool) -> None:
     problems, warnings = _evaluate(run, checks)
+    missing = [unreachable_problem(name) for name in run.missing]
+    if alone:
+        problems += missing
+    else:
+        warnings = [*map(_without, missing), *warnings]
     note(
         Reading(
             unreachable=dict(unreachable),
@@ -115,6 +123,13 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *old,
     ]
     return problems, warnings
+
+
+def _without(problem: Problem) -> str:
+    return (
+        f"[{problem.host}] {problem.cause}; the run goes on without it, and does not end well "
+        f"(exit code 1); remedy: {problem.remedy}"
+    )
 
 
 def _no_plan() -> list[str]:

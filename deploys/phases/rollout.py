@@ -16,6 +16,7 @@ def rollout() -> None:
         return
     operations.complete(
         name="Wait until nodes, workloads and GPUs are ready",
+        without=lambda: [node.name for node in context.nodes if node not in context.present],
         parts=[
             kubernetes.awaited(context),
             *storage.awaited(context),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from gevent.event import Event
 from gevent.pool import Pool
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
@@ -19,6 +20,7 @@ from deploys.facts.node import NodeFact
 from deploys.lib import connections, privilege
 from deploys.lib.shell import run_command
 from deploys.lib.spans import span
+from deploys.run import kinds
 from gpuboot.config.problems import Problem
 from gpuboot.hosts.node_state import NodeState
 
@@ -27,25 +29,32 @@ _MAX_AT_ONCE = 32
 
 
 def collect(
-    inventory: Inventory, hosts: Iterable[str], wait_s: int
+    inventory: Inventory, hosts: Iterable[str], wait_s: int, spared: Collection[str] = ()
 ) -> tuple[dict[str, NodeState], list[Problem]]:
     """The state of each host, and a problem for each that could not be read.
 
     + hosts: inventory names; the first is the leader or the monitoring host, which every run needs
     + wait_s: how long to wait for a host whose package manager or cloud-init is at work
+    + spared: those that a run goes on without when they cannot be reached
 
+    A run that may change something does not wait where another one is at work: it is going to end.
     A host outside `--limit` that cannot be reached is left out without a problem, unless it leads.
     """
     names = list(hosts)
     pool = Pool(min(len(names), _MAX_AT_ONCE) or 1)
+    locked = Event()
     with span("read hosts"):
-        answers = pool.map(lambda name: _read_settled(inventory.get_host(name), wait_s), names)
+        answers = pool.map(
+            lambda name: _read_settled(inventory.get_host(name), wait_s, locked), names
+        )
     limit = run_state.limit_hosts
     states: dict[str, NodeState] = {}
     problems: list[Problem] = []
     for name, answer in zip(names, answers, strict=True):
         if isinstance(answer, NodeState):
             states[name] = answer
+        elif name in spared and name in connections.unreachable:
+            continue
         elif not isinstance(limit, list) or name == names[0] or inventory.get_host(name) in limit:
             problems.append(answer)
     return states, problems
@@ -58,7 +67,7 @@ def busy(state: NodeState) -> str:
     return "cloud-init is running" if state.cloud_init == "running" else ""
 
 
-def _read_settled(host: Host, wait_s: int) -> NodeState | Problem:
+def _read_settled(host: Host, wait_s: int, locked: Event) -> NodeState | Problem:
     started = time.monotonic()
     told = ""
     while True:
@@ -66,15 +75,17 @@ def _read_settled(host: Host, wait_s: int) -> NodeState | Problem:
             answer = _read(host)
         if isinstance(answer, Problem):
             return answer
+        if answer.run_lock_age is not None and kinds.may_change():
+            locked.set()
         reason = busy(answer)
         waited = time.monotonic() - started
-        if not reason or waited >= wait_s:
+        if not reason or waited >= wait_s or locked.is_set():
             return answer
         if reason != told:
             print(f"    [{host.name}] waiting: {reason} (at most {wait_s} s)", file=sys.stderr)
             told = reason
         with span(reason, host.name, wait=True):
-            time.sleep(POLL_S)
+            locked.wait(POLL_S)
 
 
 def _read(host: Host) -> NodeState | Problem:

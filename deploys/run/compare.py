@@ -157,6 +157,11 @@ class Comparison:
             calls.first is not None for calls in self._collected.values()
         )
 
+    @property
+    def differs(self) -> bool:
+        """Whether an operation has something to do, on any host, as far as is known."""
+        return self._dirty
+
     def note(
         self, body: Body[Any] | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> bool:

@@ -9,7 +9,9 @@ from gevent.lock import RLock
 from pyinfra.api.exceptions import DeployError
 from pyinfra.api.inventory import Inventory
 from pyinfra.context import host
+from pyinfra.context import state as run_state
 
+from deploys.lib.connections import unreachable
 from deploys.lib.findings import refusal
 from deploys.run import topology
 from deploys.run.collect import collect
@@ -50,6 +52,14 @@ class Context:
         return platforms.of(self.state)
 
     @property
+    def present(self) -> tuple[Node, ...]:
+        """The nodes that this run has read, less those that failed since: it waits for these."""
+        failed = {host.name for host in run_state.failed_hosts}
+        return tuple(
+            node for node in self.nodes if node.host in self.states and node.host not in failed
+        )
+
+    @property
     def leader(self) -> Node:
         """The node that makes the cluster. Raises `DeployError` for Docker hosts."""
         return cluster_leader(self.nodes)
@@ -79,6 +89,12 @@ class Run:
     by_host: dict[str, Node] = field(default_factory=dict)
     verdict: str | None = None  # preflight's: None before it, "" when all is well
 
+    @property
+    def missing(self) -> list[str]:
+        """Inventory names of hosts that this run goes on without: they cannot be reached."""
+        found = [node.host for node in self.nodes if node.host not in self.states]
+        return [name for name in found if name in unreachable]
+
 
 _run: Run | None = None
 _failure: str | None = None
@@ -92,6 +108,11 @@ def begin() -> tuple[Settings, Lock, tuple[Node, ...]]:
     """
     run = _begin()
     return run.settings, run.lock, run.nodes
+
+
+def begun() -> Run:
+    """The run as far as it has come, with the state of the hosts that it has read."""
+    return _begin()
 
 
 def current() -> Context:
@@ -111,12 +132,20 @@ def read() -> Run:
         run = _begin()
         if not run.collected:
             run.states, run.unread = collect(
-                run.inventory, [node.host for node in run.nodes], run.settings.preflight.wait_s
+                run.inventory,
+                [node.host for node in run.nodes],
+                run.settings.preflight.wait_s,
+                spared=[node.host for node in run.nodes if _spared(node)],
             )
             run.nodes = tuple(_with_address(node, run.states) for node in run.nodes)
             run.by_host = {node.host: node for node in run.nodes}
             run.collected = True
         return run
+
+
+def _spared(node: Node) -> bool:
+    """Whether a run goes on without a node that cannot be reached."""
+    return node.role != "control_plane" and not node.monitor
 
 
 def _with_address(node: Node, states: Mapping[str, NodeState]) -> Node:

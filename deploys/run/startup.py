@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from traceback import walk_tb
 from typing import Any
@@ -31,22 +32,12 @@ from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 from deploys.lib.connections import note_unreachable, unreachable, unreachable_problem
 from deploys.lib.findings import refusal
 from deploys.lib.spans import span
-from deploys.run import screen, time_notes
+from deploys.run import kinds, screen, time_notes
 from deploys.run.connect_spans import Connections
 from gpuboot.config import inventory_files
 from gpuboot.config.problems import Problem, render
 
 _DEPLOYS = Path(__file__).resolve().parents[1]
-# they go on without a host that does not answer: preflight or verification tells of it
-_TELLING = (
-    "site.py", "host_layers.py", "standalone.py", "verify.py", "query.py", "check.py",
-    "read_hosts.py",
-)  # fmt: skip
-# they show a plan before they run, and what happens while they do
-_PLANNED = ("site.py", "host_layers.py", "standalone.py", "reset.py", "verify.py", "query.py")
-# the one deploy whose inventory says only how to log in
-_READING = "read_hosts.py"
-
 _PRINTING = ("debug", "debug-all", "debug-facts", "debug-operations")
 _group_data: dict[str, bool] = {}  # file -> whether it holds settings
 
@@ -65,8 +56,9 @@ def install() -> None:
     cli.make_inventory = _loading(cli.make_inventory)
     pyinfra_cli.inventory.exec_file = _reading(pyinfra_cli.inventory.exec_file, given)
     cli._do_confirm = _asking(cli._do_confirm)
-    shown = screen.install(context.params) if set(ours) & set(_PLANNED) else None
+    shown = screen.install(context.params) if set(ours) & set(kinds.PLANNED) else None
     cli.connect_all = _connecting(cli.connect_all, given, ours, shown)
+    cli.run_ops = _locking(cli.run_ops, screen.command(context.params))
 
 
 def _warn(options: dict[str, Any]) -> None:
@@ -172,7 +164,7 @@ def _connecting(
             _before(state, hosts, given, ours)
         for handler in filter(None, (_Unreachable(), Connections(), shown)):
             state.add_callback_handler(handler)  # type: ignore[no-untyped-call]
-        telling = bool(ours) and set(ours) <= set(_TELLING)
+        telling = bool(ours) and set(ours) <= set(kinds.TELLING)
         if asked := state.should_raise_failed_hosts:
             asks = not ours and sys.stdin.isatty()
             state.should_raise_failed_hosts = _ending(asked, asks, telling)
@@ -188,6 +180,19 @@ def _connecting(
             raise CliError(refusal(map(unreachable_problem, unreachable)))
 
     return connecting
+
+
+def _locking(execute: Callable[..., None], command: str) -> Callable[..., None]:
+    """No other run changes the same site meanwhile. + command: of this run, for others to see"""
+
+    def locking(state: State, *args: Any, **kwargs: Any) -> None:
+        # here, because it looks at the context
+        from deploys.run import lock
+
+        with lock.held(state, command) if kinds.may_change() else nullcontext():
+            execute(state, *args, **kwargs)
+
+    return locking
 
 
 def _ending(asked: Callable[[State], bool], asks: bool, telling: bool) -> Callable[[State], bool]:
@@ -213,7 +218,7 @@ def _before(state: State, hosts: list[Host], given: str, ours: list[str]) -> Non
     if not hosts:
         remedy = "give the name or the group of hosts that are in the inventory"
         raise CliError(refusal([Problem("", "--limit and --exclude leave no host", remedy)]))
-    if ours == [_READING]:
+    if ours == [kinds.READING]:
         if problems := _keys(state, hosts):
             raise CliError(refusal(problems))
         return
@@ -229,7 +234,10 @@ def _before(state: State, hosts: list[Host], given: str, ours: list[str]) -> Non
         logger.warning(line)
     if problems := [*problems, *_keys(state, hosts)]:
         raise CliError(refusal(problems))
-    begin()
+    nodes = begin()[2]
+    if set(ours) & set(kinds.LED):
+        kinds.limited = [host.name for host in hosts] if state.limit_hosts else []
+        state.limit_hosts = [state.inventory.get_host(node.host) for node in nodes if node.leader]
 
 
 def _keys(state: State, hosts: list[Host]) -> list[Problem]:

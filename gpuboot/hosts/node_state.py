@@ -58,6 +58,9 @@ class NodeState:
     + selinux_enforcing: SELinux refuses what its policy does not allow
     + ports: listening TCP ports, with the name of the listening process ("?": not known)
     + routes: networks (CIDR) with the device they lead to
+    + run_lock: record of the run that last took the lock there (`gpuboot.hosts.run_lock`); ""
+      for none since it booted
+    + run_lock_age: seconds for which that run has held it; None when it has ended
     + cluster_ca: SHA-256 of the certificate authority of the cluster it belongs to; "" for none
     """
 
@@ -90,6 +93,8 @@ class NodeState:
     cloud_init: str = ""
     container: str = ""
     cluster_ca: str = ""
+    run_lock: str = ""
+    run_lock_age: int | None = None
     clock_skew_s: float = 0.0
     kernel_features: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
@@ -157,7 +162,7 @@ def parse(lines: Iterable[str]) -> NodeState:
 # fields of NodeState whose value is what follows a key of the same name
 _TEXTS = (
     "hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version", "os_codename",
-    "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package",
+    "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package", "run_lock",
 )  # fmt: skip
 # field -> the key of its number
 _NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"}
@@ -205,6 +210,7 @@ def _state(values: Fields) -> NodeState:
         driver_open=is_open,
         dnf_proxy=one("dnf_proxy") == "1",
         selinux_enforcing=one("selinux") == "enforcing",
+        run_lock_age=values.number("run_lock_age") if "run_lock_age" in values else None,
         pci=tuple(_pci(item) for item in values.all("pci")),
         package_lock_holders=tuple(dict.fromkeys(values.all("package_lock"))),
         addresses=addresses,

@@ -102,6 +102,7 @@ class ClusterState:
     + operands: DaemonSets that the GPU Operator makes
     + runtimes: RuntimeClasses by name, and the runtime handler of each
     + flannel_backend: how flannel carries packets, e.g. `vxlan`; "" where it is not known
+    + absent: how many of its nodes a run goes without; their pods are waited for by nobody
     + node_ports: node port -> the Service, as `namespace/name`, that has it
     """
 
@@ -120,6 +121,7 @@ class ClusterState:
     runtimes: Mapping[str, str] = field(default_factory=dict)
     flannel_backend: str = ""
     node_ports: Mapping[str, str] = field(default_factory=dict)
+    absent: int = 0
 
 
 def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:

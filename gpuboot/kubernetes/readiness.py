@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuboot.kubernetes import operands
 from gpuboot.kubernetes.cluster_state import ClusterState, Workload
@@ -36,6 +36,13 @@ class Part:
     look: Callable[[ClusterState], Progress]
     timeout_s: float
     remedy: str
+
+
+def without(state: ClusterState, names: Sequence[str]) -> ClusterState:
+    """The cluster for a run that goes on without some nodes, which it could not reach."""
+    absent = [node for node in state.nodes if node.name in names]
+    nodes = tuple(node for node in state.nodes if node not in absent)
+    return replace(state, nodes=nodes, absent=len(absent))
 
 
 def nodes_ready(state: ClusterState, names: Sequence[str]) -> Progress:
@@ -84,7 +91,11 @@ def workloads_ready(
     names = {item.name for item in workloads}
     minimum = dict(required) if isinstance(required, Mapping) else dict.fromkeys(required, 0)
     absent = [f"{name} (not made yet)" for name in minimum if name not in names]
-    unready = [_describe(item) for item in workloads if not _ready(item, minimum.get(item.name, 0))]
+    unready = [
+        _describe(item)
+        for item in workloads
+        if not _ready(item, minimum.get(item.name, 0), state.absent)
+    ]
     total = len(workloads) + len(absent)
     text = f"{total - len(absent) - len(unready)} of {total} workloads in {namespace} ready"
     missing = absent + unready
@@ -98,8 +109,11 @@ def workloads_ready(
     return Progress(False, f"{text}; not yet: {', '.join(missing)}{''.join(issues)}")
 
 
-def _ready(item: Workload, minimum: int) -> bool:
-    return item.observed and item.ready >= item.desired and item.desired >= minimum
+def _ready(item: Workload, minimum: int, absent: int) -> bool:
+    wanted = item.desired
+    if item.kind == "DaemonSet":  # it counts nodes that are away, where nothing can get ready
+        wanted = max(item.desired - absent, min(minimum, item.desired))
+    return item.observed and item.ready >= wanted and item.desired >= minimum
 
 
 def _describe(item: Workload) -> str:

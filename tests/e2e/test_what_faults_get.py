@@ -22,7 +22,6 @@ def undisturbed(lab: Lab) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("inventory", "said"),
     [
-        ("silent", ["gpu9", "cannot be reached"]),
         ("nosudo", ["gpu1", "gpu2", "cp1", "sudo"]),
         ("promise", ["gpu1", "gpu2", "promises 3", "promises 5"]),
     ],
@@ -30,6 +29,11 @@ def undisturbed(lab: Lab) -> Iterator[None]:
 def test_a_wrong_inventory(lab: Lab, inventory: str, said: list[str]) -> None:
     with undisturbed(lab):
         refused(lab.deploy(inventory=f"tests/e2e/inventories/{inventory}/lab.py"), *said)
+
+
+def test_a_worker_that_nobody_answers_for(lab: Lab) -> None:
+    check = ["gpuboot", "check", "tests/e2e/inventories/silent/lab.py"]
+    refused(lab.command(check), "gpu9", "cannot be reached")
 
 
 def test_an_unsupported_system(lab: Lab) -> None:

@@ -141,6 +141,7 @@ def test_a_cluster_that_comes_up(tmp_path: Path) -> None:
         "runtimes": {"nvidia": "nvidia"},
         "flannel_backend": "vxlan",
         "node_ports": {"30080": "shop/web"},
+        "absent": 0,
     }
 
 

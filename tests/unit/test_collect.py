@@ -4,9 +4,12 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from gevent.event import Event
 from pyinfra.api.inventory import Inventory
 
-from deploys.run import context
+from deploys.lib import connections
+from deploys.run import collect as reading
+from deploys.run import context, time_notes
 from deploys.run.collect import busy, skew
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
@@ -36,7 +39,9 @@ def test_busy_hosts_are_waited_for_as_long_as_the_site_says(
     run = context.Run(cast(Inventory, None), settings, lock(settings), ())
     waits: list[int] = []
 
-    def collect(inventory: Inventory, hosts: list[str], wait_s: int) -> tuple[Any, Any]:
+    def collect(
+        inventory: Inventory, hosts: list[str], wait_s: int, spared: list[str]
+    ) -> tuple[Any, Any]:
         waits.append(wait_s)
         return {}, []
 
@@ -44,3 +49,43 @@ def test_busy_hosts_are_waited_for_as_long_as_the_site_says(
     monkeypatch.setattr(context, "collect", collect)
     context.read()
     assert waits == [77]
+
+
+class Names:
+    """Hosts by their names alone."""
+
+    def get_host(self, name: str) -> str:
+        return name
+
+
+def test_a_run_goes_on_without_a_worker_that_cannot_be_reached(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def read(host: str, wait_s: int, locked: object) -> Any:
+        return STATE if host == "cp1" else connections.unreachable_problem(host)
+
+    class Everywhere:
+        limit_hosts = None
+
+    monkeypatch.setattr(reading, "run_state", Everywhere)
+    monkeypatch.setattr(reading, "_read_settled", read)
+    monkeypatch.setattr(connections, "unreachable", {"gpu1": "no route", "gpu2": "no route"})
+    inventory = cast(Inventory, Names())
+    states, problems = reading.collect(inventory, ["cp1", "gpu1", "gpu2"], 0, spared=["gpu1"])
+    assert list(states) == ["cp1"]
+    assert [problem.host for problem in problems] == ["gpu2"]
+
+
+def test_a_run_that_may_change_something_does_not_wait_where_another_one_is_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = replace(STATE, package_lock_holders=("apt (pid 7)",), run_lock="x", run_lock_age=3)
+    monkeypatch.setattr(reading, "_read", lambda host: state)
+    monkeypatch.setattr(time_notes, "deploy", "site.py")
+
+    class Host:
+        name = "cp1"
+
+    locked = Event()
+    assert reading._read_settled(cast(Any, Host()), 600, locked) is state
+    assert locked.is_set()

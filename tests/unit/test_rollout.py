@@ -1,15 +1,17 @@
 """One wait for all that was applied: each part has its own time and its own remedy."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from pyinfra.api.command import FunctionCommand
 
+from deploys.facts.kubeadm import PodIssues
 from deploys.lib import waiting
 from deploys.operations import rollout
-from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.readiness import Part, Progress, all_of
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, Workload
+from gpuboot.kubernetes.readiness import Part, Progress, all_of, network_ready, workloads_ready
 
 
 class Host:
@@ -84,3 +86,32 @@ def test_nothing_is_waited_for_in_a_plan(host: Host, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(rollout, "executing", lambda: False)
     assert messages([part("pods", [])]) == []
     assert host.told == "there is nothing to wait for before the run"
+
+
+def test_nodes_that_are_away_are_not_waited_for(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nodes = tuple(
+        NodeStatus(name=name, address="", kubelet="", ready=name != "gpu2", message="",
+                   allocatable={}, labels={}, taints=())
+        for name in ("cp1", "gpu1", "gpu2")
+    )  # fmt: skip
+    flannel = Workload("DaemonSet", "kube-flannel", "kube-flannel-ds", 3, 2, True, "")
+    other = replace(flannel, name="of-gpu1", desired=1, ready=1)
+    proxy = replace(flannel, namespace="kube-system", name="kube-proxy")
+    dns = replace(proxy, kind="Deployment", name="coredns", desired=2)
+    found = ClusterState(nodes=nodes, workloads=(flannel, other, proxy, dns))
+    monkeypatch.setattr(rollout, "read", lambda fact, **_: () if fact is PodIssues else found)
+    ready = Part(lambda state: network_ready(state, ["cp1", "gpu1"]), 0, "look")
+    assert list(rollout.complete._inner([ready], lambda: ["gpu2"])) == []
+    assert "2 of 2 nodes Ready" in host.told
+    [late] = messages([ready])
+    assert "kube-flannel-ds (2 of 3 nodes)" in late
+
+
+def test_a_node_that_is_away_excuses_no_other_one() -> None:
+    one = Workload("DaemonSet", "gpu", "plugin", 2, 1, True, "")
+    state = ClusterState(workloads=(one,), absent=1)
+    assert not workloads_ready(state, "gpu", {"plugin": 2}).done
+    assert workloads_ready(state, "gpu", {"plugin": 1}).done
+    assert not workloads_ready(replace(state, absent=0), "gpu", {"plugin": 1}).done

@@ -1,0 +1,29 @@
+"""The deploy files of deploys/, by what they do."""
+
+from __future__ import annotations
+
+import sys
+
+from deploys.run import time_notes
+
+# they go on without a host that does not answer: preflight or verification tells of it
+TELLING = (
+    "site.py", "host_layers.py", "standalone.py", "verify.py", "query.py", "check.py",
+    "read_hosts.py", "remove.py",
+)  # fmt: skip
+# they show a plan before they run, and what happens while they do
+PLANNED = (
+    "site.py", "host_layers.py", "standalone.py", "reset.py", "remove.py", "verify.py", "query.py",
+)  # fmt: skip
+# they change nothing, so they stop for no other run
+READ_ONLY = ("verify.py", "query.py", "check.py", "read_hosts.py")
+# the one deploy whose inventory says only how to log in
+READING = "read_hosts.py"
+# done by the leader alone, which reaches the hosts that `--limit` names
+LED = ("remove.py",)
+limited: list[str] = []  # those, by inventory name
+
+
+def may_change() -> bool:
+    """Whether this run may change something, so that no other one may do so at the same time."""
+    return bool(set(time_notes.deploy.split()) - set(READ_ONLY)) and "--dry" not in sys.argv

@@ -1,0 +1,34 @@
+"""A worker that cannot be reached: the run goes on without it, and says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.plan.test_changes import call
+
+INVENTORY = """
+from tests.plan.living_site import control_plane, workers as _workers
+
+_silent = ("127.0.0.1", {"node_name": "gpu2", "address": "192.0.2.99", "ssh_port": 1,
+                         "ssh_connect_retries": 0})
+workers = ([*_workers[0], _silent], _workers[1])
+"""
+
+
+def test_a_run_goes_on_without_a_worker_and_its_exit_code_says_so(tmp_path: Path) -> None:
+    inventory = tmp_path / "site.py"
+    inventory.write_text(INVENTORY)
+    done = call(["pyinfra", str(inventory), "deploys/site.py", "--dry"])
+    assert done.returncode == 1
+    assert "[127.0.0.1] cannot be reached: " in done.stderr
+    assert "the run goes on without it, and does not end well (exit code 1)" in done.stderr
+    assert "Write node names to /etc/hosts" in done.stderr  # the plan for the others
+    assert "2 of 2 hosts" in done.stderr
+
+
+def test_a_check_alone_has_a_problem_with_it(tmp_path: Path) -> None:
+    inventory = tmp_path / "site.py"
+    inventory.write_text(INVENTORY)
+    done = call(["gpuboot", "check", str(inventory)])
+    assert done.returncode == 1
+    assert "1 problem; nothing was changed" in done.stderr
