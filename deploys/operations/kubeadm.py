@@ -210,6 +210,15 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
         yield StringCommand("systemctl enable kubelet")
 
 
+def reset_commands(state: KubeadmState) -> list[str]:
+    """The commands that take a host out of any cluster. Nothing for one that is in none."""
+    if not state.files and not state.started:
+        return []
+    ours = state.kubeconfig in ("same", "stale")
+    config = ["rm -f /root/.kube/config"] if ours else []
+    return [*config, RESET, f"sh -ec {shlex.quote(_CLEAN)}"]
+
+
 @operation()
 def reset(node: str, leader: str) -> Commands:
     """Take this host out of any cluster: what kubeadm and the pod network made goes.
@@ -228,10 +237,7 @@ def reset(node: str, leader: str) -> Commands:
         Change(subject=f"node {node}", old="member of a cluster"),
         Effect(kind="restart", target="kubelet", local=True, note=note, gpu_pods=None),
     )
-    if state.kubeconfig in ("same", "stale"):
-        yield StringCommand("rm -f /root/.kube/config")
-    yield StringCommand(RESET)
-    yield StringCommand(f"sh -ec {shlex.quote(_CLEAN)}")
+    yield from map(StringCommand, reset_commands(state))
     if executing() and host.name != leader:
         try:
             forget = f"{KUBECTL} delete node {shlex.quote(node)} --ignore-not-found"

@@ -1,0 +1,67 @@
+"""Moves the pods of a node elsewhere, for who wants it empty: an upgrade, a removal."""
+
+from __future__ import annotations
+
+import shlex
+
+from pyinfra import logger
+from pyinfra.api.host import Host
+
+from deploys.facts.node_pods import NodePods
+from deploys.lib.commands import failure
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.remote import RemoteError, read_fact, run
+from deploys.lib.waiting import unfinished, wait_until
+from gpuboot.kubernetes import drain as rules
+from gpuboot.kubernetes.readiness import Progress
+
+# kubectl waits so long at a time; in between the person hears how far it is
+_STEP_S = 10
+
+
+def drain(
+    leader: Host, node: str, timeout_s: float, empty_dirs: bool = True, unmanaged: bool = True
+) -> None:
+    """Cordon a node and evict its pods; those of DaemonSets and static ones stay.
+
+    It stays cordoned afterwards, whether it ends well or not. Disruption budgets are respected: a
+    pod that may not go is waited for, and named with its owner and its budget.
+
+    + leader: where kubectl runs
+    + timeout_s: for all of its pods together
+    + empty_dirs: pods with data in an emptyDir may be ended; it ends with them
+    + unmanaged: pods that no controller makes again may be ended
+
+    Raises `RemoteError` with cause and remedy.
+    """
+    before = pods(leader, node)
+    if found := rules.forbidden(before, empty_dirs, unmanaged):
+        cause = f"node {node} is not drained: {'; '.join(found)}"
+        raise RemoteError(failure(cause, "end these pods yourself, or allow that, then run again"))
+    run(leader, f"{KUBECTL} cordon {shlex.quote(node)}")
+    logger.info(f"{leader.print_prefix}draining {node}: {len(before.leaving)} pods")
+    evict = (
+        f"{KUBECTL} drain {shlex.quote(node)} --ignore-daemonsets --delete-emptydir-data --force"
+        f" --timeout={_STEP_S}s"
+    )
+
+    def probe() -> Progress:
+        try:
+            run(leader, evict)
+        except RemoteError as error:
+            said = str(error).strip().splitlines()[-1]
+            return rules.progress(pods(leader, node), len(before.leaving), said)
+        return Progress(True, f"node {node} is drained: {len(before.leaving)} pods have left")
+
+    end = wait_until(leader, probe, timeout_s)
+    if not end.done:
+        cause = f"node {node} is not drained, and stays cordoned: {unfinished(end, timeout_s)}"
+        raise RemoteError(failure(cause, rules.remedy(pods(leader, node), node)))
+
+
+def pods(leader: Host, node: str) -> rules.NodePods:
+    """What runs on a node. Raises `RemoteError` when the API server does not answer."""
+    found = read_fact(leader, NodePods, kubeconfig=ADMIN_CONF, node=node)
+    if found.error:
+        raise RemoteError(f"the API server does not answer: {found.error}")
+    return found

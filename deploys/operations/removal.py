@@ -1,0 +1,116 @@
+"""A node leaves the cluster for good: drained, reset, deleted."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+
+from pyinfra.api.command import FunctionCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.context import host
+
+from deploys.facts.kubeadm import Kubeadm
+from deploys.facts.node_pods import NodePods
+from deploys.lib import changes, remote
+from deploys.lib.answers import read
+from deploys.lib.commands import Commands, fail, failure, inform, report_failure
+from deploys.lib.drain import drain
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.operation import operation
+from deploys.operations.kubeadm import SOCKET, reset_commands
+from gpuboot.plan import Change, Effect
+
+_ETCD = "/etc/kubernetes/pki/etcd"
+_ETCDCTL = (
+    "etcdctl --endpoints=https://127.0.0.1:2379"
+    f" --cacert={_ETCD}/ca.crt --cert={_ETCD}/server.crt --key={_ETCD}/server.key"
+)
+
+
+@operation()
+def removed(
+    node: str, leader: str, machine: str = "", etcd: bool = False, drain_timeout_s: int = 600
+) -> Commands:
+    """Ensure that a node is no longer part of the cluster. Runs on the leader.
+
+    Its pods are evicted, disruption budgets respected; then its machine is reset, and the node
+    deleted. A node that is not Ready cannot be drained: its pods are deleted with it.
+
+    + node, leader: names in Kubernetes
+    + machine: inventory name of its machine, which answers; "" for one that is gone
+    + etcd: it is a control plane, with a member of etcd
+    + drain_timeout_s: how long its pods may take to leave
+    """
+    state = read(NodePods, kubeconfig=ADMIN_CONF, node=node)
+    if state.error:
+        yield fail(f"the cluster cannot be asked about {node}: {state.error}", "run again")
+        return
+    if not state.known and not machine:
+        host.noop(f"the cluster does not know node {node}")
+        return
+    note = f"{len(state.leaving)} pods end there"
+    busy = tuple(f"{pod.namespace}/{pod.name}" for pod in state.leaving if pod.gpus)
+    changes.record(Change(subject=f"node {node}", old="member of the cluster"))
+    if state.known:
+        changes.record(Effect(kind="cordon", target=f"node {node}", note=note, gpu_pods=busy))
+    if state.ready:
+        yield FunctionCommand(_drained, (node, drain_timeout_s), {})
+    if machine:
+        yield FunctionCommand(_reset, (machine,), {})
+    elif etcd:
+        yield FunctionCommand(_etcd_left, (node, leader), {})
+    yield FunctionCommand(_deleted, (node,), {})
+
+
+def _told(host: Host, what: str, do: Callable[[], None]) -> bool:
+    """Do it; a failure is told with what has been done so far."""
+    try:
+        do()
+    except PyinfraError as error:
+        text = str(error)
+        return report_failure(
+            host, text if "remedy:" in text else failure(what + text, "run again")
+        )
+    return True
+
+
+def _drained(state: State, host: Host, node: str, timeout_s: int) -> bool:
+    return _told(host, "", lambda: drain(host, node, timeout_s))
+
+
+def _reset(state: State, host: Host, machine: str) -> bool:
+    target = state.inventory.get_host(machine)
+
+    def reset() -> None:
+        found = remote.read_fact(target, Kubeadm, socket=SOCKET)
+        for command in reset_commands(found):
+            remote.run(target, command)
+
+    return _told(host, f"{machine} is drained but not reset: ", reset)
+
+
+def _etcd_left(state: State, host: Host, node: str, leader: str) -> bool:
+    """Remove the member of a machine that is gone: kubeadm reset does so where it can run."""
+
+    def leave() -> None:
+        etcdctl = f"{KUBECTL} -n kube-system exec etcd-{shlex.quote(leader)} -- {_ETCDCTL}"
+        members = json.loads(remote.run(host, f"{etcdctl} member list -w json"))["members"]
+        for member in members:
+            if member.get("name") == node:
+                remote.run(host, f"{etcdctl} member remove {int(member['ID']):x}")
+
+    return _told(host, f"etcd's member of {node} is not removed: ", leave)
+
+
+def _deleted(state: State, host: Host, node: str) -> bool:
+    def delete() -> None:
+        remote.run(host, f"{KUBECTL} delete node {shlex.quote(node)} --ignore-not-found")
+
+    done = _told(host, f"node {node} is not deleted: ", delete)
+    if done:
+        inform(f"node {node} is out of the cluster: take it out of the inventory as well, since "
+               "deploys/site.py would let it join again")  # fmt: skip
+    return done

@@ -1,0 +1,47 @@
+"""Removes a node for good: `pyinfra INVENTORY deploys/remove.py --data gpuboot_remove=NODE`.
+
+Its pods are evicted, its machine is reset, the cluster forgets it. A machine that does not answer
+any more is removed by its name alone. Without --data it says what runs there (`--limit HOST` names
+the node then), and does nothing. `--data gpuboot_drain_timeout_s=N`: how long pods may take to
+leave.
+"""
+
+from __future__ import annotations
+
+from pyinfra.api.exceptions import DeployError
+from pyinfra.context import host, inventory
+
+from deploys.facts.node_pods import NodePods
+from deploys.lib.connections import reach
+from deploys.lib.kubectl import ADMIN_CONF
+from deploys.operations import removal as operations
+from deploys.run import kinds
+from deploys.run.context import begin, cluster_leader
+from gpuboot.config.problems import Problem, render
+from gpuboot.kubernetes import removal
+
+settings, _, nodes = begin()
+leader = cluster_leader(nodes)
+confirmed = str(host.data.get("gpuboot_remove") or "")
+wanted = confirmed or (kinds.limited[0] if len(kinds.limited) == 1 else "")
+if problem := removal.refusal(nodes, wanted):
+    raise DeployError(render([problem]))
+node = removal.find(nodes, wanted)
+name = node.name if node else wanted
+reached = node is not None and reach(inventory.get_host(node.host))
+pods = host.get_fact(NodePods, kubeconfig=ADMIN_CONF, node=name)
+if pods.error:
+    cause = f"the cluster cannot be asked about {name}: {pods.error}"
+    raise DeployError(render([Problem(host.name, cause, "see that its API server answers")]))
+if problem := removal.unsafe(name, node is not None, reached, pods):
+    raise DeployError(render([problem]))
+if not confirmed:
+    raise DeployError(removal.question(name, settings.cluster.name, reached, pods))
+operations.removed(
+    name="Remove | Drain, reset and delete the node",
+    node=name,
+    leader=leader.name,
+    machine=node.host if node and reached else "",
+    etcd=node is not None and node.role == "control_plane",
+    drain_timeout_s=int(host.data.get("gpuboot_drain_timeout_s") or 600),
+)

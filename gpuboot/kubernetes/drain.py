@@ -1,0 +1,276 @@
+"""Which pods a drain moves off a node, which stay, and what keeps one there: pure judgements.
+
+`kubectl drain` does the moving, by the Eviction API, which respects PodDisruptionBudgets. It does
+not tell what a person wants to know: whose pods these are, and why one does not go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpuboot.kubernetes.api_answers import parse_answers
+from gpuboot.kubernetes.readiness import Progress
+
+Json = Mapping[str, Any]
+
+BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
+VOLUMES = "/api/v1/persistentvolumes"
+_MIRROR = "kubernetes.io/config.mirror"
+_HASH = "pod-template-hash"
+_SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pod:
+    """A pod of the node.
+
+    + owner: what makes another one, e.g. `Deployment web`; "" for a pod that nobody makes again
+    + gpus: how many GPUs, or parts of some, it was given
+    + empty_dirs: names of its emptyDir volumes, whose data ends with it
+    + budgets: PodDisruptionBudgets that count it; `held_by` those of them that let none go now
+    + ending: it has been told to end
+    + finalizers: what must happen before it is gone
+    """
+
+    namespace: str
+    name: str
+    owner: str = ""
+    gpus: int = 0
+    empty_dirs: tuple[str, ...] = ()
+    budgets: tuple[str, ...] = ()
+    held_by: tuple[str, ...] = ()
+    ending: bool = False
+    finalizers: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        whose = self.owner or "no controller: nothing makes it again"
+        gpus = f", {self.gpus} GPU{'s' * (self.gpus > 1)}" if self.gpus else ""
+        return f"{self.namespace}/{self.name} ({whose}{gpus})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodePods:
+    """What runs on a node, for who wants it empty.
+
+    + error: why there is no answer; "" when there is one
+    + known, ready: the cluster has this node; its kubelet answers
+    + leaving: pods that a drain moves away; DaemonSets' and static pods stay
+    + volumes: PersistentVolumes that are on this node alone, each with its claim
+    """
+
+    error: str = ""
+    known: bool = False
+    ready: bool = False
+    leaving: tuple[Pod, ...] = ()
+    volumes: tuple[str, ...] = ()
+
+
+def paths(node: str) -> tuple[str, ...]:
+    """What the API server is asked about a node."""
+    return (
+        f"/api/v1/nodes/{node}",
+        f"/api/v1/pods?fieldSelector=spec.nodeName%3D{node}",
+        BUDGETS,
+        VOLUMES,
+    )
+
+
+def parse(lines: Iterable[str], node: str) -> NodePods:
+    """What the API server answered to `paths`. Raises `FactOutputError`."""
+    asked = paths(node)
+    answers = parse_answers(lines, asked, optional=asked[:1])
+    if answers.error:
+        return NodePods(error=answers.error)
+    found = answers.found.get(asked[0])
+    budgets = answers.items(BUDGETS)
+    return NodePods(
+        known=found is not None,
+        ready=found is not None and _ready(found),
+        leaving=tuple(_pod(item, budgets) for item in answers.items(asked[1]) if _leaves(item)),
+        volumes=tuple(_volumes(answers.items(VOLUMES), node)),
+    )
+
+
+def _ready(node: Json) -> bool:
+    conditions = node.get("status", {}).get("conditions", [])
+    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
+
+
+def _leaves(pod: Json) -> bool:
+    mirror = _MIRROR in (pod["metadata"].get("annotations") or {})
+    return not mirror and _controller(pod).get("kind") != "DaemonSet"
+
+
+def _controller(item: Json) -> Json:
+    owners: Sequence[Json] = item["metadata"].get("ownerReferences") or []
+    return next((owner for owner in owners if owner.get("controller")), {})
+
+
+def _owner(pod: Json) -> str:
+    found = _controller(pod)
+    if not found:
+        return ""
+    kind, name = found["kind"], found["name"]
+    suffix = f"-{(pod['metadata'].get('labels') or {}).get(_HASH)}"
+    if kind == "ReplicaSet" and name.endswith(suffix):
+        return f"Deployment {name.removesuffix(suffix)}"
+    return f"{kind} {name}"
+
+
+def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
+    meta, spec = pod["metadata"], pod["spec"]
+    counting = [item for item in budgets if _counts(item, pod)]
+    limits = [item.get("resources", {}).get("limits") or {} for item in spec["containers"]]
+    return Pod(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        owner=_owner(pod),
+        gpus=sum(
+            int(count)
+            for given in limits
+            for resource, count in given.items()
+            if resource.startswith("nvidia.com/")
+        ),
+        empty_dirs=tuple(
+            item["name"]
+            for item in spec.get("volumes") or []
+            # those in memory are no data that anybody expects to find again
+            if item.get("emptyDir") is not None and item["emptyDir"].get("medium") != "Memory"
+        ),
+        budgets=tuple(item["metadata"]["name"] for item in counting),
+        held_by=tuple(_why(item) for item in counting if _allowed(item) <= 0),
+        ending="deletionTimestamp" in meta,
+        finalizers=tuple(meta.get("finalizers") or ()),
+    )
+
+
+def _allowed(budget: Json) -> int:
+    return int(budget.get("status", {}).get("disruptionsAllowed", 0))
+
+
+def _why(budget: Json) -> str:
+    status = budget.get("status", {})
+    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
+    name = f"{budget['metadata']['namespace']}/{budget['metadata']['name']}"
+    return f"PodDisruptionBudget {name} ({healthy} healthy, {desired} needed)"
+
+
+def _counts(budget: Json, pod: Json) -> bool:
+    """Whether a PodDisruptionBudget counts a pod. An empty selector counts all of its namespace."""
+    if budget["metadata"]["namespace"] != pod["metadata"]["namespace"]:
+        return False
+    selector = budget["spec"].get("selector")
+    if selector is None:
+        return False
+    labels = pod["metadata"].get("labels") or {}
+    equal = (selector.get("matchLabels") or {}).items()
+    return all(labels.get(key) == value for key, value in equal) and all(
+        _matches(item, labels) for item in selector.get("matchExpressions") or []
+    )
+
+
+def _matches(expression: Json, labels: Json) -> bool:
+    value = labels.get(expression["key"])
+    values = expression.get("values") or []
+    return {
+        "In": value in values,
+        "NotIn": value not in values,
+        "Exists": value is not None,
+        "DoesNotExist": value is None,
+    }[expression["operator"]]
+
+
+def _volumes(volumes: Iterable[Json], node: str) -> Iterator[str]:
+    """Volumes that only this node has, such as those of local-path."""
+    for volume in volumes:
+        affinity = volume["spec"].get("nodeAffinity", {}).get("required", {})
+        terms = affinity.get("nodeSelectorTerms") or []
+        only = [
+            item.get("values")
+            for term in terms
+            for item in term.get("matchExpressions") or []
+            if item["key"] == "kubernetes.io/hostname" and item["operator"] == "In"
+        ]
+        if only and all(values == [node] for values in only):
+            claim = volume["spec"].get("claimRef") or {}
+            whose = f" ({claim['namespace']}/{claim['name']})" if claim else ""
+            yield f"{volume['metadata']['name']}{whose}"
+
+
+def lost(state: NodePods, leaves_for_good: bool = True) -> list[str]:
+    """What a drain ends that nobody makes again, as lines for a person.
+
+    + leaves_for_good: the machine leaves the cluster, and its volumes with it
+    """
+    lines = [
+        f"{pod.namespace}/{pod.name} has no controller: nothing makes it again"
+        for pod in state.leaving
+        if not pod.owner
+    ]
+    lines += [
+        f"{pod.namespace}/{pod.name} loses what is in emptyDir {', '.join(pod.empty_dirs)}"
+        for pod in state.leaving
+        if pod.empty_dirs
+    ]
+    if leaves_for_good:
+        lines += [f"volume {volume} is on this machine alone" for volume in state.volumes]
+    return lines
+
+
+def forbidden(state: NodePods, empty_dirs: bool, unmanaged: bool) -> list[str]:
+    """Pods that may not be ended, each with why.
+
+    + empty_dirs: those with data in an emptyDir may; + unmanaged: those that nobody makes again may
+    """
+    return [
+        f"{pod} has {what}"
+        for pod in state.leaving
+        for what, may in (
+            (f"data in emptyDir {', '.join(pod.empty_dirs)}", empty_dirs or not pod.empty_dirs),
+            ("nobody who makes it again", unmanaged or bool(pod.owner)),
+        )
+        if not may
+    ]
+
+
+def progress(state: NodePods, at_first: int, said: str) -> Progress:
+    """How far a drain is.
+
+    + at_first: how many pods were to leave
+    + said: the last words of `kubectl drain` that did not end well
+    """
+    if state.error:
+        return Progress(False, f"the API server does not answer: {state.error}")
+    left = state.leaving
+    if not left:
+        return Progress(False, f"all pods have left; {said}")
+    named = [_kept(pod) for pod in sorted(left, key=lambda pod: not pod.held_by)]
+    more = f" and {len(named) - _SHOWN} more" if len(named) > _SHOWN else ""
+    gone = max(at_first - len(left), 0)
+    text = f"{gone} of {max(at_first, len(left))} pods have left"
+    return Progress(False, f"{text}; still there: {'; '.join(named[:_SHOWN])}{more}")
+
+
+def _kept(pod: Pod) -> str:
+    if pod.ending:
+        by = f", which waits for {', '.join(pod.finalizers)}" if pod.finalizers else ""
+        return f"{pod} is ending{by}"
+    if len(pod.budgets) > 1:
+        return f"{pod}: several PodDisruptionBudgets count it: {', '.join(pod.budgets)}"
+    if pod.held_by:
+        return f"{pod} is kept by {pod.held_by[0]}"
+    return str(pod)
+
+
+def remedy(state: NodePods, node: str) -> str:
+    """What a person can do about a drain that has not ended."""
+    again = f"then run again; to keep the node in service: kubectl uncordon {node}"
+    held = [pod for pod in state.leaving if pod.budgets and not pod.ending]
+    if held:
+        return (
+            "give the owner of these pods more replicas or another node with room for them, or "
+            f"change the budget, {again}"
+        )
+    return f"see what they wait for (kubectl describe pod), {again}"

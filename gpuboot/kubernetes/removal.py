@@ -1,0 +1,86 @@
+"""Taking a node out of a cluster for good: which, whether it may go, what a person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
+from gpuboot.kubernetes.drain import NodePods, lost
+
+_SHOWN = 12
+
+
+def find(nodes: Sequence[Node], wanted: str) -> Node | None:
+    """The node of the inventory that somebody names, by its name or its host's."""
+    return next((node for node in nodes if wanted in (node.name, node.host)), None)
+
+
+def refusal(nodes: Sequence[Node], wanted: str) -> Problem | None:
+    """Why a node may not be removed, as far as the inventory tells; None when it may.
+
+    + wanted: as `find` takes it; "": nobody named one
+    """
+    leader = next(node for node in nodes if node.leader)
+    others = [node.name for node in nodes if not node.leader]
+    if not wanted:
+        remedy = f"name one: --data gpuboot_remove=NODE ({', '.join(others) or 'there is none'})"
+        return Problem("", "no node is named that is to be removed", remedy)
+    node = find(nodes, wanted)
+    if node is None or not node.leader:
+        return None
+    further = [item for item in nodes if item.role == "control_plane" and item is not leader]
+    if further:
+        return Problem(
+            node.host,
+            f"{node.name} leads the cluster: its removal is done from it",
+            f"let another one lead: put {further[0].host} first in group control_plane, run "
+            "deploys/site.py, then remove this one",
+        )
+    return Problem(
+        node.host,
+        f"{node.name} is the only control plane: without it there is no cluster",
+        "to take the whole cluster down: pyinfra INVENTORY deploys/reset.py --data "
+        "gpuboot_reset=CLUSTER",
+    )
+
+
+def unsafe(name: str, in_inventory: bool, reached: bool, state: NodePods) -> Problem | None:
+    """Why a node may not be removed, as the cluster and the machine are.
+
+    + reached: its machine answers by SSH
+    """
+    if not state.known and not in_inventory:
+        cause = f"there is no node {name}, neither in the inventory nor in the cluster"
+        return Problem("", cause, "name one that kubectl get nodes shows")
+    if state.ready and not reached:
+        why = "cannot be reached by SSH" if in_inventory else "is not in the inventory"
+        return Problem(
+            "",
+            f"node {name} {why}, but is at work: deleted from the cluster, it would come back",
+            "let this run reach it, so that it can be reset; or switch the machine off, and run "
+            "again when the cluster shows it NotReady",
+        )
+    return None
+
+
+def question(name: str, cluster: str, reached: bool, state: NodePods) -> str:
+    """What a person is told who has not confirmed yet: what is done, and what runs there."""
+    then = "and its machine is reset" if reached else "its machine does not answer, and stays as is"
+    lines = [f"this removes node {name} from the cluster {cluster}: its pods end, {then}"]
+    pods = [str(pod) for pod in state.leaving]
+    if pods:
+        verb = "evicted" if state.ready else "deleted with it"
+        shown = ", ".join(pods[:_SHOWN])
+        more = f" and {len(pods) - _SHOWN} more" if len(pods) > _SHOWN else ""
+        noun = "1 pod is" if len(pods) == 1 else f"{len(pods)} pods are"
+        lines.append(f"{noun} {verb}: {shown}{more}")
+    else:
+        lines.append("no pods run there but those that every node has")
+    lines += [
+        f"{pod.namespace}/{pod.name} is kept by {held}" for pod in state.leaving
+        for held in pod.held_by
+    ]  # fmt: skip
+    lines += lost(state)
+    lines.append(f"remedy: if that is what you want, name it: --data gpuboot_remove={name}")
+    return "\n    ".join(lines)

@@ -1,0 +1,216 @@
+"""Nodes that come, go, fall silent and come back; and two people who do that at the same time.
+
+One story of one lab: each test goes on where the one before it ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import ROOT, Lab, Run, fresh, refused, until
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+
+ALL = "inventories/lab.py"
+SMALLER = "tests/e2e/inventories/smaller/lab.py"
+REMOVE = "deploys/remove.py"
+HELD = "flock -n /run/gpuboot/run.lock true && echo free || echo held"
+ANOTHER = "another run changes this site"
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      nodeSelector: {kubernetes.io/hostname: gpu2}
+      terminationGracePeriodSeconds: 0
+      volumes: [{name: cache, emptyDir: {}}]
+      containers:
+      - name: main
+        image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
+        command: [sleep, "36000"]
+        volumeMounts: [{name: cache, mountPath: /cache}]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: default}
+spec:
+  minAvailable: 1
+  selector: {matchLabels: {app: web}}
+"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Lab]:
+    """A control plane and two GPU nodes, bare."""
+    with fresh("test-nodes", "--gpus", "1,1", "--no-deploy") as lab:
+        yield lab
+
+
+@contextmanager
+def at_work(site: Lab, inventory: str) -> Iterator[subprocess.Popen[str]]:
+    """A run of somebody else that holds the lock; it is killed at the end."""
+    reports = {"verify": {"reports": str(site.reports)}}
+    settings = {"GPUBOOT_LAB": site.name, "GPUBOOT_LAB_SETTINGS": json.dumps(reports)}
+    with subprocess.Popen(
+        ["pyinfra", inventory, "deploys/site.py", "-y"],
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as other:
+        try:
+            until(lambda: site.ssh("cp1", HELD).strip() == "held", "the other run's lock")
+            yield other
+        finally:
+            other.send_signal(signal.SIGCONT)
+            other.kill()
+
+
+def changed(site: Lab) -> Mapping[str, list[str]]:
+    """What the newest run changed, by host."""
+    noted = json.loads((site.reports / "latest/run.json").read_text())
+    return {name: host["changed"] for name, host in noted["hosts"].items()}
+
+
+def ready(site: Lab) -> dict[str, Any]:
+    return {name: status == ["True"] for name, status in site.snapshot()["ready"].items()}
+
+
+def remove(site: Lab, node: str, *arguments: str, inventory: str = ALL) -> Run:
+    data = ("--data", f"gpuboot_remove={node}") if node else ()
+    return site.command(["pyinfra", inventory, REMOVE, "-y", *data, *arguments])
+
+
+def test_the_second_of_two_runs_on_bare_machines_stops(site: Lab) -> None:
+    with at_work(site, SMALLER) as other:
+        second = site.deploy(inventory=SMALLER)
+        refused(second, ANOTHER, "root@", "deploys/site.py -y", "nothing was changed")
+        dry = site.command(["pyinfra", SMALLER, "deploys/site.py", "--dry"])
+        assert dry.code == 0, dry.told
+        assert other.poll() is None, "it must still be at work"
+        assert site.ssh("cp1", HELD).strip() == "held"
+    killed = time.monotonic()
+    until(lambda: site.ssh("cp1", HELD).strip() == "free", "the lock of a killed run")
+    assert time.monotonic() - killed < 10
+
+
+def test_a_run_that_stands_still_loses_the_lock_and_stops(site: Lab) -> None:
+    with at_work(site, SMALLER) as other:
+        other.send_signal(signal.SIGSTOP)  # as a laptop whose lid is closed
+        until(lambda: site.ssh("cp1", HELD).strip() == "free", "the lock of a silent run")
+        with at_work(site, SMALLER):
+            other.send_signal(signal.SIGCONT)
+            said, _ = other.communicate(timeout=300)
+        assert other.returncode == 1
+        assert "this run lost its lock" in said
+        assert ANOTHER in said
+
+
+def test_what_killed_runs_left_is_finished_by_the_next(site: Lab) -> None:
+    done = site.deploy(inventory=SMALLER)
+    assert done.code == 0, done.told
+    assert "proven" in done.text
+    assert site.deploy("--json", inventory=SMALLER).changes == []
+
+
+def test_a_worker_joins_and_the_others_are_left_alone(site: Lab) -> None:
+    before = site.snapshot()
+    done = site.deploy()
+    assert done.code == 0, done.told
+    assert ready(site) == {"cp1": True, "gpu1": True, "gpu2": True}
+    assert [name for name in changed(site)["gpu1"] if "/etc/hosts" not in name] == []
+    kept = site.snapshot()["pods"]
+    assert {uid: kept[uid] for uid in before["pods"] if uid in kept} == before["pods"]
+
+
+def test_a_pod_that_may_not_go_keeps_its_node(site: Lab) -> None:
+    command = ["scripts/lab", "kubectl", "--name", site.name, "apply", "-f", "-"]
+    subprocess.run(command, cwd=ROOT, input=WEB, text=True, check=True, capture_output=True)
+    site.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    asked = remove(site, "", "--limit", "gpu2")
+    refused(asked, "this removes node gpu2", "(Deployment web)", "--data gpuboot_remove=gpu2",
+            "emptyDir cache", "PodDisruptionBudget default/web")  # fmt: skip
+    leader = remove(site, "cp1")
+    refused(leader, "the only control plane", "deploys/reset.py")
+    kept = remove(site, "gpu2", "--data", "gpuboot_drain_timeout_s=15")
+    cause = "node gpu2 is not drained, and stays cordoned"
+    kept_by = "(Deployment web) is kept by PodDisruptionBudget default/web"
+    refused(kept, cause, kept_by, "kubectl uncordon gpu2")
+    assert ready(site)["gpu2"]
+    assert "SchedulingDisabled" in site.kubectl("get", "node", "gpu2")
+
+
+def test_a_removed_node_is_drained_deleted_and_reset(site: Lab) -> None:
+    site.kubectl("delete", "pdb", "web")
+    done = remove(site, "gpu2", "--limit", "gpu2")
+    assert done.code == 0, done.told
+    assert "take it out of the inventory" in done.text
+    assert ready(site) == {"cp1": True, "gpu1": True}
+    assert site.ssh("gpu2", "ls /etc/kubernetes/kubelet.conf 2>/dev/null; true") == ""
+    there = ("get", "pods", "-A", "-o", "name", "--field-selector", "spec.nodeName=gpu2")
+    until(lambda: not site.kubectl(*there).strip(), "DaemonSets' pods collected")
+    site.kubectl("delete", "deployment", "web")
+    after = site.deploy(inventory=SMALLER)
+    assert after.code == 0, after.told
+    again = remove(site, "gpu2")
+    assert again.code == 0, again.told
+
+
+def test_a_machine_that_was_installed_anew_joins_under_its_old_name(site: Lab) -> None:
+    site.ssh(
+        "gpu1",
+        "systemctl stop kubelet; crictl rm -fa >/dev/null 2>&1; umount -R /var/lib/kubelet/pods/*/"
+        "volumes/*/* 2>/dev/null; rm -rf /etc/kubernetes /var/lib/kubelet /etc/gpuboot; true",
+    )
+    done = site.deploy(inventory=SMALLER)
+    assert done.code == 0, done.told
+    assert "proven" in done.text
+    assert ready(site) == {"cp1": True, "gpu1": True}
+
+
+def test_a_run_goes_on_without_a_node_that_is_silent(site: Lab) -> None:
+    assert site.deploy().code == 0  # gpu2 is back
+    assert site.lab("power", "--name", site.name, "gpu2", "off").code == 0
+    done = site.deploy(settings={"monitoring": {"retention": "9d"}})
+    assert done.code == 1, done.told
+    assert "[gpu2] cannot be reached" in done.text
+    assert "the run goes on without it" in done.text
+    report = json.loads((site.reports / "latest/verify.json").read_text())
+    statuses = {
+        node: {item["status"] for item in report["findings"] if item["node"] == node}
+        for node in ("gpu1", "gpu2")
+    }
+    assert statuses["gpu1"] == {"pass"}
+    assert statuses["gpu2"] & {"fail", "unknown"}
+    assert changed(site)["cp1"], "the others are changed as the settings say"
+
+
+def test_a_machine_that_is_gone_is_removed_by_its_name(site: Lab) -> None:
+    until(lambda: not ready(site)["gpu2"], "gpu2 NotReady")
+    done = remove(site, "gpu2")
+    assert ready(site) == {"cp1": True, "gpu1": True}, done.told
+    after = site.deploy(inventory=SMALLER)
+    assert after.code == 0, after.told
+    assert site.lab("power", "--name", site.name, "gpu2", "on").code == 0
+
+
+def test_a_removed_machine_that_comes_back_can_join_again(site: Lab) -> None:
+    done = site.deploy()
+    assert done.code == 0, done.told
+    assert ready(site) == {"cp1": True, "gpu1": True, "gpu2": True}

@@ -1,0 +1,227 @@
+"""What a drain moves, what stays, what keeps a pod on its node, and how that is told."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from pyinfra.api.host import Host
+
+from deploys.facts.node_pods import NodePods as NodePodsFact
+from deploys.lib import drain as moving
+from deploys.lib import waiting
+from deploys.lib.remote import RemoteError
+from gpuboot.kubernetes import drain
+from gpuboot.kubernetes.drain import NodePods, Pod
+from tests.cluster_answers import listed, named, packed
+
+Json = dict[str, Any]
+
+
+def owner(kind: str, name: str) -> Json:
+    return {"kind": kind, "name": name, "controller": True}
+
+
+def pod(name: str, *owners: Json, **more: Any) -> Json:
+    labels, annotations = more.pop("labels", {}), more.pop("annotations", {})
+    found = named(name, "ml", labels=labels, annotations=annotations)
+    found["metadata"] |= {"ownerReferences": list(owners), **more.pop("meta", {})}
+    return {**found, "spec": {"containers": [{"resources": {"limits": more.get("limits")}}],
+                              "volumes": more.get("volumes")}}  # fmt: skip
+
+
+def budget(name: str, selector: Json | None, allowed: int, namespace: str = "ml") -> Json:
+    status = {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1}
+    return named(name, namespace, spec={"selector": selector}, status=status)
+
+
+def node(ready: str = "True") -> Json:
+    return named("gpu1", status={"conditions": [{"type": "Ready", "status": ready}]})
+
+
+def state(*pods: Json, budgets: tuple[Json, ...] = (), volumes: tuple[Json, ...] = (),
+          found: Json | None = None) -> NodePods:  # fmt: skip
+    paths = drain.paths("gpu1")
+    bodies = (found or node(), listed(*pods), listed(*budgets), listed(*volumes))
+    return drain.parse(packed(dict(zip(paths, bodies, strict=True))), "gpu1")
+
+
+def test_daemonsets_and_static_pods_stay() -> None:
+    found = state(
+        pod("exporter", owner("DaemonSet", "exporter")),
+        pod("etcd-cp1", owner("Node", "cp1"), annotations={"kubernetes.io/config.mirror": "x"}),
+        pod("train-0", owner("StatefulSet", "train"), limits={"nvidia.com/gpu": "2", "cpu": "1"}),
+        pod("web-5d-x", owner("ReplicaSet", "web-5d"), labels={"pod-template-hash": "5d"}),
+        pod("old", owner("ReplicaSet", "old")),
+        pod("alone", {"kind": "Thing", "name": "x"}),
+    )
+    assert [str(item) for item in found.leaving] == [
+        "ml/train-0 (StatefulSet train, 2 GPUs)",
+        "ml/web-5d-x (Deployment web)",
+        "ml/old (ReplicaSet old)",
+        "ml/alone (no controller: nothing makes it again)",
+    ]
+    assert (found.known, found.ready) == (True, True)
+    assert state(found=node("Unknown")).ready is False
+
+
+def test_a_node_that_the_cluster_does_not_know() -> None:
+    paths = drain.paths("gpu1")
+    lines = packed({paths[0]: None, **{path: listed() for path in paths[1:]}})
+    assert drain.parse(lines, "gpu1") == NodePods()
+    assert drain.parse(["error\tno route", "end\tok"], "gpu1").error == "no route"
+
+
+@pytest.mark.parametrize(
+    ("selector", "held"),
+    [
+        ({"matchLabels": {"app": "web"}}, True),
+        ({"matchLabels": {"app": "web", "tier": "x"}}, False),
+        ({}, True),
+        (None, False),
+        ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}, True),
+        ({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["web"]}]}, False),
+        ({"matchExpressions": [{"key": "app", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}, False),
+    ],
+)
+def test_the_budget_that_keeps_a_pod(selector: Json | None, held: bool) -> None:
+    web = pod("web", owner("StatefulSet", "web"), labels={"app": "web"})
+    [found] = state(web, budgets=(budget("b", selector, 0),)).leaving
+    assert found.held_by == (("PodDisruptionBudget ml/b (1 healthy, 1 needed)",) if held else ())
+    [free] = state(web, budgets=(budget("b", selector, 1),)).leaving
+    assert (free.held_by, free.budgets) == ((), ("b",) if held else ())
+    [other] = state(web, budgets=(budget("b", selector, 0, "else"),)).leaving
+    assert other.budgets == ()
+
+
+def test_what_is_lost_is_named() -> None:
+    affinity = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["gpu1"]}
+
+    def volume(name: str, **claim: Any) -> Json:
+        terms = [{"matchExpressions": [affinity]}]
+        required = {"required": {"nodeSelectorTerms": terms}}
+        return named(name, spec={"nodeAffinity": required, **claim})
+
+    found = state(
+        pod("alone", volumes=[{"name": "cache", "emptyDir": {}}]),
+        pod("shm", owner("Job", "j"), volumes=[{"name": "m", "emptyDir": {"medium": "Memory"}},
+                                               {"name": "c", "configMap": {}}]),
+        volumes=(volume("pv1", claimRef={"namespace": "ml", "name": "data"}), volume("pv2"),
+                 named("nfs", spec={})),
+    )  # fmt: skip
+    assert drain.lost(found) == [
+        "ml/alone has no controller: nothing makes it again",
+        "ml/alone loses what is in emptyDir cache",
+        "volume pv1 (ml/data) is on this machine alone",
+        "volume pv2 is on this machine alone",
+    ]
+    assert len(drain.lost(found, leaves_for_good=False)) == 2
+    assert drain.forbidden(found, empty_dirs=True, unmanaged=True) == []
+    alone = "ml/alone (no controller: nothing makes it again) has"
+    assert drain.forbidden(found, empty_dirs=False, unmanaged=False) == [
+        f"{alone} data in emptyDir cache", f"{alone} nobody who makes it again",
+    ]  # fmt: skip
+
+
+def left(name: str, **more: Any) -> Pod:
+    return Pod(namespace="ml", name=name, owner="Deployment web", **more)
+
+
+def test_progress_names_first_who_is_kept() -> None:
+    pods = (left("a"), left("b", held_by=("PodDisruptionBudget ml/b (1 healthy, 1 needed)",)))
+    look = drain.progress(NodePods(leaving=pods), 5, "")
+    assert look.text == (
+        "3 of 5 pods have left; still there: ml/b (Deployment web) is kept by PodDisruptionBudget "
+        "ml/b (1 healthy, 1 needed); ml/a (Deployment web)"
+    )
+    ending = (left("c", ending=True, finalizers=("x/y",)), left("d", budgets=("one", "two")))
+    assert drain.progress(NodePods(leaving=ending), 2, "").text == (
+        "0 of 2 pods have left; still there: ml/c (Deployment web) is ending, which waits for x/y; "
+        "ml/d (Deployment web): several PodDisruptionBudgets count it: one, two"
+    )
+    many = tuple(left(str(number)) for number in range(9))
+    assert drain.progress(NodePods(leaving=many), 9, "").text.endswith(" and 4 more")
+    assert drain.progress(NodePods(error="x"), 9, "").text == "the API server does not answer: x"
+    assert drain.progress(NodePods(), 9, "error: y").text == "all pods have left; error: y"
+
+
+def test_the_remedy_is_of_what_keeps_it() -> None:
+    held = NodePods(leaving=(left("a", budgets=("b",), held_by=("b",)),))
+    assert "change the budget" in drain.remedy(held, "gpu1")
+    waits = drain.remedy(NodePods(leaving=(left("a", ending=True),)), "gpu1")
+    assert waits.startswith("see what they wait for")
+    assert waits.endswith("kubectl uncordon gpu1")
+
+
+def test_the_fact_asks_for_one_node() -> None:
+    fact = NodePodsFact()
+    command = fact.command("/etc/kubernetes/admin.conf", "gpu1")
+    assert "spec.nodeName%3Dgpu1" in command
+    lines = ["node\tgpu1", *packed(dict.fromkeys(drain.paths("gpu1"), listed()))]
+    assert fact.value(lines) == NodePods(known=True)
+
+
+class Leader:
+    """A leader on which `kubectl drain` ends well after some tries."""
+
+    name = "cp1"
+    print_prefix = "[cp1] "
+
+    def __init__(self, *states: NodePods) -> None:
+        self.states = list(states)
+        self.told: list[str] = []
+
+    def run(self, host: object, command: str, stdin: str = "") -> str:
+        self.told.append(command)
+        if " drain " in command and self.states[0].leaving:
+            raise RemoteError(
+                "cp1: kubectl drain: error when evicting: global timeout reached: 10s"
+            )
+        return ""
+
+    def read(self, host: object, fact: object, **arguments: str) -> NodePods:
+        return self.states.pop(0) if len(self.states) > 1 else self.states[0]
+
+
+@pytest.fixture
+def leads(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def leading(*states: NodePods) -> Leader:
+        leader = Leader(*states)
+        monkeypatch.setattr(waiting, "POLL_S", 0)
+        monkeypatch.setattr(moving, "run", leader.run)
+        monkeypatch.setattr(moving, "read_fact", leader.read)
+        return leader
+
+    return leading
+
+
+def test_a_drain_goes_on_until_all_pods_have_left(leads: Any) -> None:
+    leader = leads(NodePods(leaving=(left("a"),)), NodePods(leaving=(left("a"),)), NodePods())
+    moving.drain(cast(Host, leader), "gpu1", 30)
+    assert leader.told[0].endswith("cordon gpu1")
+    assert all(
+        f" drain gpu1 --ignore-daemonsets --delete-emptydir-data --force --timeout={moving._STEP_S}"
+        in command
+        for command in leader.told[1:]
+    )
+
+
+def test_a_drain_that_is_late_names_the_pod_its_owner_and_its_budget(leads: Any) -> None:
+    held = left("a", budgets=("b",), held_by=("PodDisruptionBudget ml/b (1 healthy, 1 needed)",))
+    leader = leads(NodePods(leaving=(held,)))
+    told = (
+        r"(?s)not drained, and stays cordoned: not done after 0 s.*ml/a \(Deployment web\) is kept "
+        r"by .*ml/b.*remedy: .*uncordon gpu1"
+    )
+    with pytest.raises(RemoteError, match=told):
+        moving.drain(cast(Host, leader), "gpu1", 0)
+
+
+def test_what_may_not_be_ended_is_not_even_cordoned(leads: Any) -> None:
+    leader = leads(NodePods(leaving=(left("a", empty_dirs=("cache",)),)))
+    with pytest.raises(RemoteError, match=r"ml/a .* has data in emptyDir cache"):
+        moving.drain(cast(Host, leader), "gpu1", 0, empty_dirs=False)
+    assert leader.told == []
+    with pytest.raises(RemoteError, match="does not answer"):
+        moving.drain(cast(Host, leads(NodePods(error="x"))), "gpu1", 0)

@@ -1,0 +1,165 @@
+"""A node that leaves: which may go, what a person is told, and what is done where."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import pytest
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.lib import commands, remote
+from deploys.lib.remote import RemoteError
+from deploys.operations import removal as operations
+from gpuboot.config.inventory import Node
+from gpuboot.kubernetes import removal
+from gpuboot.kubernetes.cluster_state import KubeadmState
+from gpuboot.kubernetes.drain import NodePods, Pod
+
+
+def node(name: str, role: Any = "worker", leader: bool = False) -> Node:
+    return Node(f"@ssh/{name}", name, "", role, 0, leader)
+
+
+ONE = (node("cp1", "control_plane", leader=True), node("gpu1"), node("gpu2"))
+THREE = (ONE[0], node("cp2", "control_plane"), node("cp3", "control_plane"))
+BUSY = NodePods(
+    known=True,
+    ready=True,
+    leaving=(
+        Pod(namespace="ml", name="train-0", owner="Job train", gpus=2, empty_dirs=("cache",),
+            held_by=("PodDisruptionBudget ml/b (1 healthy, 1 needed)",)),
+        Pod(namespace="ml", name="shell"),
+    ),
+    volumes=("pv1 (ml/data)",),
+)  # fmt: skip
+
+
+def cause(problem: Any) -> str:
+    return f"{problem.cause}; {problem.remedy}" if problem else ""
+
+
+def test_a_node_is_found_by_both_of_its_names() -> None:
+    assert removal.find(ONE, "gpu1") == removal.find(ONE, "@ssh/gpu1") == ONE[1]
+    assert removal.find(ONE, "gpu9") is None
+
+
+def test_who_leads_does_not_go() -> None:
+    assert "name one: --data gpuboot_remove=NODE (gpu1, gpu2)" in cause(removal.refusal(ONE, ""))
+    assert "the only control plane" in cause(removal.refusal(ONE, "cp1"))
+    assert "deploys/reset.py" in cause(removal.refusal(ONE, "@ssh/cp1"))
+    assert "put @ssh/cp2 first in group" in cause(removal.refusal(THREE, "cp1"))
+    assert removal.refusal(THREE, "cp2") is removal.refusal(ONE, "gone") is None
+
+
+def test_a_node_at_work_that_nobody_can_reset_does_not_go() -> None:
+    known = NodePods(known=True)
+    assert removal.unsafe("gpu1", True, True, BUSY) is None
+    assert removal.unsafe("gpu1", True, False, known) is None
+    assert removal.unsafe("gpu9", False, False, known) is None
+    assert "cannot be reached by SSH, but is at work" in cause(
+        removal.unsafe("gpu1", True, False, BUSY)
+    )
+    assert "is not in the inventory, but" in cause(removal.unsafe("gpu9", False, False, BUSY))
+    nowhere = removal.unsafe("gpu9", False, False, NodePods())
+    assert "there is no node gpu9" in cause(nowhere)
+    # half removed: the cluster has forgotten it, its machine is still to be reset
+    assert removal.unsafe("gpu1", True, True, NodePods()) is None
+
+
+def test_the_question_says_what_runs_there() -> None:
+    assert removal.question("gpu1", "prod", True, BUSY).splitlines() == [
+        "this removes node gpu1 from the cluster prod: its pods end, and its machine is reset",
+        "    2 pods are evicted: ml/train-0 (Job train, 2 GPUs), "
+        "ml/shell (no controller: nothing makes it again)",
+        "    ml/train-0 is kept by PodDisruptionBudget ml/b (1 healthy, 1 needed)",
+        "    ml/shell has no controller: nothing makes it again",
+        "    ml/train-0 loses what is in emptyDir cache",
+        "    volume pv1 (ml/data) is on this machine alone",
+        "    remedy: if that is what you want, name it: --data gpuboot_remove=gpu1",
+    ]
+    gone = removal.question("gpu1", "prod", False, NodePods(known=True)).splitlines()
+    assert gone[0].endswith("its pods end, its machine does not answer, and stays as is")
+    assert gone[1] == "    no pods run there but those that every node has"
+
+
+class Site:
+    """What is run where; + fails: a part of a command that fails."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, fails: str = "") -> None:
+        self.ran: list[str] = []
+        self.fails = fails
+        self.told: list[str] = []
+        found = KubeadmState(files=("kubelet.conf",))
+        monkeypatch.setattr(remote, "run", self.run)
+        monkeypatch.setattr(remote, "read_fact", lambda target, fact, **arguments: found)
+        monkeypatch.setattr(operations, "report_failure", self.report)
+        monkeypatch.setattr(operations, "inform", self.told.append)
+        monkeypatch.setattr(operations, "drain", self.drain)
+
+    @property
+    def inventory(self) -> Site:
+        return self
+
+    def get_host(self, name: str) -> str:
+        return name
+
+    def run(self, target: object, command: str, stdin: str = "") -> str:
+        if self.fails and self.fails in command:
+            raise PyinfraError("it broke")
+        self.ran.append(f"{target}: {command}")
+        members = [{"name": "cp1", "ID": 1}, {"name": "cp2", "ID": 255}]
+        return json.dumps({"members": members}) if "member list" in command else ""
+
+    def drain(self, leader: object, name: str, timeout_s: float) -> None:
+        if self.fails == "drain":
+            raise RemoteError("not drained\n    remedy: wait")
+        self.ran.append(f"drained {name} in {timeout_s}")
+
+    def report(self, host: object, message: str) -> bool:
+        self.told.append(message)
+        return False
+
+
+def test_each_step_is_done_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch)
+    state, leader = cast(State, site), cast(Host, "cp1")
+    assert operations._drained(state, leader, "gpu1", 60)
+    assert operations._reset(state, leader, "@ssh/gpu1")
+    assert operations._deleted(state, leader, "gpu1")
+    assert site.ran[0] == "drained gpu1 in 60"
+    assert site.ran[1].startswith("@ssh/gpu1: kubeadm reset --force")
+    assert site.ran[2].startswith("@ssh/gpu1: sh -ec")
+    assert site.ran[3].endswith("delete node gpu1 --ignore-not-found")
+    assert "take it out of the inventory" in site.told[0]
+
+
+def test_etcd_forgets_a_control_plane_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch)
+    assert operations._etcd_left(cast(State, site), cast(Host, "cp1"), "cp2", "cp1")
+    assert "exec etcd-cp1 -- etcdctl --endpoints=https://127.0.0.1:2379" in site.ran[0]
+    assert site.ran[1].endswith(" member remove ff")
+    assert len(site.ran) == 2
+
+
+@pytest.mark.parametrize(
+    ("fails", "told"),
+    [
+        ("drain", "not drained\n    remedy: wait"),
+        ("kubeadm reset", "gpu1 is drained but not reset: it broke\n    remedy: run again"),
+        ("delete node", "node gpu1 is not deleted: it broke\n    remedy: run again"),
+    ],
+)
+def test_a_step_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, fails: str, told: str) -> None:
+    site = Site(monkeypatch, fails)
+    state, leader = cast(State, site), cast(Host, "cp1")
+    done = {
+        "drain": lambda: operations._drained(state, leader, "gpu1", 60),
+        "kubeadm reset": lambda: operations._reset(state, leader, "gpu1"),
+        "delete node": lambda: operations._deleted(state, leader, "gpu1"),
+    }[fails]()
+    assert done is False
+    assert site.told == [told]
+    assert not commands.messages
