@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -43,10 +44,12 @@ class ServedVersions(Framed[Served]):
         minor: str,
         charts: Mapping[str, str],
         sources: str = "/etc/apt/sources.list.d",
+        helm: str = "/usr/local/bin/helm",
     ) -> str:
         """`minor`: the Kubernetes minor after the locked one; `charts`: name -> repository's URL"""
         values = {
             "sources": sources,
+            "helm": helm,
             "packages": " ".join(packages),
             "next": minor,
             "charts": "\n".join(f"{name} {url}" for name, url in charts.items()),
@@ -57,14 +60,11 @@ class ServedVersions(Framed[Served]):
     @override
     def process(self, output: list[str]) -> Served:
         values = Fields(output, separator=" ", last="asked")
-        return Served(
-            _versions(values, "package"), _versions(values, "chart"), tuple(values.all("silent"))
-        )
-
-
-def _versions(values: Fields, key: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for line in values.all(key):
-        name, _, version = line.partition(" ")
-        found.setdefault(name, []).append(version)
-    return found
+        packages: dict[str, list[str]] = {}
+        for name, version in values.words("package", 2):
+            packages.setdefault(name, []).append(version)
+        charts = {
+            name: [one["version"] for one in json.loads(found) if one["name"] == f"{name}/{name}"]
+            for name, found in values.words("chart", 2)
+        }
+        return Served(packages, charts, tuple(values.all("silent")))

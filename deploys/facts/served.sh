@@ -1,9 +1,9 @@
 #!/bin/sh
 # What the package and chart repositories of this host serve now. Changes nothing: apt and dnf keep
-# their indexes in a temporary folder. Prints "package NAME VERSION", "chart NAME VERSION", and
-# "silent NAME" for a repository that did not answer.
+# their indexes in a temporary folder. Prints "package NAME VERSION", "chart NAME JSON" as Helm
+# finds it, and "silent NAME" for a repository that did not answer.
 # Variables: packages (names), next (the next Kubernetes minor), charts (lines "NAME URL"),
-# sources (apt's folder).
+# sources (apt's folder), helm (its program).
 # shellcheck disable=SC2154
 export LC_ALL=C
 eval "$(cat)"
@@ -40,14 +40,13 @@ else
     echo "silent dnf"
 fi
 
+export HELM_REPOSITORY_CONFIG="$work/helm.yaml" HELM_REPOSITORY_CACHE="$work/helm"
 echo "$charts" | while read -r chart url; do
   [ -n "$chart" ] || continue
-  curl -fsSL --connect-timeout 15 -m 120 -o "$work/index" "$url/index.yaml" 2>/dev/null ||
-    { echo "silent $chart"; continue; }
-  # an index as Helm writes it: charts two spaces in, each version a list item two spaces in
-  awk -v chart="$chart" '
-    function plain(text) { gsub(/["'\'']/, "", text); return text }
-    /^  [^ -]/ { inside = (plain($1) == chart ":"); next }
-    inside && /^    version:|^  - version:/ { print "chart", chart, plain($NF) }' "$work/index"
+  if "$helm" repo add "$chart" "$url" >/dev/null 2>&1; then
+    echo "chart $chart $("$helm" search repo "$chart/$chart" --versions -o json | tr -d '\n')"
+  else
+    echo "silent $chart"
+  fi
 done
 echo "asked all"

@@ -53,6 +53,8 @@ def _show(found: Sequence[Row], silent: Sequence[str]) -> None:
             table.add_row(row.key, row.locked, row.patch, row.newest, row.verdict)
     console = Console(highlight=False)
     console.print(table)
+    if not any(row.is_newer for row in found):
+        console.print("nothing newer is served")
     unknown = [row for row in found if row.unknown]
     console.print(f"not known: {', '.join(row.key for row in unknown)}")
     for one in silent:

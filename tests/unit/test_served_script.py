@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
@@ -14,21 +15,14 @@ import pytest
 from deploys.facts.served import ServedVersions
 from gpuboot.fact_output import answer
 
-INDEX = """\
-apiVersion: v1
-entries:
-  other:
-  - name: other
-    version: 9.9.9
-  gpu-operator:
-  - apiVersion: v2
-    dependencies:
-    - name: nfd
-      version: 0.18.3
-    version: v26.7.1
-  - apiVersion: v2
-    version: "v26.7.0"
-"""
+HELM = str(Path(sys.executable).with_name("helm"))
+CHART = (
+    "  {name}:\n  - apiVersion: v2\n    name: {name}\n    version: {version}\n    urls: [x.tgz]\n"
+)
+INDEX = "apiVersion: v1\nentries:\n" + "".join(
+    CHART.format(name=name, version=version)
+    for name, version in (("gpu-operator-more", "9.9.9"), ("gpu-operator", "v26.7.1"))
+)
 
 
 @pytest.fixture
@@ -66,9 +60,11 @@ def test_versions_of_packages_and_charts_are_found_and_what_is_silent_is_told(
         (sources / f"gpuboot-{name}.sources").write_text(text)
     charts = {"gpu-operator": url, "dcgm-exporter": f"{url}/nothing"}
     fact = ServedVersions()
-    command = fact.command(["kubelet", "nvidia-open"], "1.37", charts, sources=str(sources))
+    command = fact.command(
+        ["kubelet", "nvidia-open"], "1.37", charts, sources=str(sources), helm=HELM
+    )
     done = subprocess.run(["sh", "-c", command], input=":\n", capture_output=True, text=True)
     found = fact.value(answer(done.stdout.splitlines()).lines)
     assert found.packages == {"kubelet": ["1.36.7-1.1", "1.36.6-1.1"]}
-    assert found.charts == {"gpu-operator": ["v26.7.1", "v26.7.0"]}
+    assert found.charts == {"gpu-operator": ["v26.7.1"]}
     assert set(found.silent) == {"cuda", "kubernetes-1.37", "dcgm-exporter"}
