@@ -103,11 +103,6 @@ def begin() -> None:
     _hosts.update({host.name: HostAnswers() for host in state.inventory})
 
 
-def end() -> None:
-    """Keep no answers any more: facts are read by pyinfra alone."""
-    _hosts.clear()
-
-
 def of(target: Host) -> HostAnswers:
     """What is kept of a host, since `begin`."""
     return _hosts[target.name]

@@ -145,14 +145,11 @@ class Comparison:
     def finish(self) -> None:
         """Decide, once all operations have been compared."""
         for name, calls in self._collected.items():
-            logger.debug(
-                "compared %s: %s differ",
-                name,
-                [t for t, place in calls.titles.items() if calls.steps[place].differs],
-            )
-        for calls in self._collected.values():
-            differing = (place for place, step in enumerate(calls.steps) if step.differs)
-            calls.first = next(differing, None)
+            differing = {place for place, step in enumerate(calls.steps) if step.differs}
+            calls.first = min(differing, default=None)
+            if differing:
+                titles = [title for title, place in calls.titles.items() if place in differing]
+                logger.debug("compared %s: %s differ", name, titles)
         self._dirty = self._whole != set(self._collected) or any(
             calls.first is not None for calls in self._collected.values()
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,15 +40,15 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
     found = World()
     inventory = [found.host]
     running = SimpleNamespace(inventory=inventory, is_executing=True)
     monkeypatch.setattr(answers, "state", running)
     monkeypatch.setattr(answers, "ask", found.ask)
+    monkeypatch.setattr(answers, "_hosts", {})
     answers.begin()
-    yield found
-    answers.end()
+    return found
 
 
 def test_nothing_is_asked_twice_while_nothing_changes(world: World) -> None:
