@@ -11,6 +11,7 @@ import subprocess
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from gpuboot.kubernetes.manifests import OWNED_PATHS
 from tests.unit.ssh_server import HOST, Api, api_server
 
 Json = dict[str, Any]
+CLOCK = 1_800_000_000  # when a cluster was asked, in seconds since 1970
 MISSING = {"kind": "Status", "message": "there is no such thing", "code": 404}
 
 
@@ -32,6 +34,16 @@ def named(name: str, namespace: str = "", **more: Any) -> Json:
     meta = {key: more.pop(key) for key in ("annotations", "labels", "generation") if key in more}
     place = {"namespace": namespace} if namespace else {}
     return {"metadata": {"name": name, **place, **meta}, **more}
+
+
+def lease(node: str, age_s: float = 3) -> Json:
+    """The Lease of a node, renewed so many seconds before it was asked for."""
+    renewed = datetime.fromtimestamp(CLOCK - age_s, UTC)
+    wrote = {"manager": "kubelet", "operation": "Update", "time": f"{renewed:%Y-%m-%dT%H:%M:%SZ}"}
+    return {
+        "metadata": {"name": node, "namespace": "kube-node-lease", "managedFields": [wrote]},
+        "spec": {"renewTime": f"{renewed:%Y-%m-%dT%H:%M:%S.%fZ}"},
+    }
 
 
 def cluster(record: str = "", **answers: Any) -> dict[str, Any]:
@@ -57,7 +69,8 @@ def packed(answers: Mapping[str, Any]) -> list[str]:
         f"{json.dumps(MISSING if body is None else body)}\n\n{404 if body is None else 200} \x1e\n"
         for body in answers.values()
     )
-    return [f"answers\t{base64.b64encode(gzip.compress(text.encode())).decode()}", "end\tok"]
+    packed_text = base64.b64encode(gzip.compress(text.encode())).decode()
+    return [f"answers\t{packed_text}", f"clock\t{CLOCK}", "end\tok"]
 
 
 def owned(**objects: list[Json]) -> dict[str, Any]:

@@ -31,6 +31,31 @@ class Packages(AnyPackages):
         )
 
 
+# states of a package that is whole, or gone, as dpkg(1) calls them
+_WHOLE = r"installed\|config-files\|not-installed"
+
+
+class Unfinished(Framed[dict[str, str]]):
+    """What an installation by dpkg has left half done, and its state: `package kubelet` ->
+    half-configured; `dpkg` -> interrupted, where it was killed before it had noted what it did."""
+
+    default = dict
+
+    @override
+    def command(self) -> str:
+        return (
+            # apt refuses to work where this folder has files whose names are numbers
+            "ls /var/lib/dpkg/updates 2>/dev/null | grep -qx '[0-9]*' && "
+            "printf 'dpkg\\tinterrupted\\n'; if command -v dpkg-query >/dev/null; then "
+            "dpkg-query -W -f 'package ${Package}\\t${db:Status-Status}\\n' | "
+            f"grep -v '\t\\({_WHOLE}\\)$'; fi; true"
+        )
+
+    @override
+    def process(self, output: list[str]) -> dict[str, str]:
+        return dict(line.split("\t") for line in output)
+
+
 class AvailableVersions(Framed[list[AvailableVersion]]):
     """The versions of some packages that apt's indexes have, and where. Reads no network."""
 

@@ -10,7 +10,6 @@ if has rpm && ! has dpkg-query; then
 else
   dpkg-query -W -f '${db:Status-Status} ${Package} ${Version}\n' "$@"
 fi 2>/dev/null | awk '$1 == "installed" { print "package\t" $2 " " $3 }'
-if has systemctl; then put kubelet "$(systemctl show -p UnitFileState --value kubelet)"; fi
 for file in admin.conf kubelet.conf manifests/kube-apiserver.yaml; do
   if [ -e "/etc/kubernetes/$file" ]; then put file "$file"; fi
 done

@@ -118,7 +118,7 @@ has dpkg-query && dpkg-query -W -f '${db:Status-Want} ${db:Status-Status} ${Pack
   2>/dev/null | awk '$1 == "hold" { print "hold\t" $3 } { sub(/^[^ ]* /, "") }
     $1 != "not-installed" && $1 != "config-files" &&
     $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$/ {
-      print "package\t" $2 " " $3; if ($1 != "installed") print "broken\t" $2 " (" $1 ")" }'
+      print "package\t" $2 " " $3 }'
 stat -c '%i' /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock 2>/dev/null |
   awk 'NR == FNR { watched[$1]; next }
     $2 != "->" { n = split($6, id, ":"); if (id[n] in watched) print $5 }' - /proc/locks |

@@ -12,7 +12,7 @@ from deploys.facts.framed import Framed
 
 
 class Units(Framed[dict[str, tuple[str, str]]]):
-    """ActiveState and UnitFileState by unit, of those that exist."""
+    """ActiveState and UnitFileState by unit, of those that exist. One may be masked and run."""
 
     default = dict
 
@@ -40,6 +40,6 @@ class Units(Framed[dict[str, tuple[str, str]]]):
         units = {}
         for block in "\n".join(output).split("\n\n"):
             values = dict(line.split("=", 1) for line in block.splitlines() if "=" in line)
-            if values.get("LoadState") == "loaded":
+            if values.get("LoadState") in ("loaded", "masked"):
                 units[values["Id"]] = (values["ActiveState"], values["UnitFileState"])
         return units

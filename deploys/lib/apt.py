@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 
-from deploys.lib.package_manager import install_command
-
 LOCK_TIMEOUT_S = 600
 _QUIET = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
 _LOCK = f"-o DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"
@@ -16,6 +14,12 @@ _INSTALL = (
     f"{_QUIET} apt-get {_LOCK} -o Dpkg::Options::=--force-confdef "
     "-o Dpkg::Options::=--force-confold install -y -q --no-install-recommends "
     "--allow-downgrades --allow-change-held-packages"
+)
+# What dpkg cannot configure because something that it needs was not unpacked yet, apt brings. It
+# also unpacks again what was killed while it was unpacked.
+_FINISH = (
+    f"{_QUIET} dpkg --force-confdef --force-confold --configure -a; "
+    f"{_INSTALL} --fix-broken --no-remove"
 )
 _MAIN_LIST = "/etc/apt/sources.list"
 # files that may configure a repository as well; apt refuses two keys for one repository
@@ -49,15 +53,23 @@ def remove_repository(file: str, url: str) -> StringCommand:
     return StringCommand("rm -f", QuoteString(file))
 
 
-def install(versions: Mapping[str, str], available: Sequence[str]) -> StringCommand:
-    """Install packages at these versions, whether they are held or not.
-
-    + available: packages whose versions in the indices to show when this fails
-    """
-    return install_command("apt", _INSTALL, _words(versions), "apt-cache madison", available)
+def install(versions: Mapping[str, str]) -> StringCommand:
+    """Install packages at these versions, whether they are held or not."""
+    return StringCommand(_INSTALL, *map(QuoteString, words(versions)))
 
 
-def _words(versions: Mapping[str, str]) -> list[str]:
+def finish() -> StringCommand:
+    """Finish what an earlier run of dpkg, whoever's, left half done; nothing is removed for it."""
+    return StringCommand(_FINISH)
+
+
+def list_versions(names: Sequence[str]) -> StringCommand:
+    """Print which versions of packages the indices have."""
+    return StringCommand("apt-cache madison", *map(QuoteString, names))
+
+
+def words(versions: Mapping[str, str]) -> list[str]:
+    """Packages with their versions, as apt takes them."""
     return [f"{name}={version}" if version else name for name, version in versions.items()]
 
 
@@ -67,8 +79,8 @@ def fetch(versions: Mapping[str, str]) -> str:
     `apt-get download` takes no lock and resolves nothing, so it may run beside an installation. apt
     has checked what it keeps; a file is in the cache as a whole or not at all.
     """
-    words = " ".join(shlex.quote(word) for word in _words(versions))
-    return _FETCH.replace("WORDS", words)
+    quoted = " ".join(shlex.quote(word) for word in words(versions))
+    return _FETCH.replace("WORDS", quoted)
 
 
 def release(names: Sequence[str]) -> None:

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 
-from deploys.lib.package_manager import install_command
-
 _DNF = "dnf -q -y --setopt=exit_on_lock=False"
 _LIST_VERSIONS = "dnf -q repoquery --showduplicates --qf '%{name} %{evr} %{repoid}'"
 _INSTALL = f"{_DNF} install --setopt=install_weak_deps=False"
@@ -34,13 +32,23 @@ def remove_repository(file: str, url: str) -> StringCommand:
     raise NotImplementedError(f"{file} may have {url} as well")
 
 
-def install(versions: Mapping[str, str], available: Sequence[str]) -> StringCommand:
-    """Install packages at these versions, older ones as well; none of them may be held.
+def install(versions: Mapping[str, str]) -> StringCommand:
+    """Install packages at these versions, older ones as well; none of them may be held."""
+    return StringCommand(_INSTALL, *map(QuoteString, words(versions)))
 
-    + available: packages whose versions in the repositories to show when this fails
-    """
-    words = [f"{name}-{version}" if version else name for name, version in versions.items()]
-    return install_command("dnf", _INSTALL, words, _LIST_VERSIONS, available)
+
+def finish() -> None:
+    """rpm has no half-configured state: what a killed transaction lacks, the next installs."""
+
+
+def list_versions(names: Sequence[str]) -> StringCommand:
+    """Print which versions of packages the repositories have."""
+    return StringCommand(_LIST_VERSIONS, *map(QuoteString, names))
+
+
+def words(versions: Mapping[str, str]) -> list[str]:
+    """Packages with their versions, as dnf takes them."""
+    return [f"{name}-{version}" if version else name for name, version in versions.items()]
 
 
 def fetch(versions: Mapping[str, str]) -> None:

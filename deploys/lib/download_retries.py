@@ -12,8 +12,9 @@ from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
 from deploys.lib import privilege
-from deploys.lib.commands import report_failure
+from deploys.lib.commands import failure, report_failure
 from deploys.lib.spans import waiting
+from gpuboot.hosts.install_failures import explain
 from gpuboot.hosts.transient import PAUSES_S, reason
 
 _SHOWN = 25  # last lines of a failed command's output
@@ -24,6 +25,8 @@ def with_retries(
     what: str,
     stdin: SecretStr | str | None = None,
     needed: bool = True,
+    failed: str = "",
+    versions: str = "",
 ) -> FunctionCommand:
     """A shell command that is tried again while the network fails it, for a minute at least.
 
@@ -31,11 +34,14 @@ def with_retries(
     + what: what it fetches, for the person who waits
     + stdin: what it reads; shown nowhere
     + needed: the host fails without it; False: that is only told
+    + failed: what to say of its failure; "": that `what` is not to be had
+    + versions: the shell command that prints which versions there are, for one that is missing
     """
     text = command if isinstance(command, str) else command.get_raw_value()
     more: dict[str, Any] = {"stdin": stdin} if stdin else {}
     if not needed:
         more["needed"] = False
+    more |= {key: text for key, text in (("failed", failed), ("versions", versions)) if text}
     return FunctionCommand(_run_with_retries, (text, what), more)
 
 
@@ -46,6 +52,8 @@ def _run_with_retries(
     what: str,
     stdin: SecretStr | str | None = None,
     needed: bool = True,
+    failed: str = "",
+    versions: str = "",
 ) -> bool:
     arguments = privilege.become_arguments(host)
     if stdin:
@@ -72,4 +80,11 @@ def _run_with_retries(
         why = cause or said.strip().rpartition("\n")[2]
         logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {why}")
         return True
-    return report_failure(host, f"{what}: not to be had{spent}:\n{said}")
+    cause = failed or f"{what}: not to be had"
+    known = explain(output.output)
+    if known is None:
+        return report_failure(host, f"{cause}{spent}:\n{said}")
+    if versions and known.version:
+        _, offered = host.run_shell_command(StringCommand(versions), **arguments)
+        said += f"\n{offered.output}"
+    return report_failure(host, failure(f"{cause}{spent}: {known.cause}:\n{said}", known.remedy))

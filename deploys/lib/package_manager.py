@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from pyinfra.api.command import QuoteString, StringCommand
-
-from deploys.lib.commands import shell_message
+from pyinfra.api.command import StringCommand
 
 
 class PackageManagerCommands(Protocol):
@@ -29,11 +27,17 @@ class PackageManagerCommands(Protocol):
     def remove_repository(self, file: str, url: str) -> StringCommand:
         """Take a repository out of another file that configures it."""
 
-    def install(self, versions: Mapping[str, str], available: Sequence[str]) -> StringCommand:
-        """Install packages at these versions.
+    def install(self, versions: Mapping[str, str]) -> StringCommand:
+        """Install packages at these versions."""
 
-        + available: packages whose versions in the indices to show when this fails
-        """
+    def words(self, versions: Mapping[str, str]) -> list[str]:
+        """Packages with their versions, as the program takes them."""
+
+    def list_versions(self, names: Sequence[str]) -> StringCommand:
+        """Print which versions of packages the indices have."""
+
+    def finish(self) -> StringCommand | None:
+        """Finish what an earlier installation left half done; None where there is no such state."""
 
     def fetch(self, versions: Mapping[str, str]) -> str | None:
         """Shell commands that download packages while others may be installed; None: none can.
@@ -46,24 +50,3 @@ class PackageManagerCommands(Protocol):
 
     def release(self, names: Sequence[str]) -> StringCommand | None:
         """Let held packages change; None where `install` does so by itself."""
-
-
-def install_command(
-    manager: str, install: str, words: Sequence[str], list_versions: str, available: Sequence[str]
-) -> StringCommand:
-    """Install packages; when that fails, tell what there is to choose from.
-
-    + words: packages with their versions, as the program takes them
-    + list_versions: the command that lists the versions of packages; + available: of which ones
-    """
-    quoted = [QuoteString(word) for word in words]
-    if not available:
-        return StringCommand(install, *quoted)
-    message = shell_message(
-        f"{manager} cannot install {' '.join(words)}",
-        f"ask for a version that exists, or correct the repository; {manager} offers:",
-    )
-    names = [QuoteString(name) for name in available]
-    return StringCommand(
-        install, *quoted, "|| {", message, f"; {list_versions}", *names, ">&2; exit 1; }"
-    )

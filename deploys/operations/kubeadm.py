@@ -15,6 +15,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Kubeadm
+from deploys.facts.units import Units
 from deploys.lib import background, changes, remote
 from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
@@ -22,6 +23,7 @@ from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.operation import operation
 from deploys.operations import packages as package_operations
+from deploys.operations import units
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes.cluster_state import KubeadmState, Step, stage
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET
@@ -29,6 +31,7 @@ from gpuboot.kubernetes.manifests import DIGEST
 from gpuboot.plan import Change, Effect
 
 SOCKET = CRI_SOCKET.removeprefix("unix://")
+KUBELET = "kubelet.service"
 CONFIG = "/etc/gpuboot/kubeadm.yaml"
 _CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
 _CTR_PULL = f"ctr -a {SOCKET} -n k8s.io images pull --hosts-dir /etc/containerd/certs.d"
@@ -183,10 +186,10 @@ def kubeconfig() -> Commands:
 
 @operation()
 def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
-    """Ensure that Kubernetes' packages are there and held at their versions.
+    """Ensure that Kubernetes' packages are there, held at their versions, and the kubelet enabled.
 
     A host that is part of a cluster keeps the versions it has: `upgraded` changes those, one
-    host at a time.
+    host at a time. On such a host the kubelet runs as well, whoever has stopped it.
 
     + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them
     + manager: the program that installs them
@@ -195,6 +198,7 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
         [
             (host, Kubeadm, {"socket": SOCKET}),
             package_operations.question(host, packages, manager),
+            (host, Units, {"units": [KUBELET]}),
         ]
     )
     state = read(Kubeadm, socket=SOCKET)
@@ -203,11 +207,10 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
         name: "" if member and name in state.packages else pattern
         for name, pattern in packages.items()
     }
-    if not state.enabled:
-        changes.record(Change(subject="unit kubelet.service", field="boot", new="enabled"))
     yield from package_operations.installed._inner(versions, manager, hold=True)
-    if not state.enabled:
-        yield StringCommand("systemctl enable kubelet")
+    # what a killed init or join left is reset, which stops the kubelet
+    half_made = {"init", "join"} & set(state.started)
+    yield from units.ensured([KUBELET], started=member and not half_made)
 
 
 def reset_commands(state: KubeadmState) -> list[str]:

@@ -114,20 +114,34 @@ def kubelet_configured(
         yield StringCommand("kubeadm upgrade node", *_ignored(ignore))
     else:
         yield StringCommand("kubeadm upgrade node phase kubelet-config")
+    since = _clock(leader)
     yield StringCommand("systemctl restart kubelet")
-    yield from _wait_until_ready(node, leader, "")
+    yield from _wait_until_ready(node, leader, "", since)
     yield StringCommand(note_kubelet(digest))
 
 
-def _wait_until_ready(node: str, leader: str, version: str) -> Commands:
-    """Wait until the node is Ready again, with this version of the kubelet where it is given."""
+def _clock(leader: str) -> float | None:
+    """Now, by the leader's clock; None where the API server does not answer, and in a plan."""
+    if not executing():
+        return None
+    target = host.state.inventory.get_host(leader)
+    return remote.read_fact(target, Cluster, kubeconfig=ADMIN_CONF).clock or None
+
+
+def _wait_until_ready(node: str, leader: str, version: str, since: float | None) -> Commands:
+    """Wait until the node is Ready again, with this version of the kubelet where it is given.
+
+    + since: when its kubelet was restarted: what was known before does not count
+    """
     if not executing():
         return
     target = host.state.inventory.get_host(leader)
 
     def probe() -> Progress:
         state = remote.read_fact(target, Cluster, kubeconfig=ADMIN_CONF)
-        return kubelet_is(state, node, version) if version else nodes_ready(state, [node])
+        if version:
+            return kubelet_is(state, node, version, since)
+        return nodes_ready(state, [node], since)
 
     end = wait_until(host, probe, 300)
     if not end.done:
@@ -185,8 +199,9 @@ def _upgrade(
     yield StringCommand(f"mkdir -p /etc/gpuboot && touch {marker('upgrade')} &&", command)
     if digest:
         yield StringCommand(note(digest))  # kubeadm writes its record again, without annotations
+    since = _clock(leader)
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
-    yield from _wait_until_ready(node, leader, version)
+    yield from _wait_until_ready(node, leader, version, since)
     yield StringCommand(f"rm {marker('upgrade')}")
 
 

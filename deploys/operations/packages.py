@@ -151,6 +151,31 @@ def _read_index(repository: Repository, command: str) -> FunctionCommand:
 
 
 @operation()
+def finished(manager: PackageManager) -> Commands:
+    """Ensure that no installation is half done, e.g. because a run or a machine was cut off.
+
+    While one is, the package manager refuses every other.
+
+    + manager: the program that installs packages
+    """
+    command = _COMMANDS[manager].finish()
+    found: dict[str, str] = read(apt_facts.Unfinished) if command else {}
+    left = dict(found)
+    if command is None or not left:
+        host.noop("no installation is half done")
+        return
+    changes.record(
+        *[
+            Change(subject=subject, field="installation", old=state, new="finished")
+            for subject, state in left.items()
+        ]
+    )
+    yield with_retries(
+        command, "packages", failed=f"{manager} cannot finish an installation that was interrupted"
+    )
+
+
+@operation()
 def fetched(versions: Mapping[str, str], manager: PackageManager) -> Commands:
     """Start downloads of packages that are installed later, in the background.
 
@@ -210,7 +235,12 @@ def installed(
         yield release
     if missing:
         shown = list(available) or [name for name, version in missing.items() if version]
-        yield with_retries(commands.install(missing, shown), "packages")
+        yield with_retries(
+            commands.install(missing),
+            "packages",
+            failed=f"{manager} cannot install {' '.join(commands.words(missing))}",
+            versions=commands.list_versions(shown).get_raw_value() if shown else "",
+        )
     if unheld:
         yield commands.hold(unheld)
 

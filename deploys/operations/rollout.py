@@ -13,11 +13,32 @@ from deploys.lib.answers import comparing, read
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
-from deploys.lib.waiting import wait_until
+from deploys.lib.waiting import unfinished, wait_until
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.readiness import Part, Progress, all_of
 
 _GRACE_S = 60  # the parts know when they are late; this is for who waits for them
+
+
+@operation()
+def api_answers(timeout_s: float = 300) -> Commands:
+    """Wait until the API server answers; changes nothing. Runs on the leader.
+
+    After a boot, or with the kubelet started again, it takes the kubelet a while to start it.
+    """
+    if not executing():
+        host.noop("there is nothing to wait for before the run")
+        return
+    end = wait_until(
+        host, lambda: readiness.api_answers(read(Cluster, kubeconfig=ADMIN_CONF)), timeout_s
+    )
+    if end.done:
+        host.noop(end.text)
+        return
+    yield fail(
+        unfinished(end, timeout_s),
+        "see `journalctl -u kubelet` and `crictl ps -a` on this host, then run again",
+    )
 
 
 @operation()

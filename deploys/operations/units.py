@@ -15,17 +15,25 @@ from deploys.lib.operation import operation
 from gpuboot.plan import Change
 
 _STAYS = ("enabled", "enabled-runtime", "static", "indirect", "generated", "alias")
+_ABSENT = ("", "")
+# A unit of Type=simple counts as started before its program has read its own configuration.
+_SETTLES_S = 2
 
 
 @operation()
 def running(units: Sequence[str]) -> Commands:
-    """Ensure units run now and after a boot.
+    """Ensure units run now and after a boot, also those that somebody has masked.
 
     + units: full names, e.g. containerd.service
     """
+    yield from ensured(units)
+
+
+def ensured(units: Sequence[str], started: bool = True) -> Commands:
+    """What `running` yields. + started: False for units that only have to start at boot."""
     state = read(Units, units=list(units))
-    disabled = [unit for unit in units if state.get(unit, ("", ""))[1] not in _STAYS]
-    stopped = [unit for unit in units if state.get(unit, ("", ""))[0] != "active"]
+    disabled = [unit for unit in units if state.get(unit, _ABSENT)[1] not in _STAYS]
+    stopped = [unit for unit in units if started and state.get(unit, _ABSENT)[0] != "active"]
     for field, names, index in (("boot", disabled, 1), ("state", stopped, 0)):
         new = "enabled" if field == "boot" else "active"
         changes.record(
@@ -33,7 +41,7 @@ def running(units: Sequence[str]) -> Commands:
                 Change(
                     subject=f"unit {unit}",
                     field=field,
-                    old=state.get(unit, ("", ""))[index] or None,
+                    old=state.get(unit, _ABSENT)[index] or None,
                     new=new,
                 )
                 for unit in names
@@ -41,11 +49,20 @@ def running(units: Sequence[str]) -> Commands:
         )
     for unit in units:
         if unit in disabled:
+            if state.get(unit, _ABSENT)[1].startswith("masked"):
+                # each takes away the mask of one folder: /etc/systemd/system, /run/systemd/system
+                yield StringCommand("systemctl unmask", QuoteString(unit))
+                yield StringCommand("systemctl unmask --runtime", QuoteString(unit))
             yield StringCommand("systemctl enable", QuoteString(unit))
         if unit in stopped:
-            yield StringCommand(
-                "systemctl start", QuoteString(unit), "|| { journalctl -n 20 --no-pager -u",
-                QuoteString(unit), ">&2; exit 1; }",
-            )  # fmt: skip
+            yield _start(unit)
     if not disabled and not stopped:
-        host.noop(f"units run: {', '.join(units)}")
+        host.noop(f"units are as they have to be: {', '.join(units)}")
+
+
+def _start(unit: str) -> StringCommand:
+    name = QuoteString(unit)
+    return StringCommand(
+        "{ systemctl start", name, f"&& sleep {_SETTLES_S} && systemctl is-active --quiet", name,
+        "; } || { journalctl -n 20 --no-pager -u", name, ">&2; exit 1; }",
+    )  # fmt: skip

@@ -63,6 +63,10 @@ def base() -> None:
         },
     )
     configure_apt(context)
+    packages.finished(
+        name="Finish installations that were interrupted",
+        manager=context.platform.package_manager,
+    )
     packages.installed(
         name="Install prerequisites of Kubernetes",
         versions=dict.fromkeys(package_names(context), ""),

@@ -20,6 +20,10 @@ def base() -> None:
     """Prepare a host for Docker."""
     context = current()
     cluster_base.configure_apt(context)
+    packages.finished(
+        name="Finish installations that were interrupted",
+        manager=context.platform.package_manager,
+    )
     packages.installed(
         name="Install prerequisites of Docker",
         versions=dict.fromkeys(cluster_base.package_names(context, PACKAGES), ""),

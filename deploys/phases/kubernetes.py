@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from deploys.lib.operation import phase
-from deploys.operations import files, kubeadm, kubeadm_changes, kubeadm_join, kubectl
+from deploys.operations import files, kubeadm, kubeadm_changes, kubeadm_join, kubectl, rollout
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.charts import GPUS_LABEL
@@ -70,6 +70,7 @@ def _initialize(context: Context, config: Configuration) -> None:
         digest=config.digest,
         kubelet=config.kubelet,
     )
+    rollout.api_answers(name="Wait for the API server")
     kubeadm_changes.immutable_settings_kept(
         name="Check settings that a cluster cannot change", settings=config.immutable
     )

@@ -52,7 +52,6 @@ class NodeState:
     + mig_instances: GPU instances that its GPUs are divided into
     + nvlink_bridges: PCI addresses of the ConnectX devices that lead to NVSwitches (NVLink 5)
     + packages: versions of installed packages that matter here, by name
-    + broken: packages that dpkg left half installed, with their state
     + package_lock_holders: processes that hold the package manager's locks
     + dnf_proxy: /etc/dnf/dnf.conf names an HTTP proxy
     + selinux_enforcing: SELinux refuses what its policy does not allow
@@ -102,7 +101,6 @@ class NodeState:
     nvlink_bridges: tuple[str, ...] = ()
     kernel_headers: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
-    broken: tuple[str, ...] = ()
     holds: frozenset[str] = frozenset()
     remnants: tuple[str, ...] = ()
     dkms: tuple[str, ...] = ()
@@ -169,7 +167,6 @@ _NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"
 # field -> the key that repeats, once for each item
 _LISTS = {
     "nvlink_bridges": "nvlink_bridge",
-    "broken": "broken",
     "remnants": "remnant",
     "dkms": "dkms",
     "swap": "swap",

@@ -20,10 +20,15 @@ _END = re.compile(r"\n(\d{3}) \x1e\n")
 
 @dataclass(frozen=True)
 class Answers:
-    """What there is behind each path; + error: why there is no answer, "" when there is one."""
+    """What there is behind each path.
+
+    + error: why there is no answer; "" when there is one
+    + clock: when that was, by the clock of the host that asked, in seconds since 1970
+    """
 
     error: str = ""
     found: dict[str, Json] = field(default_factory=dict)
+    clock: float = 0.0
 
     def items(self, path: str) -> list[Json]:
         """The objects of a list; none where there is no such list."""
@@ -55,7 +60,7 @@ def parse_answers(
             found[path] = json.loads(answer)
         elif status != "404" or path not in optional:
             return Answers(f"{path}: {_message(answer) or status}")
-    return Answers(found=found)
+    return Answers(found=found, clock=values.number("clock"))
 
 
 def _message(answer: str) -> str:

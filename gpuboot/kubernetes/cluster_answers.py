@@ -12,6 +12,7 @@ from gpuboot.kubernetes.api_answers import Answers, Json, parse_answers
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
 from gpuboot.kubernetes.kubeadm import immutable_fields
 from gpuboot.kubernetes.manifests import DIGEST
+from gpuboot.kubernetes.node_reports import LEASES, last_report
 from gpuboot.kubernetes.operands import Operand
 
 VERSION = "/version"
@@ -29,7 +30,8 @@ WORKLOADS = {
     "StatefulSet": "/apis/apps/v1/statefulsets",
 }
 PATHS = (
-    *(VERSION, KUBEADM, FLANNEL, POLICIES, NODES, NAMESPACES, SERVICES, CLASSES, RUNTIMES),
+    *(VERSION, KUBEADM, FLANNEL, POLICIES, NODES, LEASES),
+    *(NAMESPACES, SERVICES, CLASSES, RUNTIMES),
     *WORKLOADS.values(),
 )
 PODS = "/api/v1/pods"
@@ -54,12 +56,14 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     record = yaml.safe_load(kubeadm.get("data", {}).get("ClusterConfiguration", "")) or {}
     policies = [item.get("status", {}).get("state", "") for item in answers.items(POLICIES)]
     daemonsets = answers.items(WORKLOADS["DaemonSet"])
+    leases = {_name(item): item for item in answers.items(LEASES)}
     return ClusterState(
         server=answers.found[VERSION]["gitVersion"].removeprefix("v"),
         config=_annotations(kubeadm).get(DIGEST, ""),
         recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
         immutable=immutable_fields(record),
-        nodes=tuple(map(_node, answers.items(NODES))),
+        clock=answers.clock,
+        nodes=tuple(_node(item, leases.get(_name(item), {})) for item in answers.items(NODES)),
         workloads=tuple(
             _workload(kind, item)
             for kind, path in WORKLOADS.items()
@@ -95,7 +99,7 @@ def _annotations(item: Json) -> dict[str, str]:
     return item["metadata"].get("annotations") or {}
 
 
-def _node(item: Json) -> NodeStatus:
+def _node(item: Json, lease: Json) -> NodeStatus:
     spec, status = item.get("spec", {}), item.get("status", {})
     conditions = {entry["type"]: entry for entry in status.get("conditions", ())}
     ready = conditions.get("Ready", {})
@@ -108,6 +112,7 @@ def _node(item: Json) -> NodeStatus:
         kubelet=status.get("nodeInfo", {}).get("kubeletVersion", "").removeprefix("v"),
         ready=ready.get("status") == "True",
         message=ready.get("message", ""),
+        reported=last_report(lease, item),
         allocatable=status.get("allocatable", {}),
         labels=_labels(item),
         taints=tuple(f"{taint['key']}:{taint['effect']}" for taint in spec.get("taints", ())),

@@ -23,7 +23,6 @@ class KubeadmState:
     + files: those of admin.conf, kubelet.conf, manifests/kube-apiserver.yaml that exist
     + started: steps (init, join, upgrade) that gpuboot began and did not see end
     + ca: `sha256:` pin of the cluster's certificate authority; "" for none
-    + enabled: the kubelet starts at boot
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
     + kubelet_config: digest of the kubelet's configuration that gpuboot put in force; "" for none
     + images: names of the images in containerd's k8s.io namespace; not read once it has joined
@@ -33,7 +32,6 @@ class KubeadmState:
     files: tuple[str, ...] = ()
     started: tuple[str, ...] = ()
     ca: str = ""
-    enabled: bool = False
     kubeconfig: str = "absent"
     kubelet_config: str = ""
     images: tuple[str, ...] = ()
@@ -45,6 +43,7 @@ class NodeStatus:
 
     + message: why it is not Ready
     + pod_cidrs: the addresses of its pods
+    + reported: when its kubelet last reported, in seconds since 1970; 0.0 for never
     """
 
     name: str
@@ -56,6 +55,7 @@ class NodeStatus:
     labels: Mapping[str, str]
     taints: tuple[str, ...]
     pod_cidrs: tuple[str, ...] = ()
+    reported: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,7 @@ class ClusterState:
     + flannel_backend: how flannel carries packets, e.g. `vxlan`; "" where it is not known
     + absent: how many of its nodes a run goes without; their pods are waited for by nobody
     + node_ports: node port -> the Service, as `namespace/name`, that has it
+    + clock: that moment by the leader's clock, in seconds since 1970
     """
 
     error: str = ""
@@ -122,6 +123,7 @@ class ClusterState:
     flannel_backend: str = ""
     node_ports: Mapping[str, str] = field(default_factory=dict)
     absent: int = 0
+    clock: float = 0.0
 
 
 def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
@@ -133,7 +135,6 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
         files=tuple(values.all("file")),
         started=tuple(values.all("started")),
         ca=ca_hash(certificate) if certificate else "",
-        enabled=values.first("kubelet") == "enabled",
         kubeconfig=values.first("kubeconfig"),
         kubelet_config=values.first("kubelet_config"),
         images=tuple(values.all("image")),

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuboot.kubernetes import operands
-from gpuboot.kubernetes.cluster_state import ClusterState, Workload
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, Workload
+from gpuboot.kubernetes.node_reports import SILENT_S
 from gpuboot.verify import mig_devices
 
 
@@ -45,18 +46,41 @@ def without(state: ClusterState, names: Sequence[str]) -> ClusterState:
     return replace(state, nodes=nodes, absent=len(absent))
 
 
-def nodes_ready(state: ClusterState, names: Sequence[str]) -> Progress:
-    """Whether all these nodes are registered and Ready."""
+def api_answers(state: ClusterState) -> Progress:
+    """Whether the API server answers."""
     if state.error:
         return Progress(False, f"the API server does not answer: {state.error}")
+    return Progress(True, "the API server answers")
+
+
+def nodes_ready(state: ClusterState, names: Sequence[str], since: float | None = None) -> Progress:
+    """Whether all these nodes are registered and Ready, by kubelets that still report.
+
+    + since: kubelets must have reported after this moment, in seconds since 1970 by the leader's
+      clock; None: any moment of the last `SILENT_S` seconds
+    """
+    if state.error:
+        return api_answers(state)
     known = {node.name: node for node in state.nodes}
     missing = [
-        f"{name} ({known[name].message or 'not Ready'})" if name in known else f"{name} (unknown)"
+        f"{name} ({why})"
         for name in names
-        if name not in known or not known[name].ready
+        if (why := _not_ready(known.get(name), state.clock, since))
     ]
     text = f"{len(names) - len(missing)} of {len(names)} nodes Ready"
     return Progress(not missing, f"{text}; not yet: {'; '.join(missing)}" if missing else text)
+
+
+def _not_ready(node: NodeStatus | None, clock: float, since: float | None) -> str:
+    """Why a node is not Ready; "" when it is. + clock: now"""
+    if node is None:
+        return "unknown"
+    if not node.ready:
+        return node.message or "not Ready"
+    silence = clock - node.reported
+    if silence > SILENT_S or (since is not None and node.reported <= since):
+        return f"its kubelet has not reported for {silence:.0f} s"
+    return ""
 
 
 def network_ready(state: ClusterState, names: Sequence[str]) -> Progress:
@@ -86,7 +110,7 @@ def workloads_ready(
       that each must want at least, so that a DaemonSet that matches no node is not "ready"
     """
     if state.error:
-        return Progress(False, f"the API server does not answer: {state.error}")
+        return api_answers(state)
     workloads = [item for item in state.workloads if item.namespace == namespace]
     names = {item.name for item in workloads}
     minimum = dict(required) if isinstance(required, Mapping) else dict.fromkeys(required, 0)
@@ -127,7 +151,7 @@ def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource:
     + expected: GPUs by node name; nodes whose GPUs are divided by MIG are left out
     """
     if state.error:
-        return Progress(False, f"the API server does not answer: {state.error}")
+        return api_answers(state)
     divided = {
         node.name for node in state.nodes if mig_devices.uses_mig(node.labels, node.allocatable)
     }
@@ -198,9 +222,11 @@ def all_of(*parts: Progress) -> Progress:
     )
 
 
-def kubelet_is(state: ClusterState, name: str, version: str) -> Progress:
-    """Whether a node is Ready and runs this version of the kubelet."""
-    ready = nodes_ready(state, [name])
+def kubelet_is(
+    state: ClusterState, name: str, version: str, since: float | None = None
+) -> Progress:
+    """Whether a node is Ready and runs this version of the kubelet. + since: as in `nodes_ready`"""
+    ready = nodes_ready(state, [name], since)
     running = [node.kubelet for node in state.nodes if node.name == name]
     if not ready.done or running == [version]:
         return ready

@@ -1,8 +1,4 @@
-"""Kubelets that report. Each renews a Lease every ten seconds; a node stays Ready for 40 s without.
-
-Sources: kubernetes v1.36.3, cmd/kubelet/app/options and pkg/kubelet/kubelet.go (a Lease of 40 s,
-renewed after a quarter of it), pkg/controller/nodelifecycle (when a node is no longer Ready).
-"""
+"""Kubelets that report, as a verification watches them; see `gpuboot.kubernetes.node_reports`."""
 
 from __future__ import annotations
 
@@ -12,9 +8,8 @@ from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 
 from gpuboot.kubernetes.api import Cluster
+from gpuboot.kubernetes.node_reports import LEASES, SILENT_S
 
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
-SILENT_S = 25.0  # two renewals have not come
 _RENEWAL_S = 15.0  # within which one comes from a kubelet that runs
 _POLL_S = 2.0
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.node_reports import SILENT_S
 from gpuboot.verify import kube_objects
 from gpuboot.verify.evidence import KubeNode, WorkloadResult
-from gpuboot.verify.heartbeat import SILENT_S, Heartbeats
+from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.session import Session
 from gpuboot.verify.workload_pods import (
     NOTHING,

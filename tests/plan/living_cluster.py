@@ -29,6 +29,7 @@ from gpuboot.kubernetes import flannel, helm, manifests, storage
 from gpuboot.kubernetes.kubeadm import Configuration
 from tests.cluster_answers import (
     cluster,
+    lease,
     listed,
     named,
     owned,
@@ -145,6 +146,7 @@ class LivingCluster:
             yaml.safe_dump(self._record()),
             VERSION={"gitVersion": f"v{self.lock.kubernetes.version}"},
             NODES=listed(*(self._node(node.name, node.address) for node in self.nodes)),
+            LEASES=listed(*(lease(node.name) for node in self.nodes)),
             NAMESPACES=listed(
                 *(named(name, labels=privileged) for name in ("monitoring", "gpu-operator"))
             ),

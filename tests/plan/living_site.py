@@ -85,7 +85,6 @@ def _encoded(text: str) -> str:
 def _kubeadm(leads: bool) -> list[str]:
     return [
         *(f"package\t{name} {version}" for name, version in _kubernetes.items()),
-        "kubelet\tenabled",
         *(f"file\t{name}" for name in ["kubelet.conf", *(["admin.conf"] if leads else [])]),
         f"kubelet_config\t{_config.kubelet}",
         "kubeconfig\tsame",
@@ -145,6 +144,7 @@ def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
                 f"sha256 {_digest(text)}  {path}",
             )
         ],
+        "ls /var/lib/dpkg/updates": [],
         "dpkg-query -W -f": [
             f"hold installed {name} {version}" for name, version in _installed.items()
         ],
@@ -157,7 +157,7 @@ def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
         "awk -v b=": [f"{node.address} {node.name}" for node in _nodes],
         "systemctl show -p Id": "\n\n".join(
             f"Id={unit}\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled"
-            for unit in ("containerd.service", "nvidia-persistenced.service")
+            for unit in ("containerd.service", "nvidia-persistenced.service", "kubelet.service")
         ).split("\n"),
         "grep -qs nvidia-uvm /proc/devices": [
             "loaded NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gpuboot.kubernetes.node_reports import LEASES
 from gpuboot.telemetry.expressions import metric_names
-from gpuboot.verify.heartbeat import LEASES
 from gpuboot.verify.prometheus import parse_exposition
 from tests.populations.model import Card, Instance, Population
 from tests.populations.offers import devices, node_object

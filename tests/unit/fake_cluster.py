@@ -15,8 +15,8 @@ from urllib.parse import unquote
 
 from gpuboot.config.settings import Exporter
 from gpuboot.kubernetes.api import ClusterError
+from gpuboot.kubernetes.node_reports import LEASES
 from gpuboot.telemetry.collectors import collectors_annotation
-from gpuboot.verify.heartbeat import LEASES
 from gpuboot.verify.lease import PATH as LEASE_PATH
 from gpuboot.verify.service_probe import SERVICE
 from tests.unit.evidence import SIZES, uuid

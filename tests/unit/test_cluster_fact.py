@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from deploys.facts.objects import Owned
 from gpuboot.kubernetes import cluster_answers as api
 from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue
 from gpuboot.kubernetes.manifests import OWNED_PATHS
-from tests.cluster_answers import cluster, listed, named, owned, packed, served
+from tests.cluster_answers import CLOCK, cluster, lease, listed, named, owned, packed, served
 
 RECORD = "kubernetesVersion: v1.36.3\nnetworking:\n  podSubnet: 10.244.0.0/16\n"
 SECRETS = "/api/v1/namespaces/w/secrets"
@@ -75,6 +76,7 @@ COMING_UP = cluster(
     RECORD,
     VERSION={"gitVersion": "v1.36.3"},
     NODES=listed(GPU1),
+    LEASES=listed(lease("gpu1", age_s=4)),
     NAMESPACES=listed(named("kube-flannel", labels={"a": "b"})),
     CLASSES=listed(
         named(
@@ -117,7 +119,9 @@ def test_a_cluster_that_comes_up(tmp_path: Path) -> None:
         "labels": {"gpuboot.io/gpus": "2"},
         "taints": ("node.kubernetes.io/not-ready:NoSchedule",),
         "pod_cidrs": ("10.244.1.0/24",),
+        "reported": CLOCK - 4,
     }
+    assert abs(state.pop("clock") - time.time()) < 60
     keys = ("kind", "name", "desired", "ready", "observed", "digest")
     assert [tuple(item[key] for key in keys) for item in state.pop("workloads")] == [
         ("DaemonSet", "kube-flannel-ds", 3, 2, True, "abc"),

@@ -36,7 +36,6 @@ pci\t0000:11:00.1 0x22ba 0x040300
 driver\tNVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.91.07  Release Build  (x)
 package\tnvidia-open 595.91.07-1ubuntu1
 package\tdocker-ce 5:29.8.1-1
-broken\tfoo (half-configured)
 hold\tkubelet
 package_lock\tapt-get (pid 7)
 package_lock\tapt-get (pid 7)

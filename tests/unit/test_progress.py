@@ -51,6 +51,22 @@ def test_nodes_ready() -> None:
     assert readiness.nodes_ready(ClusterState(nodes=(READY, GPU)), ["cp1", "gpu1"]).done
 
 
+def test_a_dead_kubelets_node_is_not_ready_though_the_api_server_still_says_so() -> None:
+    alive, dead = replace(READY, reported=991.0), replace(GPU, reported=968.0)
+    state = ClusterState(nodes=(alive, dead), clock=1000.0)
+    look = readiness.nodes_ready(state, ["cp1", "gpu1"])
+    assert not look.done
+    assert look.text.endswith("not yet: gpu1 (its kubelet has not reported for 32 s)")
+    assert readiness.nodes_ready(state, ["cp1"]).done
+
+
+def test_a_restarted_kubelet_has_to_report_again() -> None:
+    state = ClusterState(nodes=(replace(READY, reported=1005.0),), clock=1006.0)
+    assert readiness.nodes_ready(state, ["cp1"], since=1004.0).done
+    assert not readiness.nodes_ready(state, ["cp1"], since=1005.0).done
+    assert not readiness.kubelet_is(state, "cp1", "1.36.3", since=1005.0).done
+
+
 def test_one_node_is_enough_for_pods_to_start() -> None:
     state = ClusterState(nodes=(replace(READY, ready=False, message="no CNI"), GPU))
     assert readiness.any_ready(state, ["cp1", "gpu1"]).done

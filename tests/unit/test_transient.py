@@ -230,6 +230,26 @@ def test_a_refusal_is_wrong_at_once(told: Told) -> None:
     assert "404" in said[-1]
 
 
+def test_a_missing_version_is_told_with_those_that_there_are(told: Told) -> None:
+    said, _ = told
+    host = Machine("E: Version '9-*' for 'kubelet' was not found")
+    assert not run(host, failed="apt cannot install kubelet=9-*", versions="apt-cache madison k")
+    assert [text for text, _ in host.asked][1:] == ["apt-cache madison k"]
+    assert said[-1].startswith(
+        "apt cannot install kubelet=9-*: the repositories have no such version:\nE: Version"
+    )
+    assert said[-1].endswith("it offers what is above")
+
+
+def test_a_killed_dpkg_is_no_missing_version(told: Told) -> None:
+    said, _ = told
+    host = Machine("E: Sub-process /usr/bin/dpkg received signal 9.")
+    assert not run(host, failed="apt cannot install kubelet", versions="apt-cache madison kubelet")
+    assert len(host.asked) == 1
+    assert "the installation was interrupted" in said[-1]
+    assert "remedy: run again" in said[-1]
+
+
 def test_what_is_not_needed_fails_nothing(told: Told) -> None:
     said, _ = told
     assert run(Machine("E: The repository 'https://x' is not signed."), needed=False)

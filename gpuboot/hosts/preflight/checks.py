@@ -134,11 +134,6 @@ def _packages(it: Subject) -> Iterator[Finding]:
         )
     if state.cloud_init == "running":
         yield "cloud-init is still running", "look at /var/log/cloud-init-output.log there"
-    if state.broken:
-        yield (
-            f"dpkg left half-installed packages: {', '.join(state.broken)}",
-            "run `dpkg --configure -a && apt-get -f install` there",
-        )
 
 
 def replaced(
