@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import SecretStr
@@ -14,7 +15,7 @@ from pyinfra.api.state import State
 from deploys.lib import privilege
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.spans import waiting
-from gpuboot.hosts.install_failures import explain
+from gpuboot.hosts.install_failures import InstallFailure, explain
 from gpuboot.hosts.transient import PAUSES_S, reason
 
 _SHOWN = 25  # last lines of a failed command's output
@@ -75,16 +76,21 @@ def _run_with_retries(
         with waiting(f"{what}: {cause}"):
             time.sleep(pause)
     spent = f" in {time.monotonic() - began:.0f} s" if cause else ""
-    said = "\n".join(output.output_lines[-_SHOWN:])
     if not needed:
-        why = cause or said.strip().rpartition("\n")[2]
+        why = cause or output.output.strip().rpartition("\n")[2]
         logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {why}")
         return True
-    cause = failed or f"{what}: not to be had"
     known = explain(output.output)
+    offered = ""
+    if versions and known and known.version:
+        offered = host.run_shell_command(StringCommand(versions), **arguments)[1].output
+    said = [*output.output_lines[-_SHOWN:], *offered.splitlines()]
+    return report_failure(host, _told(f"{failed or f'{what}: not to be had'}{spent}", said, known))
+
+
+def _told(failed: str, said: Sequence[str], known: InstallFailure | None) -> str:
+    """The message of a failed command: what it printed, and what that means where it is known."""
+    lines = "\n".join(said)
     if known is None:
-        return report_failure(host, f"{cause}{spent}:\n{said}")
-    if versions and known.version:
-        _, offered = host.run_shell_command(StringCommand(versions), **arguments)
-        said += f"\n{offered.output}"
-    return report_failure(host, failure(f"{cause}{spent}: {known.cause}:\n{said}", known.remedy))
+        return f"{failed}:\n{lines}"
+    return failure(f"{failed}: {known.cause}:\n{lines}", known.remedy)

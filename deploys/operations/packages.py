@@ -234,15 +234,22 @@ def installed(
     if held and (release := commands.release(held)):
         yield release
     if missing:
-        shown = list(available) or [name for name, version in missing.items() if version]
-        yield with_retries(
-            commands.install(missing),
-            "packages",
-            failed=f"{manager} cannot install {' '.join(commands.words(missing))}",
-            versions=commands.list_versions(shown).get_raw_value() if shown else "",
-        )
+        yield _install(manager, missing, available)
     if unheld:
         yield commands.hold(unheld)
+
+
+def _install(
+    manager: PackageManager, missing: Mapping[str, str], available: Sequence[str]
+) -> FunctionCommand:
+    commands = _COMMANDS[manager]
+    shown = list(available) or [name for name, version in missing.items() if version]
+    return with_retries(
+        commands.install(missing),
+        "packages",
+        failed=f"{manager} cannot install {' '.join(commands.words(missing))}",
+        versions=commands.list_versions(shown).get_raw_value() if shown else "",
+    )
 
 
 def question(

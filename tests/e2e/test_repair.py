@@ -1,0 +1,114 @@
+"""A living cluster whose nodes somebody stopped, cut off or left half installed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.e2e.conftest import Lab, Run, fresh, until
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+
+RUNS = "systemctl is-active kubelet; systemctl is-enabled kubelet"
+# dpkg notes what it does in this folder until it has written its database as a whole
+KILL_DPKG = """
+export DEBIAN_FRONTEND=noninteractive
+apt-get install -y -q --reinstall --allow-change-held-packages kubelet >/dev/null 2>&1 &
+until ls /var/lib/dpkg/updates | grep -q '[0-9]'; do :; done
+pkill -9 -x dpkg; pkill -9 -x apt-get; wait
+ls /var/lib/dpkg/updates; dpkg-query -W -f '${db:Status-Status}' kubelet
+"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Lab]:
+    """A control plane and a GPU node."""
+    with fresh("test-repair", "--gpus", "1") as lab:
+        yield lab
+
+
+def plan(lab: Lab) -> str:
+    """What `--dry` prints."""
+    done = lab.command(["pyinfra", "inventories/lab.py", "deploys/site.py", "--dry"])
+    assert done.code == 0, done.told
+    return done.text
+
+
+def repaired(lab: Lab, within_s: float) -> Run:
+    """A run that ends proven in that time, and leaves the next one nothing to do."""
+    began = time.monotonic()
+    done = lab.deploy()
+    took = time.monotonic() - began
+    assert done.code == 0, done.told
+    assert "proven" in done.text
+    print(f"proven in {took:.0f} s")
+    assert took < within_s, done.told
+    assert lab.deploy("--json").changes == []
+    return done
+
+
+@pytest.mark.parametrize("how", ["stop", "disable --now", "mask --now"])
+def test_a_kubelet_that_somebody_stopped_runs_again(site: Lab, how: str) -> None:
+    site.ssh("gpu1", f"systemctl {how} kubelet")
+    shown = plan(site)
+    assert "unit kubelet.service" in shown, shown
+    assert "inactive" in shown, shown
+    repaired(site, within_s=120)
+    assert site.ssh("gpu1", RUNS).split() == ["active", "enabled"]
+
+
+def test_the_api_server_is_waited_for_where_the_kubelet_has_to_start_it(site: Lab) -> None:
+    """Its kubelet was disabled, and the machine went through a power cut."""
+    site.ssh("cp1", "systemctl disable kubelet; sync")
+    for switch in ("off", "on"):
+        assert site.lab("power", "--name", site.name, "cp1", switch).code == 0
+    repaired(site, within_s=300)
+    assert site.ssh("cp1", RUNS).split() == ["active", "enabled"]
+
+
+def test_a_killed_dpkg_is_finished_by_the_next_run(site: Lab) -> None:
+    left = site.ssh("gpu1", KILL_DPKG)
+    print(left)
+    shown = plan(site)
+    assert "dpkg" in shown, shown
+    assert "interrupted" in shown, shown
+    repaired(site, within_s=240)
+    assert site.ssh("gpu1", "dpkg --audit; ls /var/lib/dpkg/updates") == ""
+    assert site.ssh("gpu1", "apt-mark showhold | grep -x kubelet").strip() == "kubelet"
+
+
+def test_a_crash_loop_whose_cause_is_gone_is_ended_by_the_run(site: Lab) -> None:
+    """flannel cannot listen on its port for a while: its next start would be minutes away."""
+    site.ssh("gpu1", "systemd-run --unit=squatter socat TCP-LISTEN:8081,fork,reuseaddr /dev/null")
+    select = ("-l", "app=flannel", "--field-selector", "spec.nodeName=gpu1")
+    site.kubectl("-n", "kube-flannel", "delete", "pod", *select)
+
+    def restarts() -> int:
+        pods = json.loads(site.kubectl("-n", "kube-flannel", "get", "pods", *select, "-o", "json"))
+        return max(
+            (one["restartCount"] for pod in pods["items"] for one in crashed(pod)), default=0
+        )
+
+    until(lambda: restarts() >= 4, "flannel crashes")  # its next start is 80 s away or more
+    site.ssh("gpu1", "systemctl stop squatter")
+    done = repaired(site, within_s=100)
+    assert "bind: address already in use" in done.text
+    assert "restarting" in done.text
+
+
+def crashed(pod: dict[str, object]) -> list[dict[str, int]]:
+    """The statuses of its containers that wait for their next start."""
+    status = pod["status"]
+    assert isinstance(status, dict)
+    return [one for one in status.get("containerStatuses", []) if "waiting" in one["state"]]
+
+
+def test_a_worker_whose_join_was_cut_off_is_joined_again(site: Lab) -> None:
+    site.ssh("gpu1", "touch /etc/gpuboot/kubeadm-join.started; sync")
+    for switch in ("off", "on"):
+        assert site.lab("power", "--name", site.name, "gpu1", switch).code == 0
+    done = repaired(site, within_s=240)
+    assert "an earlier kubeadm join did not end" in done.text
