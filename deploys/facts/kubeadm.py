@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import shlex
+from collections.abc import Sequence
 from importlib import resources
 
 from typing_extensions import override
 
 from deploys.facts import api
 from deploys.facts.framed import Framed
+from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.cluster_answers import PATHS, PODS, parse_cluster, parse_pod_issues
 from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState, PodIssue, parse_kubeadm
 
@@ -60,3 +63,36 @@ class PodIssues(Framed[tuple[PodIssue, ...]]):
     @override
     def process(self, output: list[str]) -> tuple[PodIssue, ...]:
         return parse_pod_issues(output)
+
+
+class CrashLogs(Framed[dict[str, list[str]]]):
+    """The last lines that containers printed before they ended. Read it on the leader.
+
+    By `namespace/pod/container`; none of those whose log cannot be had.
+    """
+
+    of_cluster = True
+    default = dict
+
+    @override
+    def command(self, kubeconfig: str, containers: Sequence[str]) -> str:
+        """`kubeconfig`: path of the credentials on the leader; `containers`: as above."""
+        kubectl = f"kubectl --kubeconfig {shlex.quote(kubeconfig)} --request-timeout=10s"
+        reads = []
+        for name in containers:
+            namespace, pod, container = map(shlex.quote, name.split("/"))
+            log = f"{kubectl} -n {namespace} logs {pod} -c {container} --previous --tail=5"
+            reads.append(
+                f"printf 'log\\t%s %s\\n' {shlex.quote(name)} "
+                f'"$({log} 2>/dev/null | cut -c 1-300 | base64 -w 0)"'
+            )
+        return "; ".join([*reads, "printf 'end\\tok\\n'"])
+
+    @override
+    def process(self, output: list[str]) -> dict[str, list[str]]:
+        logs = Fields(output).pairs("log")
+        return {
+            name: base64.b64decode(text).decode(errors="replace").splitlines()
+            for name, text in logs.items()
+            if text
+        }

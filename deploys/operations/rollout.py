@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pyinfra.api.command import FunctionCommand
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, PodIssues
 from deploys.lib.answers import comparing, read
 from deploys.lib.commands import Commands, executing, fail
+from deploys.lib.crash_loops import CrashLoops, remedy
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
@@ -42,22 +44,29 @@ def api_answers(timeout_s: float = 300) -> Commands:
 
 
 @operation()
-def complete(parts: Sequence[Part], without: Callable[[], Sequence[str]] = list) -> Commands:
-    """Wait until all of these are ready, by one look at the cluster for all; changes nothing.
+def complete(
+    parts: Sequence[Part],
+    without: Callable[[], Sequence[str]] = list,
+    ours: Mapping[str, Iterable[str]] | None = None,
+) -> Commands:
+    """Wait until all of these are ready, by one look at the cluster for all. Runs on the leader.
 
-    A part that is not ready in its time ends the wait, with what it lacks and its own remedy.
-    Runs on the leader.
+    A part that is not ready in its time ends the wait, with what it lacks and its own remedy, or
+    what its crashing containers said. It changes nothing but that pods of ours which the kubelet
+    keeps waiting after crashes are started anew.
 
     + without: gives the nodes that are away or have failed: nothing of them is waited for
+    + ours: namespace -> how names of such pods begin in it
     """
     if not executing():
         host.noop("there is nothing to wait for before the run")
         return
     began = time.monotonic()
     late: list[tuple[Part, Progress]] = []
+    crashes = CrashLoops(ours or {})
 
     def probe() -> Progress:
-        looks = _look(parts, without())
+        looks = _look(parts, without(), crashes)
         waited_s = time.monotonic() - began
         late.extend(
             (part, look) for part, look in looks if not look.done and waited_s >= part.timeout_s
@@ -68,15 +77,28 @@ def complete(parts: Sequence[Part], without: Callable[[], Sequence[str]] = list)
     if end.done:
         host.noop(end.text)
         return
+    yield _late(late, crashes)
+
+
+def _late(late: Sequence[tuple[Part, Progress]], crashes: CrashLoops) -> FunctionCommand:
+    """The failure of parts that were not ready in their time. + crashes: what the wait has met"""
     causes = [f"not done after {part.timeout_s} s: {look.text}" for part, look in late]
-    remedies = dict.fromkeys(part.remedy for part, _ in late)
-    yield fail("; ".join(causes), f"{'; '.join(remedies)}; then run again")
+    met = {item: part for part, look in late for item in crashes.causes(look.text)}
+    logs = "".join(f"\n{crashes.log(item)}" for item in met)
+    remedies = [
+        *(remedy(item) for item in met),
+        *(part.remedy for part, _ in late if part not in met.values()),
+    ]
+    return fail("; ".join(causes) + logs, f"{'; '.join(dict.fromkeys(remedies))}; then run again")
 
 
-def _look(parts: Sequence[Part], without: Sequence[str]) -> list[tuple[Part, Progress]]:
+def _look(
+    parts: Sequence[Part], without: Sequence[str], crashes: CrashLoops
+) -> list[tuple[Part, Progress]]:
     state = readiness.without(read(Cluster, kubeconfig=ADMIN_CONF), without)
     looks = [(part, part.look(state)) for part in parts]
     if comparing() or state.error or all(look.done for _, look in looks):
         return looks
     state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
+    state = crashes.met(host, state)
     return [(part, part.look(state)) for part in parts]

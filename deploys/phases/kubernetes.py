@@ -16,6 +16,7 @@ from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.kubeadm import (
     Configuration,
     configuration,
+    endpoint,
     first_images,
     init_config,
     join_config,
@@ -76,7 +77,9 @@ def _initialize(context: Context, config: Configuration) -> None:
     )
     kubectl.applied(
         name="Install the pod network (flannel)",
-        manifest=flannel.manifest(context.settings, context.lock),
+        manifest=flannel.manifest(
+            context.settings, context.lock, endpoint(context.settings.cluster, context.nodes)
+        ),
         sentinel_workload="kube-flannel-ds",
     )
 

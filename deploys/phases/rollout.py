@@ -5,7 +5,8 @@ from __future__ import annotations
 from deploys.lib.operation import phase
 from deploys.operations import rollout as operations
 from deploys.phases import dcgm_exporter, gpu_operator, kubernetes, monitoring, storage
-from deploys.run.context import current
+from deploys.run.context import Context, current
+from gpuboot.kubernetes.storage import NAMESPACE
 
 
 @phase("Rollout")
@@ -24,4 +25,15 @@ def rollout() -> None:
             *gpu_operator.awaited(context),
             *dcgm_exporter.awaited(context),
         ],
+        ours=_pods(context),
     )
+
+
+def _pods(context: Context) -> dict[str, list[str]]:
+    """Namespace -> how names of pods begin in it that the phases before have applied."""
+    settings = context.settings
+    own = [
+        *("kube-flannel", NAMESPACE, dcgm_exporter.NAMESPACE),
+        *(settings.gpu_operator.namespace, settings.monitoring.namespace),
+    ]
+    return {"kube-system": ["coredns-", "kube-proxy-"], **{name: [""] for name in own}}

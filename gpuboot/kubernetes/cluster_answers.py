@@ -14,6 +14,7 @@ from gpuboot.kubernetes.kubeadm import immutable_fields
 from gpuboot.kubernetes.manifests import DIGEST
 from gpuboot.kubernetes.node_reports import LEASES, last_report
 from gpuboot.kubernetes.operands import Operand
+from gpuboot.kubernetes.pod_crashes import crash
 
 VERSION = "/version"
 KUBEADM = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
@@ -154,14 +155,21 @@ def _pod_issue(item: Json) -> PodIssue | None:
         (entry["name"], entry.get("state", {}).get("waiting", {}).get("reason", ""))
         for entry in containers
     ]
-    reasons = [f"{reason} in {name}" for name, reason in waiting if reason not in _NORMAL]
+    looping = crash(item)
+    reasons = [
+        str(looping) if looping and looping.container == name else f"{reason} in {name}"
+        for name, reason in waiting
+        if reason not in _NORMAL
+    ]
     reasons += [
         entry["message"]
         for entry in status.get("conditions", ())
         if entry["type"] == "PodScheduled" and entry.get("message")
     ]
     node = item.get("spec", {}).get("nodeName", "")
-    return PodIssue(meta["namespace"], meta["name"], node, ", ".join(reasons)) if reasons else None
+    if not reasons:
+        return None
+    return PodIssue(meta["namespace"], meta["name"], node, ", ".join(reasons), looping)
 
 
 def _flannel_backend(answers: Answers) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 from gpuboot.config.versions import parse
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.operands import Operand
+from gpuboot.kubernetes.pod_crashes import Crash
 from gpuboot.kubernetes.tokens import ca_hash
 
 Step = Literal["init", "join", "upgrade"]
@@ -77,12 +78,16 @@ class Workload:
 
 @dataclass(frozen=True)
 class PodIssue:
-    """A pod that cannot start, on which node ("" when none takes it), and why."""
+    """A pod that cannot start, on which node ("" when none takes it), and why.
+
+    + crash: the crash loop of one of its containers, where that is why
+    """
 
     namespace: str
     pod: str
     node: str
     reason: str
+    crash: Crash | None = None
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,12 @@ def images(lock: Lock) -> tuple[str, str]:
     return f"{_IMAGE}:{lock.flannel.version}", f"{_PLUGIN_IMAGE}:{lock.flannel.cni_plugin}"
 
 
-def manifest(settings: Settings, lock: Lock) -> str:
-    """The manifest for these settings, without a digest."""
+def manifest(settings: Settings, lock: Lock, api: str) -> str:
+    """The manifest for these settings, without a digest.
+
+    + api: host:port by which nodes reach the API server. By its Service, flannel would depend on
+      kube-proxy: started before it, as after a boot, it gives up, and each next start is later.
+    """
     cluster = settings.cluster
     six = ipaddress.ip_network(cluster.pod_cidr).version == 6
     network: dict[str, Any] = {
@@ -32,9 +36,12 @@ def manifest(settings: Settings, lock: Lock) -> str:
     else:
         network |= {"Network": cluster.pod_cidr}
     image, plugin_image = images(lock)
+    host, _, port = api.rpartition(":")
     return render(
         "kubernetes/flannel.yaml.j2",
         network=network,
         image=image,
         plugin_image=plugin_image,
+        api_host=host.strip("[]"),
+        api_port=port,
     )

@@ -25,7 +25,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes import cluster_answers as api
-from gpuboot.kubernetes import flannel, helm, manifests, storage
+from gpuboot.kubernetes import flannel, helm, kubeadm, manifests, storage
 from gpuboot.kubernetes.kubeadm import Configuration
 from tests.cluster_answers import (
     cluster,
@@ -99,12 +99,13 @@ class LivingCluster:
         return _daemonset(name, "gpu-operator", pods, labels=labels, spec={"template": template})
 
     def _workloads(self) -> dict[str, Any]:
+        api_server = kubeadm.endpoint(self.settings.cluster, self.nodes)
         return {
             api.WORKLOADS["DaemonSet"]: listed(
                 _daemonset(
                     "kube-flannel-ds",
                     "kube-flannel",
-                    annotations=_marked(flannel.manifest(self.settings, self.lock)),
+                    annotations=_marked(flannel.manifest(self.settings, self.lock, api_server)),
                 ),
                 _daemonset("kube-proxy", "kube-system"),
                 *(

@@ -98,6 +98,20 @@ COMING_UP = cluster(
 }
 
 
+GPU1_STATUS = {
+    "name": "gpu1",
+    "address": "10.0.0.2",
+    "kubelet": "1.36.3",
+    "ready": False,
+    "message": "no CNI",
+    "allocatable": {"nvidia.com/gpu": "2"},
+    "labels": {"gpuboot.io/gpus": "2"},
+    "taints": ("node.kubernetes.io/not-ready:NoSchedule",),
+    "pod_cidrs": ("10.244.1.0/24",),
+    "reported": CLOCK - 4,
+}
+
+
 def read_cluster(folder: Path, answers: dict[str, Any]) -> ClusterState:
     with served(folder, answers) as host:
         host.log.unlink(missing_ok=True)
@@ -109,18 +123,7 @@ def read_cluster(folder: Path, answers: dict[str, Any]) -> ClusterState:
 def test_a_cluster_that_comes_up(tmp_path: Path) -> None:
     state = asdict(read_cluster(tmp_path, COMING_UP))
     [node] = state.pop("nodes")
-    assert node == {
-        "name": "gpu1",
-        "address": "10.0.0.2",
-        "kubelet": "1.36.3",
-        "ready": False,
-        "message": "no CNI",
-        "allocatable": {"nvidia.com/gpu": "2"},
-        "labels": {"gpuboot.io/gpus": "2"},
-        "taints": ("node.kubernetes.io/not-ready:NoSchedule",),
-        "pod_cidrs": ("10.244.1.0/24",),
-        "reported": CLOCK - 4,
-    }
+    assert node == GPU1_STATUS
     assert abs(state.pop("clock") - time.time()) < 60
     keys = ("kind", "name", "desired", "ready", "observed", "digest")
     assert [tuple(item[key] for key in keys) for item in state.pop("workloads")] == [

@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 import yaml
 
 from gpuboot.config.inventory import Node
@@ -101,9 +102,25 @@ def test_tokens_are_kubernetes_and_do_not_show() -> None:
     assert made["stringData"]["expiration"] == "2026-01-01T00:30:00+00:00"
 
 
+API = "10.0.0.1:6443"
+
+
+@pytest.mark.parametrize(
+    ("api", "host"),
+    [(API, "10.0.0.1"), ("api.example:6443", "api.example"), ("[fd00::1]:6443", "fd00::1")],
+)
+def test_flannel_reaches_the_api_server_without_kube_proxy(api: str, host: str) -> None:
+    objects = list(yaml.safe_load_all(flannel.manifest(Settings(), lock(Settings()), api)))
+    daemon_set = next(item for item in objects if item["kind"] == "DaemonSet")
+    [container] = daemon_set["spec"]["template"]["spec"]["containers"]
+    values = {item["name"]: item.get("value") for item in container["env"]}
+    assert values["KUBERNETES_SERVICE_HOST"] == host
+    assert values["KUBERNETES_SERVICE_PORT"] == "6443"
+
+
 def test_flannel_follows_the_settings() -> None:
     settings = parse_settings({"cluster": {"pod_cidr": "10.9.0.0/16", "proxy_mode": "iptables"}})
-    objects = list(yaml.safe_load_all(flannel.manifest(settings, lock(settings))))
+    objects = list(yaml.safe_load_all(flannel.manifest(settings, lock(settings), API)))
     config = next(item for item in objects if item["kind"] == "ConfigMap")
     assert json.loads(config["data"]["net-conf.json"]) == {
         "EnableNFTables": False,
@@ -114,11 +131,11 @@ def test_flannel_follows_the_settings() -> None:
 
 
 def test_a_stamp_changes_with_the_manifest_and_reaches_the_pods() -> None:
-    first = flannel.manifest(Settings(), lock(Settings()))
+    first = flannel.manifest(Settings(), lock(Settings()), API)
     other = parse_settings({"cluster": {"pod_cidr": "10.9.0.0/16"}})
     text, digest = manifests.with_digest(first)
     assert manifests.with_digest(first)[1] == digest
-    assert manifests.with_digest(flannel.manifest(other, lock(other)))[1] != digest
+    assert manifests.with_digest(flannel.manifest(other, lock(other), API))[1] != digest
     daemon_set = next(item for item in yaml.safe_load_all(text) if item["kind"] == "DaemonSet")
     template = daemon_set["spec"]["template"]["metadata"]
     assert template["annotations"] == {manifests.DIGEST: digest}

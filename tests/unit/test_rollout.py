@@ -8,9 +8,10 @@ import pytest
 from pyinfra.api.command import FunctionCommand
 
 from deploys.facts.kubeadm import PodIssues
-from deploys.lib import waiting
+from deploys.lib import crash_loops, waiting
 from deploys.operations import rollout
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, Workload
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
+from gpuboot.kubernetes.pod_crashes import Crash
 from gpuboot.kubernetes.readiness import Part, Progress, all_of, network_ready, workloads_ready
 
 
@@ -30,7 +31,10 @@ def host(monkeypatch: pytest.MonkeyPatch) -> Host:
     monkeypatch.setattr(waiting, "POLL_S", 0.0)
     monkeypatch.setattr(rollout, "host", leader)
     monkeypatch.setattr(rollout, "executing", lambda: True)
-    monkeypatch.setattr(rollout, "read", lambda fact, **arguments: ClusterState())
+    answers = {PodIssues: ()}
+    monkeypatch.setattr(
+        rollout, "read", lambda fact, **arguments: answers.get(fact, ClusterState())
+    )
     return leader
 
 
@@ -115,3 +119,56 @@ def test_a_node_that_is_away_excuses_no_other_one() -> None:
     assert not workloads_ready(state, "gpu", {"plugin": 2}).done
     assert workloads_ready(state, "gpu", {"plugin": 1}).done
     assert not workloads_ready(replace(state, absent=0), "gpu", {"plugin": 1}).done
+
+
+LOOP = Crash(
+    "kube-flannel", "kube-flannel-ds-x", "gpu1", "kube-flannel", "DaemonSet kube-flannel-ds",
+    count=5, code=2, reason="Error", ended=900.0, pause_s=160.0,
+)  # fmt: skip
+
+
+@pytest.fixture
+def loop(host: Host, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A crash loop of flannel's, as the cluster tells it; the commands that ran on the leader."""
+    commands: list[str] = []
+    issue = PodIssue(LOOP.namespace, LOOP.pod, LOOP.node, str(LOOP), LOOP)
+    state = ClusterState(clock=1000.0)
+    issues = {PodIssues: (issue,)}
+    monkeypatch.setattr(rollout, "read", lambda fact, **arguments: issues.get(fact, state))
+    log = {f"{LOOP.namespace}/{LOOP.pod}/{LOOP.container}": ["starting", "bind: in use"]}
+    monkeypatch.setattr(crash_loops, "read", lambda fact, **arguments: log)
+    monkeypatch.setattr(crash_loops, "run", lambda leader, command: commands.append(command))
+    monkeypatch.setattr(crash_loops, "inform", lambda text: None)
+    monkeypatch.setattr(crash_loops, "_restarted", set())
+    return commands
+
+
+def flannel_waits() -> Part:
+    def look(state: ClusterState) -> Progress:
+        issues = [f"{issue.pod}: {issue.reason}" for issue in state.pod_issues]
+        return Progress(False, "; ".join(issues))
+
+    return Part(look, 0, "see `journalctl -u kubelet`")
+
+
+def test_a_crash_loop_tells_what_the_container_said_and_no_other_remedy(loop: list[str]) -> None:
+    [said] = messages([flannel_waits()])
+    assert "ended with 2 (Error): bind: in use" in said
+    assert "container kube-flannel, said last:\n    starting\n    bind: in use" in said
+    assert "journalctl" not in said
+    assert "`kubectl -n kube-flannel logs kube-flannel-ds-x -c kube-flannel --previous`" in said
+
+
+def test_a_pod_of_ours_is_started_anew_once(loop: list[str]) -> None:
+    ours = {"kube-flannel": [""]}
+    for _ in range(2):
+        list(rollout.complete._inner([flannel_waits()], ours=ours))
+    [command] = loop
+    assert command.endswith(
+        "delete pod --wait=false --ignore-not-found -n kube-flannel kube-flannel-ds-x"
+    )
+
+
+def test_pods_of_others_are_left_alone(loop: list[str]) -> None:
+    list(rollout.complete._inner([flannel_waits()], ours={"monitoring": [""]}))
+    assert loop == []

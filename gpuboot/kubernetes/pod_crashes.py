@@ -1,0 +1,112 @@
+"""Containers that end again and again, and which of their pods to start anew.
+
+The kubelet waits before each start of such a container: 10 s, then twice as long each time, up to
+five minutes. Whatever made it end may be over long before.
+
+Sources: kubernetes v1.36.3, pkg/kubelet/kubelet.go (its back-off) and
+pkg/kubelet/kuberuntime/kuberuntime_manager.go (the text that tells it).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+_LOOP = "CrashLoopBackOff"
+_BACK_OFF = re.compile(r"back-off (?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)? restarting failed container")
+# shorter waits end by themselves before another pod would be up
+_LONG_S = 40.0
+_SOON_S = 20.0
+# made by the kubelet itself, which keeps the back-off of a pod that is made again
+_STATIC = "kubernetes.io/config.mirror"
+
+
+@dataclass(frozen=True)
+class Crash:
+    """A container whose next start the kubelet puts off.
+
+    + owner: the controller that makes another pod when this one is deleted; "" where none does
+    + count: how often it has been started again
+    + code, reason: how it ended last, e.g. 137 and OOMKilled
+    + ended: when that was, in seconds since 1970; 0.0 where it is not known
+    + pause_s: for how long it is put off, in seconds
+    """
+
+    namespace: str
+    pod: str
+    node: str
+    container: str
+    owner: str = ""
+    count: int = 0
+    code: int = 0
+    reason: str = ""
+    ended: float = 0.0
+    pause_s: float = 0.0
+
+    def __str__(self) -> str:
+        how = f"ended with {self.code}" + (f" ({self.reason})" if self.reason else "")
+        return f"{_LOOP} in {self.container}, started again {self.count} times, {how}"
+
+
+def crash(pod: Mapping[str, Any]) -> Crash | None:
+    """The first of a pod's containers that is in a crash loop, by the pod as the API has it."""
+    meta, status = pod["metadata"], pod.get("status", {})
+    containers = [
+        *status.get("initContainerStatuses", ()),
+        *status.get("containerStatuses", ()),
+    ]
+    for entry in containers:
+        waiting = entry.get("state", {}).get("waiting", {})
+        ended = entry.get("lastState", {}).get("terminated")
+        if waiting.get("reason") == _LOOP and ended:
+            return Crash(
+                namespace=meta["namespace"],
+                pod=meta["name"],
+                node=pod.get("spec", {}).get("nodeName", ""),
+                container=entry["name"],
+                owner=_owner(meta),
+                count=entry.get("restartCount", 0),
+                code=ended.get("exitCode", 0),
+                reason=ended.get("reason", ""),
+                ended=_seconds(ended.get("finishedAt") or ""),
+                pause_s=_pause(waiting.get("message", "")),
+            )
+    return None
+
+
+def to_restart(
+    crashes: Iterable[Crash], clock: float, ours: Mapping[str, Iterable[str]]
+) -> list[Crash]:
+    """Those whose pods a run starts anew, since their next start by the kubelet is far away.
+
+    + clock: now, in seconds since 1970
+    + ours: namespace -> how names of pods of ours begin in it
+    """
+    return [
+        item
+        for item in crashes
+        if item.owner
+        and item.pod.startswith(tuple(ours.get(item.namespace, ())))
+        and item.pause_s >= _LONG_S
+        and item.ended + item.pause_s - clock > _SOON_S
+    ]
+
+
+def _owner(meta: Mapping[str, Any]) -> str:
+    if _STATIC in (meta.get("annotations") or {}):
+        return ""
+    owners = [item for item in meta.get("ownerReferences", ()) if item.get("controller")]
+    return f"{owners[0]['kind']} {owners[0]['name']}" if owners else ""
+
+
+def _pause(message: str) -> float:
+    found = _BACK_OFF.search(message)
+    hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0)
+    return float(3600 * hours + 60 * minutes + seconds)
+
+
+def _seconds(text: str) -> float:
+    return datetime.fromisoformat(text).timestamp() if text else 0.0

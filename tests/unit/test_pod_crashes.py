@@ -1,0 +1,94 @@
+"""Crash loops, by pods as the API server has them, and which of them a run ends itself."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuboot.kubernetes.pod_crashes import Crash, crash, to_restart
+
+ENDED = 1_795_348_800.0  # 2026-11-22T12:00:00Z
+FLANNEL: dict[str, Any] = {
+    "metadata": {
+        "name": "kube-flannel-ds-8hq4x",
+        "namespace": "kube-flannel",
+        "ownerReferences": [{"kind": "DaemonSet", "name": "kube-flannel-ds", "controller": True}],
+    },
+    "spec": {"nodeName": "gpu1"},
+    "status": {
+        "phase": "Running",
+        "initContainerStatuses": [
+            {"name": "install-cni", "state": {"terminated": {"exitCode": 0}}, "lastState": {}}
+        ],
+        "containerStatuses": [
+            {
+                "name": "kube-flannel",
+                "restartCount": 5,
+                "state": {
+                    "waiting": {
+                        "reason": "CrashLoopBackOff",
+                        "message": "back-off 2m40s restarting failed container=kube-flannel "
+                        "pod=kube-flannel-ds-8hq4x_kube-flannel(1b6a)",
+                    }
+                },
+                "lastState": {
+                    "terminated": {
+                        "exitCode": 2,
+                        "reason": "Error",
+                        "finishedAt": "2026-11-22T12:00:00Z",
+                    }
+                },
+            }
+        ],
+    },
+}
+LOOP = Crash(
+    "kube-flannel", "kube-flannel-ds-8hq4x", "gpu1", "kube-flannel", "DaemonSet kube-flannel-ds",
+    count=5, code=2, reason="Error", ended=ENDED, pause_s=160.0,
+)  # fmt: skip
+OURS = {"kube-flannel": [""], "kube-system": ["coredns-", "kube-proxy-"]}
+
+
+def test_a_crash_loop() -> None:
+    assert crash(FLANNEL) == LOOP
+    text = "CrashLoopBackOff in kube-flannel, started again 5 times, ended with 2 (Error)"
+    assert str(LOOP) == text
+
+
+def test_a_pod_that_waits_for_something_else() -> None:
+    waiting = {"name": "main", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    pod = {**FLANNEL, "status": {"containerStatuses": [waiting]}}
+    assert crash(pod) is None
+    assert crash({"metadata": FLANNEL["metadata"]}) is None
+
+
+def test_a_static_pod_has_nobody_who_makes_it_again() -> None:
+    owner = {"kind": "Node", "name": "cp1", "controller": True}
+    meta = {
+        "name": "etcd-cp1",
+        "namespace": "kube-system",
+        "annotations": {"kubernetes.io/config.mirror": "x"},
+        "ownerReferences": [owner],
+    }
+    found = crash({**FLANNEL, "metadata": meta})
+    assert found is not None
+    assert found.owner == ""
+    assert to_restart([found], ENDED, {"kube-system": [""]}) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "after_s", "restarted"),
+    [
+        ({}, 10, True),
+        ({}, 145, False),  # the kubelet is about to do so itself
+        ({"pause_s": 20.0}, 1, False),
+        ({"pause_s": 300.0}, 60, True),
+        ({"owner": ""}, 10, False),
+        ({"namespace": "shop"}, 10, False),
+        ({"namespace": "kube-system", "pod": "coredns-7c65-x"}, 10, True),
+        ({"namespace": "kube-system", "pod": "metrics-server-x"}, 10, False),
+    ],
+)
+def test_what_is_started_anew(change: dict[str, Any], after_s: float, restarted: bool) -> None:
+    item = replace(LOOP, **change)
+    assert to_restart([item], ENDED + after_s, OURS) == ([item] if restarted else [])
