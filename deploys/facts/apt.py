@@ -35,25 +35,28 @@ class Packages(AnyPackages):
 _WHOLE = r"installed\|config-files\|not-installed"
 
 
-class Unfinished(Framed[dict[str, str]]):
-    """What an installation by dpkg has left half done, and its state: `package kubelet` ->
-    half-configured; `dpkg` -> interrupted, where it was killed before it had noted what it did."""
+class Unfinished(Framed[list[tuple[str, str, str]]]):
+    """What an installation by dpkg has left half done: name, state and version of packages.
 
-    default = dict
+    `dpkg`, interrupted and "": it was killed before it had noted in its database what it did.
+    """
+
+    default = list
 
     @override
     def command(self) -> str:
         return (
             # apt refuses to work where this folder has files whose names are numbers
             "ls /var/lib/dpkg/updates 2>/dev/null | grep -qx '[0-9]*' && "
-            "printf 'dpkg\\tinterrupted\\n'; if command -v dpkg-query >/dev/null; then "
-            "dpkg-query -W -f 'package ${Package}\\t${db:Status-Status}\\n' | "
-            f"grep -v '\t\\({_WHOLE}\\)$'; fi; true"
+            "printf 'dpkg\\tinterrupted\\t\\n'; if command -v dpkg-query >/dev/null; then "
+            "dpkg-query -W -f '${Package}\\t${db:Status-Status}\\t${Version}\\n' | "
+            f"grep -v '\t\\({_WHOLE}\\)\t'; fi; true"
         )
 
     @override
-    def process(self, output: list[str]) -> dict[str, str]:
-        return dict(line.split("\t") for line in output)
+    def process(self, output: list[str]) -> list[tuple[str, str, str]]:
+        rows = [line.split("\t") for line in output]
+        return [(name, state, version) for name, state, version in rows]
 
 
 class AvailableVersions(Framed[list[AvailableVersion]]):

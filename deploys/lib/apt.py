@@ -15,8 +15,7 @@ _INSTALL = (
     "-o Dpkg::Options::=--force-confold install -y -q --no-install-recommends "
     "--allow-downgrades --allow-change-held-packages"
 )
-# What dpkg cannot configure because something that it needs was not unpacked yet, apt brings. It
-# also unpacks again what was killed while it was unpacked.
+# what dpkg cannot configure because something that it needs was not unpacked yet, apt brings
 _FINISH = (
     f"{_QUIET} dpkg --force-confdef --force-confold --configure -a; "
     f"{_INSTALL} --fix-broken --no-remove"
@@ -58,9 +57,14 @@ def install(versions: Mapping[str, str]) -> StringCommand:
     return StringCommand(_INSTALL, *map(QuoteString, words(versions)))
 
 
-def finish() -> StringCommand:
-    """Finish what an earlier run of dpkg, whoever's, left half done; nothing is removed for it."""
-    return StringCommand(_FINISH)
+def finish(lost: Mapping[str, str]) -> StringCommand:
+    """Finish what an earlier run of dpkg, whoever's, left half done; nothing is removed for it.
+
+    + lost: packages that were killed while they were unpacked, with their versions: apt takes
+      those for installed as long as nobody names them
+    """
+    again = ["--reinstall", *map(QuoteString, words(lost))] if lost else []
+    return StringCommand(_FINISH, *again)
 
 
 def list_versions(names: Sequence[str]) -> StringCommand:

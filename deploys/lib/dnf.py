@@ -37,7 +37,7 @@ def install(versions: Mapping[str, str]) -> StringCommand:
     return StringCommand(_INSTALL, *map(QuoteString, words(versions)))
 
 
-def finish() -> None:
+def finish(lost: Mapping[str, str]) -> None:
     """rpm has no half-configured state: what a killed transaction lacks, the next installs."""
 
 

@@ -36,8 +36,11 @@ class PackageManagerCommands(Protocol):
     def list_versions(self, names: Sequence[str]) -> StringCommand:
         """Print which versions of packages the indices have."""
 
-    def finish(self) -> StringCommand | None:
-        """Finish what an earlier installation left half done; None where there is no such state."""
+    def finish(self, lost: Mapping[str, str]) -> StringCommand | None:
+        """Finish what an earlier installation left half done; None where there is no such state.
+
+        + lost: packages whose files are half there, with their versions ("" where not known)
+        """
 
     def fetch(self, versions: Mapping[str, str]) -> str | None:
         """Shell commands that download packages while others may be installed; None: none can.

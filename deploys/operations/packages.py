@@ -158,16 +158,18 @@ def finished(manager: PackageManager) -> Commands:
 
     + manager: the program that installs packages
     """
-    command = _COMMANDS[manager].finish()
-    found: dict[str, str] = read(apt_facts.Unfinished) if command else {}
-    left = dict(found)
-    if command is None or not left:
+    commands = _COMMANDS[manager]
+    found: list[tuple[str, str, str]] = read(apt_facts.Unfinished) if manager == "apt" else []
+    left = [tuple(row) for row in found]
+    lost = {name: version for name, state, version in left if state == "half-installed"}
+    command = commands.finish(lost) if left else None
+    if command is None:
         host.noop("no installation is half done")
         return
     changes.record(
         *[
-            Change(subject=subject, field="installation", old=state, new="finished")
-            for subject, state in left.items()
+            Change(subject=f"installation of {name}", field="state", old=state, new="finished")
+            for name, state, _ in left
         ]
     )
     yield with_retries(
