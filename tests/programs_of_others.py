@@ -23,7 +23,7 @@ OTHERS: dict[str, str] = {
     "docker info": "",
     "docker run": "--gpus=",
     "dockerd": "--validate",
-    "dpkg": "-l",
+    "dpkg": "-l --configure -a",
     "etcdctl defrag": "--cacert= --cert= --key=",
     "grafana cli admin reset-admin-password": "",
     "helm upgrade": "--install --repo= -n= -f=",
