@@ -103,6 +103,11 @@ def begin() -> None:
     _hosts.update({host.name: HostAnswers() for host in state.inventory})
 
 
+def keeping() -> bool:
+    """Whether answers are kept: a plan may then ask what has been compared."""
+    return bool(_hosts)
+
+
 def of(target: Host) -> HostAnswers:
     """What is kept of a host, since `begin`."""
     return _hosts[target.name]

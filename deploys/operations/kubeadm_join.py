@@ -6,17 +6,19 @@ import secrets
 import shlex
 from collections.abc import Callable
 
-from pyinfra.api.command import StringCommand
+from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.host import Host
+from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import changes, remote
+from deploys.lib import answers, changes, remote
 from deploys.lib.answers import read
-from deploys.lib.commands import Commands, executing, fail, warn
+from deploys.lib.commands import Commands, executing, fail, failure, report_failure, warn
 from deploys.lib.join_credentials import bootstrap_token, uploaded_certificates
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
+from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations.kubeadm import (
     RESET,
     SOCKET,
@@ -27,7 +29,10 @@ from deploys.operations.kubeadm import (
 )
 from gpuboot.config.inventory import Node
 from gpuboot.kubernetes.cluster_state import belongs_elsewhere, stage
+from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
+
+_REGISTERED_S = 60
 
 
 @operation()
@@ -51,7 +56,7 @@ def joined(
     state = read(Kubeadm, socket=SOCKET)
     progress = stage(state, "join")
     if progress == "done":
-        yield from _same_cluster(leader)
+        yield from _member(node.name, leader)
         return
     if progress == "foreign":
         yield fail_foreign(state, "kubelet.conf")
@@ -71,7 +76,8 @@ def joined(
         yield fail(f"the leader cannot prepare the join: {error}", "run again")
 
 
-def _same_cluster(leader: str) -> Commands:
+def _member(node: str, leader: str) -> Commands:
+    """A host that has joined: that it is this cluster, and that this knows the node."""
     if executing():
         target = host.state.inventory.get_host(leader)
         authority = remote.read_fact(target, Kubeadm, socket=SOCKET).ca
@@ -82,7 +88,33 @@ def _same_cluster(leader: str) -> Commands:
                 f"deploys/reset.py --data gpuboot_reset=CLUSTER --limit {host.name}",
             )
             return
+    asked = executing() or answers.keeping()
+    if asked and _forgotten(host.state.inventory.get_host(leader), node):
+        changes.record(Change(subject=f"node {node}", old="deleted", new="registered again"))
+        warn("it was deleted from the cluster: its kubelet restarts, and registers it again")
+        yield StringCommand("systemctl restart kubelet")
+        yield FunctionCommand(_registered, (leader, node), {})
+        return
     host.noop("this host is a node of the cluster")
+
+
+def _forgotten(leader: Host, node: str) -> bool:
+    """Whether the cluster answers, and has no such node."""
+    cluster = remote.read_fact(leader, Cluster, kubeconfig=ADMIN_CONF)
+    return not cluster.error and node not in {item.name for item in cluster.nodes}
+
+
+def _registered(state: State, host: Host, leader: str, node: str) -> bool:
+    target = state.inventory.get_host(leader)
+
+    def probe() -> Progress:
+        return Progress(not _forgotten(target, node), f"node {node} registers")
+
+    end = wait_until(host, probe, _REGISTERED_S)
+    if end.done:
+        return True
+    remedy = "see `journalctl -u kubelet` there; deploys/remove.py takes the node out for good"
+    return report_failure(host, failure(unfinished(end, _REGISTERED_S), remedy))
 
 
 def _forget(leader: Host, node: str, address: str) -> tuple[str, str] | None:
