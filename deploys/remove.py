@@ -11,14 +11,18 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host, inventory
 
+from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.node_pods import NodePods
 from deploys.lib.connections import reach
 from deploys.lib.kubectl import ADMIN_CONF
+from deploys.lib.remote import read_fact
 from deploys.operations import removal as operations
+from deploys.operations.kubeadm import SOCKET, reset_commands
 from deploys.run import kinds
 from deploys.run.context import begin, cluster_leader
 from gpuboot.config.problems import Problem, render
 from gpuboot.kubernetes import removal
+from gpuboot.kubernetes.cluster_state import KubeadmState
 
 settings, _, nodes = begin()
 leader = cluster_leader(nodes)
@@ -28,7 +32,9 @@ if problem := removal.refusal(nodes, wanted):
     raise DeployError(render([problem]))
 node = removal.find(nodes, wanted)
 name = node.name if node else wanted
-reached = node is not None and reach(inventory.get_host(node.host))
+machine = inventory.get_host(node.host) if node else None
+reached = machine is not None and reach(machine)
+state = read_fact(machine, Kubeadm, socket=SOCKET) if machine and reached else KubeadmState()
 pods = host.get_fact(NodePods, kubeconfig=ADMIN_CONF, node=name)
 if pods.error:
     cause = f"the cluster cannot be asked about {name}: {pods.error}"
@@ -41,7 +47,7 @@ operations.removed(
     name="Remove | Drain, reset and delete the node",
     node=name,
     leader=leader.name,
-    machine=node.host if node and reached else "",
+    machine=node.host if node and reset_commands(state) else "",
     etcd=node is not None and node.role == "control_plane",
     drain_timeout_s=int(host.data.get("gpuboot_drain_timeout_s") or 600),
 )

@@ -40,7 +40,8 @@ def removed(
     deleted. A node that is not Ready cannot be drained: its pods are deleted with it.
 
     + node, leader: names in Kubernetes
-    + machine: inventory name of its machine, which answers; "" for one that is gone
+    + machine: inventory name of its machine, to be reset; "" for one that is gone, or is in no
+      cluster any more
     + etcd: it is a control plane, with a member of etcd
     + drain_timeout_s: how long its pods may take to leave
     """

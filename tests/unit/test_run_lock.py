@@ -42,7 +42,23 @@ HOST = cast(Host, FakeHost())
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def _ended(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No process outlives its test."""
+    begun: list[open_command._Local] = []
+    make = open_command._Local
+
+    def counted(command: str) -> open_command._Local:
+        begun.append(make(command))
+        return begun[-1]
+
+    monkeypatch.setattr(open_command, "_Local", counted)
+    yield
+    for command in begun:
+        command.close()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _ended: None) -> Path:
     """The lock's folder; commands run on this machine."""
     monkeypatch.setattr(run_lock, "FOLDER", str(tmp_path))
     begin: Callable[..., Any] = lambda host, command: open_command._Local(command)  # noqa: E731

@@ -1,0 +1,67 @@
+"""A node that was deleted from the cluster: its kubelet restarts, and the run waits for it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.lib import remote, waiting
+from deploys.operations import kubeadm_join
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
+
+GPU1 = NodeStatus(
+    name="gpu1", address="", kubelet="", ready=False, message="", allocatable={}, labels={},
+    taints=(),
+)  # fmt: skip
+
+
+class Site:
+    """A host, its inventory, and what the leader's cluster tells, one answer a look."""
+
+    name = "gpu1"
+    print_prefix = "[gpu1] "
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *clusters: ClusterState) -> None:
+        self.clusters = list(clusters)
+        self.inventory = self
+        self.told: list[str] = []
+        monkeypatch.setattr(waiting, "POLL_S", 0)
+        monkeypatch.setattr(remote, "read_fact", self.read)
+        monkeypatch.setattr(kubeadm_join, "report_failure", self.report)
+
+    def get_host(self, name: str) -> str:
+        return name
+
+    def read(self, target: object, fact: object, **arguments: str) -> ClusterState:
+        return self.clusters.pop(0) if len(self.clusters) > 1 else self.clusters[0]
+
+    def report(self, host: object, message: str) -> bool:
+        self.told.append(message)
+        return False
+
+
+def registered(site: Any) -> bool:
+    return kubeadm_join._registered(cast(State, site), cast(Host, site), "cp1", "gpu1")
+
+
+def test_it_waits_until_the_cluster_knows_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, ClusterState(), ClusterState(), ClusterState(nodes=(GPU1,)))
+    assert registered(site)
+    assert not site.told
+
+
+def test_a_kubelet_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kubeadm_join, "_REGISTERED_S", 0)
+    site = Site(monkeypatch, ClusterState())
+    assert not registered(site)
+    assert "journalctl -u kubelet" in site.told[0]
+
+
+def test_a_cluster_that_does_not_answer_has_forgotten_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = Site(monkeypatch, ClusterState(error="no route"))
+    assert not kubeadm_join._forgotten(cast(Host, site), "gpu1")
