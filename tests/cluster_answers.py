@@ -17,7 +17,7 @@ from typing import Any
 
 from deploys.facts.framed import Framed
 from gpuboot.kubernetes import cluster_answers as api
-from gpuboot.kubernetes.manifests import OWNED_PATHS
+from gpuboot.kubernetes import managed_objects
 from tests.unit.ssh_server import HOST, Api, api_server
 
 Json = dict[str, Any]
@@ -73,19 +73,29 @@ def packed(answers: Mapping[str, Any]) -> list[str]:
     return [f"answers\t{packed_text}", f"clock\t{CLOCK}", "end\tok"]
 
 
-def owned(**objects: list[Json]) -> dict[str, Any]:
-    """By path, the answers about objects of ours; + objects: of each kind."""
-    return {path: listed(*objects.get(kind, [])) for kind, path in OWNED_PATHS.items()}
+def managed(*objects: Json) -> dict[str, Any]:
+    """By path, the answers about objects of Helm and of gpuboot; none is a Secret."""
+    found: dict[str, list[Json]] = {path: [] for path in managed_objects.PATHS.values()}
+    for item in objects:
+        found[managed_objects.PATHS[item["kind"]]].append(item)
+    return {path: listed(*items) for path, items in found.items()}
 
 
-def revision(chart: str, version: str, status: str, number: int, values: Json | None) -> str:
+def packed_managed(*objects: Json) -> list[str]:
+    """What `managed.sh` prints of these objects, where there are no Secrets."""
+    return ["secrets\t200", *packed(managed(*objects))]
+
+
+def revision(
+    chart: str, version: str, status: str, number: int, values: Json | None, manifest: str = ""
+) -> str:
     """A release as Helm keeps it in a Secret."""
     record = {
         "name": chart,
         "info": {"status": status},
         "chart": {"metadata": {"name": chart, "version": version}, "templates": []},
         "config": values,
-        "manifest": "kind: Secret\n",
+        "manifest": manifest,
         "version": number,
     }
     return base64.b64encode(gzip.compress(json.dumps(record).encode())).decode()

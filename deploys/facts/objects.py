@@ -1,29 +1,61 @@
-"""The objects that gpuboot keeps in the cluster."""
+"""The objects that Helm and gpuboot keep in the cluster. On the leader."""
 
 from __future__ import annotations
+
+import json
+from base64 import b64decode
+from gzip import decompress
+from typing import Any
 
 from typing_extensions import override
 
 from deploys.facts import api
 from deploys.facts.framed import Framed
-from gpuboot.kubernetes.manifests import OWNED_PATHS, OwnedObjects, parse_owned
+from deploys.lib.kubectl import apply_as
+from gpuboot.kubernetes.managed_objects import PATHS, SECRETS, ManagedObjects, parse_managed
 
 
-class Owned(Framed[OwnedObjects]):
-    """Kind, place and digest of every object with our label, by one command on the leader."""
+class Managed(Framed[ManagedObjects]):
+    """The objects of Helm releases and of gpuboot, by one command; digests of Secrets."""
 
     of_cluster = True
 
     @staticmethod
     @override
-    def default() -> OwnedObjects:
-        return OwnedObjects(error="there is no answer")
+    def default() -> ManagedObjects:
+        return ManagedObjects(error="there is no answer")
 
     @override
     def command(self, kubeconfig: str) -> str:
         """`kubeconfig`: path of the credentials on the leader."""
-        return api.command("cluster.sh", kubeconfig, OWNED_PATHS.values(), api.METADATA)
+        return api.command("managed.sh", kubeconfig, [SECRETS, *PATHS.values()])
 
     @override
-    def process(self, output: list[str]) -> OwnedObjects:
-        return parse_owned(output)
+    def process(self, output: list[str]) -> ManagedObjects:
+        return parse_managed(output)
+
+
+class Applied(Framed[list[dict[str, Any]]]):
+    """What the API server would make of objects that are applied; it keeps nothing of it.
+
+    Objects as one document by `_stdin`, as `deploys.facts.details.HiddenInput`. Nothing where it
+    refuses one of them.
+    """
+
+    of_cluster = True
+    default = list
+
+    @override
+    def command(self, manager: str) -> str:
+        """`manager`: in whose name they are applied."""
+        return (
+            f"{apply_as(manager)} - --dry-run=server -o json 2>/dev/null | gzip -c | base64 -w 0; "
+            "echo"
+        )
+
+    @override
+    def process(self, output: list[str]) -> list[dict[str, Any]]:
+        text = decompress(b64decode("".join(output))).decode()
+        found = json.loads(text) if text.strip() else {}
+        items: list[dict[str, Any]] = found.get("items", [found] if found else [])
+        return items

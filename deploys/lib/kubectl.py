@@ -2,7 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyinfra.api.command import QuoteString, StringCommand
+
+from gpuboot.kubernetes import manifests
+
 ADMIN_CONF = "/etc/kubernetes/admin.conf"
 KUBECTL = f"kubectl --kubeconfig {ADMIN_CONF}"
-# what follows is the manifest's file, or - for standard input
-KUBECTL_APPLY = f"{KUBECTL} apply --server-side --force-conflicts --field-manager gpuboot -f"
+
+
+def apply_as(manager: str) -> str:
+    """`kubectl apply` in somebody's name; what follows is a manifest's file, or - for stdin."""
+    return f"{KUBECTL} apply --server-side --force-conflicts --field-manager {manager} -f"
+
+
+KUBECTL_APPLY = apply_as("gpuboot")
+
+# The Prometheus operator checks rules by a webhook, which refuses for a moment after its start.
+_PATIENT = """\
+file=$(mktemp); trap 'rm -f "$file"' EXIT; cat >"$file"
+{before}for left in $(seq 30); do
+  if said=$({command} "$file" 2>&1)
+  then exit 0; fi
+  case $said in *"failed calling webhook"*) sleep 1 ;; *) break ;; esac
+done
+printf '%s\\n' "$said" >&2; exit 1"""
+
+
+def with_objects(
+    command: str, objects: Iterable[Mapping[str, Any]], before: str = ""
+) -> StringCommand:
+    """A command of kubectl's that is given objects, which webhooks may refuse for a moment.
+
+    + command: what the name of the objects' file follows; + before: lines of shell
+    """
+    script = _PATIENT.format(command=command, before=before)
+    return StringCommand("sh -ec", QuoteString(script), _stdin=manifests.manifest(objects))

@@ -16,24 +16,21 @@ from gpuboot.plan.workloads import effects, label, object_changes
 Object = Mapping[str, Any]
 
 
-def record_objects(objects: Iterable[Object], existing: Iterable[str] | None = None) -> None:
+def record_objects(objects: Iterable[Object], live: Mapping[str, Object] | None = None) -> None:
     """Record what applying these objects changes, and what that restarts.
 
-    + existing: of the objects those that exist, as `label` names them; None: not known
+    + live: those that exist, as `label` names them; None: they are read, where a plan shows them
     """
     items = list(objects)
-    known = {label(item) for item in items} if existing is None else set(existing)
-    asked = [item for item in items if label(item) in known]
-    if host.state.is_executing:
-        for item in items:
-            old = "present" if label(item) in known and existing is not None else None
-            changes.record(Change(subject=label(item), old=old, new="applied"))
+    known = live is None
+    if live is None and host.state.is_executing:
+        changes.record(*[Change(subject=label(item), new="applied") for item in items])
         return
-    references = [_reference(item) for item in asked]
-    found = read(LiveObjects, references=references) if asked else []
-    live = {label(item): item for item in found}
+    if live is None:
+        found = read(LiveObjects, references=[_reference(item) for item in items])
+        live = {label(item): item for item in found}
     for item in items:
-        changes.record(*_items(live.get(label(item)), item, label(item) in known))
+        changes.record(*_items(live.get(label(item)), item, known))
 
 
 def _items(old: Object | None, new: Object, known: bool) -> list[Item]:

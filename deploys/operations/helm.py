@@ -13,14 +13,18 @@ from pyinfra.context import host
 
 from deploys.facts.details import HelmManifests, HiddenInput
 from deploys.facts.helm import FileDigest, HelmRelease, HelmVersion
+from deploys.facts.objects import Managed
 from deploys.lib import changes
-from deploys.lib.answers import read
+from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands, executing, fail, inform, shell_failure
 from deploys.lib.download_retries import with_retries
-from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY, apply_as, with_objects
 from deploys.lib.operation import operation
+from deploys.lib.release_drift import MANAGER, describe, drift, record_drift
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
 from gpuboot.kubernetes.helm import Decision, Release, evaluate, needs_crds
+from gpuboot.kubernetes.managed_objects import undefined
+from gpuboot.kubernetes.release_objects import unknown_kinds
 from gpuboot.plan import Change, Unknown
 from gpuboot.plan.differences import safe_text
 from gpuboot.plan.releases import release_changes
@@ -101,30 +105,38 @@ def archive(chart: str, version: str) -> str:
 
 @operation()
 def custom_resources(
-    release: str, chart: str, version: str, namespace: str, first: Sequence[str] = ()
+    release: str, chart: str, version: str, namespace: str, only: Sequence[str] = ()
 ) -> Commands:
     """Ensure that the cluster knows the custom resources of a chart, as this version has them.
 
-    Helm installs their definitions with a release's first version, and never renews them.
+    Helm applies their definitions with an install alone, waits a minute for them, and fails. An API
+    server that was restarted meanwhile can take longer: here it gets its time.
 
     + chart, version: an archive that `chart` has put on the host
-    + first: names of definitions that are needed before the release's first version; these alone
-      are applied then, since the API server takes seconds for a large one
+    + only: names of definitions that others need before there is the release: these alone, since
+      the API server takes seconds for a large one, and only while there is no release
     """
-    live = read(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
-    if not (needs_crds(live, version) or (first and not live.status)):
+    live = _released(release, namespace)
+    due = not live.status if only else needs_crds(live, version)
+    if not (due or _undefined(live, only)):
         host.noop(f"the custom resources are those of {chart} {live.version or version}")
         return
+    old = live.version if live.status == "deployed" else f"{live.version} ({live.status})"
     changes.record(
-        Change(subject=f"custom resources of {chart}", old=live.version or None, new=version)
+        Change(
+            subject=f"custom resources of {chart}",
+            old=(old if live.status else None) if due else "deleted",
+            new=version,
+        )
     )
-    chosen = "cat" if live.status else f"awk {shlex.quote(_SELECTED % '|'.join(first))}"
+    chosen = f"awk {shlex.quote(_SELECTED % '|'.join(only))}" if only else "cat"
     yield StringCommand(
-        'all=$(mktemp) crds=$(mktemp) && trap \'rm -f "$all" "$crds"\' EXIT &&',
+        f"for left in $(seq 60); do {KUBECTL} get --raw /readyz >/dev/null 2>&1 && break;",
+        'sleep 2; done; all=$(mktemp) crds=$(mktemp) && trap \'rm -f "$all" "$crds"\' EXIT &&',
         BINARY, "show crds", QuoteString(archive(chart, version)),
         f'>"$all" && {chosen} "$all" >"$crds" && {{ ! test -s "$crds" || {{',
         f'{KUBECTL_APPLY} "$crds" && {KUBECTL} wait -f "$crds"',
-        "--for=condition=Established --timeout=60s; }; }",
+        "--for=condition=Established --timeout=300s; }; }",
     )  # fmt: skip
 
 
@@ -135,18 +147,20 @@ def release(
     """Ensure that a release runs this chart, version and values; it does not wait for pods.
 
     What differs is told by the values' names. Values travel by standard input to a file that only
-    root reads.
+    root reads. Where a release is so, but somebody has deleted or changed its objects, these alone
+    are applied as Helm has rendered them: no new revision, and no hooks.
 
-    + chart, version: an archive that `chart` has put on the host
+    + chart, version: an archive that `chart` has put on the host, whose custom resources
+      `custom_resources` has put into the cluster
     + values: all values that differ from the chart's own defaults
     """
-    live = read(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
+    live = _released(release, namespace)
     if live.error and executing():
         yield fail(f"Helm cannot read release {release}: {live.error}", "run again")
         return
     change = evaluate(live, chart, version, values)
     if change.action == "none":
-        host.noop(f"{release} is {chart} {version} with these values")
+        yield from _as_released(live, release, namespace)
         return
     _explain(release, change)
     _record(live, release, chart, version, namespace, values)
@@ -158,11 +172,41 @@ def release(
     if change.action == "unlock":
         yield _unlock(release, namespace, live.revision)
     source = QuoteString(archive(chart, version))
+    # what a person has changed since is Helm's again, or it would refuse because of a conflict
     yield StringCommand(
         _HELM, "upgrade --install", QuoteString(release), source, "--namespace",
         QuoteString(namespace), "--create-namespace --reset-values --history-max 5 --timeout 10m",
-        "--values", QuoteString(path), ">/dev/null",
+        "--skip-crds --server-side=true --force-conflicts --values", QuoteString(path),
+        ">/dev/null",
     )  # fmt: skip
+
+
+def _released(release: str, namespace: str) -> Release:
+    """The release; what is compared with it as well is read by the same command."""
+    about = {"release": release, "namespace": namespace, "kubeconfig": ADMIN_CONF}
+    foresee([(host, HelmRelease, about), (host, Managed, {"kubeconfig": ADMIN_CONF})])
+    return read(HelmRelease, **about)
+
+
+def _undefined(live: Release, only: Sequence[str]) -> bool:
+    """Whether definitions that were there are not any more."""
+    managed = read(Managed, kubeconfig=ADMIN_CONF)
+    return bool(undefined(managed) & {*only} if only else unknown_kinds(live, managed))
+
+
+def _as_released(live: Release, release: str, namespace: str) -> Commands:
+    """Put back the objects of a release that somebody has deleted or changed."""
+    managed = read(Managed, kubeconfig=ADMIN_CONF)
+    if managed.error and executing():
+        yield fail(f"the objects of release {release} cannot be read: {managed.error}", "run again")
+        return
+    found = drift(live, managed, release, namespace)
+    if not found:
+        host.noop(f"{release} is {live.chart} {live.version}, with these values and its objects")
+        return
+    inform(f"{release}: putting back what is not as it was released: {describe(found)}")
+    record_drift(found, namespace)
+    yield with_objects(apply_as(MANAGER), [item.wanted for item in found])
 
 
 def _record(

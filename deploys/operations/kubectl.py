@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 import yaml
 from pyinfra.api.command import QuoteString, StringCommand
@@ -38,9 +39,9 @@ def applied(manifest: str, sentinel_workload: str) -> Commands:
     yield StringCommand(KUBECTL_APPLY, "-", _stdin=text)
 
 
-def _record_manifest(manifest: str, existing: Iterable[str] | None) -> None:
-    """+ existing: {} where there is no cluster yet"""
-    record_objects([item for item in yaml.safe_load_all(manifest) if item], existing)
+def _record_manifest(manifest: str, live: Mapping[str, Mapping[str, Any]] | None) -> None:
+    """+ live: {} where there is no cluster yet"""
+    record_objects([item for item in yaml.safe_load_all(manifest) if item], live)
 
 
 @operation()

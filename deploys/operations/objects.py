@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
-from deploys.facts.objects import Owned
+from deploys.facts.objects import Managed
 from deploys.lib import changes
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, inform
-from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY, with_objects
 from deploys.lib.live_objects import record_objects
 from deploys.lib.operation import operation
 from gpuboot.kubernetes import manifests, network_policies
 from gpuboot.kubernetes.cluster_state import ClusterState
+from gpuboot.kubernetes.managed_objects import ManagedObjects
+from gpuboot.kubernetes.set_fields import otherwise
 from gpuboot.plan import Change, Effect
-
-# The Prometheus operator checks rules by a webhook, which refuses for a moment after its start.
-_APPLY = f"""\
-file=$(mktemp); trap 'rm -f "$file"' EXIT; cat >"$file"
-{{wait}}for left in $(seq 30); do
-  if said=$({KUBECTL_APPLY} "$file" 2>&1)
-  then exit 0; fi
-  case $said in *"failed calling webhook"*) sleep 1 ;; *) break ;; esac
-done
-printf '%s\\n' "$said" >&2; exit 1"""
+from gpuboot.plan.differences import field_change
+from gpuboot.plan.workloads import label
 
 
 @operation()
@@ -49,49 +43,61 @@ def synced(
     + timeout_s: how long to wait for it
     + pod_network: let hosts that policies let in do so by their addresses in the pod network too
 
-    What is there is compared by the digest that each object carries: one fact tells them all.
+    What somebody has changed is put back, and what was added to them is taken away; labels and
+    annotations of others stay.
     """
-    owned = read(Owned, kubeconfig=ADMIN_CONF)
+    managed = read(Managed, kubeconfig=ADMIN_CONF)
     state = read(Cluster, kubeconfig=ADMIN_CONF) if pod_network else ClusterState()
-    if (error := owned.error or state.error) and executing():
+    if (error := managed.error or state.error) and executing():
         yield fail(f"the cluster's objects cannot be read: {error}", "run again")
         return
     ranges = {address: node.pod_cidrs for node in state.nodes for address in node.address.split()}
     objects = network_policies.reached(objects, ranges)
-    change = manifests.difference(objects, owned.objects, namespaces)
+    change = manifests.difference(objects, managed.objects, namespaces)
     if change.nothing:
         host.noop(f"{len(objects)} objects are up to date")
         return
     inform(describe(change))
-    _record(change, owned.objects)
+    _record(change, managed)
+    before = _rollout(after, timeout_s)
+    if change.replace:
+        replaced = [found.item for found in change.replace]
+        yield with_objects(f"{KUBECTL} replace --field-manager gpuboot -f", replaced, before)
+        before = ""
     if change.apply:
-        script = _APPLY.format(wait=_rollout(after, timeout_s))
-        yield StringCommand("sh -ec", QuoteString(script), _stdin=manifests.manifest(change.apply))
+        yield with_objects(KUBECTL_APPLY, change.apply, before)
     yield from _deleted(change.delete)
 
 
-def _deleted(objects: Sequence[manifests.Owned]) -> Commands:
+def _deleted(objects: Sequence[manifests.Object]) -> Commands:
     names = defaultdict(list)
-    for item in objects:
-        names[item.namespace, manifests.KINDS[item.kind]].append(item.name)
-    for (namespace, kind), items in names.items():
+    for kind, namespace, name in map(manifests.key, objects):
+        names[namespace, manifests.KINDS[kind]].append(name)
+    for (namespace, plural), items in names.items():
         yield StringCommand(
-            KUBECTL, "-n", QuoteString(namespace), "delete --ignore-not-found", kind,
+            KUBECTL, "-n", QuoteString(namespace), "delete --ignore-not-found", plural,
             *map(QuoteString, items),
         )  # fmt: skip
 
 
-def _record(change: manifests.Difference, owned: Sequence[manifests.Owned]) -> None:
-    names = {f"{item.kind} {item.namespace}/{item.name}" for item in owned}
-    record_objects(change.apply, names)
-    changes.record(*[
-        Change(subject=f"{item.kind} {item.namespace}/{item.name}", old="present")
-        for item in change.delete
-    ])  # fmt: skip
-    kinds = {item["kind"] for item in change.apply} | {item.kind for item in change.delete}
-    if kinds & manifests.OPERATORS.keys():
+def _record(change: manifests.Difference, managed: ManagedObjects) -> None:
+    record_objects(change.apply, {label(item): item for item in managed.objects})
+    for found in change.replace:
+        changes.record(*_replaced(found))
+    changes.record(*[Change(subject=label(item), old="present") for item in change.delete])
+    everything = [*change.apply, *change.delete, *(found.item for found in change.replace)]
+    if {item["kind"] for item in everything} & manifests.OPERATORS.keys():
         note = "it reads the new configuration; nothing restarts"
         changes.record(Effect(kind="reload", target="Prometheus", note=note))
+
+
+def _replaced(found: manifests.Replaced) -> Iterator[Change]:
+    subject = label(found.item)
+    for path in found.added:
+        part, _, name = path.partition(".")
+        value = found.live[part].get(name, "added by hand")
+        yield field_change(subject, path, value, None)
+    yield from (field_change(subject, *item) for item in otherwise(found.item, found.live))
 
 
 def _rollout(after: str, timeout_s: int) -> str:
@@ -108,8 +114,13 @@ def describe(change: manifests.Difference) -> str:
     """One line for the person who watches the run."""
     words = []
     if change.apply:
-        keys = map(manifests.key, change.apply)
-        words.append("applying " + ", ".join(f"{kind} {name}" for kind, _, name in keys))
+        words.append("applying " + _names(change.apply))
+    if change.replace:
+        words.append("putting back " + _names(found.item for found in change.replace))
     if change.delete:
-        words.append("removing " + ", ".join(f"{item.kind} {item.name}" for item in change.delete))
+        words.append("removing " + _names(change.delete))
     return "; ".join(words)
+
+
+def _names(objects: Iterable[manifests.Object]) -> str:
+    return ", ".join(f"{kind} {name}" for kind, _, name in map(manifests.key, objects))

@@ -32,15 +32,12 @@ def helm() -> None:
 
 def deploy_chart(chart: str, release: str, namespace: str, values: dict[str, Any]) -> None:
     """Bring a release of one of the lock's charts to these values; call it on the leader."""
-    fetch_chart(chart, release, namespace)
+    fetch_chart(chart)
     deploy_release(chart, release, namespace, values)
 
 
-def fetch_chart(chart: str, release: str, namespace: str, first: Sequence[str] = ()) -> None:
-    """Have one of the lock's charts on the leader, and its custom resources in the cluster.
-
-    + first: those of its custom resources that are needed before its release is installed
-    """
+def fetch_chart(chart: str) -> None:
+    """Have one of the lock's charts on the leader."""
     context = current()
     settings, locked = context.settings, context.lock.charts[chart]
     operations.chart(
@@ -51,24 +48,30 @@ def fetch_chart(chart: str, release: str, namespace: str, first: Sequence[str] =
         sha256=locked.sha256,
         environment=environment(settings, mirrored=locked.repository in settings.mirrors.charts),
     )
+
+
+def early_resources(chart: str, release: str, namespace: str, only: Sequence[str]) -> None:
+    """Have the cluster know custom resources of a chart before its release is there.
+
+    Call it after `fetch_chart`. + only: names of their definitions
+    """
     operations.custom_resources(
-        name=f"Renew the custom resources of {chart}",
-        release=release,
-        chart=chart,
-        version=locked.version,
-        namespace=namespace,
-        first=first,
+        name=f"Apply the first custom resources of {chart}",
+        only=only,
+        **_release(chart, release, namespace),
     )
 
 
 def deploy_release(chart: str, release: str, namespace: str, values: dict[str, Any]) -> None:
     """As `deploy_chart`, after `fetch_chart`."""
-    locked = current().lock.charts[chart]
+    which = _release(chart, release, namespace)
+    operations.custom_resources(name=f"Renew the custom resources of {chart}", **which)
     operations.release(
-        name=f"Deploy {release} ({chart} {locked.version})",
-        release=release,
-        chart=chart,
-        version=locked.version,
-        namespace=namespace,
-        values=values,
+        name=f"Deploy {release} ({chart} {which['version']})", values=values, **which
     )
+
+
+def _release(chart: str, release: str, namespace: str) -> dict[str, Any]:
+    """What operations ask of a release of one of the lock's charts."""
+    version = current().lock.charts[chart].version
+    return {"release": release, "chart": chart, "version": version, "namespace": namespace}

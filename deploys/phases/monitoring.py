@@ -7,7 +7,7 @@ from pyinfra.api.operation import OperationMeta
 from deploys.lib.operation import phase
 from deploys.operations import kubectl, objects, rollout, rules, secrets, storage
 from deploys.phases import kubernetes
-from deploys.phases.helm import deploy_release, fetch_chart
+from deploys.phases.helm import deploy_release, early_resources, fetch_chart
 from deploys.run.context import Context, current
 from gpuboot import alerting
 from gpuboot import monitoring as stack
@@ -36,7 +36,8 @@ def custom_resources() -> None:
     context = current()
     settings = context.settings.monitoring
     if context.node.leader and settings.enabled:
-        fetch_chart(_CHART, settings.release, settings.namespace, first=_SCRAPED)
+        fetch_chart(_CHART)
+        early_resources(_CHART, settings.release, settings.namespace, only=_SCRAPED)
 
 
 @phase("Monitoring")

@@ -128,7 +128,10 @@ def _workload(kind: str, item: Json) -> Workload:
         ready = min(status.get("updatedNumberScheduled", 0), status.get("numberReady", 0))
     else:
         desired = item.get("spec", {}).get("replicas", 1)
-        ready = min(status.get("updatedReplicas", 0), status.get("readyReplicas", 0))
+        updated = status.get("updatedReplicas", 0)
+        # while old pods run beside new ones, as many of the ready ones may be old
+        old = max(status.get("replicas", updated) - updated, 0)
+        ready = min(updated, max(status.get("readyReplicas", 0) - old, 0))
     return Workload(
         kind=kind,
         namespace=meta["namespace"],

@@ -22,6 +22,7 @@ class Release:
 
     + status: deployed, failed, pending-install, pending-upgrade, pending-rollback, uninstalling …
     + config: the values it was given (Helm calls them its config)
+    + manifest: its objects as YAML, Secrets among them; without those of hooks
     + error: why Helm could not tell; "" when it could
     """
 
@@ -29,8 +30,9 @@ class Release:
     version: str = ""
     status: str = ""
     revision: int = 0
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
     error: str = ""
+    manifest: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True)
@@ -76,19 +78,28 @@ def _release(revision: str) -> Release:
         status=record["info"]["status"],
         revision=int(record["version"]),
         config=record.get("config") or {},
+        manifest=record.get("manifest") or "",
     )
+
+
+# Helm refuses to upgrade a release whose newest revision is one of these (helm v4.3.1,
+# pkg/action/upgrade.go, prepareUpgrade): it takes a pending one for another Helm at work, and what
+# it began to uninstall for a release that was never deployed. No Helm is left that would end them.
+_UNFINISHED = ("pending-install", "pending-upgrade", "pending-rollback", "uninstalling", "unknown")
 
 
 def evaluate(release: Release, chart: str, version: str, values: Mapping[str, Any]) -> Decision:
     """What brings a release to this chart, version and values.
 
-    `unlock`: the newest revision is pending, which Helm takes for another Helm at work; when no
-    other is, it was killed, and its record has to go before an upgrade can finish its work.
+    `unlock`: Helm was killed at its newest revision, whose record has to go before an upgrade can
+    finish the work: from the revision before, or by an install that takes over what is there.
+    A `failed` one, and one that is `superseded` because a newer record was deleted, Helm upgrades
+    from as they are; what is `uninstalled` with its history kept, it installs again.
     """
     if not release.status:
         return Decision("install", (f"{chart} {version} is not there",))
     reasons = []
-    if release.status.startswith("pending-"):
+    if release.status in _UNFINISHED:
         return Decision("unlock", (f"revision {release.revision} is {release.status}",))
     if release.status != "deployed":
         reasons.append(f"revision {release.revision} is {release.status}")
@@ -99,10 +110,13 @@ def evaluate(release: Release, chart: str, version: str, values: Mapping[str, An
 
 
 def needs_crds(release: Release, version: str) -> bool:
-    """Whether the new chart's CRDs must be applied: Helm installs CRDs but never upgrades them."""
-    if release.status.startswith("pending-"):
-        return release.revision > 1  # it was killed, perhaps before it came to them
-    return bool(release.status) and _bare(release.version) != _bare(version)
+    """Whether the chart's CRDs must be applied before its release is brought to this version.
+
+    Helm applies them with an install alone, and gives them a minute. A Helm that was killed, or
+    a cluster that lost its power, may have left some of them half made, whatever its records say:
+    so they are applied unless this version's release has been deployed.
+    """
+    return release.status != "deployed" or _bare(release.version) != _bare(version)
 
 
 def _bare(version: str) -> str:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
-from gpuboot.kubernetes.api_answers import parse_answers
+from gpuboot.kubernetes import managed_objects
+from gpuboot.kubernetes.set_fields import otherwise
 
 # libyaml's where PyYAML was built with it: ten times as fast
 YAML_LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -33,35 +34,21 @@ OPERATORS = {
 }
 KINDS = {**BUILT_IN, **OPERATORS}
 # Where the API server lists them, all namespaces together.
-PATHS = {
-    "ConfigMap": "/api/v1/configmaps",
-    "NetworkPolicy": "/apis/networking.k8s.io/v1/networkpolicies",
-    "PrometheusRule": "/apis/monitoring.coreos.com/v1/prometheusrules",
-    "ServiceMonitor": "/apis/monitoring.coreos.com/v1/servicemonitors",
-}
-# The same, of those with our label.
-OWNED_PATHS = {
-    kind: f"{path}?labelSelector={OWNER_LABEL.replace('/', '%2F')}%3D{OWNER}"
-    for kind, path in PATHS.items()
-}
+PATHS = {kind: managed_objects.KINDS[kind].path for kind in KINDS}
+_ABSENT = object()
 
 
 @dataclass(frozen=True)
-class Owned:
-    """An object in the cluster that carries our label. digest: of what was applied; "" for none."""
+class Replaced:
+    """An object of ours that somebody has added something to.
 
-    kind: str
-    namespace: str
-    name: str
-    digest: str
+    + item: what is put in its place, with the labels and annotations of others
+    + live: as it is; + added: paths of what was added
+    """
 
-
-@dataclass(frozen=True)
-class OwnedObjects:
-    """All of them. error: why there is no answer; "" when there is one."""
-
-    error: str = ""
-    objects: tuple[Owned, ...] = ()
+    item: Object
+    live: Object
+    added: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -69,11 +56,12 @@ class Difference:
     """What it takes to come from what is there to what is wanted."""
 
     apply: tuple[Object, ...]
-    delete: tuple[Owned, ...]
+    delete: tuple[Object, ...]
+    replace: tuple[Replaced, ...] = ()
 
     @property
     def nothing(self) -> bool:
-        return not self.apply and not self.delete
+        return not (self.apply or self.delete or self.replace)
 
 
 def key(item: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -105,11 +93,12 @@ def digests(objects: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], 
 
 
 def difference(
-    expected: Sequence[Mapping[str, Any]], existing: Iterable[Owned], namespaces: Collection[str]
+    expected: Sequence[Mapping[str, Any]], existing: Iterable[Object], namespaces: Collection[str]
 ) -> Difference:
-    """What to apply, and what to remove.
+    """What to apply, what to put in the place of what is there, and what to remove.
 
     + expected: objects without our label and digest
+    + existing: objects as the API server has them; others than ours are passed over
     + namespaces: where objects of ours that are not expected are removed
 
     Raises ValueError for an object that is given twice.
@@ -118,20 +107,88 @@ def difference(
     if len(objects) != len(expected):
         names = sorted("/".join(key(item)) for item in expected)
         raise ValueError(f"an object is given twice: {', '.join(names)}")
-    present = {(item.kind, item.namespace, item.name): item for item in existing}
+    ours = (item for item in existing if item["kind"] in KINDS and _is_ours(item))
+    present = {key(item): item for item in ours}
+    added = {
+        name: additions(item, present[name]) for name, item in objects.items() if name in present
+    }
     return Difference(
         tuple(
             item
             for name, item in objects.items()
-            if name not in present
-            or present[name].digest != item["metadata"]["annotations"][DIGEST]
+            if name not in present or (_changed(item, present[name]) and not added[name])
         ),
         tuple(
             item
-            for name, item in sorted(present.items())
-            if name not in objects and item.namespace in namespaces
+            for name, item in sorted(present.items(), key=lambda pair: pair[0])
+            if name not in objects and item["metadata"]["namespace"] in namespaces
+        ),
+        tuple(
+            Replaced(_in_place_of(present[name], objects[name]), present[name], found)
+            for name, found in added.items()
+            if found
         ),
     )
+
+
+def _is_ours(item: Mapping[str, Any]) -> bool:
+    return bool((item["metadata"].get("labels") or {}).get(OWNER_LABEL) == OWNER)
+
+
+def _changed(wanted: Object, live: Object) -> bool:
+    """Whether what we apply is otherwise in the cluster, or anything of it."""
+    return any(True for _ in otherwise(wanted, live))
+
+
+def additions(wanted: Mapping[str, Any], live: Mapping[str, Any]) -> tuple[str, ...]:
+    """Paths of what others have added to an object that is ours as a whole.
+
+    What the API server fills in belongs to nobody in the object's `managedFields`; keys of data it
+    never fills in.
+    """
+    found = [
+        f"{part}.{name}"
+        for part in ("data", "binaryData")
+        for name in (live.get(part) or {}).keys() - (wanted.get(part) or {}).keys()
+    ]
+    for entry in live["metadata"].get("managedFields", ()):
+        if entry.get("manager") != OWNER and not entry.get("subresource"):
+            fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
+            found += _unwanted(fields, wanted.get("spec") or {}, "spec")
+    return tuple(sorted({*found}))
+
+
+def _unwanted(fields: Mapping[str, Any], wanted: Any, path: str) -> Iterator[str]:
+    """Paths of managed fields (`managedFields[].fieldsV1`) that an object does not set."""
+    for step, inner in fields.items():
+        sign, _, name = step.partition(":")
+        inside = _member(wanted, sign, name)
+        if inside is _ABSENT:
+            yield f"{path}.{name}" if sign == "f" else f"{path}[{name}]"
+        elif inner:
+            yield from _unwanted(inner, inside, f"{path}.{name}" if sign == "f" else path)
+
+
+def _member(wanted: Any, sign: str, name: str) -> Any:
+    """What a step of managed fields leads to: a field, a member by its keys, or by its value."""
+    if sign == "f" and isinstance(wanted, Mapping):
+        return wanted.get(name, _ABSENT)
+    if sign == "v" and isinstance(wanted, list):
+        return wanted if json.loads(name) in wanted else _ABSENT
+    if sign == "k" and isinstance(wanted, list):
+        keys = json.loads(name).items()
+        same = (item for item in wanted if all(item.get(key, text) == text for key, text in keys))
+        return next(same, _ABSENT)
+    return wanted
+
+
+def _in_place_of(live: Mapping[str, Any], wanted: Object) -> Object:
+    """The object as we apply it, with the marks that others have put on what is there."""
+    marks = {
+        mark: {**(live["metadata"].get(mark) or {}), **wanted["metadata"].get(mark, {})}
+        for mark in ("labels", "annotations")
+    }
+    return {**wanted, "metadata": {**wanted["metadata"], **marks}}
 
 
 def manifest(objects: Iterable[Mapping[str, Any]]) -> str:
@@ -168,15 +225,3 @@ def runtime_class(name: str, handler: str) -> str:
     """The RuntimeClass by whose name pods ask for a runtime handler of containerd."""
     kind = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass"}
     return json.dumps({**kind, "metadata": {"name": name}, "handler": handler})
-
-
-def parse_owned(lines: Iterable[str]) -> OwnedObjects:
-    """What the fact of `OWNED_PATHS` printed. Raises `FactOutputError`."""
-    optional = [OWNED_PATHS[kind] for kind in OPERATORS]
-    answers = parse_answers(lines, list(OWNED_PATHS.values()), optional)
-    objects = tuple(
-        Owned(kind, meta["namespace"], meta["name"], meta.get("annotations", {}).get(DIGEST, ""))
-        for kind, path in OWNED_PATHS.items()
-        for meta in (item["metadata"] for item in answers.items(path))
-    )
-    return OwnedObjects(answers.error, objects)

@@ -33,7 +33,16 @@ def value_changes(subject: str, old: Any, new: Any) -> list[Change]:
 
     + subject: of the changes; + old, new: JSON values, None for what is not there
     """
-    return [_change(subject, *found) for found in _differences("", old, new)]
+    return [field_change(subject, *found) for found in _differences("", old, new)]
+
+
+def field_change(subject: str, path: str, old: Any, new: Any) -> Change:
+    """One value that differs, by its dotted path; hidden where its name says that it is secret."""
+    if is_secret(path):
+        return Change(subject=subject, field=path, old=old, new=new, hidden=True)
+    if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
+        return text_change(subject, old, new, path)
+    return Change(subject=subject, field=path, old=_safe(old), new=_safe(new))
 
 
 def text_change(subject: str, old: str | None, new: str | None, field: str = "") -> Change:
@@ -74,14 +83,6 @@ def _diff(old: str, new: str) -> tuple[str, ...]:
         return ("~ only in lines that are hidden, or at the ends of lines",)
     more = len(lines) - _LONGEST_DIFF
     return (*lines[:_LONGEST_DIFF], *([f"… and {more} more lines"] if more > 0 else []))
-
-
-def _change(subject: str, path: str, old: Any, new: Any) -> Change:
-    if is_secret(path):
-        return Change(subject=subject, field=path, old=old, new=new, hidden=True)
-    if isinstance(old, str) and isinstance(new, str) and ("\n" in old or "\n" in new):
-        return text_change(subject, old, new, path)
-    return Change(subject=subject, field=path, old=_safe(old), new=_safe(new))
 
 
 def _safe(value: Any, path: str = "") -> Any:

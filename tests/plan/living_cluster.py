@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,18 +25,60 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes import cluster_answers as api
-from gpuboot.kubernetes import flannel, helm, kubeadm, manifests, storage
+from gpuboot.kubernetes import flannel, helm, kubeadm, managed_objects, manifests, storage
+from gpuboot.kubernetes.helm import Release
 from gpuboot.kubernetes.kubeadm import Configuration
+from gpuboot.kubernetes.release_objects import release_objects
 from tests.cluster_answers import (
     cluster,
     lease,
     listed,
     named,
-    owned,
     packed,
+    packed_managed,
     releases,
     revision,
 )
+
+# of each release something that the API server keeps as it is given
+_MANIFESTS = {
+    ("kube-prometheus-stack", "monitoring"): yaml.safe_dump_all(
+        [
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": {"name": "kube-prometheus-stack-prometheus", "namespace": "monitoring"},
+                "spec": {"ports": [{"name": "http-web", "port": 9090}]},
+            },
+            {
+                "apiVersion": "monitoring.coreos.com/v1",
+                "kind": "Prometheus",
+                "metadata": {"name": "kube-prometheus-stack-prometheus"},
+                "spec": {"replicas": 1, "retention": "10d"},
+            },
+        ]
+    ),
+    ("gpu-operator", "gpu-operator"): yaml.safe_dump(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "gpu-operator"},
+            "spec": {"replicas": 1},
+        }
+    ),
+}
+
+
+def _bent(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The objects after somebody has been at work by hand."""
+    service, prometheus, operator, dashboard, *rest = objects
+    assert (service["kind"], dashboard["kind"]) == ("Service", "ConfigMap")
+    return [
+        {**prometheus, "spec": {**prometheus["spec"], "retention": "1d"}},
+        {**operator, "spec": {"replicas": 0}},
+        {**dashboard, "data": {**dashboard["data"], "mine.json": "{}"}},
+        *rest[1:],
+    ]
 
 
 def _daemonset(name: str, namespace: str, pods: int = 2, **more: Any) -> dict[str, Any]:
@@ -66,7 +108,7 @@ class LivingCluster:
         """What the facts about it print, by a part of their commands."""
         return {
             api.KUBEADM: self._cluster(),
-            manifests.OWNED_PATHS["ConfigMap"]: self._owned(),
+            managed_objects.PATHS["ConfigMap"]: self._managed(),
             **self._releases(),
             "Digests of the values of Secrets": _secrets(),
         }
@@ -161,13 +203,18 @@ class LivingCluster:
         parts = yaml.safe_load_all(self.config.text)
         return next(item for item in parts if item["kind"] == "ClusterConfiguration")
 
-    def _owned(self) -> list[str]:
-        found: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        for (kind, namespace, name), digest in manifests.digests(
-            monitoring.objects(self.settings, self.nodes)
-        ).items():
-            found[kind].append(named(name, namespace, annotations={manifests.DIGEST: digest}))
-        return packed(owned(**found))
+    def _managed(self) -> list[str]:
+        """What the releases' manifests hold, and our own objects."""
+        released = [
+            item
+            for name, namespace in _MANIFESTS
+            for item in release_objects(
+                Release(manifest=_MANIFESTS[name, namespace]), name, namespace
+            )
+        ]
+        own = map(manifests.as_owned, monitoring.objects(self.settings, self.nodes))
+        objects = [*released, *own]
+        return packed_managed(*(_bent(objects) if os.environ.get("PLAN_BENT") else objects))
 
     def _wanted_releases(self) -> dict[tuple[str, str], dict[str, Any] | None]:
         return {
@@ -181,7 +228,14 @@ class LivingCluster:
         found = {
             helm.release_path(name, namespace): None
             if values is None
-            else revision(name, self.lock.charts[name].version, "deployed", 1, values)
+            else revision(
+                name,
+                self.lock.charts[name].version,
+                "deployed",
+                1,
+                values,
+                _MANIFESTS[name, namespace],
+            )
             for (name, namespace), values in self._wanted_releases().items()
         }
         names = [name for name, _ in self._wanted_releases()]

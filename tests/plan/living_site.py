@@ -2,7 +2,8 @@
 
 $PLAN_SETTINGS is what the settings are now. What hosts answer is worked out from the defaults, so
 a run has nothing to do but what those settings change. $PLAN_FAILS: a part of a command that fails
-on the leader. $PLAN_DRIVER: the driver that is loaded, where it is not the lock's.
+on the leader. $PLAN_DRIVER: the driver that is loaded, where it is not the lock's. $PLAN_BENT:
+somebody has changed and deleted objects of the cluster by hand.
 """
 
 from __future__ import annotations
@@ -126,6 +127,8 @@ def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
         **LivingCluster(_settings, _lock, _nodes, _config).answers(),
         "get manifest kube-prometheus-stack": _manifests(_prometheus("15d"), _prometheus("20d")),
         "get manifest gpu-operator": _manifests(_policy("a"), _policy("b")),
+        # what would come of applying objects again: it is not told, so all of it counts
+        "--dry-run=server -o json": [base64.b64encode(gzip.compress(b"")).decode()],
         "version --template": [_lock.helm.version],
         **{
             f"sha256sum /var/cache/gpuboot/charts/{name}-{chart.version}.tgz": [chart.sha256 or "a"]

@@ -75,6 +75,19 @@ def test_a_plan_has_just_what_changes_old_and_new_and_what_restarts(tmp_path: Pa
     ]  # fmt: skip
 
 
+def test_what_somebody_did_by_hand_is_named() -> None:
+    told = [line.strip() for line in shown(living("--dry", PLAN_BENT="1"))]
+    stack = "monitoring/kube-prometheus-stack-prometheus"
+    assert f"~ Service {stack}: deleted → created again" in told
+    assert f"~ Prometheus {stack}: spec.retention 1d → 10d" in told
+    assert "~ Deployment gpu-operator/gpu-operator: spec.replicas 0 → 1" in told
+    assert [line for line in told if line.startswith("- ConfigMap monitoring/")] == [
+        next(line for line in told if line.endswith("data.mine.json was {}"))
+    ]
+    assert [line for line in told if line.endswith(": created")]  # a dashboard that was deleted
+    assert "4 operations change 1 of 2 hosts" in "\n".join(told)
+
+
 def test_another_driver_is_a_reboot_that_the_plan_tells() -> None:
     said = "\n".join(shown(living("--dry", PLAN_DRIVER="590.1.1")))
     assert "~ NVIDIA driver: loaded 590.1.1 → " in said

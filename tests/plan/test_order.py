@@ -26,12 +26,13 @@ def test_downloads_go_on_while_drivers_are_installed(names: list[str]) -> None:
 def test_charts_are_applied_before_anything_is_waited_for(names: list[str]) -> None:
     """The exporter of the GPU Operator takes longest until it is ready, so it comes first."""
     order = [
-        "Custom resources | Renew the custom resources of kube-prometheus-stack",
+        "Custom resources | Apply the first custom resources of kube-prometheus-stack",
         "GPU Operator | Deploy gpu-operator",
         "Monitoring | Wait until a node can run pods",
+        "Monitoring | Renew the custom resources of kube-prometheus-stack",
         "Monitoring | Deploy kube-prometheus-stack",
         "Rollout | Wait until nodes, workloads and GPUs are ready",
         "Verify | Verify every GPU, from the PCI bus to Prometheus",
     ]
     assert [name for name in names if name in order] == order
-    assert [name for name in names if "Wait until" in name] == [order[2], order[4]]
+    assert [name for name in names if "Wait until" in name] == [order[2], order[5]]

@@ -12,11 +12,10 @@ import pytest
 
 from deploys.facts.helm import HelmRelease
 from deploys.facts.kubeadm import Cluster, PodIssues
-from deploys.facts.objects import Owned
+from deploys.facts.objects import Managed
 from gpuboot.kubernetes import cluster_answers as api
 from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue
-from gpuboot.kubernetes.manifests import OWNED_PATHS
-from tests.cluster_answers import CLOCK, cluster, lease, listed, named, owned, packed, served
+from tests.cluster_answers import CLOCK, cluster, lease, listed, named, packed, served
 
 RECORD = "kubernetesVersion: v1.36.3\nnetworking:\n  podSubnet: 10.244.0.0/16\n"
 SECRETS = "/api/v1/namespaces/w/secrets"
@@ -170,7 +169,7 @@ def test_a_server_that_is_down_is_no_empty_cluster(tmp_path: Path) -> None:
     with served(tmp_path, cluster()) as host:
         pass
     config = str(host.kubeconfig)
-    for fact in (Cluster(), Owned()):
+    for fact in (Cluster(), Managed()):
         assert "connect" in host.read(fact, kubeconfig=config).error
     release = host.read(HelmRelease(), release="web", namespace="w", kubeconfig=config)
     assert "connect" in release.error
@@ -179,7 +178,7 @@ def test_a_server_that_is_down_is_no_empty_cluster(tmp_path: Path) -> None:
 def test_a_host_without_a_cluster(tmp_path: Path) -> None:
     with served(tmp_path, cluster()) as host:
         host.kubeconfig.unlink()
-        for fact in (Cluster(), Owned()):
+        for fact in (Cluster(), Managed()):
             state = host.read(fact, kubeconfig=str(host.kubeconfig))
             assert state.error == "there is no cluster yet"
         assert not host.log.exists()
@@ -225,21 +224,27 @@ def test_pods_that_do_not_start_by_waiting(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("status", "ready"),
+    [
+        ({"replicas": 2, "updatedReplicas": 1, "readyReplicas": 1}, 0),  # the old one is ready
+        ({"replicas": 2, "updatedReplicas": 1, "readyReplicas": 2}, 1),
+        ({"replicas": 1, "updatedReplicas": 1, "readyReplicas": 1}, 1),
+        ({"replicas": 1, "updatedReplicas": 0, "readyReplicas": 1}, 0),
+        ({}, 0),
+    ],
+)
+def test_an_old_pod_is_not_taken_for_its_successor(
+    tmp_path: Path, status: dict[str, int], ready: int
+) -> None:
+    web = named("web", "w", spec={"replicas": 1}, status=status)
+    state = read_cluster(tmp_path, {**cluster(), api.WORKLOADS["Deployment"]: listed(web)})
+    assert [item.ready for item in state.workloads] == [ready]
+
+
 def test_half_an_answer_is_none() -> None:
     lines = packed(cluster())
     with pytest.raises(ValueError, match="ends early"):
         api.parse_cluster(lines[:-1])
     with pytest.raises(ValueError, match="not whole"):
         api.parse_cluster(packed({api.VERSION: {}}))
-
-
-def test_our_objects(tmp_path: Path) -> None:
-    marked = named("a", "mon", annotations={"gpuboot.io/sha256": "ab12"})
-    answers = owned(ConfigMap=[marked], NetworkPolicy=[named("b", "gpu")])
-    with served(tmp_path, {**answers, OWNED_PATHS["ServiceMonitor"]: None}) as host:
-        found = host.read(Owned(), kubeconfig=str(host.kubeconfig))
-    assert not found.error
-    assert [(item.kind, item.namespace, item.name, item.digest) for item in found.objects] == [
-        ("ConfigMap", "mon", "a", "ab12"),
-        ("NetworkPolicy", "gpu", "b", ""),
-    ]

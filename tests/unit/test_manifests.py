@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.manifests import Owned, as_owned, difference, manifest
+from gpuboot.kubernetes.manifests import as_owned, difference, manifest
 
 
 def config_map(name: str = "a", namespace: str = "mon", **data: str) -> dict[str, Any]:
@@ -15,10 +15,10 @@ def config_map(name: str = "a", namespace: str = "mon", **data: str) -> dict[str
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 
-def there(item: dict[str, Any]) -> Owned:
-    meta = as_owned(item)["metadata"]
-    digest = meta["annotations"]["gpuboot.io/sha256"]
-    return Owned(item["kind"], meta["namespace"], meta["name"], digest)
+def there(item: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The object as it lives. + more: of its metadata"""
+    owned = as_owned(item)
+    return {**owned, "metadata": {**owned["metadata"], "uid": "1", **more}}
 
 
 def test_nothing_to_do_for_what_is_there() -> None:
@@ -26,7 +26,7 @@ def test_nothing_to_do_for_what_is_there() -> None:
 
 
 @pytest.mark.parametrize("found", [[], [there(config_map(x="2"))]])
-def test_what_is_missing_or_differs_is_applied(found: list[Owned]) -> None:
+def test_what_is_missing_or_differs_is_applied(found: list[dict[str, Any]]) -> None:
     change = difference([config_map(x="1")], found, ["mon"])
     [item] = change.apply
     assert item["data"] == {"x": "1"}
@@ -63,3 +63,81 @@ def test_the_manifest_is_one_document() -> None:
     read = json.loads(manifest([as_owned(config_map(x="line\nline"))]))
     assert read["kind"] == "List"
     assert read["items"][0]["data"]["x"] == "line\nline"
+
+
+def test_what_was_changed_by_hand_is_applied_though_its_digest_is_ours() -> None:
+    changed = {**there(config_map(x="1")), "data": {"x": "2"}}
+    assert [item["data"] for item in difference([config_map(x="1")], [changed], []).apply] == [
+        {"x": "1"}
+    ]
+    unlabelled = there(config_map(x="1"))
+    del unlabelled["metadata"]["labels"]["grafana_dashboard"]
+    assert len(difference([config_map(x="1")], [unlabelled], []).apply) == 1
+
+
+def test_marks_of_others_stay_and_are_no_difference() -> None:
+    live = there(config_map(x="1"))
+    live["metadata"]["labels"]["team"] = "ml"
+    live["metadata"]["annotations"]["kubectl.kubernetes.io/restartedAt"] = "now"
+    assert difference([config_map(x="1")], [live], ["mon"]).nothing
+
+
+def test_a_key_added_by_hand_is_taken_away() -> None:
+    live = {**there(config_map(x="1")), "data": {"x": "1", "y": "2"}}
+    live["metadata"]["labels"]["team"] = "ml"
+    change = difference([config_map(x="1")], [live], ["mon"])
+    assert not change.apply
+    [found] = change.replace
+    assert found.added == ("data.y",)
+    assert found.item["data"] == {"x": "1"}
+    assert (
+        found.item["metadata"]["labels"].items() >= {"team": "ml", "grafana_dashboard": "1"}.items()
+    )
+
+
+RULE = {
+    "apiVersion": "monitoring.coreos.com/v1",
+    "kind": "PrometheusRule",
+    "metadata": {"name": "r", "namespace": "mon"},
+    "spec": {"groups": [{"name": "gpu", "rules": [{"alert": "A", "expr": "up == 0"}]}]},
+}
+
+
+def managed(manager: str, fields: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    """As `kubectl get -o yaml --show-managed-fields` shows who set which fields."""
+    ours = {"manager": "gpuboot", "operation": "Apply", "fieldsV1": {"f:spec": {"f:groups": {}}}}
+    return [ours, {"manager": manager, "operation": "Update", "fieldsV1": fields, **more}]
+
+
+@pytest.mark.parametrize(
+    ("entries", "added"),
+    [
+        # `kubectl edit`: a group, a field of our group, a field of the spec
+        (
+            managed("kubectl-edit", {"f:spec": {"f:groups": {'k:{"name":"my"}': {"f:name": {}}}}}),
+            ('spec.groups[{"name":"my"}]',),
+        ),
+        (
+            managed(
+                "kubectl-edit",
+                {"f:spec": {"f:groups": {'k:{"name":"gpu"}': {".": {}, "f:interval": {}}}}},
+            ),
+            ("spec.groups.interval",),
+        ),
+        (managed("kubectl-patch", {"f:spec": {"f:limit": {}}}), ("spec.limit",)),
+        # what is ours as well, marks, and what a controller notes in the status
+        (managed("kubectl", {"f:spec": {"f:groups": {'k:{"name":"gpu"}': {".": {}}}}}), ()),
+        (managed("kubectl-label", {"f:metadata": {"f:labels": {"f:team": {}}}}), ()),
+        (managed("PrometheusOperator", {"f:status": {"f:bindings": {}}}, subresource="status"), ()),
+    ],
+)
+def test_fields_that_others_have_set(entries: list[dict[str, Any]], added: tuple[str, ...]) -> None:
+    change = difference([RULE], [there(RULE, managedFields=entries)], ["mon"])
+    assert tuple(path for found in change.replace for path in found.added) == added
+    assert change.nothing is not bool(added)
+
+
+def test_objects_of_helm_are_not_ours() -> None:
+    of_helm = config_map("b")
+    of_helm["metadata"]["labels"] = {"app.kubernetes.io/managed-by": "Helm"}
+    assert difference([], [of_helm], ["mon"]).nothing

@@ -1,0 +1,54 @@
+"""Objects of a Helm release that somebody has deleted or changed since. On the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deploys.facts.details import HiddenInput
+from deploys.facts.objects import Applied
+from deploys.lib import changes
+from deploys.lib.answers import read
+from deploys.lib.commands import executing
+from gpuboot.kubernetes.helm import Release
+from gpuboot.kubernetes.managed_objects import ManagedObjects
+from gpuboot.kubernetes.manifests import manifest
+from gpuboot.kubernetes.release_objects import Drift, confirmed, drifted, release_objects
+from gpuboot.plan import Change
+from gpuboot.plan.differences import field_change
+from gpuboot.plan.workloads import effects, label
+
+MANAGER = "helm"  # in whose name Helm applies objects
+
+
+def drift(live: Release, managed: ManagedObjects, release: str, namespace: str) -> list[Drift]:
+    """What of a release is not as its newest revision says, confirmed by the API server.
+
+    + live: the release as Helm has it; + managed: the objects that there are
+    """
+    if managed.error:
+        return []
+    found = drifted(release_objects(live, release, namespace), managed)
+    asked = [item.wanted for item in found if item.wanted["kind"] != "Secret"]
+    if not asked:
+        return found
+    made = read(Applied, manager=MANAGER, _stdin=HiddenInput([manifest(asked)]))
+    return confirmed(found, made)
+
+
+def record_drift(found: Sequence[Drift], namespace: str) -> None:
+    """Record what putting it back changes, and what that restarts. + namespace: of the release"""
+    for item in found:
+        subject = label(item.wanted)
+        if item.live is None:
+            changes.record(Change(subject=subject, old="deleted", new="created again"))
+        changes.record(*[field_change(subject, *it) for it in item.fields])
+        if item.live and item.made and not executing():
+            changes.record(*effects(item.live, item.made, namespace))
+
+
+def describe(found: Sequence[Drift]) -> str:
+    """One line for the person who watches the run."""
+    return ", ".join(
+        f"{label(item.wanted)} ({', '.join(path for path, *_ in item.fields) or 'deleted'})"
+        for item in found
+    )

@@ -1,0 +1,204 @@
+"""The objects of a Helm release, and where the cluster has them otherwise."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import yaml
+
+from gpuboot.kubernetes.helm import Release
+from gpuboot.kubernetes.managed_objects import KINDS, ManagedObjects, Object, key
+from gpuboot.kubernetes.manifests import OWNER_LABEL, YAML_LOADER
+from gpuboot.kubernetes.set_fields import Otherwise, otherwise
+
+_KIND = re.compile(r"^kind: *\"?(\w+)", re.MULTILINE)
+_TIMES = "tag:yaml.org,2002:timestamp"
+_MARKS = f"metadata.labels.{OWNER_LABEL}"
+# The API groups whose definitions a chart brings: others' monitors are in the GPU Operator's too.
+_DEFINED: dict[str, tuple[str, ...]] = {
+    "kube-prometheus-stack": ("monitoring.coreos.com/",),
+    "gpu-operator": ("nvidia.com/", "nfd.k8s-sigs.io/"),
+}
+# Of these only whether they are there: a volume grows, and cannot shrink to what its release says.
+_GROWING = ("PersistentVolumeClaim",)
+
+
+class _Loader(YAML_LOADER):  # type: ignore[misc]  # libyaml's, where PyYAML has it
+    """Reads what Helm has rendered as Helm does: dates are texts."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMES]
+        for first, resolvers in YAML_LOADER.yaml_implicit_resolvers.items()
+    }
+
+
+@dataclass(frozen=True)
+class Drift:
+    """An object that is not as its release has made it.
+
+    + wanted: as Helm applies it; + live: as it is, None where it is not there
+    + fields: what is otherwise in it
+    + made: what the API server would make of it; None where it did not tell
+    """
+
+    wanted: Object
+    live: Object | None = None
+    fields: tuple[Otherwise, ...] = ()
+    made: Object | None = None
+
+
+def release_objects(release: Release, name: str, namespace: str) -> list[Object]:
+    """What Helm applies for a release: its manifest's objects of `KINDS` and Secrets, with marks.
+
+    + name, namespace: of the release
+
+    Raises yaml.YAMLError.
+    """
+    marks = {
+        "labels": {OWNER_LABEL: "Helm"},
+        "annotations": {
+            "meta.helm.sh/release-name": name,
+            "meta.helm.sh/release-namespace": namespace,
+        },
+    }
+    found = []
+    for item in _documents(yaml.load_all(release.manifest, Loader=_Loader)):
+        kind = KINDS.get(item.get("kind", ""))
+        secret = item.get("kind") == "Secret"
+        if not secret and (kind is None or _group(item) != kind.version.rpartition("/")[0]):
+            continue
+        meta = item.get("metadata") or {}
+        scope = {"namespace": meta.get("namespace") or namespace}
+        added = {mark: {**(meta.get(mark) or {}), **texts} for mark, texts in marks.items()}
+        meta = {**meta, **(scope if secret or (kind and kind.namespaced) else {}), **added}
+        found.append({**item, "metadata": meta})
+    return found
+
+
+def _documents(items: Iterable[Any]) -> Iterator[Object]:
+    for item in items:
+        if isinstance(item, dict) and str(item.get("kind", "")).endswith("List"):
+            yield from _documents(item.get("items") or ())
+        elif isinstance(item, dict):
+            yield item
+
+
+def _group(item: Mapping[str, Any]) -> str:
+    return str(item.get("apiVersion", "")).rpartition("/")[0]
+
+
+def unknown_kinds(release: Release, managed: ManagedObjects) -> list[str]:
+    """Kinds that a release's chart defines and has objects of, and the API server does not know."""
+    groups = _DEFINED.get(release.chart, ())
+    used = {*managed.unknown} & {*_KIND.findall(release.manifest)}
+    return sorted(kind for kind in used if KINDS[kind].version.startswith(groups))
+
+
+def drifted(wanted: Iterable[Object], managed: ManagedObjects) -> list[Drift]:
+    """The objects that are not there, or not as they are wanted, as far as texts tell.
+
+    The API server has ways of writing fields that are not known here, so it has to say for itself
+    whether anything would change: `confirmed`.
+    """
+    found = []
+    there = {key(item): item for item in managed.objects}
+    secrets = {(item.namespace, item.name): item.digests for item in managed.secrets}
+    for item in wanted:
+        if item["kind"] == "Secret":
+            found += _secret(item, secrets)
+            continue
+        live = there.get(key(item))
+        if live is None:
+            found.append(Drift(item))
+            continue
+        wished = _running(item, live)
+        if fields := tuple(_fields(wished, live)):
+            found.append(Drift(wished, live, fields))
+    return found
+
+
+def _fields(wanted: Object, live: Object) -> Iterator[Otherwise]:
+    for path, now, then in otherwise(_contents(wanted), _contents(live)):
+        if not (path == "spec.replicas" and _autoscaled(live)):
+            yield path, now, then
+
+
+def _contents(item: Object) -> Object:
+    """What of an object its maker sets."""
+    meta = item["metadata"]
+    marks = {mark: meta.get(mark) or {} for mark in ("labels", "annotations")}
+    if item["kind"] in _GROWING:
+        return {"metadata": marks}
+    rest = {name: value for name, value in item.items() if name not in ("apiVersion", "status")}
+    return {**rest, "metadata": marks}
+
+
+def _running(wanted: Object, live: Object) -> Object:
+    """A workload that says not how many pods it has, and now has none, wants the usual one."""
+    spec, now = wanted.get("spec") or {}, live.get("spec") or {}
+    counted = wanted["kind"] in ("Deployment", "StatefulSet")
+    if counted and "replicas" not in spec and now.get("replicas") == 0:
+        return {**wanted, "spec": {**spec, "replicas": 1}}
+    return wanted
+
+
+def _autoscaled(live: Object) -> bool:
+    """Whether an autoscaler has set the number of pods."""
+    return any(
+        entry.get("subresource") == "scale" and entry.get("manager") == "kube-controller-manager"
+        for entry in live["metadata"].get("managedFields", ())
+    )
+
+
+def _secret(wanted: Object, secrets: Mapping[tuple[str, str], Mapping[str, str]]) -> list[Drift]:
+    meta = wanted["metadata"]
+    found = secrets.get((meta["namespace"], meta["name"]))
+    if found is None:
+        return [Drift(wanted)]
+    digests = {name: _digest(b64decode(text)) for name, text in _texts(wanted, "data").items()}
+    digests |= {name: _digest(text.encode()) for name, text in _texts(wanted, "stringData").items()}
+    changed = [name for name, digest in digests.items() if found.get(name) != digest]
+    fields = tuple((f"data.{name}", "another", "of the release") for name in sorted(changed))
+    live = {"kind": "Secret", "metadata": meta}
+    return [Drift(wanted, live, fields)] if fields else []
+
+
+def _texts(item: Object, part: str) -> dict[str, str]:
+    return {name: str(text or "") for name, text in (item.get(part) or {}).items()}
+
+
+def _digest(value: bytes) -> str:
+    return hashlib.sha256(b64encode(value)).hexdigest()
+
+
+def confirmed(found: Sequence[Drift], applied: Iterable[Object]) -> list[Drift]:
+    """Those of them that the API server confirms.
+
+    + applied: what it would make of the wanted objects, as far as it answered; one that it does
+      not tell counts as confirmed: to apply it says why
+    """
+    made = {key(item): item for item in applied if item.get("kind") in KINDS}
+    return [kept for item in found if (kept := _confirmed(item, made.get(key(item.wanted))))]
+
+
+def _confirmed(item: Drift, made: Object | None) -> Drift | None:
+    if made is None:
+        return item
+    if item.live is None:
+        # it is there, without the label by which it is looked for
+        hidden = bool(made["metadata"].get("resourceVersion"))
+        return replace(item, live=made, fields=((_MARKS, None, "Helm"),)) if hidden else item
+    return None if _bare(item.live) == _bare(made) else replace(item, made=made)
+
+
+def _bare(item: Object) -> Object:
+    """An object without what the API server notes about it."""
+    noted = ("managedFields", "resourceVersion", "generation")
+    meta = {name: value for name, value in item["metadata"].items() if name not in noted}
+    rest = {name: value for name, value in item.items() if name not in ("apiVersion", "status")}
+    return {**rest, "metadata": meta}

@@ -1,0 +1,66 @@
+"""What the stand-in charts make is compared with the cluster, and equals itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gpuboot.kubernetes.helm import Release
+from gpuboot.kubernetes.managed_objects import KINDS, ManagedObjects, ManagedSecret
+from gpuboot.kubernetes.release_objects import drifted, release_objects
+from lab.charts import assemble as charts
+from lab.charts.render import Object, helm_binary, render
+
+if helm_binary() is None:
+    pytest.skip("no helm (GPUBOOT_HELM, the mirror's, PATH)", allow_module_level=True)
+if shutil.which("go") is None:
+    pytest.skip("no go: charts are completed from Go modules", allow_module_level=True)
+
+HOST_STACK = {"driver": {"enabled": False}, "toolkit": {"enabled": False}}
+
+
+@pytest.fixture(scope="module", params=charts.CHARTS)
+def objects(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[Object]:
+    """A chart's objects without those of hooks."""
+    chart: Path = charts.assemble(request.param, tmp_path_factory.mktemp("charts"))
+    values = HOST_STACK if chart.name == "gpu-operator" else None
+    made = render(chart, chart.name, "lab", values, ["monitoring.coreos.com/v1/ServiceMonitor"])
+    return [
+        item for item in made if "helm.sh/hook" not in (item["metadata"].get("annotations") or {})
+    ]
+
+
+def test_every_kind_is_compared(objects: list[Object]) -> None:
+    assert {item["kind"] for item in objects} <= {*KINDS, "Secret"}
+
+
+def test_a_chart_has_no_drift_from_itself(objects: list[Object]) -> None:
+    release = Release(manifest=yaml.safe_dump_all(objects, sort_keys=False))
+    wanted = release_objects(release, "web", "lab")
+    assert len(wanted) == len(objects)
+    live: list[Object] = json.loads(json.dumps(wanted))
+    secrets = [
+        ManagedSecret(
+            item["metadata"]["namespace"],
+            item["metadata"]["name"],
+            {
+                key: hashlib.sha256(text.encode()).hexdigest()
+                for key, text in (item.get("data") or {}).items()
+            },
+        )
+        for item in live
+        if item["kind"] == "Secret" and "stringData" not in item
+    ]
+    plain = [item for item in wanted if "stringData" not in item]
+    assert drifted(plain, ManagedObjects(objects=tuple(live), secrets=tuple(secrets))) == []
+    for item in plain:
+        others = tuple(it for it in live if it["metadata"]["name"] != item["metadata"]["name"])
+        [*found] = drifted([item], ManagedObjects(objects=others))
+        assert [one.live for one in found] == [None]
