@@ -41,8 +41,9 @@ _KUBELET_DIGEST = "/etc/gpuboot/kubelet-config.sha256"
 # configuration is not, and would keep the next cluster's pods on the old network.
 RESET = f"kubeadm reset --force --cri-socket {CRI_SOCKET} && rm -rf /etc/cni/net.d/*"
 
-# What kubeadm reset leaves in the kernel and on disk.
-_CLEAN = r"""
+# What kubeadm reset leaves in the kernel. A node that joins again gets other addresses for its
+# pods, and a bridge with those of before refuses each of them.
+_NETWORK = r"""
 for link in cni0 flannel.1 flannel-v6.1; do
   if ip link show "$link" >/dev/null 2>&1; then ip link delete "$link"; fi
 done
@@ -50,8 +51,10 @@ if command -v nft >/dev/null; then
   nft list tables | awk '$3 ~ /^(kube-proxy|flannel-ipv[46])$/ { print $2, $3 }' |
     while read -r family table; do nft delete table "$family" "$table"; done
 fi
-rm -rf /run/flannel /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm
+rm -rf /run/flannel
 """
+CLEAN_NETWORK = f"sh -ec {shlex.quote(_NETWORK)}"
+_FORGET = "rm -rf /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm"
 
 
 def unfinished_step(step: Step) -> str:
@@ -135,6 +138,7 @@ def initialized(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
     if progress == "begun":
         warn("an earlier kubeadm init did not end: resetting what it left and beginning again")
         yield StringCommand(RESET)
+        yield StringCommand(CLEAN_NETWORK)
     yield StringCommand(
         f"mkdir -p /etc/gpuboot && touch {marker('init')} &&",
         "{ kubeadm init --skip-token-print --config",
@@ -219,7 +223,7 @@ def reset_commands(state: KubeadmState) -> list[str]:
         return []
     ours = state.kubeconfig in ("same", "stale")
     config = ["rm -f /root/.kube/config"] if ours else []
-    return [*config, RESET, f"sh -ec {shlex.quote(_CLEAN)}"]
+    return [*config, RESET, CLEAN_NETWORK, _FORGET]
 
 
 @operation()

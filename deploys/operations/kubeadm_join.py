@@ -20,6 +20,7 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations.kubeadm import (
+    CLEAN_NETWORK,
     RESET,
     SOCKET,
     fail_foreign,
@@ -66,6 +67,7 @@ def joined(
     if progress == "begun":
         warn("an earlier kubeadm join did not end: resetting what it left and beginning again")
         yield StringCommand(RESET)
+        yield StringCommand(CLEAN_NETWORK)
     if not executing():
         yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist
         return
