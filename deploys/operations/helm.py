@@ -37,6 +37,15 @@ CACHE = "/var/cache/gpuboot/charts"
 _SELECTED = """\
 function flush(i) { for (i = 0; keep && i < n; i++) print lines[i]; n = keep = 0 }
 /^---/ { flush() } { lines[n++] = $0 } /^  name: (%s)$/ { keep = 1 } END { flush() }"""
+_MONITORS = {"PodMonitor", "ServiceMonitor"}
+# Prometheus reads what it scrapes from a volume that its kubelet renews once a minute, or when the
+# pod changes; the operator has written it seconds after a monitor was made.
+_SCRAPE_NOW = StringCommand(
+    "sleep 5;",
+    KUBECTL,
+    "annotate --overwrite pods --all-namespaces -l operator.prometheus.io/name",
+    'gpuboot.io/monitors="$(date +%s)" >/dev/null',
+)
 _HELM = f"{BINARY} --kubeconfig {ADMIN_CONF}"
 
 
@@ -207,6 +216,8 @@ def _as_released(live: Release, release: str, namespace: str) -> Commands:
     inform(f"{release}: putting back what is not as it was released: {describe(found)}")
     record_drift(found, namespace)
     yield with_objects(apply_as(MANAGER), [item.wanted for item in found])
+    if {item.wanted["kind"] for item in found} & _MONITORS:
+        yield _SCRAPE_NOW
 
 
 def _record(
