@@ -22,7 +22,7 @@ from typing import Any, Literal
 from lab.debian_releases import BOOKWORM, DEBIAN_RELEASES, DebianRelease
 
 Role = Literal["control_plane", "worker"]
-# What only some labs have in their mirror: Docker's engine, the Kubernetes release before.
+# What only some labs have in their mirror: Docker's engine, earlier releases of Kubernetes.
 Extra = Literal["docker", "previous-release"]
 
 MIRROR_NAME = "mirror.lab"

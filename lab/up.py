@@ -14,8 +14,8 @@ from lab.build.base import base_root
 from lab.build.programs import build_all
 from lab.build.progress import Progress, duration
 from lab.build.recipe import Recipe
-from lab.build.software import previous_kubernetes
 from lab.build.software_docker import recipes as docker_recipes
+from lab.build.software_kubernetes import recipes as earlier_kubernetes
 from lab.build.store import unused_since
 from lab.debian_releases import BOOKWORM, DebianRelease
 from lab.mirror import docroot, parts
@@ -25,7 +25,7 @@ from lab.state import Extra, Lab, Machine
 # compiled only for the labs that have it
 _EXTRAS: dict[Extra, Callable[[], list[Recipe]]] = {
     "docker": docker_recipes,
-    "previous-release": previous_kubernetes,
+    "previous-release": earlier_kubernetes,
 }
 
 

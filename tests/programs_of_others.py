@@ -43,6 +43,7 @@ OTHERS: dict[str, str] = {
     "kubectl exec": "-n= -i -c=",
     "kubectl get": "-A -n= -o= -l= --field-selector= --raw=",
     "kubectl label": "--overwrite",
+    "kubeadm upgrade plan": "",
     "kubectl logs": "-n= -c= -l= --prefix --tail= --previous",
     "kubectl patch": "-n= -p=",
     "kubectl port-forward": "-n= --kubeconfig=",

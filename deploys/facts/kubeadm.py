@@ -13,8 +13,21 @@ from deploys.facts import api
 from deploys.facts.framed import Framed
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.cluster_answers import PATHS, PODS, parse_cluster, parse_pod_issues
-from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState, PodIssue, parse_kubeadm
+from gpuboot.kubernetes.cluster_state import (
+    ClusterState,
+    KubeadmState,
+    PodIssue,
+    parse_etcd_health,
+    parse_kubeadm,
+)
+from gpuboot.kubernetes.deprecated_apis import DeprecatedApis, parse_deprecated
 
+# etcd's own port for metrics and health, as kubeadm's manifest and ours have it
+ETCD_SCRIPT = """\
+command -v curl >/dev/null || { printf 'said\tcurl is not installed\nend\tok\n'; exit 0; }
+said=$(curl -q -sS --noproxy '*' --max-time 10 http://127.0.0.1:2381/health 2>&1 | tr '\n\t' '  ')
+printf 'said\t%s\nend\tok\n' "$said"
+"""
 HOST_SCRIPT = resources.files("deploys.facts").joinpath("kubeadm.sh").read_text()
 
 
@@ -96,3 +109,40 @@ class CrashLogs(Framed[dict[str, list[str]]]):
             for name, text in logs.items()
             if text
         }
+
+
+class RequestedDeprecatedApis(Framed[DeprecatedApis]):
+    """Deprecated APIs that the API server of this control-plane host has been asked for.
+
+    Its metrics are megabytes, so they are read only where a minor release is to follow.
+    """
+
+    of_cluster = True
+
+    @override
+    def command(self, kubeconfig: str) -> str:
+        """`kubeconfig`: path of the credentials on the host."""
+        return api.command("deprecated_apis.sh", kubeconfig, [])
+
+    @override
+    def process(self, output: list[str]) -> DeprecatedApis:
+        return parse_deprecated(output)
+
+
+class EtcdHealth(Framed[str]):
+    """Why etcd's member on this control-plane host is not healthy; "" when it is.
+
+    Healthy: it has answered a read for which it needs the majority of members. etcd tells that
+    beside its metrics, without credentials.
+    """
+
+    of_cluster = True
+    default = str
+
+    @override
+    def command(self) -> str:
+        return ETCD_SCRIPT
+
+    @override
+    def process(self, output: list[str]) -> str:
+        return parse_etcd_health(output)

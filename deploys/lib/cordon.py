@@ -36,17 +36,9 @@ def cordoned(leader: Host, node: str, host: Host) -> Iterator[None]:
 
     Raises `RemoteError` when the cluster does not answer.
     """
-    answer = run(
-        leader,
-        f"test ! -e {ADMIN_CONF} || {KUBECTL} get node {node} --ignore-not-found "
-        "-o 'jsonpath={.metadata.name} {.spec.unschedulable}'",
-    ).split()
-    by_gpuboot = run(host, f"test ! -e {CORDON_MARK} || echo yes")
-    if not answer or ("true" in answer and not by_gpuboot):
+    if not cordon(leader, node, host):
         yield
         return
-    run(host, f"mkdir -p $(dirname {CORDON_MARK}) && touch {CORDON_MARK}")
-    run(leader, f"{KUBECTL} cordon {node}")
     pods = json.loads(
         run(leader, f"{KUBECTL} get pods -A --field-selector spec.nodeName={node} -o json")
     )
@@ -54,6 +46,28 @@ def cordoned(leader: Host, node: str, host: Host) -> Iterator[None]:
         print(f"    [{node}] the reboot interrupts GPU pods: {', '.join(names)}", file=sys.stderr)
     yield
     uncordon(leader, node, host)
+
+
+def cordon(leader: Host, node: str, host: Host) -> bool:
+    """Cordon a node, unless there is no cluster or a person did; whether `uncordon` is to follow.
+
+    Arguments and errors as of `cordoned`.
+    """
+    answer = run(
+        leader,
+        f"test ! -e {ADMIN_CONF} || {KUBECTL} get node {node} --ignore-not-found "
+        "-o 'jsonpath={.metadata.name} {.spec.unschedulable}'",
+    ).split()
+    if not answer or ("true" in answer and not by_gpuboot(host)):
+        return False
+    run(host, f"mkdir -p $(dirname {CORDON_MARK}) && touch {CORDON_MARK}")
+    run(leader, f"{KUBECTL} cordon {node}")
+    return True
+
+
+def by_gpuboot(host: Host) -> bool:
+    """Whether it was gpuboot that cordoned the node of this host, in this run or an earlier one."""
+    return bool(run(host, f"test ! -e {CORDON_MARK} || echo yes"))
 
 
 def uncordon(leader: Host, node: str, host: Host) -> None:

@@ -6,11 +6,20 @@ from functools import partial
 from typing import Any
 
 from deploys.lib.operation import phase
-from deploys.operations import files, kubeadm, kubeadm_changes, kubeadm_join, kubectl, rollout
+from deploys.operations import (
+    files,
+    kubeadm,
+    kubeadm_changes,
+    kubeadm_join,
+    kubeadm_upgrade,
+    kubectl,
+    rollout,
+)
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.charts import GPUS_LABEL
 from gpuboot.config.inventory import Node
+from gpuboot.config.settings.upgrade import batch_size
 from gpuboot.kubernetes import flannel, readiness
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.kubeadm import (
@@ -154,36 +163,58 @@ def packages_and_config(context: Context, config: Configuration) -> None:
 
 
 def _upgrade(context: Context) -> None:
-    """Newer patch releases, one host at a time, the leader's control plane first.
+    """Newer releases: the leader's control plane, the others', one at a time, then the workers.
 
-    All hosts take part in both operations: pyinfra orders operations of different hosts only by
-    those they share.
+    All hosts take part in all three operations: pyinfra orders operations of different hosts only
+    by those they share.
     """
-    lock = context.lock
-    version, versions = lock.kubernetes.version, packages(lock)
-    kubeadm_changes.upgraded(
-        name=f"Upgrade the leader to Kubernetes {version} (kubeadm upgrade apply)",
-        node=context.node.name,
-        leader=context.leader.host,
-        version=version,
-        packages=versions,
-        manager=context.platform.package_manager,
-        leads=True,
-        turn=context.node.leader,
-        ignore=context.settings.cluster.ignore_preflight_errors,
+    lock, node, settings = context.lock, context.node, context.settings
+    version, controls = lock.kubernetes.version, node.role == "control_plane"
+    workers = [item for item in context.nodes if item.role == "worker"]
+    several = batch_size(settings.upgrade.max_unavailable, len(workers))
+    turns: tuple[tuple[str, bool, dict[str, Any]], ...] = (
+        ("the leader to Kubernetes {} (kubeadm upgrade apply)", node.leader, {}),
+        (
+            "the other control planes to Kubernetes {} (kubeadm upgrade node)",
+            controls and not node.leader,
+            {"_serial": True},
+        ),
+        (
+            "the workers to Kubernetes {} (kubeadm upgrade node)",
+            not controls,
+            {"_parallel": several},
+        ),
     )
-    kubeadm_changes.upgraded(
-        name=f"Upgrade the other nodes to Kubernetes {version} (kubeadm upgrade node)",
-        node=context.node.name,
-        leader=context.leader.host,
-        version=version,
-        packages=versions,
-        manager=context.platform.package_manager,
-        leads=False,
-        turn=not context.node.leader,
-        ignore=context.settings.cluster.ignore_preflight_errors,
-        _serial=True,
+    for place, (title, turn, arguments) in enumerate(turns):
+        kubeadm_upgrade.upgraded(
+            name=f"Upgrade {title.format(version)}",
+            node=node.name,
+            leader=context.leader.host,
+            version=version,
+            packages=packages(lock),
+            manager=context.platform.package_manager,
+            leads=place == 0,
+            turn=turn,
+            control_planes=_control_planes(context) if controls else (),
+            moving=_moving(context),
+            ignore=settings.cluster.ignore_preflight_errors,
+            **arguments,
+        )
+
+
+def _moving(context: Context) -> kubeadm_upgrade.Moving:
+    upgrade = context.settings.upgrade
+    return kubeadm_upgrade.Moving(
+        # the pods of a node that is alone could go nowhere
+        upgrade.drain if len(context.nodes) > 1 else "never",
+        upgrade.drain_timeout_s,
+        upgrade.drain_empty_dirs,
+        upgrade.drain_unmanaged,
     )
+
+
+def _control_planes(context: Context) -> list[str]:
+    return [item.host for item in context.nodes if item.role == "control_plane"]
 
 
 def _reconfigure(context: Context, config: Configuration) -> str:

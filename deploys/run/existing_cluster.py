@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from pyinfra.api.host import Host
 
 from deploys.facts.framed import Framed
-from deploys.facts.kubeadm import Cluster, Kubeadm
+from deploys.facts.kubeadm import Cluster, Kubeadm, RequestedDeprecatedApis
 from deploys.facts.kubectl import SecretDigests
 from deploys.lib import answers
 from deploys.lib.kubectl import ADMIN_CONF
@@ -15,8 +15,9 @@ from deploys.operations.kubeadm import SOCKET
 from deploys.phases.dcgm_exporter import NAMESPACE
 from deploys.run.context import Run
 from gpuboot.config.problems import Problem
+from gpuboot.kubernetes import deprecated_apis, version_skew
 from gpuboot.kubernetes import preflight as cluster
-from gpuboot.kubernetes.cluster_state import stage
+from gpuboot.kubernetes.cluster_state import ClusterState, stage
 
 T = TypeVar("T")
 
@@ -41,7 +42,25 @@ def evaluate(run: Run) -> tuple[list[Problem], list[str]]:
         place: tuple(_read(host, SecretDigests, namespace=place[0], secret=place[1]).keys())
         for place in needed
     }
-    return [*problems, *cluster.missing_secrets(needed, keys)], []
+    problems += cluster.missing_secrets(needed, keys)
+    return problems, [] if problems else _before_a_minor_release(run, living)
+
+
+def _before_a_minor_release(run: Run, living: ClusterState) -> list[str]:
+    """Warnings that only the control planes can give, where the lock has a newer minor release."""
+    target = run.lock.kubernetes.version
+    if version_skew.planned_step(living, target) != "minor":
+        return []
+    hosts = [
+        node.host
+        for node in run.nodes
+        if node.role == "control_plane"
+        and node.host in run.states
+        and ADMIN_CONF in run.states[node.host].kubeconfigs
+    ]
+    asked = {run.inventory.get_host(host): {"kubeconfig": ADMIN_CONF} for host in hosts}
+    found = answers.read_each(RequestedDeprecatedApis, asked)
+    return deprecated_apis.warnings(dict(zip(hosts, found, strict=True)), target)
 
 
 def _read(host: Host, fact: type[Framed[T]], **arguments: Any) -> T:

@@ -23,6 +23,13 @@ from gpuboot.config.settings.base import Form
 OPERATOR_KUBERNETES = {"26.7": range(33, 37), "26.3": range(32, 37), "25.10": range(30, 35)}
 # Kubernetes minor -> lowest containerd (containerd's RELEASES.md)
 KUBERNETES_CONTAINERD = {33: (1, 7), 34: (1, 7), 35: (2, 1), 36: (2, 2), 37: (2, 2)}
+# chart or program, beginning of its versions -> the lowest Kubernetes minor: the charts'
+# `kubeVersion` (Chart.yaml), flannel's README ("For Kubernetes v1.17+")
+LOWEST_KUBERNETES = {
+    ("gpu-operator", "26."): 16,
+    ("kube-prometheus-stack", "8"): 25,
+    ("flannel", "0.28."): 17,
+}
 # The first exporter whose XID counter can be told from a window; older ones end at their start
 # with the field in their collectors file.
 LOWEST_EXPORTER = (4, 8, 3)
@@ -104,6 +111,7 @@ def lock(settings: Settings) -> Lock:
     """
     base = tomllib.loads(resources.files("gpuboot.config").joinpath("versions.toml").read_text())
     merged = _merge(base, settings.versions)
+    merged = _minor_of_version(merged, settings.versions.get("kubernetes"))
     if settings.driver.version:
         merged = _merge(merged, {"driver": {"version": settings.driver.version}})
     try:
@@ -115,12 +123,24 @@ def lock(settings: Settings) -> Lock:
     return result
 
 
+def _minor_of_version(merged: dict[str, Any], given: Any) -> dict[str, Any]:
+    """The minor release follows from the version where a site names only that.
+
+    + given: what the settings have of `versions.kubernetes`
+    """
+    if not isinstance(given, Mapping) or "minor" in given:
+        return merged
+    match = re.match(r"v?(\d+\.\d+)\.", str(given.get("version", "")))
+    return _merge(merged, {"kubernetes": {"minor": match[1]}}) if match else merged
+
+
 def mismatches(chosen: Lock) -> list[Problem]:
     """What upstream says does not work together in this lock; empty when all is well."""
     minor = parse(chosen.kubernetes.version)[1]
     return [
         *_wrong_minor(chosen, minor),
         *_unsupported_by_operator(chosen, minor),
+        *_too_old_for_others(chosen, minor),
         *_old_containerd(chosen, minor),
         *_old_exporter(chosen),
     ]
@@ -146,6 +166,20 @@ def _unsupported_by_operator(chosen: Lock, minor: int) -> Iterator[Problem]:
             f"1.{supported.stop - 1}, not {chosen.kubernetes.version}",
             "choose a Kubernetes version in that range, or another gpu-operator",
         )
+
+
+def _too_old_for_others(chosen: Lock, minor: int) -> Iterator[Problem]:
+    installed = {name: chart.version for name, chart in chosen.charts.items()}
+    installed["flannel"] = chosen.flannel.version
+    for (name, beginning), lowest in LOWEST_KUBERNETES.items():
+        version = installed.get(name, "").lstrip("v")
+        if version.startswith(beginning) and minor < lowest:
+            yield Problem(
+                "",
+                f"{name} {version} needs Kubernetes 1.{lowest} or newer, not "
+                f"{chosen.kubernetes.version}",
+                f"choose a newer Kubernetes, or an earlier {name}",
+            )
 
 
 def _old_containerd(chosen: Lock, minor: int) -> Iterator[Problem]:

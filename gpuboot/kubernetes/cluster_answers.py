@@ -24,6 +24,7 @@ NODES = "/api/v1/nodes"
 NAMESPACES = "/api/v1/namespaces"
 SERVICES = "/api/v1/services"
 CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+CONTROL_PLANE = "/api/v1/namespaces/kube-system/pods?labelSelector=tier%3Dcontrol-plane"
 RUNTIMES = "/apis/node.k8s.io/v1/runtimeclasses"
 WORKLOADS = {
     "DaemonSet": "/apis/apps/v1/daemonsets",
@@ -32,7 +33,7 @@ WORKLOADS = {
 }
 PATHS = (
     *(VERSION, KUBEADM, FLANNEL, POLICIES, NODES, LEASES),
-    *(NAMESPACES, SERVICES, CLASSES, RUNTIMES),
+    *(NAMESPACES, SERVICES, CLASSES, RUNTIMES, CONTROL_PLANE),
     *WORKLOADS.values(),
 )
 PODS = "/api/v1/pods"
@@ -60,6 +61,12 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
     leases = {_name(item): item for item in answers.items(LEASES)}
     return ClusterState(
         server=answers.found[VERSION]["gitVersion"].removeprefix("v"),
+        api_servers={
+            node: tag.removeprefix("v")
+            for node, tag in _tags(answers.items(CONTROL_PLANE), "kube-apiserver").items()
+        },
+        etcd=_tags(answers.items(CONTROL_PLANE), "etcd"),
+        coredns=_coredns(answers.items(WORKLOADS["Deployment"])),
         config=_annotations(kubeadm).get(DIGEST, ""),
         recorded=str(record.get("kubernetesVersion", "")).removeprefix("v"),
         immutable=immutable_fields(record),
@@ -173,6 +180,28 @@ def _pod_issue(item: Json) -> PodIssue | None:
     if not reasons:
         return None
     return PodIssue(meta["namespace"], meta["name"], node, ", ".join(reasons), looping)
+
+
+def _tags(pods: Iterable[Json], component: str) -> dict[str, str]:
+    """Node -> tag of the image of a static pod that kubeadm made there."""
+    return {
+        item["spec"]["nodeName"]: _tag(item["spec"]["containers"][0]["image"])
+        for item in pods
+        if _labels(item).get("component") == component
+    }
+
+
+def _coredns(deployments: Iterable[Json]) -> str:
+    for item in deployments:
+        if (item["metadata"].get("namespace"), _name(item)) == ("kube-system", "coredns"):
+            containers = item["spec"].get("template", {}).get("spec", {}).get("containers", ())
+            return next((_tag(one["image"]) for one in containers), "")
+    return ""
+
+
+def _tag(image: str) -> str:
+    """`v1.36.3` of `registry.k8s.io/kube-apiserver:v1.36.3`; "" where there is a digest alone."""
+    return image.partition("@")[0].rpartition("/")[2].partition(":")[2]
 
 
 def _flannel_backend(answers: Answers) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gpuboot.config.versions import parse
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.operands import Operand
 from gpuboot.kubernetes.pod_crashes import Crash
@@ -95,7 +95,9 @@ class ClusterState:
     """The cluster at one moment, read on the leader.
 
     + error: why there is no answer; "" when there is one
-    + server: version of the API server, without its v
+    + server: version of the API server that answered, without its v
+    + api_servers, etcd: node -> version of its API server without its v, tag of its etcd's image
+    + coredns: tag of CoreDNS's image; "" for none
     + config: digest of the configuration that gpuboot put in force; "" for none
     + recorded: version of the cluster in kubeadm's own record, without its v: it is written when
       the control plane of the first node has been upgraded
@@ -114,6 +116,9 @@ class ClusterState:
 
     error: str = ""
     server: str = ""
+    api_servers: Mapping[str, str] = field(default_factory=dict)
+    etcd: Mapping[str, str] = field(default_factory=dict)
+    coredns: str = ""
     config: str = ""
     recorded: str = ""
     immutable: Mapping[str, str] = field(default_factory=dict)
@@ -146,6 +151,19 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
     )
 
 
+def parse_etcd_health(lines: Iterable[str]) -> str:
+    """What `EtcdHealth` printed: why the member is not healthy, "" when it is.
+
+    etcd says `{"health":"true","reason":""}`. Raises `FactOutputError`.
+    """
+    said = Fields(lines).first("said")
+    try:
+        health = json.loads(said)
+        return "" if health["health"] == "true" else str(health.get("reason") or "not healthy")
+    except (ValueError, LookupError, TypeError):
+        return said or "no answer"
+
+
 def immutable_changes(existing: Mapping[str, str], settings: Mapping[str, str]) -> list[str]:
     """What the settings want otherwise than the living cluster has it for good."""
     return [
@@ -172,14 +190,3 @@ def stage(state: KubeadmState, step: Step) -> Stage:
 def belongs_elsewhere(state: KubeadmState, leader_ca: str) -> bool:
     """Whether a host is part of a cluster with another certificate authority."""
     return bool(state.ca and leader_ca and state.ca != leader_ca)
-
-
-def upgrade_step(server: str, target: str) -> Literal["none", "patch", "refuse"]:
-    """What it takes to bring the control plane from version `server` to `target`.
-
-    Only patch releases: a minor release may drop APIs in use and needs its nodes drained.
-    """
-    now, then = parse(server), parse(target)
-    if now == then:
-        return "none"
-    return "patch" if now[:2] == then[:2] and now < then else "refuse"

@@ -14,12 +14,8 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.monitoring import NODE_PORTS
 from gpuboot.config.versions import Lock
-from gpuboot.kubernetes.cluster_state import (
-    ClusterState,
-    NodeStatus,
-    immutable_changes,
-    upgrade_step,
-)
+from gpuboot.kubernetes import version_skew
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, immutable_changes
 from gpuboot.kubernetes.kubeadm import configuration
 from gpuboot.kubernetes.storage import STORAGE_CLASS, missing_class
 
@@ -37,7 +33,7 @@ def evaluate(
     return [
         *_immutable(nodes, settings, lock, cluster),
         *_flannel_backend(settings, cluster),
-        *_version(lock, cluster),
+        *version_skew.problems(nodes, lock.kubernetes.version, cluster),
         *_names(nodes, cluster),
         *_storage_class(settings, cluster),
         *_taken_node_ports(settings, cluster),
@@ -68,17 +64,6 @@ def _flannel_backend(settings: Settings, cluster: ClusterState) -> Iterator[Prob
             f"cluster.flannel_backend is {cluster.flannel_backend}, the settings ask for "
             f"{expected}: flannel does not change it in a living cluster",
             "put the setting back, or reset the cluster (deploys/reset.py) and run again",
-        )
-
-
-def _version(lock: Lock, cluster: ClusterState) -> Iterator[Problem]:
-    target = lock.kubernetes.version
-    if upgrade_step(cluster.server, target) == "refuse":
-        yield Problem(
-            "",
-            f"the cluster runs Kubernetes {cluster.server}, the version lock asks for {target}",
-            "gpuboot moves a cluster to newer patch releases only; for a newer minor release "
-            "follow kubernetes.io's kubeadm upgrade guide, then run again",
         )
 
 

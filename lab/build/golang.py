@@ -30,9 +30,9 @@ UPDATE_SUMS = "GPUBOOT_UPDATE_SUMS"
 LINK = ("-s", "-w")  # no symbol table, no debugging information: half the size
 
 
-def common_inputs() -> tuple[str | Path, ...]:
-    """What every build in the module of lab/build/recipes hangs on."""
-    return RECIPES / "go.mod", RECIPES / "go.sum", repr((build_arguments(), LINK))
+def common_inputs(module: Path = RECIPES) -> tuple[str | Path, ...]:
+    """What every build in a module hangs on; by default in that of lab/build/recipes."""
+    return module / "go.mod", module / "go.sum", repr((build_arguments(), LINK))
 
 
 def go_recipe(
@@ -46,6 +46,7 @@ def go_recipe(
     prepare: Prepare | None = None,
     inputs: Sequence[str | Path] = (),
     needs: tuple[str, ...] = (),
+    module: Path = RECIPES,
 ) -> Recipe:
     """A recipe for Go programs.
 
@@ -53,27 +54,23 @@ def go_recipe(
     `variables`: string variables set at link time (versions). `replace`: modules to be used at
     another version than the common go.mod says, for this recipe alone. `cgo`: link with the C
     library; without it programs are static. `prepare` may change the module in `BuildContext.work`
-    before the build; `inputs` are what it does that by.
+    before the build; `inputs` are what it does that by. `module`: folder of another go.mod than the
+    common one.
     """
     variables, replace = variables or {}, replace or {}
 
     def make(build: BuildContext) -> None:
-        copy_module(build)
+        copy_module(build, module)
         for path, version in replace.items():
             run_go(build, "mod", "edit", f"-replace={path}={path}@{version}")
         if prepare is not None:
             prepare(build)
-        _build(build, packages, variables, cgo)
+        _build(build, packages, variables, cgo, module)
 
     settings = _settings(program=packages, variable=variables, replace=replace)
-    return Recipe(
-        name=name,
-        outputs={program: f"bin/{program}" for program in packages},
-        inputs=(*common_inputs(), *settings, f"cgo={cgo}", *inputs, *_sources(packages)),
-        make=make,
-        needs=needs,
-        seconds=seconds,
-    )
+    more = (*settings, f"cgo={cgo}", *inputs, *_sources(packages))
+    outputs = {program: f"bin/{program}" for program in packages}
+    return Recipe(name, outputs, (*common_inputs(module), *more), make, needs, seconds)
 
 
 def _settings(**tables: Mapping[str, str]) -> list[str]:
@@ -87,9 +84,13 @@ def _sources(packages: Mapping[str, str]) -> list[Path]:
     return [folder for folder in folders if folder.exists()]  # others are made by `prepare`
 
 
-def copy_module(build: BuildContext) -> None:
-    """Put the module of lab/build/recipes into the build's work folder."""
-    shutil.copytree(RECIPES, build.work, dirs_exist_ok=True)
+def copy_module(build: BuildContext, module: Path = RECIPES) -> None:
+    """Put the module of lab/build/recipes into the build's work folder.
+
+    + module: folder whose go.mod and go.sum take the place of the common ones
+    """
+    for folder in dict.fromkeys((RECIPES, module)):
+        shutil.copytree(folder, build.work, dirs_exist_ok=True)
 
 
 def run_go(build: BuildContext, *arguments: str, cgo: bool = False) -> None:
@@ -98,7 +99,11 @@ def run_go(build: BuildContext, *arguments: str, cgo: bool = False) -> None:
 
 
 def _build(
-    build: BuildContext, packages: Mapping[str, str], variables: Mapping[str, str], cgo: bool
+    build: BuildContext,
+    packages: Mapping[str, str],
+    variables: Mapping[str, str],
+    cgo: bool,
+    module: Path,
 ) -> None:
     link = [*LINK, *(f"-X {name}={value}" for name, value in variables.items())]
     made = build.work / ".made"
@@ -111,14 +116,13 @@ def _build(
         ]
     run_go(build, *arguments, *output, *packages.values(), cgo=cgo)
     if os.environ.get(UPDATE_SUMS):
-        _merge_sums(build.work / "go.sum")
+        _merge_sums(build.work / "go.sum", module / "go.sum")
     (build.out / "bin").mkdir()
     for program, package in packages.items():
         shutil.move(made / program_name(package), build.out / "bin" / program)
 
 
-def _merge_sums(made: Path) -> None:
-    common = RECIPES / "go.sum"
+def _merge_sums(made: Path, common: Path) -> None:
     lines = {*common.read_text().splitlines(), *made.read_text().splitlines()}
     common.write_text("\n".join(sorted(lines)) + "\n")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lab.build import image_table_monitoring as monitoring
@@ -11,6 +12,7 @@ from lab.build.golang import module_version
 from lab.build.image_parts import NOBODY, Programs, built_from, shell
 from lab.build.images import SYMLINK, Image, Source, write_images
 from lab.build.progress import Progress
+from lab.build.software_kubernetes import EARLIER, KUBERNETES, KubernetesRelease
 from lab.build.store import digest, folder, stored
 from lab.gpusim.builds import GO_MODULE
 
@@ -50,9 +52,32 @@ def simulated(programs: Programs) -> list[Image]:
     return [_device_plugin(programs), *_simulated(programs)]
 
 
-def previous(programs: Programs) -> list[Image]:
-    """The control plane's images of the release before, for labs that try an upgrade."""
-    return _control_plane(programs, software.PREVIOUS)
+def earlier(programs: Programs) -> list[Image]:
+    """Images of the earlier releases that were built, for labs that try an upgrade."""
+    there = {image.name for image in table(programs)}
+    built = [one for one in EARLIER if one.is_built(programs)]
+    images = [image for one in built for image in _of_release(programs, one)]
+    return [image for image in images if image.name not in there]
+
+
+def _of_release(programs: Programs, release: KubernetesRelease) -> list[Image]:
+    """A release's control plane, and what its kubeadm names besides: of today's software."""
+    version = f"v{release.version}"
+    origin = f"real, built from the Go module {KUBERNETES}@{version}"
+    named = {"etcd": release.etcd, "coredns/coredns": release.coredns, "pause": release.pause}
+    others = {image.repository: image for image in _kubernetes(programs)}
+    return [
+        *_control_plane(programs, version, programs[release.program("kube")], origin),
+        *(
+            replace(
+                others[repository],
+                name=f"{REGISTRY}/{repository}:{tag}",
+                origin=f"STAND-IN under this tag, for kubeadm {version}: "
+                f"{others[repository].name}, {others[repository].origin}",
+            )
+            for repository, tag in named.items()
+        ),
+    ]
 
 
 def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
@@ -61,8 +86,8 @@ def images_dirs(programs: Programs, progress: Progress) -> list[Path]:
     Linking or copying them to the mirror's document root is all that a registry needs.
     """
     folders = [_images_dir("images", table(programs), progress)]
-    if f"kube{software.PREVIOUS}" in programs:
-        folders.append(_images_dir("images-previous", previous(programs), progress))
+    if more := earlier(programs):
+        folders.append(_images_dir("images-earlier", more, progress))
     return folders
 
 
@@ -95,13 +120,11 @@ def _identity(image: Image) -> list[str | bytes | Path]:
     return [repr((*rest, image.libs)), *files]
 
 
-def _control_plane(programs: Programs, suffix: str = "") -> list[Image]:
+def _control_plane(programs: Programs, version: str, kube: Path, origin: str) -> list[Image]:
     # one content, so one layer, for four images: kube-proxy's nft and iptables cost them little
-    files: dict[str, Source] = {"/usr/local/bin/kube": programs[f"kube{suffix}"]}
+    files: dict[str, Source] = {"/usr/local/bin/kube": kube}
     files |= {f"/usr/local/bin/{name}": f"{SYMLINK}kube" for name in CONTROL_PLANE}
     files |= _netfilter(programs)
-    version = software.kubernetes_version(suffix)
-    origin = built_from(software.KUBERNETES) + (f", stamped as {version}" if suffix else "")
     return [
         Image(f"{REGISTRY}/{name}:{version}", files, (name,), origin, libs=True)
         for name in CONTROL_PLANE
@@ -112,7 +135,8 @@ def _kubernetes(programs: Programs) -> list[Image]:
     etcd_module = f"{software.ETCD}/server/v3"
     etcd = module_version(etcd_module).removeprefix("v") + ETCD_REVISION
     coredns = module_version("github.com/coredns/coredns")
-    images = _control_plane(programs)
+    origin = built_from(KUBERNETES)
+    images = _control_plane(programs, software.kubernetes_version(), programs["kube"], origin)
     etcd_files = {f"/usr/local/bin/{name}": programs[name] for name in ("etcd", "etcdctl")}
     images.append(Image(f"{REGISTRY}/etcd:{etcd}", etcd_files, ("etcd",), built_from(etcd_module)))
     images.append(

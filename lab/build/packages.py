@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.build.debs import SIMULATED, Deb
-from lab.build.software import PREVIOUS, kubernetes_version
+from lab.build.software import kubernetes_version
+from lab.build.software_kubernetes import EARLIER
 from lab.debian_releases import DebianRelease
 
 Files = dict[str, Path | bytes | str]
@@ -74,12 +75,21 @@ def containerd(builds: Mapping[str, Path], release: DebianRelease) -> Deb:
     )
 
 
-def kubernetes(builds: Mapping[str, Path]) -> list[Deb]:
-    """The packages of pkgs.k8s.io; of the earlier release too, where it was built."""
-    previous = _kubernetes(builds, PREVIOUS) if f"kubelet{PREVIOUS}" in builds else []
+def minor() -> str:
+    """The minor release of Kubernetes that the lab's clusters have, as in `1.36`."""
+    return kubernetes_version().removeprefix("v").rpartition(".")[0]
+
+
+def kubernetes(builds: Mapping[str, Path], of_minor: str) -> list[Deb]:
+    """The packages in pkgs.k8s.io's repository of a minor release, of what was built.
+
+    Those beside Kubernetes' own are the same in each; upstream's differ in version.
+    """
+    releases = {kubernetes_version().removeprefix("v"): ""}
+    releases |= {one.version: one.program("") for one in EARLIER if one.is_built(builds)}
+    ours = [version for version in releases if version.startswith(f"{of_minor}.")]
     return [
-        *_kubernetes(builds),
-        *previous,
+        *(deb for version in ours for deb in _kubernetes(builds, version, releases[version])),
         Deb(
             name="kubernetes-cni",
             version=f"{CNI}-1.1",
@@ -102,9 +112,9 @@ if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 """
 
 
-def _kubernetes(builds: Mapping[str, Path], suffix: str = "") -> list[Deb]:
-    """Those of one release. As there, the kubelet's unit is not enabled by installing it."""
-    version = f"{kubernetes_version(suffix).removeprefix('v')}-1.1"
+def _kubernetes(builds: Mapping[str, Path], release: str, suffix: str) -> list[Deb]:
+    """Those of a release. The kubelet's unit is not enabled by it. + suffix: of programs' names"""
+    version = f"{release}-1.1"
     return [
         Deb(
             name="kubelet",

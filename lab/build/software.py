@@ -6,12 +6,11 @@ exchanged to build it is said here, at its recipe.
 
 from __future__ import annotations
 
-from lab.build import software_monitoring
+from lab.build import software_kubernetes, software_monitoring
 from lab.build.golang import go_recipe, module_dir, module_version
 from lab.build.recipe import BuildContext, Recipe
 from lab.build.toolchain import RECIPES
 
-KUBERNETES = "k8s.io/kubernetes"
 CONTAINERD = "github.com/containerd/containerd/v2"
 CNI = "github.com/containernetworking/plugins"
 CRI_TOOLS = "sigs.k8s.io/cri-tools"
@@ -22,13 +21,11 @@ NFD = "sigs.k8s.io/node-feature-discovery"
 NVIDIA = "github.com/NVIDIA"
 LOCAL_PATH = "github.com/rancher/local-path-provisioner"
 
-PREVIOUS = "-previous"
-
 
 def recipes() -> list[Recipe]:
     """All recipes of this file, in the order they are best built in: the longest first."""
     return [
-        _kubernetes(),
+        software_kubernetes.kubernetes("kubernetes", kubernetes_version()),
         *_containers(),
         *_cluster_parts(),
         *_nvidia(),
@@ -38,33 +35,9 @@ def recipes() -> list[Recipe]:
     ]
 
 
-def previous_kubernetes() -> list[Recipe]:
-    """What an upgrade starts from: the same source, stamped as the patch release before.
-
-    Its programs are named with PREVIOUS behind; only labs that try an upgrade want them.
-    """
-    return [_kubernetes(PREVIOUS, seconds=120)]
-
-
-def kubernetes_version(suffix: str = "") -> str:
-    """The version of the programs with this suffix, as in `v1.36.3`."""
-    version = module_version(KUBERNETES)
-    minor, _, patch = version.rpartition(".")
-    return f"{minor}.{int(patch) - 1}" if suffix == PREVIOUS else version
-
-
-def _kubernetes(suffix: str = "", seconds: float = 330) -> Recipe:
-    version = kubernetes_version(suffix)
-    major, minor, _ = version.removeprefix("v").split(".")
-    stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
-    programs = {name: f"{KUBERNETES}/cmd/{name}" for name in ("kubeadm", "kubelet", "kubectl")}
-    programs["kube"] = "./kube"
-    return go_recipe(
-        f"kubernetes{suffix}",
-        {f"{name}{suffix}": package for name, package in programs.items()},
-        variables={f"k8s.io/component-base/version.{key}": text for key, text in stamp.items()},
-        seconds=seconds,
-    )
+def kubernetes_version() -> str:
+    """Of the lab's clusters, as in `v1.36.3`."""
+    return module_version(software_kubernetes.KUBERNETES)
 
 
 def _containers() -> list[Recipe]:

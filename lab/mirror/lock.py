@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.build import image_table, packages
-from lab.build.software import PREVIOUS, kubernetes_version
+from lab.build.software import kubernetes_version
+from lab.build.software_kubernetes import EARLIER
 from lab.debian_releases import DebianRelease
 from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.mirror.parts import CHARTS, Repository, repositories
@@ -32,13 +33,15 @@ def served(docroot: Path, release: DebianRelease) -> Mapping[str, Repository]:
 def lock(docroot: Path, release: DebianRelease) -> dict[str, object]:
     """What a site needs for all that this document root has; the rest is the publishers'.
 
-    `previous`: settings with the releases before, which an upgrade starts from.
+    `previous`: settings with the releases before, which an upgrade starts from; `earlier`: the
+    locks of all earlier releases of Kubernetes, by version.
     """
     versions: dict[str, object] = {"charts": _charts(docroot)}
     if (docroot / "helm").is_dir():
         versions |= _built(docroot)
+    earlier = {one.version: _kubernetes(one.version, one.pause) for one in EARLIER}
     previous = {
-        "versions": {"kubernetes": _kubernetes(PREVIOUS)},
+        "versions": {"kubernetes": earlier[EARLIER[0].version]},
         "driver": {"version": DRIVER_VERSIONS[1]},
     }
     keys = {
@@ -46,7 +49,13 @@ def lock(docroot: Path, release: DebianRelease) -> dict[str, object]:
         for name, repository in served(docroot, release).items()
     }
     registries = sorted(path.name for path in (docroot / "v2").iterdir())
-    return {"versions": versions, "previous": previous, "keys": keys, "registries": registries}
+    return {
+        "versions": versions,
+        "previous": previous,
+        "earlier": earlier,
+        "keys": keys,
+        "registries": registries,
+    }
 
 
 def _charts(docroot: Path) -> dict[str, dict[str, str]]:
@@ -65,7 +74,7 @@ def _built(docroot: Path) -> dict[str, object]:
     return {
         "toolkit": {"version": packages.TOOLKIT},
         "containerd": {"version": packages.CONTAINERD},
-        "kubernetes": _kubernetes(),
+        "kubernetes": _kubernetes(kubernetes_version().removeprefix("v"), image_table.PAUSE),
         "helm": {"version": tarball.name.split("-")[1], "sha256": {"amd64": _sha256(tarball)}},
         "images": _tags(docroot),
     }
@@ -75,14 +84,13 @@ def _sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _kubernetes(suffix: str = "") -> dict[str, str]:
-    version = kubernetes_version(suffix).removeprefix("v")
+def _kubernetes(version: str, pause: str) -> dict[str, str]:
     return {
         "version": version,
         "minor": version.rpartition(".")[0],
         "cri_tools": packages.CRI_TOOLS,
         "cni": packages.CNI,
-        "pause": image_table.PAUSE,
+        "pause": pause,
     }
 
 

@@ -20,6 +20,7 @@ from lab.build.debs import Deb, build_deb
 from lab.build.golang import module_dir
 from lab.build.image_table import images_dirs, simulated_images_dir
 from lab.build.progress import Progress
+from lab.build.software_kubernetes import EARLIER
 from lab.build.store import digest, stored
 from lab.charts import assemble
 from lab.debian_releases import DebianRelease
@@ -39,7 +40,8 @@ TOOLKIT_MODULE = "github.com/NVIDIA/nvidia-container-toolkit"
 class Repository:
     """One apt repository of the mirror: where it lies, its kind, and where its key is published.
 
-    `key_path` is relative to the docroot; so is `path`.
+    `key_path` is relative to the docroot; so is `path`. `signer`: the repository whose key it is
+    signed with; "": its own.
     """
 
     name: str
@@ -49,11 +51,13 @@ class Repository:
     suite: str = "stable"
     component: str = "stable"
     origin: str = ""
+    signer: str = ""
 
     def key(self) -> SigningKey:
-        """The key that signs it; each repository has its own."""
+        """The key that signs it."""
+        signer = self.signer or self.name
         return SigningKey.ensure(
-            cache_dir() / "keys" / self.name, f"gpuboot lab {self.name} <lab@gpuboot.invalid>"
+            cache_dir() / "keys" / signer, f"gpuboot lab {signer} <lab@gpuboot.invalid>"
         )
 
 
@@ -63,7 +67,6 @@ def repositories(release: DebianRelease) -> Mapping[str, Repository]:
     codename, cuda = release.codename, f"apt/cuda/{release.cuda}/x86_64"
     debian, docker = "apt/debian", "apt/docker/linux/debian"
     toolkit = "apt/libnvidia-container"
-    kubernetes = "apt/kubernetes/core:/stable:/v1.36/deb"
     served = (
         Repository("debian", debian, f"{debian}/key.asc", False, codename, "main", "Debian (lab)"),
         Repository("cuda", cuda, f"{cuda}/{release.cuda_key}", origin="NVIDIA CUDA"),
@@ -74,9 +77,27 @@ def repositories(release: DebianRelease) -> Mapping[str, Repository]:
             origin="libnvidia-container",
         ),
         Repository("docker", docker, f"{docker}/gpg", False, codename, "stable", "Docker"),
-        Repository("kubernetes", kubernetes, f"{kubernetes}/Release.key", origin="Kubernetes"),
+        *map(_kubernetes, kubernetes_minors()),
     )
     return {repository.name: repository for repository in served}
+
+
+def kubernetes_minors() -> list[str]:
+    """Minor releases that have a repository of their own: today's, then those of earlier ones."""
+    today = packages.minor()
+    return list(dict.fromkeys([today, *(one.minor for one in EARLIER)]))
+
+
+def _kubernetes(minor: str) -> Repository:
+    """As on pkgs.k8s.io, where one key signs the repositories of all minor releases."""
+    name = kubernetes_repository(minor)
+    path = f"apt/kubernetes/core:/stable:/v{minor}/deb"
+    return Repository(name, path, f"{path}/Release.key", origin="Kubernetes", signer="kubernetes")
+
+
+def kubernetes_repository(minor: str) -> str:
+    """The name of a minor release's repository."""
+    return "kubernetes" if minor == packages.minor() else f"kubernetes-{minor}"
 
 
 CHARTS = {
@@ -131,7 +152,10 @@ def _vendor_debs(release: DebianRelease, builds: Builds) -> dict[str, list[Deb]]
             packages.containerd(builds, release),
             *(packages_docker.docker(builds, release) if "dockerd" in builds else ()),
         ],
-        "kubernetes": packages.kubernetes(builds),
+        **{
+            kubernetes_repository(minor): packages.kubernetes(builds, minor)
+            for minor in (packages.minor(), *(one.minor for one in EARLIER if one.is_built(builds)))
+        },
         "toolkit": packages.toolkit(builds, module),
         "cuda": _driver_debs(release, builds),
     }

@@ -115,15 +115,24 @@ def test_flannel_s_backend_stays() -> None:
         assert causes(settings, replace(LIVING, flannel_backend=backend)) == []
 
 
-@pytest.mark.parametrize("server", ["v1.36.7", "v1.37.0", "v1.35.9"])
-def test_a_version_that_no_run_moves_to(server: str) -> None:
+@pytest.mark.parametrize(
+    ("server", "said"),
+    [
+        ("v1.36.7", "a control plane cannot go back to an earlier release"),
+        ("v1.37.0", "a control plane cannot go back to an earlier release"),
+        ("v1.34.4", "an upgrade may not skip 1.35"),
+    ],
+)
+def test_a_version_that_no_run_moves_to(server: str, said: str) -> None:
     [told] = causes(cluster=parse_cluster(lines(server)))
     assert f"the cluster runs Kubernetes {server[1:]}, the version lock asks for 1.36.6" in told
-    assert "newer patch releases only" in told
+    assert said in told
+    assert "remedy: set versions.kubernetes to " in told
 
 
-def test_a_patch_release_passes() -> None:
-    assert causes(cluster=parse_cluster(lines("v1.36.3"))) == []
+@pytest.mark.parametrize("server", ["v1.36.3", "v1.35.10"])
+def test_a_newer_release_passes(server: str) -> None:
+    assert causes(cluster=parse_cluster(lines(server))) == []
 
 
 def test_a_node_cannot_be_renamed() -> None:
@@ -259,3 +268,16 @@ def test_a_run_refuses_before_anything_is_written(options: list[str], tmp_path: 
     told = answer(pyinfra(project(tmp_path, files), [MINE, SITE, *options]))
     assert "1 problem; nothing was changed" in told
     assert "cluster.pod_cidr is 10.244.0.0/16, the settings ask for 10.32.0.0/16" in told
+
+
+def test_a_minor_release_names_the_deprecated_apis_that_are_asked_for(tmp_path: Path) -> None:
+    """Asked of the API server's metrics only then; a problem beside it ends the dry run."""
+    metric = 'apiserver_requested_deprecated_apis{group="flowcontrol.apiserver.k8s.io",'
+    asked = f'{metric}removed_release="1.36",resource="flowschemas",version="v1beta9"}} 1'
+    given = f"_ROOT = {str(ROOT)!r}\n_LINES = {lines('v1.35.4')!r}\n_SETTINGS = {{}}\n"
+    metrics = ["metric\t" + asked, "status\t200", "end\tok"]
+    more = f"\n_others['Deprecated APIs that somebody has asked'] = {metrics!r}\n"
+    site = SITE_WITH_CLUSTER.replace("}\nfor _part", "}" + more + "for _part")
+    done = pyinfra(project(tmp_path, {MINE: given + site}), [MINE, SITE, "--dry"])
+    said = "flowschemas of flowcontrol.apiserver.k8s.io/v1beta9 has been asked for in this cluster"
+    assert said in done.told

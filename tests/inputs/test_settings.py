@@ -131,8 +131,15 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"versions": {"kubernetez": {}}}, "did you mean versions.kubernetes?"),
     ({"versions": {"driver": {"verison": "1.2"}}}, "did you mean versions.driver.version?"),
     ({"versions": {"charts": {"gpu-operator": {"version": "latest"}}}}, "takes a version"),
-    ({"versions": {"kubernetes": {"version": "1.35.2"}}}, 'set minor = "1.35"'),
+    (
+        {"versions": {"kubernetes": {"version": "1.35.2", "minor": "1.36"}}},
+        'set minor = "1.35"',
+    ),
     ({"versions": {"containerd": {"version": "1.7.34"}}}, "containerd 2.2 or newer"),
+    ({"upgrade": {"max_unavailable": 0}}, "takes 1 or more, or a share such as 10%"),
+    ({"upgrade": {"max_unavailable": "10"}}, "takes a number of nodes, or a share of them"),
+    ({"upgrade": {"drain": "sometimes"}}, "upgrade.drain"),
+    ({"upgrade": {"drain_timeout_s": 0}}, "upgrade.drain_timeout_s"),
     # secrets, where they do not belong
     (alertmanager(slack={"webhook": HOOK}), NOT_ITSELF),
     (alertmanager(slack=HOOK), "alertmanager.slack: takes a dict of settings"),

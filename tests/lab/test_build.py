@@ -14,9 +14,10 @@ import pytest
 
 from lab import preflight
 from lab.build import debian_programs as debian
-from lab.build import golang, software, toolchain
+from lab.build import golang, software, software_kubernetes, toolchain
 from lab.build import programs as builds
 from lab.build.recipe import BuildContext, Recipe, make
+from lab.build.software_kubernetes import EARLIER, KubernetesRelease
 from lab.build.store import folder
 from lab.gpusim.builds import GO_MODULE
 from lab.state import LabError
@@ -148,18 +149,25 @@ def test_programs_are_named_like_go_names_them() -> None:
 
 
 def test_module_versions_come_from_go_mod_with_its_replacements() -> None:
-    assert golang.module_version(software.KUBERNETES) == "v1.36.3"
+    assert golang.module_version(software_kubernetes.KUBERNETES) == "v1.36.3"
     assert golang.module_version("go.etcd.io/etcd/server/v3") == "v3.6.8"
     with pytest.raises(LabError, match="does not require"):
         golang.module_version("example.com/none")
 
 
-def test_an_earlier_release_is_the_patch_release_before_under_names_of_its_own() -> None:
-    assert software.kubernetes_version() == "v1.36.3"
-    assert software.kubernetes_version(software.PREVIOUS) == "v1.36.2"
-    now, before = software.recipes()[0], software.previous_kubernetes()[0]
-    assert set(before.outputs) == {f"{name}{software.PREVIOUS}" for name in now.outputs}
-    assert any("gitVersion=v1.36.2" in str(part) for part in before.inputs)
+@pytest.mark.parametrize("earlier", EARLIER, ids=lambda one: one.version)
+def test_an_earlier_release_is_built_from_its_own_source(earlier: KubernetesRelease) -> None:
+    """Every library of Kubernetes is of that release; what its programs say is so as well."""
+    number = earlier.version.partition(".")[2]
+    go_mod = (software_kubernetes.MODULES / earlier.version / "go.mod").read_text()
+    staged = re.findall(r"^\tk8s\.io/\S+ => k8s\.io/\S+ v0\.(\S+)$", go_mod, re.MULTILINE)
+    assert set(staged) == {number}
+    assert len(staged) > 25
+    assert f"\tk8s.io/kubernetes v{earlier.version}\n" in go_mod
+    today, before = software.recipes()[0], software_kubernetes.recipes()[EARLIER.index(earlier)]
+    assert set(before.outputs) == {f"{name}-{earlier.version}" for name in today.outputs}
+    assert f"variable k8s.io/component-base/version.gitVersion=v{earlier.version}" in before.inputs
+    assert today.inputs[0] != before.inputs[0]
 
 
 def test_the_simulators_module_has_the_versions_of_the_common_one() -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from gpuboot.verify.service_probe import TOOLS
 from lab import publishers
-from lab.build import packages, software
-from lab.build.image_table import previous, simulated, table
+from lab.build import packages
+from lab.build.image_table import CONTROL_PLANE, earlier, simulated, table
 from lab.build.images import Image
 from lab.build.programs import recipes
+from lab.build.software_kubernetes import EARLIER, PROGRAMS, KubernetesRelease
 from lab.charts import assemble as charts
 from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.gpusim.packages import driver_debs
@@ -91,22 +92,50 @@ def test_nft_names_protocols_as_kube_proxy_does(images: dict[str, Image]) -> Non
     }
 
 
-def test_an_earlier_release_has_its_own_programs_in_images_and_packages(
-    programs: Programs, images: dict[str, Image]
+@pytest.fixture
+def with_earlier(programs: Programs) -> Programs:
+    """As in a lab that tries an upgrade."""
+    names = [one.program(name) for one in EARLIER for name in PROGRAMS]
+    programs |= {name: Path("/programs") / name for name in (*names, *packages.CNI_PLUGINS)}
+    return programs
+
+
+@pytest.mark.parametrize("release", EARLIER, ids=lambda one: one.version)
+def test_an_earlier_release_has_its_own_programs(
+    release: KubernetesRelease, with_earlier: Programs, images: dict[str, Image]
 ) -> None:
-    for name, image in {one.name: one for one in previous(programs)}.items():
-        assert image.files["/usr/local/bin/kube"] == Path("/programs/kube-previous")
-        assert name.endswith(":v1.36.2")
-        assert name.replace("v1.36.2", "v1.36.3") in images
-        assert image.origin.endswith("stamped as v1.36.2")
-    programs |= {
-        name: Path("/programs") / name
-        for name in (f"kubelet{software.PREVIOUS}", *packages.CNI_PLUGINS)
+    made = {image.name: image for image in earlier(with_earlier)}
+    assert not set(made) & set(images)
+    for name in CONTROL_PLANE:
+        image = made[f"registry.k8s.io/{name}:v{release.version}"]
+        assert image.files["/usr/local/bin/kube"] == Path("/programs") / release.program("kube")
+        assert image.origin.endswith(f"k8s.io/kubernetes@v{release.version}")
+    debs = {
+        f"{deb.name} {deb.version}": deb for deb in packages.kubernetes(with_earlier, release.minor)
     }
-    debs = {f"{deb.name} {deb.version}": deb for deb in packages.kubernetes(programs)}
-    assert {"kubelet 1.36.3-1.1", "kubelet 1.36.2-1.1", "kubernetes-cni 1.9.1-1.1"} <= set(debs)
-    older = debs["kubelet 1.36.2-1.1"].files["/usr/bin/kubelet"]
-    assert older == Path("/programs/kubelet-previous")
+    older = debs[f"kubelet {release.version}-1.1"].files["/usr/bin/kubelet"]
+    assert older == Path("/programs") / release.program("kubelet")
+    assert {"kubernetes-cni 1.9.1-1.1", "cri-tools 1.36.0-1.1"} <= set(debs)
+
+
+@pytest.mark.parametrize("release", EARLIER, ids=lambda one: one.version)
+def test_what_an_earlier_kubeadm_names_besides_is_there_and_says_what_it_is(
+    release: KubernetesRelease, with_earlier: Programs, images: dict[str, Image]
+) -> None:
+    made = images | {image.name: image for image in earlier(with_earlier)}
+    for name in (
+        f"etcd:{release.etcd}", f"coredns/coredns:{release.coredns}", f"pause:{release.pause}"
+    ):  # fmt: skip
+        image = made[f"registry.k8s.io/{name}"]
+        assert image.name in images or image.origin.startswith("STAND-IN under this tag")
+
+
+def test_today_s_repository_has_no_release_of_another_minor(with_earlier: Programs) -> None:
+    versions = {
+        deb.version for deb in packages.kubernetes(with_earlier, "1.36") if deb.name == "kubelet"
+    }
+    assert "1.36.3-1.1" in versions
+    assert all(version.startswith("1.36.") for version in versions)
 
 
 def test_an_upstream_lab_builds_just_what_its_images_and_drivers_need(programs: Programs) -> None:

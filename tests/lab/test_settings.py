@@ -9,7 +9,7 @@ import pytest
 
 from lab import settings
 
-PREVIOUS = {"versions": {"kubernetes": {"version": "1.36.2"}}, "driver": {"version": "595.71.05"}}
+PREVIOUS = {"versions": {"kubernetes": {"version": "1.35.4"}}, "driver": {"version": "595.71.05"}}
 
 
 def test_an_earlier_release_is_laid_over_what_is_laid_over_already(

@@ -99,7 +99,8 @@ def test_cluster_work_is_done_by_the_leader_alone(steps: list[dict[str, Any]]) -
 
 def test_the_leader_is_upgraded_before_the_others(steps: list[dict[str, Any]]) -> None:
     upgrades = [step["name"] for step in steps if "(kubeadm upgrade " in step["name"]]
-    assert ["leader" in name for name in upgrades] == [True, False]
+    whom = [name.split(" Upgrade ")[1].split(" to ")[0] for name in upgrades]
+    assert whom == ["the leader", "the other control planes", "the workers"]
 
 
 def test_the_network_is_written_after_the_cluster_was_compared(steps: list[dict[str, Any]]) -> None:

@@ -135,6 +135,7 @@ def test_a_cluster_that_comes_up(tmp_path: Path) -> None:
     assert operand["chart"] == "gpu-operator-v26.7.0"
     assert operand["template"] == {"spec": {"containers": []}}
     assert state.pop("immutable")["cluster.pod_cidr"] == "10.244.0.0/16"
+    assert [state.pop(key) for key in ("api_servers", "etcd", "coredns")] == [{}, {}, ""]
     assert state == {
         "error": "",
         "server": "1.36.3",
@@ -248,3 +249,33 @@ def test_half_an_answer_is_none() -> None:
         api.parse_cluster(lines[:-1])
     with pytest.raises(ValueError, match="not whole"):
         api.parse_cluster(packed({api.VERSION: {}}))
+
+
+def control_plane_pod(component: str, node: str, image: str) -> dict[str, Any]:
+    return named(
+        f"{component}-{node}",
+        "kube-system",
+        labels={"component": component, "tier": "control-plane"},
+        spec={"nodeName": node, "containers": [{"name": component, "image": image}]},
+    )
+
+
+def test_which_versions_the_control_planes_run(tmp_path: Path) -> None:
+    coredns = {"containers": [{"image": "mirror.example:5000/coredns/coredns:v1.13.1"}]}
+    answers = cluster(
+        CONTROL_PLANE=listed(
+            control_plane_pod("kube-apiserver", "cp1", "registry.k8s.io/kube-apiserver:v1.36.3"),
+            control_plane_pod("kube-apiserver", "cp2", "m.example:5000/kube-apiserver:v1.35.4"),
+            control_plane_pod("kube-scheduler", "cp1", "registry.k8s.io/kube-scheduler:v1.36.3"),
+            control_plane_pod("etcd", "cp1", "registry.k8s.io/etcd:3.6.8-0@sha256:00"),
+            control_plane_pod("etcd", "cp2", "registry.k8s.io/etcd@sha256:00"),
+        )
+    ) | {
+        api.WORKLOADS["Deployment"]: listed(
+            named("coredns", "kube-system", spec={"template": {"spec": coredns}})
+        )
+    }
+    state = read_cluster(tmp_path, answers)
+    assert state.api_servers == {"cp1": "1.36.3", "cp2": "1.35.4"}
+    assert state.etcd == {"cp1": "3.6.8-0", "cp2": ""}
+    assert state.coredns == "v1.13.1"

@@ -16,7 +16,6 @@ from gpuboot.kubernetes.cluster_state import (
     immutable_changes,
     parse_kubeadm,
     stage,
-    upgrade_step,
 )
 
 READY = NodeStatus(
@@ -183,20 +182,6 @@ def test_other_clusters_are_told_apart() -> None:
     assert belongs_elsewhere(KubeadmState(ca="sha256:a"), "sha256:b")
     assert not belongs_elsewhere(KubeadmState(ca="sha256:a"), "sha256:a")
     assert not belongs_elsewhere(KubeadmState(), "sha256:a")
-
-
-@pytest.mark.parametrize(
-    ("server", "wanted", "step"),
-    [
-        ("1.36.3", "1.36.3", "none"),
-        ("1.36.3", "1.36.10", "patch"),
-        ("1.36.10", "1.36.3", "refuse"),
-        ("1.35.9", "1.36.3", "refuse"),
-        ("1.37.0", "1.36.3", "refuse"),
-    ],
-)
-def test_upgrade_steps(server: str, wanted: str, step: str) -> None:
-    assert upgrade_step(server, wanted) == step
 
 
 def test_answers_that_end_early_are_errors() -> None:

@@ -20,6 +20,12 @@ def test_an_empty_dict_is_a_complete_answer() -> None:
     assert versions.lock(settings.parse_settings({})).kubernetes.minor == "1.36"
 
 
+def test_another_minor_release_is_one_line() -> None:
+    chosen = {"versions": {"kubernetes": {"version": "1.35.4"}}}
+    found = versions.lock(settings.parse_settings(chosen)).kubernetes
+    assert (found.version, found.minor) == ("1.35.4", "1.35")
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -32,12 +38,20 @@ def test_an_empty_dict_is_a_complete_answer() -> None:
         ({"runtime": {"mode": "cdi"}}, "device plugin of their own"),
         ({"gpu_operator": {"enabled": False}}, "exporter.kind"),
         ({"mirrors": {"images": {"nvcr.io": "mirror/nvcr"}}}, "mirrors.images.nvcr.io"),
-        ({"versions": {"kubernetes": {"version": "1.37.2"}}}, "minor"),
+        ({"versions": {"kubernetes": {"version": "1.37.2", "minor": "1.36"}}}, "minor"),
         ({"versions": {"containerd": {"version": "1.7.34"}}}, "containerd 2.2 or newer"),
         ({"versions": {"kubernetez": {}, "driver": {"vers": "1"}}}, "versions.kubernetez"),
         (
-            {"versions": {"kubernetes": {"version": "1.37.2", "minor": "1.37"}}},
+            {"versions": {"kubernetes": {"version": "1.37.2"}}},
             "supports Kubernetes 1.33 to 1.36, not 1.37.2",
+        ),
+        (
+            {"versions": {"kubernetes": {"version": "1.24.9"}}},
+            "kube-prometheus-stack 88.5.3 needs Kubernetes 1.25 or newer, not 1.24.9",
+        ),
+        (
+            {"versions": {"kubernetes": {"version": "1.16.9"}}},
+            "flannel 0.28.10 needs Kubernetes 1.17 or newer, not 1.16.9",
         ),
     ],
 )

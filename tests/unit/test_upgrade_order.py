@@ -1,12 +1,22 @@
-"""A node's kubelet is not upgraded before the control plane."""
+"""Who is upgraded when, how many at a time, and what becomes of the pods."""
 
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
-from deploys.lib import commands, remote
-from deploys.operations import kubeadm_changes
-from gpuboot.kubernetes.cluster_state import ClusterState
+from deploys.lib import commands, etcd, remote, waiting
+from deploys.operations import kubeadm_upgrade
+from deploys.phases import kubernetes
+from deploys.run.context import Context
+from gpuboot.config.settings import parse_settings
+from gpuboot.config.settings.upgrade import batch_size
+from gpuboot.kubernetes import version_skew
+from gpuboot.kubernetes.cluster_state import ClusterState, parse_etcd_health
+from gpuboot.kubernetes.readiness import Progress
+
+HALF = {"cp1": "1.36.3", "cp2": "1.35.4"}
 
 
 @pytest.mark.parametrize(
@@ -14,8 +24,8 @@ from gpuboot.kubernetes.cluster_state import ClusterState
     [
         (ClusterState(recorded="1.36.3", server="1.36.3"), ""),
         # behind a load balancer another control plane may have answered, which is not its turn yet
-        (ClusterState(recorded="1.36.3", server="1.36.2"), ""),
-        (ClusterState(recorded="1.36.2", server="1.36.2"), "its control plane is of 1.36.2"),
+        (ClusterState(recorded="1.36.3", server="1.35.4", api_servers=HALF), ""),
+        (ClusterState(recorded="1.36.2", server="1.36.2"), "it is of 1.36.2"),
         (ClusterState(error="connection refused"), "connection refused"),
     ],
 )
@@ -24,13 +34,140 @@ def test_the_leader_goes_first(
 ) -> None:
     inventory = SimpleNamespace(get_host=lambda name: name)
     host = SimpleNamespace(state=SimpleNamespace(inventory=inventory, is_executing=True))
-    monkeypatch.setattr(kubeadm_changes, "host", host)
+    monkeypatch.setattr(kubeadm_upgrade, "host", host)
+    monkeypatch.setattr(kubeadm_upgrade, "_API_S", 0)
     monkeypatch.setattr(commands, "current_host", host)
     monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: state)
-    told = kubeadm_changes._too_early("cp1", "1.36.3")
+    told = kubeadm_upgrade._too_early("cp1", "1.36.3", ["cp1", "cp2"])
     assert (told is not None) is bool(said)
     if told:
         cause, remedy = told
-        assert cause.startswith("not upgraded to Kubernetes 1.36.3 before cp1 is: ")
+        assert cause.startswith("not upgraded to Kubernetes 1.36.3 before the control plane is: ")
         assert said in cause
         assert remedy
+
+
+def test_workers_come_after_all_control_planes() -> None:
+    """A kubelet may reach any API server behind the endpoint, and must be newer than none."""
+    half = ClusterState(recorded="1.36.3", server="1.36.3", api_servers=HALF)
+    assert version_skew.too_early(half, "1.36.3", worker=False) == ""
+    assert version_skew.too_early(half, "1.36.3", worker=True) == "the API server of cp2 is 1.35.4"
+    whole = replace(half, api_servers=dict.fromkeys(HALF, "1.36.3"))
+    assert version_skew.too_early(whole, "1.36.3", worker=True) == ""
+
+
+@pytest.mark.parametrize(
+    ("setting", "nodes", "several"),
+    [(1, 0, 1), (1, 40, 1), (3, 40, 3), ("10%", 40, 4), ("10%", 9, 1), ("0%", 9, 1), ("25%", 7, 1)],
+)
+def test_how_many_nodes_may_be_away(setting: int | str, nodes: int, several: int) -> None:
+    assert batch_size(setting, nodes) == several
+
+
+@pytest.mark.parametrize(
+    ("drain", "running", "moved"),
+    [
+        ("minor", "1.35.4", True),
+        ("minor", "1.36.2", False),
+        ("minor", "", False),
+        ("always", "1.36.2", True),
+        ("never", "1.35.4", False),
+    ],
+)
+def test_when_pods_are_moved(drain: Any, running: str, moved: bool) -> None:
+    moving = kubeadm_upgrade.Moving(drain, timeout_s=60)
+    found = kubeadm_upgrade._moved(moving, running, "1.36.3")
+    expected = {"timeout_s": 60, "empty_dirs": True, "unmanaged": False}
+    assert found == (expected if moved else {})
+
+
+def test_settings_say_what_may_be_ended() -> None:
+    chosen = {"drain": "always", "drain_empty_dirs": False, "drain_unmanaged": True}
+    settings = parse_settings({"upgrade": chosen | {"max_unavailable": "10%"}})
+    nodes = [None, None]
+    context = SimpleNamespace(settings=settings, nodes=nodes)
+    moving = kubernetes._moving(cast(Context, context))
+    assert moving == kubeadm_upgrade.Moving("always", 600, empty_dirs=False, unmanaged=True)
+    context.nodes = nodes[:1]
+    assert kubernetes._moving(cast(Context, context)).drain == "never"
+
+
+@dataclass
+class Meta:
+    """How an operation has ended on a host; None: it has not."""
+
+    succeeded: bool | None
+
+    def is_complete(self) -> bool:
+        return self.succeeded is not None
+
+    def did_succeed(self) -> bool:
+        return bool(self.succeeded)
+
+
+def test_a_failure_ends_the_upgrade_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"gpu1": True, "gpu2": False, "gpu3": None, "gpu4": None}
+    hosts = {name: SimpleNamespace(name=name, executing_op_hash="op") for name in names}
+    ended = {name: SimpleNamespace(operation_meta=Meta(item)) for name, item in names.items()}
+
+    class Operations:
+        def __getitem__(self, host: Any) -> dict[str, Any]:
+            return {"op": ended[host.name]} if host.name != "gpu3" else {}
+
+    state = SimpleNamespace(is_executing=True, inventory=hosts.values(), ops=Operations())
+    for host in hosts.values():
+        host.state = state
+    hosts["gpu4"].state = state
+    monkeypatch.setattr(kubeadm_upgrade, "host", hosts["gpu4"])
+    told = kubeadm_upgrade._stopped()
+    assert told is not None
+    assert told[0] == "not upgraded, because gpu2 failed: the other nodes stay as they are"
+    ended["gpu2"].operation_meta = Meta(True)
+    assert kubeadm_upgrade._stopped() is None
+
+
+@pytest.mark.parametrize(
+    ("said", "ill"),
+    [
+        ('{"health":"true","reason":""}', ""),
+        ('{"health":"false","reason":"RAFT NO LEADER"}', "RAFT NO LEADER"),
+        ('{"health":"false"}', "not healthy"),
+        ("curl: (7) Failed to connect", "curl: (7) Failed to connect"),
+        ("", "no answer"),
+    ],
+)
+def test_what_etcd_says_of_itself(said: str, ill: str) -> None:
+    assert parse_etcd_health([f"said\t{said}", "end\tok"]) == ill
+
+
+def test_an_api_server_that_starts_again_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A newer kubelet has just made the static pods of the leader anew."""
+    answers = [ClusterState(error="curl: (18) HTTP/2 stream"), ClusterState(recorded="1.36.3")]
+    inventory = SimpleNamespace(get_host=lambda name: name)
+    state = SimpleNamespace(inventory=inventory, is_executing=True)
+    host = SimpleNamespace(state=state, print_prefix="")
+    monkeypatch.setattr(kubeadm_upgrade, "host", host)
+    monkeypatch.setattr(commands, "current_host", host)
+    monkeypatch.setattr(waiting, "POLL_S", 0)
+    monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: answers.pop(0))
+    assert kubeadm_upgrade._too_early("cp1", "1.36.3", ["cp1"]) is None
+    assert answers == []
+
+
+def test_etcd_has_to_be_steady(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that goes away again within that time is waited for once more."""
+    said, told = ["", "refused", "", ""], list[Progress]()
+    member = SimpleNamespace(name="cp1", print_prefix="")
+    state = SimpleNamespace(inventory=SimpleNamespace(get_host=lambda name: member))
+    clock = iter([0.0, 10.0, 30.0])
+
+    def wait(host: Any, probe: Any, timeout_s: float) -> Progress:
+        told.extend(probe() for _ in range(4))
+        return told[-1]
+
+    monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: said.pop(0))
+    monkeypatch.setattr(etcd, "wait_until", wait)
+    monkeypatch.setattr(etcd, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    assert etcd.wait_for_etcd(cast(Any, state), cast(Any, member), ["cp1"], 15)
+    assert [item.done for item in told] == [False, False, False, True]
+    assert told[1].text == "etcd is healthy on 0 of 1 control planes; not on cp1 (refused)"

@@ -21,6 +21,7 @@ from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflig
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
 from gpuboot.config.settings.monitoring import Cost, Monitoring
 from gpuboot.config.settings.standalone import Standalone
+from gpuboot.config.settings.upgrade import Upgrade
 
 __all__ = [
     "Alertmanager",
@@ -41,6 +42,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "Standalone",
+    "Upgrade",
     "Verify",
     "parse_settings",
     "valid_parts",
@@ -68,6 +70,7 @@ class Settings(Model):
     alertmanager: Alertmanager = Alertmanager()
     cost: Cost = Cost()
     standalone: Standalone = Standalone()
+    upgrade: Upgrade = Upgrade()
     verify: Verify = Verify()
     preflight: Preflight = Preflight()
     mirrors: Mirrors = Mirrors()

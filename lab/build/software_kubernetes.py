@@ -1,0 +1,86 @@
+"""Earlier releases of Kubernetes, which upgrades start from: each built from upstream's source.
+
+Each has a Go module of its own, with the libraries that upstream built it with
+(lab/build/kubernetes/VERSION). Only labs that try an upgrade want them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.build.golang import go_recipe
+from lab.build.recipe import Recipe
+from lab.build.toolchain import RECIPES
+
+MODULES = Path(__file__).parent / "kubernetes"
+KUBERNETES = "k8s.io/kubernetes"
+PROGRAMS = ("kubeadm", "kubelet", "kubectl", "kube")
+
+
+@dataclass(frozen=True)
+class KubernetesRelease:
+    """An earlier release.
+
+    + version: without its v
+    + etcd, coredns, pause: tags of the images that its kubeadm names (its constants.go)
+    """
+
+    version: str
+    etcd: str
+    coredns: str
+    pause: str
+
+    @property
+    def minor(self) -> str:
+        """As in `1.35`."""
+        return self.version.rpartition(".")[0]
+
+    def program(self, name: str) -> str:
+        """The name under which one of its programs is built, as in `kubelet-1.35.4`."""
+        return f"{name}-{self.version}"
+
+    def is_built(self, programs: Mapping[str, Path]) -> bool:
+        """Whether its programs are among those that were built."""
+        return self.program("kubelet") in programs
+
+
+# the first is what `scripts/lab --previous-release` deploys
+EARLIER = (KubernetesRelease("1.35.4", etcd="3.6.6-0", coredns="v1.13.1", pause="3.10.1"),)
+
+
+def recipes() -> list[Recipe]:
+    """What labs that try an upgrade want besides."""
+    return [
+        kubernetes(
+            f"kubernetes-{one.version}", f"v{one.version}", one.program, MODULES / one.version
+        )
+        for one in EARLIER
+    ]
+
+
+def kubernetes(
+    recipe: str,
+    version: str,
+    program: Callable[[str], str] = str,
+    module: Path = RECIPES,
+    seconds: float = 330,
+) -> Recipe:
+    """The programs of a release: kubeadm, kubelet, kubectl, and the control plane's in one.
+
+    + version: with its v, which Kubernetes' own build writes into its programs
+    + program: the name of each in the store
+    + module: folder of its go.mod
+    """
+    major, minor, _ = version.removeprefix("v").split(".")
+    stamp = {"gitVersion": version, "gitMajor": major, "gitMinor": minor, "gitTreeState": "clean"}
+    packages = {name: f"{KUBERNETES}/cmd/{name}" for name in PROGRAMS if name != "kube"}
+    packages["kube"] = "./kube"
+    return go_recipe(
+        recipe,
+        {program(name): package for name, package in packages.items()},
+        variables={f"k8s.io/component-base/version.{key}": text for key, text in stamp.items()},
+        module=module,
+        seconds=seconds,
+    )

@@ -1,0 +1,166 @@
+"""A newer minor release of Kubernetes by one changed line, under a pod that is at work."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from lab.settings import home
+from tests.e2e.conftest import ROOT, Lab, fresh, refused
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+
+# two replicas, one of which may be away: a drain has to wait for the budget
+SERVED = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: ml}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: serve, namespace: ml}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: serve}}
+  template:
+    metadata: {labels: {app: serve}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers:
+      - name: serve
+        image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
+        command: [bash, -c, "while :; do /cuda-samples/vectorAdd; sleep 1; done"]
+        resources: {limits: {nvidia.com/gpu: 1}}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: serve, namespace: ml}
+spec:
+  minAvailable: 1
+  selector: {matchLabels: {app: serve}}
+"""
+
+
+@pytest.fixture(scope="module")
+def older() -> Iterator[Lab]:
+    """A control plane and two GPU nodes with an earlier Kubernetes, and pods on their GPUs."""
+    with fresh("test-kubernetes", "--gpus", "2,2", "--previous-release") as lab:
+        subprocess.run(
+            ["scripts/lab", "kubectl", "--name", lab.name, "apply", "-f", "-"],
+            cwd=ROOT,
+            input=SERVED,
+            text=True,
+            check=True,
+        )
+        lab.kubectl("-n", "ml", "rollout", "status", "deployment/serve", "--timeout=120s")
+        lab.kubectl("create", "configmap", "kept", "--from-literal=by=etcd")
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def lock(older: Lab) -> dict[str, Any]:
+    """The versions of the lab's mirror."""
+    found: dict[str, Any] = json.loads((home(older.name) / "mirror/lab.lock.json").read_text())
+    return found
+
+
+def running(lab: Lab) -> dict[str, set[str]]:
+    """Versions of the kubelets, and of the control plane's images."""
+    nodes = json.loads(lab.kubectl("get", "nodes", "-o", "json"))["items"]
+    pods = json.loads(lab.kubectl("get", "pods", "-n", "kube-system", "-o", "json"))["items"]
+    images = [one["image"] for pod in pods for one in pod["spec"]["containers"]]
+    return {
+        "kubelet": {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes},
+        "images": {image.rpartition(":")[2] for image in images if "/kube-" in image},
+    }
+
+
+def held(lab: Lab) -> bool:
+    """Whether no upgrade but gpuboot's changes the packages of Kubernetes."""
+    names = {"cri-tools", "kubeadm", "kubectl", "kubelet", "kubernetes-cni"}
+    return names <= set(lab.ssh("gpu1", "apt-mark showhold").split())
+
+
+def with_kubernetes(lock: dict[str, Any], version: str) -> dict[str, Any]:
+    """Settings in which one line has changed."""
+    versions = lock["versions"] | {"kubernetes": lock["versions"]["kubernetes"] | {
+        "version": version, "minor": version.rpartition(".")[0]
+    }}  # fmt: skip
+    return {"versions": versions, "driver": lock["previous"]["driver"]}
+
+
+def only_kubernetes(lock: dict[str, Any]) -> dict[str, Any]:
+    """Settings with today's Kubernetes, and the driver that is there."""
+    return with_kubernetes(lock, lock["versions"]["kubernetes"]["version"])
+
+
+def test_the_programs_are_those_of_the_earlier_release(older: Lab, lock: dict[str, Any]) -> None:
+    earlier = f"v{lock['previous']['versions']['kubernetes']['version']}"
+    assert running(older) == {"kubelet": {earlier}, "images": {earlier}}
+    assert json.loads(older.kubectl("get", "--raw", "/version"))["gitVersion"] == earlier
+
+
+@pytest.mark.parametrize("dry", [["--dry"], ["-y"]])
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        ("1.34.4", "a control plane cannot go back to an earlier release"),
+        ("1.37.0", "an upgrade may not skip 1.36"),
+    ],
+)
+def test_what_may_not_be_is_refused_before_anything_is_touched(
+    older: Lab, lock: dict[str, Any], version: str, said: str, dry: list[str]
+) -> None:
+    settings = with_kubernetes(lock, version)
+    operator = settings["versions"]["charts"]["gpu-operator"]
+    # one that says nothing of Kubernetes, so that the cluster has to
+    settings["versions"]["charts"] = settings["versions"]["charts"] | {
+        "gpu-operator": operator | {"version": "v99.1.0"}
+    }
+    before = older.snapshot()
+    done = older.command(
+        ["pyinfra", "inventories/lab.py", "deploys/site.py", *dry], settings=settings
+    )
+    refused(done, "1 problem; nothing was changed", said, f"the version lock asks for {version}")
+    assert older.snapshot() == before
+    assert held(older)
+
+
+def test_the_plan_tells_what_an_upgrade_changes(older: Lab, lock: dict[str, Any]) -> None:
+    plan = older.command(
+        ["pyinfra", "inventories/lab.py", "deploys/site.py", "--dry"],
+        settings=only_kubernetes(lock),
+    )
+    assert plan.code == 0, plan.told
+    for part in ("1.35.4", "1.36.3", "etcd", "3.6.6-0", "3.6.8-0", "CoreDNS", "node gpu1"):
+        assert part in plan.text, plan.told
+    assert running(older)["kubelet"] == {"v1.35.4"}
+
+
+def test_one_changed_line_upgrades_the_cluster(older: Lab, lock: dict[str, Any]) -> None:
+    today = f"v{lock['versions']['kubernetes']['version']}"
+    older.kubectl("cordon", "cp1")  # a person's cordon, which stays
+    done = older.deploy(settings=only_kubernetes(lock))
+    assert done.code == 0, done.told
+    assert "draining gpu1" in done.text
+    assert running(older) == {"kubelet": {today}, "images": {today}}
+    assert older.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.by}") == "etcd"
+    unschedulable = (
+        "get",
+        "nodes",
+        "-o",
+        "jsonpath={.items[?(@.spec.unschedulable)].metadata.name}",
+    )
+    assert older.kubectl(*unschedulable) == "cp1"
+    older.kubectl("uncordon", "cp1")
+    older.kubectl("-n", "ml", "rollout", "status", "deployment/serve", "--timeout=120s")
+    assert held(older)
+
+
+def test_then_there_is_nothing_to_do(older: Lab, lock: dict[str, Any]) -> None:
+    done = older.deploy("--json", settings=only_kubernetes(lock))
+    assert done.changes == []
