@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -128,9 +129,20 @@ class Prometheus:
         return tuple(item["url"] for item in self._api("alertmanagers")["activeAlertmanagers"])
 
     def gpu_series(self) -> tuple[Reading, ...]:
-        """One reading per series of a GPU or MIG slice: node, workload pod, age."""
+        """One reading per series of a GPU or MIG slice: node, workload pod, age.
+
+        Series that the last scrape of their target did not have are left out. Prometheus ends them
+        with a staleness marker, unless it was restarted in between: then they last for its
+        lookback of five minutes.
+        """
+        samples = self.query(AGES)
+        scraped: dict[tuple[str, ...], float] = defaultdict(float)
+        for sample in samples:
+            scraped[_target(sample)] = max(scraped[_target(sample)], sample.value)
         readings = []
-        for sample in self.query(AGES):
+        for sample in samples:
+            if sample.value < scraped[_target(sample)]:
+                continue
             age = max(0.0, (sample.time or 0.0) - sample.value)
             readings.append(
                 replace(_reading(sample.labels, sample.labels.get("node", "")), age_s=age)
@@ -209,6 +221,11 @@ def _merged(samples: Sequence[Sample], node: str) -> Reading:
         energy=values.get(ENERGY),
         anchored=any(name in values for name in ANCHORS),
     )
+
+
+def _target(sample: Sample) -> tuple[str, ...]:
+    """The GPU or slice, and where it was scraped: there all its series have one time."""
+    return tuple(sample.labels.get(name, "") for name in ("UUID", "GPU_I_ID", "instance"))
 
 
 def _reading(labels: Mapping[str, str], node: str) -> Reading:

@@ -115,3 +115,25 @@ def test_prometheus_is_asked_for_all_anchors_at_once() -> None:
         "timestamp(DCGM_FI_DEV_SM_CLOCK) or timestamp(DCGM_FI_DEV_GPU_TEMP) "
         "or timestamp(DCGM_FI_DEV_GPU_UTIL)"
     ]
+
+
+def test_a_series_that_ended_while_prometheus_was_away_is_not_read() -> None:
+    """A drain moved Prometheus as well: the pod that was drained stays in its answers."""
+
+    class Reader:
+        def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+            rows = [("ml/serve-1", "a", 760.0), ("ml/serve-2", "a", 990.0), ("", "b", 950.0)]
+            result = [
+                {
+                    "metric": {
+                        "UUID": "GPU-1", "instance": instance,
+                        "namespace": pod.partition("/")[0], "pod": pod.partition("/")[2],
+                    },
+                    "value": [1000.0, str(scraped)],
+                }
+                for pod, instance, scraped in rows
+            ]  # fmt: skip
+            return {"status": "success", "data": {"result": result}}
+
+    found = Prometheus(Reader(), "").gpu_series()
+    assert [(item.pod, item.age_s) for item in found] == [("ml/serve-2", 10.0), ("", 50.0)]
