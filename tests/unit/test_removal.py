@@ -132,7 +132,9 @@ def test_each_step_is_done_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> 
     assert site.ran[0] == "drained gpu1 in 60"
     assert site.ran[1].startswith("@ssh/gpu1: kubeadm reset --force")
     assert site.ran[2].startswith("@ssh/gpu1: sh -ec")
-    assert site.ran[3].endswith("delete node gpu1 --ignore-not-found")
+    assert site.ran[3].startswith("@ssh/gpu1: rm -rf /etc/gpuboot/")
+    assert site.ran[4].endswith("delete node gpu1 --ignore-not-found")
+    assert len(site.ran) == 5
     assert "take it out of the inventory" in site.told[0]
 
 
