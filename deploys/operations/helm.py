@@ -19,6 +19,7 @@ from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands, executing, fail, inform, shell_failure
 from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY, apply_as, with_objects
+from deploys.lib.managed_objects import managed_objects
 from deploys.lib.operation import operation
 from deploys.lib.release_drift import MANAGER, describe, drift, record_drift
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
@@ -205,7 +206,7 @@ def _undefined(live: Release, only: Sequence[str]) -> bool:
 
 def _as_released(live: Release, release: str, namespace: str) -> Commands:
     """Put back the objects of a release that somebody has deleted or changed."""
-    managed = read(Managed, kubeconfig=ADMIN_CONF)
+    managed = managed_objects()
     if managed.error and executing():
         yield fail(f"the objects of release {release} cannot be read: {managed.error}", "run again")
         return

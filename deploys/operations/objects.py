@@ -10,12 +10,12 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
-from deploys.facts.objects import Managed
 from deploys.lib import changes
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, inform
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY, with_objects
 from deploys.lib.live_objects import record_objects
+from deploys.lib.managed_objects import managed_objects
 from deploys.lib.operation import operation
 from gpuboot.kubernetes import manifests, network_policies
 from gpuboot.kubernetes.cluster_state import ClusterState
@@ -46,7 +46,7 @@ def synced(
     What somebody has changed is put back, and what was added to them is taken away; labels and
     annotations of others stay.
     """
-    managed = read(Managed, kubeconfig=ADMIN_CONF)
+    managed = managed_objects()
     state = read(Cluster, kubeconfig=ADMIN_CONF) if pod_network else ClusterState()
     if (error := managed.error or state.error) and executing():
         yield fail(f"the cluster's objects cannot be read: {error}", "run again")

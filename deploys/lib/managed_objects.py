@@ -1,0 +1,34 @@
+"""Objects of Helm releases and of gpuboot, as soon as the API server can list them."""
+
+from __future__ import annotations
+
+from pyinfra.context import host
+
+from deploys.facts.objects import Managed
+from deploys.lib.answers import read
+from deploys.lib.commands import executing
+from deploys.lib.kubectl import ADMIN_CONF
+from deploys.lib.waiting import wait_until
+from gpuboot.kubernetes.managed_objects import ManagedObjects
+from gpuboot.kubernetes.readiness import Progress
+
+_LISTED_S = 60
+
+
+def managed_objects() -> ManagedObjects:
+    """The objects. Call it on the leader.
+
+    For seconds after a definition was applied, the API server answers "storage is
+    (re)initializing" to who lists its kind; while a run executes, that is waited for.
+    """
+    found = read(Managed, kubeconfig=ADMIN_CONF)
+    if not found.error or not executing():
+        return found
+
+    def probe() -> Progress:
+        nonlocal found
+        found = read(Managed, kubeconfig=ADMIN_CONF)
+        return Progress(not found.error, found.error)
+
+    wait_until(host, probe, _LISTED_S)
+    return found
