@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from gpuboot.cli import runs
-from gpuboot.cli.plan import SITE
 from gpuboot.plan import POINTER
 
 DRIFT = 1
@@ -18,9 +17,7 @@ DRIFT = 1
 
 def drift(
     inventory: runs.Inventory,
-    deploy: Annotated[
-        str, typer.Option("--deploy", help="Of Docker hosts: deploys/standalone.py.")
-    ] = SITE,
+    deploy: runs.Deploy = runs.SITE,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
     junit: Annotated[Path | None, typer.Option(help="File for JUnit XML, for CI systems.")] = None,
     metrics: Annotated[

@@ -10,15 +10,12 @@ import typer
 from gpuboot.cli import runs
 from gpuboot.plan import POINTER
 
-SITE = "deploys/site.py"
 CHANGES = 2
 
 
 def plan(
     inventory: runs.Inventory,
-    deploy: Annotated[
-        str, typer.Option("--deploy", help="Of Docker hosts: deploys/standalone.py.")
-    ] = SITE,
+    deploy: runs.Deploy = runs.SITE,
     detailed_exitcode: Annotated[
         bool, typer.Option("--detailed-exitcode", help="Exit with 2 where something would change.")
     ] = False,

@@ -21,6 +21,8 @@ Inventory = Annotated[str, typer.Argument(help="pyinfra inventory, e.g. inventor
 Data = Annotated[
     list[str] | None, typer.Option("--data", help="KEY=VALUE of host data, as for pyinfra.")
 ]
+SITE = "deploys/site.py"
+Deploy = Annotated[str, typer.Option("--deploy", help="Of Docker hosts: deploys/standalone.py.")]
 SameSudoPassword = Annotated[
     bool, typer.Option("--same-sudo-password", help="Ask once for the sudo password of all hosts.")
 ]
