@@ -75,22 +75,26 @@ class Lab:
         timeout: int = RUN_TIMEOUT_S,
         settings: Mapping[str, Any] | None = None,
     ) -> Run:
-        reports = {"verify": {"reports": str(self.reports)}}
-        laid_over = {**reports, **self.settings, **(settings or {})}
         done = subprocess.run(
             argv,
             cwd=ROOT,
-            env={
-                **os.environ,
-                "GPUBOOT_LAB": self.name,
-                "GPUBOOT_LAB_SETTINGS": json.dumps(laid_over),
-            },
+            env=self.environment(settings),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=timeout,
         )
         return Run(done.returncode, done.stdout, done.stderr)
+
+    def environment(self, settings: Mapping[str, Any] | None = None) -> dict[str, str]:
+        """What a command has to know to work with this lab, by name of the variable."""
+        reports = {"verify": {"reports": str(self.reports)}}
+        laid_over = {**reports, **self.settings, **(settings or {})}
+        return {
+            **os.environ,
+            "GPUBOOT_LAB": self.name,
+            "GPUBOOT_LAB_SETTINGS": json.dumps(laid_over),
+        }
 
     def lab(self, *arguments: str, timeout: int = RUN_TIMEOUT_S) -> Run:
         return self.command(["scripts/lab", *arguments], timeout)
