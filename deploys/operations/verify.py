@@ -30,6 +30,7 @@ from gpuboot.verify import gpu_state, runner
 from gpuboot.verify.checks import operating_system
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.findings import Finding
+from gpuboot.verify.history import files as history
 from gpuboot.verify.report import Report, build, write
 from gpuboot.verify.report.run_failures import with_run_failures
 from gpuboot.verify.report.terminal import show
@@ -162,8 +163,22 @@ def publish(
     folder = run_report.folder(settings)
     write(report, folder)
     show(report, folder)
+    _note_history(report, settings)
     run_report.proved(host, report.durations)
     return report
+
+
+def _note_history(report: Report, settings: Settings) -> None:
+    """Add it to the history of its GPUs. A history that cannot be kept changes no verdict."""
+    try:
+        found = history.note(report, history.folder(settings.verify))
+    except (history.HistoryError, OSError) as error:
+        logger.warning(f"the history of the GPUs is not kept: {error}")
+        return
+    for uuid, events in found.items():
+        for event in events:
+            if event.kind in ("moved", "gone", "back"):
+                say(f"{uuid} {event.kind} {event.detail} ({event.node}, {event.pci})")
 
 
 def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> VerificationResult:

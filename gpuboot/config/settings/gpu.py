@@ -162,4 +162,9 @@ class Verify(Model):
     )
     timeout_s: int = Field(300, ge=10, description="For the pods and for Prometheus to show them.")
     reports: str = Field("reports", description="Folder on the control machine.")
+    history: str | None = Field(
+        None,
+        description="Folder on the control machine for what happened to each GPU over time: small "
+        "text files that a team can commit; default: `history` in `reports`.",
+    )
     max_sample_age_s: int = Field(120, ge=5, description="Older GPU samples count as stale.")

@@ -1,0 +1,57 @@
+"""`gpuboot history`: what is known of each GPU over time."""
+
+from __future__ import annotations
+
+from json import dumps
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuboot.cli.runs import stop
+
+
+def history(
+    which: Annotated[
+        str, typer.Argument(help="A node, or how a GPU's UUID begins; default: all GPUs.")
+    ] = "",
+    folder: Annotated[Path, typer.Option("--history", help="The folder verify.history.")] = Path(
+        "reports/history"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> None:
+    """List all GPUs that were ever verified: where they are, how they are, faults and moves.
+
+    Of one GPU all that happened to it is listed. Exit code: 0, or 2 where nothing is known.
+    """
+    from gpuboot.verify.history import events
+    from gpuboot.verify.history.files import HistoryError, read, read_last
+
+    try:
+        known, last = read(folder), read_last(folder)
+    except HistoryError as error:
+        stop(f"{error}\n    remedy: mend or remove that line; the others stay as they are")
+    chosen = [
+        one
+        for uuid, one in known.items()
+        if not which or uuid.startswith(which) or one.place[1] == which
+    ]
+    if not chosen:
+        whose = f" of {which}" if which else ""
+        stop(f"no GPU{whose} in {folder}\n    remedy: `gpuboot verify INVENTORY` notes them")
+    if as_json:
+        print(dumps({one.uuid: [events.to_json(it) for it in one.events] for one in chosen}))
+        return
+    rows = sorted((events.summary(one, last) for one in chosen), key=lambda row: row[2:4])
+    _table([events.COLUMNS, *rows])
+    if len(chosen) == 1 and which:
+        print()
+        _table([(it.at, it.kind, f"{it.cluster}/{it.node}", it.pci, it.detail)
+                for it in chosen[0].events])  # fmt: skip
+
+
+def _table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True))
+        print(line.rstrip())

@@ -1,0 +1,133 @@
+"""`gpuboot verify` and `gpuboot report`: a proof made, shown, compared, signed and checked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuboot.cli import runs
+from gpuboot.verify.report.model import POINTER, Report, ReportError, load
+
+VERIFY = "deploys/verify.py"
+
+_Sign = Annotated[
+    str, typer.Option("--sign", metavar="KEY", help="Sign verify.json with this SSH key.")
+]
+
+
+def verify(
+    inventory: runs.Inventory,
+    json: Annotated[bool, typer.Option("--json", help="Print verify.json on stdout.")] = False,
+    sign: _Sign = "",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Tell what changed since the last verification.")
+    ] = False,
+    data: runs.Data = None,
+) -> None:
+    """Prove every GPU of a cluster, and change nothing.
+
+    Exit code: 0 proven, 1 failed, 2 not covered or could not tell, or not signed.
+    """
+    ended = runs.pyinfra(inventory, VERIFY, runs.options(data), answer=POINTER)
+    path = Path(ended.answer) / "verify.json"
+    if not ended.answer or not path.exists():
+        # nothing was verified: a wrong inventory is an error, a killed run tells nothing
+        raise typer.Exit(1 if ended.code == 1 else runs.COULD_NOT_TELL)
+    proof = _load(path)
+    if compare:
+        _compare(path.parent, proof)
+    if sign:
+        _sign(path, sign)
+    if json:
+        print(path.read_text(encoding="utf-8"), end="")
+    raise typer.Exit(proof.exit)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of a report.")] = Path("reports/latest"),
+    sign: _Sign = "",
+    check: Annotated[
+        bool, typer.Option("--check", help="Check its signature, and write nothing.")
+    ] = False,
+    signers: Annotated[
+        Path | None,
+        typer.Option("--signers", help="Who may sign: ALLOWED SIGNERS of ssh-keygen(1)."),
+    ] = None,
+) -> None:
+    """Show a report again, and write its HTML and JUnit files again from its JSON files.
+
+    Exit code: the verdict's. With --check: 0 signed by one of the signers, 1 changed since, or
+    signed by nobody of them, 2 could not tell.
+    """
+    path = folder / "verify.json"
+    if check:
+        _check(path, signers)
+    from gpuboot.verify.report.run import write_page
+    from gpuboot.verify.report.terminal import show
+    from gpuboot.verify.report.writer import write
+
+    proof = _load(path, "`gpuboot verify INVENTORY` makes one")
+    write_page(folder)
+    before = path.read_bytes()
+    write(proof, folder)
+    if path.read_bytes() != before:
+        _unsigned(path)
+    if sign:
+        _sign(path, sign)
+    show(proof, folder)
+    raise typer.Exit(proof.exit)
+
+
+def _load(path: Path, remedy: str = "") -> Report:
+    try:
+        return load(path)
+    except ReportError as error:
+        runs.stop(f"{error}\n    remedy: {remedy}" if remedy else str(error))
+
+
+def _compare(folder: Path, proof: Report) -> None:
+    from gpuboot.verify.report.comparison import differences, previous
+
+    found = previous(folder)
+    if found is None:
+        typer.echo(f"no earlier verification of {proof.cluster} to compare with", err=True)
+        return
+    path, before = found
+    lines = differences(before, proof) or ["nothing"]
+    typer.echo(f"changed since {before.started} ({path.name}):", err=True)
+    for line in lines:
+        typer.echo(f"  {line}", err=True)
+
+
+def _sign(path: Path, key: str) -> None:
+    from gpuboot.verify.report.signature import SignatureError, sign
+
+    try:
+        typer.echo(f"signed: {sign(path, key)}", err=True)
+    except SignatureError as error:
+        runs.stop(f"{error}\n    remedy: name a private SSH key, or a public one that an agent has")
+
+
+def _check(path: Path, signers: Path | None) -> None:
+    """End the command with what the signature says."""
+    from gpuboot.verify.report.signature import SignatureError, check
+
+    try:
+        found = check(path, signers)
+    except SignatureError as error:
+        runs.stop(f"{error}\n    remedy: `gpuboot report FOLDER --sign KEY` signs a report")
+    typer.echo(f"{path}: {found.text}")
+    if found.verdict == "unlisted":
+        runs.stop("    remedy: name the file of those who may sign by --signers")
+    raise typer.Exit(0 if found.verdict == "good" else 1)
+
+
+def _unsigned(path: Path) -> None:
+    """Take a signature away that is none of the file any more: a newer gpuboot wrote it again."""
+    from gpuboot.verify.report.signature import signature_of
+
+    if signature_of(path).exists():
+        signature_of(path).unlink()
+        typer.echo(f"{path} was written anew: its signature is removed", err=True)

@@ -1,0 +1,219 @@
+"""What a verification adds to the history of GPUs, and what that history says.
+
+Only what changed is kept: a GPU that is proven every day for a year has one line. When its cluster
+was verified last stands in the cluster's own file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gpuboot.verify.report.model import GpuRow, Report
+
+Kind = Literal["first seen", "moved", "gone", "back", "failed", "proven"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """A change in the life of a GPU, as a verification saw it.
+
+    + at: when that verification began: UTC, ISO 8601
+    + cluster, node, pci: where it was then
+    + detail: e.g. which links failed, or which GPU it replaced
+    + simulated: the GPU is one of the lab
+    """
+
+    at: str
+    kind: Kind
+    cluster: str
+    node: str
+    pci: str
+    detail: str = ""
+    name: str = ""
+    simulated: bool = False
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        return self.cluster, self.node, self.pci
+
+
+@dataclass(frozen=True)
+class History:
+    """All that is known of one GPU.
+
+    + events: the oldest first; at least one
+    """
+
+    uuid: str
+    events: tuple[Event, ...]
+
+    @property
+    def name(self) -> str:
+        return next((event.name for event in self.events if event.name), "")
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Cluster, node and PCI address where it was seen last."""
+        return self.events[-1].place
+
+    @property
+    def gone(self) -> bool:
+        """Whether it was no longer there when its node was read last."""
+        kinds: tuple[Kind, ...] = ("first seen", "moved", "back", "gone")
+        return next(one.kind for one in reversed(self.events) if one.kind in kinds) == "gone"
+
+    @property
+    def state(self) -> Event | None:
+        """How it failed or that it was proven, whichever came last; None: neither yet."""
+        of_state = (one for one in reversed(self.events) if one.kind in ("failed", "proven"))
+        return next(of_state, None)
+
+    def count(self, kind: Kind) -> int:
+        """How often that happened to it."""
+        return sum(event.kind == kind for event in self.events)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastVerification:
+    """The newest verification of a cluster.
+
+    + gpus: UUID -> status of its chain
+    """
+
+    cluster: str
+    at: str
+    verdict: str
+    gpus: Mapping[str, str] = field(default_factory=dict)
+
+
+def last_verification(report: Report) -> LastVerification:
+    """What is kept of a verification as a whole."""
+    return LastVerification(
+        cluster=report.cluster,
+        at=report.started,
+        verdict=report.verdict,
+        gpus={row.uuid: row.status for row in report.gpus if row.uuid},
+    )
+
+
+def changes(report: Report, known: Mapping[str, History]) -> dict[str, list[Event]]:
+    """What a verification adds, by GPU UUID.
+
+    + known: the history of all GPUs, by UUID
+    """
+    rows = {row.uuid: row for row in report.gpus if row.uuid}
+    found = {uuid: list(_of_gpu(report, row, known)) for uuid, row in rows.items()}
+    read = _nodes_read(report)
+    for uuid, history in known.items():
+        cluster, node, _ = history.place
+        if uuid not in rows and not history.gone and (cluster, node) in read:
+            found[uuid] = [_event(report, "gone", history.place, history.name)]
+    return {uuid: events for uuid, events in found.items() if events}
+
+
+def _of_gpu(report: Report, row: GpuRow, known: Mapping[str, History]) -> Iterator[Event]:
+    history, place = known.get(row.uuid), (report.cluster, row.node, row.pci)
+    if history is None:
+        yield _event(report, "first seen", place, row.name, _replaced(report, place, known))
+    elif history.place != place:
+        yield _event(report, "moved", place, "", f"from {_where(history.place, report.cluster)}")
+    elif history.gone:
+        yield _event(report, "back", place, "")
+    before = history.state if history else None
+    if row.status == "pass" and (before is None or before.kind != "proven"):
+        yield _event(report, "proven", place, "")
+    if row.status == "fail":
+        broken = ", ".join(link for link, status in row.links.items() if status == "fail")
+        if before is None or (before.kind, before.detail) != ("failed", broken):
+            yield _event(report, "failed", place, "", broken)
+
+
+def _event(
+    report: Report, kind: Kind, place: tuple[str, str, str], name: str, detail: str = ""
+) -> Event:
+    cluster, node, pci = place
+    return Event(
+        at=report.started,
+        kind=kind,
+        cluster=cluster,
+        node=node,
+        pci=pci,
+        detail=detail,
+        name=name,
+        simulated=bool(report.simulated),
+    )
+
+
+def _replaced(report: Report, place: tuple[str, str, str], known: Mapping[str, History]) -> str:
+    """The GPU that was in the same slot before, in words."""
+    there = {row.uuid for row in report.gpus}
+    before = [uuid for uuid, one in known.items() if one.place == place and uuid not in there]
+    newest = max(before, key=lambda uuid: known[uuid].events[-1].at, default="")
+    return f"in the place of {newest}" if newest else ""
+
+
+def _where(place: tuple[str, str, str], cluster: str) -> str:
+    """A place in words, with its cluster where that is another one."""
+    elsewhere = f" of {place[0]}" if place[0] != cluster else ""
+    return f"{place[1]}{elsewhere}, {place[2]}"
+
+
+def _nodes_read(report: Report) -> set[tuple[str, str]]:
+    """Cluster and node of those whose GPUs could be listed: only of these a GPU can be missed."""
+    rows = {row.node for row in report.gpus}
+    seen = {
+        item.node
+        for item in report.findings
+        if item.link == "pci" and item.status in ("pass", "fail")
+    }
+    return {(report.cluster, node) for node in rows | seen if node}
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """A line of a GPU's file, without what is empty."""
+    values = {
+        "at": event.at,
+        "event": event.kind,
+        "cluster": event.cluster,
+        "node": event.node,
+        "pci": event.pci,
+        "detail": event.detail,
+        "name": event.name,
+        "simulated": event.simulated,
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+def from_json(line: Mapping[str, Any]) -> Event:
+    """The inverse of `to_json`. Raises KeyError or TypeError for anything else."""
+    values = dict(line)
+    return Event(kind=values.pop("event"), **values)
+
+
+def summary(history: History, last: Mapping[str, LastVerification]) -> tuple[str, ...]:
+    """A GPU as a row of a table: UUID, name, where it is, state, since when, faults, moves.
+
+    + last: the newest verification of each cluster, by its name
+    """
+    cluster, node, pci = history.place
+    newest = last.get(cluster)
+    state = history.state
+    word = "gone" if history.gone else state.kind if state else "not proven"
+    since = history.events[-1].at if history.gone else state.at if state else ""
+    seen = newest.at if newest and history.uuid in newest.gpus else history.events[-1].at
+    return (
+        history.uuid,
+        history.name,
+        f"{cluster}/{node}",
+        pci,
+        word,
+        since[:10],
+        seen[:10],
+        str(history.count("failed")),
+        str(history.count("moved")),
+    )
+
+
+COLUMNS = ("GPU", "model", "node", "PCI", "state", "since", "seen", "faults", "moves")

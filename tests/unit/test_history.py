@@ -1,0 +1,136 @@
+"""The history of GPUs: only what changed is kept, and only what was seen is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gpuboot.cli import app
+from gpuboot.verify.history.events import Event
+from gpuboot.verify.history.files import HistoryError, note, read, read_last
+from gpuboot.verify.report import Report
+from tests.unit.evidence import evidence, uuid
+from tests.unit.reports import broken, report
+
+FIRST, SECOND = uuid("gpu1", 0), uuid("gpu1", 1)
+
+
+def sound(day: int = 21) -> Report:
+    return replace(report(evidence()), started=f"2026-11-{day}T14:00:00Z", cluster="lab")
+
+
+def kinds(found: dict[str, list[Event]], gpu: str) -> list[str]:
+    return [event.kind for event in found.get(gpu, [])]
+
+
+def test_a_gpu_that_stays_well_has_its_first_lines_only(tmp_path: Path) -> None:
+    first = note(sound(), tmp_path)
+    assert kinds(first, FIRST) == ["first seen", "proven"]
+    assert note(sound(22), tmp_path) == {}
+    assert len((tmp_path / f"{FIRST}.jsonl").read_text().splitlines()) == 2
+    last = read_last(tmp_path)["lab"]
+    assert (last.at, last.verdict, last.gpus[FIRST]) == ("2026-11-22T14:00:00Z", "proven", "pass")
+
+
+def test_a_fault_is_noted_once_with_its_links_and_its_end(tmp_path: Path) -> None:
+    note(sound(), tmp_path)
+    ill = replace(broken(), started="2026-11-22T14:00:00Z")
+    (event,) = note(ill, tmp_path)[SECOND]
+    assert event.kind == "failed"
+    assert "workload" in event.detail
+    assert SECOND not in note(replace(ill, started="2026-11-23T14:00:00Z"), tmp_path)
+    assert kinds(note(sound(24), tmp_path), SECOND) == ["proven"]
+    assert read(tmp_path)[SECOND].count("failed") == 1
+
+
+def test_what_could_not_be_tried_is_neither_a_fault_nor_a_proof(tmp_path: Path) -> None:
+    busy = sound()
+    rows = tuple(replace(row, links={**row.links, "workload": "not_covered"}) for row in busy.gpus)
+    found = note(replace(busy, gpus=rows), tmp_path)
+    assert kinds(found, FIRST) == ["first seen"]
+    assert read(tmp_path)[FIRST].state is None
+
+
+def test_a_gpu_that_moved_was_lost_and_came_back(tmp_path: Path) -> None:
+    note(sound(), tmp_path)
+    here = sound(22)
+    moved = replace(here.gpus[0], node="gpu2", pci="0000:99:00.0")
+    (event,) = note(replace(here, gpus=(moved, *here.gpus[1:])), tmp_path)[FIRST]
+    assert (event.kind, event.node) == ("moved", "gpu2")
+    assert event.detail == f"from gpu1, {here.gpus[0].pci}"
+    without = replace(sound(23), gpus=here.gpus[1:])
+    assert kinds(note(without, tmp_path), FIRST) == ["gone"]
+    assert note(replace(without, started="2026-11-24T14:00:00Z"), tmp_path) == {}
+    back = replace(sound(25), gpus=(moved, *here.gpus[1:]))
+    assert kinds(note(back, tmp_path), FIRST) == ["back"]
+
+
+def test_a_replaced_gpu_is_named_by_its_slot(tmp_path: Path) -> None:
+    note(sound(), tmp_path)
+    here = sound(22)
+    other = "GPU-00000000-0000-0000-0000-000000000001"
+    new = replace(here.gpus[0], uuid=other)
+    found = note(replace(here, gpus=(new, *here.gpus[1:])), tmp_path)
+    assert found[other][0].detail == f"in the place of {FIRST}"
+    assert kinds(found, FIRST) == ["gone"]
+
+
+def test_gpus_of_a_node_that_nobody_read_are_not_called_gone(tmp_path: Path) -> None:
+    note(sound(), tmp_path)
+    here = sound(22)
+    silent = replace(
+        here,
+        gpus=tuple(row for row in here.gpus if row.node != "gpu1"),
+        findings=tuple(item for item in here.findings if item.node != "gpu1"),
+    )
+    assert note(silent, tmp_path) == {}
+
+
+def test_gpus_of_another_cluster_are_left_alone(tmp_path: Path) -> None:
+    note(replace(sound(), cluster="other"), tmp_path)
+    rows = tuple(replace(row, uuid=f"{row.uuid[:-1]}f") for row in sound().gpus)
+    found = note(replace(sound(22), gpus=rows), tmp_path)
+    assert {event.kind for events in found.values() for event in events} == {"first seen", "proven"}
+
+
+def test_the_lines_of_two_merged_branches_are_read_by_their_time(tmp_path: Path) -> None:
+    note(sound(), tmp_path)
+    path = tmp_path / f"{FIRST}.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(reversed([*lines, lines[0].replace("11-21", "11-20")])))
+    assert read(tmp_path)[FIRST].events[0].at.startswith("2026-11-20")
+
+
+@pytest.mark.parametrize("line", ["<<<<<<< HEAD", "{}", '{"event": "proven", "at": 1}', "[]"])
+def test_a_broken_line_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / f"{FIRST}.jsonl").write_text(f"{line}\n")
+    with pytest.raises(HistoryError, match=f"{FIRST}.jsonl, line 1"):
+        read(tmp_path)
+    done = CliRunner().invoke(app, ["history", "--history", str(tmp_path)])
+    assert done.exit_code == 2
+    assert "remedy" in done.output
+
+
+def test_the_command_lists_all_and_tells_one(tmp_path: Path) -> None:
+    note(sound(), tmp_path)
+    note(replace(broken(), started="2026-11-22T14:00:00Z"), tmp_path)
+
+    def said(*arguments: str) -> str:
+        done = CliRunner().invoke(app, ["history", *arguments, "--history", str(tmp_path)])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    table = said().splitlines()
+    assert table[0].split()[:3] == ["GPU", "model", "node"]
+    assert len(table) == 1 + len(sound().gpus)
+    row = next(line for line in table if line.startswith(SECOND))
+    assert "lab/gpu1" in row
+    assert row.split()[-5:] == ["failed", "2026-11-22", "2026-11-22", "1", "0"]
+    assert "first seen" in said(SECOND)
+    assert "first seen" not in said("gpu1")
+    assert SECOND in said("--json")
+    none = CliRunner().invoke(app, ["history", "nothing", "--history", str(tmp_path)])
+    assert none.exit_code == 2
