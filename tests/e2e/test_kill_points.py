@@ -132,8 +132,8 @@ def wrong(
 
 def said(done: Run) -> str:
     """What a run told of what it found, besides its changes."""
-    told = ("earlier", "interrupted", "did not end", "half-", "again", "waiting for", "remedy")
-    lines = (line.strip() for line in done.text.splitlines() if "-->" not in line)
+    told = ("earlier", "interrupted", "did not end", "half-", "begun", "remedy")
+    lines = (line.strip() for line in done.text.splitlines() if "verify:" not in line)
     return " / ".join(dict.fromkeys(line for line in lines if any(one in line for one in told)))
 
 
