@@ -34,6 +34,12 @@ if [ -e /etc/kubernetes/kubelet.conf ]; then joined=yes; fi
 for step in init join; do
   if [ -e "/etc/gpuboot/kubeadm-$step.started" ]; then joined=no; fi
 done
+# what pods of an earlier cluster left in the kernel
+if [ $joined = no ]; then
+  for link in cni0 flannel.1 flannel-v6.1; do
+    if [ -e "/sys/class/net/$link" ]; then put left "$link"; fi
+  done
+fi
 # shellcheck disable=SC2154  # the fact sets it
 if [ $joined = no ] && has ctr && [ -S "$socket" ]; then
   ctr -a "$socket" -n k8s.io images ls -q | grep -v '@sha256:\|^sha256:' | sed 's/^/image\t/'

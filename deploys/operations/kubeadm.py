@@ -54,6 +54,11 @@ fi
 rm -rf /run/flannel
 """
 CLEAN_NETWORK = f"sh -ec {shlex.quote(_NETWORK)}"
+# Of a node that the cluster has forgotten: it gets other addresses for its pods as well.
+PODS_BEGIN_ANEW = (
+    f"systemctl stop kubelet && {_CRICTL} rmp --force --all && {CLEAN_NETWORK} "
+    "&& systemctl start kubelet"
+)
 _FORGET = "rm -rf /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm"
 
 
@@ -135,10 +140,7 @@ def initialized(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
         return
     old = "half-initialized" if progress == "begun" else None
     changes.record(Change(subject="control plane", old=old, new="initialized by kubeadm init"))
-    if progress == "begun":
-        warn("an earlier kubeadm init did not end: resetting what it left and beginning again")
-        yield StringCommand(RESET)
-        yield StringCommand(CLEAN_NETWORK)
+    yield from remains_reset(state, "init")
     yield StringCommand(
         f"mkdir -p /etc/gpuboot && touch {marker('init')} &&",
         "{ kubeadm init --skip-token-print --config",
@@ -146,6 +148,18 @@ def initialized(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
         f"|| {unfinished_step('init')}; }}",
         f"&& {note(digest)} && {note_kubelet(kubelet)} && rm {marker('init')}",
     )
+
+
+def remains_reset(state: KubeadmState, step: Step) -> Commands:
+    """Reset what an earlier cluster left on this host, or a step that did not end."""
+    if step in state.started:
+        warn(f"an earlier kubeadm {step} did not end: resetting what it left and beginning again")
+    elif state.left:
+        warn(f"an earlier cluster left {', '.join(state.left)}, and maybe pods: resetting them")
+    else:
+        return
+    yield StringCommand(RESET)
+    yield StringCommand(CLEAN_NETWORK)
 
 
 def fail_foreign(state: KubeadmState, missing: str) -> FunctionCommand:
@@ -219,7 +233,7 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
 
 def reset_commands(state: KubeadmState) -> list[str]:
     """The commands that take a host out of any cluster. Nothing for one that is in none."""
-    if not state.files and not state.started:
+    if not (state.files or state.started or state.left):
         return []
     ours = state.kubeconfig in ("same", "stale")
     config = ["rm -f /root/.kube/config"] if ours else []
@@ -236,7 +250,7 @@ def reset(node: str, leader: str) -> Commands:
     + leader: inventory name of the leader
     """
     state = read(Kubeadm, socket=SOCKET)
-    if not state.files and not state.started:
+    if not reset_commands(state):
         host.noop("this host is in no cluster")
         return
     note = "all of its pods end; the cluster's data (etcd) is deleted where it is kept"

@@ -20,12 +20,12 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations.kubeadm import (
-    CLEAN_NETWORK,
-    RESET,
+    PODS_BEGIN_ANEW,
     SOCKET,
     fail_foreign,
     marker,
     note_kubelet,
+    remains_reset,
     unfinished_step,
 )
 from gpuboot.config.inventory import Node
@@ -64,10 +64,7 @@ def joined(
         return
     old = "half-joined" if progress == "begun" else None
     changes.record(Change(subject=f"node {node.name}", old=old, new="joined to the cluster"))
-    if progress == "begun":
-        warn("an earlier kubeadm join did not end: resetting what it left and beginning again")
-        yield StringCommand(RESET)
-        yield StringCommand(CLEAN_NETWORK)
+    yield from remains_reset(state, "join")
     if not executing():
         yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist
         return
@@ -93,8 +90,11 @@ def _member(node: str, leader: str) -> Commands:
     asked = executing() or answers.keeping()
     if asked and _forgotten(host.state.inventory.get_host(leader), node):
         changes.record(Change(subject=f"node {node}", old="deleted", new="registered again"))
-        warn("it was deleted from the cluster: its kubelet restarts, and registers it again")
-        yield StringCommand("systemctl restart kubelet")
+        warn(
+            "it was deleted from the cluster: its pods begin anew, and its kubelet restarts, which "
+            "registers it again"
+        )
+        yield StringCommand(PODS_BEGIN_ANEW)
         yield FunctionCommand(_registered, (leader, node), {})
         return
     host.noop("this host is a node of the cluster")

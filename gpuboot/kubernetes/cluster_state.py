@@ -23,6 +23,7 @@ class KubeadmState:
     + packages: installed versions of the five packages of pkgs.k8s.io
     + files: those of admin.conf, kubelet.conf, manifests/kube-apiserver.yaml that exist
     + started: steps (init, join, upgrade) that gpuboot began and did not see end
+    + left: links of a pod network on a host that is in no cluster
     + ca: `sha256:` pin of the cluster's certificate authority; "" for none
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
     + kubelet_config: digest of the kubelet's configuration that gpuboot put in force; "" for none
@@ -32,6 +33,7 @@ class KubeadmState:
     packages: Mapping[str, str] = field(default_factory=dict)
     files: tuple[str, ...] = ()
     started: tuple[str, ...] = ()
+    left: tuple[str, ...] = ()
     ca: str = ""
     kubeconfig: str = "absent"
     kubelet_config: str = ""
@@ -144,6 +146,7 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
         packages=values.pairs("package"),
         files=tuple(values.all("file")),
         started=tuple(values.all("started")),
+        left=tuple(values.all("left")),
         ca=ca_hash(certificate) if certificate else "",
         kubeconfig=values.first("kubeconfig"),
         kubelet_config=values.first("kubelet_config"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from deploys.lib import remote, waiting
+from deploys.lib import answers, changes, remote, waiting
 from deploys.operations import kubeadm_join
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
 
@@ -58,6 +60,26 @@ def test_a_kubelet_that_does_not_come_back_is_told(monkeypatch: pytest.MonkeyPat
     site = Site(monkeypatch, ClusterState())
     assert not registered(site)
     assert "journalctl -u kubelet" in site.told[0]
+
+
+def test_its_pods_begin_anew_without_the_network_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets other addresses for its pods, and the old bridge would refuse each of them."""
+    site = Site(monkeypatch, ClusterState())
+    target = SimpleNamespace(state=SimpleNamespace(inventory=site))
+    monkeypatch.setattr(kubeadm_join, "host", target)
+    monkeypatch.setattr(kubeadm_join, "executing", lambda: False)
+    monkeypatch.setattr(kubeadm_join, "warn", lambda text: None)
+    monkeypatch.setattr(answers, "keeping", lambda: True)
+    monkeypatch.setattr(changes, "record", lambda *items: None)
+    [command, wait] = kubeadm_join._member("gpu1", "cp1")
+    assert isinstance(command, StringCommand)
+    stopped, ended, cleaned, started = (
+        command.get_raw_value().index(part)
+        for part in ("stop kubelet", "rmp --force --all", "cni0", "start kubelet")
+    )
+    assert stopped < ended < cleaned < started
+    assert isinstance(wait, FunctionCommand)
+    assert wait.function is kubeadm_join._registered
 
 
 def test_a_cluster_that_does_not_answer_has_forgotten_nobody(
