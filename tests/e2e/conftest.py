@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
+from lab.settings import home
 from tests.e2e.alert_faults import HOLD_FOR
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,12 +75,14 @@ class Lab:
         argv: Sequence[str],
         timeout: int = RUN_TIMEOUT_S,
         settings: Mapping[str, Any] | None = None,
+        given: str = "",
     ) -> Run:
+        """Run it to its end. + given: what it reads from standard input"""
         done = subprocess.run(
             argv,
             cwd=ROOT,
             env=self.environment(settings),
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -104,8 +107,10 @@ class Lab:
         assert done.code == 0, f"{machine}: {script}\n{done.told}"
         return done.out
 
-    def kubectl(self, *arguments: str) -> str:
-        done = self.lab("kubectl", "--name", self.name, *arguments)
+    def kubectl(self, *arguments: str, given: str = "") -> str:
+        """What `kubectl` prints. + given: for its standard input, as with `apply -f -`"""
+        command = ["scripts/lab", "kubectl", "--name", self.name, *arguments]
+        done = self.command(command, given=given)
         assert done.code == 0, f"kubectl {arguments}\n{done.text}"
         return done.out
 
@@ -125,6 +130,12 @@ class Lab:
             ["pyinfra", inventory, "deploys/site.py", "-y", *arguments], settings=settings
         )
 
+    def dry(
+        self, inventory: str = "inventories/lab.py", settings: Mapping[str, Any] | None = None
+    ) -> Run:
+        """What such a run would change."""
+        return self.command(["pyinfra", inventory, "deploys/site.py", "--dry"], settings=settings)
+
     def verify(self, settings: Mapping[str, Any] | None = None) -> tuple[Run, dict[str, Any]]:
         """`gpuboot verify`, and the report it wrote."""
         done = self.command(["gpuboot", "verify", "inventories/lab.py"], settings=settings)
@@ -138,6 +149,16 @@ class Lab:
         assert answer["status"] == "success", answer
         result: list[dict[str, Any]] = answer["data"]["result"]
         return result
+
+    def versions(self) -> dict[str, set[str]]:
+        """Versions of Kubernetes: of the kubelets, and of the control plane's images."""
+        nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
+        pods = json.loads(self.kubectl("get", "pods", "-n", "kube-system", "-o", "json"))["items"]
+        images = [one["image"] for pod in pods for one in pod["spec"]["containers"]]
+        return {
+            "kubelet": {node["status"]["nodeInfo"]["kubeletVersion"] for node in nodes},
+            "images": {image.rpartition(":")[2] for image in images if "/kube-" in image},
+        }
 
     def snapshot(self) -> dict[str, Any]:
         """What a run that changes nothing must leave as it was: every pod and every node."""
@@ -168,12 +189,12 @@ def refused(done: Run, *parts: str) -> None:
     assert not missing, f"not said: {missing}\n{done.told}"
 
 
-def until(look: Callable[[], Any], what: str) -> Any:
+def until(look: Callable[[], Any], what: str, within_s: float = SETTLES_WITHIN_S) -> Any:
     """What `look` returns as soon as it is true."""
-    end = time.monotonic() + SETTLES_WITHIN_S
+    end = time.monotonic() + within_s
     while not (found := look()):
         if time.monotonic() > end:
-            pytest.fail(f"not within {SETTLES_WITHIN_S} s: {what}")
+            pytest.fail(f"not within {within_s} s: {what}")
         time.sleep(3)
     return found
 
@@ -215,3 +236,17 @@ def lab() -> Iterator[Lab]:
     """
     with fresh("test", settings={"alerts": {"rules": HOLD_FOR}}) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def site(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """A lab of a module's own: its `LAB` is the lab's name and the arguments of `scripts/lab`."""
+    with fresh(*request.module.LAB) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def lock(site: Lab) -> dict[str, Any]:
+    """What the mirror of `site` has: its versions, and settings with those before."""
+    found: dict[str, Any] = json.loads((home(site.name) / "mirror/lab.lock.json").read_text())
+    return found

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import Lab, fresh, until
+from tests.e2e.conftest import Lab, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
+LAB = ("test-drift", "--gpus", "1")
 
 STACK = "kube-prometheus-stack"
 MONITOR = "servicemonitors.monitoring.coreos.com"
@@ -17,16 +17,9 @@ RULES = "prometheusrules.monitoring.coreos.com"
 HELM = "helm --kubeconfig /etc/kubernetes/admin.conf"
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Lab]:
-    """A control plane and a GPU node, with everything."""
-    with fresh("test-drift", "--gpus", "1") as lab:
-        yield lab
-
-
 def planned(lab: Lab) -> list[str]:
     """The lines that tell what a run would change."""
-    done = lab.command(["pyinfra", "inventories/lab.py", "deploys/site.py", "--dry"])
+    done = lab.dry()
     assert done.code == 0, done.told
     plan = done.err.split("Preparing operation files...")[1].splitlines()
     return [line.strip() for line in plan if line.strip()[:2] in ("+ ", "- ", "~ ")]

@@ -6,7 +6,7 @@ One story of one lab: each test goes on where the one before it ended.
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import signal
 import subprocess
 import time
@@ -16,9 +16,11 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.conftest import ROOT, Lab, Run, fresh, refused, until
+from lab.settings import home
+from tests.e2e.conftest import ROOT, Lab, Run, refused, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
+LAB = ("test-nodes", "--gpus", "1,1", "--no-deploy")
 
 ALL = "inventories/lab.py"
 SMALLER = "tests/e2e/inventories/smaller/lab.py"
@@ -53,22 +55,13 @@ spec:
 """
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Lab]:
-    """A control plane and two GPU nodes, bare."""
-    with fresh("test-nodes", "--gpus", "1,1", "--no-deploy") as lab:
-        yield lab
-
-
 @contextmanager
 def at_work(site: Lab, inventory: str) -> Iterator[subprocess.Popen[str]]:
     """A run of somebody else that holds the lock; it is killed at the end."""
-    reports = {"verify": {"reports": str(site.reports)}}
-    settings = {"GPUBOOT_LAB": site.name, "GPUBOOT_LAB_SETTINGS": json.dumps(reports)}
     with subprocess.Popen(
         ["pyinfra", inventory, "deploys/site.py", "-y"],
         cwd=ROOT,
-        env={**os.environ, **settings},
+        env=site.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -101,7 +94,7 @@ def test_the_second_of_two_runs_on_bare_machines_stops(site: Lab) -> None:
     with at_work(site, SMALLER) as other:
         second = site.deploy(inventory=SMALLER)
         refused(second, ANOTHER, "root@", "deploys/site.py -y", "nothing was changed")
-        dry = site.command(["pyinfra", SMALLER, "deploys/site.py", "--dry"])
+        dry = site.dry(SMALLER)
         assert ANOTHER not in dry.text  # what it reads of a cluster that is being made may fail
         assert other.poll() is None, "it must still be at work"
         assert site.ssh("cp1", HELD).strip() == "held"
@@ -140,8 +133,7 @@ def test_a_worker_joins_and_the_others_are_left_alone(site: Lab) -> None:
 
 
 def test_a_pod_that_may_not_go_keeps_its_node(site: Lab) -> None:
-    command = ["scripts/lab", "kubectl", "--name", site.name, "apply", "-f", "-"]
-    subprocess.run(command, cwd=ROOT, input=WEB, text=True, check=True, capture_output=True)
+    site.kubectl("apply", "-f", "-", given=WEB)
     site.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     asked = remove(site, "", "--limit", "gpu2")
     refused(asked, "this removes node gpu2", "(Deployment web)", "--data gpuboot_remove=gpu2",
@@ -173,6 +165,18 @@ def test_a_removed_node_is_drained_deleted_and_reset(site: Lab) -> None:
 
 
 def test_a_machine_that_was_installed_anew_joins_under_its_old_name(site: Lab) -> None:
+    assert site.lab("power", "--name", site.name, "gpu1", "off").code == 0
+    shutil.rmtree(home(site.name) / "machines/gpu1/root")
+    assert site.lab("--name", site.name, *LAB[1:]).code == 0
+    assert site.ssh("gpu1", "ls -d /etc/kubernetes /etc/containerd 2>/dev/null; true") == ""
+    done = site.deploy(inventory=SMALLER)
+    assert done.code == 0, done.told
+    assert "proven" in done.text
+    assert ready(site) == {"cp1": True, "gpu1": True}
+
+
+def test_a_machine_on_which_kubernetes_was_wiped_joins_again(site: Lab) -> None:
+    """Its pods and their network are still there, with addresses that the node gets no more."""
     site.ssh(
         "gpu1",
         "systemctl stop kubelet; crictl rm -fa >/dev/null 2>&1; umount -R /var/lib/kubelet/pods/*/"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 
 import pytest
 
-from tests.e2e.conftest import Lab, Run, fresh, until
+from tests.e2e.conftest import Lab, Run, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
+LAB = ("test-repair", "--gpus", "1")
 
+# takes the port as soon as flannel, which has it, ends
+SQUAT = (
+    "systemd-run --unit=squatter -p Restart=always -p RestartSec=100ms -p StartLimitIntervalSec=0"
+    " socat TCP-LISTEN:8081,fork,reuseaddr /dev/null"
+)
 RUNS = "systemctl is-active kubelet; systemctl is-enabled kubelet"
 # dpkg notes what it does in this folder until it has written its database as a whole
 KILL_DPKG = """
@@ -23,16 +28,9 @@ ls /var/lib/dpkg/updates; dpkg-query -W -f '${db:Status-Status}' kubelet
 """
 
 
-@pytest.fixture(scope="module")
-def site() -> Iterator[Lab]:
-    """A control plane and a GPU node."""
-    with fresh("test-repair", "--gpus", "1") as lab:
-        yield lab
-
-
 def plan(lab: Lab) -> str:
     """What `--dry` prints."""
-    done = lab.command(["pyinfra", "inventories/lab.py", "deploys/site.py", "--dry"])
+    done = lab.dry()
     assert done.code == 0, done.told
     return done.text
 
@@ -82,7 +80,7 @@ def test_a_killed_dpkg_is_finished_by_the_next_run(site: Lab) -> None:
 
 def test_a_crash_loop_whose_cause_is_gone_is_ended_by_the_run(site: Lab) -> None:
     """flannel cannot listen on its port for a while: its next start would be minutes away."""
-    site.ssh("gpu1", "systemd-run --unit=squatter socat TCP-LISTEN:8081,fork,reuseaddr /dev/null")
+    site.ssh("gpu1", SQUAT)
     select = ("-l", "app=flannel", "--field-selector", "spec.nodeName=gpu1")
     site.kubectl("-n", "kube-flannel", "delete", "pod", *select)
 
@@ -92,7 +90,8 @@ def test_a_crash_loop_whose_cause_is_gone_is_ended_by_the_run(site: Lab) -> None
             (one["restartCount"] for pod in pods["items"] for one in crashed(pod)), default=0
         )
 
-    until(lambda: restarts() >= 4, "flannel crashes")  # its next start is 80 s away or more
+    # its next start is 80 s away or more
+    until(lambda: restarts() >= 4, "flannel crashes", within_s=240)
     site.ssh("gpu1", "systemctl stop squatter")
     done = repaired(site, within_s=100)
     assert "bind: address already in use" in done.text
