@@ -17,6 +17,11 @@ from lab.debian_releases import DEBIAN_RELEASES
 from lab.state import Extra, Lab, LabError
 
 ROOT = Path(__file__).parents[1]
+# of the mirror's lock: the settings with which these labs are deployed
+_PREVIOUS: dict[Extra | None, str] = {
+    "previous-release": "previous",
+    "previous-patch": "previous_patch",
+}
 
 _Name = Annotated[
     str, typer.Option("--name", help="The lab's name; default: lab, or as the kind of lab.")
@@ -36,6 +41,10 @@ _PreviousRelease = Annotated[
         "--previous-release", help="Deploy the releases before today's, to try an upgrade."
     ),
 ]
+_PreviousPatch = Annotated[
+    bool,
+    typer.Option("--previous-patch", help="Deploy the patch release of Kubernetes before today's."),
+]
 _Upstream = Annotated[
     bool,
     typer.Option(
@@ -54,6 +63,7 @@ def up(
     single: _Single = False,
     docker: _Docker = False,
     previous_release: _PreviousRelease = False,
+    previous_patch: _PreviousPatch = False,
     upstream: _Upstream = False,
     debian: _Debian = "12",
     deploy: _Deploy = True,
@@ -61,11 +71,16 @@ def up(
     """Bring the lab up and deploy gpuboot to it; the exit code is the deployment's."""
     from lab.up import up as bring_up  # other commands start faster without it
 
-    if docker + previous_release + upstream > 1:
-        raise LabError("choose one of --docker, --previous-release and --upstream")
+    extras: dict[Extra, bool] = {
+        "docker": docker,
+        "previous-release": previous_release,
+        "previous-patch": previous_patch,
+    }
+    if sum(extras.values()) + upstream > 1:
+        raise LabError(f"choose one of --{', --'.join(extras)} and --upstream")
     if debian not in DEBIAN_RELEASES:
         raise LabError(f"machines run Debian {' or '.join(DEBIAN_RELEASES)}, not {debian!r}")
-    extra: Extra | None = "docker" if docker else "previous-release" if previous_release else None
+    extra = next((name for name, wanted in extras.items() if wanted), None)
     name = name or extra or ("upstream" if upstream else "single" if single else "lab")
     one_machine, release = single or docker, DEBIAN_RELEASES[debian]
     counts = _counts(gpus or ("2" if one_machine else "2,4"))
@@ -91,8 +106,9 @@ def _deploy(lab: Lab, extra: Extra | None, deploy: bool, say: Progress) -> int:
     say(f"deploy: {again}{' '.join(command)}")
     pyinfra = Path(sys.executable).with_name("pyinfra")
     environment = {**os.environ, "GPUBOOT_LAB": lab.name}
-    if extra == "previous-release":
-        environment[settings.SETTINGS_VARIABLE] = settings.previous_release(lab.name)
+    if extra in _PREVIOUS:
+        previous = settings.previous_release(lab.name, _PREVIOUS[extra])
+        environment[settings.SETTINGS_VARIABLE] = previous
     done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
     say(f"deploy: exit code {done.returncode}")
     return done.returncode if done.returncode >= 0 else 128 - done.returncode

@@ -111,9 +111,12 @@ def _lock(name: str) -> dict[str, Any]:
     return lock
 
 
-def previous_release(name: str) -> str:
-    """$GPUBOOT_LAB_SETTINGS for a run that deploys the releases before to the lab `name`."""
-    return json.dumps(_with_overrides(_lock(name)["previous"]))
+def previous_release(name: str, which: str = "previous") -> str:
+    """$GPUBOOT_LAB_SETTINGS for a run that deploys the releases before to the lab `name`.
+
+    + which: `previous`, or `previous_patch` for Kubernetes' patch release before alone
+    """
+    return json.dumps(_with_overrides(_lock(name)[which]))
 
 
 def _with_overrides(chosen: dict[str, Any]) -> dict[str, Any]:

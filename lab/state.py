@@ -23,7 +23,7 @@ from lab.debian_releases import BOOKWORM, DEBIAN_RELEASES, DebianRelease
 
 Role = Literal["control_plane", "worker"]
 # What only some labs have in their mirror: Docker's engine, earlier releases of Kubernetes.
-Extra = Literal["docker", "previous-release"]
+Extra = Literal["docker", "previous-release", "previous-patch"]
 
 MIRROR_NAME = "mirror.lab"
 MIRROR_URL = f"https://{MIRROR_NAME}"

@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from lab import machines, network, preflight, processes, publishers, state
@@ -15,6 +16,7 @@ from lab.build.programs import build_all
 from lab.build.progress import Progress, duration
 from lab.build.recipe import Recipe
 from lab.build.software_docker import recipes as docker_recipes
+from lab.build.software_kubernetes import PREVIOUS_MINOR, PREVIOUS_PATCH
 from lab.build.software_kubernetes import recipes as earlier_kubernetes
 from lab.build.store import unused_since
 from lab.debian_releases import BOOKWORM, DebianRelease
@@ -25,7 +27,8 @@ from lab.state import Extra, Lab, Machine
 # compiled only for the labs that have it
 _EXTRAS: dict[Extra, Callable[[], list[Recipe]]] = {
     "docker": docker_recipes,
-    "previous-release": earlier_kubernetes,
+    "previous-release": partial(earlier_kubernetes, PREVIOUS_MINOR),
+    "previous-patch": partial(earlier_kubernetes, PREVIOUS_PATCH),
 }
 
 

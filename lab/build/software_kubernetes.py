@@ -46,18 +46,17 @@ class KubernetesRelease:
         return self.program("kubelet") in programs
 
 
-# the first is what `scripts/lab --previous-release` deploys
-EARLIER = (KubernetesRelease("1.35.4", etcd="3.6.6-0", coredns="v1.13.1", pause="3.10.1"),)
+# what `scripts/lab --previous-release` and `--previous-patch` deploy
+PREVIOUS_MINOR = KubernetesRelease("1.35.4", etcd="3.6.6-0", coredns="v1.13.1", pause="3.10.1")
+PREVIOUS_PATCH = KubernetesRelease("1.36.2", etcd="3.6.8-0", coredns="v1.14.2", pause="3.10.2")
+EARLIER = (PREVIOUS_MINOR, PREVIOUS_PATCH)
 
 
-def recipes() -> list[Recipe]:
-    """What labs that try an upgrade want besides."""
-    return [
-        kubernetes(
-            f"kubernetes-{one.version}", f"v{one.version}", one.program, MODULES / one.version
-        )
-        for one in EARLIER
-    ]
+def recipes(release: KubernetesRelease) -> list[Recipe]:
+    """What a lab wants besides that tries an upgrade from a release."""
+    version = release.version
+    name = f"kubernetes-{version}"
+    return [kubernetes(name, f"v{version}", release.program, MODULES / version)]
 
 
 def kubernetes(

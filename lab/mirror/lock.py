@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lab.build import image_table, packages
 from lab.build.software import kubernetes_version
-from lab.build.software_kubernetes import EARLIER
+from lab.build.software_kubernetes import EARLIER, PREVIOUS_MINOR, PREVIOUS_PATCH
 from lab.debian_releases import DebianRelease
 from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.mirror.parts import CHARTS, Repository, repositories
@@ -33,15 +33,15 @@ def served(docroot: Path, release: DebianRelease) -> Mapping[str, Repository]:
 def lock(docroot: Path, release: DebianRelease) -> dict[str, object]:
     """What a site needs for all that this document root has; the rest is the publishers'.
 
-    `previous`: settings with the releases before, which an upgrade starts from; `earlier`: the
-    locks of all earlier releases of Kubernetes, by version.
+    `previous`: settings with the releases before, which an upgrade starts from; `previous_patch`:
+    with the patch release before; `earlier`: the locks of all earlier releases of Kubernetes.
     """
     versions: dict[str, object] = {"charts": _charts(docroot)}
     if (docroot / "helm").is_dir():
         versions |= _built(docroot)
     earlier = {one.version: _kubernetes(one.version, one.pause) for one in EARLIER}
     previous = {
-        "versions": {"kubernetes": earlier[EARLIER[0].version]},
+        "versions": {"kubernetes": earlier[PREVIOUS_MINOR.version]},
         "driver": {"version": DRIVER_VERSIONS[1]},
     }
     keys = {
@@ -52,6 +52,7 @@ def lock(docroot: Path, release: DebianRelease) -> dict[str, object]:
     return {
         "versions": versions,
         "previous": previous,
+        "previous_patch": {"versions": {"kubernetes": earlier[PREVIOUS_PATCH.version]}},
         "earlier": earlier,
         "keys": keys,
         "registries": registries,

@@ -164,7 +164,7 @@ def test_an_earlier_release_is_built_from_its_own_source(earlier: KubernetesRele
     assert set(staged) == {number}
     assert len(staged) > 25
     assert f"\tk8s.io/kubernetes v{earlier.version}\n" in go_mod
-    today, before = software.recipes()[0], software_kubernetes.recipes()[EARLIER.index(earlier)]
+    today, [before] = software.recipes()[0], software_kubernetes.recipes(earlier)
     assert set(before.outputs) == {f"{name}-{earlier.version}" for name in today.outputs}
     assert f"variable k8s.io/component-base/version.gitVersion=v{earlier.version}" in before.inputs
     assert today.inputs[0] != before.inputs[0]
