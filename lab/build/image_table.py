@@ -17,6 +17,7 @@ from lab.build.store import digest, folder, stored
 from lab.gpusim.builds import GO_MODULE
 
 PAUSE = "3.10.2"
+ETCD_PROGRAMS = ("etcd", "etcdctl", "etcdutl")
 REGISTRY = "registry.k8s.io"
 ETCD_REVISION = "-0"  # of upstream's image, after etcd's version
 FLANNEL_CNI = "v1.9.1-flannel3"
@@ -137,7 +138,7 @@ def _kubernetes(programs: Programs) -> list[Image]:
     coredns = module_version("github.com/coredns/coredns")
     origin = built_from(KUBERNETES)
     images = _control_plane(programs, software.kubernetes_version(), programs["kube"], origin)
-    etcd_files = {f"/usr/local/bin/{name}": programs[name] for name in ("etcd", "etcdctl")}
+    etcd_files = {f"/usr/local/bin/{name}": programs[name] for name in ETCD_PROGRAMS}
     images.append(Image(f"{REGISTRY}/etcd:{etcd}", etcd_files, ("etcd",), built_from(etcd_module)))
     images.append(
         Image(

@@ -6,6 +6,8 @@ exchanged to build it is said here, at its recipe.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from lab.build import software_kubernetes, software_monitoring
 from lab.build.golang import go_recipe, module_dir, module_version
 from lab.build.recipe import BuildContext, Recipe
@@ -20,6 +22,8 @@ HELM = "helm.sh/helm/v4"
 NFD = "sigs.k8s.io/node-feature-discovery"
 NVIDIA = "github.com/NVIDIA"
 LOCAL_PATH = "github.com/rancher/local-path-provisioner"
+# not in the common go.mod: a change of that one builds every program anew
+ETCDUTL_MODULE = Path(__file__).parent / "etcdutl"
 
 
 def recipes() -> list[Recipe]:
@@ -82,6 +86,12 @@ def _cluster_parts() -> list[Recipe]:
             {"etcd": f"{ETCD}/server/v3", "etcdctl": f"{ETCD}/etcdctl/v3"},
             replace={"github.com/olekukonko/tablewriter": "v0.0.5"},  # 1.x has another interface
             seconds=20,
+        ),
+        go_recipe(
+            "etcdutl",
+            {"etcdutl": f"{ETCD}/etcdutl/v3"},
+            module=ETCDUTL_MODULE,
+            seconds=60,
         ),
         go_recipe("coredns", {"coredns": "./coredns"}, seconds=30),
         go_recipe(

@@ -155,6 +155,13 @@ def test_module_versions_come_from_go_mod_with_its_replacements() -> None:
         golang.module_version("example.com/none")
 
 
+def test_etcdutl_is_of_the_same_release_as_etcd() -> None:
+    """It has a go.mod of its own."""
+    path = f"{software.ETCD}/etcdutl/v3"
+    version = golang.module_version(f"{software.ETCD}/server/v3")
+    assert f"require {path} {version}\n" in (software.ETCDUTL_MODULE / "go.mod").read_text()
+
+
 @pytest.mark.parametrize("earlier", EARLIER, ids=lambda one: one.version)
 def test_an_earlier_release_is_built_from_its_own_source(earlier: KubernetesRelease) -> None:
     """Every library of Kubernetes is of that release; what its programs say is so as well."""
