@@ -1,8 +1,8 @@
 """Resets the cluster: `pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER`.
 
 CLUSTER is `cluster.name`: who names the wrong inventory does not lose the wrong cluster. Everything
-that ran in it is lost. Packages, containerd, the NVIDIA driver and volumes of local-path stay. With
-`--limit`, only those hosts are reset.
+that ran in it is lost. Packages, containerd, the NVIDIA driver, volumes of local-path and backups
+of etcd stay. With `--limit`, only those hosts are reset.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
-from deploys.operations import kubeadm, volumes
+from deploys.operations import etcd_backup, kubeadm, volumes
 from deploys.run.context import begin, cluster_leader
 
 settings, _, nodes = begin()
@@ -39,4 +39,6 @@ else:
     kubeadm.reset(
         name="Reset | Reset the leader (kubeadm reset)", node=node_to_reset.name, leader=leader.host
     )
+if node_to_reset.role == "control_plane":
+    etcd_backup.scheduled(name="Reset | Take no more backups of etcd", program="", contents={})
 volumes.listed(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

@@ -28,6 +28,20 @@ elif [ "$(authority /etc/kubernetes/admin.conf)" = "$(authority /root/.kube/conf
   put kubeconfig stale
 else put kubeconfig other
 fi
+# when certificates expire: of each file the first one, of which only that leaves the host
+set --
+for file in /etc/kubernetes/pki/*.crt /etc/kubernetes/pki/etcd/*.crt /etc/kubernetes/*.conf \
+  /var/lib/kubelet/pki/kubelet-client-current.pem; do
+  if [ -r "$file" ]; then set -- "$@" "$file"; fi
+done
+if [ $# -gt 0 ]; then
+  awk '/BEGIN CERTIFICATE/ && !seen[FILENAME]++ { body = ""; inside = 1; next }
+    /END CERTIFICATE/ && inside { print "certificate\t" FILENAME " " body; inside = 0 }
+    inside { body = body $0 }
+    $1 == "client-certificate-data:" { print "certificate\t" FILENAME " " $2 }' "$@"
+fi
+if [ -e /etc/gpuboot/certificates.renewed ]; then put renewed yes; fi
+put clock "$(date +%s)"
 # nobody asks for the images of a host that has joined
 joined=no
 if [ -e /etc/kubernetes/kubelet.conf ]; then joined=yes; fi

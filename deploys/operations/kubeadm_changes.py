@@ -15,6 +15,7 @@ from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
+from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import CONFIG, SOCKET, note, note_kubelet
 from gpuboot.kubernetes.cluster_state import immutable_changes
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
@@ -71,6 +72,7 @@ def reconfigured(digest: str, config: str = CONFIG) -> Commands:
         *CONTROL_PLANE,
         Effect(kind="restart", target="DaemonSet kube-system/kube-proxy", note=_RUN_ON),
     )
+    yield etcd_backup.before("reconfigure")
     path = shlex.quote(config)
     for phase in ("upload-config all", "etcd local", "control-plane all", "addon kube-proxy"):
         yield StringCommand(f"kubeadm init phase {phase} --config {path}")

@@ -28,6 +28,7 @@ from deploys.lib.long_command import long_command
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError
 from deploys.lib.waiting import wait_until
+from deploys.operations import etcd_backup
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import SOCKET, marker, note
 from deploys.operations.kubeadm_changes import (
@@ -123,6 +124,8 @@ def _upgrade(it: _Upgrade, digest: str, moved: dict[str, Any]) -> Commands:
     """
     first = {"kubeadm": it.packages["kubeadm"]}
     yield from _etcd_healthy(it.control_planes)
+    if it.leads:
+        yield etcd_backup.before("upgrade")
     yield StringCommand(f"mkdir -p /etc/gpuboot && touch {marker('upgrade')}")
     yield from package_operations.installed._inner(first, it.manager, hold=True, update=True)
     command = f"kubeadm upgrade apply --yes v{it.version}" if it.leads else "kubeadm upgrade node"

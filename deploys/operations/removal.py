@@ -20,6 +20,7 @@ from deploys.lib.commands import Commands, fail, failure, inform, report_failure
 from deploys.lib.drain import drain
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
+from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import SOCKET, reset_commands
 from gpuboot.plan import Change, Effect
 
@@ -57,6 +58,8 @@ def removed(
     changes.record(Change(subject=f"node {node}", old="member of the cluster"))
     if state.known:
         changes.record(Effect(kind="cordon", target=f"node {node}", note=note, gpu_pods=busy))
+    if etcd:
+        yield etcd_backup.before("removal")
     if state.ready:
         yield FunctionCommand(_drained, (node, drain_timeout_s), {})
     if machine:

@@ -12,13 +12,16 @@ from gevent.pool import Pool
 from pyinfra import logger
 from pyinfra.context import host, inventory
 
+from deploys.facts.backup import EtcdBackups
 from deploys.facts.batch import Request, Unanswered
+from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.lib import answers
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
+from deploys.operations.kubeadm import SOCKET
 from deploys.run import report as run_report
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
@@ -27,7 +30,8 @@ from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes import network_policies
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import gpu_state, runner
-from gpuboot.verify.checks import operating_system
+from gpuboot.verify.checks import control_plane, operating_system
+from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.history import files as history
@@ -95,9 +99,10 @@ def verify(
                 settings,
                 say,
                 lambda: _expected_objects(clients, settings, reading.get().nodes),
+                lambda: reading.get().control_planes,
             )
     except ClusterError as error:
-        result = _no_answer(error, reading.get().hosts, settings.runtime.mode)
+        result = _no_answer(error, reading.get(), settings)
     versions = {"kubernetes (lock)": lock.kubernetes.version}
     result = replace(result, versions=result.versions | versions)
     seconds = time.monotonic() - begun
@@ -110,13 +115,40 @@ class _Site:
 
     nodes: Sequence[Node]
     hosts: list[Host]
+    control_planes: list[ControlPlane]
     seconds: float
 
 
 def _read_site(settings: Settings, lock: Lock, find: Callable[[], Found]) -> _Site:
     begun, found = time.monotonic(), find()
     hosts = read_hosts(settings, lock, found)
-    return _Site(found.nodes, hosts, time.monotonic() - begun)
+    return _Site(
+        found.nodes, hosts, _read_control_planes(settings, found), time.monotonic() - begun
+    )
+
+
+def _read_control_planes(settings: Settings, found: Found) -> list[ControlPlane]:
+    """Their certificates and backups, each by one command."""
+    nodes = [node for node in found.nodes if node.role == "control_plane"]
+    folder = settings.backup.folder
+    return list(Pool(len(nodes)).map(lambda node: _read_control_plane(node, folder), nodes))
+
+
+def _read_control_plane(node: Node, folder: str) -> ControlPlane:
+    kubeadm = Request(Kubeadm, (("socket", SOCKET),))
+    backups = Request(EtcdBackups, (("folder", folder),))
+    target = inventory.get_host(node.host)
+    said = answers.ask(target, [kubeadm, backups])
+    for answer in said.values():
+        if isinstance(answer, Unanswered):
+            return ControlPlane(node=node.name, error=f"it could not be read: {answer}")
+    state = said[kubeadm]
+    return ControlPlane(
+        node=node.name,
+        certificates=state.certificates,
+        backups=said[backups],
+        clock=state.clock,
+    )
 
 
 def _expected_objects(
@@ -181,7 +213,7 @@ def _note_history(report: Report, settings: Settings) -> None:
                 say(f"{uuid} {event.kind} {event.detail} ({event.node}, {event.pci})")
 
 
-def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> VerificationResult:
+def _no_answer(error: ClusterError, site: _Site, settings: Settings) -> VerificationResult:
     """The findings without an API server: the links below it, and that it does not answer."""
     finding = Finding(
         check="API server answers",
@@ -193,8 +225,14 @@ def _no_answer(error: ClusterError, hosts: list[Host], mode: str) -> Verificatio
         remedy="run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on "
         "the leader (`crictl ps -a`)",
     )
-    below = [item for host_ in hosts for item in operating_system.evaluate(host_, mode)]
-    return VerificationResult(Evidence(hosts=tuple(hosts), nodes={}), (*below, finding))
+    mode = settings.runtime.mode
+    below = [item for host_ in site.hosts for item in operating_system.evaluate(host_, mode)]
+    evidence = Evidence(
+        hosts=tuple(site.hosts), nodes={}, control_planes=tuple(site.control_planes)
+    )
+    # expired certificates are a reason why
+    beside = control_plane.evaluate(evidence, settings)
+    return VerificationResult(evidence, (*below, finding, *beside))
 
 
 def say(line: str) -> None:

@@ -15,6 +15,7 @@ from deploys.operations import (
     kubectl,
     rollout,
 )
+from deploys.phases import backup, certificates
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.charts import GPUS_LABEL
@@ -52,6 +53,8 @@ def kubernetes() -> None:
         images=worker_images(lock),
         config=kubeadm.CONFIG if node.leader else "",
     )
+    backup.prepared(context)
+    certificates.renewed(context)
     if node.leader:
         _initialize(context, config)
     _upgrade(context)
@@ -69,6 +72,7 @@ def kubernetes() -> None:
         kubeadm.kubeconfig(name="Write root's kubeconfig on the other control-plane nodes")
     if node.role == "worker":
         _join(context, "Join the workers (kubeadm join)", kubelet_digest)
+    backup.begun(context)
     if node.leader:
         _label(context)
 

@@ -9,18 +9,19 @@ from deploys.run import time_notes
 # they go on without a host that does not answer: preflight or verification tells of it
 TELLING = (
     "site.py", "host_layers.py", "standalone.py", "verify.py", "query.py", "check.py",
-    "read_hosts.py", "remove.py", "outdated.py",
+    "read_hosts.py", "remove.py", "restore.py", "outdated.py",
 )  # fmt: skip
 # they show a plan before they run, and what happens while they do
 PLANNED = (
-    "site.py", "host_layers.py", "standalone.py", "reset.py", "remove.py", "verify.py", "query.py",
+    "site.py", "host_layers.py", "standalone.py", "reset.py", "remove.py", "restore.py",
+    "verify.py", "query.py",
 )  # fmt: skip
 # they change nothing, so they stop for no other run
 READ_ONLY = ("verify.py", "query.py", "check.py", "read_hosts.py", "outdated.py")
 # the one deploy whose inventory says only how to log in
 READING = "read_hosts.py"
 # done by the leader alone, which reaches the hosts that `--limit` names
-LED = ("remove.py",)
+LED = ("remove.py", "restore.py")
 limited: list[str] = []  # those, by inventory name
 
 

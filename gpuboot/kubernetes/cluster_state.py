@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gpuboot.fact_output import Fields
+from gpuboot.kubernetes import certificates
+from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.kubernetes.operands import Operand
 from gpuboot.kubernetes.pod_crashes import Crash
 from gpuboot.kubernetes.tokens import ca_hash
@@ -28,6 +30,9 @@ class KubeadmState:
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
     + kubelet_config: digest of the kubelet's configuration that gpuboot put in force; "" for none
     + images: names of the images in containerd's k8s.io namespace; not read once it has joined
+    + certificates: of the control plane, its kubeconfigs and the kubelet
+    + restart_due: certificates were renewed, and not all that use them were restarted
+    + clock: that moment by the host's clock, in seconds since 1970
     """
 
     packages: Mapping[str, str] = field(default_factory=dict)
@@ -38,6 +43,9 @@ class KubeadmState:
     kubeconfig: str = "absent"
     kubelet_config: str = ""
     images: tuple[str, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
+    restart_due: bool = False
+    clock: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,6 +159,9 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
         kubeconfig=values.first("kubeconfig"),
         kubelet_config=values.first("kubelet_config"),
         images=tuple(values.all("image")),
+        certificates=certificates.parse(values.words("certificate", 2)),
+        restart_due="renewed" in values,
+        clock=float(values.first("clock") or 0),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import GPU_RESOURCE, SeriesKey
 from gpuboot.verify.devices import Device as Device
 from gpuboot.verify.devices import Gpu as Gpu
@@ -260,6 +261,7 @@ class Evidence:
     + expected_objects: what gpuboot adds to the charts' own; None: not checked
     + requested_fields: the list of fields that exporters should have; None: the site has a list of
       its own, which is not known
+    + control_planes: of a cluster that kubeadm made; none where they were not read
     + observed_objects: what exists of the expected; None: it could not be read, and objects_error
       says why
     """
@@ -280,3 +282,4 @@ class Evidence:
     requested_fields: RequestedFields | None = None
     observed_objects: ObservedObjects | None = None
     objects_error: str = ""
+    control_planes: tuple[ControlPlane, ...] = ()

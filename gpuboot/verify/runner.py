@@ -14,6 +14,7 @@ from gpuboot.telemetry.collectors import requested_fields
 from gpuboot.verify import kube_objects
 from gpuboot.verify.checks import chain
 from gpuboot.verify.collector import MetricsCollector
+from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import (
     VERIFY_PREFIX,
     Evidence,
@@ -55,6 +56,7 @@ def verify(
     settings: Settings,
     progress: Progress,
     expected_objects: Callable[[], ExpectedObjects | None] = lambda: None,
+    control_planes: Callable[[], Sequence[ControlPlane]] = tuple,
 ) -> VerificationResult:
     """Verify every GPU of these hosts, from the PCI bus to Prometheus.
 
@@ -62,13 +64,14 @@ def verify(
     + read_hosts: what their operating systems say; called while pods start
     + progress: takes lines of progress
     + expected_objects: what the settings add to the charts' objects; likewise. None: not checked
+    + control_planes: what these nodes say; likewise
 
     Takes only free GPUs, and removes what it made however it ends. Raises `ClusterError` when
     the API server does not answer.
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         runner = _Runner(cluster, pool, tuple(names), settings, progress)
-        return runner.run(_Asked(read_hosts, expected_objects))
+        return runner.run(_Asked(read_hosts, expected_objects, control_planes))
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class _Asked:
 
     read_hosts: Callable[[], Sequence[Host]]
     expected_objects: Callable[[], ExpectedObjects | None]
+    control_planes: Callable[[], Sequence[ControlPlane]]
 
 
 class _Runner:
@@ -155,6 +159,7 @@ class _Runner:
         self._evidence = replace(
             self._evidence,
             hosts=tuple(hosts.result()),
+            control_planes=tuple(asked.control_planes()),
             exporters_before=exporters.result(),
             expected_objects=expected,
             observed_objects=observed,

@@ -28,7 +28,7 @@ from gpuboot.config.load import load
 from gpuboot.fact_output import answer
 from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
-from gpuboot.kubernetes import kubeadm
+from gpuboot.kubernetes import backup, kubeadm
 from gpuboot.templates import render
 from tests.noise import own
 from tests.plan.living_cluster import LivingCluster
@@ -48,6 +48,7 @@ _nodes, _ = plan(
 _config = kubeadm.configuration(_settings, _lock, _nodes)
 _platform = next(item for item in PLATFORMS if item.codename == "noble")
 _driver = _lock.driver.version
+_CONTROL_PLANE = ("admin.conf", "manifests/kube-apiserver.yaml")
 _kubernetes = {name: f"{it.rstrip('*-')}-1.1" for name, it in kubeadm.packages(_lock).items()}
 _installed = {
     **dict.fromkeys([*base.PACKAGES, "chrony", "nvidia-persistenced"], "1"),
@@ -72,7 +73,14 @@ _files = {
     base.APT_CONF: base.apt_conf(Context(_settings, _lock, _nodes, _nodes[0], {})),
     "/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU,
     "/etc/gpuboot/kubeadm.yaml": _config.text,
+    **backup.files(_settings.backup),
+    backup.PROGRAM: backup.program(),
 }
+_modes = {"/etc/gpuboot/kubeadm.yaml": "600", backup.PROGRAM: "755"}
+_backup = (
+    '{"taken":1763800000,"reason":"timer","node":"cp1","kubernetes":"v1.36.3","etcd":"etcd:1",'
+    '"ca":"c1","snapshot":{"hash":1,"revision":2,"totalKey":3,"totalSize":4}}'
+)
 
 
 def _digest(text: str) -> str:
@@ -86,7 +94,7 @@ def _encoded(text: str) -> str:
 def _kubeadm(leads: bool) -> list[str]:
     return [
         *(f"package\t{name} {version}" for name, version in _kubernetes.items()),
-        *(f"file\t{name}" for name in ["kubelet.conf", *(["admin.conf"] if leads else [])]),
+        *(f"file\t{name}" for name in ["kubelet.conf", *(_CONTROL_PLANE if leads else [])]),
         f"kubelet_config\t{_config.kubelet}",
         "kubeconfig\tsame",
         "end\tok",
@@ -125,6 +133,7 @@ def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
     return {
         "How far kubeadm got on this host": _kubeadm(leads),
         **LivingCluster(_settings, _lock, _nodes, _config).answers(),
+        "/about.json": [f"backup\t1\t{_backup}", "ca\tc1", "result\tsuccess", "end\tok"],
         "get manifest kube-prometheus-stack": _manifests(_prometheus("15d"), _prometheus("20d")),
         "get manifest gpu-operator": _manifests(_policy("a"), _policy("b")),
         # what would come of applying objects again: it is not told, so all of it counts
@@ -143,7 +152,7 @@ def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
             line
             for path, text in _files.items()
             for line in (
-                f"mode {'600' if path.endswith('yaml') else '644'} {path}",
+                f"mode {_modes.get(path, '644')} {path}",
                 f"sha256 {_digest(text)}  {path}",
             )
         ],
@@ -160,7 +169,10 @@ def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
         "awk -v b=": [f"{node.address} {node.name}" for node in _nodes],
         "systemctl show -p Id": "\n\n".join(
             f"Id={unit}\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled"
-            for unit in ("containerd.service", "nvidia-persistenced.service", "kubelet.service")
+            for unit in (
+                *("containerd.service", "nvidia-persistenced.service", "kubelet.service"),
+                backup.TIMER,
+            )
         ).split("\n"),
         "grep -qs nvidia-uvm /proc/devices": [
             "loaded NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gpuboot.kubernetes.backup import Backup, Backups
+from gpuboot.kubernetes.certificates import DAY_S, Certificate
+from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import (
     Evidence,
     ExporterScrape,
@@ -58,6 +61,20 @@ def host(node: str = "gpu1", count: int = 2, **other: Any) -> Host:
         cdi_devices=tuple(f"nvidia.com/gpu={uuid(node, index)}" for index in range(count)),
         runtime_handlers=("nvidia", "runc"),
         default_runtime="nvidia",
+    )
+    return replace(plain, **other)
+
+
+NOW = 1_800_000_000.0
+
+
+def control_plane(**other: Any) -> ControlPlane:
+    taken = Backup("20270115T080000Z-timer", NOW - 3600, node="cp1", ca="c1")
+    plain = ControlPlane(
+        node="cp1",
+        certificates=(Certificate("pki/apiserver.crt", NOW + 200 * DAY_S),),
+        backups=Backups((taken,), ca="c1"),
+        clock=NOW,
     )
     return replace(plain, **other)
 

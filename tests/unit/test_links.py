@@ -10,12 +10,24 @@ import pytest
 from gpuboot.config.settings import parse_settings
 from gpuboot.docker import checks as docker_checks
 from gpuboot.docs.checks import checks_markdown
+from gpuboot.kubernetes.backup import Backups
+from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.links import TABLE, Link
 from gpuboot.verify.evidence import Claim, Evidence, Metrics, Rule, ServiceProbeResult, Target
 from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
 from tests.unit import test_checks_monitoring_objects as stack
-from tests.unit.evidence import evidence, gpu, host, metrics, node, of, series, workload_result
+from tests.unit.evidence import (
+    control_plane,
+    evidence,
+    gpu,
+    host,
+    metrics,
+    node,
+    of,
+    series,
+    workload_result,
+)
 
 
 def with_host(**other: Any) -> Evidence:
@@ -53,6 +65,10 @@ BROKEN: dict[str, Evidence] = {
     "storage": stack.seen(
         observed_objects=replace(stack.THERE, claims=(Claim(f"{stack.VOLUME}0", "Pending"),))
     ),
+    "certificates": evidence(
+        control_planes=(control_plane(certificates=(Certificate("pki/apiserver.crt", 1.0),)),)
+    ),
+    "backup": evidence(control_planes=(control_plane(backups=Backups()),)),
     "policies": stack.seen(
         observed_objects=replace(
             stack.THERE,

@@ -16,6 +16,7 @@ from pydantic import Field, SecretStr, ValidationError, model_validator
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import messages, networks
 from gpuboot.config.settings.alerting import Alertmanager, Alerts
+from gpuboot.config.settings.backup import Backup
 from gpuboot.config.settings.base import Model, RegistryHost
 from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
@@ -27,6 +28,7 @@ __all__ = [
     "Alertmanager",
     "Alerts",
     "AptMirror",
+    "Backup",
     "Cluster",
     "Cost",
     "Driver",
@@ -71,6 +73,7 @@ class Settings(Model):
     cost: Cost = Cost()
     standalone: Standalone = Standalone()
     upgrade: Upgrade = Upgrade()
+    backup: Backup = Backup()
     verify: Verify = Verify()
     preflight: Preflight = Preflight()
     mirrors: Mirrors = Mirrors()

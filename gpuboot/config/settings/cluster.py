@@ -47,6 +47,13 @@ class Cluster(Model):
     init_timeout_s: int = Field(
         240, ge=10, description="How long the first control-plane node may take to come up."
     )
+    renew_certificates_days: int = Field(
+        30,
+        ge=1,
+        le=300,
+        description="A run renews the control plane's certificates, which last a year, when one of "
+        "them expires within so many days.",
+    )
     schedule_on_control_plane: bool | None = Field(
         None, description="Workloads on control-plane nodes; default: only when there is no worker."
     )

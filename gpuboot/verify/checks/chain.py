@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from gpuboot.config.settings import Settings
 from gpuboot.verify.checks import (
+    control_plane,
     fields,
     kubernetes,
     metrics,
@@ -40,6 +41,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
         findings += monitoring_objects.evaluate(evidence)
+    findings += control_plane.evaluate(evidence, settings)
     return ordered(findings)
 
 

@@ -178,6 +178,25 @@ TABLE: tuple[Link, ...] = (
         docker=False,
     ),
     Link(
+        name="certificates",
+        passes="the control plane's certificates are valid",
+        facts="kubeadm's certificates and kubeconfigs, and the kubelet's, on each control plane",
+        fails="one has expired",
+        remedy="run deploys/site.py",
+        subject="cluster",
+        docker=False,
+    ),
+    Link(
+        name="backup",
+        passes="there is a fresh backup of etcd",
+        facts="`backup.folder` of each control plane, and the timer's unit",
+        fails="there is none of this cluster, the newest is older than `backup.max_age_h`, or the "
+        "timer's last one failed",
+        remedy="see `journalctl -u gpuboot-etcd-backup`",
+        subject="cluster",
+        docker=False,
+    ),
+    Link(
         name="policies",
         passes="NetworkPolicies are in the cluster",
         facts="NetworkPolicy objects",

@@ -1,0 +1,57 @@
+"""Backups of etcd on a control-plane node."""
+
+from __future__ import annotations
+
+import shlex
+
+from typing_extensions import override
+
+from deploys.facts.framed import Framed
+from gpuboot.fact_output import Fields
+from gpuboot.kubernetes.backup import SERVICE, Backups, parse
+from gpuboot.kubernetes.restore import Living, parse_living
+
+# a folder whose name begins with a dot is of a backup that has not ended
+_SCRIPT = """\
+if [ -r /etc/kubernetes/pki/ca.crt ]; then
+  printf 'ca\\t%s\\n' "$(sha256sum /etc/kubernetes/pki/ca.crt | cut -d ' ' -f 1)"
+fi
+cd {folder} 2>/dev/null || {{ printf 'end\\tok\\n'; exit 0; }}
+for file in [0-9]*/about.json; do
+  if [ -r "$file" ]; then printf 'backup\\t%s\\t' "${{file%/*}}"; cat "$file"; fi
+done
+printf 'result\\t%s\\n' "$(systemctl show -p Result --value {service} 2>/dev/null)"
+printf 'end\\tok\\n'
+"""
+
+
+class EtcdBackups(Framed[Backups]):
+    """The backups that are whole, and how the timer's last one ended."""
+
+    default = Backups
+
+    @override
+    def command(self, folder: str) -> str:
+        """`folder`: where they are kept."""
+        return _SCRIPT.format(folder=shlex.quote(folder), service=SERVICE)
+
+    @override
+    def process(self, output: list[str]) -> Backups:
+        return parse(output)
+
+
+class EtcdNow(Framed[Living]):
+    """Revision and keys that etcd on this control-plane node has now, by its metrics."""
+
+    of_cluster = True
+    default = Living
+
+    @override
+    def command(self) -> str:
+        wanted = "etcd_debugging_mvcc_(current_revision|keys_total) "
+        ask = "curl -q -sS --noproxy '*' --max-time 10 http://127.0.0.1:2381/metrics 2>/dev/null"
+        return f"{ask} | grep -E '^{wanted}' | tr ' ' '\\t'; printf 'end\\tok\\n'"
+
+    @override
+    def process(self, output: list[str]) -> Living:
+        return parse_living(Fields(output))

@@ -1,0 +1,113 @@
+"""The control plane's certificates: renewed before they expire, and after."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.context import host
+
+from deploys.facts.kubeadm import Kubeadm
+from deploys.lib import changes
+from deploys.lib.answers import read
+from deploys.lib.commands import Commands, shell_failure
+from deploys.lib.etcd import wait_for_etcd
+from deploys.lib.kubectl import KUBECTL
+from deploys.lib.operation import operation
+from deploys.operations import etcd_backup
+from deploys.operations.kubeadm import SOCKET
+from deploys.operations.kubeadm_changes import CONTROL_PLANE
+from gpuboot.kubernetes import certificates
+from gpuboot.kubernetes.certificates import Certificate
+from gpuboot.kubernetes.cluster_state import KubeadmState
+from gpuboot.kubernetes.kubeadm import CRI_SOCKET
+from gpuboot.plan import Change
+
+# processes read their certificates when they start; an API server and its clients after etcd
+_PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+_MARK = "/etc/gpuboot/certificates.renewed"
+_STARTS_S = 120
+
+# The kubelet starts a container of a static pod again, whether the API server answers or not.
+_RESTART = f"""
+crictl() {{ command crictl --runtime-endpoint {CRI_SOCKET} "$@"; }}
+old=$(crictl ps -q --state running --name "^$part$")
+for id in $old; do crictl stop --timeout 20 "$id" >/dev/null; done
+end=$(($(date +%s) + {_STARTS_S}))
+until new=$(crictl ps -q --state running --name "^$part$") && [ -n "$new" ] && [ "$new" != "$old" ]
+do
+  [ "$(date +%s)" -lt "$end" ] || {{ echo "$part did not start again" >&2; exit 1; }}
+  sleep 1
+done
+"""
+_ANSWERS = f"""
+end=$(($(date +%s) + {_STARTS_S}))
+until said=$({KUBECTL} --request-timeout=5s get --raw /readyz 2>&1); do
+  [ "$(date +%s)" -lt "$end" ] || {{ printf '%s\\n' "$said" >&2; exit 1; }}
+  sleep 1
+done
+"""
+_REMEDY = "see `crictl ps -a` and the log of what does not run, then run again: it goes on there"
+
+
+@operation()
+def renewed(days: int, control_planes: Sequence[str]) -> Commands:
+    """Ensure that no certificate of this control-plane node expires soon; with `_serial=True`.
+
+    What uses them is restarted, one after the other. It needs no API server that answers: expired
+    ones are renewed as well.
+
+    + days: a certificate that expires within them is renewed, and all others with it
+    + control_planes: inventory names of all control planes
+    """
+    state = read(Kubeadm, socket=SOCKET)
+    found = certificates.due(state.certificates, state.clock, days)
+    controls = "manifests/kube-apiserver.yaml" in state.files and not state.started
+    if not controls or not (found or state.restart_due):
+        host.noop("no certificate of the control plane expires soon")
+        return
+    _record(found, state)
+    late = certificates.expired(found, state.clock)
+    # members whose certificates have expired trust each other no more: there is nothing to wait for
+    healthy = FunctionCommand(wait_for_etcd, (list(control_planes), 0), {})
+    if found and not late:
+        yield healthy
+        yield etcd_backup.before("certificates")
+    if found:
+        # the mark first: a run that is killed here leaves what the next one restarts
+        yield StringCommand(f"mkdir -p /etc/gpuboot && touch {_MARK} && kubeadm certs renew all")
+    if late:
+        # what fails for want of a certificate is started again after minutes, unless it forgets
+        yield StringCommand("systemctl restart kubelet")
+    for part in _PARTS:
+        yield _restarted(part)
+    yield _answered()
+    if len(control_planes) > 1 and not late:
+        yield healthy
+    yield StringCommand(f"rm {_MARK}")
+
+
+def _record(found: Sequence[Certificate], state: KubeadmState) -> None:
+    if not found:
+        note = "renewed, but not all that use them were restarted"
+        changes.record(Change(subject="control plane's certificates", old=note, new="in use"))
+    for item in found:
+        gone = item.expires <= state.clock
+        old = f"{'expired' if gone else 'expires'} {item}"
+        changes.record(Change(subject="control plane's certificates", old=old, new="renewed"))
+    changes.record(*CONTROL_PLANE)
+
+
+def _restarted(part: str) -> StringCommand:
+    failed = shell_failure(f"{part} does not run with its new certificates", _REMEDY)
+    return StringCommand(_script(f"part={part}\n{_RESTART}"), "||", failed)
+
+
+def _answered() -> StringCommand:
+    failed = shell_failure("the API server does not answer with its new certificates", _REMEDY)
+    return StringCommand(_script(_ANSWERS), "||", failed)
+
+
+def _script(text: str) -> str:
+    return f"sh -ec {shlex.quote(text)}"

@@ -1,0 +1,65 @@
+"""Restores etcd: `pyinfra INVENTORY deploys/restore.py --data gpuboot_restore=CLUSTER`.
+
+CLUSTER is `cluster.name`. Without --data it says from which backup, and what is undone, and does
+nothing. `--data gpuboot_backup=NAME` takes another one than the newest: its name, or its folder on
+this machine. A machine that was installed anew is prepared by deploys/host_layers.py before. Ends
+with the proof, where the cluster was there.
+"""
+
+from __future__ import annotations
+
+from pyinfra.api.exceptions import DeployError
+from pyinfra.context import host, inventory, state
+
+from deploys.facts.backup import EtcdBackups, EtcdNow
+from deploys.facts.kubeadm import Kubeadm
+from deploys.lib.connections import reach
+from deploys.lib.remote import read_fact
+from deploys.operations import restore as operations
+from deploys.operations import rollout as waits
+from deploys.operations.kubeadm import SOCKET
+from deploys.phases.rollout import rollout
+from deploys.run import report
+from deploys.run.context import begin, cluster_leader, current
+from deploys.verify import verify
+from gpuboot.config.problems import Problem, render
+from gpuboot.kubernetes import restore
+from gpuboot.kubernetes.kubeadm import configuration
+
+settings, lock, _ = begin()
+report.watch(state, settings)
+context = current()  # with the hosts' addresses
+leader = cluster_leader(context.nodes)
+folder = settings.backup.folder
+members = restore.members(context.nodes)
+kept = {
+    item.host: read_fact(inventory.get_host(item.host), EtcdBackups, folder=folder)
+    for item in members
+    if reach(inventory.get_host(item.host))
+}
+source = restore.choose(str(host.data.get("gpuboot_backup") or ""), kept, folder, leader.host)
+if isinstance(source, Problem):
+    raise DeployError(render([source]))
+machine = host.get_fact(Kubeadm, socket=SOCKET)
+authority = kept[leader.host].ca
+prepared = "kubeadm" in machine.packages
+if problem := restore.refusal(source, authority, lock.kubernetes.version, prepared, leader.host):
+    raise DeployError(render([problem]))
+if str(host.data.get("gpuboot_restore") or "") != settings.cluster.name:
+    living = host.get_fact(EtcdNow)
+    name = settings.cluster.name
+    raise DeployError(restore.question(name, source, living, machine.clock, not authority))
+config = configuration(settings, lock, context.nodes)
+operations.restored(
+    name="Restore | Restore etcd and start the control plane",
+    source=source,
+    members=members[:1] if not authority else members,
+    folder=folder,
+    fresh=None if authority else operations.Fresh(config.digest, config.kubelet),
+)
+operations.kubelets_restarted(
+    name="Restore | Restart the kubelets", hosts=[node.host for node in context.nodes]
+)
+waits.api_answers(name="Restore | Wait for the API server")
+rollout()
+verify(always=True)

@@ -1,0 +1,117 @@
+"""Backups of etcd: what they consist of on a control-plane node, and what is known of each."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gpuboot.config.settings.backup import Backup as Settings
+from gpuboot.fact_output import Fields
+from gpuboot.templates import render
+
+PROGRAM = "/usr/local/sbin/gpuboot-etcd-backup"
+TIMER = "gpuboot-etcd-backup.timer"
+SERVICE = "gpuboot-etcd-backup.service"
+_UNITS = "/etc/systemd/system"
+_CONFIG = "/etc/gpuboot/etcd-backup.conf"
+# what is on a host besides the program
+FILES = (_CONFIG, f"{_UNITS}/{SERVICE}", f"{_UNITS}/{TIMER}")
+
+
+def program() -> str:
+    """The program that takes a backup: a shell script."""
+    return render("kubernetes/etcd-backup.sh")
+
+
+def files(settings: Settings) -> dict[str, str]:
+    """Path -> text of the program's settings and its units."""
+    texts = (
+        f"# Written by gpuboot\nfolder={shlex.quote(settings.folder)}\nkeep={settings.keep}\n",
+        render("kubernetes/etcd-backup.service.j2", program=PROGRAM),
+        render("kubernetes/etcd-backup.timer.j2", schedule=settings.schedule),
+    )
+    return dict(zip(FILES, texts, strict=True))
+
+
+@dataclass(frozen=True)
+class Backup:
+    """One backup: a snapshot of etcd and the keys that belong to it.
+
+    + name: of its folder
+    + taken: seconds since 1970, by the clock of its node
+    + reason: `timer`, or before what it was taken
+    + kubernetes: version of the API server then, with its v
+    + etcd: etcd's image then
+    + ca: digest of the cluster's certificate authority
+    + revision, keys, size: of the snapshot; size in bytes
+    """
+
+    name: str
+    taken: float
+    reason: str = ""
+    node: str = ""
+    kubernetes: str = ""
+    etcd: str = ""
+    ca: str = ""
+    revision: int = 0
+    keys: int = 0
+    size: int = 0
+
+    def __str__(self) -> str:
+        when = datetime.fromtimestamp(self.taken, UTC)
+        return (
+            f"{self.name} of {self.node} ({when:%Y-%m-%d %H:%M:%S} UTC, revision {self.revision}, "
+            f"{self.keys} keys, {self.size / 1e6:.1f} MB, Kubernetes {self.kubernetes})"
+        )
+
+
+@dataclass(frozen=True)
+class Backups:
+    """What a control-plane node has.
+
+    + found: the newest first; those of an earlier cluster of this machine as well
+    + ca: digest of the present cluster's certificate authority; "" for none
+    + failed: why the timer's last one failed, by systemd's word; "" when it did not
+    """
+
+    found: tuple[Backup, ...] = ()
+    failed: str = ""
+    ca: str = ""
+
+
+def parse(lines: Iterable[str]) -> Backups:
+    """What `deploys/facts/backup.py` printed. Raises `FactOutputError`, or ValueError."""
+    values = Fields(lines)
+    found = [parse_about(*row) for row in values.rows("backup")]
+    failed = values.first("result")
+    return Backups(
+        tuple(sorted(found, key=lambda item: item.name, reverse=True)),
+        "" if failed == "success" else failed,
+        values.first("ca"),
+    )
+
+
+def of_cluster(backups: Backups) -> list[Backup]:
+    """Those of the present cluster, the newest first."""
+    return [item for item in backups.found if item.ca == backups.ca]
+
+
+def parse_about(name: str, text: str) -> Backup:
+    """What a backup's about.json says. Raises ValueError or LookupError for another file."""
+    about = json.loads(text)
+    snapshot = about["snapshot"]
+    return Backup(
+        name=name,
+        taken=float(about["taken"]),
+        reason=about["reason"],
+        node=about["node"],
+        kubernetes=about["kubernetes"],
+        etcd=about["etcd"],
+        ca=about["ca"],
+        revision=snapshot["revision"],
+        keys=snapshot["totalKey"],
+        size=snapshot["totalSize"],
+    )

@@ -1,0 +1,68 @@
+"""When the certificates of a node expire, and which of them kubeadm renews."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cryptography import x509
+
+DAY_S = 86400
+# what `kubeadm certs renew all` renews (kubeadm v1.36, certs/renewal/manager.go)
+_RENEWABLE = (
+    *("admin.conf", "super-admin.conf", "controller-manager.conf", "scheduler.conf"),
+    *("pki/apiserver.crt", "pki/apiserver-kubelet-client.crt", "pki/apiserver-etcd-client.crt"),
+    *("pki/front-proxy-client.crt", "pki/etcd/server.crt", "pki/etcd/peer.crt"),
+    "pki/etcd/healthcheck-client.crt",
+)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A certificate of a node.
+
+    + name: path of its file, below /etc/kubernetes where it is there
+    + expires: seconds since 1970
+    """
+
+    name: str
+    expires: float
+
+    @property
+    def renewable(self) -> bool:
+        """Whether `kubeadm certs renew all` renews it: not an authority's, nor a kubelet's."""
+        return self.name in _RENEWABLE
+
+    def __str__(self) -> str:
+        return f"{self.name} ({datetime.fromtimestamp(self.expires, UTC):%Y-%m-%d})"
+
+
+def parse(rows: Iterable[Sequence[str]]) -> tuple[Certificate, ...]:
+    """Of each row a path and base64: of DER, or of PEM as kubeconfigs have it.
+
+    Raises ValueError for what is no certificate.
+    """
+    found = []
+    for path, text in rows:
+        data = base64.b64decode(text)
+        pem = data.lstrip().startswith(b"-----")
+        read = x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate
+        expires = read(data).not_valid_after_utc.timestamp()
+        found.append(Certificate(path.removeprefix("/etc/kubernetes/"), expires))
+    return tuple(found)
+
+
+def due(certificates: Iterable[Certificate], now: float, days: int) -> list[Certificate]:
+    """Those that kubeadm renews and that expire within so many days, the first first.
+
+    + now: seconds since 1970
+    """
+    soon = [item for item in certificates if item.renewable and item.expires < now + days * DAY_S]
+    return sorted(soon, key=lambda item: item.expires)
+
+
+def expired(certificates: Iterable[Certificate], now: float) -> list[Certificate]:
+    """Those that are not valid any more."""
+    return [item for item in certificates if item.expires <= now]

@@ -1,0 +1,178 @@
+"""A restore of etcd: from which backup, whether it may be, and what a person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
+from gpuboot.fact_output import Fields
+from gpuboot.kubernetes.backup import Backup, Backups, of_cluster, parse_about
+
+FILES = ("about.json", "etcd.db", "pki.tar")
+
+
+@dataclass(frozen=True)
+class Member:
+    """A control-plane node, as etcd knows it.
+
+    + host: its inventory name; name: in Kubernetes and etcd
+    + peer: the URL by which the other members reach it
+    """
+
+    host: str
+    name: str
+    peer: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """A backup and where it lies.
+
+    + host: inventory name of its node; "": on the control machine
+    + folder: its own
+    """
+
+    backup: Backup
+    host: str
+    folder: str
+
+
+@dataclass(frozen=True)
+class Living:
+    """etcd's data of now.
+
+    + revision, keys: as etcd's metrics have them; 0 where it does not answer
+    """
+
+    revision: int = 0
+    keys: int = 0
+
+
+def members(nodes: Sequence[Node]) -> list[Member]:
+    """The members that etcd will have: all control planes of the inventory, the leader first."""
+    controls = [node for node in nodes if node.role == "control_plane"]
+    ordered = sorted(controls, key=lambda node: not node.leader)
+    return [
+        Member(node.host, node.name, f"https://{_bracketed(node.address)}:2380") for node in ordered
+    ]
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address
+
+
+def initial_cluster(found: Sequence[Member]) -> str:
+    """etcd's option of that name."""
+    return ",".join(f"{item.name}={item.peer}" for item in found)
+
+
+def choose(wanted: str, kept: Mapping[str, Backups], folder: str, leader: str) -> Source | Problem:
+    """The backup that somebody names, or the newest of the living cluster.
+
+    + wanted: name of a backup, or its folder on the control machine; "": the newest
+    + kept: what control planes have, by inventory name
+    + folder: where they keep it
+    + leader: inventory name of the leader
+
+    On an empty machine any cluster's is taken.
+    """
+    local = Path(wanted).expanduser()
+    if wanted and "/" in wanted:
+        return _local(local)
+    empty = not kept.get(leader, Backups()).ca
+    found = [
+        Source(item, host, f"{folder}/{item.name}")
+        for host, backups in kept.items()
+        for item in (backups.found if empty or wanted else of_cluster(backups))
+        if wanted in ("", item.name)
+    ]
+    if found:
+        # the leader's own, where several were taken at the same time
+        return max(found, key=lambda one: (one.backup.name, one.host == leader))
+    what = f"there is no backup {wanted}" if wanted else "there is no backup of this cluster"
+    names = sorted({item.name for backups in kept.values() for item in backups.found})
+    remedy = "name one: --data gpuboot_backup=NAME, or its folder on this machine"
+    return Problem("", what, f"{remedy}; there are: {', '.join(names) or 'none on these hosts'}")
+
+
+def _local(folder: Path) -> Source | Problem:
+    missing = [name for name in FILES if not (folder / name).is_file()]
+    if missing:
+        cause = f"{folder} is no backup: {', '.join(missing)} is missing there"
+        return Problem("", cause, f"name a folder that holds {', '.join(FILES)}")
+    about = parse_about(folder.name, (folder / "about.json").read_text())
+    return Source(about, "", str(folder.resolve()))
+
+
+def refusal(source: Source, ca: str, kubernetes: str, ready: bool, host: str) -> Problem | None:
+    """Why a backup may not be restored there; None when it may.
+
+    + ca: digest of the authority that the leader has; "" for a machine without a cluster
+    + kubernetes: version of the lock, without its v
+    + ready: kubeadm and its configuration are on that machine
+    """
+    backup = source.backup
+    if ca and backup.ca != ca:
+        return Problem(
+            host,
+            f"{backup.name} is of another cluster: its certificate authority is not the one here",
+            "name a backup of this cluster, or reset the machines first (deploys/reset.py)",
+        )
+    if ca:
+        return None
+    if not ready:
+        return Problem(
+            host,
+            "this machine is in no cluster, and not prepared for one",
+            "run deploys/host_layers.py, then this again",
+        )
+    was = backup.kubernetes.removeprefix("v")
+    if was.rpartition(".")[0] != kubernetes.rpartition(".")[0]:
+        return Problem(
+            host,
+            f"{backup.name} is of Kubernetes {was}, the version lock has {kubernetes}",
+            f"restore with versions.kubernetes.version = {was}, and upgrade afterwards",
+        )
+    return None
+
+
+def question(cluster: str, source: Source, living: Living, now: float, empty: bool) -> str:
+    """What a person is told who has not confirmed yet.
+
+    + now: seconds since 1970, by the leader's clock
+    + empty: the machine is in no cluster
+    """
+    backup = source.backup
+    hours, minutes = divmod(max(int(now - backup.taken) // 60, 0), 60)
+    age = f"{hours} h {minutes} min" if hours else f"{minutes} min"
+    lines = [f"this restores the cluster {cluster} from {backup}", f"taken {age} ago"]
+    if empty:
+        lines.append("on a machine that is in no cluster: it gets the old cluster's keys and data")
+    elif living.revision:
+        lines.append(
+            f"etcd is at revision {living.revision} with {living.keys} keys now: whatever was "
+            "made, changed or deleted since then is undone"
+        )
+    else:
+        lines.append("etcd does not answer: what it has now is not known")
+    if not empty:
+        lines.append(
+            "the API does not answer meanwhile, for a minute or two; pods run on. etcd's present "
+            "data are kept beside, as /var/lib/etcd.before-…"
+        )
+    lines.append(
+        f"    remedy: if that is what you want, name the cluster: --data gpuboot_restore={cluster}"
+    )
+    return "\n".join(lines)
+
+
+def parse_living(values: Fields) -> Living:
+    """From etcd's metrics; `Living()` where it does not answer."""
+    revision, keys = (
+        int(float(values.first(f"etcd_debugging_mvcc_{name}") or 0))
+        for name in ("current_revision", "keys_total")
+    )
+    return Living(revision, keys)

@@ -1,0 +1,70 @@
+"""Links about what the cluster stands on: its certificates, and backups of etcd."""
+
+from __future__ import annotations
+
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes import backup, certificates
+from gpuboot.kubernetes.certificates import DAY_S, Certificate
+from gpuboot.verify.control_plane import ControlPlane
+from gpuboot.verify.evidence import Evidence
+from gpuboot.verify.findings import Finding, FindingBuilder
+
+_KUBELET = "/var/lib/kubelet/"
+_RENEWAL = (
+    "run deploys/site.py, which renews the control plane's certificates, expired ones as well"
+)
+_REJOIN = (
+    "the kubelet could not renew its certificate in time: `kubeadm reset` on this node, then "
+    "deploys/site.py, with which it joins again"
+)
+_BACKUP = "see `journalctl -u gpuboot-etcd-backup` on this node, then run deploys/site.py"
+
+
+def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
+    """Certificates and backups of each control-plane node; [] where they were not read."""
+    findings = []
+    for item in evidence.control_planes or ():
+        findings.append(_certificates(item, settings.cluster.renew_certificates_days))
+        if settings.backup.enabled:
+            findings.append(_backup(item, settings.backup.max_age_h))
+    return findings
+
+
+def _certificates(item: ControlPlane, days: int) -> Finding:
+    builder = FindingBuilder("certificates", "certificates are valid", item.node)
+    if item.error or not item.certificates:
+        why = item.error or "no certificate was found"
+        return builder.unknown(why, "let this run reach the node")
+    if gone := certificates.expired(item.certificates, item.clock):
+        return builder.failed(f"expired: {', '.join(map(str, gone))}", _expired_remedy(gone))
+    first = min(item.certificates, key=lambda one: one.expires)
+    left = int((first.expires - item.clock) // DAY_S)
+    text = f"the first to expire is {first}, in {left} days"
+    return builder.passed(f"{text}; deploys/site.py renews it" if left < days else text)
+
+
+def _expired_remedy(gone: list[Certificate]) -> str:
+    if any(item.renewable for item in gone):
+        return _RENEWAL
+    if any(item.name.startswith(_KUBELET) for item in gone):
+        return _REJOIN
+    return (
+        "it is not one that kubeadm renews: see kubernetes.io, Manual Rotation of CA Certificates"
+    )
+
+
+def _backup(item: ControlPlane, max_age_h: int) -> Finding:
+    builder = FindingBuilder("backup", "backup of etcd", item.node)
+    if item.error:
+        return builder.unknown(item.error, "let this run reach the node")
+    found = backup.of_cluster(item.backups)
+    if not found:
+        return builder.failed("there is none of this cluster", _BACKUP)
+    age_h = (item.clock - found[0].taken) / 3600
+    if age_h > max_age_h:
+        old = f"the newest is {age_h:.0f} h old, more than {max_age_h} h: {found[0]}"
+        return builder.failed(old, _BACKUP)
+    if item.backups.failed:
+        said = f"the timer's last one failed ({item.backups.failed}); the newest is {found[0]}"
+        return builder.failed(said, _BACKUP)
+    return builder.passed(f"{len(found)}, the newest {age_h:.1f} h old: {found[0]}")

@@ -1,0 +1,140 @@
+"""What a cluster needs to outlive accidents: backups of etcd, restores, and fresh certificates.
+
+One story of one machine: each test goes on where the one before it ended.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuboot.kubernetes.backup import PROGRAM, SERVICE, TIMER
+from tests.e2e.conftest import Lab, Run, fresh, refused
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+
+NODE = "node1"
+FOLDER = "/var/lib/gpuboot/backup"
+INVENTORY = "inventories/lab.py"
+# kubeadm makes them as short as its configuration says; what uses them starts anew
+SHORT = """
+sed 's/^kind: ClusterConfiguration$/&\\ncertificateValidityPeriod: 60s/' /etc/gpuboot/kubeadm.yaml \
+  >/root/short.yaml
+kubeadm certs renew all --config /root/short.yaml
+for part in etcd kube-apiserver kube-controller-manager kube-scheduler; do
+  crictl --runtime-endpoint unix:///run/containerd/containerd.sock stop \
+    $(crictl --runtime-endpoint unix:///run/containerd/containerd.sock ps -q --name "^$part$")
+done
+"""
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Lab]:
+    """One machine that is control plane and worker, deployed."""
+    with fresh("test-backup", "--single") as lab:
+        yield lab
+
+
+def restore(site: Lab, *data: str, confirmed: bool = True) -> Run:
+    given = [*data, *([f"gpuboot_restore=gpuboot-{site.name}"] if confirmed else [])]
+    options = [part for item in given for part in ("--data", item)]
+    return site.command(["pyinfra", INVENTORY, "deploys/restore.py", "-y", *options])
+
+
+def kept(site: Lab) -> list[str]:
+    return site.ssh(NODE, f"ls {FOLDER}").split()
+
+
+def links(site: Lab) -> dict[str, str]:
+    report = json.loads((site.reports / "latest/verify.json").read_text())
+    found: dict[str, str] = report["links"]
+    return found
+
+
+def test_the_first_run_leaves_a_backup_and_a_timer(site: Lab) -> None:
+    (first,) = kept(site)
+    assert first.endswith("-first")
+    assert site.ssh(NODE, f"systemctl is-active {TIMER}; systemctl is-enabled {TIMER}").split() == [
+        "active",
+        "enabled",
+    ]
+    assert site.ssh(NODE, f"find {FOLDER} -perm /077").split() == []
+    site.ssh(NODE, f"systemctl start {SERVICE}")
+    assert [name.rpartition("-")[2] for name in kept(site)] == ["first", "timer"]
+    done, _ = site.verify()
+    assert done.code == 0, done.told
+    assert (links(site)["backup"], links(site)["certificates"]) == ("pass", "pass")
+
+
+def test_a_restore_asks_first(site: Lab) -> None:
+    done = restore(site, confirmed=False)
+    refused(done, "this restores the cluster", kept(site)[-1], "etcd is at revision")
+
+
+def test_objects_are_as_they_were_at_the_backup(site: Lab) -> None:
+    site.kubectl("create", "configmap", "before", "--from-literal=a=old")
+    site.kubectl("create", "namespace", "deleted")
+    site.ssh(NODE, f"{PROGRAM} manual")
+    site.kubectl("create", "configmap", "after", "--from-literal=a=1")
+    site.kubectl("patch", "configmap", "before", "-p", '{"data":{"a":"new"}}')
+    site.kubectl("delete", "namespace", "deleted")
+    done = restore(site)
+    assert done.code == 0, done.told
+    assert "PROVEN" in done.text
+    data = json.loads(site.kubectl("get", "configmap", "before", "-o", "json"))["data"]
+    assert data == {"a": "old"}
+    assert "deleted" in site.kubectl("get", "namespaces", "-o", "name")
+    assert "configmap/after" not in site.kubectl("get", "configmaps", "-o", "name")
+    assert "etcd.before-" in site.ssh(NODE, "ls /var/lib")
+    assert site.deploy("--json").changes == []
+
+
+def test_certificates_that_expire_soon_are_renewed_after_a_backup(site: Lab) -> None:
+    done = site.deploy("--json", settings={"cluster": {"renew_certificates_days": 300}})
+    assert done.changes == []  # they last 364 days
+    site.ssh(NODE, SHORT.replace("60s", "240h"))
+    done = site.deploy("--json")
+    assert "Kubernetes | Renew certificates that expire soon (kubeadm certs renew)" in done.changes
+    assert kept(site)[-1].endswith("-certificates")
+    assert site.deploy("--json").changes == []
+
+
+def test_a_cluster_whose_certificates_have_expired_comes_back(site: Lab) -> None:
+    site.ssh(NODE, SHORT)
+    time.sleep(65)
+    done, report = site.verify()
+    assert done.code == 1
+    assert [item for item in report["findings"] if "expired: " in item["detail"]], done.told
+    done = site.deploy()
+    assert done.code == 0, done.told
+    assert "PROVEN" in done.text
+    assert site.ssh(NODE, "kubectl get --raw /readyz") == "ok"
+    assert site.deploy("--json").changes == []
+
+
+def test_a_machine_that_was_installed_anew_gets_its_cluster_back(site: Lab, tmp_path: Path) -> None:
+    site.kubectl("create", "configmap", "precious", "--from-literal=a=1")
+    site.ssh(NODE, f"{PROGRAM} manual")
+    name = kept(site)[-1]
+    away = tmp_path / name
+    away.mkdir()
+    for file in ("about.json", "etcd.db", "pki.tar"):
+        text = site.ssh(NODE, f"od -An -v -t x1 {FOLDER}/{name}/{file}")
+        (away / file).write_bytes(bytes.fromhex("".join(text.split())))
+    cluster = f"gpuboot_reset=gpuboot-{site.name}"
+    done = site.command(["pyinfra", INVENTORY, "deploys/reset.py", "-y", "--data", cluster])
+    assert done.code == 0, done.told
+    site.ssh(NODE, f"rm -rf {FOLDER} /var/lib/etcd*")
+    done = site.command(["pyinfra", INVENTORY, "deploys/host_layers.py", "-y"])
+    assert done.code == 0, done.told
+    done = restore(site, f"gpuboot_backup={away}")
+    assert done.code == 0, done.told
+    assert "configmap/precious" in site.kubectl("get", "configmaps", "-o", "name")
+    done = site.deploy()
+    assert done.code == 0, done.told
+    assert "PROVEN" in done.text
+    assert site.deploy("--json").changes == []

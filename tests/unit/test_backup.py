@@ -1,0 +1,191 @@
+"""Backups of etcd: what is written on a control plane, and the script that takes them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploys.operations.etcd_backup import before
+from gpuboot.config.settings import SettingsError, parse_settings
+from gpuboot.kubernetes import backup
+from gpuboot.kubernetes.backup import Backup, Backups
+
+MANIFEST = """\
+spec:
+  containers:
+  - command:
+    - etcd
+    - --data-dir={data}
+    - --listen-client-urls=https://127.0.0.1:2379,https://192.0.2.11:2379
+    - --name=cp1
+    image: registry.k8s.io/etcd:3.6.8-0
+"""
+API = "    image: registry.k8s.io/kube-apiserver:v1.36.3\n"
+STATUS = '{"hash":1,"revision":7,"totalKey":3,"totalSize":64,"version":"3.6.0"}'
+# etcdctl writes a snapshot that ends with its digest; etcdutl tells its status
+CTR = """\
+#!/bin/sh
+echo "$*" >>"$CALLS"
+case "$*" in
+  *"containers info"*) exit 1 ;;
+  *"snapshot save"*)
+    for file in "$@"; do :; done
+    [ -z "$BROKEN_SAVE" ] || { echo "no leader" >&2; exit 1; }
+    printf 0123456789 >"$file"
+    cat "$DIGEST" >>"$file"
+    [ -z "$FLIPPED" ] || printf x | dd of="$file" bs=1 seek=3 conv=notrunc 2>/dev/null ;;
+  *"snapshot status"*) [ -z "$BROKEN_STATUS" ] || exit 1; echo '%s' ;;
+esac
+"""
+
+
+class Machine:
+    """A folder that looks like a control-plane node to the script."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.folder, self.calls = root, root / "backup", root / "calls"
+        for name in ("etc/kubernetes/manifests", "etc/kubernetes/pki/etcd", "etc/gpuboot", "bin"):
+            (root / name).mkdir(parents=True)
+        (root / "data").mkdir()
+        kubernetes = root / "etc/kubernetes"
+        (kubernetes / "manifests/etcd.yaml").write_text(MANIFEST.format(data=root / "data"))
+        (kubernetes / "manifests/kube-apiserver.yaml").write_text(API)
+        for name in ("ca.crt", "ca.key", "sa.pub", "sa.key", "etcd/ca.crt", "apiserver.key"):
+            (kubernetes / "pki" / name).write_text(name)
+        ctr = root / "bin/ctr"
+        ctr.write_text(CTR % STATUS)
+        ctr.chmod(0o755)
+        (root / "digest").write_bytes(hashlib.sha256(b"0123456789").digest())
+        settings = parse_settings({"backup": {"folder": str(self.folder), "keep": 2}}).backup
+        (root / "etc/gpuboot/etcd-backup.conf").write_text(
+            backup.files(settings)["/etc/gpuboot/etcd-backup.conf"]
+        )
+
+    def run(self, reason: str = "timer", **broken: str) -> subprocess.CompletedProcess[str]:
+        script = backup.program().replace("/etc/", f"{self.root}/etc/")
+        script = script.replace("PATH=", f"PATH={self.root}/bin:")
+        environment = {**os.environ, "CALLS": str(self.calls), "DIGEST": str(self.root / "digest")}
+        environment |= dict.fromkeys(("BROKEN_SAVE", "FLIPPED", "BROKEN_STATUS"), "") | broken
+        return subprocess.run(
+            ["sh", "-c", script, "gpuboot-etcd-backup", reason],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    @property
+    def kept(self) -> list[Path]:
+        return sorted(path for path in self.folder.iterdir() if path.name[0] != ".")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_a_backup_holds_what_a_restore_needs_and_only_root_reads_it(machine: Machine) -> None:
+    done = machine.run("upgrade")
+    assert done.returncode == 0, done.stderr
+    (made,) = machine.kept
+    assert made.name.endswith("Z-upgrade")
+    assert sorted(path.name for path in made.iterdir()) == ["about.json", "etcd.db", "pki.tar"]
+    assert {path.stat().st_mode & 0o777 for path in made.iterdir()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (made, machine.folder)} == {0o700}
+    listed = subprocess.run(
+        ["tar", "-tf", made / "pki.tar"], capture_output=True, text=True, check=True
+    )
+    assert set(listed.stdout.split()) == {
+        "pki/ca.crt", "pki/ca.key", "pki/sa.pub", "pki/sa.key", "pki/etcd/ca.crt"
+    }  # fmt: skip
+    about = json.loads((made / "about.json").read_text())
+    assert (about["reason"], about["node"], about["kubernetes"]) == ("upgrade", "cp1", "v1.36.3")
+    assert about["snapshot"]["revision"] == 7
+    assert "--endpoints=https://127.0.0.1:2379 " in machine.calls.read_text()
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("BROKEN_SAVE", "snapshot save failed: no leader"),
+        ("BROKEN_STATUS", "finds the snapshot broken"),
+        ("FLIPPED", "does not have the digest"),
+    ],
+)
+def test_a_snapshot_that_is_not_sound_is_no_backup(
+    machine: Machine, broken: str, said: str
+) -> None:
+    done = machine.run(**{broken: "1"})
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert machine.kept == []
+    assert machine.run().returncode == 0
+    assert len(machine.kept) == 1
+    assert not list(machine.folder.glob(".new-*"))  # what the one that failed has left
+
+
+def test_the_newest_are_kept(machine: Machine) -> None:
+    for stamp in ("20250101T000000Z-timer", "20250102T000000Z-timer", "mine"):
+        (machine.folder / stamp).mkdir(parents=True)
+    assert machine.run().returncode == 0
+    names = [path.name for path in machine.kept]
+    assert names[0] == "20250102T000000Z-timer"
+    assert len(names) == 3
+    assert names[-1] == "mine"
+
+
+def test_a_machine_without_etcd_is_named(machine: Machine) -> None:
+    (machine.root / "etc/kubernetes/manifests/etcd.yaml").unlink()
+    done = machine.run()
+    assert done.returncode == 1
+    assert "no etcd runs here" in done.stderr
+
+
+def test_files_follow_the_settings() -> None:
+    settings = parse_settings(
+        {"backup": {"schedule": "hourly", "keep": 3, "folder": "/srv/etcd"}}
+    ).backup
+    texts = backup.files(settings)
+    assert "folder=/srv/etcd\nkeep=3\n" in texts["/etc/gpuboot/etcd-backup.conf"]
+    assert "OnCalendar=hourly\n" in texts[f"/etc/systemd/system/{backup.TIMER}"]
+    assert f"ExecStart={backup.PROGRAM} timer" in texts[f"/etc/systemd/system/{backup.SERVICE}"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "said"),
+    [
+        ("keep", 0, "backup.keep"),
+        ("folder", "backup", "backup.folder: takes an absolute path"),
+        ("folder", "/a,b/c", "backup.folder: takes an absolute path"),
+        ("folder", "/srv", "backup.folder: takes an absolute path"),
+        ("schedule", "daily\nExecStart=x", "backup.schedule: takes a time"),
+        ("max_age_h", 0, "backup.max_age_h"),
+    ],
+)
+def test_wrong_settings_are_named(setting: str, value: object, said: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        parse_settings({"backup": {setting: value}})
+    assert said in str(error.value)
+
+
+def test_a_change_without_a_backup_does_not_begin() -> None:
+    command = before("upgrade").get_raw_value()
+    program = backup.PROGRAM
+    assert command.startswith(f"test ! -x {program} || {program} upgrade || {{")
+    there = command.replace(program, "/bin/false")
+    failed = subprocess.run(["sh", "-c", there], capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert "no backup of etcd could be taken before this: upgrade" in failed.stderr
+    assert "remedy: " in failed.stderr
+    absent = command.replace(program, "/nothing/there")
+    assert subprocess.run(["sh", "-c", absent]).returncode == 0
+
+
+def test_backups_of_an_earlier_cluster_are_told_apart() -> None:
+    old, new = Backup("20250101T000000Z-timer", 0.0, ca="c1"), Backup("2", 0.0, ca="c2")
+    assert backup.of_cluster(Backups((new, old), ca="c1")) == [old]

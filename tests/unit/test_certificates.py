@@ -1,0 +1,143 @@
+"""When certificates expire, which are renewed, and what a proof says of them and of backups."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import subprocess
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.x509.oid import NameOID
+
+from deploys.facts.kubeadm import HOST_SCRIPT
+from gpuboot.config.settings import parse_settings
+from gpuboot.kubernetes import certificates
+from gpuboot.kubernetes.backup import Backup, Backups
+from gpuboot.kubernetes.certificates import DAY_S, Certificate
+from gpuboot.kubernetes.cluster_state import parse_kubeadm
+from gpuboot.verify.checks import control_plane as checks
+from gpuboot.verify.findings import Finding
+from tests.unit.evidence import NOW, control_plane, evidence
+
+END = datetime.datetime(2027, 5, 1, tzinfo=datetime.UTC)
+KUBELET = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+
+
+@pytest.fixture(scope="module")
+def made() -> x509.Certificate:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(name)
+    builder = builder.public_key(key.public_key()).serial_number(1)
+    builder = builder.not_valid_before(END - datetime.timedelta(days=1)).not_valid_after(END)
+    return builder.sign(key, hashes.SHA256())
+
+
+def test_the_fact_reads_certificates_and_no_keys(tmp_path: Path, made: x509.Certificate) -> None:
+    kubernetes = tmp_path / "etc/kubernetes"
+    for folder in (kubernetes / "pki/etcd", tmp_path / "var/lib/kubelet/pki"):
+        folder.mkdir(parents=True)
+    pem = made.public_bytes(Encoding.PEM).decode()
+    key = "-----BEGIN EC PRIVATE KEY-----\nSECRET\n-----END EC PRIVATE KEY-----\n"
+    (kubernetes / "pki/apiserver.crt").write_text(pem + pem)
+    (tmp_path / KUBELET[1:]).write_text(key + pem + key)
+    conf = f"    client-certificate-data: {base64.b64encode(pem.encode()).decode()}\n"
+    (kubernetes / "admin.conf").write_text(conf + "    client-key-data: SECRET\n")
+    script = HOST_SCRIPT
+    for place in ("/etc/kubernetes", "/var/lib/kubelet", "/etc/gpuboot"):
+        script = script.replace(place, f"{tmp_path}{place}")
+    done = subprocess.run(
+        ["sh", "-c", f"socket=/nothing\n{script}"], capture_output=True, text=True, check=True
+    )
+    assert "SECRET" not in done.stdout
+    state = parse_kubeadm(done.stdout.replace(f"{tmp_path}/", "/").splitlines())
+    assert {item.name: item.expires for item in state.certificates} == dict.fromkeys(
+        ["pki/apiserver.crt", "admin.conf", KUBELET], END.timestamp()
+    )
+    assert state.clock > 1e9
+    assert not state.restart_due
+
+
+def test_certificates_that_kubeadm_renews_are_due_before_they_expire() -> None:
+    found = [
+        Certificate("pki/apiserver.crt", NOW + 29 * DAY_S),
+        Certificate("admin.conf", NOW - DAY_S),
+        Certificate("pki/etcd/server.crt", NOW + 31 * DAY_S),
+        Certificate("pki/ca.crt", NOW + DAY_S),
+        Certificate(KUBELET, NOW + DAY_S),
+    ]
+    due = certificates.due(found, NOW, 30)
+    assert [item.name for item in due] == ["admin.conf", "pki/apiserver.crt"]
+    assert [item.name for item in certificates.expired(found, NOW)] == ["admin.conf"]
+
+
+def judged(link: str, settings: dict[str, object] | None = None, **other: object) -> Finding:
+    found = checks.evaluate(
+        evidence(control_planes=(control_plane(**other),)), parse_settings(settings or {})
+    )
+    return next(item for item in found if item.link == link)
+
+
+@pytest.mark.parametrize(
+    ("name", "days", "status", "said", "remedy"),
+    [
+        ("pki/apiserver.crt", 200, "pass", "in 200 days", ""),
+        ("pki/apiserver.crt", 12, "pass", "in 12 days; deploys/site.py renews it", ""),
+        ("pki/apiserver.crt", -1, "fail", "expired: pki/apiserver.crt", "run deploys/site.py"),
+        (KUBELET, -1, "fail", f"expired: {KUBELET}", "kubeadm reset"),
+        ("pki/ca.crt", -1, "fail", "expired: pki/ca.crt", "Manual Rotation"),
+    ],
+)
+def test_the_proof_tells_when_certificates_expire(
+    name: str, days: int, status: str, said: str, remedy: str
+) -> None:
+    found = judged("certificates", certificates=(Certificate(name, NOW + days * DAY_S),))
+    assert found.status == status
+    assert said in found.detail
+    assert remedy in found.remedy
+
+
+def backups(age_h: float, failed: str = "", ca: str = "c1") -> Backups:
+    taken = Backup("20270101T000000Z-timer", NOW - age_h * 3600, node="cp1", ca="c1")
+    return Backups((taken,), failed, ca)
+
+
+@pytest.mark.parametrize(
+    ("found", "status", "said"),
+    [
+        (backups(2), "pass", "1, the newest 2.0 h old"),
+        (backups(25), "fail", "the newest is 25 h old, more than 24 h"),
+        (backups(2, failed="exit-code"), "fail", "the timer's last one failed (exit-code)"),
+        (backups(2, ca="c2"), "fail", "there is none of this cluster"),
+        (Backups(ca="c1"), "fail", "there is none of this cluster"),
+    ],
+)
+def test_the_proof_tells_how_old_the_newest_backup_is(
+    found: Backups, status: str, said: str
+) -> None:
+    finding = judged("backup", backups=found)
+    assert finding.status == status
+    assert said in finding.detail
+    assert bool(finding.remedy) is (status == "fail")
+
+
+def test_a_site_says_how_old_a_backup_may_be() -> None:
+    assert judged("backup", {"backup": {"max_age_h": 30}}, backups=backups(25)).status == "pass"
+
+
+def test_without_backups_none_is_missed() -> None:
+    found = checks.evaluate(
+        evidence(control_planes=(control_plane(backups=Backups()),)),
+        parse_settings({"backup": {"enabled": False}}),
+    )
+    assert [item.link for item in found] == ["certificates"]
+
+
+def test_a_control_plane_that_could_not_be_read_is_no_pass() -> None:
+    for link in ("certificates", "backup"):
+        assert judged(link, error="it could not be read: refused").status == "unknown"

@@ -1,0 +1,213 @@
+"""A restore of etcd: which backup, whether it may be, what a person is asked, and its steps."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
+from gpuboot.fact_output import Fields
+from gpuboot.kubernetes import restore
+from gpuboot.kubernetes.backup import Backup, Backups
+from gpuboot.kubernetes.restore import Living, Source
+from gpuboot.templates import render
+
+OLD = Backup("20261121T000000Z-timer", 1.0, "timer", "cp1", "v1.36.3", "etcd:1", "c1", 100, 90, 64)
+NEW = replace(OLD, name="20261122T000000Z-upgrade", taken=86401.0, node="cp2", revision=200)
+FOREIGN = replace(OLD, name="20261123T000000Z-timer", ca="c2")
+KEPT = {"host1": Backups((FOREIGN, OLD), ca="c1"), "host2": Backups((NEW,), ca="c1")}
+NODES = (
+    Node("w1", "w1", "192.0.2.21", "worker", gpus=2, leader=False),
+    Node("host2", "cp2", "2001:db8::12", "control_plane", gpus=0, leader=False),
+    Node("host1", "cp1", "192.0.2.11", "control_plane", gpus=0, leader=True),
+)
+
+
+def chosen(wanted: str = "", leader_ca: str = "c1") -> Source | Problem:
+    kept = {**KEPT, "host1": replace(KEPT["host1"], ca=leader_ca)}
+    return restore.choose(wanted, kept, "/b", "host1")
+
+
+def test_the_newest_of_this_cluster_is_taken() -> None:
+    assert chosen() == Source(NEW, "host2", f"/b/{NEW.name}")
+
+
+def test_an_older_one_is_taken_by_its_name() -> None:
+    assert chosen(OLD.name) == Source(OLD, "host1", f"/b/{OLD.name}")
+
+
+def test_an_empty_machine_takes_any_cluster_s() -> None:
+    assert chosen(leader_ca="") == Source(FOREIGN, "host1", f"/b/{FOREIGN.name}")
+
+
+def test_a_backup_that_is_not_there_is_named_with_those_that_are() -> None:
+    problem = chosen("20200101T000000Z-timer")
+    assert isinstance(problem, Problem)
+    assert OLD.name in problem.remedy
+    assert NEW.name in problem.remedy
+
+
+def test_a_folder_of_the_control_machine_is_read(tmp_path: Path) -> None:
+    problem = chosen(str(tmp_path))
+    assert isinstance(problem, Problem)
+    assert "about.json, etcd.db, pki.tar is missing" in problem.cause
+    for name in restore.FILES:
+        (tmp_path / name).touch()
+    snapshot = {"revision": 7, "totalKey": 3, "totalSize": 64}
+    about = {
+        "taken": 5, "reason": "timer", "node": "cp1", "kubernetes": "v1.36.3", "etcd": "e",
+        "ca": "c1", "snapshot": snapshot,
+    }  # fmt: skip
+    (tmp_path / "about.json").write_text(json.dumps(about))
+    source = chosen(str(tmp_path))
+    assert isinstance(source, Source)
+    assert (source.host, source.folder, source.backup.revision) == ("", str(tmp_path), 7)
+
+
+@pytest.mark.parametrize(
+    ("backup", "ca", "lock", "ready", "said"),
+    [
+        (OLD, "c1", "1.37.0", False, ""),  # the versions of a living cluster are its own
+        (OLD, "c2", "1.36.3", True, "is of another cluster"),
+        (OLD, "", "1.36.9", True, ""),
+        (OLD, "", "1.36.3", False, "not prepared"),
+        (OLD, "", "1.37.0", True, "is of Kubernetes 1.36.3, the version lock has 1.37.0"),
+    ],
+)
+def test_what_may_not_be_restored_is_refused(
+    backup: Backup, ca: str, lock: str, ready: bool, said: str
+) -> None:
+    problem = restore.refusal(Source(backup, "host1", "/b"), ca, lock, ready, "host1")
+    assert (said in problem.cause and problem.remedy) if problem else not said
+
+
+@pytest.mark.parametrize(
+    ("living", "empty", "said"),
+    [
+        (Living(250, 95), False, "etcd is at revision 250 with 95 keys now"),
+        (Living(), False, "etcd does not answer"),
+        (Living(), True, "on a machine that is in no cluster"),
+    ],
+)
+def test_a_person_is_told_what_is_replaced(living: Living, empty: bool, said: str) -> None:
+    text = restore.question("prod", Source(OLD, "host1", "/b"), living, 7201.0, empty)
+    assert said in text
+    assert "revision 100, 90 keys" in text
+    assert "taken 2 h 0 min ago" in text
+    assert text.endswith("--data gpuboot_restore=prod")
+
+
+def test_all_control_planes_are_members_of_the_restored_etcd() -> None:
+    found = restore.members(NODES)
+    assert [item.host for item in found] == ["host1", "host2"]
+    assert restore.initial_cluster(found) == (
+        "cp1=https://192.0.2.11:2380,cp2=https://[2001:db8::12]:2380"
+    )
+
+
+def test_etcd_s_metrics_tell_what_it_has() -> None:
+    lines = [
+        "etcd_debugging_mvcc_current_revision\t2091",
+        "etcd_debugging_mvcc_keys_total\t1.2e+03",
+        "end\tok",
+    ]
+    assert restore.parse_living(Fields(lines)) == Living(2091, 1200)
+    assert restore.parse_living(Fields(["end\tok"])) == Living()
+
+
+CRICTL = '#!/bin/sh\ncase "$*" in *" pull "*) exit 1 ;; esac\n'
+# etcdutl makes the data of a member
+CTR = """\
+#!/bin/sh
+echo "$*" >>"$ROOT/calls"
+case "$*" in
+  *"containers info"*) exit 1 ;;
+  *"snapshot restore"*) mkdir -p "$ROOT/var/lib/etcd.restored/member" && echo restored ;;
+esac
+"""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder that looks like a control-plane node to the script, with a backup."""
+    manifests = tmp_path / "etc/kubernetes/manifests"
+    for folder in (manifests, tmp_path / "var/lib/etcd", tmp_path / "bin", tmp_path / "b"):
+        folder.mkdir(parents=True)
+    for part in ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager"):
+        (manifests / f"{part}.yaml").write_text(f"    image: registry/{part}:1\n")
+    (tmp_path / "var/lib/etcd/mine").touch()
+    (tmp_path / "b/etcd.db").write_text("snapshot")
+    for name, text in (("crictl", CRICTL), ("ctr", CTR)):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    return tmp_path
+
+
+def step(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    script = render("kubernetes/etcd-restore.sh")
+    for folder in ("/etc/", "/var/"):
+        script = script.replace(folder, f"{root}{folder}")
+    path = f"{root}/bin:{os.environ['PATH']}"
+    return subprocess.run(
+        ["sh", "-c", script, "etcd-restore", *arguments],
+        env={**os.environ, "PATH": path, "ROOT": str(root)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def manifests(root: Path) -> int:
+    return len(list((root / "etc/kubernetes/manifests").iterdir()))
+
+
+def unpacked(root: Path) -> subprocess.CompletedProcess[str]:
+    return step(root, "unpack", "", f"{root}/b", "cp1", "https://cp1:2380", "cp1=https://cp1:2380")
+
+
+def test_nothing_is_stopped_while_a_backup_is_unpacked(root: Path) -> None:
+    done = unpacked(root)
+    assert done.returncode == 0, done.stderr
+    assert manifests(root) == 4
+    assert (root / "var/lib/etcd/mine").exists()
+    calls = (root / "calls").read_text()
+    assert "registry/etcd:1 " in calls
+    assert "--bump-revision 1000000000 --mark-compacted" in calls
+
+
+def test_data_are_exchanged_and_those_of_before_kept(root: Path) -> None:
+    for arguments in (("unpack",), ("stop",), ("swap", "S"), ("swap", "S")):
+        done = unpacked(root) if arguments == ("unpack",) else step(root, *arguments)
+        assert done.returncode == 0, done.stderr
+    assert manifests(root) == 0
+    assert (root / "var/lib/etcd/member").exists()
+    assert (root / "var/lib/etcd.before-S/mine").exists()
+    assert step(root, "start", "etcd").returncode == 0
+    assert manifests(root) == 1
+    assert step(root, "start", "kube-apiserver", "kube-scheduler").returncode == 0
+    assert step(root, "start", "kube-controller-manager").returncode == 0
+    assert manifests(root) == 4
+    assert not (root / "etc/kubernetes/gpuboot-restore").exists()
+
+
+def test_a_restore_that_was_killed_begins_anew(root: Path) -> None:
+    assert unpacked(root).returncode == 0
+    assert step(root, "stop").returncode == 0
+    assert unpacked(root).returncode == 0  # the image's name is in the manifest that is away
+    assert step(root, "stop").returncode == 0
+    assert manifests(root) == 0
+
+
+def test_a_broken_backup_leaves_all_as_it_is(root: Path) -> None:
+    ctr = root / "bin/ctr"
+    ctr.write_text(ctr.read_text().replace("mkdir -p", "false"))
+    done = unpacked(root)
+    assert done.returncode == 1
+    assert "etcdutl made no data" in done.stderr
+    assert manifests(root) == 4
