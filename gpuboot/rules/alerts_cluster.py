@@ -110,19 +110,15 @@ _CERTIFICATES = [
         unit="days",
         summary="A client certificate of the API server expires within a month",
         description="About {{ $value | printf \"%.0f\" }} days are left. kubeadm's certificates "
-        "last a year and are renewed only when the cluster is upgraded.",
+        "last a year; each run of deploys/site.py renews those that end within a month.",
         meaning="A client certificate that is used to log in to the API server expires soon: one "
         "of the control plane, of a kubelet or of a person.",
         why="When it expires, controllers, the scheduler or kubectl stop working; so a cluster "
-        "that is not upgraded for a year stops by itself.",
+        "that nobody touches for a year stops by itself.",
         check=(_EXPIRY, "On each node: `openssl x509 -noout -enddate -in "
                "/var/lib/kubelet/pki/kubelet-client-current.pem`"),
-        remedy=("Upgrading Kubernetes renews all of kubeadm's certificates: raise "
-                "`versions.kubernetes` and run "
-                "`pyinfra INVENTORY deploys/site.py`.",
-                "Without an upgrade: `kubeadm certs renew all` on each control-plane node, then "
-                "restart its static pods (move the files out of /etc/kubernetes/manifests for 20 "
-                "seconds and back).",
+        remedy=("kubeadm's own: `pyinfra INVENTORY deploys/site.py` renews them and restarts what "
+                "uses them, one control plane after the other; so does an upgrade of Kubernetes.",
                 "A person's own short-lived certificate: switch the alert off or lower the "
                 "threshold."),
         requires=Requirement.KUBERNETES,

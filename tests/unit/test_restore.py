@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyinfra.api.command import FunctionCommand
 
+from deploys.operations.restore import Fresh, restored
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.fact_output import Fields
@@ -211,3 +213,42 @@ def test_a_broken_backup_leaves_all_as_it_is(root: Path) -> None:
     assert done.returncode == 1
     assert "etcdutl made no data" in done.stderr
     assert manifests(root) == 4
+
+
+def names(fresh: Fresh | None) -> list[str]:
+    """What a restore does, one after the other: the functions' and the steps' names."""
+    source = Source(OLD, "host1", "/b")
+    found = []
+    for command in restored._inner(source, restore.members(NODES), "/b", fresh):
+        if isinstance(command, FunctionCommand):
+            step = [str(item).partition(" ")[0] for item in command.args if isinstance(item, str)]
+            found.append(" ".join([command.function.__name__.strip("_"), *step[:1]]))
+        else:
+            found.append(str(command).partition(" --")[0])
+    return found
+
+
+@pytest.fixture
+def recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deploys.operations.restore.changes.record", lambda *items: None)
+
+
+@pytest.mark.usefixtures("recording")
+def test_nothing_stops_before_every_member_has_the_backup_unpacked() -> None:
+    assert names(None) == [
+        "distributed /b/20261121T000000Z-timer",
+        "unpacked /b/20261121T000000Z-timer",
+        "on_each stop",
+        "on_each swap",
+        "on_each start",
+        "wait_for_etcd",
+        "on_each start",
+    ]
+
+
+@pytest.mark.usefixtures("recording")
+def test_an_empty_machine_gets_keys_first_and_kubeadm_last() -> None:
+    found = names(Fresh("d", "k"))
+    assert found[1] == "on_each keys"
+    assert found[-1] == "kubeadm init"
+    assert "wait_for_etcd" not in found
