@@ -1,7 +1,8 @@
 """The whole product, phase by phase. `pyinfra inventories/<site>.py deploys/site.py`
 
 Every run brings the cluster to the state that settings and version lock describe: the first run
-makes it, later runs change what differs, and an upgrade is a run with a newer lock.
+makes it, later runs change what differs, and an upgrade is a run with a newer lock. Monitoring that
+is switched off leaves its volumes, unless `--data gpuboot_delete_volumes=monitoring` gives them up.
 """
 
 from pyinfra.context import state
@@ -18,6 +19,7 @@ from deploys.phases.preflight import preflight
 from deploys.phases.rollout import rollout
 from deploys.phases.runtime import runtime
 from deploys.phases.storage import storage
+from deploys.phases.switched_off import switched_off
 from deploys.run.context import begin
 from deploys.run.report import watch
 from deploys.verify import verify
@@ -31,6 +33,7 @@ drivers()
 runtime()
 kubernetes()
 helm()
+switched_off()
 custom_resources()
 gpu_operator()
 dcgm_exporter()

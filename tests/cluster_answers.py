@@ -101,11 +101,12 @@ def revision(
     return base64.b64encode(gzip.compress(json.dumps(record).encode())).decode()
 
 
-def releases(found: Mapping[str, str | None]) -> list[str]:
+def releases(found: Mapping[str, str | None], managed: bool = True) -> list[str]:
     """What `helm.sh` prints; + found: path -> `revision`, None where there is no release"""
     lines = [f"asked\t{path}" for path in found]
     for number, text in enumerate(found.values()):
-        lines += [f"status\t{number} 200", *([f"release\t{number} {text}"] if text else [])]
+        mark = [f"managed\t{number}"] if managed and text else []
+        lines += [f"status\t{number} 200", *mark, *([f"release\t{number} {text}"] if text else [])]
     return [*lines, "end\tok"]
 
 

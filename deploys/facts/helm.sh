@@ -29,6 +29,7 @@ if [ $# -gt 0 ]; then
   awk -v mark="$mark" -v work="$work" -v numbers="$numbers" '
     BEGIN { split(numbers, number, " "); n = 1 }
     NF == 2 && $2 == mark { n++; next }
+    /^      "gpuboot\.io\/managed": "true"/ { print "managed\t" number[n] }
     /^    "release": "/ { split($0, part, "\""); print part[4] >(work "/release." number[n]) }' \
     "$work/releases"
 fi

@@ -12,7 +12,10 @@ from typing_extensions import override
 from deploys.facts import api
 from deploys.facts.framed import Framed
 from deploys.lib.kubectl import apply_as
+from gpuboot.kubernetes import volumes
 from gpuboot.kubernetes.managed_objects import PATHS, SECRETS, ManagedObjects, parse_managed
+from gpuboot.kubernetes.switched_off import Contents, contents_paths, parse_contents
+from gpuboot.kubernetes.volumes import Volumes, parse_volumes
 
 
 class Managed(Framed[ManagedObjects]):
@@ -59,3 +62,36 @@ class Applied(Framed[list[dict[str, Any]]]):
         found = json.loads(text) if text.strip() else {}
         items: list[dict[str, Any]] = found.get("items", [found] if found else [])
         return items
+
+
+class Stored(Framed[Volumes]):
+    """All volumes and claims. Only what takes a part away asks for them: there may be many."""
+
+    of_cluster = True
+    default = Volumes
+
+    @override
+    def command(self, kubeconfig: str) -> str:
+        """`kubeconfig`: path of the credentials on the leader."""
+        asking = api.command("cluster.sh", kubeconfig, volumes.PATHS)
+        return api.where_there_is_one(kubeconfig, asking)
+
+    @override
+    def process(self, output: list[str]) -> Volumes:
+        return parse_volumes(output)
+
+
+class Inside(Framed[Contents]):
+    """What runs in a namespace. Only what takes a part away asks for it."""
+
+    of_cluster = True
+    default = Contents
+
+    @override
+    def command(self, kubeconfig: str, namespace: str) -> str:
+        """`kubeconfig`: path of the credentials on the leader."""
+        return api.command("cluster.sh", kubeconfig, contents_paths(namespace))
+
+    @override
+    def process(self, output: list[str]) -> Contents:
+        return parse_contents(output)

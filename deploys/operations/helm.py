@@ -23,7 +23,7 @@ from deploys.lib.managed_objects import managed_objects
 from deploys.lib.operation import operation
 from deploys.lib.release_drift import MANAGER, describe, drift, record_drift
 from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_environment
-from gpuboot.kubernetes.helm import Decision, Release, evaluate, needs_crds
+from gpuboot.kubernetes.helm import MANAGED, Decision, Release, evaluate, needs_crds
 from gpuboot.kubernetes.managed_objects import undefined
 from gpuboot.kubernetes.release_objects import unknown_kinds
 from gpuboot.plan import Change, Unknown
@@ -62,7 +62,7 @@ _SCRAPE_NOW = StringCommand(
     "annotate --overwrite pods --all-namespaces -l operator.prometheus.io/name",
     'gpuboot.io/monitors="$(date +%s)" >/dev/null',
 )
-_HELM = f"{BINARY} --kubeconfig {ADMIN_CONF}"
+HELM = f"{BINARY} --kubeconfig {ADMIN_CONF}"
 
 
 @operation()
@@ -199,9 +199,10 @@ def release(
     source = QuoteString(archive(chart, version))
     # what a person has changed since is Helm's again, or it would refuse because of a conflict
     yield StringCommand(
-        _HELM, "upgrade --install", QuoteString(release), source, "--namespace",
+        HELM, "upgrade --install", QuoteString(release), source, "--namespace",
         QuoteString(namespace), "--create-namespace --reset-values --history-max 5 --timeout 10m",
-        "--skip-crds --server-side=true --force-conflicts --values", QuoteString(path),
+        "--skip-crds --server-side=true --force-conflicts --labels", f"{MANAGED}=true", "--values",
+        QuoteString(path),
         ">/dev/null",
     )  # fmt: skip
 
@@ -220,18 +221,26 @@ def _undefined(live: Release, only: Sequence[str]) -> bool:
 
 
 def _as_released(live: Release, release: str, namespace: str) -> Commands:
-    """Put back the objects of a release that somebody has deleted or changed."""
+    """Mark a release as ours, and put back its objects that somebody has deleted or changed."""
     managed = managed_objects()
     if managed.error and executing():
         yield fail(f"the objects of release {release} cannot be read: {managed.error}", "run again")
         return
     found = drift(live, managed, release, namespace)
-    if not found:
+    if live.managed and not found:
         host.noop(f"{release} is {live.chart} {live.version}, with these values and its objects")
         return
-    inform(f"{release}: putting back what is not as it was released: {describe(found)}")
+    if not live.managed:
+        changes.record(Change(subject=f"Helm release {release}", field=MANAGED, new="true"))
     record_drift(found, namespace)
-    yield with_objects(apply_as(MANAGER), [item.wanted for item in found])
+    if not live.managed:
+        yield StringCommand(
+            KUBECTL, "-n", QuoteString(namespace), "label --overwrite secret",
+            QuoteString(f"sh.helm.release.v1.{release}.v{live.revision}"), f"{MANAGED}=true",
+        )  # fmt: skip
+    if found:
+        inform(f"{release}: putting back what is not as it was released: {describe(found)}")
+        yield with_objects(apply_as(MANAGER), [item.wanted for item in found])
     if {item.wanted["kind"] for item in found} & _MONITORS:
         yield _SCRAPE_NOW
 
@@ -249,7 +258,7 @@ def _record(
     if not live.status or executing():
         return
     manifests = read(
-        HelmManifests, helm=_HELM, release=release, namespace=namespace,
+        HelmManifests, helm=HELM, release=release, namespace=namespace,
         archive=archive(chart, version), _stdin=HiddenInput([json.dumps(values)]),
     )  # fmt: skip
     if manifests.old and manifests.new:
@@ -275,18 +284,4 @@ def _unlock(release: str, namespace: str, revision: int) -> StringCommand:
         "! pgrep -x helm >/dev/null ||", busy, ";",
         KUBECTL, "-n", QuoteString(namespace), "delete secret",
         QuoteString(f"sh.helm.release.v1.{release}.v{revision}"),
-    )  # fmt: skip
-
-
-@operation()
-def absent(release: str, namespace: str) -> Commands:
-    """Ensure that there is no such release."""
-    live = read(HelmRelease, release=release, namespace=namespace, kubeconfig=ADMIN_CONF)
-    if not live.status:
-        host.noop(f"release {release} does not exist")
-        return
-    changes.record(Change(subject=f"Helm release {release}", old=f"{live.chart} {live.version}"))
-    yield StringCommand(
-        _HELM, "uninstall", QuoteString(release), "--namespace", QuoteString(namespace),
-        "--timeout 10m",
     )  # fmt: skip

@@ -1,18 +1,29 @@
-"""StorageClasses. All of it runs on the leader."""
+"""StorageClasses, volume claims, and what makes volumes. All of it runs on the leader."""
 
 from __future__ import annotations
 
-from pyinfra.api.command import QuoteString, StringCommand
+from collections.abc import Sequence
+
+import yaml
+from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
+from deploys.facts.objects import Stored
 from deploys.lib import changes
 from deploys.lib.answers import read
-from deploys.lib.commands import Commands, executing, fail
+from deploys.lib.commands import Commands, executing, fail, failure, inform, report_failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
-from gpuboot.kubernetes import storage
+from deploys.lib.waiting import unfinished, wait_until
+from gpuboot.kubernetes import storage, volumes
+from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
+from gpuboot.plan.workloads import label
+
+_TIMEOUT_S = 600
 
 
 @operation()
@@ -47,3 +58,87 @@ def class_required(class_name: str | None = None) -> Commands:
         yield fail(*missing)
         return
     host.noop(f"volumes can be provisioned ({class_name or 'by the default StorageClass'})")
+
+
+@operation()
+def claims_absent(namespace: str, names: Sequence[str], secrets: Sequence[str] = ()) -> Commands:
+    """Ensure that these volume claims are gone, and their volumes as far as their class says so.
+
+    + names: of claims, as regular expressions
+    + secrets: names of Secrets that are of use with these volumes alone
+    """
+    found = read(Stored, kubeconfig=ADMIN_CONF)
+    doomed = volumes.named(found, namespace, names)
+    if not doomed:
+        host.noop("there are no such volume claims")
+        return
+    for claim in doomed:
+        changes.record(
+            Change(
+                subject=f"PersistentVolumeClaim {namespace}/{claim.name}",
+                old=f"{claim.size}, with what is in it",
+            )
+        )
+    yield StringCommand(
+        KUBECTL, "-n", QuoteString(namespace), "delete pvc --ignore-not-found",
+        f"--timeout={_TIMEOUT_S}s", *(QuoteString(claim.name) for claim in doomed),
+    )  # fmt: skip
+    yield FunctionCommand(_released, ([claim.volume for claim in doomed if claim.volume],), {})
+    if secrets:
+        yield StringCommand(
+            KUBECTL, "-n", QuoteString(namespace), "delete secret --ignore-not-found",
+            *map(QuoteString, secrets),
+        )  # fmt: skip
+
+
+def _released(state: State, host: Host, names: Sequence[str]) -> bool:
+    """Wait until volumes are gone; those whose class retains them stay, and are named."""
+
+    def probe() -> Progress:
+        left = [item for item in read(Stored, kubeconfig=ADMIN_CONF).volumes if item.name in names]
+        going = [item.name for item in left if item.reclaim != "Retain"]
+        return Progress(not going, f"volumes are deleted: {', '.join(going)}")
+
+    end = wait_until(host, probe, _TIMEOUT_S)
+    if not end.done:
+        remedy = f"see `kubectl -n {storage.NAMESPACE} get pods,events`, then run again"
+        return report_failure(host, failure(unfinished(end, _TIMEOUT_S), remedy))
+    kept = [item.name for item in read(Stored, kubeconfig=ADMIN_CONF).volumes if item.name in names]
+    if kept:
+        inform(f"their StorageClass retains these volumes: {', '.join(kept)}")
+    return True
+
+
+@operation()
+def provisioner_absent(manifest: str) -> Commands:
+    """Ensure that the local-path provisioner is gone, unless volumes or claims need it.
+
+    Without it nobody would delete the folders of its volumes, or make those that claims wait for.
+
+    + manifest: what has been applied to install it
+    """
+    state = read(Cluster, kubeconfig=ADMIN_CONF)
+    ours = any(
+        (item.namespace, item.name) == (storage.NAMESPACE, storage.PROVISIONER) and item.digest
+        for item in state.workloads
+    )
+    found = read(Stored, kubeconfig=ADMIN_CONF)
+    if not ours:
+        host.noop("gpuboot has no local-path provisioner here")
+        return
+    if found.error:
+        yield fail(f"the volumes cannot be read: {found.error}", "run again")
+        return
+    if users := volumes.users(found, storage.STORAGE_CLASS, storage.PROVISIONER_NAME):
+        host.noop(f"the local-path provisioner stays, since volumes need it: {', '.join(users)}")
+        return
+    # a namespace may hold what others have put there; the last tells the next run what is left
+    last = ("Namespace", "Deployment")
+    objects = sorted(
+        (item for item in yaml.safe_load_all(manifest) if item and item["kind"] != last[0]),
+        key=lambda item: item["kind"] == last[1],
+    )
+    for item in objects:
+        changes.record(Change(subject=label(item), old="there"))
+    text = yaml.safe_dump_all(objects, sort_keys=False)
+    yield StringCommand(KUBECTL, "delete --ignore-not-found -f - >/dev/null", _stdin=text)

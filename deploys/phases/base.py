@@ -80,10 +80,19 @@ def base() -> None:
     )
     if context.settings.cluster.fail_swap_on:
         kernel.swap_off(name="Disable swap")
-    kernel.hosts(
-        name="Write node names to /etc/hosts",
-        addresses={node.name: node.address for node in context.nodes},
-    )
+    kernel.hosts(name="Write node names to /etc/hosts", addresses=known_names(context))
+
+
+def known_names(context: Context) -> dict[str, str]:
+    """Node name -> address of those nodes that a host has to find: the control planes and itself.
+
+    Not of all: then each worker that comes or goes would be a change on every host.
+    """
+    return {
+        node.name: node.address
+        for node in context.nodes
+        if node.role == "control_plane" or node == context.node
+    }
 
 
 def package_names(context: Context, names: Sequence[str] = PACKAGES) -> list[str]:

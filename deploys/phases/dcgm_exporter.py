@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deploys.lib.operation import phase
-from deploys.operations import kubectl, secrets
+from deploys.operations import absent, kubectl, secrets
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot.charts import exporter_values, needs_runtime_class, rollout_s, secrets_needed
@@ -18,7 +18,8 @@ _PRIVILEGED = {"pod-security.kubernetes.io/enforce": "privileged"}  # SYS_ADMIN 
 def dcgm_exporter() -> None:
     """Install the stand-alone exporter where `exporter.kind` is "chart"; else do nothing.
 
-    The GPU Operator's phase runs before: it takes its own exporter away, or this one.
+    Two exporters would count everything twice, and only one can profile a GPU: the GPU Operator's
+    goes before.
     """
     context = current()
     settings = context.settings
@@ -35,6 +36,12 @@ def dcgm_exporter() -> None:
             name="Create the RuntimeClass nvidia",
             runtime="nvidia",
             handler="nvidia",
+        )
+    if settings.gpu_operator.enabled:
+        absent.operand(
+            name="Wait until the GPU Operator's exporter has gone",
+            daemonset="nvidia-dcgm-exporter",
+            namespace=settings.gpu_operator.namespace,
         )
     deploy_chart("dcgm-exporter", RELEASE, NAMESPACE, exporter_values(settings, context.lock))
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from deploys.lib.operation import phase
-from deploys.operations import helm, kubectl
-from deploys.phases.dcgm_exporter import NAMESPACE, RELEASE
+from deploys.operations import kubectl
 from deploys.phases.helm import deploy_chart
 from deploys.run.context import Context, current
 from gpuboot.charts import expected_gpus, expected_operands, operands, operator_values, rollout_s
@@ -22,10 +21,6 @@ def gpu_operator() -> None:
     if not (context.node.leader and settings.enabled):
         return
     kubectl.namespace(name="Create the namespace", namespace=settings.namespace, labels=_PRIVILEGED)
-    if context.settings.exporter.kind == "operator":
-        helm.absent(
-            name="Uninstall the stand-alone dcgm-exporter", release=RELEASE, namespace=NAMESPACE
-        )
     values = operator_values(context.settings, context.lock)
     deploy_chart("gpu-operator", "gpu-operator", settings.namespace, values)
 

@@ -115,11 +115,19 @@ def keep_secrets(
 
 
 def direct(context: Context) -> list[str]:
-    """What containerd reaches without the proxy: nodes, pods, Services and mirrors."""
+    """What containerd reaches without the proxy: nodes, pods, Services and mirrors.
+
+    Nodes by the host's own network and not one by one: another worker is no change here, which
+    would restart containerd.
+    """
     settings = context.settings
     hosts = {urlsplit(url).hostname for url in settings.mirrors.images.values()}
     return [
         "localhost", "127.0.0.1", settings.cluster.pod_cidr, settings.cluster.service_cidr,
-        ".svc", f".{settings.cluster.dns_domain}", *(node.address for node in context.nodes),
+        ".svc", f".{settings.cluster.dns_domain}", *proxies.nearby(
+            context.node.address,
+            [node.address for node in context.nodes if node.role == "control_plane"],
+            [network for network, _ in context.state.routes],
+        ),
         *sorted(name for name in hosts if name),
     ]  # fmt: skip

@@ -14,7 +14,7 @@ from gpuboot.kubernetes.storage import NAMESPACE, PROVISIONER, local_path
 def storage() -> None:
     """Install the provisioner, and make its StorageClass the default one unless there is another.
 
-    A site that stops wanting it removes it by hand: volumes that hang on it hold data.
+    Where a site stops wanting it, the phase `switched_off` takes it away once no volume needs it.
     """
     context = current()
     if not (context.node.leader and _enabled(context)):

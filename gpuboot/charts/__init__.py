@@ -19,6 +19,7 @@ from gpuboot.charts.gpu_operator import (
 )
 from gpuboot.charts.monitoring import (
     GRAFANA_SECRET,
+    claim_names,
     fullname,
     grafana_name,
     monitoring_values,
@@ -34,6 +35,7 @@ __all__ = [
     "GRAFANA_SECRET",
     "PLUGIN_MAP",
     "PUBLISHERS",
+    "claim_names",
     "expected_gpus",
     "expected_operands",
     "exporter_objects",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gpuboot.alerting import alertmanager_values
 from gpuboot.charts import exposure, volumes
 from gpuboot.charts.remote_write import remote_write
@@ -126,6 +128,19 @@ def grafana_name(release: str) -> str:
     + release: of kube-prometheus-stack, whose part Grafana's chart is
     """
     return (release if "grafana" in release else f"{release}-grafana")[:63].removesuffix("-")
+
+
+def claim_names(release: str) -> list[str]:
+    """Names of the volume claims of Prometheus, Alertmanager and Grafana, as regular expressions.
+
+    + release: of kube-prometheus-stack
+    """
+    full = fullname(release)
+    beginnings = (f"prometheus-{full}-prometheus-db-", f"alertmanager-{full}-alertmanager-db-")
+    return [
+        *(f"{re.escape(name)}.+" for name in beginnings),
+        re.escape(grafana_name(release)),
+    ]
 
 
 def monitoring_workloads(settings: Settings) -> list[str]:

@@ -29,11 +29,16 @@ def alertmanager(monitoring: Monitoring) -> Values:
 
 
 def grafana(monitoring: Monitoring) -> Values:
-    """Values below `grafana`. A volume that one pod may mount rules out rolling updates."""
+    """Values below `grafana`. A volume that one pod may mount rules out rolling updates.
+
+    Its claim is part of the release, so Helm has to be told that it outlives it (grafana 12.11.1,
+    templates/pvc.yaml); those of Prometheus and Alertmanager are their StatefulSets'.
+    """
     storage = monitoring.storage
     if not storage.persistent:
         return {}
-    persistence: Values = {"enabled": True, "size": storage.grafana_size}
+    keep = {"helm.sh/resource-policy": "keep"}
+    persistence: Values = {"enabled": True, "size": storage.grafana_size, "annotations": keep}
     if storage.class_name:
         persistence["storageClassName"] = storage.class_name
     return {"persistence": persistence, "deploymentStrategy": {"type": "Recreate"}}

@@ -49,6 +49,19 @@ def _within(host: str, network: str) -> bool:
         return False
 
 
+def nearby(own: str, others: Iterable[str], routes: Iterable[str]) -> list[str]:
+    """The network that a host's address is in, and those of some others that are not in it.
+
+    + own: the host's address; + others: addresses that it must reach without the proxy
+    + routes: networks (CIDR) that it has routes to
+    """
+    networks = [ipaddress.ip_network(item, strict=False) for item in routes if item != "default"]
+    around = [item for item in networks if item.prefixlen and ipaddress.ip_address(own) in item]
+    narrowest = max(around, key=lambda item: item.prefixlen, default=None)
+    found = [own] if narrowest is None else [str(narrowest)]
+    return [*found, *(item for item in others if not any(_within(item, it) for it in found))]
+
+
 def without_password(url: str | None) -> str | None:
     """The proxy's address alone."""
     if not url:

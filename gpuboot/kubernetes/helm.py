@@ -15,6 +15,10 @@ from gpuboot.kubernetes.values import changed_keys
 
 Action = Literal["none", "install", "upgrade", "unlock"]
 
+# On the Secret in which Helm keeps a revision; Helm copies it to those that follow. It tells the
+# releases of gpuboot from a site's own, which may have the same name, and which are never removed.
+MANAGED = "gpuboot.io/managed"
+
 
 @dataclass(frozen=True)
 class Release:
@@ -24,6 +28,7 @@ class Release:
     + config: the values it was given (Helm calls them its config)
     + manifest: its objects as YAML, Secrets among them; without those of hooks
     + error: why Helm could not tell; "" when it could
+    + managed: gpuboot has installed it, or was told to keep it as its own
     """
 
     chart: str = ""
@@ -33,6 +38,7 @@ class Release:
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
     error: str = ""
     manifest: str = field(default="", repr=False)
+    managed: bool = False
 
 
 @dataclass(frozen=True)
@@ -56,17 +62,20 @@ def parse_releases(lines: Iterable[str]) -> dict[str, Release]:
     if error := values.first("error"):
         return dict.fromkeys(paths, Release(error=error))
     statuses, revisions = values.pairs("status"), values.pairs("release")
+    managed = values.all("managed")
     found = {}
     for number, path in enumerate(paths):
         status, revision = statuses.get(str(number)), revisions.get(str(number))
         if status != "200":
             found[path] = Release(error=f"the API server answers {status}")
         else:
-            found[path] = Release() if revision is None else _release(revision)
+            found[path] = (
+                Release() if revision is None else _release(revision, str(number) in managed)
+            )
     return found
 
 
-def _release(revision: str) -> Release:
+def _release(revision: str, managed: bool) -> Release:
     """The release in base64 of gzip of JSON, as Helm's storage driver for Secrets writes it."""
     if not revision:
         return Release(error="its newest revision went while it was read")
@@ -79,6 +88,7 @@ def _release(revision: str) -> Release:
         revision=int(record["version"]),
         config=record.get("config") or {},
         manifest=record.get("manifest") or "",
+        managed=managed,
     )
 
 

@@ -11,6 +11,7 @@ from gpuboot.templates import render
 NAMESPACE = "local-path-storage"
 PROVISIONER = "local-path-provisioner"
 STORAGE_CLASS = "local-path"
+PROVISIONER_NAME = "rancher.io/local-path"  # of its StorageClass
 DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _IMAGE = "docker.io/rancher/local-path-provisioner"
 _HELPER = "docker.io/library/busybox"

@@ -83,7 +83,19 @@ class Unknown:
         return {"what": self.what, "until": self.until}
 
 
-Item = Change | Effect | Unknown
+@dataclass(frozen=True, kw_only=True)
+class Kept:
+    """Something that an operation could take away, and does not. + why: or what takes it away"""
+
+    what: str
+    why: str
+
+    def to_json(self) -> dict[str, str]:
+        """It as run.json and `gpuboot plan` have it."""
+        return {"what": self.what, "why": self.why}
+
+
+Item = Change | Effect | Unknown | Kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,9 +193,14 @@ class Plan:
 
 
 def items_json(items: Sequence[Item]) -> dict[str, list[Any]]:
-    """Changes, effects and unknowns of one operation on one host, by kind."""
+    """Changes, effects, unknowns and what is kept of one operation on one host, by kind.
+
+    `kept` is there only where something is.
+    """
     kinds: dict[str, type[Item]] = {"changes": Change, "effects": Effect, "unknown": Unknown}
-    return {
+    found = {
         key: [item.to_json() for item in items if isinstance(item, kind)]
         for key, kind in kinds.items()
     }
+    kept = [item.to_json() for item in items if isinstance(item, Kept)]
+    return {**found, **({"kept": kept} if kept else {})}

@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from gpuboot.plan.model import Change, Effect, EffectKind, Item, Plan, Step, Unknown
+from gpuboot.plan.model import Change, Effect, EffectKind, Item, Kept, Plan, Step, Unknown
 
 _SHOWN = 12  # changes of one operation on one host; the others are counted
 _DIFF = 12  # lines of one text's difference
@@ -88,6 +88,9 @@ def _items(items: Sequence[Item], whole: bool) -> Iterator[str]:
     for item in items:
         if isinstance(item, Unknown):
             yield f"? {item.what}: not known before {item.until}"
+    for item in items:
+        if isinstance(item, Kept):
+            yield f"= kept: {item.what}: {item.why}"
 
 
 def _together(changes: Sequence[Change]) -> list[Change]:

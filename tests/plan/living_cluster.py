@@ -25,10 +25,19 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes import cluster_answers as api
-from gpuboot.kubernetes import flannel, helm, kubeadm, managed_objects, manifests, storage
+from gpuboot.kubernetes import (
+    flannel,
+    helm,
+    kubeadm,
+    managed_objects,
+    manifests,
+    storage,
+    volumes,
+)
 from gpuboot.kubernetes.helm import Release
 from gpuboot.kubernetes.kubeadm import Configuration
 from gpuboot.kubernetes.release_objects import release_objects
+from gpuboot.kubernetes.switched_off import contents_paths
 from tests.cluster_answers import (
     cluster,
     lease,
@@ -109,6 +118,8 @@ class LivingCluster:
         return {
             api.KUBEADM: self._cluster(),
             managed_objects.PATHS["ConfigMap"]: self._managed(),
+            volumes.PATHS[1]: _volumes(),
+            "/replicasets": packed(dict.fromkeys(contents_paths(""), listed())),
             **self._releases(),
             "Digests of the values of Secrets": _secrets(),
         }
@@ -239,7 +250,7 @@ class LivingCluster:
             for (name, namespace), values in self._wanted_releases().items()
         }
         names = [name for name, _ in self._wanted_releases()]
-        every = re.compile("[\\s\\S]*name%3D".join(["", names[0], names[2]]))
+        every = re.compile(r"name%3D[\s\S]*name%3D")
         return {
             every: releases(found),
             **{
@@ -247,6 +258,14 @@ class LivingCluster:
                 for name, (path, text) in zip(names, found.items(), strict=True)
             },
         }
+
+
+def _volumes() -> list[str]:
+    """Prometheus' volume, where $PLAN_VOLUME asks for one."""
+    claim = {"namespace": "monitoring", "name": "prometheus"}
+    spec = {"storageClassName": storage.STORAGE_CLASS, "claimRef": claim}
+    volume = [named("pvc-1", spec=spec)] if os.environ.get("PLAN_VOLUME") else []
+    return packed(dict(zip(volumes.PATHS, [listed(), listed(*volume)], strict=True)))
 
 
 def _secrets() -> list[str]:

@@ -3,7 +3,8 @@
 $PLAN_SETTINGS is what the settings are now. What hosts answer is worked out from the defaults, so
 a run has nothing to do but what those settings change. $PLAN_FAILS: a part of a command that fails
 on the leader. $PLAN_DRIVER: the driver that is loaded, where it is not the lock's. $PLAN_BENT:
-somebody has changed and deleted objects of the cluster by hand.
+somebody has changed and deleted objects of the cluster by hand. $PLAN_NEW: the inventory has
+another worker, a bare machine.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _repositories() -> Iterator[tuple[str, list[str]]]:
 
 
 def _answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
-    return {**_cluster_answers(leads), **_host_answers()}
+    return {**_cluster_answers(leads), **_host_answers(leads)}
 
 
 def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
@@ -146,7 +147,7 @@ def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
     }
 
 
-def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
+def _host_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
     return {
         "stat -c": [
             line
@@ -166,7 +167,8 @@ def _host_answers() -> dict[str | re.Pattern[str], list[str]]:
             "feature br_netfilter",
             *(f"sysctl {key.replace('.', '/')} {value}" for key, value in base.SYSCTLS.items()),
         ],
-        "awk -v b=": [f"{node.address} {node.name}" for node in _nodes],
+        # control planes, and the host itself
+        "awk -v b=": [f"{node.address} {node.name}" for node in _nodes[: 1 if leads else 2]],
         "systemctl show -p Id": "\n\n".join(
             f"Id={unit}\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled"
             for unit in (
@@ -206,4 +208,5 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
 
 
 control_plane = ([_living(_hosts[0])], _given)
-workers = ([_living(_hosts[1])], _given)
+_new = [_site["_host"](22, "gpu2", 4)] if os.environ.get("PLAN_NEW") else []
+workers = ([_living(_hosts[1]), *_new], _given)

@@ -22,6 +22,7 @@ PHASES = [
     "Runtime",
     "Kubernetes",
     "Helm",
+    "Switched off",
     "Custom resources",
     "GPU Operator",
     "DCGM exporter",

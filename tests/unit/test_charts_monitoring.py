@@ -79,6 +79,7 @@ def test_volumes() -> None:
         "enabled": True,
         "size": "5Gi",
         "storageClassName": "fast",
+        "annotations": {"helm.sh/resource-policy": "keep"},
     }
     assert made["grafana"]["deploymentStrategy"] == {"type": "Recreate"}
 

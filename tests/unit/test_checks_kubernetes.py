@@ -41,6 +41,15 @@ def test_a_node_that_cannot_offer(state: dict[str, KubeNode], detail: str) -> No
     assert detail in only(checks.allocatable(seen.hosts[0], seen, 1), "fail").detail
 
 
+def test_without_the_operator_what_nobody_offers_is_no_failure() -> None:
+    seen = evidence(nodes=nodes(gpus=0), workload_results=())
+    found = checks.evaluate(seen.hosts[0], seen, 1, operator=False)
+    assert {item.status for item in found} == {"not_covered"}
+    assert {item.link for item in found} == {"allocatable", "workload"}
+    other_plugin = evidence(nodes=nodes(gpus=1), workload_results=(workload_result("gpu1", 0),))
+    assert only(checks.evaluate(other_plugin.hosts[0], other_plugin, 1, operator=False), "fail")
+
+
 def test_a_gpu_that_the_plugin_holds_back_is_named_by_the_pods_that_ran() -> None:
     found = evaluate(nodes=nodes(gpus=1), workload_results=(workload_result("gpu1", 0),))
     failed = only(found, "fail")

@@ -169,3 +169,18 @@ def test_apt_shows_it_to_the_proxy(tmp_path: Path) -> None:
         subprocess.run(["apt-get", "update", *words], capture_output=True, timeout=30)
         assert asked
         assert {word for _, word in asked} == {BASIC}
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "routes", "found"),
+    [
+        ("10.0.1.5", ["10.0.1.9"], ["default", "10.0.1.0/24", "10.0.0.0/8"], ["10.0.1.0/24"]),
+        ("10.0.1.5", ["10.0.2.9"], ["10.0.1.0/24"], ["10.0.1.0/24", "10.0.2.9"]),
+        ("10.0.1.5", ["10.0.2.9"], ["192.168.0.0/16", "0.0.0.0/0"], ["10.0.1.5", "10.0.2.9"]),
+        ("fd00::5", ["fd00::9"], ["10.0.1.0/24"], ["fd00::5", "fd00::9"]),
+    ],
+)
+def test_nodes_are_reached_by_their_network(
+    own: str, others: list[str], routes: list[str], found: list[str]
+) -> None:
+    assert proxies.nearby(own, others, routes) == found

@@ -66,7 +66,16 @@ def test_no_mirror_no_files() -> None:
 
 def test_proxy_leaves_the_cluster_alone() -> None:
     found = runtime.direct(context({"mirrors": {"images": {"*": "https://m.example/v2/any"}}}))
-    assert {"10.244.0.0/16", "10.96.0.0/12", "10.0.0.5", ".svc", "m.example"} <= set(found)
+    assert {"10.244.0.0/16", "10.96.0.0/12", "10.0.0.0/24", ".svc", "m.example"} <= set(found)
+
+
+def test_another_worker_is_no_change_on_the_hosts_that_are_there() -> None:
+    given = context({"proxy": {"http": "http://p:3128"}})
+    worker = replace(given.node, name="gpu9", host="gpu9", address="10.0.0.99", leader=False)
+    more = replace(given, nodes=(*given.nodes, replace(worker, role="worker")))
+    assert runtime.direct(more) == runtime.direct(given)
+    assert base.known_names(more) == base.known_names(given)
+    assert base.known_names(replace(more, node=more.nodes[-1])) == {"gpu9": "10.0.0.99"}
 
 
 def test_apt_conf() -> None:

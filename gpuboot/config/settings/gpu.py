@@ -134,7 +134,9 @@ class Exporter(Model):
 class GpuOperator(Model):
     """NVIDIA's GPU Operator."""
 
-    enabled: bool = Field(True, description="Install it.")
+    enabled: bool = Field(
+        True, description="Install it; `False`: one that gpuboot installed is taken away."
+    )
     namespace: Label = Field("gpu-operator", description="Its namespace.")
     mig_strategy: Literal["none", "single", "mixed"] = Field(
         "single",

@@ -29,7 +29,8 @@ class Storage(Model):
     provisioner: Literal["local-path", "none"] = Field(
         "local-path",
         description="`local-path`: install Rancher's local-path-provisioner and make its "
-        "StorageClass the default one, unless the cluster has a default; `none`: the site has one.",
+        "StorageClass the default one, unless the cluster has a default; `none`: the site has one, "
+        "and ours goes as soon as no volume needs it.",
     )
     class_name: str | None = Field(
         None, description="StorageClass of the volumes; default: the cluster's default one."
@@ -84,7 +85,11 @@ NODE_PORTS = ("prometheus_node_port", "alertmanager_node_port", "grafana_node_po
 class Monitoring(Model):
     """kube-prometheus-stack."""
 
-    enabled: bool = Field(True, description="Install it.")
+    enabled: bool = Field(
+        True,
+        description="Install it; `False`: one that gpuboot installed is taken away, without its "
+        "volumes.",
+    )
     namespace: Label = Field("monitoring", description="Its namespace.")
     release: Label = Field("kube-prometheus-stack", description="Name of the Helm release.")
     scrape_interval: Period = Field(

@@ -91,7 +91,8 @@ def _node_findings(host: Host, evidence: Evidence, settings: Settings) -> list[F
             for item in kubernetes.allocatable(host, evidence, bounds.slices, bounds.strategy)
             if item.status == "fail"
         ]
-    findings += kubernetes.evaluate(host, evidence, bounds.slices, bounds.strategy)
+    operator = settings.gpu_operator.enabled
+    findings += kubernetes.evaluate(host, evidence, bounds.slices, bounds.strategy, operator)
     return findings + _metric_findings(host, evidence, settings)
 
 

@@ -17,19 +17,35 @@ PLUGIN_REMEDY = (
     "app=nvidia-device-plugin-daemonset`); a GPU that it marked unhealthy after an XID error "
     "comes back when its pod is restarted"
 )
+_ALLOCATABLE = "allocatable GPUs = inventory"
+_NOBODY = "the GPU Operator is switched off, and nothing else offers GPUs on this node"
+_NOBODY_REMEDY = "set gpu_operator.enabled = True, or install a device plugin, then verify again"
 _STRATEGY = "nvidia.com/mig.strategy"  # GPU feature discovery's label: what the plugin runs with
 
 
 def evaluate(
-    host: Host, evidence: Evidence, slices: int, strategy: MigStrategy = "single"
+    host: Host,
+    evidence: Evidence,
+    slices: int,
+    strategy: MigStrategy = "single",
+    operator: bool = True,
 ) -> list[Finding]:
     """Allocatable GPUs and MIG devices, and the vectorAdd pods of one node.
 
     + slices: `settings.gpu_operator.time_slices`
     + strategy: `settings.gpu_operator.mig_strategy`; a node's label wins over it
+    + operator: `settings.gpu_operator.enabled`; without it a site may have another device plugin
     """
+    node = evidence.nodes.get(host.node)
+    if not operator and node and node.ready and not (node.gpus or any(node.mig.values())):
+        builder = FindingBuilder("allocatable", _ALLOCATABLE, host.node)
+        offered = [
+            builder.not_covered(_NOBODY, _NOBODY_REMEDY, device.uuid) for device in host.devices
+        ]
+    else:
+        offered = allocatable(host, evidence, slices, strategy)
     return [
-        *allocatable(host, evidence, slices, strategy),
+        *offered,
         *workload(host, evidence, slices, strategy),
     ]
 
@@ -42,7 +58,7 @@ def allocatable(
     When it offers fewer, those on which a pod ran are offered and the others are the missing ones.
     """
     node = evidence.nodes.get(host.node)
-    builder = FindingBuilder("allocatable", "allocatable GPUs = inventory", host.node)
+    builder = FindingBuilder("allocatable", _ALLOCATABLE, host.node)
     if error := _node_error(node, host.node):
         return [builder.failed(*error)]
     assert node is not None

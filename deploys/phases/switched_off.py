@@ -1,0 +1,131 @@
+"""Parts that a site has switched off are taken away, before others come in their place."""
+
+from __future__ import annotations
+
+from pyinfra.api.exceptions import DeployError
+from pyinfra.context import host
+
+from deploys.lib.operation import phase
+from deploys.operations import absent, objects, secrets, storage
+from deploys.phases import dcgm_exporter
+from deploys.run.context import Context, current
+from gpuboot import alerting
+from gpuboot import monitoring as stack
+from gpuboot.charts import GRAFANA_SECRET, claim_names, fullname, remote_write
+from gpuboot.kubernetes.storage import STORAGE_CLASS, local_path
+from gpuboot.plan import Kept
+
+DELETE_VOLUMES = "gpuboot_delete_volumes"
+_DEFINITIONS = "with each go all objects of its kind, whoever made them"
+_INSIDE = "others may have put something there"
+
+
+@phase("Switched off")
+def switched_off() -> None:
+    """Take away the parts that the settings do not want, where gpuboot has installed them."""
+    context = current()
+    if not context.node.leader:
+        return
+    settings = context.settings
+    delete_volumes = _delete_volumes(context)
+    if settings.exporter.kind != "chart":
+        absent.release(
+            name="Remove the stand-alone dcgm-exporter",
+            release=dcgm_exporter.RELEASE,
+            namespace=dcgm_exporter.NAMESPACE,
+            chart="dcgm-exporter",
+        )
+    if not settings.gpu_operator.enabled:
+        _no_operator(context)
+    if not settings.monitoring.enabled:
+        _no_monitoring(context, delete_volumes)
+    if not (
+        settings.monitoring.enabled and settings.monitoring.storage.provisioner == STORAGE_CLASS
+    ):
+        storage.provisioner_absent(
+            name="Remove the local-path provisioner, unless volumes need it",
+            manifest=local_path(settings, context.lock),
+        )
+
+
+def _delete_volumes(context: Context) -> bool:
+    """Whether a person has given up the volumes of monitoring. Raises `DeployError`."""
+    given = host.data.get(DELETE_VOLUMES)
+    if given is None:
+        return False
+    if given != "monitoring" or context.settings.monitoring.enabled:
+        raise DeployError(
+            f"--data {DELETE_VOLUMES}={given}: only the volumes of monitoring can be deleted, and "
+            "only while it is switched off\n"
+            f"    remedy: set monitoring.enabled = False and give {DELETE_VOLUMES}=monitoring"
+        )
+    return True
+
+
+def _no_operator(context: Context) -> None:
+    namespace = context.settings.gpu_operator.namespace
+    absent.release(
+        name="Remove gpu-operator",
+        release="gpu-operator",
+        namespace=namespace,
+        chart="gpu-operator",
+        instances=["ClusterPolicy"],
+        node_labels=True,
+        kept=[
+            Kept(
+                what="pods that run on GPUs",
+                why="the runtime nvidia is the host's; new ones wait until something offers "
+                "nvidia.com/gpu",
+            ),
+            Kept(what="definitions of nvidia.com and nfd.k8s-sigs.io", why=_DEFINITIONS),
+            Kept(what=f"namespace {namespace}", why=_INSIDE),
+        ],
+    )
+
+
+def _no_monitoring(context: Context, delete_volumes: bool) -> None:
+    settings = context.settings.monitoring
+    namespace, full = settings.namespace, fullname(settings.release)
+    objects.synced(
+        name="Remove rules, dashboards and network policies",
+        objects=[],
+        namespaces=stack.namespaces(context.settings),
+    )
+    absent.release(
+        name=f"Remove {settings.release}",
+        release=settings.release,
+        namespace=namespace,
+        chart="kube-prometheus-stack",
+        instances=["Prometheus", "Alertmanager"],
+        objects=[
+            ("kube-system", "services,endpoints", f"{full}-kubelet"),
+            ("kube-system", "endpointslices", f"-l kubernetes.io/service-name={full}-kubelet"),
+            (namespace, "secrets", f"{full}-admission"),
+        ],
+        kept=_kept(namespace, delete_volumes),
+        delete_claims=delete_volumes,
+    )
+    for secret in (alerting.SECRET, remote_write.SECRET):
+        secrets.synced(
+            name=f"Remove the Secret {secret}", namespace=namespace, secret=secret, contents={}
+        )
+    if delete_volumes:
+        storage.claims_absent(
+            name="Delete the volumes of monitoring",
+            namespace=namespace,
+            names=claim_names(settings.release),
+            secrets=[GRAFANA_SECRET],
+        )
+
+
+def _kept(namespace: str, delete_volumes: bool) -> list[Kept]:
+    volumes = Kept(
+        what="volumes of Prometheus, Alertmanager and Grafana, and Grafana's password",
+        why=f"used again when monitoring is switched on; --data {DELETE_VOLUMES}=monitoring "
+        "deletes them",
+    )
+    return [
+        *([] if delete_volumes else [volumes]),
+        Kept(what="definitions of monitoring.coreos.com", why=_DEFINITIONS),
+        Kept(what=f"namespace {namespace}", why=_INSIDE),
+    ]
