@@ -56,7 +56,8 @@ rm -rf /run/flannel
 CLEAN_NETWORK = f"sh -ec {shlex.quote(_NETWORK)}"
 # Of a node that the cluster has forgotten: it gets other addresses for its pods as well.
 PODS_BEGIN_ANEW = (
-    f"systemctl stop kubelet && {_CRICTL} rmp --force --all && {CLEAN_NETWORK} "
+    # crictl gives up after 2 s else, and a pod may take longer to end
+    f"systemctl stop kubelet && {_CRICTL} --timeout 2m rmp --force --all && {CLEAN_NETWORK} "
     "&& systemctl start kubelet"
 )
 _FORGET = "rm -rf /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm"
