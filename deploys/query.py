@@ -11,15 +11,15 @@ from pyinfra.api.deploy import deploy
 from pyinfra.context import host
 
 from deploys.operations import query as operations
-from deploys.run.context import begin, cluster_leader
+from deploys.run.context import begin, read_leader
 from gpuboot.telemetry.usage_query import from_json
 
 
 @deploy("Query")
 def query() -> None:
     """Ask on the leader, and on no other host."""
-    settings, _, nodes = begin()
-    leader = cluster_leader(nodes)
+    settings = begin()[0]
+    leader = read_leader()
     if host.name == leader.host:
         operations.answered(
             name="Query Prometheus",

@@ -13,41 +13,59 @@ from pyinfra.context import host, inventory
 
 from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.node_pods import NodePods
+from deploys.lib import etcd
 from deploys.lib.connections import reach
 from deploys.lib.kubectl import ADMIN_CONF
-from deploys.lib.remote import read_fact
+from deploys.lib.remote import RemoteError, read_fact
 from deploys.operations import removal as operations
 from deploys.operations.kubeadm import SOCKET, reset_commands
 from deploys.run import kinds
-from deploys.run.context import begin, cluster_leader
+from deploys.run.context import begin, read_leader
 from gpuboot.config.problems import Problem, render
 from gpuboot.kubernetes import removal
 from gpuboot.kubernetes.cluster_state import KubeadmState
 
-settings, _, nodes = begin()
-leader = cluster_leader(nodes)
-confirmed = str(host.data.get("gpuboot_remove") or "")
-wanted = confirmed or (kinds.limited[0] if len(kinds.limited) == 1 else "")
-if problem := removal.refusal(nodes, wanted):
-    raise DeployError(render([problem]))
-node = removal.find(nodes, wanted)
-name = node.name if node else wanted
-machine = inventory.get_host(node.host) if node else None
-reached = machine is not None and reach(machine)
-state = read_fact(machine, Kubeadm, socket=SOCKET) if machine and reached else KubeadmState()
-pods = host.get_fact(NodePods, kubeconfig=ADMIN_CONF, node=name)
-if pods.error:
-    cause = f"the cluster cannot be asked about {name}: {pods.error}"
-    raise DeployError(render([Problem(host.name, cause, "see that its API server answers")]))
-if problem := removal.unsafe(name, node is not None, reached, pods):
-    raise DeployError(render([problem]))
-if not confirmed:
-    raise DeployError(removal.question(name, settings.cluster.name, reached, pods))
-operations.removed(
-    name="Remove | Drain, reset and delete the node",
-    node=name,
-    leader=leader.name,
-    machine=node.host if node and reset_commands(state) else "",
-    etcd=node is not None and node.role == "control_plane",
-    drain_timeout_s=int(host.data.get("gpuboot_drain_timeout_s") or 600),
-)
+
+def remove() -> None:
+    """Remove the node that is named; on the leader, whichever control plane that is."""
+    settings, _, nodes = begin()
+    confirmed = str(host.data.get("gpuboot_remove") or "")
+    wanted = confirmed or (kinds.limited[0] if len(kinds.limited) == 1 else "")
+    leader = read_leader(without=wanted)
+    if host.name != leader.host:
+        return
+    if problem := removal.refusal(nodes, leader, wanted):
+        raise DeployError(render([problem]))
+    node = removal.find(nodes, wanted)
+    name, address = (node.name, node.address) if node else (wanted, "")
+    machine = inventory.get_host(node.host) if node else None
+    reached = machine is not None and reach(machine)
+    state = read_fact(machine, Kubeadm, socket=SOCKET) if machine and reached else KubeadmState()
+    pods = host.get_fact(NodePods, kubeconfig=ADMIN_CONF, node=name)
+    if pods.error:
+        cause = f"the cluster cannot be asked about {name}: {pods.error}"
+        raise DeployError(render([Problem(host.name, cause, "see that its API server answers")]))
+    member = (node is None or node.role == "control_plane") and _in_etcd(name, address)
+    if problem := removal.unsafe(name, node is not None, reached, pods, member):
+        raise DeployError(render([problem]))
+    if not confirmed:
+        raise DeployError(removal.question(name, settings.cluster.name, reached, pods))
+    operations.removed(
+        name="Remove | Drain, reset and delete the node",
+        node=name,
+        machine=node.host if node and reset_commands(state) else "",
+        address=address,
+        member=member,
+        drain_timeout_s=int(host.data.get("gpuboot_drain_timeout_s") or 600),
+    )
+
+
+def _in_etcd(name: str, address: str) -> bool:
+    try:
+        return any(member.is_of(name, address) for member in etcd.members(host))
+    except RemoteError as error:
+        problem = Problem(host.name, f"etcd does not answer: {error}", "see `crictl ps -a` there")
+        raise DeployError(render([problem])) from None
+
+
+remove()

@@ -7,7 +7,7 @@ Settings of the site go to group_data/<your site>.py as `gpuboot = {...}`; all o
 defaults, are listed in docs/settings.md. What a person must give stands here.
 """
 
-# One control-plane node, or an odd number of them (then set cluster.endpoint as well).
+# One control-plane node, or an odd number of them.
 # `address` is the node's IP address in the cluster; leave it out when the name is that address
 # or when the address of the default route is right.
 control_plane = [

@@ -32,6 +32,9 @@ _Gpus = Annotated[
 _Single = Annotated[
     bool, typer.Option("--single", help="One machine that is control plane and worker.")
 ]
+_ControlPlanes = Annotated[
+    int, typer.Option("--control-planes", help="Control-plane machines: 1, or 3 with etcd on each.")
+]
 _Docker = Annotated[
     bool, typer.Option("--docker", help="One machine with Docker instead of a cluster.")
 ]
@@ -61,6 +64,7 @@ def up(
     name: _Name = "",
     gpus: _Gpus = "",
     single: _Single = False,
+    control_planes: _ControlPlanes = 1,
     docker: _Docker = False,
     previous_release: _PreviousRelease = False,
     previous_patch: _PreviousPatch = False,
@@ -86,7 +90,7 @@ def up(
     counts = _counts(gpus or ("2" if one_machine else "2,4"))
     say = progress()
     try:
-        lab = bring_up(name, counts, one_machine, say, extra, release, upstream)
+        lab = bring_up(name, counts, one_machine, say, extra, release, upstream, control_planes)
         code = _deploy(lab, extra, deploy, say)
     except KeyboardInterrupt:
         print("lab: interrupted; the same command goes on from here", file=sys.stderr)

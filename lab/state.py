@@ -172,16 +172,19 @@ def plan(
     single: bool,
     release: DebianRelease = BOOKWORM,
     upstream: bool = False,
+    control_planes: int = 1,
 ) -> Lab:
     """The machines of a lab.
 
-    `single`: one machine, node1, that is control plane and has `gpus[0]` GPUs. Else cp1 and one
-    worker gpu<i> for each number in `gpus`.
+    `single`: one machine, node1, that is control plane and has `gpus[0]` GPUs. Else cp1 and those
+    that follow it, and one worker gpu<i> for each number in `gpus`.
     """
     if not _NAME.match(name):
         raise LabError(f"{name!r} is no name for a lab: use a-z, 0-9 and -, at most 20 characters")
     if not gpus or any(not 0 <= count <= 16 for count in gpus) or len(gpus) > 20:
         raise LabError("give 1 to 20 machines with 0 to 16 GPUs each, e.g. --gpus 2,4")
+    if not 1 <= control_planes <= 5 or (single and control_planes > 1):
+        raise LabError("a lab has 1 to 5 control planes, and --single is one machine")
     if single:
         if len(gpus) > 1:
             raise LabError("a single-machine lab takes one number of GPUs, e.g. --gpus 2")
@@ -191,8 +194,11 @@ def plan(
         Machine(f"gpu{i}", f"10.77.{index}.{20 + i}", count, "worker")
         for i, count in enumerate(gpus, start=1)
     )
-    leader = Machine("cp1", f"10.77.{index}.11", 0, "control_plane")
-    return Lab(name, index, (leader, *workers), release, upstream)
+    leaders = (
+        Machine(f"cp{i}", f"10.77.{index}.{10 + i}", 0, "control_plane")
+        for i in range(1, control_planes + 1)
+    )
+    return Lab(name, index, (*leaders, *workers), release, upstream)
 
 
 def labs() -> list[Lab]:
@@ -229,6 +235,7 @@ def ensure(
     single: bool,
     release: DebianRelease = BOOKWORM,
     upstream: bool = False,
+    control_planes: int = 1,
 ) -> Lab:
     """The lab called `name`: the one there is, or a new one with the lowest free index.
 
@@ -237,7 +244,8 @@ def ensure(
     with lock("labs"):
         if (labs_dir() / name / "lab.json").exists():
             lab = load(name)
-            if plan(name, lab.index, gpus, single, release, upstream) != lab:
+            wanted = plan(name, lab.index, gpus, single, release, upstream, control_planes)
+            if wanted != lab:
                 have = ", ".join(f"{m.name} ({m.gpus} GPUs)" for m in lab.machines)
                 have += f" of Debian {lab.debian.version}{', --upstream' if lab.upstream else ''}"
                 raise LabError(
@@ -245,7 +253,7 @@ def ensure(
                     f"Take it down first (scripts/lab down --name {name}) or choose another --name."
                 )
             return lab
-        lab = plan(name, free_index(), gpus, single, release, upstream)
+        lab = plan(name, free_index(), gpus, single, release, upstream, control_planes)
         save(lab)
         return lab
 

@@ -40,18 +40,20 @@ def up(
     extra: Extra | None = None,
     release: DebianRelease = BOOKWORM,
     upstream: bool = False,
+    control_planes: int = 1,
 ) -> Lab:
     """Make everything the lab `name` consists of, as far as it is not there, and start it.
 
     + extra: what its mirror has besides
     + release: the Debian release of its machines
     + upstream: what is not simulated comes from its publishers, and is not built
+    + control_planes: how many machines of that kind
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
     """
     started = time.monotonic()
     preflight.require(publishers.missing() if upstream else ())
-    lab = state.ensure(name, gpus, single, release, upstream)
+    lab = state.ensure(name, gpus, single, release, upstream, control_planes)
     with state.lock(f"lab-{name}", wait=False):
         mirror.trust(lab)
         alerts.trust(lab)

@@ -172,6 +172,16 @@ has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
 for file in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf; do
   [ -r "$file" ] && put kubeconfig "$file $(sed -n 's/^ *server: *//p' "$file" | head -n 1)"
 done
+for step in init join; do # of kubeadm, which began and did not end
+  [ -e "/etc/gpuboot/kubeadm-$step.started" ] && put half_made "$step"
+done
+# haproxy: ours, or a site's own, which is not the one of its package
+balancer=/etc/haproxy/haproxy.cfg
+if [ -e $balancer ]; then
+  if grep -q '^listen gpuboot-api$' $balancer; then put load_balancer ours
+  elif { if has dpkg; then dpkg --verify haproxy; else rpm -V haproxy; fi; } 2>/dev/null |
+    grep -q "$balancer\$"; then put load_balancer foreign; fi
+fi
 [ -r /etc/kubernetes/pki/ca.crt ] &&
   put cluster_ca "$(sha256sum /etc/kubernetes/pki/ca.crt | cut -d ' ' -f 1)"
 

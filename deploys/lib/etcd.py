@@ -1,4 +1,4 @@
-"""etcd of the control planes, for who is about to restart a member of it."""
+"""etcd of the control planes: whether its members are healthy, and which there are."""
 
 from __future__ import annotations
 
@@ -11,10 +11,37 @@ from pyinfra.api.state import State
 from deploys.facts.kubeadm import EtcdHealth
 from deploys.lib import remote
 from deploys.lib.commands import failure, report_failure
+from deploys.lib.connections import unreachable
 from deploys.lib.waiting import unfinished, wait_until
+from gpuboot.kubernetes.etcd_members import Member, parse
+from gpuboot.kubernetes.kubeadm import CRI_SOCKET
 from gpuboot.kubernetes.readiness import Progress
 
 _ETCD_S = 120
+_PKI = "/etc/kubernetes/pki/etcd"
+_CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
+# By the container, not by kubectl exec: the API server may be away just then.
+_ETCDCTL = (
+    f'{_CRICTL} exec "$({_CRICTL} ps -q --state running --name "^etcd$" | head -n 1)" etcdctl'
+    " --endpoints=https://127.0.0.1:2379 --command-timeout=15s"
+    f" --cacert={_PKI}/ca.crt --cert={_PKI}/server.crt --key={_PKI}/server.key"
+)
+
+
+def members(control_plane: Host) -> list[Member]:
+    """The members of etcd, and which of them are healthy. Raises `RemoteError`.
+
+    + control_plane: the host that is asked
+    """
+    listed = remote.run(control_plane, f"{_ETCDCTL} member list -w json")
+    # its exit code says that one is not healthy, its output which
+    command = f'said=$({_ETCDCTL} endpoint health --cluster -w json 2>/dev/null); echo "$said"'
+    return parse(listed, remote.run(control_plane, command))
+
+
+def remove_member(control_plane: Host, member: Member) -> None:
+    """Remove a member for good. Raises `RemoteError`. + control_plane: the host that is asked"""
+    remote.run(control_plane, f"{_ETCDCTL} member remove {member.id}")
 
 
 def wait_for_etcd(state: State, host: Host, control_planes: Sequence[str], steady_s: int) -> bool:
@@ -23,11 +50,21 @@ def wait_for_etcd(state: State, host: Host, control_planes: Sequence[str], stead
     + control_planes: inventory names of their hosts
     + steady_s: how long all must have answered
     """
-    members = [state.inventory.get_host(name) for name in control_planes]
+    hosts = [state.inventory.get_host(name) for name in control_planes]
+    if away := [item.name for item in hosts if item.name in unreachable]:
+        cause = (
+            f"{', '.join(away)} cannot be reached: etcd may not lose one more member, as it would "
+            "while this one restarts"
+        )
+        remedy = (
+            "bring it back; or remove it for good: pyinfra INVENTORY deploys/remove.py --data "
+            f"gpuboot_remove={away[0]}; then run again"
+        )
+        return report_failure(host, failure(cause, remedy))
     since: list[float] = []
 
     def probe() -> Progress:
-        told = {item.name: remote.read_fact(item, EtcdHealth) for item in members}
+        told = {item.name: remote.read_fact(item, EtcdHealth) for item in hosts}
         ill = [f"{name} ({said})" for name, said in told.items() if said]
         text = f"etcd is healthy on {len(told) - len(ill)} of {len(told)} control planes"
         if ill:

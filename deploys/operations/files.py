@@ -30,7 +30,9 @@ def present(contents: Mapping[str, str], mode: str = "644", absent: Sequence[str
     """
     existing = read(Files, paths=[*contents, *absent])
     wrong = {
-        path: text for path, text in contents.items() if not _is(existing.get(path), text, mode)
+        path: text
+        for path, text in contents.items()
+        if not is_present(existing.get(path), text, mode)
     }
     record_texts(wrong, existing, mode)
     _record_removed(absent, existing)
@@ -53,7 +55,11 @@ def secret(contents: Mapping[str, SecretStr | str], absent: Sequence[str] = ()) 
         path: value.get_secret_value() if isinstance(value, SecretStr) else value
         for path, value in contents.items()
     }
-    wrong = {path: text for path, text in texts.items() if not _is(existing.get(path), text, "600")}
+    wrong = {
+        path: text
+        for path, text in texts.items()
+        if not is_present(existing.get(path), text, "600")
+    }
     for path in wrong:
         old = "" if path in existing else None
         changes.record(Change(subject=f"file {path}", old=old, new="", hidden=True))
@@ -108,7 +114,8 @@ def write(path: str, text: str, mode: str = "644") -> StringCommand:
     )  # fmt: skip
 
 
-def _is(state: FileState | None, text: str, mode: str) -> bool:
+def is_present(state: FileState | None, text: str, mode: str) -> bool:
+    """Whether a file that was read is this one."""
     return bool(state and state.mode == mode and state.sha256 == _digest(text))
 
 

@@ -84,15 +84,20 @@ def hosts(addresses: Mapping[str, str]) -> Commands:
 
     + addresses: node name -> IP address
     """
-    expected = [f"{address} {name}" for name, address in addresses.items()]
-    present = read(HostsBlock, begin=HOSTS_BEGIN, end=HOSTS_END)
-    if present == expected:
-        host.noop("/etc/hosts knows the nodes")
+    lines = [f"{address} {name}" for name, address in addresses.items()]
+    yield from hosts_block(HOSTS_BEGIN, HOSTS_END, lines)
+
+
+def hosts_block(begin: str, end: str, expected: Sequence[str]) -> Commands:
+    """What an operation yields that keeps lines of /etc/hosts between two marks of its own."""
+    present = read(HostsBlock, begin=begin, end=end)
+    if present == list(expected):
+        host.noop("/etc/hosts is up to date")
         return
     changes.record(text_change("file /etc/hosts", "\n".join(present), "\n".join(expected)))
-    block = "\n".join([HOSTS_BEGIN, *expected, HOSTS_END])
+    block = "\n".join([begin, *expected, end])
     # written over, not moved: in containers /etc/hosts may be a mount
     yield StringCommand(
-        f"kept=$(sed '/^{HOSTS_BEGIN}$/,/^{HOSTS_END}$/d' /etc/hosts) && printf '%s\\n%s\\n'",
+        f"kept=$(sed '/^{begin}$/,/^{end}$/d' /etc/hosts) && printf '%s\\n%s\\n'",
         '"$kept"', QuoteString(block), "> /etc/hosts",
     )  # fmt: skip

@@ -22,8 +22,8 @@ from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
 from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.operation import operation
+from deploys.operations import api_endpoint, units
 from deploys.operations import packages as package_operations
-from deploys.operations import units
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes.cluster_state import KubeadmState, Step, stage
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET
@@ -238,7 +238,7 @@ def reset_commands(state: KubeadmState) -> list[str]:
         return []
     ours = state.kubeconfig in ("same", "stale")
     config = ["rm -f /root/.kube/config"] if ours else []
-    return [*config, RESET, CLEAN_NETWORK, _FORGET]
+    return [*config, RESET, CLEAN_NETWORK, api_endpoint.STOP, _FORGET]
 
 
 @operation()

@@ -54,16 +54,20 @@ def immutable_settings_kept(settings: dict[str, str]) -> Commands:
 
 
 @operation()
-def reconfigured(digest: str, config: str = CONFIG) -> Commands:
+def reconfigured(digest: str, kubelet: str = "", config: str = CONFIG) -> Commands:
     """Ensure that the control plane and kube-proxy run as the configuration says. On the leader.
 
-    + digest: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
+    The cluster's record says what was put in force last, by whichever host led then; this host's
+    own says whether that was while it answered.
+
+    + digest, kubelet: of the configuration, see `gpuboot.kubernetes.kubeadm.Configuration`
     """
     state = read(Cluster, kubeconfig=ADMIN_CONF)
     if state.error and not executing():
         host.noop("there is no cluster yet")
         return
-    if state.config == digest:
+    own = read(Kubeadm, socket=SOCKET).kubelet_config
+    if state.config == digest and (not kubelet or own in (digest, kubelet)):
         host.noop("the cluster's configuration is in force")
         return
     subject = "control plane's configuration"
@@ -87,15 +91,18 @@ def kubelet_configured(
     digest: str,
     control_plane: bool = False,
     ignore: Sequence[str] = (),
+    also: str = "",
 ) -> Commands:
     """Ensure that this host runs as the cluster's configuration says; call it with `_serial=True`.
 
     + digest: of the part of the configuration that concerns this host
     + ignore: kubeadm's checks to pass over
     + control_plane: its control plane as well as its kubelet, which on the leader is done before
+    + also: another digest that is as good
     """
     state = read(Kubeadm, socket=SOCKET)
-    if "kubelet.conf" not in state.files or state.started or state.kubelet_config == digest:
+    in_force = state.kubelet_config in (digest, also or digest)
+    if "kubelet.conf" not in state.files or state.started or in_force:
         host.noop("the kubelet's configuration is in force")
         return
     subject, old = f"kubelet's configuration of {node}", state.kubelet_config[:12] or None

@@ -12,9 +12,17 @@ from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import answers, changes, remote
+from deploys.lib import answers, changes, etcd, remote
 from deploys.lib.answers import read
-from deploys.lib.commands import Commands, executing, fail, failure, report_failure, warn
+from deploys.lib.commands import (
+    Commands,
+    executing,
+    fail,
+    failure,
+    inform,
+    report_failure,
+    warn,
+)
 from deploys.lib.join_credentials import bootstrap_token, uploaded_certificates
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
@@ -30,6 +38,7 @@ from deploys.operations.kubeadm import (
 )
 from gpuboot.config.inventory import Node
 from gpuboot.kubernetes.cluster_state import belongs_elsewhere, stage
+from gpuboot.kubernetes.etcd_members import join_refused
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change
 
@@ -138,6 +147,21 @@ def _forget(leader: Host, node: str, address: str) -> tuple[str, str] | None:
     return None
 
 
+def _etcd_forgets(leader: Host, node: str, address: str) -> tuple[str, str] | None:
+    """Remove etcd's members of this machine's earlier life, if the others are enough.
+
+    Returns cause and remedy where no control plane can join.
+    """
+    members = etcd.members(leader)
+    old = [member for member in members if member.is_of(node, address)]
+    if refused := join_refused(members, old):
+        return refused
+    for member in old:
+        inform(f"etcd still has a member of {node}'s earlier installation: it is removed")
+        etcd.remove_member(leader, member)
+    return None
+
+
 def _join(
     node: Node,
     leader: Host,
@@ -145,8 +169,11 @@ def _join(
     join_config: Callable[[str, str, str], str],
     init_config: Callable[[str], str],
 ) -> Commands:
-    if taken := _forget(leader, node.name, node.address):
-        yield fail(*taken)
+    refused = _forget(leader, node.name, node.address)
+    if node.role == "control_plane":
+        refused = refused or _etcd_forgets(leader, node.name, node.address)
+    if refused:
+        yield fail(*refused)
         return
     authority = remote.read_fact(leader, Kubeadm, socket=SOCKET).ca
     command = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable
 
@@ -14,43 +13,44 @@ from pyinfra.context import host
 
 from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.node_pods import NodePods
-from deploys.lib import changes, remote
+from deploys.lib import changes, etcd, remote
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, fail, failure, inform, report_failure
 from deploys.lib.drain import drain
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
+from deploys.lib.remote import RemoteError
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import SOCKET, reset_commands
+from gpuboot.kubernetes import etcd_members
 from gpuboot.plan import Change, Effect
-
-_ETCD = "/etc/kubernetes/pki/etcd"
-_ETCDCTL = (
-    "etcdctl --endpoints=https://127.0.0.1:2379"
-    f" --cacert={_ETCD}/ca.crt --cert={_ETCD}/server.crt --key={_ETCD}/server.key"
-)
 
 
 @operation()
 def removed(
-    node: str, leader: str, machine: str = "", etcd: bool = False, drain_timeout_s: int = 600
+    node: str,
+    machine: str = "",
+    address: str = "",
+    member: bool = False,
+    drain_timeout_s: int = 600,
 ) -> Commands:
     """Ensure that a node is no longer part of the cluster. Runs on the leader.
 
     Its pods are evicted, disruption budgets respected; then its machine is reset, and the node
     deleted. A node that is not Ready cannot be drained: its pods are deleted with it.
 
-    + node, leader: names in Kubernetes
+    + node: its name in Kubernetes
     + machine: inventory name of its machine, to be reset; "" for one that is gone, or is in no
       cluster any more
-    + etcd: it is a control plane, with a member of etcd
+    + address: of the machine, which a member of etcd that never started is known by; "": not known
+    + member: etcd has a member of it
     + drain_timeout_s: how long its pods may take to leave
     """
     state = read(NodePods, kubeconfig=ADMIN_CONF, node=node)
     if state.error:
         yield fail(f"the cluster cannot be asked about {node}: {state.error}", "run again")
         return
-    if not state.known and not machine:
+    if not state.known and not machine and not member:
         host.noop(f"the cluster does not know node {node}")
         return
     note = f"{len(state.leaving)} pods end there"
@@ -58,14 +58,15 @@ def removed(
     changes.record(Change(subject=f"node {node}", old="member of the cluster"))
     if state.known:
         changes.record(Effect(kind="cordon", target=f"node {node}", note=note, gpu_pods=busy))
-    if etcd:
+    if member:
+        yield FunctionCommand(_etcd_can_spare, (node, address), {})
         yield etcd_backup.before("removal")
     if state.ready:
         yield FunctionCommand(_drained, (node, drain_timeout_s), {})
     if machine:
         yield FunctionCommand(_reset, (machine,), {})
-    elif etcd:
-        yield FunctionCommand(_etcd_left, (node, leader), {})
+    if member:
+        yield FunctionCommand(_etcd_left, (node, address), {})
     yield FunctionCommand(_deleted, (node,), {})
 
 
@@ -96,15 +97,26 @@ def _reset(state: State, host: Host, machine: str) -> bool:
     return _told(host, f"{machine} is drained but not reset: ", reset)
 
 
-def _etcd_left(state: State, host: Host, node: str, leader: str) -> bool:
+def _etcd_can_spare(state: State, host: Host, node: str, address: str) -> bool:
+    """Fail, before anything is touched, where etcd would not have its majority without the node."""
+
+    def look() -> None:
+        members = etcd.members(host)
+        leaving = [member for member in members if member.is_of(node, address)]
+        if leaving and (cause := etcd_members.too_few(members, leaving)):
+            remedy = "bring back those that do not answer, then run again"
+            raise RemoteError(failure(cause, remedy))
+
+    return _told(host, f"etcd cannot be asked about {node}: ", look)
+
+
+def _etcd_left(state: State, host: Host, node: str, address: str) -> bool:
     """Remove the member of a machine that is gone: kubeadm reset does so where it can run."""
 
     def leave() -> None:
-        etcdctl = f"{KUBECTL} -n kube-system exec etcd-{shlex.quote(leader)} -- {_ETCDCTL}"
-        members = json.loads(remote.run(host, f"{etcdctl} member list -w json"))["members"]
-        for member in members:
-            if member.get("name") == node:
-                remote.run(host, f"{etcdctl} member remove {int(member['ID']):x}")
+        for member in etcd.members(host):
+            if member.is_of(node, address):
+                etcd.remove_member(host, member)
 
     return _told(host, f"etcd's member of {node} is not removed: ", leave)
 

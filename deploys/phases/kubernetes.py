@@ -7,6 +7,7 @@ from typing import Any
 
 from deploys.lib.operation import phase
 from deploys.operations import (
+    api_endpoint,
     files,
     kubeadm,
     kubeadm_changes,
@@ -17,14 +18,16 @@ from deploys.operations import (
 )
 from deploys.phases import backup, certificates
 from deploys.phases.repositories import add_repository
-from deploys.run.context import Context, current
+from deploys.run.context import Context, current, members
 from gpuboot.charts import GPUS_LABEL
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings.upgrade import batch_size
+from gpuboot.kubernetes import endpoint as api
 from gpuboot.kubernetes import flannel, readiness
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.kubeadm import (
     Configuration,
+    balanced,
     configuration,
     endpoint,
     first_images,
@@ -48,6 +51,7 @@ def kubernetes() -> None:
     config = configuration(context.settings, lock, context.nodes)
     kubeadm.images_fetched(name="Start pulling images", images=first_images(lock, node))
     packages_and_config(context, config)
+    _reach_the_api(context)
     kubeadm.images_pulled(
         name="Pull the images of Kubernetes",
         images=worker_images(lock),
@@ -69,6 +73,11 @@ def kubernetes() -> None:
             kubelet_digest,
             _serial=True,
         )
+        if api.is_ours(context.settings.cluster):
+            api_endpoint.named(
+                name="Point the API's name at the other control-plane nodes themselves",
+                address=node.address,
+            )
         kubeadm.kubeconfig(name="Write root's kubeconfig on the other control-plane nodes")
     if node.role == "worker":
         _join(context, "Join the workers (kubeadm join)", kubelet_digest)
@@ -77,12 +86,32 @@ def kubernetes() -> None:
         _label(context)
 
 
+def _reach_the_api(context: Context) -> None:
+    """The API's name, and the load balancer behind it on nodes that have no API server."""
+    cluster, nodes, node = context.settings.cluster, context.nodes, context.node
+    if balanced(cluster, nodes) and node.role == "worker":
+        api_endpoint.balanced(
+            name="Run the load balancer before the API servers (haproxy)",
+            config=api.load_balancer(nodes),
+            manager=context.platform.package_manager,
+        )
+    if api.is_ours(cluster):
+        api_endpoint.named(
+            name="Write the API's name to /etc/hosts",
+            address=api.address(node, nodes, context.is_member),
+        )
+    if context.state.load_balancer == "ours" and not (
+        balanced(cluster, nodes) and node.role == "worker"
+    ):
+        api_endpoint.unbalanced(name="Stop the load balancer before the API servers (haproxy)")
+
+
 def _initialize(context: Context, config: Configuration) -> None:
     """The control plane of the leader, and the pod network."""
     kubeadm.initialized(
         name="Initialize the control plane (kubeadm init)",
         digest=config.digest,
-        kubelet=config.kubelet,
+        kubelet=config.digest,
     )
     rollout.api_answers(name="Wait for the API server")
     kubeadm_changes.immutable_settings_kept(
@@ -91,7 +120,10 @@ def _initialize(context: Context, config: Configuration) -> None:
     kubectl.applied(
         name="Install the pod network (flannel)",
         manifest=flannel.manifest(
-            context.settings, context.lock, endpoint(context.settings.cluster, context.nodes)
+            context.settings,
+            context.lock,
+            endpoint(context.settings.cluster, context.nodes),
+            balanced(context.settings.cluster, context.nodes),
         ),
         sentinel_workload="kube-flannel-ds",
     )
@@ -218,7 +250,10 @@ def _moving(context: Context) -> kubeadm_upgrade.Moving:
 
 
 def _control_planes(context: Context) -> list[str]:
-    return [item.host for item in context.nodes if item.role == "control_plane"]
+    """Those with a member of etcd; of one that cannot be reached nobody knows."""
+    here = [item.host for item in context.nodes if item.host in context.states]
+    joining = set(here) - set(members(context.states))
+    return [item.host for item in api.control_planes(context.nodes) if item.host not in joining]
 
 
 def _reconfigure(context: Context, config: Configuration) -> str:
@@ -228,15 +263,18 @@ def _reconfigure(context: Context, config: Configuration) -> str:
         kubeadm_changes.reconfigured(
             name="Reconfigure the control plane",
             digest=config.digest,
+            kubelet=config.kubelet,
         )
-    follows = node.role == "control_plane" and not node.leader
-    digest = config.digest if follows else config.kubelet
+    controls = node.role == "control_plane"
+    digest = config.digest if controls else config.kubelet
     kubeadm_changes.kubelet_configured(
         name="Reconfigure the nodes",
         node=node.name,
         leader=context.leader.host,
         digest=digest,
-        control_plane=follows,
+        control_plane=controls and not node.leader,
+        # clusters of one control plane had that of the kubelet noted there
+        also=config.kubelet if node.leader else "",
         ignore=context.settings.cluster.ignore_preflight_errors,
         _serial=True,
     )

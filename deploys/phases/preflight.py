@@ -20,7 +20,7 @@ from deploys.lib import answers
 from deploys.lib.connections import unreachable, unreachable_problem
 from deploys.lib.findings import note, refusal
 from deploys.run import compare, context, existing_cluster, kinds, lock
-from gpuboot.config import local_files
+from gpuboot.config import inventory, local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
 from gpuboot.hosts import connectivity, kernels, mig, platforms
@@ -32,6 +32,7 @@ from gpuboot.hosts.preflight.packages import AvailableVersion, RequiredPackage
 from gpuboot.hosts.reading import Reading
 from gpuboot.hosts.transient import PAUSES_S
 from gpuboot.kubernetes import network_policies
+from gpuboot.kubernetes.endpoint import problems as api_checks
 
 T = TypeVar("T")
 _AVAILABLE: Mapping[PackageManager, type[Framed[list[AvailableVersion]]]] = {
@@ -112,6 +113,8 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *lacking,
         *evaluate(run.nodes, run.states, run.settings, run.lock, checks),
     ]
+    if not run.docker_hosts:
+        problems += api_checks(run.nodes, run.states, run.settings)
     problems += _unreachable(run, pauses=() if problems else PAUSES_S)
     warnings = [
         *local_files.warnings(run.settings),
@@ -119,6 +122,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *platform_checks.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *mig.warnings(run.nodes, run.states, run.settings),
+        *inventory.warnings(run.nodes),
         *unsure,
         *old,
     ]

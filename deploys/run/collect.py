@@ -33,7 +33,7 @@ def collect(
 ) -> tuple[dict[str, NodeState], list[Problem]]:
     """The state of each host, and a problem for each that could not be read.
 
-    + hosts: inventory names; the first is the leader or the monitoring host, which every run needs
+    + hosts: inventory names; the first is a control plane or the monitoring host
     + wait_s: how long to wait for a host whose package manager or cloud-init is at work
     + spared: those that a run goes on without when they cannot be reached
 

@@ -11,11 +11,12 @@ from pyinfra.api.inventory import Inventory
 from pyinfra.context import host
 from pyinfra.context import state as run_state
 
-from deploys.lib.connections import unreachable
+from deploys.lib.connections import unreachable, unreachable_problem
 from deploys.lib.findings import refusal
+from deploys.lib.kubectl import ADMIN_CONF
 from deploys.run import topology
 from deploys.run.collect import collect
-from gpuboot.config.inventory import Node, plan
+from gpuboot.config.inventory import Node, led, plan
 from gpuboot.config.load import load
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import Settings, SettingsError
@@ -25,6 +26,7 @@ from gpuboot.hosts import platforms
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import network
+from gpuboot.kubernetes import endpoint
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class Context:
         )
 
     @property
+    def is_member(self) -> bool:
+        """Whether the current host, a control plane, was part of the cluster before this run."""
+        return self.node.host in members(self.states)
+
+    @property
     def leader(self) -> Node:
         """The node that makes the cluster. Raises `DeployError` for Docker hosts."""
         return cluster_leader(self.nodes)
@@ -87,6 +94,9 @@ class Run:
     unread: list[Problem] = field(default_factory=list)
     collected: bool = False
     by_host: dict[str, Node] = field(default_factory=dict)
+    controls: dict[str, NodeState] | None = (
+        None  # states of control planes, where only they are read
+    )
     verdict: str | None = None  # preflight's: None before it, "" when all is well
 
     @property
@@ -138,14 +148,61 @@ def read() -> Run:
                 spared=[node.host for node in run.nodes if _spared(node)],
             )
             run.nodes = tuple(_with_address(node, run.states) for node in run.nodes)
+            if not run.docker_hosts:
+                _lead(run)
             run.by_host = {node.host: node for node in run.nodes}
             run.collected = True
         return run
 
 
+def read_leader(without: str = "") -> Node:
+    """The leader, for a deploy that needs no other host's state: only control planes are asked.
+
+    + without: name of a node that is not to lead, because it is about to leave
+
+    Raises `DeployError` for Docker hosts.
+    """
+    with _once:
+        run = _begin()
+        controls = {node.host: node for node in run.nodes if node.role == "control_plane"}
+        if len(controls) > 1 and run.controls is None:
+            run.controls, _ = collect(run.inventory, controls, wait_s=0, spared=controls)
+        found = members(run.controls or {})
+        stay = [name for name in found if without not in (name, controls[name].name)]
+        return cluster_leader(led(run.nodes, stay or found))
+
+
+def members(states: Mapping[str, NodeState]) -> list[str]:
+    """Inventory names of the control planes that are part of a cluster. + states: by that name"""
+    return [
+        name
+        for name, state in states.items()
+        if ADMIN_CONF in state.kubeconfigs and not state.half_made
+    ]
+
+
+def _lead(run: Run) -> None:
+    """Choose the leader, and what nodes reach the API by, now that the hosts have been read.
+
+    No cluster is made while a control plane does not answer: it may be the one that has it.
+    """
+    found = members(run.states)
+    run.nodes = led(run.nodes, found)
+    if not found:
+        run.unread += [
+            unreachable_problem(node.host)
+            for node in run.nodes
+            if node.role == "control_plane" and node.host in run.missing
+        ]
+    leader = run.states.get(cluster_leader(run.nodes).host)
+    server = leader.kubeconfigs.get(ADMIN_CONF, "") if leader else ""
+    cluster = endpoint.decided(run.settings.cluster, server)
+    run.settings = run.settings.model_copy(update={"cluster": cluster})
+
+
 def _spared(node: Node) -> bool:
-    """Whether a run goes on without a node that cannot be reached."""
-    return node.role != "control_plane" and not node.monitor
+    """Whether hosts are read without a node that cannot be reached: `_lead` judges that."""
+    return not node.monitor
 
 
 def _with_address(node: Node, states: Mapping[str, NodeState]) -> Node:

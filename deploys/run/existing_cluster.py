@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from pyinfra.api.host import Host
@@ -18,6 +19,7 @@ from gpuboot.config.problems import Problem
 from gpuboot.kubernetes import deprecated_apis, version_skew
 from gpuboot.kubernetes import preflight as cluster
 from gpuboot.kubernetes.cluster_state import ClusterState, stage
+from gpuboot.kubernetes.endpoint import growth_refused
 
 T = TypeVar("T")
 
@@ -32,7 +34,13 @@ def evaluate(run: Run) -> tuple[list[Problem], list[str]]:
     # what a killed kubeadm init left is reset and initialized again, as the settings are now
     if not initialized or stage(_read(host, Kubeadm, socket=SOCKET), "init") != "done":
         return [], cluster.before_the_first_run(run.settings, NAMESPACE)
+    if problems := growth_refused(run.settings.cluster, run.nodes):
+        return problems, []
     living = _read(host, Cluster, kubeconfig=ADMIN_CONF)
+    away = [node.host for node in run.nodes if node.role == "control_plane" and node.host in
+            run.missing]  # fmt: skip
+    if living.error and away:
+        return [_without_majority(leader, away, living.error)], []
     if living.error:
         said = "the cluster does not answer, so the settings are not compared with it"
         return [], [f"{said}: {living.error}"]
@@ -44,6 +52,16 @@ def evaluate(run: Run) -> tuple[list[Problem], list[str]]:
     }
     problems += cluster.missing_secrets(needed, keys)
     return problems, [] if problems else _before_a_minor_release(run, living)
+
+
+def _without_majority(leader: str, away: Sequence[str], said: str) -> Problem:
+    names = ", ".join(away)
+    return Problem(
+        leader,
+        f"the cluster does not answer ({said}), and {names} cannot be reached: etcd may have lost "
+        "its majority",
+        f"bring {names} back; if that cannot be, restore etcd from a snapshot",
+    )
 
 
 def _before_a_minor_release(run: Run, living: ClusterState) -> list[str]:

@@ -20,7 +20,7 @@ PLANNED = (
 READ_ONLY = ("verify.py", "query.py", "check.py", "read_hosts.py", "outdated.py")
 # the one deploy whose inventory says only how to log in
 READING = "read_hosts.py"
-# done by the leader alone, which reaches the hosts that `--limit` names
+# done by the leader alone, whichever control plane that is; it reaches hosts that `--limit` names
 LED = ("remove.py", "restore.py")
 limited: list[str] = []  # those, by inventory name
 

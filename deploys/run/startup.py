@@ -237,7 +237,9 @@ def _before(state: State, hosts: list[Host], given: str, ours: list[str]) -> Non
     nodes = begin()[2]
     if set(ours) & set(kinds.LED):
         kinds.limited = [host.name for host in hosts] if state.limit_hosts else []
-        state.limit_hosts = [state.inventory.get_host(node.host) for node in nodes if node.leader]
+        state.limit_hosts = [
+            state.inventory.get_host(node.host) for node in nodes if node.role == "control_plane"
+        ]
 
 
 def _keys(state: State, hosts: list[Host]) -> list[Problem]:

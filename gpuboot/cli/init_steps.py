@@ -85,9 +85,6 @@ def _complete(given: Given, asking: bool) -> None:
         problems.append(Problem("HOSTS", "no host is named", "gpuboot init --name prod cp1 gpu1"))
     if not given.name:
         problems.append(Problem("--name", "the site has no name", "give one, e.g. --name prod"))
-    if not asking and len(given.first) > 1 and not given.endpoint:
-        cause = "several control-plane nodes need one address for all of them"
-        problems.append(Problem("--endpoint", cause, "give the load balancer's host:port"))
     if problems:
         _refuse(problems)
 
@@ -155,8 +152,9 @@ def _choose(given: Given, targets: Sequence[Target], reading: Reading, asking: b
         role = "Monitoring host" if given.docker else "Control plane (one host, or three or five)"
         answer = typer.prompt(role, default=default_first(hosts, given.docker))
         first = str(answer).split()
-    if asking and len(first) > 1 and not given.docker and not given.endpoint:
-        given.endpoint = typer.prompt("Load balancer before the control plane (host:port)")
+    if first and len(first) % 2 == 0 and not given.docker:
+        cause = f"{len(first)} control-plane nodes: etcd needs more than half of them"
+        _refuse([Problem("--control-plane", cause, "use one, three or five")])
     if wrong := [name for name in first if name not in reading.hosts]:
         _refuse([Problem(name, "is none of the hosts", "name it as above") for name in wrong])
     return Choices(

@@ -6,7 +6,7 @@ import difflib
 import ipaddress
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,6 +15,7 @@ from gpuboot.config.problems import Problem
 Role = Literal["control_plane", "worker", "docker"]
 
 ROLES: Mapping[str, Role] = {"control_plane": "control_plane", "workers": "worker"}
+API_NAME = "gpuboot-api"  # every node's name for the API server (`gpuboot.kubernetes.endpoint`)
 # what a host's data may say of it, beside pyinfra's own
 DATA = ("node_name", "address", "gpus", "ssh_hostname")
 # RFC 1123 subdomain: what Kubernetes takes as a node's name
@@ -31,7 +32,8 @@ class Node:
       the inventory names none (then it is the source address of the default route)
     + role: control-plane node, worker, or a Docker host that belongs to no cluster
     + gpus: how many GPUs the inventory promises (0: none)
-    + leader: the control-plane node that makes the cluster; exactly one, none of Docker hosts
+    + leader: the control-plane node that makes the cluster, or does in this run what is done once
+      (`led`); exactly one, none of Docker hosts
     + monitor: the Docker host that runs Prometheus; exactly one, none of a cluster
     """
 
@@ -61,7 +63,8 @@ class Entry:
 def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ...], list[Problem]]:
     """The nodes these hosts make, and everything that is wrong with them.
 
-    + entries: all hosts of the inventory, in its order; the first control-plane node leads
+    + entries: all hosts of the inventory, in its order; the first control-plane node leads, as
+      long as no host has been read (`led`)
     + endpoint: `settings.cluster.endpoint`
 
     The nodes may only be used when there is no problem.
@@ -80,6 +83,17 @@ def plan(entries: Sequence[Entry], endpoint: str | None) -> tuple[tuple[Node, ..
         problems += _control_planes(nodes, endpoint)
     problems += duplicates(nodes, "name", "node_name") + duplicates(nodes, "address", "address")
     return tuple(sorted(nodes, key=lambda node: node.role != "control_plane")), problems
+
+
+def led(nodes: Sequence[Node], members: Collection[str]) -> tuple[Node, ...]:
+    """The nodes with the leader of a run: the first control plane that is in the cluster already.
+
+    + members: inventory names of the control planes that answer and are part of a cluster; none:
+      the first control plane makes it
+    """
+    names = [node.host for node in nodes if node.role == "control_plane"]
+    leader = next((name for name in names if name in members), names[0] if names else "")
+    return tuple(replace(node, leader=node.host == leader) for node in nodes)
 
 
 def parse_entry(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
@@ -173,20 +187,36 @@ def _is_address(text: str) -> bool:
     return True
 
 
-def _control_planes(nodes: Iterable[Node], endpoint: str | None) -> list[Problem]:
+def _control_planes(nodes: Sequence[Node], endpoint: str | None) -> list[Problem]:
     count = sum(node.role == "control_plane" for node in nodes)
     if count == 0:
         remedy = "put the host that leads the cluster into group control_plane"
         return [Problem("", "there is no control-plane node", remedy)]
-    problems = []
-    if count > 1 and count % 2 == 0:
-        cause = f"{count} control-plane nodes: etcd loses its quorum when half of them are gone"
-        problems.append(Problem("", cause, "use one, three or five control-plane nodes"))
-    if count > 1 and not endpoint:
-        cause = f"{count} control-plane nodes, but cluster.endpoint is not set"
-        remedy = "set cluster.endpoint to the load balancer or virtual address before them"
-        problems.append(Problem("", cause, remedy))
+    problems = [
+        Problem(node.host, f"{API_NAME} is the name of all API servers", "set another node_name")
+        for node in nodes
+        if node.name == API_NAME and not endpoint
+    ]
+    name = (endpoint or "").rpartition(":")[0].strip("[]")
+    for node in nodes:
+        if count > 1 and name and name in (node.host, node.name, node.address):
+            cause = (
+                f"cluster.endpoint {endpoint} is this one machine, without which none has an API"
+            )
+            remedy = "name what stands for all control planes, or leave cluster.endpoint out"
+            problems.append(Problem(node.host, cause, remedy))
     return problems
+
+
+def warnings(nodes: Iterable[Node]) -> list[str]:
+    """What a person should know of these nodes, and may have good reasons for."""
+    count = sum(node.role == "control_plane" for node in nodes)
+    if count == 0 or count % 2:
+        return []
+    return [
+        f"{count} control-plane nodes: etcd needs more than half of them, so that {count - 1} bear "
+        f"as many losses; remedy: use {count + 1}, or {count - 1}"
+    ]
 
 
 def duplicates(nodes: Iterable[Node], field: str, key: str) -> list[Problem]:

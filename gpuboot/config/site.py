@@ -30,7 +30,7 @@ class Choices:
     + name: of the inventory file, of its group_data, and of the cluster
     + docker: Docker hosts instead of a cluster
     + first: inventory names of the control plane, or of the one monitoring host; empty: the default
-    + endpoint: `cluster.endpoint`, which several control-plane nodes need; "" for none
+    + endpoint: `cluster.endpoint`, a load balancer of the site's own; "" for none
     + ssh_key, ssh_config: files; "" for the usual ones
     + sudo_password: sudo asks for a password, which every run has to be given
     """

@@ -27,7 +27,7 @@ _PAGES = {
     True: "docs/standalone.md says which there are.",
 }
 _CONTROL_PLANE = """\
-# The control plane: one node, or an odd number of them (then cluster.endpoint is set as well).
+# The control plane: one node, or an odd number of them.
 # `address` is the node's IP address in the cluster."""
 _WORKERS = """\
 # Every other node. `gpus` is a promise: a node that shows fewer fails before anything is changed,

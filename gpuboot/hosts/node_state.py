@@ -60,6 +60,8 @@ class NodeState:
     + run_lock: record of the run that last took the lock there (`gpuboot.hosts.run_lock`); ""
       for none since it booted
     + run_lock_age: seconds for which that run has held it; None when it has ended
+    + half_made: steps of kubeadm, init or join, that gpuboot began and did not see end
+    + load_balancer: whose haproxy's configuration is: ours, foreign (a site's own), "" for none
     + cluster_ca: SHA-256 of the certificate authority of the cluster it belongs to; "" for none
     """
 
@@ -92,6 +94,8 @@ class NodeState:
     cloud_init: str = ""
     container: str = ""
     cluster_ca: str = ""
+    half_made: tuple[str, ...] = ()
+    load_balancer: str = ""
     run_lock: str = ""
     run_lock_age: int | None = None
     clock_skew_s: float = 0.0
@@ -161,6 +165,7 @@ def parse(lines: Iterable[str]) -> NodeState:
 _TEXTS = (
     "hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version", "os_codename",
     "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package", "run_lock",
+    "load_balancer",
 )  # fmt: skip
 # field -> the key of its number
 _NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"}
@@ -171,6 +176,7 @@ _LISTS = {
     "dkms": "dkms",
     "swap": "swap",
     "foreign": "foreign",
+    "half_made": "half_made",
 }
 _SETS = {"kernel_features": "kernel_feature", "modules": "module", "holds": "hold"}
 # field -> the key whose value is a name and, behind a space, what belongs to it

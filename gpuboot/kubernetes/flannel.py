@@ -19,11 +19,12 @@ def images(lock: Lock) -> tuple[str, str]:
     return f"{_IMAGE}:{lock.flannel.version}", f"{_PLUGIN_IMAGE}:{lock.flannel.cni_plugin}"
 
 
-def manifest(settings: Settings, lock: Lock, api: str) -> str:
+def manifest(settings: Settings, lock: Lock, api: str, balanced: bool = False) -> str:
     """The manifest for these settings, without a digest.
 
     + api: host:port by which nodes reach the API server. By its Service, flannel would depend on
       kube-proxy: started before it, as after a boot, it gives up, and each next start is later.
+    + balanced: nodes have a load balancer, of which pods from before do not know
     """
     cluster = settings.cluster
     six = ipaddress.ip_network(cluster.pod_cidr).version == 6
@@ -44,4 +45,5 @@ def manifest(settings: Settings, lock: Lock, api: str) -> str:
         plugin_image=plugin_image,
         api_host=host.strip("[]"),
         api_port=port,
+        balanced=balanced,
     )

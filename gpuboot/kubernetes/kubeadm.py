@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from gpuboot.config.inventory import Node
+from gpuboot.config.inventory import API_NAME, Node
 from gpuboot.config.settings import Cluster, Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes import flannel
@@ -56,6 +56,15 @@ def endpoint(cluster: Cluster, nodes: Sequence[Node]) -> str:
         return cluster.endpoint
     address = next(node.address for node in nodes if node.leader)
     return f"[{address}]:{API_PORT}" if ":" in address else f"{address}:{API_PORT}"
+
+
+def balanced(cluster: Cluster, nodes: Sequence[Node]) -> bool:
+    """Whether each node without an API server has a load balancer (`gpuboot.kubernetes.endpoint`).
+
+    + cluster: with the endpoint that is in force
+    """
+    several = sum(node.role == "control_plane" for node in nodes) > 1
+    return several and cluster.endpoint == f"{API_NAME}:{API_PORT}"
 
 
 def untainted(cluster: Cluster, nodes: Sequence[Node]) -> bool:
@@ -123,11 +132,14 @@ def configuration(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Conf
     text = init_config(settings, lock, nodes)
     parts = {item["kind"]: item for item in yaml.load_all(text, Loader=YAML_LOADER)}
     cluster = parts["ClusterConfiguration"]
-    changeable = {
+    changeable: dict[str, Any] = {
         "parts": [cluster[name] for name in ("controllerManager", "scheduler", "etcd")],
         "proxy": parts["KubeProxyConfiguration"],
         "kubelet": parts["KubeletConfiguration"],
     }
+    if balanced(settings.cluster, nodes):
+        # kube-proxy's pods have read before that the API's name is the one control plane's
+        changeable["api"] = "balanced"
     return Configuration(
         text,
         json_digest(changeable),

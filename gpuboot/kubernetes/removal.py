@@ -16,27 +16,19 @@ def find(nodes: Sequence[Node], wanted: str) -> Node | None:
     return next((node for node in nodes if wanted in (node.name, node.host)), None)
 
 
-def refusal(nodes: Sequence[Node], wanted: str) -> Problem | None:
+def refusal(nodes: Sequence[Node], leader: Node, wanted: str) -> Problem | None:
     """Why a node may not be removed, as far as the inventory tells; None when it may.
 
+    + leader: who does it: a control plane that stays, where there is one
     + wanted: as `find` takes it; "": nobody named one
     """
-    leader = next(node for node in nodes if node.leader)
-    others = [node.name for node in nodes if not node.leader]
+    others = [node.name for node in nodes if node.host != leader.host]
     if not wanted:
         remedy = f"name one: --data gpuboot_remove=NODE ({', '.join(others) or 'there is none'})"
         return Problem("", "no node is named that is to be removed", remedy)
     node = find(nodes, wanted)
-    if node is None or not node.leader:
+    if node is None or node.host != leader.host:
         return None
-    further = [item for item in nodes if item.role == "control_plane" and item is not leader]
-    if further:
-        return Problem(
-            node.host,
-            f"{node.name} leads the cluster: its removal is done from it",
-            f"let another one lead: put {further[0].host} first in group control_plane, run "
-            "deploys/site.py, then remove this one",
-        )
     return Problem(
         node.host,
         f"{node.name} is the only control plane: without it there is no cluster",
@@ -45,12 +37,15 @@ def refusal(nodes: Sequence[Node], wanted: str) -> Problem | None:
     )
 
 
-def unsafe(name: str, in_inventory: bool, reached: bool, state: NodePods) -> Problem | None:
+def unsafe(
+    name: str, in_inventory: bool, reached: bool, state: NodePods, member: bool = False
+) -> Problem | None:
     """Why a node may not be removed, as the cluster and the machine are.
 
     + reached: its machine answers by SSH
+    + member: etcd has a member of it
     """
-    if not state.known and not in_inventory:
+    if not state.known and not in_inventory and not member:
         cause = f"there is no node {name}, neither in the inventory nor in the cluster"
         return Problem("", cause, "name one that kubectl get nodes shows")
     if state.ready and not reached:

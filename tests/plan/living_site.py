@@ -24,12 +24,12 @@ import yaml
 from deploys.phases import base
 from deploys.phases.drivers import NOUVEAU
 from deploys.run.context import Context
-from gpuboot.config.inventory import Entry, plan
+from gpuboot.config.inventory import API_NAME, Entry, plan
 from gpuboot.config.load import load
 from gpuboot.fact_output import answer
 from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
-from gpuboot.kubernetes import backup, kubeadm
+from gpuboot.kubernetes import backup, endpoint, kubeadm
 from gpuboot.templates import render
 from tests.noise import own
 from tests.plan.living_cluster import LivingCluster
@@ -39,6 +39,7 @@ _hosts = [_site["_host"](11, "cp1", 0), _site["_host"](21, "gpu1", 2)]
 _given = _site["_data"]
 _GPUBOOT = {"preflight": _given["gpuboot"]["preflight"]}
 _settings, _lock = load(_GPUBOOT)
+_settings = _settings.model_copy(update={"cluster": endpoint.decided(_settings.cluster, "")})
 _nodes, _ = plan(
     [
         Entry(name, ("control_plane" if name == "@fake/cp1" else "workers",), data)
@@ -167,6 +168,7 @@ def _host_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
             "feature br_netfilter",
             *(f"sysctl {key.replace('.', '/')} {value}" for key, value in base.SYSCTLS.items()),
         ],
+        "awk -v b='# gpuboot: the API server'": [f"{_nodes[0].address} {API_NAME}"],
         # control planes, and the host itself
         "awk -v b=": [f"{node.address} {node.name}" for node in _nodes[: 1 if leads else 2]],
         "systemctl show -p Id": "\n\n".join(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpuboot.config.inventory import Entry, default_name, plan
+from gpuboot.config.inventory import Entry, default_name, led, plan, warnings
 
 CP = Entry("cp1", ("control_plane", "prod"), {"address": "10.0.0.1"})
 GPU = Entry("gpu1", ("workers", "prod"), {"address": "10.0.0.2", "gpus": 8})
@@ -36,13 +36,43 @@ def test_no_control_plane() -> None:
     assert causes([GPU]) == ["there is no control-plane node"]
 
 
-def test_even_number_of_control_planes_and_no_endpoint() -> None:
-    second = Entry("cp2", ("control_plane",), {"address": "10.0.0.3"})
-    found = causes([CP, second])
-    assert "2 control-plane nodes: etcd loses its quorum when half of them are gone" in found
-    assert "2 control-plane nodes, but cluster.endpoint is not set" in found
-    third = Entry("cp3", ("control_plane",), {"address": "10.0.0.4"})
-    assert causes([CP, second, third], "vip.example:6443") == []
+SECOND = Entry("cp2", ("control_plane",), {"address": "10.0.0.3"})
+THIRD = Entry("cp3", ("control_plane",), {"address": "10.0.0.4"})
+
+
+def test_an_even_number_of_control_planes_is_told() -> None:
+    [told] = warnings(plan([CP, SECOND, GPU], None)[0])
+    assert told.startswith("2 control-plane nodes: etcd needs more than half of them")
+    assert "remedy: use 3, or 1" in told
+    assert warnings(plan([CP, SECOND, THIRD], None)[0]) == warnings(plan([CP], None)[0]) == []
+
+
+def test_several_control_planes_need_nothing_more() -> None:
+    assert causes([CP, SECOND, THIRD]) == causes([CP, SECOND, THIRD], "vip.example:6443") == []
+
+
+@pytest.mark.parametrize("endpoint", ["cp2:6443", "10.0.0.3:6443"])
+def test_an_endpoint_that_is_one_machine(endpoint: str) -> None:
+    [cause] = causes([CP, SECOND, THIRD], endpoint)
+    assert f"cluster.endpoint {endpoint} is this one machine" in cause
+    assert causes([CP, GPU], "cp1:6443") == []
+
+
+def test_the_name_of_all_api_servers_is_no_nodes() -> None:
+    entry = Entry("gpuboot-api", ("workers",), {})
+    assert causes([CP, entry]) == ["gpuboot-api is the name of all API servers"]
+    assert causes([CP, entry], "lb:6443") == []
+
+
+def test_who_leads_is_a_member_that_answers() -> None:
+    nodes, _ = plan([CP, SECOND, THIRD, GPU], None)
+
+    def leader(*members: str) -> str:
+        [lead] = [node.host for node in led(nodes, members) if node.leader]
+        return lead
+
+    assert leader() == leader("cp1", "cp2") == "cp1"
+    assert leader("cp3", "cp2") == "cp2"
 
 
 def test_the_first_control_plane_leads() -> None:

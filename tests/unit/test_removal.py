@@ -47,11 +47,14 @@ def test_a_node_is_found_by_both_of_its_names() -> None:
 
 
 def test_who_leads_does_not_go() -> None:
-    assert "name one: --data gpuboot_remove=NODE (gpu1, gpu2)" in cause(removal.refusal(ONE, ""))
-    assert "the only control plane" in cause(removal.refusal(ONE, "cp1"))
-    assert "deploys/reset.py" in cause(removal.refusal(ONE, "@ssh/cp1"))
-    assert "put @ssh/cp2 first in group" in cause(removal.refusal(THREE, "cp1"))
-    assert removal.refusal(THREE, "cp2") is removal.refusal(ONE, "gone") is None
+    cp1, cp2, _ = THREE
+    assert "name one: --data gpuboot_remove=NODE (gpu1, gpu2)" in cause(
+        removal.refusal(ONE, cp1, "")
+    )
+    assert "the only control plane" in cause(removal.refusal(ONE, cp1, "cp1"))
+    assert "deploys/reset.py" in cause(removal.refusal(ONE, cp1, "@ssh/cp1"))
+    assert removal.refusal(THREE, cp2, "cp1") is removal.refusal(THREE, cp1, "cp2") is None
+    assert removal.refusal(ONE, cp1, "gone") is None
 
 
 def test_a_node_at_work_that_nobody_can_reset_does_not_go() -> None:
@@ -92,6 +95,7 @@ class Site:
         self.ran: list[str] = []
         self.fails = fails
         self.told: list[str] = []
+        self.ill: tuple[int, ...] = ()  # members of etcd, by id
         found = KubeadmState(files=("kubelet.conf",))
         monkeypatch.setattr(remote, "run", self.run)
         monkeypatch.setattr(remote, "read_fact", lambda target, fact, **arguments: found)
@@ -110,7 +114,20 @@ class Site:
         if self.fails and self.fails in command:
             raise PyinfraError("it broke")
         self.ran.append(f"{target}: {command}")
-        members = [{"name": "cp1", "ID": 1}, {"name": "cp2", "ID": 255}]
+        urls = {1: "https://10.0.0.1", 255: "https://10.0.0.2", 3: "https://10.0.0.3"}
+        members = [
+            {"ID": each, "name": f"cp{min(each, 2)}" if each != 3 else "cp3",
+             "peerURLs": [f"{url}:2380"], "clientURLs": [f"{url}:2379"]}
+            for each, url in urls.items()
+        ]  # fmt: skip
+        if "endpoint health" in command:
+            ill = self.ill
+            return json.dumps(
+                [
+                    {"endpoint": f"{url}:2379", "health": each not in ill}
+                    for each, url in urls.items()
+                ]
+            )
         return json.dumps({"members": members}) if "member list" in command else ""
 
     def drain(self, leader: object, name: str, timeout_s: float) -> None:
@@ -132,18 +149,31 @@ def test_each_step_is_done_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> 
     assert site.ran[0] == "drained gpu1 in 60"
     assert site.ran[1].startswith("@ssh/gpu1: kubeadm reset --force")
     assert site.ran[2].startswith("@ssh/gpu1: sh -ec")
-    assert site.ran[3].startswith("@ssh/gpu1: rm -rf /etc/gpuboot/")
-    assert site.ran[4].endswith("delete node gpu1 --ignore-not-found")
-    assert len(site.ran) == 5
+    assert "disable --now haproxy.service" in site.ran[3]
+    assert site.ran[4].startswith("@ssh/gpu1: rm -rf /etc/gpuboot/")
+    assert site.ran[5].endswith("delete node gpu1 --ignore-not-found")
+    assert len(site.ran) == 6
     assert "take it out of the inventory" in site.told[0]
 
 
 def test_etcd_forgets_a_control_plane_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch)
-    assert operations._etcd_left(cast(State, site), cast(Host, "cp1"), "cp2", "cp1")
-    assert "exec etcd-cp1 -- etcdctl --endpoints=https://127.0.0.1:2379" in site.ran[0]
-    assert site.ran[1].endswith(" member remove ff")
-    assert len(site.ran) == 2
+    site.ill = (255,)
+    state, leader = cast(State, site), cast(Host, "cp1")
+    assert operations._etcd_can_spare(state, leader, "cp2", "")
+    assert operations._etcd_left(state, leader, "cp2", "")
+    assert [command for command in site.ran if "member remove" in command] == [site.ran[-1]]
+    assert site.ran[-1].endswith(" member remove ff")
+
+
+def test_etcd_keeps_its_majority(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch)
+    site.ill = (3,)
+    assert not operations._etcd_can_spare(cast(State, site), cast(Host, "cp1"), "cp2", "")
+    [told] = site.told
+    assert "etcd would lose its majority: of the 2 members that would be left, 1 answer" in told
+    assert "cp3" in told
+    assert "remedy: bring back those that do not answer" in told
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ INVENTORY = '''\
 How to log in and the settings stand in group_data/prod.py; all settings are in docs/settings.md.
 """
 
-# The control plane: one node, or an odd number of them (then cluster.endpoint is set as well).
+# The control plane: one node, or an odd number of them.
 # `address` is the node's IP address in the cluster.
 control_plane = [
     # no GPU; Ubuntu 24.04.3 LTS, x86_64, 32 CPUs, 64 GiB

@@ -19,8 +19,10 @@ class Cluster(Model):
     dns_domain: Domain = Field("cluster.local", description="Domain of cluster DNS names.")
     endpoint: Endpoint | None = Field(
         None,
-        description="`host:port` that stands for all control-plane nodes (a load balancer or "
-        "virtual address). Needed for three or more of them; default: the first one's address.",
+        description="`host:port` of a load balancer or virtual address of your own before all "
+        "control-plane nodes. Default: `gpuboot-api:6443`, a name that each node resolves itself: "
+        "to itself, to the one control plane, or to a load balancer of its own (haproxy) before "
+        "several of them. A cluster keeps what it was made with.",
     )
     proxy_mode: Literal["iptables", "ipvs", "nftables"] = Field(
         "nftables", description="kube-proxy's mode; nftables needs a kernel of 5.13 or newer."

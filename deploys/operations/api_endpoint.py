@@ -1,0 +1,78 @@
+"""How a host reaches the API: a name in /etc/hosts, and a load balancer (haproxy) behind it."""
+
+from __future__ import annotations
+
+from pyinfra.api.command import StringCommand
+from pyinfra.context import host
+
+from deploys.facts.files import Files
+from deploys.facts.units import Units
+from deploys.lib import changes
+from deploys.lib.answers import foresee, read
+from deploys.lib.commands import Commands
+from deploys.lib.operation import operation
+from deploys.operations import files, kernel, units
+from deploys.operations import packages as package_operations
+from gpuboot.config.inventory import API_NAME
+from gpuboot.hosts.platforms import PackageManager
+from gpuboot.plan import Change, Effect
+
+CONFIG = "/etc/haproxy/haproxy.cfg"
+UNIT = "haproxy.service"
+HOSTS_BEGIN = "# gpuboot: the API server"
+HOSTS_END = "# gpuboot: end of the API server"
+_PACKAGES = {"haproxy": ""}  # the distribution's
+_CHECK = "haproxy -c -q -f"
+# a configuration that is not ours stays
+STOP = (
+    f"if grep -qs '^listen {API_NAME}$' {CONFIG}; then"
+    f" systemctl disable --now {UNIT} && rm -f {CONFIG}; fi"
+)
+
+
+@operation()
+def named(address: str) -> Commands:
+    """Ensure /etc/hosts knows where this host reaches the API, in a block of its own.
+
+    + address: IP address of the API server, or of the load balancer before them
+    """
+    yield from kernel.hosts_block(HOSTS_BEGIN, HOSTS_END, [f"{address} {API_NAME}"])
+
+
+@operation()
+def balanced(config: str, manager: PackageManager) -> Commands:
+    """Ensure haproxy runs with exactly this configuration, which is tried before it is in place.
+
+    + config: text of its one file
+    + manager: the program that installs it
+    """
+    foresee(
+        [
+            package_operations.question(host, _PACKAGES, manager),
+            (host, Files, {"paths": [CONFIG]}),
+            (host, Units, {"units": [UNIT]}),
+        ]
+    )
+    yield from package_operations.installed._inner(_PACKAGES, manager)
+    existing = read(Files, paths=[CONFIG])
+    if not files.is_present(existing.get(CONFIG), config, "644"):
+        files.record_texts({CONFIG: config}, existing)
+        note = "requests go on by the connections of its old process"
+        changes.record(Effect(kind="restart", target="haproxy", local=True, note=note))
+        trial = f"{CONFIG}.gpuboot-trial"
+        yield files.write(trial, config)
+        yield StringCommand(
+            f"{{ {_CHECK} {trial} && mv {trial} {CONFIG}; }} || {{ rm -f {trial}; exit 1; }}"
+        )
+        yield StringCommand(f"systemctl reload-or-restart {UNIT}")
+    yield from units.ensured([UNIT])
+
+
+@operation()
+def unbalanced() -> Commands:
+    """Ensure that haproxy does not run on a host that needs no load balancer any more."""
+    if CONFIG not in read(Files, paths=[CONFIG]):
+        host.noop("there is no load balancer")
+        return
+    changes.record(Change(subject=f"unit {UNIT}", field="state", old="active", new="stopped"))
+    yield StringCommand(STOP)

@@ -1,0 +1,151 @@
+"""How nodes reach the API, and what keeps control planes from joining."""
+
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from gpuboot.config import versions
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import parse_settings
+from gpuboot.fact_output import FactOutputError
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.kubernetes import endpoint, etcd_members, flannel, kubeadm
+from gpuboot.kubernetes.etcd_members import Member
+
+CP1, CP2, CP3 = (
+    Node(f"cp{i}", f"cp{i}", f"10.0.0.{i}", "control_plane", gpus=0, leader=i == 1)
+    for i in (1, 2, 3)
+)
+GPU1 = Node("gpu1", "gpu1", "10.0.0.21", "worker", gpus=8, leader=False)
+ONE, THREE = (CP1, GPU1), (CP1, CP2, CP3, GPU1)
+PLAIN = parse_settings({})
+NEW = PLAIN.model_copy(update={"cluster": endpoint.decided(PLAIN.cluster, "")})
+OLD = PLAIN.model_copy(update={"cluster": endpoint.decided(PLAIN.cluster, "https://10.0.0.1:6443")})
+OWN = parse_settings({"cluster": {"endpoint": "lb.example.com:6443"}})
+LOCK = versions.lock(PLAIN)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reached"), [(NEW, "gpuboot-api:6443"), (OLD, "10.0.0.1:6443")]
+)
+def test_a_cluster_keeps_what_it_was_made_with(settings: Any, reached: str) -> None:
+    assert kubeadm.endpoint(settings.cluster, ONE) == reached
+    text = kubeadm.init_config(settings, LOCK, ONE)
+    assert ('controlPlaneEndpoint: "gpuboot-api:6443"' in text) is (settings is NEW)
+    assert ("gpuboot-api" in text) is (settings is NEW)
+    assert "gpuboot-api" in endpoint.decided(PLAIN.cluster, "https://gpuboot-api:6443").endpoint  # type: ignore[operator]
+
+
+def test_a_site_s_own_endpoint_stays() -> None:
+    assert endpoint.decided(OWN.cluster, "https://10.0.0.1:6443") == OWN.cluster
+    assert not endpoint.is_ours(OWN.cluster)
+    assert not kubeadm.balanced(OWN.cluster, THREE)
+
+
+def test_who_resolves_the_name_to_what() -> None:
+    assert endpoint.address(GPU1, ONE, member=False) == "10.0.0.1"
+    assert endpoint.address(GPU1, THREE, member=False) == "127.0.0.1"
+    assert endpoint.address(CP1, THREE, member=False) == "10.0.0.1"  # it makes the cluster
+    assert endpoint.address(CP2, THREE, member=False) == "10.0.0.1"  # it joins
+    assert endpoint.address(CP2, THREE, member=True) == "10.0.0.2"
+
+
+def test_growth_renews_what_has_read_the_name_before() -> None:
+    one, three = (kubeadm.configuration(NEW, LOCK, nodes) for nodes in (ONE, THREE))
+    assert one.digest != three.digest
+    assert (one.kubelet, one.immutable) == (three.kubelet, three.immutable)
+    api = "gpuboot-api:6443"
+    before, after = (flannel.manifest(NEW, LOCK, api, balanced) for balanced in (False, True))
+    assert before != after
+    same = (kubeadm.configuration(OWN, LOCK, nodes).digest for nodes in (ONE, THREE))
+    assert len(set(same)) == 1
+
+
+def test_the_load_balancer_checks_every_api_server() -> None:
+    text = endpoint.load_balancer(THREE)
+    assert "bind 127.0.0.1:6443" in text
+    for node in (CP1, CP2, CP3):
+        assert f"server {node.name} {node.address}:6443" in text
+    assert "gpu1" not in text
+    assert " inter 2s " in text
+    many = [*THREE, *(replace(GPU1, host=f"g{i}") for i in range(999))]
+    assert " inter 10s " in endpoint.load_balancer(many)
+    six = [replace(CP1, address="2001:db8::1"), CP2]
+    assert "server cp1 [2001:db8::1]:6443" in endpoint.load_balancer(six)
+
+
+def test_a_cluster_of_one_address_cannot_grow() -> None:
+    [problem] = endpoint.growth_refused(OLD.cluster, THREE)
+    assert "made with the address 10.0.0.1" in problem.cause
+    for settings, nodes in ((OLD, ONE), (NEW, THREE), (OWN, THREE)):
+        assert endpoint.growth_refused(settings.cluster, nodes) == []
+
+
+@pytest.mark.parametrize(
+    ("ports", "whose", "said"),
+    [
+        ({6443: "haproxy"}, "ours", ""),
+        ({6443: "?"}, "", ""),
+        ({}, "", ""),
+        ({6443: "nginx"}, "", "TCP port 6443 is in use by nginx"),
+        ({}, "foreign", "haproxy there has a configuration of its own"),
+    ],
+)
+def test_what_is_in_the_load_balancer_s_place(ports: dict[int, str], whose: str, said: str) -> None:
+    state = cast(NodeState, SimpleNamespace(ports=ports, load_balancer=whose))
+    states = dict.fromkeys(("cp1", "gpu1"), state)
+    found = endpoint.problems(THREE, states, NEW)
+    assert [problem.host for problem in found] == (["gpu1"] if said else [])
+    assert all(said in problem.cause for problem in found)
+    assert endpoint.problems(ONE, states, NEW) == endpoint.problems(THREE, states, OWN) == []
+
+
+def members(*healthy: bool) -> list[Member]:
+    return [
+        Member(f"{i}", f"cp{i}", (f"https://10.0.0.{i}:2380",), well)
+        for i, well in enumerate(healthy, start=1)
+    ]
+
+
+def test_etcdctl_s_answers() -> None:
+    listed = {
+        "members": [
+            {"ID": 10276657743932975437, "name": "cp1", "peerURLs": ["https://10.0.0.1:2380"],
+             "clientURLs": ["https://10.0.0.1:2379"]},
+            {"ID": 255, "peerURLs": ["https://[2001:db8::2]:2380"]},
+        ]
+    }  # fmt: skip
+    health = [{"endpoint": "https://10.0.0.1:2379", "health": True, "took": "9ms"}]
+    first, second = etcd_members.parse(json.dumps(listed), json.dumps(health))
+    assert (first.id, first.name, first.healthy) == ("8e9e05c52164694d", "cp1", True)
+    assert (second.id, second.name, second.healthy) == ("ff", "", False)
+    assert second.is_of("cp2", "2001:db8::2")
+    assert not second.is_of("cp2", "")
+    with pytest.raises(FactOutputError):
+        etcd_members.parse("Error: context deadline exceeded", "")
+
+
+def test_a_member_goes_only_where_the_rest_is_a_majority() -> None:
+    two, three = members(True, True, False), members(True, True, True)
+    assert etcd_members.too_few(two, two[2:]) == ""
+    assert etcd_members.too_few(three, three[2:]) == ""
+    assert "of the 2 members that would be left, 1 answer (cp3" in etcd_members.too_few(
+        two, two[1:2]
+    )
+    assert etcd_members.too_few(members(True, True), members(True, True)[1:]) == ""
+
+
+def test_a_control_plane_joins_beside_healthy_members_alone() -> None:
+    three = members(True, True, False)
+    assert etcd_members.join_refused(three, three[2:]) is None  # its own, of an earlier life
+    assert etcd_members.join_refused(members(True), []) is None
+    told = etcd_members.join_refused(three, [])
+    assert told is not None
+    assert "etcd's member of cp3 does not answer" in told[0]
+    assert "gpuboot_remove=cp3" in told[1]
+    lost = etcd_members.join_refused(members(True, False, False), [])
+    assert lost is not None
+    assert "etcd would lose its majority" in lost[0]
