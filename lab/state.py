@@ -194,11 +194,9 @@ def plan(
         Machine(f"gpu{i}", f"10.77.{index}.{20 + i}", count, "worker")
         for i, count in enumerate(gpus, start=1)
     )
-    leaders = (
-        Machine(f"cp{i}", f"10.77.{index}.{10 + i}", 0, "control_plane")
-        for i in range(1, control_planes + 1)
-    )
-    return Lab(name, index, (*leaders, *workers), release, upstream)
+    places = range(1, control_planes + 1)
+    controls = (Machine(f"cp{i}", f"10.77.{index}.{10 + i}", 0, "control_plane") for i in places)
+    return Lab(name, index, (*controls, *workers), release, upstream)
 
 
 def labs() -> list[Lab]:

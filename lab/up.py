@@ -47,7 +47,6 @@ def up(
     + extra: what its mirror has besides
     + release: the Debian release of its machines
     + upstream: what is not simulated comes from its publishers, and is not built
-    + control_planes: how many machines of that kind
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
     """

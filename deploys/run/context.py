@@ -148,7 +148,7 @@ def read() -> Run:
                 spared=[node.host for node in run.nodes if _spared(node)],
             )
             run.nodes = tuple(_with_address(node, run.states) for node in run.nodes)
-            if not run.docker_hosts:
+            if any(node.leader for node in run.nodes):
                 _lead(run)
             run.by_host = {node.host: node for node in run.nodes}
             run.collected = True
