@@ -28,8 +28,13 @@ from gpuboot.kubernetes.kubeadm import configuration
 
 settings, lock, _ = begin()
 report.watch(state, settings)
-context = current()  # with the hosts' addresses
+context = current()  # with the hosts' addresses, and the endpoint that the cluster has
+settings = context.settings
 leader = cluster_leader(context.nodes)
+if leader.host != host.name:
+    cause = f"the cluster is led by {leader.host} now, and {host.name} is no part of it"
+    remedy = f"put {leader.host} first in group control_plane, and run again"
+    raise DeployError(render([Problem(host.name, cause, remedy)]))
 folder = settings.backup.folder
 members = restore.members(context.nodes)
 kept = {

@@ -237,9 +237,10 @@ def _before(state: State, hosts: list[Host], given: str, ours: list[str]) -> Non
     nodes = begin()[2]
     if set(ours) & set(kinds.LED):
         kinds.limited = [host.name for host in hosts] if state.limit_hosts else []
-        state.limit_hosts = [
-            state.inventory.get_host(node.host) for node in nodes if node.role == "control_plane"
-        ]
+        # whichever of them leads is known later; a restore begins with the first
+        controls = [node.host for node in nodes if node.role == "control_plane"]
+        last = len(controls) if ours == ["remove.py"] else 1
+        state.limit_hosts = [state.inventory.get_host(name) for name in controls[:last]]
 
 
 def _keys(state: State, hosts: list[Host]) -> list[Problem]:
