@@ -12,7 +12,14 @@ from typing_extensions import override
 from deploys.facts import api
 from deploys.facts.framed import Framed
 from gpuboot.fact_output import Fields
-from gpuboot.kubernetes.cluster_answers import PATHS, PODS, parse_cluster, parse_pod_issues
+from gpuboot.kubernetes.cluster_answers import (
+    DNS_PODS,
+    PATHS,
+    PODS,
+    parse_cluster,
+    parse_dns_nodes,
+    parse_pod_issues,
+)
 from gpuboot.kubernetes.cluster_state import (
     ClusterState,
     KubeadmState,
@@ -76,6 +83,22 @@ class PodIssues(Framed[tuple[PodIssue, ...]]):
     @override
     def process(self, output: list[str]) -> tuple[PodIssue, ...]:
         return parse_pod_issues(output)
+
+
+class DnsNodes(Framed[tuple[str, ...]]):
+    """The node of each pod of CoreDNS. Read it on the leader."""
+
+    of_cluster = True
+    default = tuple
+
+    @override
+    def command(self, kubeconfig: str) -> str:
+        """`kubeconfig`: path of the credentials on the leader."""
+        return api.command("cluster.sh", kubeconfig, [DNS_PODS])
+
+    @override
+    def process(self, output: list[str]) -> tuple[str, ...]:
+        return parse_dns_nodes(output)
 
 
 class CrashLogs(Framed[dict[str, list[str]]]):

@@ -6,18 +6,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from pyinfra.api.command import FunctionCommand
+from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.context import host
 
-from deploys.facts.kubeadm import Cluster, PodIssues
+from deploys.facts.kubeadm import Cluster, DnsNodes, PodIssues
+from deploys.lib import changes
 from deploys.lib.answers import comparing, read
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.crash_loops import CrashLoops, remedy
-from deploys.lib.kubectl import ADMIN_CONF
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.readiness import Part, Progress, all_of
+from gpuboot.plan import Change
 
 _GRACE_S = 60  # the parts know when they are late; this is for who waits for them
 
@@ -102,3 +104,20 @@ def _look(
     state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
     state = crashes.met(host, state)
     return [(part, part.look(state)) for part in parts]
+
+
+@operation()
+def dns_spread() -> Commands:
+    """Ensure that the pods of CoreDNS are not all on one node. Runs on the leader.
+
+    They began when there was no other node, and nothing moves them by itself: lost with that node,
+    names would not be resolved for the five minutes until the cluster makes others.
+    """
+    nodes = read(DnsNodes, kubeconfig=ADMIN_CONF)
+    if len(nodes) < 2 or len(set(nodes)) > 1:
+        host.noop("CoreDNS is not on one node alone")
+        return
+    subject = "Deployment kube-system/coredns"
+    changes.record(Change(subject=subject, field="nodes", old=nodes[0], new="several"))
+    for command in ("restart", "status --timeout=180s"):
+        yield StringCommand(f"{KUBECTL} -n kube-system rollout {command} deployment coredns")

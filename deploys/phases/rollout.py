@@ -27,6 +27,8 @@ def rollout() -> None:
         ],
         ours=_pods(context),
     )
+    if sum(node.role == "control_plane" for node in context.nodes) > 1:
+        operations.dns_spread(name="Spread CoreDNS over the nodes")
 
 
 def _pods(context: Context) -> dict[str, list[str]]:

@@ -37,6 +37,7 @@ PATHS = (
     *WORKLOADS.values(),
 )
 PODS = "/api/v1/pods"
+DNS_PODS = "/api/v1/namespaces/kube-system/pods?labelSelector=k8s-app%3Dkube-dns"
 
 _OPTIONAL = (FLANNEL, POLICIES)
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -93,6 +94,15 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
 def parse_pod_issues(lines: Iterable[str]) -> tuple[PodIssue, ...]:
     """Pods that do not start by waiting alone. Nothing where the API server does not answer."""
     return tuple(filter(None, map(_pod_issue, parse_answers(lines, [PODS]).items(PODS))))
+
+
+def parse_dns_nodes(lines: Iterable[str]) -> tuple[str, ...]:
+    """Node of each pod of CoreDNS that is there to stay. Nothing where there is no answer."""
+    return tuple(
+        item["spec"].get("nodeName", "")
+        for item in parse_answers(lines, [DNS_PODS]).items(DNS_PODS)
+        if "deletionTimestamp" not in item["metadata"]
+    )
 
 
 def _name(item: Json) -> str:

@@ -13,7 +13,9 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.fact_output import FactOutputError
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes import endpoint, etcd_members, flannel, kubeadm
+from gpuboot.kubernetes.cluster_answers import DNS_PODS, parse_dns_nodes
 from gpuboot.kubernetes.etcd_members import Member
+from tests.cluster_answers import listed, named, packed
 
 CP1, CP2, CP3 = (
     Node(f"cp{i}", f"cp{i}", f"10.0.0.{i}", "control_plane", gpus=0, leader=i == 1)
@@ -149,3 +151,10 @@ def test_a_control_plane_joins_beside_healthy_members_alone() -> None:
     lost = etcd_members.join_refused(members(True, False, False), [])
     assert lost is not None
     assert "etcd would lose its majority" in lost[0]
+
+
+def test_the_nodes_of_coredns() -> None:
+    pods = [named(f"coredns-{i}", spec={"nodeName": node}) for i, node in enumerate(("cp1", "cp2"))]
+    pods[1]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert parse_dns_nodes(packed({DNS_PODS: listed(*pods)})) == ("cp1",)
+    assert parse_dns_nodes(["error\tthere is no cluster yet", "end\tok"]) == ()
