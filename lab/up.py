@@ -44,8 +44,7 @@ def up(
 ) -> Lab:
     """Make everything the lab `name` consists of, as far as it is not there, and start it.
 
-    + extra: what its mirror has besides
-    + release: the Debian release of its machines
+    + extra: what its mirror has besides; release: the Debian release of its machines
     + upstream: what is not simulated comes from its publishers, and is not built
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.

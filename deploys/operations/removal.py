@@ -28,12 +28,9 @@ from gpuboot.plan import Change, Effect
 
 @operation()
 def removed(
-    node: str,
-    machine: str = "",
-    address: str = "",
-    member: bool = False,
+    node: str, machine: str = "", address: str = "", member: bool = False,
     drain_timeout_s: int = 600,
-) -> Commands:
+) -> Commands:  # fmt: skip
     """Ensure that a node is no longer part of the cluster. Runs on the leader.
 
     Its pods are evicted, disruption budgets respected; then its machine is reset, and the node
