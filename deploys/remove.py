@@ -62,7 +62,8 @@ def remove() -> None:
 
 def _in_etcd(name: str, address: str) -> bool:
     try:
-        return any(member.is_of(name, address) for member in etcd.members(host))
+        leader = inventory.get_host(host.name)  # pyinfra's own `host` means another one by turns
+        return any(member.is_of(name, address) for member in etcd.members(leader))
     except RemoteError as error:
         problem = Problem(host.name, f"etcd does not answer: {error}", "see `crictl ps -a` there")
         raise DeployError(render([problem])) from None
