@@ -17,7 +17,12 @@ for step in init join upgrade; do
   if [ -e "/etc/gpuboot/kubeadm-$step.started" ]; then put started "$step"; fi
 done
 if [ -r /etc/gpuboot/kubelet-config.sha256 ]; then
-  put kubelet_config "$(cat /etc/gpuboot/kubelet-config.sha256)"
+  read -r config written </etc/gpuboot/kubelet-config.sha256
+  put kubelet_config "$config"
+  # notes of earlier versions do not have what kubeadm wrote
+  if [ -n "$written" ] && [ "$written" != "$(sha256sum </var/lib/kubelet/config.yaml | cut -d ' ' -f 1)" ]; then
+    put kubelet_edited yes
+  fi
 fi
 if [ -r /etc/kubernetes/pki/ca.crt ]; then put ca "$(base64 -w 0 /etc/kubernetes/pki/ca.crt)"; fi
 authority() { sed -n 's/^ *certificate-authority-data: *//p' "$1" | head -n 1; }

@@ -36,6 +36,7 @@ CONFIG = "/etc/gpuboot/kubeadm.yaml"
 _CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
 _CTR_PULL = f"ctr -a {SOCKET} -n k8s.io images pull --hosts-dir /etc/containerd/certs.d"
 _PULL_UNIT = ("gpuboot-pull", "gpuboot: pull images")
+KUBELET_FILE = "/var/lib/kubelet/config.yaml"
 _KUBELET_DIGEST = "/etc/gpuboot/kubelet-config.sha256"
 # What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
 # configuration is not, and would keep the next cluster's pods on the old network.
@@ -181,8 +182,9 @@ def note(digest: str) -> str:
 
 
 def note_kubelet(digest: str) -> str:
-    """The command that records which configuration is in force on this host."""
-    return f"echo {digest} >{_KUBELET_DIGEST}"
+    """The command that records which configuration is in force on this host, and its file."""
+    written = f'"$(sha256sum <{KUBELET_FILE} | cut -d " " -f 1)"'
+    return f"echo {digest} {written} >{_KUBELET_DIGEST}"
 
 
 @operation()

@@ -16,8 +16,8 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations import etcd_backup
-from deploys.operations.kubeadm import CONFIG, SOCKET, note, note_kubelet
-from gpuboot.kubernetes.cluster_state import immutable_changes
+from deploys.operations.kubeadm import CONFIG, KUBELET_FILE, SOCKET, note, note_kubelet
+from gpuboot.kubernetes.cluster_state import KubeadmState, immutable_changes
 from gpuboot.kubernetes.readiness import Progress, kubelet_is, nodes_ready
 from gpuboot.plan import Change, Effect
 
@@ -101,13 +101,12 @@ def kubelet_configured(
     + also: another digest that is as good
     """
     state = read(Kubeadm, socket=SOCKET)
-    in_force = state.kubelet_config in (digest, also or digest)
+    in_force = state.kubelet_config in (digest, also or digest) and not state.kubelet_edited
     if "kubelet.conf" not in state.files or state.started or in_force:
         host.noop("the kubelet's configuration is in force")
         return
-    subject, old = f"kubelet's configuration of {node}", state.kubelet_config[:12] or None
     changes.record(
-        Change(subject=subject, field="sha256", old=old, new=digest[:12]),
+        _kubelet_change(node, state, digest),
         *(CONTROL_PLANE if control_plane else ()),
         KUBELET,
     )
@@ -119,6 +118,15 @@ def kubelet_configured(
     yield StringCommand("systemctl restart kubelet")
     yield from wait_until_ready(node, leader, "", since)
     yield StringCommand(note_kubelet(digest))
+
+
+def _kubelet_change(node: str, state: KubeadmState, digest: str) -> Change:
+    subject = f"kubelet's configuration of {node}"
+    if state.kubelet_edited:
+        edited, written = "changed by hand", "as kubeadm writes it"
+        return Change(subject=subject, field=KUBELET_FILE, old=edited, new=written)
+    old = state.kubelet_config[:12] or None
+    return Change(subject=subject, field="sha256", old=old, new=digest[:12])
 
 
 def clock(leader: str) -> float | None:

@@ -30,7 +30,7 @@ from deploys.lib.remote import RemoteError
 from deploys.lib.waiting import wait_until
 from deploys.operations import etcd_backup
 from deploys.operations import packages as package_operations
-from deploys.operations.kubeadm import SOCKET, marker, note
+from deploys.operations.kubeadm import SOCKET, marker, note, note_kubelet
 from deploys.operations.kubeadm_changes import (
     CONTROL_PLANE,
     KUBELET,
@@ -98,7 +98,17 @@ def upgraded(
         return
     moved = _moved(moving or Moving(), _running(node, leader, state), version)
     _record(node, version, state, cluster if leads else None, bool(moved))
-    it = _Upgrade(node, leader, version, packages, manager, leads, control_planes, ignore)
+    it = _Upgrade(
+        node,
+        leader,
+        version,
+        packages,
+        manager,
+        leads,
+        control_planes,
+        ignore,
+        state.kubelet_config,
+    )
     yield from _upgrade(it, cluster.config, moved)
 
 
@@ -114,6 +124,7 @@ class _Upgrade:
     leads: bool
     control_planes: Sequence[str]
     ignore: Sequence[str]
+    kubelet_config: str
 
 
 def _upgrade(it: _Upgrade, digest: str, moved: dict[str, Any]) -> Commands:
@@ -149,6 +160,8 @@ def _kubelet(it: _Upgrade, moved: dict[str, Any]) -> Commands:
     since = clock(it.leader)
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
     yield from wait_until_ready(it.node, it.leader, it.version, since)
+    if it.kubelet_config:
+        yield StringCommand(note_kubelet(it.kubelet_config))  # kubeadm has written its file again
     yield FunctionCommand(_let_in, (it.node, it.leader), {})
 
 

@@ -29,6 +29,7 @@ class KubeadmState:
     + ca: `sha256:` pin of the cluster's certificate authority; "" for none
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
     + kubelet_config: digest of the kubelet's configuration that gpuboot put in force; "" for none
+    + kubelet_edited: its file is not as kubeadm wrote it then
     + images: names of the images in containerd's k8s.io namespace; not read once it has joined
     + certificates: of the control plane, its kubeconfigs and the kubelet
     + restart_due: certificates were renewed, and not all that use them were restarted
@@ -42,6 +43,7 @@ class KubeadmState:
     ca: str = ""
     kubeconfig: str = "absent"
     kubelet_config: str = ""
+    kubelet_edited: bool = False
     images: tuple[str, ...] = ()
     certificates: tuple[Certificate, ...] = ()
     restart_due: bool = False
@@ -158,6 +160,7 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
         ca=ca_hash(certificate) if certificate else "",
         kubeconfig=values.first("kubeconfig"),
         kubelet_config=values.first("kubelet_config"),
+        kubelet_edited=bool(values.first("kubelet_edited")),
         images=tuple(values.all("image")),
         certificates=certificates.parse(values.words("certificate", 2)),
         restart_due="renewed" in values,
