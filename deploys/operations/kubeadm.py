@@ -55,12 +55,6 @@ fi
 rm -rf /run/flannel
 """
 CLEAN_NETWORK = f"sh -ec {shlex.quote(_NETWORK)}"
-# Of a node that the cluster has forgotten: it gets other addresses for its pods as well.
-PODS_BEGIN_ANEW = (
-    # crictl gives up after 2 s else, and a pod may take longer to end
-    f"systemctl stop kubelet && {_CRICTL} --timeout 2m rmp --force --all && {CLEAN_NETWORK} "
-    "&& systemctl start kubelet"
-)
 _FORGET = "rm -rf /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm"
 
 
@@ -171,6 +165,19 @@ def fail_foreign(state: KubeadmState, missing: str) -> FunctionCommand:
         f"{missing}, and gpuboot did not make them",
         "see what they are; if nobody needs them: pyinfra INVENTORY deploys/reset.py --data "
         "gpuboot_reset=CLUSTER",
+    )
+
+
+def pods_begin_anew() -> str:
+    """The command for a node that the cluster has forgotten: its pods get other addresses.
+
+    Who is cut off in it joins anew: a kubelet that was only started would keep the old bridge.
+    """
+    began = marker("join")
+    # crictl gives up after 2 s else, and a pod may take longer to end
+    return (
+        f"touch {began} && systemctl stop kubelet && {_CRICTL} --timeout 2m rmp --force --all && "
+        f"{CLEAN_NETWORK} && systemctl start kubelet && rm {began}"
     )
 
 

@@ -28,11 +28,11 @@ from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
 from deploys.operations.kubeadm import (
-    PODS_BEGIN_ANEW,
     SOCKET,
     fail_foreign,
     marker,
     note_kubelet,
+    pods_begin_anew,
     remains_reset,
     unfinished_step,
 )
@@ -103,7 +103,7 @@ def _member(node: str, leader: str) -> Commands:
             "it was deleted from the cluster: its pods begin anew, and its kubelet restarts, which "
             "registers it again"
         )
-        yield StringCommand(PODS_BEGIN_ANEW)
+        yield StringCommand(pods_begin_anew())
         yield FunctionCommand(_registered, (leader, node), {})
         return
     host.noop("this host is a node of the cluster")
