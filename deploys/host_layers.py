@@ -11,6 +11,7 @@ from deploys.lib.operation import phase
 from deploys.phases.base import base
 from deploys.phases.drivers import drivers
 from deploys.phases.kubernetes import packages_and_config
+from deploys.phases.node_upgrades import node_upgrades
 from deploys.phases.preflight import preflight
 from deploys.phases.runtime import runtime
 from deploys.run.context import begin, current
@@ -29,6 +30,7 @@ watch(state, begin()[0])
 
 preflight(deploy=__file__)
 base()
+node_upgrades()
 drivers()
 runtime()
 kubernetes()

@@ -15,6 +15,7 @@ from deploys.phases.gpu_operator import gpu_operator
 from deploys.phases.helm import helm
 from deploys.phases.kubernetes import kubernetes
 from deploys.phases.monitoring import custom_resources, monitoring
+from deploys.phases.node_upgrades import node_upgrades
 from deploys.phases.preflight import preflight
 from deploys.phases.rollout import rollout
 from deploys.phases.runtime import runtime
@@ -29,6 +30,7 @@ watch(state, begin()[0])
 preflight(deploy=__file__)
 base()
 downloads()
+node_upgrades()
 drivers()
 runtime()
 kubernetes()

@@ -13,9 +13,9 @@ from typing import Any
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from deploys.lib.cordon import gpu_pods
 from deploys.lib.kubectl import ADMIN_CONF
 from gpuboot.fact_output import Fields
+from gpuboot.kubernetes import gpu_pods
 from gpuboot.plan.model import HIDDEN
 
 _LARGEST = 262144  # bytes of a file that are read
@@ -107,7 +107,7 @@ class GpuPods(Framed[tuple[str, ...] | None]):
     @override
     def process(self, output: list[str]) -> tuple[str, ...] | None:
         text = b64decode("".join(output)).decode()
-        return tuple(gpu_pods(json.loads(text))) if text.strip() else None
+        return tuple(gpu_pods.running(json.loads(text)["items"])) if text.strip() else None
 
 
 class HiddenInput(list[str]):

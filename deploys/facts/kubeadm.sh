@@ -16,6 +16,7 @@ done
 for step in init join upgrade; do
   if [ -e "/etc/gpuboot/kubeadm-$step.started" ]; then put started "$step"; fi
 done
+if [ -e /etc/gpuboot/kubernetes-node-upgrade.started ]; then put started node-upgrade; fi
 if [ -r /etc/gpuboot/kubelet-config.sha256 ]; then
   read -r config written </etc/gpuboot/kubelet-config.sha256
   put kubelet_config "$config"

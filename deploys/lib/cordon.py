@@ -1,12 +1,6 @@
-"""A node that reboots is cordoned, and waited for until it is Ready again."""
+"""A node that something is done to takes no new pods, and is waited for after a reboot."""
 
 from __future__ import annotations
-
-import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
 
 from pyinfra.api.host import Host
 
@@ -22,36 +16,16 @@ _BOOT = "{.status.nodeInfo.bootID}"
 _READY = '{.status.conditions[?(@.type=="Ready")].status}'
 
 
-@contextmanager
-def cordoned(leader: Host, node: str, host: Host) -> Iterator[None]:
-    """Cordon a node for the length of the block, unless there is no cluster or it is cordoned.
+def cordon(leader: Host, node: str, host: Host) -> bool:
+    """Cordon a node, unless there is no cluster or a person did; whether `uncordon` is to follow.
 
-    Pods stay on the node and start again after the boot, with their data; drain it beforehand to
-    have them elsewhere. When the block fails the node stays cordoned, with a mark on the host: a
-    later run knows that it was gpuboot, and uncordons it.
+    Its pods stay. A mark on the host tells later runs that it was gpuboot.
 
-    + leader: where kubectl runs; another host than the one that reboots
+    + leader: where kubectl runs
     + node: its name in Kubernetes
     + host: the node's host
 
     Raises `RemoteError` when the cluster does not answer.
-    """
-    if not cordon(leader, node, host):
-        yield
-        return
-    pods = json.loads(
-        run(leader, f"{KUBECTL} get pods -A --field-selector spec.nodeName={node} -o json")
-    )
-    if names := gpu_pods(pods):
-        print(f"    [{node}] the reboot interrupts GPU pods: {', '.join(names)}", file=sys.stderr)
-    yield
-    uncordon(leader, node, host)
-
-
-def cordon(leader: Host, node: str, host: Host) -> bool:
-    """Cordon a node, unless there is no cluster or a person did; whether `uncordon` is to follow.
-
-    Arguments and errors as of `cordoned`.
     """
     answer = run(
         leader,
@@ -71,18 +45,9 @@ def by_gpuboot(host: Host) -> bool:
 
 
 def uncordon(leader: Host, node: str, host: Host) -> None:
-    """End what `cordoned` began. Raises `RemoteError` when the cluster does not answer."""
+    """End what `cordon` began. Raises `RemoteError` when the cluster does not answer."""
     run(leader, f"{KUBECTL} uncordon {node}")
     run(host, f"rm -f {CORDON_MARK}")
-
-
-def is_member(leader: Host, node: str) -> bool:
-    """Whether the leader's cluster answers and has this node."""
-    command = f"test -e {ADMIN_CONF} && {KUBECTL} --request-timeout=5s get node {node} -o name"
-    try:
-        return bool(run(leader, command))
-    except RemoteError:
-        return False
 
 
 def wait_until_rejoined(leader: Host, node: str, boot_id: str) -> None:
@@ -112,17 +77,3 @@ def wait_until_rejoined(leader: Host, node: str, boot_id: str) -> None:
                 unfinished(end, _READY_S), f"see `journalctl -u kubelet` on {node}, then run again"
             )
         )
-
-
-def gpu_pods(pods: dict[str, Any]) -> list[str]:
-    """Running pods of a pod list that were given GPUs, as namespace/name."""
-    return [
-        f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
-        for pod in pods["items"]
-        if pod.get("status", {}).get("phase") == "Running"
-        and any(
-            resource.startswith("nvidia.com/")
-            for container in pod["spec"]["containers"]
-            for resource in container.get("resources", {}).get("limits") or {}
-        )
-    ]

@@ -19,6 +19,10 @@ from gpuboot.kubernetes.readiness import Progress
 _STEP_S = 10
 
 
+class DrainRefusedError(RemoteError):
+    """There are pods that may not be ended: none was, and the node is as it was."""
+
+
 def drain(
     leader: Host, node: str, timeout_s: float, empty_dirs: bool = True, unmanaged: bool = True
 ) -> None:
@@ -34,16 +38,10 @@ def drain(
 
     Raises `RemoteError` with cause and remedy.
     """
-    before = pods(leader, node)
-    if found := rules.forbidden(before, empty_dirs, unmanaged):
-        cause = f"node {node} is not drained: {'; '.join(found)}"
-        raise RemoteError(failure(cause, "end these pods yourself, or allow that, then run again"))
-    run(leader, f"{KUBECTL} cordon {shlex.quote(node)}")
+    before = _cordoned(leader, node, empty_dirs, unmanaged)
     logger.info(f"{leader.print_prefix}draining {node}: {len(before.leaving)} pods")
-    evict = (
-        f"{KUBECTL} drain {shlex.quote(node)} --ignore-daemonsets --delete-emptydir-data --force"
-        f" --timeout={_STEP_S}s"
-    )
+    options = rules.options(before, empty_dirs, unmanaged)
+    evict = f"{KUBECTL} drain {shlex.quote(node)} {options} --timeout={_STEP_S}s"
 
     def probe() -> Progress:
         try:
@@ -57,6 +55,28 @@ def drain(
     if not end.done:
         cause = f"node {node} is not drained, and stays cordoned: {unfinished(end, timeout_s)}"
         raise RemoteError(failure(cause, rules.remedy(pods(leader, node), node)))
+
+
+def _cordoned(leader: Host, node: str, empty_dirs: bool, unmanaged: bool) -> rules.NodePods:
+    """The pods of a node that takes no more of them. Raises `DrainRefusedError`.
+
+    They are looked at when it is cordoned already: no other can come that may not be ended.
+    """
+    name = shlex.quote(node)
+    query = f"{KUBECTL} get node {name} -o 'jsonpath={{.spec.unschedulable}}'"
+    was = run(leader, query).strip() == "true"
+    run(leader, f"{KUBECTL} cordon {name}")
+    found = pods(leader, node)
+    if kept := rules.forbidden(found, empty_dirs, unmanaged):
+        if not was:
+            run(leader, f"{KUBECTL} uncordon {name}")
+        cause = f"node {node} is not drained: {'; '.join(kept)}"
+        remedy = (
+            "end these pods yourself, or allow that (upgrade.drain_empty_dirs, "
+            "upgrade.drain_unmanaged), then run again"
+        )
+        raise DrainRefusedError(failure(cause, remedy))
+    return found
 
 
 def pods(leader: Host, node: str) -> rules.NodePods:

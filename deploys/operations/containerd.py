@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
@@ -31,6 +33,15 @@ _CRI_READY = (
     'awk \'$1 ~ /grpc/ && $2 == "cri" { ok = $NF == "ok" } END { exit !ok }\''
 )
 _ANSWERS = "ctr --connect-timeout 5s version >/dev/null 2>&1"
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """What `configured` takes."""
+
+    root: str
+    toolkit: str = "none"
+    proxy: str = ""
 
 
 @operation()
@@ -98,6 +109,15 @@ def _record(state: ContainerdState) -> None:
         ],
         Effect(kind="restart", target="containerd", local=True, note="running containers go on"),
     )
+
+
+def restarted() -> StringCommand:
+    """Restart containerd, for who has installed another one, and wait until pods can be started."""
+    failed = shell_message(
+        "containerd does not answer after its upgrade", "see `journalctl -u containerd`"
+    )
+    shown = "journalctl -n 15 --no-pager -u containerd.service >&2;"
+    return StringCommand(f"{_restarted(_CRI_READY)} || {{ {shown}", failed, "; exit 1; }")
 
 
 def _restart() -> StringCommand:

@@ -53,7 +53,7 @@ _STEADY_S = 15
 class Moving:
     """What becomes of a node's pods while its kubelet is upgraded; see `settings.upgrade`."""
 
-    drain: Literal["minor", "always", "never"] = "minor"
+    drain: Literal["when-needed", "always", "never"] = "when-needed"
     timeout_s: int = 600
     empty_dirs: bool = True
     unmanaged: bool = False
@@ -283,7 +283,7 @@ def _moved(moving: Moving, running: str, version: str) -> dict[str, Any]:
     + running: version of the kubelet; "" where it is not known
     """
     minor = bool(running) and version_skew.upgrade_step(running, version) == "minor"
-    if moving.drain == "always" or (moving.drain == "minor" and minor):
+    if moving.drain == "always" or (moving.drain == "when-needed" and minor):
         return {key: value for key, value in asdict(moving).items() if key != "drain"}
     return {}
 

@@ -27,9 +27,9 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.kubernetes import network_policies
+from gpuboot.kubernetes import network_policies, node_upgrade
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.verify import gpu_state, runner
+from gpuboot.verify import gpu_state, node_proof, runner
 from gpuboot.verify.checks import control_plane, operating_system
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
@@ -107,6 +107,34 @@ def verify(
     result = replace(result, versions=result.versions | versions)
     seconds = time.monotonic() - begun
     return publish(settings, nodes, started, seconds, reading.get().seconds, result)
+
+
+def prove_node(
+    settings: Settings, lock: Lock, node: Node, leader: str, before: Sequence[str]
+) -> tuple[str, str] | None:
+    """Prove the GPUs of one node, from the PCI bus to vectorAdd, whether it is cordoned or not.
+
+    + node: whose host is connected; leader: inventory name of the leader
+    + before: UUIDs that nvidia-smi listed before it was upgraded; nothing where that is not known
+
+    Returns cause and remedy where they are not proven. Raises `ClusterError`.
+    """
+    driver_requested = lock.driver.version if settings.driver.enabled else None
+    target = inventory.get_host(leader)
+
+    def read_host() -> Host:
+        return _read(node, driver_requested, {})
+
+    with cluster_clients(target) as clients:
+        findings = node_proof.prove(clients, node.name, read_host, settings, say)
+    if wrong := node_proof.unproven(findings):
+        return node_proof.cause(wrong), wrong[0].remedy
+    listed = [gpu.uuid for gpu in read_host().gpus] if before else []
+    if lost := node_upgrade.missing_gpus(before, listed):
+        return lost, "look for XIDs in the kernel log, and at the machine"
+    tried = sum(item.link == "workload" and item.status == "pass" for item in findings)
+    say(f"{node.name}: {node.gpus} GPUs, vectorAdd passed on {tried}")
+    return None
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from deploys.lib.operation import phase
 from deploys.operations import packages
+from deploys.phases import parts
 from deploys.phases.repositories import add_repository
-from deploys.phases.runtime import containerd_packages, toolkit_packages
 from deploys.run.context import current
 from gpuboot.kubernetes.kubeadm import packages as kubernetes_packages
 
@@ -26,8 +26,8 @@ def downloads() -> None:
         name="Start downloads of packages",
         versions={
             **kubernetes_packages(context.lock),
-            **toolkit_packages(context),
-            **containerd_packages(context),
+            **parts.toolkit(context),
+            **parts.containerd(context),
         },
         manager=context.platform.package_manager,
     )

@@ -21,7 +21,7 @@ from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current, members
 from gpuboot.charts import GPUS_LABEL
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings.upgrade import batch_size
+from gpuboot.config.settings.upgrade import batches
 from gpuboot.kubernetes import endpoint as api
 from gpuboot.kubernetes import flannel, readiness
 from gpuboot.kubernetes.cluster_state import ClusterState
@@ -165,9 +165,13 @@ def awaited(context: Context) -> Part:
 
 def workload_node(context: Context) -> Part:
     """A node that takes pods."""
-    anywhere = untainted(context.settings.cluster, context.nodes)
-    names = [node.name for node in context.nodes if anywhere or node.role == "worker"]
+    names = [node.name for node in _workload_nodes(context)]
     return Part(lambda state: readiness.any_ready(state, names), _READY_S, _REMEDY)
+
+
+def _workload_nodes(context: Context) -> list[Node]:
+    anywhere = untainted(context.settings.cluster, context.nodes)
+    return [node for node in context.nodes if anywhere or node.role == "worker"]
 
 
 def labels(node: Node) -> dict[str, str | None]:
@@ -207,7 +211,6 @@ def _upgrade(context: Context) -> None:
     lock, node, settings = context.lock, context.node, context.settings
     version, controls = lock.kubernetes.version, node.role == "control_plane"
     workers = [item for item in context.nodes if item.role == "worker"]
-    several = batch_size(settings.upgrade.max_unavailable, len(workers))
     turns: tuple[tuple[str, bool, dict[str, Any]], ...] = (
         ("the leader to Kubernetes {} (kubeadm upgrade apply)", node.leader, {}),
         (
@@ -215,10 +218,13 @@ def _upgrade(context: Context) -> None:
             controls and not node.leader,
             {"_serial": True},
         ),
-        (
-            "the workers to Kubernetes {} (kubeadm upgrade node)",
-            not controls,
-            {"_parallel": several},
+        *(
+            (
+                f"{batch.title} to Kubernetes {{}} (kubeadm upgrade node)",
+                node in batch.nodes,
+                {"_parallel": batch.several},
+            )
+            for batch in batches(settings.upgrade.max_unavailable, workers)
         ),
     )
     for place, (title, turn, arguments) in enumerate(turns):
@@ -231,25 +237,27 @@ def _upgrade(context: Context) -> None:
             manager=context.platform.package_manager,
             leads=place == 0,
             turn=turn,
-            control_planes=_control_planes(context) if controls else (),
-            moving=_moving(context),
+            control_planes=control_planes(context) if controls else (),
+            moving=moving(context),
             ignore=settings.cluster.ignore_preflight_errors,
             **arguments,
         )
 
 
-def _moving(context: Context) -> kubeadm_upgrade.Moving:
+def moving(context: Context) -> kubeadm_upgrade.Moving:
+    """What becomes of a node's pods while it is upgraded."""
     upgrade = context.settings.upgrade
+    others = [item for item in _workload_nodes(context) if item != context.node]
     return kubeadm_upgrade.Moving(
-        # the pods of a node that is alone could go nowhere
-        upgrade.drain if len(context.nodes) > 1 else "never",
+        # where no other node takes pods they could go nowhere
+        upgrade.drain if others else "never",
         upgrade.drain_timeout_s,
         upgrade.drain_empty_dirs,
         upgrade.drain_unmanaged,
     )
 
 
-def _control_planes(context: Context) -> list[str]:
+def control_planes(context: Context) -> list[str]:
     """Those with a member of etcd; of one that cannot be reached nobody knows."""
     here = [item.host for item in context.nodes if item.host in context.states]
     joining = set(here) - set(members(context.states))

@@ -9,18 +9,13 @@ from pydantic import SecretStr
 
 from deploys.lib.operation import phase
 from deploys.operations import containerd, files, packages, units
+from deploys.phases import parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.hosts import proxy as proxies
 from gpuboot.hosts import registries
 from gpuboot.templates import render
 
-TOOLKIT = (
-    "libnvidia-container1",
-    "libnvidia-container-tools",
-    "nvidia-container-toolkit",
-    "nvidia-container-toolkit-base",
-)
 # settings.runtime.mode -> options of `nvidia-ctk runtime configure`. The handler nvidia is there in
 # each: in "cdi" for dcgm-exporter alone, which claims no GPU and must see them all.
 MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
@@ -30,24 +25,26 @@ MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
 def runtime() -> None:
     """Install containerd and the toolkit, and make containerd know the GPUs."""
     context = current()
-    add_repository(context, "docker")
-    packages.installed(
-        name=f"Install containerd {context.lock.containerd.version}",
-        versions=containerd_packages(context),
-        manager=context.platform.package_manager,
-        hold=True,
-    )
-    if context.node.gpus:
-        install_toolkit(context)
+    if not parts.upgraded_as_node(context):
+        add_repository(context, "docker")
+        packages.installed(
+            name=f"Install containerd {context.lock.containerd.version}",
+            versions=parts.containerd(context),
+            manager=context.platform.package_manager,
+            hold=True,
+        )
+        if context.node.gpus:
+            install_toolkit(context)
     if mirrors := registry_files(context):
         files.present(name="Configure registry mirrors", contents=mirrors)
     logins = registries.containerd(context.settings)
     keep_secrets(context, registries.CONTAINERD, logins, direct(context))
+    configuration = containerd_configuration(context)
     containerd.configured(
         name="Configure containerd, restarting it on changes",
-        root=root_config(context),
-        toolkit=MODES[context.settings.runtime.mode] if context.node.gpus else "none",
-        proxy=proxies.UNIT if proxies.is_set(context.settings.proxy) else "",
+        root=configuration.root,
+        toolkit=configuration.toolkit,
+        proxy=configuration.proxy,
     )
     units.running(name="Start containerd", units=["containerd.service"])
     if context.node.gpus:
@@ -59,20 +56,19 @@ def install_toolkit(context: Context) -> None:
     add_repository(context, "toolkit")
     packages.installed(
         name=f"Install NVIDIA Container Toolkit {context.lock.toolkit.version}",
-        versions=toolkit_packages(context),
+        versions=parts.toolkit(context),
         manager=context.platform.package_manager,
         hold=True,
     )
 
 
-def containerd_packages(context: Context) -> dict[str, str]:
-    """containerd's package with the pattern of its versions."""
-    return {"containerd.io": f"{context.lock.containerd.version}-*"}
-
-
-def toolkit_packages(context: Context) -> dict[str, str]:
-    """The container toolkit's packages with their version; {} on hosts without GPUs."""
-    return dict.fromkeys(TOOLKIT, context.lock.toolkit.version) if context.node.gpus else {}
+def containerd_configuration(context: Context) -> containerd.Configuration:
+    """What containerd is to run with on the current host."""
+    return containerd.Configuration(
+        root=root_config(context),
+        toolkit=MODES[context.settings.runtime.mode] if context.node.gpus else "none",
+        proxy=proxies.UNIT if proxies.is_set(context.settings.proxy) else "",
+    )
 
 
 def root_config(context: Context) -> str:

@@ -20,6 +20,7 @@ from gpuboot.config.inventory import Node, led, plan
 from gpuboot.config.load import load
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import Settings, SettingsError
+from gpuboot.config.settings.upgrade import unknown_groups
 from gpuboot.config.versions import Lock
 from gpuboot.docker import inventory as docker_inventory
 from gpuboot.hosts import platforms
@@ -240,6 +241,8 @@ def _checked(source: Inventory) -> Run:
     problems += plan_problems
     if not docker_hosts:
         problems += network.room(nodes, settings)
+        groups = {group for entry in entries for group in entry.groups}
+        problems += unknown_groups(settings.upgrade.max_unavailable, groups)
     if problems or lock is None:
         raise DeployError(refusal(problems))
     return Run(source, settings, lock, nodes, docker_hosts)

@@ -7,7 +7,7 @@ import ipaddress
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gpuboot.config.problems import Problem
@@ -35,6 +35,7 @@ class Node:
     + leader: the control-plane node that makes the cluster, or does in this run what is done once
       (`led`); exactly one, none of Docker hosts
     + monitor: the Docker host that runs Prometheus; exactly one, none of a cluster
+    + groups: of the inventory, which it is in
     """
 
     host: str
@@ -44,6 +45,7 @@ class Node:
     gpus: int
     leader: bool
     monitor: bool = False
+    groups: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def parse_entry(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
     """The node that a host's data describes, leading nothing; and what is wrong with the data."""
     gpus, gpu_problems = _gpus(entry)
     name, address, name_problems = _names(entry)
-    node = Node(entry.host, name, address, role, gpus, leader=False)
+    node = Node(entry.host, name, address, role, gpus, leader=False, groups=entry.groups)
     return node, gpu_problems + name_problems + _misspelt(entry)
 
 

@@ -24,7 +24,7 @@ class KubeadmState:
 
     + packages: installed versions of the five packages of pkgs.k8s.io
     + files: those of admin.conf, kubelet.conf, manifests/kube-apiserver.yaml that exist
-    + started: steps (init, join, upgrade) that gpuboot began and did not see end
+    + started: steps (init, join, upgrade, node-upgrade) that gpuboot began and did not see end
     + left: links of a pod network on a host that is in no cluster
     + ca: `sha256:` pin of the cluster's certificate authority; "" for none
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpuboot.kubernetes import gpu_pods
 from gpuboot.kubernetes.api_answers import parse_answers
 from gpuboot.kubernetes.readiness import Progress
 
@@ -19,6 +20,7 @@ BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 VOLUMES = "/api/v1/persistentvolumes"
 _MIRROR = "kubernetes.io/config.mirror"
 _HASH = "pod-template-hash"
+_ENDED = ("Succeeded", "Failed")
 _SHOWN = 5
 
 
@@ -28,9 +30,10 @@ class Pod:
 
     + owner: what makes another one, e.g. `Deployment web`; "" for a pod that nobody makes again
     + gpus: how many GPUs, or parts of some, it was given
-    + empty_dirs: names of its emptyDir volumes, whose data ends with it
+    + empty_dirs: names of its emptyDir volumes on disk, whose data ends with it; memory_dirs: of
+      those in memory, which are no data that anybody expects to find again
     + budgets: PodDisruptionBudgets that count it; `held_by` those of them that let none go now
-    + ending: it has been told to end
+    + ending: it has been told to end; ended: its containers have, and start no more
     + finalizers: what must happen before it is gone
     """
 
@@ -39,9 +42,11 @@ class Pod:
     owner: str = ""
     gpus: int = 0
     empty_dirs: tuple[str, ...] = ()
+    memory_dirs: tuple[str, ...] = ()
     budgets: tuple[str, ...] = ()
     held_by: tuple[str, ...] = ()
     ending: bool = False
+    ended: bool = False
     finalizers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -122,27 +127,27 @@ def _owner(pod: Json) -> str:
 def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
     meta, spec = pod["metadata"], pod["spec"]
     counting = [item for item in budgets if _counts(item, pod)]
-    limits = [item.get("resources", {}).get("limits") or {} for item in spec["containers"]]
     return Pod(
         namespace=meta["namespace"],
         name=meta["name"],
         owner=_owner(pod),
-        gpus=sum(
-            int(count)
-            for given in limits
-            for resource, count in given.items()
-            if resource.startswith("nvidia.com/")
-        ),
-        empty_dirs=tuple(
-            item["name"]
-            for item in spec.get("volumes") or []
-            # those in memory are no data that anybody expects to find again
-            if item.get("emptyDir") is not None and item["emptyDir"].get("medium") != "Memory"
-        ),
+        gpus=gpu_pods.gpus(pod),
+        empty_dirs=_empty_dirs(spec, memory=False),
+        memory_dirs=_empty_dirs(spec, memory=True),
         budgets=tuple(item["metadata"]["name"] for item in counting),
         held_by=tuple(_why(item) for item in counting if _allowed(item) <= 0),
         ending="deletionTimestamp" in meta,
+        ended=pod.get("status", {}).get("phase") in _ENDED,
         finalizers=tuple(meta.get("finalizers") or ()),
+    )
+
+
+def _empty_dirs(spec: Json, memory: bool) -> tuple[str, ...]:
+    return tuple(
+        item["name"]
+        for item in spec.get("volumes") or ()
+        if item.get("emptyDir") is not None
+        and (item["emptyDir"].get("medium") == "Memory") is memory
     )
 
 
@@ -227,12 +232,24 @@ def forbidden(state: NodePods, empty_dirs: bool, unmanaged: bool) -> list[str]:
     return [
         f"{pod} has {what}"
         for pod in state.leaving
+        if not pod.ended
         for what, may in (
             (f"data in emptyDir {', '.join(pod.empty_dirs)}", empty_dirs or not pod.empty_dirs),
             ("nobody who makes it again", unmanaged or bool(pod.owner)),
         )
         if not may
     ]
+
+
+def options(state: NodePods, empty_dirs: bool, unmanaged: bool) -> str:
+    """The options of `kubectl drain` by which it ends no pod that may not be ended.
+
+    Arguments as of `forbidden`, which has found none.
+    """
+    # kubectl asks for this one for directories in memory as well
+    in_memory = any(pod.memory_dirs for pod in state.leaving)
+    allowed = (("--delete-emptydir-data", empty_dirs or in_memory), ("--force", unmanaged))
+    return " ".join(["--ignore-daemonsets", *(option for option, may in allowed if may)])
 
 
 def progress(state: NodePods, at_first: int, said: str) -> Progress:

@@ -10,7 +10,7 @@ HIDDEN = "(hidden)"
 # variable that names the file for the plan as JSON, for the command that started pyinfra
 POINTER = "GPUBOOT_PLAN_POINTER"
 
-EffectKind = Literal["reboot", "cordon", "restart", "reload"]
+EffectKind = Literal["reboot", "cordon", "drain", "restart", "reload"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Change:
 class Effect:
     """What an operation's changes cost while they are made.
 
-    + kind: `reboot` and `cordon` of a node; `restart` and `reload` of a service or workload
+    + kind: `reboot`, `cordon`, `drain` of a node; `restart` and `reload` of a service or workload
     + target: e.g. `node gpu1`, `containerd`, `DaemonSet gpu-operator/nvidia-dcgm-exporter`
     + note: what goes on meanwhile, or stops; "" when that is not known
     + local: the target is a service of the host that the operation runs on

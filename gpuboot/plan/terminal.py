@@ -22,6 +22,7 @@ _STYLES = {"+": "green", "-": "red", "~": "yellow", "!": "bold magenta", "?": "c
 _WORDS: dict[EffectKind, str] = {
     "reboot": "reboots",
     "cordon": "is cordoned",
+    "drain": "is drained",
     "restart": "restarts",
     "reload": "reloads",
 }

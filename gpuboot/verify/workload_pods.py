@@ -215,8 +215,8 @@ def pod_manifest(
             for container in containers
         ],
     }
-    if runtime_class:
-        spec["runtimeClassName"] = runtime_class
+    spec |= {"runtimeClassName": runtime_class} if runtime_class else {}
+    spec |= {"nodeName": node.name} if node.cordoned else {}  # past the scheduler
     metadata = {"name": name, "labels": dict(LABELS)}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 

@@ -12,7 +12,7 @@ import yaml
 
 from bench import sides
 from deploys.operations import kernel, kubeadm
-from deploys.phases import base, drivers, runtime
+from deploys.phases import base, drivers, parts
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import proxy, registries
@@ -96,7 +96,7 @@ def test_the_playbook_has_the_settings_of_the_base_phase(variables: dict[str, An
 
 def test_the_playbook_holds_what_gpuboot_holds(variables: dict[str, Any]) -> None:
     kubernetes = packages(versions.lock(Settings()))
-    assert set(variables["held"]) == {"containerd.io", *runtime.TOOLKIT, *kubernetes}
+    assert set(variables["held"]) == {"containerd.io", *parts.TOOLKIT, *kubernetes}
     locked = {entry.partition("=")[0] for entry in variables["locked_packages"]}
     assert locked == {*variables["held"], "nvidia-open"}
 

@@ -138,6 +138,11 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"versions": {"containerd": {"version": "1.7.34"}}}, "containerd 2.2 or newer"),
     ({"upgrade": {"max_unavailable": 0}}, "takes 1 or more, or a share such as 10%"),
     ({"upgrade": {"max_unavailable": "10"}}, "takes a number of nodes, or a share of them"),
+    ({"upgrade": {"max_unavailable": {}}}, "takes at least one group of the inventory"),
+    (
+        {"upgrade": {"max_unavailable": {"a": 0, "workers": "5", "b": "7%"}}},
+        "'a' takes 1 or more, or a share such as 10% (given: 0); 'workers' takes a number of nodes",
+    ),
     ({"upgrade": {"drain": "sometimes"}}, "upgrade.drain"),
     ({"upgrade": {"drain_timeout_s": 0}}, "upgrade.drain_timeout_s"),
     # secrets, where they do not belong

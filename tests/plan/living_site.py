@@ -12,6 +12,7 @@ from __future__ import annotations
 import base64
 import gzip
 import hashlib
+import json
 import os
 import re
 import runpy
@@ -51,12 +52,13 @@ _config = kubeadm.configuration(_settings, _lock, _nodes)
 _platform = next(item for item in PLATFORMS if item.codename == "noble")
 _driver = _lock.driver.version
 _CONTROL_PLANE = ("admin.conf", "manifests/kube-apiserver.yaml")
+_now = os.environ.get("PLAN_DRIVER") or _driver
 _kubernetes = {name: f"{it.rstrip('*-')}-1.1" for name, it in kubeadm.packages(_lock).items()}
 _installed = {
     **dict.fromkeys([*base.PACKAGES, "chrony", "nvidia-persistenced"], "1"),
     "linux-headers-6.8.0-90-generic": "1",
     f"nvidia-driver-pinning-{_driver}": "1",
-    "nvidia-open": f"{_driver}-1",
+    "nvidia-open": f"{_now}-1",
     "containerd.io": f"{_lock.containerd.version}-1",
     **dict.fromkeys(
         [
@@ -68,6 +70,15 @@ _installed = {
         _lock.toolkit.version,
     ),
     **_kubernetes,
+}
+_PODS = {
+    "items": [
+        {
+            "metadata": {"namespace": "ml", "name": "train"},
+            "spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+            "status": {"phase": "Running"},
+        }
+    ]
 }
 _files = {
     "/etc/modules-load.d/gpuboot.conf": render("base/modules.conf.j2"),
@@ -136,6 +147,9 @@ def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
         "How far kubeadm got on this host": _kubeadm(leads),
         **LivingCluster(_settings, _lock, _nodes, _config).answers(),
         "/about.json": [f"backup\t1\t{_backup}", "ca\tc1", "result\tsuccess", "end\tok"],
+        "--field-selector spec.nodeName=gpu1": [
+            base64.b64encode(json.dumps(_PODS).encode()).decode()
+        ],
         "get manifest kube-prometheus-stack": _manifests(_prometheus("15d"), _prometheus("20d")),
         "get manifest gpu-operator": _manifests(_policy("a"), _policy("b")),
         # what would come of applying objects again: it is not told, so all of it counts
@@ -180,7 +194,7 @@ def _host_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
         ).split("\n"),
         "grep -qs nvidia-uvm /proc/devices": [
             "loaded NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "
-            f"{os.environ.get('PLAN_DRIVER') or _driver}  Release Build",
+            f"{_now}  Release Build",
             "uvm",
             "gpu GPU-1",
             "gpu GPU-2",
@@ -199,6 +213,9 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
         "success": False,
     }
     packages = [f"package\t{name} {version}" for name, version in _installed.items()]
+    packages.append("kubeconfig\t/etc/kubernetes/kubelet.conf https://10.0.0.11:6443")
+    if data.get("gpus"):
+        packages.append(f"driver\tNVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {_now}")
     machine = answer(noise[_site["_FACT"]]).lines
     responses = {
         **({fails: refused} if fails and name == "@fake/cp1" else {}),

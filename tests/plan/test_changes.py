@@ -88,12 +88,22 @@ def test_what_somebody_did_by_hand_is_named() -> None:
     assert "4 operations change 1 of 2 hosts" in "\n".join(told)
 
 
-def test_another_driver_is_a_reboot_that_the_plan_tells() -> None:
+def test_another_driver_is_told_node_by_node() -> None:
     said = "\n".join(shown(living("--dry", PLAN_DRIVER="590.1.1")))
-    assert "~ NVIDIA driver: loaded 590.1.1 → " in said
-    assert "! node gpu1 is cordoned" in said
+    node = said[said.index("Node upgrades") : said.index("Cost")]
+    for part in (
+        "Upgrade the workers: driver, container toolkit, containerd · @fake/gpu1",
+        "~ package nvidia-open: version 590.1.1-1 → ",
+        "~ NVIDIA driver: loaded 590.1.1 → ",
+        "! node gpu1 is cordoned: no new pods until it is proven",
+        "! node gpu1 is drained: its pods are moved to other nodes, as PodDisruptionBudgets allow",
+        "! node gpu1 reboots",
+    ):
+        assert part in node
+    assert "this interrupts GPU pods: ml/train" in node
+    assert "Drivers" not in said, "nothing is installed but there"
     assert "reboots:    node gpu1" in said
-    assert "not known" in said, "the fake cluster does not list its pods"
+    assert "GPU pods:   interrupted: ml/train" in said
 
 
 def test_the_plan_for_programs_is_json_alone() -> None:
@@ -148,7 +158,9 @@ def test_after_a_failure_on_the_leader_the_last_screen_is_the_verdict(tmp_path: 
     verdict = f"failed on {last}".splitlines()
     assert verdict[0].startswith("failed on @fake/cp1: Base | ")
     assert verdict[1:3] == ["    cause:   it broke", "    remedy:  put it right"]
-    assert verdict[3].startswith("not tried on @fake/cp1: the rest of Base, Downloads, Runtime")
+    assert verdict[3].startswith(
+        "not tried on @fake/cp1: the rest of Base, Downloads, Node upgrades"
+    )
     assert verdict[4].startswith("changed by this run before it ended: @fake/gpu1 (")
     assert verdict[5] == (
         "go on with: pyinfra tests/plan/inventories/living.py deploys/site.py --data note=... -y"

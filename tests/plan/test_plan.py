@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PHASES = [
     "Base",
     "Downloads",
+    "Node upgrades",
     "Drivers",
     "Runtime",
     "Kubernetes",

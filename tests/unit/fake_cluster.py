@@ -38,6 +38,8 @@ class FakeCluster(FakePods):
     + stale: GPU -> a name its series give for the next `stale_reads` answers
     + annotations: of the exporters' pods
     + stored: GPU -> when Prometheus last stored a name of an earlier verification's pod
+    + not_offered: node -> how many of its GPUs are not allocatable
+    + without_plugin: nodes to which no device plugin has come yet
     """
 
     stale: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -48,6 +50,8 @@ class FakeCluster(FakePods):
     lease: dict[str, Any] | None = None
     stored: dict[tuple[str, int], float] = field(default_factory=dict)
     energy: int = 0
+    not_offered: dict[str, int] = field(default_factory=dict)
+    without_plugin: set[str] = field(default_factory=set)
 
     def send(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
         namespace, _, name = path.removeprefix("/api/v1/namespaces/").partition("/pods")
@@ -99,6 +103,11 @@ class FakeCluster(FakePods):
             return {"items": [self._lease(name) for name in SIZES]}
         if path == "/api/v1/nodes":
             return {"items": [self._node(name, count) for name, count in SIZES.items()]}
+        if path.startswith("/api/v1/nodes/"):
+            name = path.rpartition("/")[2]
+            return self._node(name, SIZES[name])
+        if node := query.get("fieldSelector", "").removeprefix("spec.nodeName="):
+            return {"items": [self._holder(*key) for key in self.gpu_holders if key[0] == node]}
         if path == "/api/v1/pods" and query:
             return {"items": self._exporters() if query["labelSelector"].startswith("app=") else []}
         if path == "/api/v1/pods":
@@ -119,7 +128,8 @@ class FakeCluster(FakePods):
             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
             "spec": {"unschedulable": True} if name in self.cordoned else {},
             "status": {
-                "allocatable": {"nvidia.com/gpu": str(count)},
+                "allocatable": {"nvidia.com/gpu": str(count - self.not_offered.get(name, 0))},
+                "capacity": {} if name in self.without_plugin else {"nvidia.com/gpu": str(count)},
                 "conditions": [{"type": "Ready", "status": "True"}],
                 "nodeInfo": {"kubeletVersion": "v1.36.3"},
             },

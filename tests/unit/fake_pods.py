@@ -63,7 +63,9 @@ class FakePods:
             self.created.append(body)
         taken = {*self.placed, *self.gpu_holders}
         free = [(node, i) for i in range(SIZES.get(node, 0)) if (node, i) not in taken]
-        if sum(asked.values()) > len(free) or node in self.cordoned:
+        past_scheduler = spec.get("nodeName") == node
+        cordoned = node in self.cordoned and not past_scheduler
+        if sum(asked.values()) > len(free) or cordoned:
             message = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
             condition = {"type": "PodScheduled", "status": "False", "message": message}
             pod["status"] = {"phase": "Pending", "conditions": [condition]}

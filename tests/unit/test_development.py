@@ -100,7 +100,8 @@ def test_every_phase_is_described() -> None:
 
 def test_the_host_layers_are_phases_of_the_site() -> None:
     layers = called("host_layers.py")
-    assert {"preflight", "base", "drivers", "runtime", "kubernetes"} == layers < called("site.py")
+    own = {"preflight", "base", "node_upgrades", "drivers", "runtime", "kubernetes"}
+    assert own == layers < called("site.py")
 
 
 def settings(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -11,7 +11,7 @@ from deploys.facts.node_pods import NodePods as NodePodsFact
 from deploys.lib import drain as moving
 from deploys.lib import waiting
 from deploys.lib.remote import RemoteError
-from gpuboot.kubernetes import drain
+from gpuboot.kubernetes import drain, gpu_pods
 from gpuboot.kubernetes.drain import NodePods, Pod
 from tests.cluster_answers import listed, named, packed
 
@@ -26,8 +26,9 @@ def pod(name: str, *owners: Json, **more: Any) -> Json:
     labels, annotations = more.pop("labels", {}), more.pop("annotations", {})
     found = named(name, "ml", labels=labels, annotations=annotations)
     found["metadata"] |= {"ownerReferences": list(owners), **more.pop("meta", {})}
-    return {**found, "spec": {"containers": [{"resources": {"limits": more.get("limits")}}],
-                              "volumes": more.get("volumes")}}  # fmt: skip
+    spec = {"containers": [{"resources": {"limits": more.get("limits")}}]}
+    status = {"phase": more.get("phase", "Running")}
+    return {**found, "spec": {**spec, "volumes": more.get("volumes")}, "status": status}
 
 
 def budget(name: str, selector: Json | None, allowed: int, namespace: str = "ml") -> Json:
@@ -124,6 +125,40 @@ def test_what_is_lost_is_named() -> None:
     ]  # fmt: skip
 
 
+def test_only_what_may_be_ended_is_told_to_kubectl() -> None:
+    """kubectl asks for the option for directories in memory too, which nobody expects to keep."""
+    plain = state(pod("a", owner("Job", "j")))
+    assert drain.options(plain, empty_dirs=False, unmanaged=False) == "--ignore-daemonsets"
+    assert drain.options(plain, empty_dirs=True, unmanaged=True) == (
+        "--ignore-daemonsets --delete-emptydir-data --force"
+    )
+    shm = state(pod("b", volumes=[{"name": "shm", "emptyDir": {"medium": "Memory"}}]))
+    assert drain.options(shm, empty_dirs=False, unmanaged=True) == (
+        "--ignore-daemonsets --delete-emptydir-data --force"
+    )
+
+
+def test_a_pod_that_has_ended_keeps_nobody() -> None:
+    ended = pod("once", phase="Succeeded", volumes=[{"name": "out", "emptyDir": {}}])
+    assert drain.forbidden(state(ended), empty_dirs=False, unmanaged=False) == []
+
+
+def test_gpus_are_counted_as_the_scheduler_does() -> None:
+    """The sum of the containers, or one init container's where that is more."""
+    one, four = ({"resources": {"limits": {"nvidia.com/gpu": count}}} for count in ("1", "4"))
+    slices = {"resources": {"limits": {"nvidia.com/mig-1g.10gb": 2, "cpu": "4"}}}
+    spec = {"containers": [one, slices, {"name": "side"}], "initContainers": [one]}
+    assert gpu_pods.gpus({"spec": spec}) == 3
+    assert gpu_pods.gpus({"spec": {**spec, "initContainers": [four]}}) == 4
+    assert gpu_pods.gpus({"spec": {"containers": [{"resources": {"limits": None}}]}}) == 0
+
+
+def test_pods_that_a_reboot_interrupts_run_on_gpus() -> None:
+    gpu = {"nvidia.com/gpu": "1"}
+    pods = [pod("train", limits=gpu), pod("web"), pod("done", limits=gpu, phase="Succeeded")]
+    assert gpu_pods.running(pods) == ["ml/train"]
+
+
 def left(name: str, **more: Any) -> Pod:
     return Pod(namespace="ml", name=name, owner="Deployment web", **more)
 
@@ -168,12 +203,14 @@ class Leader:
     name = "cp1"
     print_prefix = "[cp1] "
 
-    def __init__(self, *states: NodePods) -> None:
-        self.states = list(states)
+    def __init__(self, *states: NodePods, cordoned: bool = False) -> None:
+        self.states, self.cordoned = list(states), cordoned
         self.told: list[str] = []
 
     def run(self, host: object, command: str, stdin: str = "") -> str:
         self.told.append(command)
+        if "unschedulable" in command:
+            return "true" if self.cordoned else ""
         if " drain " in command and self.states[0].leaving:
             raise RemoteError(
                 "cp1: kubectl drain: error when evicting: global timeout reached: 10s"
@@ -186,8 +223,8 @@ class Leader:
 
 @pytest.fixture
 def leads(monkeypatch: pytest.MonkeyPatch) -> Any:
-    def leading(*states: NodePods) -> Leader:
-        leader = Leader(*states)
+    def leading(*states: NodePods, cordoned: bool = False) -> Leader:
+        leader = Leader(*states, cordoned=cordoned)
         monkeypatch.setattr(waiting, "POLL_S", 0)
         monkeypatch.setattr(moving, "run", leader.run)
         monkeypatch.setattr(moving, "read_fact", leader.read)
@@ -199,11 +236,13 @@ def leads(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_a_drain_goes_on_until_all_pods_have_left(leads: Any) -> None:
     leader = leads(NodePods(leaving=(left("a"),)), NodePods(leaving=(left("a"),)), NodePods())
     moving.drain(cast(Host, leader), "gpu1", 30)
-    assert leader.told[0].endswith("cordon gpu1")
+    look, cordon, *evictions = leader.told
+    assert "unschedulable" in look
+    assert cordon.endswith("cordon gpu1")
     assert all(
         f" drain gpu1 --ignore-daemonsets --delete-emptydir-data --force --timeout={moving._STEP_S}"
         in command
-        for command in leader.told[1:]
+        for command in evictions
     )
 
 
@@ -218,10 +257,15 @@ def test_a_drain_that_is_late_names_the_pod_its_owner_and_its_budget(leads: Any)
         moving.drain(cast(Host, leader), "gpu1", 0)
 
 
-def test_what_may_not_be_ended_is_not_even_cordoned(leads: Any) -> None:
-    leader = leads(NodePods(leaving=(left("a", empty_dirs=("cache",)),)))
-    with pytest.raises(RemoteError, match=r"ml/a .* has data in emptyDir cache"):
+@pytest.mark.parametrize("cordoned", [False, True])
+def test_a_node_with_pods_that_may_not_be_ended_is_left_as_it_was(
+    leads: Any, cordoned: bool
+) -> None:
+    """They are looked for when no others can come any more."""
+    leader = leads(NodePods(leaving=(left("a", empty_dirs=("cache",)),)), cordoned=cordoned)
+    with pytest.raises(moving.DrainRefusedError, match=r"ml/a .* has data in emptyDir cache"):
         moving.drain(cast(Host, leader), "gpu1", 0, empty_dirs=False)
-    assert leader.told == []
+    verbs = [command.split()[3] for command in leader.told[1:]]
+    assert verbs == ["cordon", *([] if cordoned else ["uncordon"])]
     with pytest.raises(RemoteError, match="does not answer"):
         moving.drain(cast(Host, leads(NodePods(error="x"))), "gpu1", 0)

@@ -10,6 +10,7 @@ from deploys.lib import commands, etcd, remote, waiting
 from deploys.operations import kubeadm_upgrade
 from deploys.phases import kubernetes
 from deploys.run.context import Context
+from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.settings.upgrade import batch_size
 from gpuboot.kubernetes import version_skew
@@ -67,9 +68,9 @@ def test_how_many_nodes_may_be_away(setting: int | str, nodes: int, several: int
 @pytest.mark.parametrize(
     ("drain", "running", "moved"),
     [
-        ("minor", "1.35.4", True),
-        ("minor", "1.36.2", False),
-        ("minor", "", False),
+        ("when-needed", "1.35.4", True),
+        ("when-needed", "1.36.2", False),
+        ("when-needed", "", False),
         ("always", "1.36.2", True),
         ("never", "1.35.4", False),
     ],
@@ -84,12 +85,24 @@ def test_when_pods_are_moved(drain: Any, running: str, moved: bool) -> None:
 def test_settings_say_what_may_be_ended() -> None:
     chosen = {"drain": "always", "drain_empty_dirs": False, "drain_unmanaged": True}
     settings = parse_settings({"upgrade": chosen | {"max_unavailable": "10%"}})
-    nodes = [None, None]
-    context = SimpleNamespace(settings=settings, nodes=nodes)
-    moving = kubernetes._moving(cast(Context, context))
+    leader = Node("cp1", "cp1", "", "control_plane", 0, leader=True)
+    workers = tuple(Node(name, name, "", "worker", 2, leader=False) for name in ("gpu1", "gpu2"))
+    every = Context(settings, cast(Any, None), (leader, *workers), workers[0], {})
+    moving = kubernetes.moving(every)
     assert moving == kubeadm_upgrade.Moving("always", 600, empty_dirs=False, unmanaged=True)
-    context.nodes = nodes[:1]
-    assert kubernetes._moving(cast(Context, context)).drain == "never"
+    assert kubernetes.moving(replace(every, node=leader)).drain == "always"
+
+
+def test_pods_that_could_go_nowhere_stay() -> None:
+    """The control plane takes none while there is a worker."""
+    settings = parse_settings({})
+    leader = Node("cp1", "cp1", "", "control_plane", 0, leader=True)
+    worker = Node("gpu1", "gpu1", "", "worker", 2, leader=False)
+    alone = Context(settings, cast(Any, None), (leader,), leader, {})
+    assert kubernetes.moving(alone).drain == "never"
+    one = Context(settings, cast(Any, None), (leader, worker), worker, {})
+    assert kubernetes.moving(one).drain == "never"
+    assert kubernetes.moving(replace(one, node=leader)).drain == "when-needed"
 
 
 @dataclass

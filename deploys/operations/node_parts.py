@@ -1,0 +1,66 @@
+"""Driver, container toolkit and containerd of a node: what they are to be, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyinfra.context import host
+
+from deploys.facts.driver import DriverState
+from deploys.lib.answers import read
+from deploys.operations import packages as package_operations
+from deploys.operations.containerd import Configuration
+from deploys.operations.driver import other_module
+from gpuboot.hosts.platforms import PackageManager
+from gpuboot.kubernetes import node_upgrade as rules
+
+
+@dataclass(frozen=True)
+class DriverPart:
+    """The driver that a host is to run.
+
+    + packages: those that are of its version -> pattern; beside: others that it needs
+    + pin: apt's package that pins it; stream: of dnf's module; "" for none
+    + services: units that keep it ready
+    + may_reboot, reboot_s: whether a reboot is allowed, and how long it may take
+    """
+
+    version: str
+    packages: Mapping[str, str]
+    beside: Mapping[str, str] = field(default_factory=dict)
+    pin: str = ""
+    stream: str = ""
+    services: Sequence[str] = ()
+    may_reboot: bool = True
+    reboot_s: int = 900
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a host is to run below Kubernetes. + driver: None where that is not gpuboot's"""
+
+    containerd: Mapping[str, str]
+    configuration: Configuration
+    toolkit: Mapping[str, str] = field(default_factory=dict)
+    driver: DriverPart | None = None
+
+
+def difference(parts: Parts, manager: PackageManager, loaded: DriverState) -> rules.Difference:
+    """What the current host lacks. + loaded: the driver as it is"""
+    part, installed = parts.driver, dict[str, str]()
+    beside = part.beside if part else {}
+    own = part.packages if part else {}
+    for wanted in ({**own, **beside}, parts.toolkit, parts.containerd):
+        if wanted:
+            # as `packages.installed` asks, so that it is asked once
+            _, fact, asked = package_operations.question(host, wanted, manager)
+            installed |= read(fact, **asked).versions
+    return rules.Difference(
+        driver=rules.mismatched(own, installed),
+        toolkit=rules.mismatched(parts.toolkit, installed),
+        containerd=rules.mismatched(parts.containerd, installed),
+        version=part.version if part else "",
+        loaded=(other_module(loaded, part.version) or loaded.loaded) if part else "",
+        installed=installed,
+    )

@@ -1,0 +1,288 @@
+"""Another driver, container toolkit or containerd on the nodes of a living cluster.
+
+Node by node: cordoned, drained, upgraded, rebooted where another module is loaded, proven, let in.
+Each step may be repeated, so an upgrade that was interrupted begins again on the same node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from pyinfra import logger
+from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.context import host
+
+from deploys.facts.details import GpuPods
+from deploys.facts.driver import Driver, DriverState
+from deploys.facts.kubeadm import Kubeadm
+from deploys.lib import changes, node_service
+from deploys.lib.answers import read
+from deploys.lib.commands import (
+    Commands,
+    executing,
+    fail,
+    failure,
+    messages,
+    report_failure,
+)
+from deploys.lib.etcd import wait_for_etcd
+from deploys.lib.operation import operation
+from deploys.lib.remote import RemoteError, read_fact
+from deploys.operations import containerd, dnf, driver, units
+from deploys.operations import packages as package_operations
+from deploys.operations.kubeadm import SOCKET
+from deploys.operations.kubeadm_changes import clock, wait_until_ready
+from deploys.operations.kubeadm_upgrade import Moving
+from deploys.operations.node_parts import Parts, difference
+from gpuboot.hosts.platforms import PackageManager
+from gpuboot.kubernetes import node_upgrade as rules
+from gpuboot.kubernetes.api import ClusterError
+from gpuboot.kubernetes.cluster_state import KubeadmState
+from gpuboot.plan import Change, Effect
+from gpuboot.plan.packages import package_changes
+
+_STEP = "node-upgrade"
+# the GPUs of the current host that were there before -> cause and remedy where they are not proven
+Proof = Callable[[Sequence[str]], tuple[str, str] | None]
+# inventory names of nodes whose upgrade failed in this run
+_failed: list[str] = []
+
+
+@operation()
+def upgraded(
+    node: str,
+    leader: str,
+    parts: Parts,
+    manager: PackageManager,
+    turn: bool = True,
+    control_planes: Sequence[str] = (),
+    moving: Moving | None = None,
+    proof: Proof | None = None,
+) -> Commands:
+    """Ensure that a node of a living cluster runs these versions, and is proven with them.
+
+    Run it with `_parallel=N`: so many nodes are away at a time. A node that fails ends the upgrade
+    of those that have not begun, and stays cordoned. Hosts that are in no cluster are left alone.
+
+    + node: its Kubernetes name; leader: inventory name of the leader
+    + turn: whether it is this host's turn; else it is only read, so that all hosts answer at once
+    + control_planes: inventory names of all control planes, if this host is one of them
+    + moving: None: pods are never moved away
+    + proof: proves the GPUs of this host; None: it has none
+    """
+    state = read(Kubeadm, socket=SOCKET)
+    if not turn or "kubelet.conf" not in state.files:
+        host.noop("another host's turn" if state.files else "no node of a cluster")
+        return
+    loaded = read(Driver, timeout_s=driver.SMI_S) if parts.driver else DriverState()
+    found = difference(parts, manager, loaded)
+    if not found and not _begun(state, loaded):
+        host.noop("driver, container toolkit and containerd are as they are to be")
+        return
+    member = not {"init", "join"} & set(state.started)
+    it = _Upgrade(node, leader, parts, manager, found, loaded.gpus, member, control_planes, proof)
+    yield from _upgrade(it, _moved(moving, found) if member else {})
+
+
+@dataclass
+class _Upgrade:
+    """One host's, by arguments of `upgraded`.
+
+    + gpus: UUIDs that nvidia-smi listed before
+    + member: kubeadm has finished here, so there is a node
+    + out: it has been taken out of service
+    """
+
+    node: str
+    leader: str
+    parts: Parts
+    manager: PackageManager
+    found: rules.Difference
+    gpus: Sequence[str]
+    member: bool
+    control_planes: Sequence[str]
+    proof: Proof | None
+    out: bool = False
+
+
+def _upgrade(it: _Upgrade, moved: dict[str, object]) -> Commands:
+    """+ moved: how pods are moved away: arguments of `drain`; nothing: they stay"""
+    with _failures(it):
+        if problem := _refused(it):
+            yield fail(*problem)
+            return
+        _record(it, bool(moved))
+        yield from _take_out(it, moved)
+        yield from _install(it)
+        yield from _reboot(it)
+        yield from _prove(it)
+
+
+def _begun(state: KubeadmState, loaded: DriverState) -> bool:
+    """Whether an upgrade was begun and did not end. One of kubeadm's goes on by itself."""
+    left = loaded.cordoned_by_gpuboot and "upgrade" not in state.started
+    return _STEP in state.started or left
+
+
+def _moved(moving: Moving | None, found: rules.Difference) -> dict[str, object]:
+    """How pods are moved away: arguments of `drain`; nothing: they stay."""
+    if moving is None or not found.drained(moving.drain):
+        return {}
+    return {key: value for key, value in asdict(moving).items() if key != "drain"}
+
+
+def _refused(it: _Upgrade) -> tuple[str, str] | None:
+    """Cause and remedy where this node's upgrade may not begin."""
+    others = [name for name in _failed if name != host.name]
+    if not others:
+        return None
+    return (
+        f"{it.node} is not upgraded, because {others[0]} failed: it stays as it is",
+        f"see what {others[0]} said, then run again: the upgrade goes on from there",
+    )
+
+
+@contextmanager
+def _failures(it: _Upgrade) -> Iterator[None]:
+    """Within it, a command that fails stops the upgrade of other nodes, and keeps pods off this.
+
+    pyinfra closes an operation whose command has failed: it does not go on behind its `yield`.
+    """
+    try:
+        yield
+    except GeneratorExit:
+        if host.state.is_executing:
+            if host.name not in _failed:
+                _failed.append(host.name)
+            if it.out and it.member:
+                _keep_out(it)
+        raise
+
+
+def _keep_out(it: _Upgrade) -> None:
+    said = messages.get((host.name, host.executing_op_hash or ""), "a command failed")
+    reason = f"{it.found or 'upgrade'}: {said.splitlines()[0]}"
+    try:
+        node_service.keep_out(host.state.inventory.get_host(it.leader), it.node, reason)
+    except RemoteError as error:
+        logger.error(f"{host.print_prefix}{it.node} stays cordoned, without a taint: {error}")
+        return
+    logger.error(
+        f"{host.print_prefix}{it.node} stays cordoned, with the taint {rules.TAINT} and the reason "
+        f"as annotation {rules.KEY}; no other node is begun"
+    )
+
+
+def _take_out(it: _Upgrade, moved: dict[str, object]) -> Commands:
+    if it.control_planes:
+        yield FunctionCommand(wait_for_etcd, (list(it.control_planes), 0), {})
+    if it.member:
+        alone = bool(it.control_planes)
+        yield FunctionCommand(node_service.take_out, (it.node, it.leader, alone, moved), {})
+    it.out = True
+    yield StringCommand(f"mkdir -p /etc/gpuboot && touch {node_service.BEGUN}")
+
+
+def _install(it: _Upgrade) -> Commands:
+    """Packages, and containerd with the configuration that belongs to them."""
+    part = it.parts.driver
+    if part and it.found.driver:
+        if part.stream:
+            yield from dnf.driver_pinned._inner(part.version, part.stream)
+        else:
+            pin, names = {part.pin: ""}, list(part.packages)
+            yield from package_operations.installed._inner(pin, it.manager, available=names)
+        wanted = {**part.packages, **part.beside}
+        yield from package_operations.installed._inner(wanted, it.manager)
+    for packages in (it.parts.toolkit, it.parts.containerd):
+        if packages:
+            yield from package_operations.installed._inner(packages, it.manager, hold=True)
+    configuration, restarts = it.parts.configuration, False
+    for command in containerd.configured._inner(**asdict(configuration)):
+        restarts = True
+        yield command
+    if it.found.containerd and not restarts:
+        yield containerd.restarted()
+
+
+def _reboot(it: _Upgrade) -> Commands:
+    """The driver loaded, with its services; only where another one is does that take a reboot."""
+    part = it.parts.driver
+    if part is None:
+        return
+    if it.found.module:
+        reason = driver.reboot_reason(it.found.loaded, part.version)
+        if not part.may_reboot:
+            yield fail(reason, driver.REBOOT_YOURSELF)
+            return
+        arguments = (reason, part.reboot_s, it.node, it.leader if it.member else "")
+        yield FunctionCommand(driver.rebooted, arguments, {})
+    if it.found.loaded != part.version:
+        # after a boot udev may have loaded it; loading it again does nothing
+        yield driver.load()
+    if part.services:
+        yield from units.ensured(part.services)
+
+
+def _prove(it: _Upgrade) -> Commands:
+    """The node Ready with all of its GPUs, and then in service."""
+    if it.parts.toolkit:
+        yield from containerd.cdi._inner()
+    if it.member:
+        yield from wait_until_ready(it.node, it.leader, "", clock(it.leader))
+        if it.proof:
+            yield FunctionCommand(_proven, (it.node, it.proof, list(it.gpus)), {})
+        yield FunctionCommand(node_service.let_in, (it.node, it.leader), {})
+    else:
+        yield StringCommand(f"rm {node_service.BEGUN}")
+
+
+def _proven(state: State, host: Host, node: str, proof: Proof, gpus: Sequence[str]) -> bool:
+    """A FunctionCommand's body. False: the node's GPUs are not proven."""
+    try:
+        problem = proof(gpus)
+    except (RemoteError, ClusterError) as error:
+        problem = str(error), "see whether the API server answers"
+    if problem is None:
+        return True
+    cause, remedy = problem
+    return report_failure(
+        host,
+        failure(
+            f"{node} is not proven after its upgrade: {cause}",
+            f"{remedy}; then run again to go on. To go back, ask for the earlier version and run",
+        ),
+    )
+
+
+def _record(it: _Upgrade, drained: bool) -> None:
+    found, node = it.found, f"node {it.node}"
+    items = package_changes(found.installed, found.packages)
+    if found.loaded != found.version:
+        old = found.loaded or None
+        items.append(Change(subject="NVIDIA driver", field="loaded", old=old, new=found.version))
+    if not found:
+        items.append(Change(subject=node, field="upgrade", old="not proven", new="proven"))
+    changes.record(
+        *items, Effect(kind="cordon", target=node, note="no new pods until it is proven")
+    )
+    busy = _gpu_pods(it) if found.ends_gpu_pods else ()
+    if drained:
+        note = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
+        changes.record(Effect(kind="drain", target=node, note=note, gpu_pods=busy))
+    if found.module:
+        note = "" if drained else "its pods stop, and start again after the boot"
+        pods = () if drained else busy
+        changes.record(Effect(kind="reboot", target=node, note=note, gpu_pods=pods))
+
+
+def _gpu_pods(it: _Upgrade) -> tuple[str, ...] | None:
+    """Pods that run on GPUs of the node, for a plan; None: not known."""
+    leader = host.state.inventory.hosts.get(it.leader)
+    if leader is None or executing():
+        return None
+    return read_fact(leader, GpuPods, node=it.node)

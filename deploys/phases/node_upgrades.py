@@ -1,0 +1,87 @@
+"""Upgrades of nodes in use, below Kubernetes: driver, fabric manager, toolkit, containerd."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from deploys.lib.operation import phase
+from deploys.operations import node_upgrade, verify
+from deploys.operations.node_parts import DriverPart, Parts
+from deploys.phases import drivers, parts, runtime
+from deploys.phases.kubernetes import control_planes, moving
+from deploys.phases.repositories import add_repository
+from deploys.run.context import Context, current
+from gpuboot.config.settings.upgrade import batches
+from gpuboot.hosts import driver_packages
+
+
+@phase("Node upgrades")
+def node_upgrades() -> None:
+    """Upgrade nodes of a living cluster one after the other, and prove each before it serves again.
+
+    Hosts that are in no cluster get all of this at once, by the phases that follow. All others take
+    part in all operations: pyinfra orders operations of different hosts only by those they share.
+    """
+    context = current()
+    settings, node = context.settings, context.node
+    if not parts.is_node(context):
+        return
+    if parts.upgraded_as_node(context):
+        _repositories(context)
+    workers = [item for item in context.nodes if item.role == "worker"]
+    turns: list[tuple[str, bool, dict[str, Any]]] = [
+        (batch.title, node in batch.nodes, {"_parallel": batch.several})
+        for batch in batches(settings.upgrade.max_unavailable, workers)
+    ]
+    # last, when what they bring is proven elsewhere
+    turns.append(("the control planes", node.role == "control_plane", {"_serial": True}))
+    for title, turn, arguments in turns:
+        node_upgrade.upgraded(
+            name=f"Upgrade {title}: driver, container toolkit, containerd",
+            node=node.name,
+            leader=context.leader.host,
+            parts=_parts(context),
+            manager=context.platform.package_manager,
+            turn=turn,
+            control_planes=control_planes(context) if node.role == "control_plane" else (),
+            moving=moving(context),
+            proof=partial(verify.prove_node, settings, context.lock, node, context.leader.host)
+            if node.gpus
+            else None,
+            **arguments,
+        )
+
+
+def _repositories(context: Context) -> None:
+    if parts.driver_version(context):
+        add_repository(context, "cuda")
+    add_repository(context, "docker")
+    if context.node.gpus:
+        add_repository(context, "toolkit")
+
+
+def _parts(context: Context) -> Parts:
+    return Parts(
+        containerd=parts.containerd(context),
+        configuration=runtime.containerd_configuration(context),
+        toolkit=parts.toolkit(context),
+        driver=_driver(context),
+    )
+
+
+def _driver(context: Context) -> DriverPart | None:
+    version, settings = parts.driver_version(context), context.settings.driver
+    if not version:
+        return None
+    by_stream = context.platform.package_manager == "dnf"
+    return DriverPart(
+        version=version,
+        packages=parts.driver(context),
+        beside=drivers.beside(context),
+        pin="" if by_stream else driver_packages.pinning_package(version),
+        stream=driver_packages.module_stream(version, parts.flavour(context)) if by_stream else "",
+        services=drivers.services(context),
+        may_reboot=settings.reboot == "when-needed",
+        reboot_s=settings.reboot_timeout_s,
+    )

@@ -1,0 +1,35 @@
+"""Pods that were given GPUs, as the API's JSON has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+Json = Mapping[str, Any]
+
+_PREFIX = "nvidia.com/"
+
+
+def gpus(pod: Json) -> int:
+    """How many GPUs, or parts of some, a pod was given.
+
+    The sum of its containers, or one init container's where that is more. Extended resources have
+    limits = requests.
+    """
+    spec = pod["spec"]
+    together = sum(map(_limits, spec.get("containers") or ()))
+    return max([together, *map(_limits, spec.get("initContainers") or ())])
+
+
+def _limits(container: Json) -> int:
+    limits: Mapping[str, Any] = container.get("resources", {}).get("limits") or {}
+    return sum(int(count) for name, count in limits.items() if name.startswith(_PREFIX))
+
+
+def running(pods: Iterable[Json]) -> list[str]:
+    """Those of some pods that run on GPUs, as namespace/name."""
+    return [
+        f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        for pod in pods
+        if pod.get("status", {}).get("phase") == "Running" and gpus(pod)
+    ]

@@ -1,0 +1,94 @@
+"""Another driver, container toolkit or containerd on a node of a living cluster: what it disturbs.
+
+Pure judgements; `deploys.operations.node_upgrade` acts on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Literal
+
+# of a node that is not proven after its upgrade: its taint, and the annotation with the reason
+KEY = "gpuboot.io/upgrade"
+TAINT = f"{KEY}=failed:NoSchedule"
+Drain = Literal["when-needed", "always", "never"]
+_LONGEST = 1000  # characters of an annotation
+
+
+def mismatched(wanted: Mapping[str, str], installed: Mapping[str, str]) -> dict[str, str]:
+    """Packages of `wanted` that are not installed at their version, a pattern ("": any)."""
+    return {
+        name: pattern
+        for name, pattern in wanted.items()
+        if name not in installed or not fnmatchcase(installed[name], pattern or "*")
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Difference:
+    """What a node lacks of what it is to have.
+
+    + driver, toolkit, containerd: packages -> versions to install
+    + version: of the driver that is to be loaded; "" where it is not gpuboot's
+    + loaded: version of the one that is, or nouveau; "" for none
+    + installed: versions of packages that are there
+    """
+
+    driver: Mapping[str, str] = field(default_factory=dict)
+    toolkit: Mapping[str, str] = field(default_factory=dict)
+    containerd: Mapping[str, str] = field(default_factory=dict)
+    version: str = ""
+    loaded: str = ""
+    installed: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """All that are to be installed."""
+        return {**self.driver, **self.toolkit, **self.containerd}
+
+    def __bool__(self) -> bool:
+        return bool(self.packages) or self.loaded != self.version
+
+    @property
+    def module(self) -> str:
+        """What is loaded instead of the wanted driver, so that only a reboot ends it; else ""."""
+        if not self.loaded or self.loaded == self.version or not self.version:
+            return ""
+        return self.loaded if self.loaded == "nouveau" else f"driver {self.loaded}"
+
+    @property
+    def ends_gpu_pods(self) -> bool:
+        """Whether programs on GPUs end, or cannot start again, before the node is proven.
+
+        With other libraries than the loaded module's, each new one fails by "Driver/library version
+        mismatch". containerd and the toolkit can be changed under running containers.
+        """
+        return bool(self.module or (self.driver and self.loaded))
+
+    def drained(self, drain: Drain) -> bool:
+        """Whether pods are moved to other nodes before. + drain: `settings.upgrade.drain`"""
+        return drain == "always" or (drain == "when-needed" and self.ends_gpu_pods)
+
+    def __str__(self) -> str:
+        changed = [f"driver {self.loaded or 'none'} → {self.version}"] if self.module else []
+        if not changed:
+            changed = ["driver"] if self.driver else []
+        changed += [
+            name
+            for name, found in (("toolkit", self.toolkit), ("containerd", self.containerd))
+            if found
+        ]
+        return ", ".join(changed)
+
+
+def missing_gpus(before: Sequence[str], now: Sequence[str]) -> str:
+    """UUIDs that were there before an upgrade and are not now, as a sentence; "" for none."""
+    lost = [uuid for uuid in before if uuid not in now]
+    return f"nvidia-smi no longer lists {', '.join(lost)}, as it did before" if lost else ""
+
+
+def annotation(text: str) -> str:
+    """A reason as an annotation has it: one line."""
+    return " ".join(text.split())[:_LONGEST]

@@ -1,0 +1,124 @@
+"""The proof of one node's GPUs, before pods come back to it: what can be known on a node alone.
+
+What exporters and Prometheus say of it comes with the verification at the end of a run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.api import Cluster
+from gpuboot.verify import kube_objects
+from gpuboot.verify.checks import chain, kubernetes, operating_system
+from gpuboot.verify.evidence import Evidence, Host
+from gpuboot.verify.findings import Finding, FindingBuilder
+from gpuboot.verify.heartbeat import Heartbeats
+from gpuboot.verify.session import Session
+from gpuboot.verify.workload import Progress, Workload
+from gpuboot.verify.workload_pods import plan_pods
+
+_POLL_S = 3.0
+_NVIDIA = "nvidia.com/"
+
+
+def prove(
+    cluster: Cluster,
+    name: str,
+    read_host: Callable[[], Host],
+    settings: Settings,
+    progress: Progress,
+) -> list[Finding]:
+    """The links from the PCI bus to vectorAdd of one node, which may be cordoned.
+
+    + name: the node's in Kubernetes
+    + read_host: what its operating system says, now
+    + progress: takes lines of progress
+
+    Waits until the node offers its GPUs. A node to which no device plugin has come yet is judged by
+    its operating system alone. Raises `ClusterError` when the API server does not answer.
+    """
+    found = _until_offered(cluster, name, read_host, settings, progress)
+    if unproven(found.findings) or not found.offers or not settings.gpu_operator.enabled:
+        return found.findings
+    return [*found.findings, *_try_gpus(cluster, found, settings, progress)]
+
+
+def unproven(findings: Sequence[Finding]) -> list[Finding]:
+    """Those findings by which a node's GPUs are not proven."""
+    return [item for item in findings if item.status in ("fail", "unknown")]
+
+
+def cause(findings: Sequence[Finding]) -> str:
+    """What keeps a node from being proven, by its findings, which are some."""
+    first, *rest = findings
+    which = f" {first.gpu_uuid}" if first.gpu_uuid else ""
+    more = f" (and {len(rest)} more)" if rest else ""
+    return f"{first.check}{which}: {first.detail}{more}"
+
+
+class _Found:
+    """One look at host and node."""
+
+    def __init__(self, cluster: Cluster, name: str, host: Host, settings: Settings) -> None:
+        item = cluster.json(f"/api/v1/nodes/{name}")
+        self.host = host
+        self.node = kube_objects.parse_node(item)
+        self.offers = any(key.startswith(_NVIDIA) for key in item["status"].get("capacity", {}))
+        self.findings = operating_system.evaluate(host, settings.runtime.mode)
+        if self.offers and settings.gpu_operator.enabled and not host.error:
+            evidence = Evidence(hosts=(host,), nodes={name: self.node})
+            limits = chain.limits(settings)
+            self.findings += kubernetes.allocatable(host, evidence, limits.slices, limits.strategy)
+
+
+def _until_offered(
+    cluster: Cluster,
+    name: str,
+    read_host: Callable[[], Host],
+    settings: Settings,
+    progress: Progress,
+) -> _Found:
+    """After a boot drivers, services and device plugin take a while."""
+    until = time.monotonic() + settings.verify.timeout_s
+    said = ""
+    while True:
+        found = _Found(cluster, name, read_host(), settings)
+        wrong = unproven(found.findings)
+        if not wrong or time.monotonic() > until:
+            return found
+        if wrong[0].detail != said:
+            said = wrong[0].detail
+            progress(f"{name}: waiting: {said}")
+        time.sleep(_POLL_S)
+
+
+def _try_gpus(
+    cluster: Cluster, found: _Found, settings: Settings, progress: Progress
+) -> list[Finding]:
+    """vectorAdd on each GPU that no pod holds."""
+    name, timeout_s = found.node.name, settings.verify.timeout_s
+    session = Session(cluster, progress, timeout_s)
+    try:
+        if blocked := session.begin(timeout_s):
+            builder = FindingBuilder("workload", "vectorAdd by UUID", name)
+            return [builder.unknown(blocked, "run again when it has ended")]
+        items = cluster.json("/api/v1/pods", {"fieldSelector": f"spec.nodeName={name}"})["items"]
+        held = kube_objects.gpu_pods(items)
+        # only this node is asked for, and the scheduler is not: whether it is cordoned is no matter
+        plan = plan_pods([name], {name: replace(found.node, cordoned=False)}, held, {})
+        workload = Workload(session, settings, progress, Heartbeats(cluster))
+        workload.start(plan, {name: replace(found.node, cordoned=True)})
+        results = workload.wait()
+    finally:
+        session.close()
+    evidence = Evidence(
+        hosts=(found.host,),
+        nodes={name: found.node},
+        gpu_pods=held,
+        workload_results=tuple(results),
+    )
+    limits = chain.limits(settings)
+    return kubernetes.workload(found.host, evidence, limits.slices, limits.strategy)

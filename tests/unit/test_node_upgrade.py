@@ -1,0 +1,285 @@
+"""Which nodes are upgraded together, what that disturbs, and who keeps pods off a node."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.lib import commands, cordon, node_service
+from deploys.lib.drain import DrainRefusedError
+from deploys.lib.kubectl import KUBECTL
+from deploys.lib.remote import RemoteError
+from deploys.operations import node_upgrade
+from deploys.operations.node_parts import Parts
+from deploys.phases import parts
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings.upgrade import batches, unknown_groups
+from gpuboot.kubernetes import node_upgrade as rules
+from gpuboot.kubernetes.node_upgrade import Difference
+from tests.unit.test_runtime import context
+
+SAME: Any = {"version": "595.91.07", "loaded": "595.91.07"}
+OLD: Any = {"version": "595.91.07", "loaded": "595.71.05"}
+
+
+def node(name: str, *groups: str) -> Node:
+    return Node(name, name, "", "worker", 8, leader=False, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("found", "module", "ends", "text"),
+    [
+        (Difference(**SAME), "", False, ""),
+        (Difference(**SAME, toolkit={"t": "1"}), "", False, "toolkit"),
+        (Difference(**SAME, containerd={"c": "1"}), "", False, "containerd"),
+        (Difference(**OLD), "driver 595.71.05", True, "driver 595.71.05 → 595.91.07"),
+        (Difference(**OLD, driver={"d": "1"}, toolkit={"t": "1"}), "driver 595.71.05", True,
+         "driver 595.71.05 → 595.91.07, toolkit"),
+        # libraries of another driver than the module's end each program that starts
+        (Difference(**SAME, driver={"d": "1"}), "", True, "driver"),
+        (Difference(version="595.91.07", driver={"d": "1"}), "", False, "driver"),
+        (Difference(version="595.91.07", loaded="nouveau"), "nouveau", True,
+         "driver nouveau → 595.91.07"),
+    ],
+)  # fmt: skip
+def test_what_an_upgrade_disturbs(found: Difference, module: str, ends: bool, text: str) -> None:
+    assert (found.module, found.ends_gpu_pods, str(found)) == (module, ends, text)
+    assert bool(found) is (found != Difference(**SAME))
+    assert found.drained("when-needed") is ends
+    assert found.drained("always")
+    assert not found.drained("never")
+
+
+def test_packages_are_compared_by_pattern() -> None:
+    wanted = {"a": "1.2-*", "b": "", "c": "3", "d": "1.2-*"}
+    assert rules.mismatched(wanted, {"a": "1.2-1", "b": "9", "d": "1.20-1"}) == {
+        "c": "3", "d": "1.2-*",
+    }  # fmt: skip
+
+
+def test_gpus_that_are_gone_are_named() -> None:
+    assert rules.missing_gpus([], ["GPU-1"]) == ""
+    assert rules.missing_gpus(["GPU-1", "GPU-2"], ["GPU-2"]) == (
+        "nvidia-smi no longer lists GPU-1, as it did before"
+    )
+
+
+def test_a_reason_is_one_line() -> None:
+    assert rules.annotation("one\n  two\tthree") == "one two three"
+    assert len(rules.annotation("x" * 9999)) == 1000
+
+
+def test_workers_go_by_the_groups_that_the_settings_name() -> None:
+    nodes = [node("a", "workers"), node("b", "workers", "a100"), node("c", "h100", "a100"),
+             node("d", "h100")]  # fmt: skip
+
+    def told(limit: Any) -> list[tuple[str, list[str], int]]:
+        return [
+            (item.title, [one.name for one in item.nodes], item.several)
+            for item in batches(limit, nodes)
+        ]
+
+    assert told("50%") == [("the workers", ["a", "b", "c", "d"], 2)]
+    assert told({"a100": "50%", "h100": 3}) == [
+        ("the workers of a100", ["b", "c"], 1),
+        ("the workers of h100", ["d"], 3),
+        ("the other workers", ["a"], 1),
+    ]
+    assert told({"*": 2, "none": 1}) == [("the other workers", ["a", "b", "c", "d"], 2)]
+
+
+def test_groups_that_the_inventory_lacks_are_named() -> None:
+    limit = {"a100": 1, "h200": 2, "b": 1, "*": 1}
+    problems = unknown_groups(limit, ["workers", "a100"])
+    assert [item.cause.split()[2] for item in problems] == ["'h200',", "'b',"]
+    assert problems[0].remedy == "name one of a100, workers, or * for the rest"
+    assert unknown_groups("10%", []) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "due"),
+    [
+        ({}, False),
+        ({"driver_loaded": "595.71.05"}, True),
+        ({"driver_loaded": "595.71.05", "kubeconfigs": {}}, False),
+        ({"packages": {}}, True),
+    ],
+)
+def test_bare_hosts_and_nodes_as_they_are_to_be_are_not_upgraded_as_nodes(
+    changes: dict[str, Any], due: bool
+) -> None:
+    plain = context()
+    wanted = parts.driver(plain) | parts.toolkit(plain) | parts.containerd(plain)
+    state = {
+        "packages": {name: version.replace("*", "1") for name, version in wanted.items()},
+        "driver_loaded": plain.lock.driver.version,
+        "kubeconfigs": {"/etc/kubernetes/kubelet.conf": "https://10.0.0.1:6443"},
+    }
+    assert parts.upgraded_as_node(context(**(state | changes))) is due
+
+
+class Shells:
+    """What leader and node are told, and what they answer. + mark: gpuboot's on the node"""
+
+    def __init__(self, mark: bool = True, taints: str = "", silent: bool = False) -> None:
+        self.mark, self.taints, self.silent = mark, taints, silent
+        self.told: list[str] = []
+
+    def run(self, host: Any, command: str, stdin: str = "") -> str:
+        if "readyz" in command:
+            if self.silent:
+                raise RemoteError("refused")
+            return "ok"
+        if "spec.taints" in command:
+            return self.taints
+        if "unschedulable" in command:
+            return "gpu1 true" if self.mark else "gpu1"
+        if command.startswith("test ! -e"):
+            return "yes" if self.mark else ""
+        self.told.append(f"{host.name}: {command.replace(KUBECTL, 'kubectl')}")
+        return ""
+
+
+@pytest.fixture
+def shells(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def made(**more: Any) -> Shells:
+        found = Shells(**more)
+        monkeypatch.setattr(cordon, "run", found.run)
+        monkeypatch.setattr(node_service, "run", found.run)
+        monkeypatch.setattr(node_service, "_API_S", 0)
+        return found
+
+    return made
+
+
+HOST = cast(
+    Host,
+    SimpleNamespace(
+        name="gpu1",
+        print_prefix="[gpu1] ",
+        executing_op_hash="op",
+        log_styled=lambda *_, **__: None,
+    ),
+)
+LEADER = SimpleNamespace(name="cp1", print_prefix="[cp1] ")
+STATE = cast(State, SimpleNamespace(inventory=SimpleNamespace(get_host=lambda name: LEADER)))
+TAINTED = ["kubectl taint node gpu1 gpuboot.io/upgrade-",
+           "kubectl annotate node gpu1 gpuboot.io/upgrade-"]  # fmt: skip
+
+
+def test_a_node_that_was_not_proven_is_taken_up_again(shells: Any) -> None:
+    """Pods of DaemonSets, the device plugin's among them, may come back before the proof."""
+    said = shells(taints="other/key gpuboot.io/upgrade")
+    assert node_service.take_out(STATE, HOST, "gpu1", "cp1", False, {})
+    assert said.told == [
+        "gpu1: mkdir -p $(dirname /etc/gpuboot/cordoned) && touch /etc/gpuboot/cordoned",
+        "cp1: kubectl cordon gpu1",
+        *(f"cp1: {line}" for line in TAINTED),
+    ]
+
+
+def test_a_proven_node_is_let_in_and_a_persons_cordon_stays(shells: Any) -> None:
+    ours = shells(taints="gpuboot.io/upgrade")
+    assert node_service.let_in(STATE, HOST, "gpu1", "cp1")
+    assert ours.told == [
+        *(f"cp1: {line}" for line in TAINTED),
+        "cp1: kubectl uncordon gpu1",
+        "gpu1: rm -f /etc/gpuboot/cordoned",
+        f"gpu1: rm -f {node_service.BEGUN}",
+    ]
+    theirs = shells(mark=False)
+    assert node_service.let_in(STATE, HOST, "gpu1", "cp1")
+    assert theirs.told == [f"gpu1: rm -f {node_service.BEGUN}"]
+
+
+def test_pods_that_may_not_be_ended_keep_their_node_in_service(
+    shells: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise DrainRefusedError("node gpu1 is not drained: ml/a has data")
+
+    said = shells()
+    monkeypatch.setattr(node_service, "drain", refuse)
+    monkeypatch.setattr(commands, "messages", {})
+    assert not node_service.take_out(STATE, HOST, "gpu1", "cp1", False, {"timeout_s": 1})
+    assert said.told[-2:] == ["cp1: kubectl uncordon gpu1", "gpu1: rm -f /etc/gpuboot/cordoned"]
+    assert "ml/a has data" in commands.messages["gpu1", "op"]
+
+
+@pytest.mark.parametrize("without_api", [False, True])
+def test_a_control_plane_is_repaired_without_its_api(
+    shells: Any, without_api: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = shells(silent=True)
+    monkeypatch.setattr(commands, "messages", {})
+    assert node_service.take_out(STATE, HOST, "gpu1", "cp1", without_api, {}) is without_api
+    assert said.told == []
+    told = commands.messages.get(("gpu1", "op"), "")
+    assert ("the API server does not answer" in told) is not without_api
+
+
+def test_the_reason_stands_on_the_node(shells: Any) -> None:
+    said = shells()
+    node_service.keep_out(cast(Host, LEADER), "gpu1", "driver 1 → 2: it's\nwrong")
+    assert said.told == [
+        "cp1: kubectl annotate --overwrite node gpu1 "
+        "'gpuboot.io/upgrade=driver 1 → 2: it'\"'\"'s wrong'",
+        "cp1: kubectl taint --overwrite node gpu1 gpuboot.io/upgrade=failed:NoSchedule",
+    ]
+
+
+def upgrade() -> node_upgrade._Upgrade:
+    things = Parts({}, cast(Any, None))
+    found = Difference(**OLD)
+    return node_upgrade._Upgrade("gpu1", "cp1", things, "apt", found, (), True, (), None)
+
+
+@pytest.mark.parametrize("out", [False, True])
+def test_a_command_that_fails_stops_the_others_and_keeps_pods_off(
+    shells: Any, monkeypatch: pytest.MonkeyPatch, out: bool
+) -> None:
+    """pyinfra closes the operation; one that only plans is closed as well."""
+    said, it, state = shells(), upgrade(), SimpleNamespace(is_executing=False)
+    host = SimpleNamespace(name="gpu1", state=state, executing_op_hash="op", print_prefix="")
+    state.inventory = STATE.inventory
+    monkeypatch.setattr(node_upgrade, "host", host)
+    monkeypatch.setattr(node_upgrade, "_failed", [])
+    monkeypatch.setattr(node_upgrade, "messages", {("gpu1", "op"): "apt cannot\n  remedy: x"})
+    it.out = out
+
+    def commands() -> Any:
+        with node_upgrade._failures(it):
+            yield "a command"
+
+    for executing in (False, True):
+        state.is_executing = executing
+        generator = commands()
+        next(generator)
+        generator.close()
+        assert node_upgrade._failed == (["gpu1"] if executing else [])
+    assert [line.split()[2] for line in said.told] == (["annotate", "taint"] if out else [])
+    if out:
+        assert "driver 595.71.05 → 595.91.07: apt cannot'" in said.told[0]
+    assert node_upgrade._refused(it) is None
+    host.name = "gpu2"
+    cause = node_upgrade._refused(upgrade())
+    assert cause is not None
+    assert "because gpu1 failed" in cause[0]
+
+
+def test_what_the_proof_says_comes_with_the_ways_on_and_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commands, "messages", {})
+    assert node_upgrade._proven(STATE, HOST, "gpu1", lambda gpus: None, ())
+    broken = ("vectorAdd by UUID GPU-1: it failed", "see the pod's log")
+    assert not node_upgrade._proven(STATE, HOST, "gpu1", lambda gpus: broken, ())
+    assert commands.messages["gpu1", "op"] == (
+        "gpu1 is not proven after its upgrade: vectorAdd by UUID GPU-1: it failed\n"
+        "    remedy: see the pod's log; then run again to go on. To go back, ask for the earlier "
+        "version and run"
+    )
