@@ -8,7 +8,7 @@ pods of DaemonSets can come back, and the cordon when the node is proven. A pers
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyinfra import logger
@@ -22,10 +22,13 @@ from deploys.lib.kubectl import KUBECTL
 from deploys.lib.remote import RemoteError, run
 from deploys.lib.waiting import unfinished, wait_until
 from gpuboot.kubernetes import node_upgrade
+from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.readiness import Progress
 
 BEGUN = "/etc/gpuboot/kubernetes-node-upgrade.started"
 _API_S = 120
+# the GPUs of the current host that were there before -> cause and remedy where they are not proven
+Proof = Callable[[Sequence[str]], tuple[str, str] | None]
 
 
 def take_out(
@@ -69,6 +72,26 @@ def let_in(state: State, host: Host, node: str, leader: str) -> bool:
     except RemoteError as error:
         return report_failure(host, str(error))
     return True
+
+
+def proven(
+    state: State, host: Host, node: str, proof: Proof, gpus: Sequence[str], before: str
+) -> bool:
+    """A FunctionCommand's body. False: the node's GPUs are not proven. + before: what it ran"""
+    try:
+        problem = proof(gpus)
+    except (RemoteError, ClusterError) as error:
+        problem = str(error), "see whether the API server answers"
+    if problem is None:
+        return True
+    cause, remedy = problem
+    return report_failure(
+        host,
+        failure(
+            f"{node} is not proven after its upgrade: {cause}",
+            f"{remedy}; then run again to go on. To go back, ask for {before} and run",
+        ),
+    )
 
 
 def keep_out(leader: Host, node: str, reason: str) -> None:

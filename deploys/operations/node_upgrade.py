@@ -6,30 +6,27 @@ Each step may be repeated, so an upgrade that was interrupted begins again on th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from pyinfra import logger
 from pyinfra.api.command import FunctionCommand, StringCommand
-from pyinfra.api.host import Host
-from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
-from deploys.facts.kubeadm import Kubeadm
+from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, node_service
 from deploys.lib.answers import read
 from deploys.lib.commands import (
     Commands,
     executing,
     fail,
-    failure,
     messages,
-    report_failure,
 )
 from deploys.lib.etcd import wait_for_etcd
+from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact
 from deploys.operations import containerd, dnf, driver, units
@@ -40,14 +37,11 @@ from deploys.operations.kubeadm_upgrade import Moving
 from deploys.operations.node_parts import Parts, difference
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes import node_upgrade as rules
-from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.plan import Change, Effect
 from gpuboot.plan.packages import package_changes
 
 _STEP = "node-upgrade"
-# the GPUs of the current host that were there before -> cause and remedy where they are not proven
-Proof = Callable[[Sequence[str]], tuple[str, str] | None]
 # inventory names of nodes whose upgrade failed in this run
 _failed: list[str] = []
 
@@ -61,7 +55,7 @@ def upgraded(
     turn: bool = True,
     control_planes: Sequence[str] = (),
     moving: Moving | None = None,
-    proof: Proof | None = None,
+    proof: node_service.Proof | None = None,
 ) -> Commands:
     """Ensure that a node of a living cluster runs these versions, and is proven with them.
 
@@ -88,6 +82,22 @@ def upgraded(
     yield from _upgrade(it, _moved(moving, found) if member else {})
 
 
+@operation()
+def all_proven() -> Commands:
+    """End the run on this host, the leader, where the upgrade of a node has failed.
+
+    Pods that belong on a node that takes none are not worth a wait.
+    """
+    read(Cluster, kubeconfig=ADMIN_CONF)  # so the run comes here whatever changes, wherever
+    if not _failed:
+        host.noop("no upgrade of a node has failed")
+        return
+    yield fail(
+        f"the upgrade of {_failed[0]} failed, so the run ends here",
+        "see what was said there, then run again",
+    )
+
+
 @dataclass
 class _Upgrade:
     """One host's, by arguments of `upgraded`.
@@ -105,7 +115,7 @@ class _Upgrade:
     gpus: Sequence[str]
     member: bool
     control_planes: Sequence[str]
-    proof: Proof | None
+    proof: node_service.Proof | None
     out: bool = False
 
 
@@ -235,28 +245,13 @@ def _prove(it: _Upgrade) -> Commands:
     if it.member:
         yield from wait_until_ready(it.node, it.leader, "", clock(it.leader))
         if it.proof:
-            yield FunctionCommand(_proven, (it.node, it.proof, list(it.gpus)), {})
+            before = f"driver {it.found.loaded}" if it.found.module else "the earlier version"
+            yield FunctionCommand(
+                node_service.proven, (it.node, it.proof, list(it.gpus), before), {}
+            )
         yield FunctionCommand(node_service.let_in, (it.node, it.leader), {})
     else:
         yield StringCommand(f"rm {node_service.BEGUN}")
-
-
-def _proven(state: State, host: Host, node: str, proof: Proof, gpus: Sequence[str]) -> bool:
-    """A FunctionCommand's body. False: the node's GPUs are not proven."""
-    try:
-        problem = proof(gpus)
-    except (RemoteError, ClusterError) as error:
-        problem = str(error), "see whether the API server answers"
-    if problem is None:
-        return True
-    cause, remedy = problem
-    return report_failure(
-        host,
-        failure(
-            f"{node} is not proven after its upgrade: {cause}",
-            f"{remedy}; then run again to go on. To go back, ask for the earlier version and run",
-        ),
-    )
 
 
 def _record(it: _Upgrade, drained: bool) -> None:
@@ -275,7 +270,7 @@ def _record(it: _Upgrade, drained: bool) -> None:
         note = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
         changes.record(Effect(kind="drain", target=node, note=note, gpu_pods=busy))
     if found.module:
-        note = "" if drained else "its pods stop, and start again after the boot"
+        note = "drained before" if drained else "its pods stop, and start again after the boot"
         pods = () if drained else busy
         changes.record(Effect(kind="reboot", target=node, note=note, gpu_pods=pods))
 

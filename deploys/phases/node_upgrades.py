@@ -51,6 +51,8 @@ def node_upgrades() -> None:
             else None,
             **arguments,
         )
+    if node.leader:
+        node_upgrade.all_proven(name="Go on if all upgraded nodes are proven")
 
 
 def _repositories(context: Context) -> None:

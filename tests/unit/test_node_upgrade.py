@@ -275,11 +275,11 @@ def test_what_the_proof_says_comes_with_the_ways_on_and_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(commands, "messages", {})
-    assert node_upgrade._proven(STATE, HOST, "gpu1", lambda gpus: None, ())
+    assert node_service.proven(STATE, HOST, "gpu1", lambda gpus: None, (), "")
     broken = ("vectorAdd by UUID GPU-1: it failed", "see the pod's log")
-    assert not node_upgrade._proven(STATE, HOST, "gpu1", lambda gpus: broken, ())
+    assert not node_service.proven(STATE, HOST, "gpu1", lambda gpus: broken, (), "driver 1")
     assert commands.messages["gpu1", "op"] == (
         "gpu1 is not proven after its upgrade: vectorAdd by UUID GPU-1: it failed\n"
-        "    remedy: see the pod's log; then run again to go on. To go back, ask for the earlier "
-        "version and run"
+        "    remedy: see the pod's log; then run again to go on. To go back, ask for driver 1 and "
+        "run"
     )
