@@ -53,6 +53,7 @@ def take_out(
     except DrainRefusedError as error:
         if ours:
             cordon.uncordon(lead, node, host)
+        run(host, f"rm -f {BEGUN}")
         return report_failure(host, str(error))
     except RemoteError as error:
         return report_failure(host, str(error))

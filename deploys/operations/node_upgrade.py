@@ -78,7 +78,10 @@ def upgraded(
         host.noop("driver, container toolkit and containerd are as they are to be")
         return
     member = not {"init", "join"} & set(state.started)
-    it = _Upgrade(node, leader, parts, manager, found, loaded.gpus, member, control_planes, proof)
+    resumed = _STEP in state.started
+    it = _Upgrade(
+        node, leader, parts, manager, found, loaded.gpus, member, resumed, control_planes, proof
+    )
     yield from _upgrade(it, _moved(moving, found) if member else {})
 
 
@@ -103,7 +106,7 @@ class _Upgrade:
     """One host's, by arguments of `upgraded`.
 
     + gpus: UUIDs that nvidia-smi listed before
-    + member: kubeadm has finished here, so there is a node
+    + member: kubeadm has finished here, so there is a node; resumed: an earlier run began
     + out: it has been taken out of service
     """
 
@@ -114,6 +117,7 @@ class _Upgrade:
     found: rules.Difference
     gpus: Sequence[str]
     member: bool
+    resumed: bool
     control_planes: Sequence[str]
     proof: node_service.Proof | None
     out: bool = False
@@ -188,13 +192,14 @@ def _keep_out(it: _Upgrade) -> None:
 
 
 def _take_out(it: _Upgrade, moved: dict[str, object]) -> Commands:
-    if it.control_planes:
+    # one that an upgrade has left broken is what has to be mended
+    if it.control_planes and not it.resumed:
         yield FunctionCommand(wait_for_etcd, (list(it.control_planes), 0), {})
+    yield StringCommand(f"mkdir -p /etc/gpuboot && touch {node_service.BEGUN}")
     if it.member:
         alone = bool(it.control_planes)
         yield FunctionCommand(node_service.take_out, (it.node, it.leader, alone, moved), {})
     it.out = True
-    yield StringCommand(f"mkdir -p /etc/gpuboot && touch {node_service.BEGUN}")
 
 
 def _install(it: _Upgrade) -> Commands:

@@ -6,7 +6,10 @@ the dying system. Here only a new boot id counts.
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from paramiko import SSHException
@@ -47,7 +50,7 @@ def reboot(host: Host, reason: str, timeout_s: int) -> str:
     # in the background, so that the command can answer before sshd is stopped
     _run(host, "nohup sh -c 'sleep 1; systemctl reboot || reboot' >/dev/null 2>&1 &")
     told = started
-    with waiting(f"{host.name} after its reboot"):
+    with waiting(f"{host.name} after its reboot"), _without_tracebacks():
         while time.monotonic() - started < timeout_s:
             time.sleep(POLL_S)
             if time.monotonic() - told > 30:
@@ -65,6 +68,18 @@ def reboot(host: Host, reason: str, timeout_s: int) -> str:
             "look at its console, then run again (driver.reboot_timeout_s sets the time)",
         )
     )
+
+
+@contextmanager
+def _without_tracebacks() -> Iterator[None]:
+    """Within it, connections may break without paramiko's log of each."""
+    log = logging.getLogger("paramiko.transport")
+    before = log.level
+    log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
 
 
 def _boot_id_to_leave(host: Host, reason: str) -> str:

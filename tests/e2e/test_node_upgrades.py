@@ -7,7 +7,6 @@ test_upgrade.py.
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,7 +14,7 @@ import pytest
 
 from gpuboot.kubernetes import node_upgrade
 from lab.settings import home
-from tests.e2e.conftest import ROOT, Lab, fresh, refused
+from tests.e2e.conftest import Lab, fresh, refused
 from tests.e2e.test_upgrade_kubernetes import SERVED
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -56,13 +55,7 @@ def serving() -> Iterator[Lab]:
     with fresh("test-node-upgrades", "--gpus", "2,2", "--no-deploy") as lab:
         done = lab.deploy(settings=earlier(lab))
         assert done.code == 0, done.told
-        subprocess.run(
-            ["scripts/lab", "kubectl", "--name", lab.name, "apply", "-f", "-"],
-            cwd=ROOT,
-            input=SERVED,
-            text=True,
-            check=True,
-        )
+        lab.kubectl("apply", "-f", "-", given=SERVED)
         lab.kubectl("-n", "ml", "rollout", "status", "deployment/serve", "--timeout=120s")
         yield lab
 
@@ -97,7 +90,7 @@ IN_SERVICE = {"taints": [], "cordoned": False, "reason": ""}
 
 
 def test_the_plan_names_what_becomes_of_each_node(serving: Lab) -> None:
-    plan = serving.command(["pyinfra", "inventories/lab.py", "deploys/site.py", "--dry"])
+    plan = serving.dry()
     assert plan.code == 0, plan.told
     for node in NODES:
         assert f"node {node} is drained" in plan.text, plan.told

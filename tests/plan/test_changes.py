@@ -96,8 +96,8 @@ def test_another_driver_is_told_node_by_node() -> None:
         "~ package nvidia-open: version 590.1.1-1 → ",
         "~ NVIDIA driver: loaded 590.1.1 → ",
         "! node gpu1 is cordoned: no new pods until it is proven",
-        "! node gpu1 is drained: its pods are moved to other nodes, as PodDisruptionBudgets allow",
-        "! node gpu1 reboots",
+        # and drained, were there another node that takes pods
+        "! node gpu1 reboots: its pods stop, and start again after the boot; this interrupts",
     ):
         assert part in node
     assert "this interrupts GPU pods: ml/train" in node

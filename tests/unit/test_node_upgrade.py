@@ -206,7 +206,11 @@ def test_pods_that_may_not_be_ended_keep_their_node_in_service(
     monkeypatch.setattr(node_service, "drain", refuse)
     monkeypatch.setattr(commands, "messages", {})
     assert not node_service.take_out(STATE, HOST, "gpu1", "cp1", False, {"timeout_s": 1})
-    assert said.told[-2:] == ["cp1: kubectl uncordon gpu1", "gpu1: rm -f /etc/gpuboot/cordoned"]
+    assert said.told[-3:] == [
+        "cp1: kubectl uncordon gpu1",
+        "gpu1: rm -f /etc/gpuboot/cordoned",
+        f"gpu1: rm -f {node_service.BEGUN}",
+    ]
     assert "ml/a has data" in commands.messages["gpu1", "op"]
 
 
@@ -235,7 +239,7 @@ def test_the_reason_stands_on_the_node(shells: Any) -> None:
 def upgrade() -> node_upgrade._Upgrade:
     things = Parts({}, cast(Any, None))
     found = Difference(**OLD)
-    return node_upgrade._Upgrade("gpu1", "cp1", things, "apt", found, (), True, (), None)
+    return node_upgrade._Upgrade("gpu1", "cp1", things, "apt", found, (), True, False, (), None)
 
 
 @pytest.mark.parametrize("out", [False, True])
