@@ -29,6 +29,7 @@ from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact
+from deploys.lib.turns import turn_of
 from deploys.operations import containerd, dnf, driver, units
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import SOCKET
@@ -53,17 +54,19 @@ def upgraded(
     parts: Parts,
     manager: PackageManager,
     turn: bool = True,
+    several: int = 1,
     control_planes: Sequence[str] = (),
     moving: Moving | None = None,
     proof: node_service.Proof | None = None,
 ) -> Commands:
     """Ensure that a node of a living cluster runs these versions, and is proven with them.
 
-    Run it with `_parallel=N`: so many nodes are away at a time. A node that fails ends the upgrade
-    of those that have not begun, and stays cordoned. Hosts that are in no cluster are left alone.
+    A node that fails ends the upgrade of those that have not begun, and stays cordoned. Hosts that
+    are in no cluster are left alone.
 
     + node: its Kubernetes name; leader: inventory name of the leader
     + turn: whether it is this host's turn; else it is only read, so that all hosts answer at once
+    + several: how many nodes may be away at a time
     + control_planes: inventory names of all control planes, if this host is one of them
     + moving: None: pods are never moved away
     + proof: proves the GPUs of this host; None: it has none
@@ -82,7 +85,8 @@ def upgraded(
     it = _Upgrade(
         node, leader, parts, manager, found, loaded.gpus, member, resumed, control_planes, proof
     )
-    yield from _upgrade(it, _moved(moving, found) if member else {})
+    with turn_of(several):
+        yield from _upgrade(it, _moved(moving, found) if member else {})
 
 
 @operation()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 from deploys.lib.operation import phase
 from deploys.operations import node_upgrade, verify
@@ -30,13 +29,13 @@ def node_upgrades() -> None:
     if parts.upgraded_as_node(context):
         _repositories(context)
     workers = [item for item in context.nodes if item.role == "worker"]
-    turns: list[tuple[str, bool, dict[str, Any]]] = [
-        (batch.title, node in batch.nodes, {"_parallel": batch.several})
+    turns = [
+        (batch.title, node in batch.nodes, batch.several)
         for batch in batches(settings.upgrade.max_unavailable, workers)
     ]
     # last, when what they bring is proven elsewhere
-    turns.append(("the control planes", node.role == "control_plane", {"_serial": True}))
-    for title, turn, arguments in turns:
+    turns.append(("the control planes", node.role == "control_plane", 1))
+    for title, turn, several in turns:
         node_upgrade.upgraded(
             name=f"Upgrade {title}: driver, container toolkit, containerd",
             node=node.name,
@@ -44,12 +43,12 @@ def node_upgrades() -> None:
             parts=_parts(context),
             manager=context.platform.package_manager,
             turn=turn,
+            several=several,
             control_planes=control_planes(context) if node.role == "control_plane" else (),
             moving=moving(context),
             proof=partial(verify.prove_node, settings, context.lock, node, context.leader.host)
             if node.gpus
             else None,
-            **arguments,
         )
     if node.leader:
         node_upgrade.all_proven(name="Go on if all upgraded nodes are proven")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, cast
 
+import gevent
 import pytest
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
 
-from deploys.lib import commands, cordon, node_service
+from deploys.lib import commands, cordon, node_service, turns
 from deploys.lib.drain import DrainRefusedError
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.remote import RemoteError
@@ -273,6 +275,26 @@ def test_a_command_that_fails_stops_the_others_and_keeps_pods_off(
     cause = node_upgrade._refused(upgrade())
     assert cause is not None
     assert "because gpu1 failed" in cause[0]
+
+
+def test_so_many_nodes_are_away_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where hosts whose turn it is not run beside them."""
+    state = SimpleNamespace(is_executing=True)
+    monkeypatch.setattr(turns, "host", SimpleNamespace(state=state, executing_op_hash="op"))
+    monkeypatch.setattr(turns, "_turns", {})
+    away, most = [0], list[int]()
+
+    def upgraded(fails: bool) -> None:
+        with suppress(GeneratorExit), turns.turn_of(2):
+            away[0] += 1
+            most.append(away[0])
+            gevent.sleep(0.001)
+            away[0] -= 1
+            if fails:
+                raise GeneratorExit
+
+    gevent.joinall([gevent.spawn(upgraded, number % 2 == 0) for number in range(6)])
+    assert (len(most), max(most)) == (6, 2)
 
 
 def test_what_the_proof_says_comes_with_the_ways_on_and_back(
