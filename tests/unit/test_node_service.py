@@ -1,0 +1,143 @@
+"""Who keeps pods off a node, who lets them in again, and what stands on it meanwhile."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.lib import commands, cordon, node_service
+from deploys.lib.drain import DrainRefusedError
+from deploys.lib.kubectl import KUBECTL
+from deploys.lib.remote import RemoteError
+
+
+class Shells:
+    """What leader and node are told, and what they answer. + mark: gpuboot's on the node"""
+
+    def __init__(self, mark: bool = True, taints: str = "", silent: bool = False) -> None:
+        self.mark, self.taints, self.silent = mark, taints, silent
+        self.told: list[str] = []
+
+    def run(self, host: Any, command: str, stdin: str = "") -> str:
+        if "readyz" in command:
+            if self.silent:
+                raise RemoteError("refused")
+            return "ok"
+        if "spec.taints" in command:
+            return self.taints
+        if "unschedulable" in command:
+            return "gpu1 true" if self.mark else "gpu1"
+        if command.startswith("test ! -e"):
+            return "yes" if self.mark else ""
+        self.told.append(f"{host.name}: {command.replace(KUBECTL, 'kubectl')}")
+        return ""
+
+
+@pytest.fixture
+def shells(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def made(**more: Any) -> Shells:
+        found = Shells(**more)
+        monkeypatch.setattr(cordon, "run", found.run)
+        monkeypatch.setattr(node_service, "run", found.run)
+        monkeypatch.setattr(node_service, "_API_S", 0)
+        return found
+
+    return made
+
+
+HOST = cast(
+    Host,
+    SimpleNamespace(
+        name="gpu1",
+        print_prefix="[gpu1] ",
+        executing_op_hash="op",
+        log_styled=lambda *_, **__: None,
+    ),
+)
+LEADER = SimpleNamespace(name="cp1", print_prefix="[cp1] ")
+STATE = cast(State, SimpleNamespace(inventory=SimpleNamespace(get_host=lambda name: LEADER)))
+TAINTED = ["kubectl taint node gpu1 gpuboot.io/upgrade-",
+           "kubectl annotate node gpu1 gpuboot.io/upgrade-"]  # fmt: skip
+
+
+def test_a_node_that_was_not_proven_is_taken_up_again(shells: Any) -> None:
+    """Pods of DaemonSets, the device plugin's among them, may come back before the proof."""
+    said = shells(taints="other/key gpuboot.io/upgrade")
+    assert node_service.take_out(STATE, HOST, "gpu1", "cp1", False, {})
+    assert said.told == [
+        "gpu1: mkdir -p $(dirname /etc/gpuboot/cordoned) && touch /etc/gpuboot/cordoned",
+        "cp1: kubectl cordon gpu1",
+        *(f"cp1: {line}" for line in TAINTED),
+    ]
+
+
+def test_a_proven_node_is_let_in_and_a_persons_cordon_stays(shells: Any) -> None:
+    ours = shells(taints="gpuboot.io/upgrade")
+    assert node_service.let_in(STATE, HOST, "gpu1", "cp1")
+    assert ours.told == [
+        *(f"cp1: {line}" for line in TAINTED),
+        "cp1: kubectl uncordon gpu1",
+        "gpu1: rm -f /etc/gpuboot/cordoned",
+        f"gpu1: rm -f {node_service.BEGUN}",
+    ]
+    theirs = shells(mark=False)
+    assert node_service.let_in(STATE, HOST, "gpu1", "cp1")
+    assert theirs.told == [f"gpu1: rm -f {node_service.BEGUN}"]
+
+
+def test_pods_that_may_not_be_ended_keep_their_node_in_service(
+    shells: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise DrainRefusedError("node gpu1 is not drained: ml/a has data")
+
+    said = shells()
+    monkeypatch.setattr(node_service, "drain", refuse)
+    monkeypatch.setattr(commands, "messages", {})
+    assert not node_service.take_out(STATE, HOST, "gpu1", "cp1", False, {"timeout_s": 1})
+    assert said.told[-3:] == [
+        "cp1: kubectl uncordon gpu1",
+        "gpu1: rm -f /etc/gpuboot/cordoned",
+        f"gpu1: rm -f {node_service.BEGUN}",
+    ]
+    assert "ml/a has data" in commands.messages["gpu1", "op"]
+
+
+@pytest.mark.parametrize("without_api", [False, True])
+def test_a_control_plane_is_repaired_without_its_api(
+    shells: Any, without_api: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = shells(silent=True)
+    monkeypatch.setattr(commands, "messages", {})
+    assert node_service.take_out(STATE, HOST, "gpu1", "cp1", without_api, {}) is without_api
+    assert said.told == []
+    told = commands.messages.get(("gpu1", "op"), "")
+    assert ("the API server does not answer" in told) is not without_api
+
+
+def test_the_reason_stands_on_the_node(shells: Any) -> None:
+    said = shells()
+    node_service.keep_out(cast(Host, LEADER), "gpu1", "driver 1 → 2: it's\nwrong")
+    assert said.told == [
+        "cp1: kubectl annotate --overwrite node gpu1 "
+        "'gpuboot.io/upgrade=driver 1 → 2: it'\"'\"'s wrong'",
+        "cp1: kubectl taint --overwrite node gpu1 gpuboot.io/upgrade=failed:NoSchedule",
+    ]
+
+
+def test_what_the_proof_says_comes_with_the_ways_on_and_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(commands, "messages", {})
+    assert node_service.proven(STATE, HOST, "gpu1", lambda gpus: None, (), "")
+    broken = ("vectorAdd by UUID GPU-1: it failed", "see the pod's log")
+    assert not node_service.proven(STATE, HOST, "gpu1", lambda gpus: broken, (), "driver 1")
+    assert commands.messages["gpu1", "op"] == (
+        "gpu1 is not proven after its upgrade: vectorAdd by UUID GPU-1: it failed\n"
+        "    remedy: see the pod's log; then run again to go on. To go back, ask for driver 1 and "
+        "run"
+    )
