@@ -76,8 +76,7 @@ def upgraded(
 
     + node: its Kubernetes name; leader: inventory name of the leader, `leads`: of this host
     + turn: whether it is this host's turn; else it is only read, so that all hosts answer at once
-    + version: Kubernetes version without its v
-    + packages: as `gpuboot.kubernetes.kubeadm.packages` gives them, for `manager` to install
+    + version: without its v; packages: of `gpuboot.kubernetes.kubeadm.packages`, for `manager`
     + control_planes: inventory names of all control planes, if this host is one of them
     + moving: None: as the settings' defaults have it
     """
@@ -98,23 +97,14 @@ def upgraded(
         return
     moved = _moved(moving or Moving(), _running(node, leader, state), version)
     _record(node, version, state, cluster if leads else None, bool(moved))
-    it = _Upgrade(
-        node,
-        leader,
-        version,
-        packages,
-        manager,
-        leads,
-        control_planes,
-        ignore,
-        state.kubelet_config,
-    )
+    noted = state.kubelet_config
+    it = _Upgrade(node, leader, version, packages, manager, leads, control_planes, ignore, noted)
     yield from _upgrade(it, cluster.config, moved)
 
 
 @dataclass(frozen=True)
 class _Upgrade:
-    """One host's, by arguments of `upgraded`."""
+    """One host's, by arguments of `upgraded`. + noted: digest of its kubelet's configuration"""
 
     node: str
     leader: str
@@ -124,7 +114,7 @@ class _Upgrade:
     leads: bool
     control_planes: Sequence[str]
     ignore: Sequence[str]
-    kubelet_config: str
+    noted: str
 
 
 def _upgrade(it: _Upgrade, digest: str, moved: dict[str, Any]) -> Commands:
@@ -160,8 +150,8 @@ def _kubelet(it: _Upgrade, moved: dict[str, Any]) -> Commands:
     since = clock(it.leader)
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
     yield from wait_until_ready(it.node, it.leader, it.version, since)
-    if it.kubelet_config:
-        yield StringCommand(note_kubelet(it.kubelet_config))  # kubeadm has written its file again
+    if it.noted:
+        yield StringCommand(note_kubelet(it.noted))  # kubeadm has written its file again
     yield FunctionCommand(_let_in, (it.node, it.leader), {})
 
 
