@@ -163,8 +163,8 @@ def _names(entry: Entry) -> tuple[str, str, list[Problem]]:
     given = entry.data.get("address")
     if given is None:
         guess = str(entry.data.get("ssh_hostname") or entry.host)
-        return name, guess if _is_address(guess) else "", problems
-    if not _is_address(str(given)):
+        return name, guess if is_address(guess) else "", problems
+    if not is_address(str(given)):
         problems.append(
             Problem(
                 entry.host,
@@ -178,10 +178,11 @@ def _names(entry: Entry) -> tuple[str, str, list[Problem]]:
 def default_name(host: str) -> str:
     """The node name that an inventory name gives: connector prefixes go, an IP gets `node-`."""
     bare = host.rpartition("/")[2].lstrip("@").lower()
-    return "node-" + re.sub(r"[.:]+", "-", bare) if _is_address(bare) else bare
+    return "node-" + re.sub(r"[.:]+", "-", bare) if is_address(bare) else bare
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Whether it is an IP address rather than a name."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

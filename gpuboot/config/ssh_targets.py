@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import paramiko
 
+from gpuboot.config.inventory import is_address
 from gpuboot.config.problems import Problem
 
 USER_CONFIG = Path("~/.ssh/config")
@@ -56,7 +56,7 @@ def parse(text: str, user: str = "", port: int | None = None) -> Target:
     """
     if text.startswith("@"):
         return Target(text)
-    if _is_address(text):
+    if is_address(text):
         return Target(text, user, port)
     match = _TARGET.fullmatch(text)
     if match is None:
@@ -108,11 +108,3 @@ def unreachable(target: Target, cause: str) -> Problem:
         f"cannot be reached: {cause}",
         remedy.format(host=host, command=command),
     )
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True

@@ -8,11 +8,10 @@ node depends on any one of them.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from gpuboot.config.inventory import API_NAME, Node
+from gpuboot.config.inventory import API_NAME, Node, is_address
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Cluster, Settings
 from gpuboot.hosts.node_state import NodeState
@@ -33,7 +32,7 @@ def decided(cluster: Cluster, server: str) -> Cluster:
 
     A cluster that was made with the address of its control plane keeps it: no endpoint then.
     """
-    if cluster.endpoint or _is_address(urlsplit(server).hostname or ""):
+    if cluster.endpoint or is_address(urlsplit(server).hostname or ""):
         return cluster
     return cluster.model_copy(update={"endpoint": _OURS})
 
@@ -125,11 +124,3 @@ def growth_refused(cluster: Cluster, nodes: Sequence[Node]) -> list[Problem]:
             "(deploys/reset.py), which then has a name that all control planes answer to",
         )
     ]
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
