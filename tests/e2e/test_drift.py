@@ -108,6 +108,18 @@ def test_values_that_were_changed_by_hand_are_named_and_put_back(site: Lab) -> N
     repaired(site, f"Deploy {STACK}")
 
 
+def test_a_kubelet_s_configuration_that_was_edited_is_written_again(site: Lab) -> None:
+    file = "/var/lib/kubelet/config.yaml"
+    before = site.ssh("gpu1", f"cat {file}")
+    site.ssh("gpu1", f"echo maxPods: 77 >>{file}")
+    (told,) = planned(site)
+    assert told == (
+        f"~ kubelet's configuration of gpu1: {file} changed by hand → as kubeadm writes it"
+    )
+    repaired(site, "Reconfigure the nodes")
+    assert site.ssh("gpu1", f"cat {file}") == before
+
+
 def test_a_definition_that_was_deleted_comes_back_with_its_objects(site: Lab) -> None:
     site.kubectl("delete", "customresourcedefinition", MONITOR)
     told = planned(site)
