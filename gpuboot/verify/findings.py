@@ -10,6 +10,8 @@ from gpuboot.verify.checks import links
 
 Status = Literal["pass", "fail", "not_covered", "unknown"]
 Verdict = Literal["proven", "failed", "not_covered"]
+# the gravest first
+GRAVITY: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
 
 GPU_LINKS = links.of("card", "device")
 PHYSICAL_LINKS = tuple(links.of("card"))
@@ -110,6 +112,5 @@ def exit_code(word: Verdict) -> int:
 
 def worst(findings: Sequence[Finding]) -> Status:
     """The gravest status: fail, then unknown, then not_covered, then pass."""
-    order: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
     statuses = {finding.status for finding in findings}
-    return next((status for status in order if status in statuses), "unknown")
+    return next((status for status in GRAVITY if status in statuses), "unknown")

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from gpuboot.verify.findings import Finding
+from gpuboot.verify.findings import GRAVITY, Finding
 from gpuboot.verify.report.model import Report, ReportError, load
 
 _LOOKED_THROUGH = 200  # newest folders, for a verification of the same cluster
@@ -65,8 +65,7 @@ def _versions(before: Report, now: Report) -> Iterator[str]:
 def _findings(before: Report, now: Report) -> Iterator[str]:
     """Checks whose status is another one; a check that only one of them made is not compared."""
     old = {_key(item): item for item in before.findings}
-    order = ("fail", "unknown", "not_covered", "pass")
-    for item in sorted(now.findings, key=lambda item: order.index(item.status)):
+    for item in sorted(now.findings, key=lambda item: GRAVITY.index(item.status)):
         was = old.get(_key(item))
         if was is None or was.status == item.status:
             continue

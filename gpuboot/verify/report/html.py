@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS
+from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS, GRAVITY
 from gpuboot.verify.firing_alerts import FiringAlert
 from gpuboot.verify.report.cases import Case, cases
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
@@ -27,14 +27,13 @@ RUNBOOKS = {
     "prometheus": "GPUMetricsMissing",
     "services": "ClusterServicesUnreachable",
 }
-_GRAVITY = ("fail", "unknown", "not_covered", "pass")
 
 
 def html(report: Report) -> str:
     """The page: what is wrong first, alerts, then the GPUs, the chain, versions and durations."""
     links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
     told = {row.uuid: report.firing(row.node, row.uuid) for row in report.gpus if row.uuid}
-    rows = sorted(report.gpus, key=lambda row: _GRAVITY.index(row.status))
+    rows = sorted(report.gpus, key=lambda row: GRAVITY.index(row.status))
     open_ = [row for row in rows if row.status != "pass" or told.get(row.uuid)]
     return page(
         "verify.html.j2",

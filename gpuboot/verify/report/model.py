@@ -13,6 +13,7 @@ from gpuboot.verify.evidence import Gpu, Host, Instance
 from gpuboot.verify.findings import (
     CLUSTER_LINKS,
     GPU_LINKS,
+    GRAVITY,
     LINKS,
     PHYSICAL_LINKS,
     Finding,
@@ -37,8 +38,7 @@ class ReportError(ValueError):
 
 def _worst_link(links: Mapping[str, Status]) -> Status:
     """`pass` only if every link passed."""
-    order: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
-    return next((item for item in order if item in links.values()), "unknown")
+    return next((item for item in GRAVITY if item in links.values()), "unknown")
 
 
 @dataclass(frozen=True, kw_only=True)
