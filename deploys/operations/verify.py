@@ -35,6 +35,7 @@ from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.history import files as history
+from gpuboot.verify.history.strip import Strips
 from gpuboot.verify.report import Report, build, write
 from gpuboot.verify.report.run_failures import with_run_failures
 from gpuboot.verify.report.terminal import show
@@ -221,24 +222,25 @@ def publish(
         durations={"read hosts": round(read_s, 3), **result.evidence.durations},
     )
     folder = run_report.folder(settings)
-    write(report, folder)
+    write(report, folder, _note_history(report, settings))
     show(report, folder)
-    _note_history(report, settings)
     run_report.proved(host, report.durations)
     return report
 
 
-def _note_history(report: Report, settings: Settings) -> None:
+def _note_history(report: Report, settings: Settings) -> Strips | None:
     """Add it to the history of its GPUs. A history that cannot be kept changes no verdict."""
+    kept = history.folder(settings.verify)
     try:
-        found = history.note(report, history.folder(settings.verify))
+        found, known = history.note(report, kept), history.strips_of(report, kept)
     except (history.HistoryError, OSError) as error:
         logger.warning(f"the history of the GPUs is not kept: {error}")
-        return
+        return None
     for uuid, events in found.items():
         for event in events:
             if event.kind in ("moved", "gone", "back"):
                 say(f"{uuid} {event.kind} {event.detail} ({event.node}, {event.pci})")
+    return known
 
 
 def _no_answer(error: ClusterError, site: _Site, settings: Settings) -> VerificationResult:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gpuboot.cli import runs
 from gpuboot.verify.report.model import POINTER, Report, ReportError, load
+
+if TYPE_CHECKING:
+    from gpuboot.verify.history.strip import Strips
 
 VERIFY = "deploys/verify.py"
 
@@ -71,13 +74,24 @@ def report(
     proof = _load(path, "`gpuboot verify INVENTORY` makes one")
     write_page(folder)
     before = path.read_bytes()
-    write(proof, folder)
+    write(proof, folder, _history(proof, folder))
     if path.read_bytes() != before:
         _unsigned(path)
     if sign:
         _sign(path, sign)
     show(proof, folder)
     raise typer.Exit(proof.exit)
+
+
+def _history(proof: Report, folder: Path) -> Strips | None:
+    """What is noted beside the folder of a report; None where that cannot be read."""
+    from gpuboot.verify.history.files import HistoryError, strips_of
+
+    try:
+        return strips_of(proof, folder.resolve().parent / "history")
+    except (HistoryError, OSError) as error:
+        typer.echo(f"the page shows no history: {error}", err=True)
+        return None
 
 
 def _load(path: Path, remedy: str = "") -> Report:

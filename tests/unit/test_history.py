@@ -58,14 +58,15 @@ def test_a_gpu_that_moved_was_lost_and_came_back(tmp_path: Path) -> None:
     note(sound(), tmp_path)
     here = sound(22)
     moved = replace(here.gpus[0], node="gpu2", pci="0000:99:00.0")
-    (event,) = note(replace(here, gpus=(moved, *here.gpus[1:])), tmp_path)[FIRST]
+    event, after = note(replace(here, gpus=(moved, *here.gpus[1:])), tmp_path)[FIRST]
     assert (event.kind, event.node) == ("moved", "gpu2")
+    assert after.kind == "proven", "a proof in another slot says nothing about this one"
     assert event.detail == f"from gpu1, {here.gpus[0].pci}"
     without = replace(sound(23), gpus=here.gpus[1:])
     assert kinds(note(without, tmp_path), FIRST) == ["gone"]
     assert note(replace(without, started="2026-11-24T14:00:00Z"), tmp_path) == {}
     back = replace(sound(25), gpus=(moved, *here.gpus[1:]))
-    assert kinds(note(back, tmp_path), FIRST) == ["back"]
+    assert kinds(note(back, tmp_path), FIRST) == ["back", "proven"]
 
 
 def test_a_replaced_gpu_is_named_by_its_slot(tmp_path: Path) -> None:

@@ -114,6 +114,7 @@ def changes(report: Report, known: Mapping[str, History]) -> dict[str, list[Even
 
 
 def _of_gpu(report: Report, row: GpuRow, known: Mapping[str, History]) -> Iterator[Event]:
+    """A GPU that was moved or away has to be proven anew: its slot and cables are part of it."""
     history, place = known.get(row.uuid), (report.cluster, row.node, row.pci)
     if history is None:
         yield _event(report, "first seen", place, row.name, _replaced(report, place, known))
@@ -121,7 +122,8 @@ def _of_gpu(report: Report, row: GpuRow, known: Mapping[str, History]) -> Iterat
         yield _event(report, "moved", place, "", f"from {_where(history.place, report.cluster)}")
     elif history.gone:
         yield _event(report, "back", place, "")
-    before = history.state if history else None
+    stayed = history is not None and history.place == place and not history.gone
+    before = history.state if history and stayed else None
     if row.status == "pass" and (before is None or before.kind != "proven"):
         yield _event(report, "proven", place, "")
     if row.status == "fail":

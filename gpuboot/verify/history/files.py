@@ -20,6 +20,7 @@ from gpuboot.verify.history.events import (
     last_verification,
     to_json,
 )
+from gpuboot.verify.history.strip import Strips, strips
 from gpuboot.verify.report.model import Report
 from gpuboot.verify.report.writer import write_json
 
@@ -48,6 +49,11 @@ def note(report: Report, folder: Path) -> dict[str, list[Event]]:
     last = asdict(last_verification(report))
     write_json(folder / f"{report.cluster}.json", last)
     return found
+
+
+def strips_of(report: Report, folder: Path) -> Strips:
+    """What the page of a report shows of its cluster's history. Raises `HistoryError`."""
+    return strips(read(folder), report.cluster, report.started)
 
 
 def read(folder: Path) -> dict[str, History]:

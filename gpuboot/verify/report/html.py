@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS, GRAVITY
 from gpuboot.verify.firing_alerts import FiringAlert
 from gpuboot.verify.report.cases import Case, cases
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 from gpuboot.verify.report.page import page
+
+if TYPE_CHECKING:
+    from gpuboot.verify.history.strip import Strips
 
 MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
 WORDS = {"pass": "pass", "fail": "fail", "not_covered": "not covered", "unknown": "unknown"}
@@ -29,8 +33,11 @@ RUNBOOKS = {
 }
 
 
-def html(report: Report) -> str:
-    """The page: what is wrong first, alerts, then the GPUs, the chain, versions and durations."""
+def html(report: Report, history: Strips | None = None) -> str:
+    """The page: what is wrong first, alerts, then the GPUs, the chain, versions and durations.
+
+    + history: what happened to its GPUs before
+    """
     links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
     told = {row.uuid: report.firing(row.node, row.uuid) for row in report.gpus if row.uuid}
     rows = sorted(report.gpus, key=lambda row: GRAVITY.index(row.status))
@@ -54,6 +61,7 @@ def html(report: Report) -> str:
         runbook=_runbook(report),
         marks=MARKS,
         words=WORDS,
+        history=history,
         headline=HEADLINES[report.verdict],
         banner=BANNERS[report.verdict],
     )

@@ -6,11 +6,14 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
 from gpuboot.verify.report.model import Report
+
+if TYPE_CHECKING:
+    from gpuboot.verify.history.strip import Strips
 
 LATEST = "latest"
 
@@ -46,11 +49,14 @@ def _link(link: Path, target: str) -> None:
     fresh.replace(link)
 
 
-def write(report: Report, folder: Path) -> None:
-    """Write verify.json, verify.xml and verify.html. Raises OSError."""
+def write(report: Report, folder: Path, history: Strips | None = None) -> None:
+    """Write verify.json, verify.xml and verify.html. Raises OSError.
+
+    + history: for the page: what happened to the report's GPUs before
+    """
     write_json(folder / "verify.json", report.to_json())
     write_atomically(folder / "verify.xml", junit(report))
-    write_atomically(folder / "verify.html", html(report))
+    write_atomically(folder / "verify.html", html(report, history))
 
 
 def write_json(path: Path, data: Any) -> None:
