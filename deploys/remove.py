@@ -62,8 +62,7 @@ def remove() -> None:
 
 def _in_etcd(name: str, address: str) -> bool:
     try:
-        leader = inventory.get_host(host.name)  # pyinfra's own `host` means another one by turns
-        return any(member.is_of(name, address) for member in etcd.members(leader))
+        return any(member.is_of(name, address) for member in etcd.members(host))
     except RemoteError as error:
         problem = Problem(host.name, f"etcd does not answer: {error}", "see `crictl ps -a` there")
         raise DeployError(render([problem])) from None
