@@ -12,7 +12,7 @@ from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import answers, changes, etcd, remote
+from deploys.lib import answers, changes, etcd, local_volumes, remote
 from deploys.lib.answers import read
 from deploys.lib.commands import (
     Commands,
@@ -175,6 +175,9 @@ def _join(
     if refused:
         yield fail(*refused)
         return
+    for volume in local_volumes.lost(leader, host, node.name):
+        warn(f"the data of volume {volume.claim} was on this host and is gone: it begins empty")
+        yield StringCommand(local_volumes.made(volume))
     authority = remote.read_fact(leader, Kubeadm, socket=SOCKET).ca
     command = (
         f"mkdir -p /etc/gpuboot && touch {marker('join')} &&"

@@ -172,6 +172,7 @@ def test_a_machine_that_was_installed_anew_joins_under_its_old_name(site: Lab) -
     done = site.deploy(inventory=SMALLER)
     assert done.code == 0, done.told
     assert "proven" in done.text
+    assert "was on this host and is gone: it begins empty" in done.text
     assert ready(site) == {"cp1": True, "gpu1": True}
 
 

@@ -10,7 +10,36 @@ import yaml
 
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import lock
-from gpuboot.kubernetes.storage import default_change, local_path, missing_class
+from gpuboot.kubernetes.storage import (
+    LocalVolume,
+    default_change,
+    local_path,
+    missing_class,
+    volumes_on,
+)
+
+FOLDER = "/var/lib/gpuboot/volumes/pvc-228b3001_monitoring_db"
+
+
+def volume(**more: Any) -> dict[str, Any]:
+    """As the provisioner makes it."""
+    wanted = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["gpu1"]}
+    return {
+        "metadata": {
+            "annotations": {
+                "local.path.provisioner/selected-node": "gpu1",
+                "pv.kubernetes.io/provisioned-by": "rancher.io/local-path",
+            },
+            "name": "pvc-228b3001",
+        },
+        "spec": {
+            "claimRef": {"kind": "PersistentVolumeClaim", "name": "db", "namespace": "monitoring"},
+            "hostPath": {"path": FOLDER, "type": "DirectoryOrCreate"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [wanted]}]}},
+            "storageClassName": "local-path",
+            **more,
+        },
+    }
 
 
 def objects(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -81,3 +110,18 @@ def test_volumes_that_nobody_would_make(
         cause, remedy = problem
         assert said in cause
         assert remedy
+
+
+def test_volumes_of_a_node_are_those_that_the_provisioner_made_there() -> None:
+    of_others = volume()
+    of_others["metadata"]["annotations"] = {"pv.kubernetes.io/provisioned-by": "nfs.example"}
+    by_hand = volume()
+    del by_hand["metadata"]["annotations"]
+    as_local = volume(local={"path": "/data/db"}, hostPath=None)
+    remote = volume(hostPath=None, nodeAffinity={}, csi={"driver": "csi.example"})
+    listed = {"items": [volume(), of_others, by_hand, as_local, remote]}
+    assert volumes_on("gpu1", listed) == [
+        LocalVolume("monitoring/db", FOLDER),
+        LocalVolume("monitoring/db", "/data/db"),
+    ]
+    assert volumes_on("gpu2", listed) == []

@@ -1,0 +1,39 @@
+"""A node that is installed anew: folders of its volumes that are gone."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyinfra.api.host import Host
+
+from deploys.lib import local_volumes, remote
+from tests.unit.test_storage import volume
+
+LEADER, THERE = (cast(Host, SimpleNamespace(name=name)) for name in ("cp1", "gpu1"))
+
+
+def test_only_what_is_not_there_is_lost_and_every_container_can_write_what_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, gone = tmp_path / "pvc-1 of a", tmp_path / "deep/pvc-2"
+    kept.mkdir()
+    volumes = [volume(hostPath={"path": str(path)}) for path in (kept, gone)]
+
+    def run(target: Host, command: str, stdin: str = "") -> str:
+        if target is LEADER:
+            return json.dumps({"items": volumes})
+        shell: Any = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+        assert shell.returncode == 0, shell.stderr
+        return str(shell.stdout)
+
+    monkeypatch.setattr(remote, "run", run)
+    (lost,) = local_volumes.lost(LEADER, THERE, "gpu1")
+    assert lost.path == str(gone)
+    run(THERE, local_volumes.made(lost))
+    assert gone.stat().st_mode & 0o777 == 0o777
+    assert local_volumes.lost(LEADER, THERE, "gpu1") == []
