@@ -74,7 +74,7 @@ def test_monitoring_goes_without_its_volumes_and_finds_them_when_it_comes_back(s
     assert len(before) == 2, before
     shown = plan(site, OFF["monitoring"])
     assert "- Helm release kube-prometheus-stack: was kube-prometheus-stack" in shown
-    assert "= volume claims of Prometheus, Alertmanager and Grafana in monitoring" in shown
+    assert "= kept: volumes of Prometheus, Alertmanager and Grafana" in shown
 
     settled(site, OFF["monitoring"])
     assert names(site, "all", "monitoring") == []
