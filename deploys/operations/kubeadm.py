@@ -40,7 +40,11 @@ KUBELET_FILE = "/var/lib/kubelet/config.yaml"
 _KUBELET_DIGEST = "/etc/gpuboot/kubelet-config.sha256"
 # What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
 # configuration is not, and would keep the next cluster's pods on the old network.
-RESET = f"kubeadm reset --force --cri-socket {CRI_SOCKET} && rm -rf /etc/cni/net.d/*"
+# kubeadm stops the kubelet first, which then cannot remove the control groups of its pods
+RESET = (
+    f"kubeadm reset --force --cri-socket {CRI_SOCKET} && rm -rf /etc/cni/net.d/* && "
+    "systemctl stop 'kubepods*.slice'"
+)
 
 # What kubeadm reset leaves in the kernel. A node that joins again gets other addresses for its
 # pods, and a bridge with those of before refuses each of them.
