@@ -35,9 +35,9 @@ from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.history import files as history
-from gpuboot.verify.history.strip import Strips
 from gpuboot.verify.report import Report, build, write
 from gpuboot.verify.report.run_failures import with_run_failures
+from gpuboot.verify.report.strips import Strips
 from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import VerificationResult, simulated
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from gpuboot.cli import runs
 from gpuboot.verify.report.model import POINTER, Report, ReportError, load
-
-if TYPE_CHECKING:
-    from gpuboot.verify.history.strip import Strips
+from gpuboot.verify.report.strips import Strips
 
 VERIFY = "deploys/verify.py"
 

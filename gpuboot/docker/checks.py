@@ -6,7 +6,8 @@ from dataclasses import replace
 
 from gpuboot.config.settings import Settings
 from gpuboot.docker.remedies import DOCKER_HOSTS
-from gpuboot.verify.checks import chain, links, metrics, monitoring, operating_system
+from gpuboot.verify.checks import chain, health, links, metrics, monitoring, operating_system
+from gpuboot.verify.checks.limits import Limits
 from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 
@@ -19,7 +20,9 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     for host in evidence.hosts:
         host_findings = _host(host, evidence, settings)
-        findings += host_findings + chain.unreached(host, host_findings, LINKS)
+        findings += host_findings + chain.unreached(
+            host, host_findings, health.without(LINKS, host, evidence)
+        )
     if not evidence.hosts:
         remedy = "put hosts with GPUs into the group gpu_hosts"
         findings.append(FindingBuilder("pci", "GPU hosts").not_covered("there is no host", remedy))
@@ -40,15 +43,25 @@ def _host(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
         *operating_system.driver(host, DOCKER_HOSTS),
         *operating_system.nvidia_smi(host, DOCKER_HOSTS),
     ]
-    return [*lower, *runtime(host), *workload(host, evidence), *_metrics(host, evidence, settings)]
+    return [
+        *lower,
+        *runtime(host),
+        *workload(host, evidence),
+        *_metrics(host, evidence, settings),
+        *health.evaluate(host, evidence, _limits(settings)),
+    ]
 
 
 def _metrics(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
-    limits = replace(chain.limits(settings), remedies=DOCKER_HOSTS)
+    limits = _limits(settings)
     return [
         *metrics.exporter(host, evidence, limits),
         *metrics.prometheus(host, evidence, limits),
     ]
+
+
+def _limits(settings: Settings) -> Limits:
+    return replace(chain.limits(settings), remedies=DOCKER_HOSTS)
 
 
 def _monitor(evidence: Evidence, settings: Settings) -> list[Finding]:

@@ -14,11 +14,12 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.docker import checks
 from gpuboot.docker.compose.services import host_port, local_url
+from gpuboot.verify.collector import parse_scrape
 from gpuboot.verify.evidence import Evidence, ExporterScrape, Host, Metrics, WorkloadResult
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.kube_objects import parse_vectoradd_log
 from gpuboot.verify.metrics_wait import settle_s, wait_for_metrics
-from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
+from gpuboot.verify.prometheus import Prometheus, PrometheusError
 from gpuboot.verify.runner import VerificationResult
 
 T = TypeVar("T")
@@ -62,8 +63,7 @@ class MetricsCollector:
     def _exporter(self, node: Node) -> ExporterScrape:
         url = f"http://{host_port(node.address, self._settings.standalone.exporter_port)}/metrics"
         try:
-            readings = gpu_readings(parse_exposition(self._ask(url)), node.name)
-            return ExporterScrape(node=node.name, pod="dcgm-exporter", readings=readings)
+            return parse_scrape(node.name, "dcgm-exporter", self._ask(url))
         except (NoAnswer, ValueError) as error:
             return ExporterScrape(node=node.name, pod="dcgm-exporter", error=str(error))
 

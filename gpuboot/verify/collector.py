@@ -24,7 +24,13 @@ from gpuboot.verify.evidence import (
     Reading,
 )
 from gpuboot.verify.exporter_access import ExporterClient
-from gpuboot.verify.prometheus import Prometheus, PrometheusError, gpu_readings, parse_exposition
+from gpuboot.verify.prometheus import (
+    Prometheus,
+    PrometheusError,
+    gpu_readings,
+    health_values,
+    parse_exposition,
+)
 
 T = TypeVar("T")
 EXPORTER_PORT = 9400
@@ -192,6 +198,7 @@ def parse_scrape(node: str, pod: str, text: str, stamp: str | None = None) -> Ex
         readings=gpu_readings(samples, node),
         error="",
         names=names,
+        health=health_values(samples),
         fields_digest=stamp,
     )
 

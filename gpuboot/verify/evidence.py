@@ -137,10 +137,24 @@ class Reading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class HealthValue:
+    """One of the values that tell of a GPU's faults, as the exporter shows it.
+
+    + what: DCGM's health watch and its error, e.g. `MEM (DCGM_FR_VOLATILE_DBE_DETECTED)`, or ""
+    """
+
+    uuid: str
+    metric: str
+    value: float
+    what: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ExporterScrape:
     """One dcgm-exporter pod's /metrics, by node; error: why it could not be read.
 
     + names: of all its metrics
+    + health: values that tell of faults
     + stamp: digest of the list of fields that it was started with; None where nobody noted it
     """
 
@@ -149,6 +163,7 @@ class ExporterScrape:
     readings: tuple[Reading, ...] = ()
     error: str = ""
     names: frozenset[str] = frozenset()
+    health: tuple[HealthValue, ...] = ()
     fields_digest: str | None = None
 
 

@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from gpuboot.telemetry.anchor import AGES, ANCHORS
+from gpuboot.verify.checks.health import IGNORED_WATCHES, METRICS
 from gpuboot.verify.devices import SeriesKey
-from gpuboot.verify.evidence import Reading, Rule, Target
+from gpuboot.verify.evidence import HealthValue, Reading, Rule, Target
 from gpuboot.verify.firing_alerts import FiringAlert, firing_alerts
 
 TEMPERATURE = "DCGM_FI_DEV_GPU_TEMP"
@@ -203,6 +204,28 @@ def gpu_readings(samples: Iterable[Sample], node: str) -> tuple[Reading, ...]:
             key = uuid, sample.labels.get("GPU_I_ID", "")
             devices.setdefault(key, []).append(sample)
     return tuple(_merged(of_device, node) for of_device in devices.values())
+
+
+def health_values(samples: Iterable[Sample]) -> tuple[HealthValue, ...]:
+    """What an exporter's samples say of faults of its GPUs; blank values are left out."""
+    return tuple(
+        HealthValue(
+            uuid=sample.labels["UUID"],
+            metric=sample.name,
+            value=sample.value,
+            what=_watch(sample.labels),
+        )
+        for sample in samples
+        if sample.name in METRICS
+        and sample.labels.get("UUID")
+        and abs(sample.value) < BLANK
+        and sample.labels.get("health_watch") not in IGNORED_WATCHES
+    )
+
+
+def _watch(labels: Mapping[str, str]) -> str:
+    watch, error = labels.get("health_watch", ""), labels.get("health_error_code", "")
+    return f"{watch} ({error})" if watch and error else watch
 
 
 def _merged(samples: Sequence[Sample], node: str) -> Reading:

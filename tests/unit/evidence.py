@@ -12,6 +12,7 @@ from gpuboot.verify.evidence import (
     Evidence,
     ExporterScrape,
     Gpu,
+    HealthValue,
     Host,
     KubeNode,
     Metrics,
@@ -121,11 +122,19 @@ def reading(name: str, index: int, **other: Any) -> Reading:
     return replace(plain, **other)
 
 
+ERRORS = "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"
+
+
 def scrape(name: str, count: int, **other: Any) -> ExporterScrape:
     readings = tuple(reading(name, index) for index in range(count))
-    return replace(
-        ExporterScrape(node=name, pod=f"nvidia-dcgm-exporter-{name}", readings=readings), **other
+    plain = ExporterScrape(
+        node=name,
+        pod=f"nvidia-dcgm-exporter-{name}",
+        readings=readings,
+        names=frozenset({ERRORS}),
+        health=tuple(HealthValue(uuid=one.uuid, metric=ERRORS, value=0) for one in readings),
     )
+    return replace(plain, **other)
 
 
 def series(name: str, count: int, **other: Any) -> tuple[Reading, ...]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuboot.verify.checks import chain, kubernetes, operating_system
+from gpuboot.verify.checks import chain, health, kubernetes, operating_system
 from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.checks.metrics import Limits
 from gpuboot.verify.devices import Device, Gpu
 from gpuboot.verify.evidence import (
     Evidence,
     ExporterScrape,
+    HealthValue,
     Host,
     Metrics,
     Reading,
@@ -20,7 +21,7 @@ from gpuboot.verify.evidence import (
 )
 from gpuboot.verify.findings import GPU_LINKS, Finding
 from tests.unit import recordings as seen
-from tests.unit.evidence import LOADED, NVRM, node
+from tests.unit.evidence import ERRORS, LOADED, NVRM, node
 
 NODE = "dgx-1"
 
@@ -72,6 +73,18 @@ def reading(device: Device, **other: Any) -> Reading:
     return replace(plain, **other)
 
 
+def answer(readings: tuple[Reading, ...]) -> ExporterScrape:
+    """An exporter's, with a value that tells of the health of each card."""
+    uuids = dict.fromkeys(one.uuid for one in readings)
+    return ExporterScrape(
+        node=NODE,
+        pod="exporter",
+        readings=readings,
+        names=frozenset({ERRORS}),
+        health=tuple(HealthValue(uuid=uuid, metric=ERRORS, value=0) for uuid in uuids),
+    )
+
+
 def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
     """All is well: every device has its pod, and its series name it."""
     trials = tuple(
@@ -95,7 +108,7 @@ def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
         nodes={NODE: node(NODE, 1, mig=OFFER, labels=label)},
         workload_results=trials,
         metrics=Metrics(
-            exporters=(ExporterScrape(node=NODE, pod="exporter", readings=readings),),
+            exporters=(answer(readings),),
             series=tuple(replace(item, age_s=3.0) for item in readings),
             targets=(Target(job="nvidia-dcgm-exporter", node=NODE, health="up"),),
         ),
@@ -110,14 +123,15 @@ def evaluate(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> 
         *operating_system.evaluate(host, mode),
         *kubernetes.evaluate(host, what, limits.slices, limits.strategy),
         *metric_checks.evaluate(host, what, limits),
+        *health.evaluate(host, what, limits),
     ]
     return found + chain.unreached(host, found, GPU_LINKS)
 
 
 def with_series(what: Evidence, readings: tuple[Reading, ...]) -> Evidence:
     ages = tuple(replace(item, age_s=3.0) for item in readings)
-    answer = replace(what.metrics.exporters[0], readings=readings)
-    return replace(what, metrics=replace(what.metrics, exporters=(answer,), series=ages))
+    exporters = (answer(readings),)
+    return replace(what, metrics=replace(what.metrics, exporters=exporters, series=ages))
 
 
 def uniform() -> tuple[Gpu, ...]:

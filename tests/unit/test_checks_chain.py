@@ -54,7 +54,7 @@ def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
     found = chain.evaluate(seen, SETTINGS)
     assert [(f.link, f.gpu_uuid) for f in of(found, "fail")] == [("nvidia-smi", uuid("gpu1", 1))]
     above = {f.link for f in of(found, "not_covered")}
-    assert above == {"runtime", "allocatable", "workload", "exporter", "prometheus", "attribution"}
+    assert above == {*GPU_LINKS} - {"pci", "driver", "nvidia-smi"}
     assert verdict(found) == "failed"
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuboot.verify.history.files import note, strips_of
-from gpuboot.verify.history.strip import Stretch, Strip, Strips
 from gpuboot.verify.report import Report
 from gpuboot.verify.report.html import html
+from gpuboot.verify.report.strips import Stretch, Strip, Strips
 from tests.unit.evidence import evidence, uuid
 from tests.unit.reports import broken, report
 

@@ -14,10 +14,19 @@ from gpuboot.kubernetes.backup import Backups
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.links import TABLE, Link
-from gpuboot.verify.evidence import Claim, Evidence, Metrics, Rule, ServiceProbeResult, Target
+from gpuboot.verify.evidence import (
+    Claim,
+    Evidence,
+    HealthValue,
+    Metrics,
+    Rule,
+    ServiceProbeResult,
+    Target,
+)
 from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
 from tests.unit import test_checks_monitoring_objects as stack
 from tests.unit.evidence import (
+    ERRORS,
     control_plane,
     evidence,
     gpu,
@@ -25,7 +34,9 @@ from tests.unit.evidence import (
     metrics,
     node,
     of,
+    scrape,
     series,
+    uuid,
     workload_result,
 )
 
@@ -51,6 +62,11 @@ BROKEN: dict[str, Evidence] = {
         workload_results=(workload_result("gpu1", 0, passed=False, error="Error"),)
     ),
     "exporter": with_metrics(exporters=()),
+    "health": with_metrics(
+        exporters=(
+            scrape("gpu1", 2, health=(HealthValue(uuid=uuid("gpu1", 1), metric=ERRORS, value=2),)),
+        )
+    ),
     "prometheus": with_metrics(series=()),
     "attribution": with_metrics(series=series("gpu1", 2, pod="other/pod")),
     "services": evidence(
@@ -89,7 +105,7 @@ def test_a_link_fails_with_the_remedy_that_its_table_says(link: Link) -> None:
 def test_the_tables_of_links_are_one() -> None:
     assert list(LINKS) == [link.name for link in TABLE]
     assert [*GPU_LINKS, *CLUSTER_LINKS] == list(LINKS)
-    assert PHYSICAL_LINKS == ("pci", "driver", "nvidia-smi")
+    assert PHYSICAL_LINKS == ("pci", "driver", "nvidia-smi", "health")
 
 
 def test_docker_hosts_have_the_links_that_the_table_says() -> None:

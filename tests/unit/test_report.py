@@ -104,7 +104,7 @@ def test_terminal_has_a_row_per_gpu_and_says_what_to_do(tmp_path: Path) -> None:
     shown = text(broken(), tmp_path)
     assert all(item in shown for item in UUIDS)
     row = next(line for line in shown.splitlines() if UUIDS[1] in line)
-    assert (row.count("✓"), row.count("✗")) == (8, 1)
+    assert (row.count("✓"), row.count("✗")) == (9, 1)
     assert "FAILED  1 of 6 GPUs proven, 5 failed, 0 not covered" in shown
     assert shown.count("no dcgm-exporter pod runs on this node") == 1
     assert "remedy: look at the dcgm-exporter pod" in shown

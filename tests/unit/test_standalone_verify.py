@@ -34,6 +34,7 @@ class Site:
                 ("DCGM_FI_DEV_POWER_USAGE", 70),
                 ("DCGM_FI_DEV_FB_USED", 4),
                 ("DCGM_FI_DEV_FB_FREE", 81000),
+                ("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", 0),
             )
         )
         self.node = "gpu1"
@@ -120,9 +121,9 @@ def test_a_container_that_saw_another_gpu_is_a_failure(monkeypatch: pytest.Monke
     [
         ({"refused": ["prometheus"]}, {"rules"}),
         ({"node": "10.0.0.1"}, {"prometheus"}),
-        ({"silent": "192.0.2.21"}, {"exporter"}),
+        ({"silent": "192.0.2.21"}, {"exporter", "health"}),
         ({"silent": ":9093"}, {"alertmanager"}),
-        ({"exposition": ""}, {"exporter"}),
+        ({"exposition": ""}, {"exporter", "health"}),
     ],
 )
 def test_what_metrics_lack_is_found_and_nothing_speaks_of_pods(

@@ -8,6 +8,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.verify.checks import (
     control_plane,
     fields,
+    health,
     kubernetes,
     metrics,
     monitoring,
@@ -32,7 +33,9 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     for host in evidence.hosts:
         of_node = _node_findings(host, evidence, settings)
         findings += (
-            of_node + unreached(host, of_node, _links(settings)) + services.evaluate(host, evidence)
+            of_node
+            + unreached(host, of_node, health.without(_links(settings), host, evidence))
+            + services.evaluate(host, evidence)
         )
     if not evidence.hosts:
         builder = FindingBuilder("pci", "GPU nodes")
@@ -93,6 +96,8 @@ def _node_findings(host: Host, evidence: Evidence, settings: Settings) -> list[F
         ]
     operator = settings.gpu_operator.enabled
     findings += kubernetes.evaluate(host, evidence, bounds.slices, bounds.strategy, operator)
+    # not waited for, as metrics are: what health values say does not pass within a minute
+    findings += health.evaluate(host, evidence, bounds)
     return findings + _metric_findings(host, evidence, settings)
 
 

@@ -104,6 +104,18 @@ TABLE: tuple[Link, ...] = (
         docker=True,
     ),
     Link(
+        name="health",
+        passes="neither DCGM nor the driver wants it reset, repaired or cooled",
+        facts="`/metrics` of dcgm-exporter: uncorrected errors, row remaps, recovery action, "
+        "health watches, reasons for low clocks; critical alerts that fire for it",
+        fails="uncorrected memory errors; a row remap that failed or waits; memory that cannot "
+        "be repaired; the driver asks for a reset; a health watch fails; it is slowed down for "
+        "heat or by the power brake; a critical alert asks for its reset or replacement",
+        remedy="drain the node",
+        subject="card",
+        docker=True,
+    ),
+    Link(
         name="prometheus",
         passes="Prometheus holds its fresh series, with the right node",
         facts="Prometheus' API: targets and series",

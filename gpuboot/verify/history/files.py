@@ -20,8 +20,9 @@ from gpuboot.verify.history.events import (
     last_verification,
     to_json,
 )
-from gpuboot.verify.history.strip import Strips, strips
+from gpuboot.verify.history.strip import strips
 from gpuboot.verify.report.model import Report
+from gpuboot.verify.report.strips import Strips
 from gpuboot.verify.report.writer import write_json
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gpuboot.verify.history.events import Event, History
+from gpuboot.verify.history.events import Event, History
+from gpuboot.verify.report.strips import Mark, Stretch, Strip, Strips
 
 _TICKS = 4  # parts of the axis, where it is longer than as many days
 _STATUS = {"proven": "pass", "failed": "fail", "gone": "gone"}  # others: not proven from then on
@@ -19,60 +18,6 @@ _WORDS = {
     "fail": "failed",
     "gone": "not in its node",
 }
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """A time in which nothing changed.
-
-    + status: pass, fail, not_covered, or "gone"
-    + left, width: of the axis, in percent
-    + text: what was known then, with its dates
-    """
-
-    status: str
-    left: float
-    width: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Mark:
-    """A moment at which a GPU moved or came back, or took another's place.
-
-    + left: on the axis, in percent
-    """
-
-    left: float
-    text: str
-
-
-@dataclass(frozen=True)
-class Strip:
-    """The history of one GPU.
-
-    + eventful: it failed, moved, went or came
-    """
-
-    uuid: str
-    name: str
-    node: str
-    pci: str
-    faults: int
-    stretches: tuple[Stretch, ...]
-    marks: tuple[Mark, ...]
-    eventful: bool
-
-
-@dataclass(frozen=True)
-class Strips:
-    """All strips on one axis of time.
-
-    + ticks: (place on the axis in percent, date)
-    """
-
-    ticks: tuple[tuple[float, str], ...] = ()
-    gpus: tuple[Strip, ...] = ()
 
 
 class _Axis:

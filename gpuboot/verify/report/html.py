@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS, GRAVITY
 from gpuboot.verify.firing_alerts import FiringAlert
 from gpuboot.verify.report.cases import Case, cases
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 from gpuboot.verify.report.page import page
-
-if TYPE_CHECKING:
-    from gpuboot.verify.history.strip import Strips
+from gpuboot.verify.report.strips import Strips
 
 MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
 WORDS = {"pass": "pass", "fail": "fail", "not_covered": "not covered", "unknown": "unknown"}
@@ -28,6 +25,7 @@ RUNBOOKS = {
     "nvidia-smi": "GPULost",
     "allocatable": "GPUDeviceUnhealthy",
     "exporter": "GPUExporterDown",
+    "health": "GPUHealthFail",
     "prometheus": "GPUMetricsMissing",
     "services": "ClusterServicesUnreachable",
 }

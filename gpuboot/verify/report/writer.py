@@ -6,14 +6,12 @@ import json
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
 from gpuboot.verify.report.model import Report
-
-if TYPE_CHECKING:
-    from gpuboot.verify.history.strip import Strips
+from gpuboot.verify.report.strips import Strips
 
 LATEST = "latest"
 
