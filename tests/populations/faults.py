@@ -157,7 +157,7 @@ FAULTS = (
     ),
     Fault(
         "a GPU requires a reset",
-        _set("nvidia-smi", "workload"),
+        _set("nvidia-smi", "workload", "health"),
         _set("GPURecoveryAction"),
         needs=("DCGM_FI_DEV_GET_GPU_RECOVERY_ACTION",),
         machine={"resets": FIRST},
@@ -180,7 +180,7 @@ FAULTS = (
     ),
     Fault(
         "an uncorrectable memory error",
-        _set("workload"),
+        _set("workload", "health"),
         _set("GPUUncorrectableECC"),
         needs=("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",),
         fails=_FAILED,
@@ -188,7 +188,7 @@ FAULTS = (
     ),
     Fault(
         "a row cannot be remapped",
-        _set(),
+        _set("health"),
         _set("GPURowRemapFailure"),
         needs=("DCGM_FI_DEV_ROW_REMAP_FAILURE",),
         page=_shows(ROW_REMAP_FAILURE=1),
@@ -209,16 +209,17 @@ FAULTS = (
     ),
     Fault(
         "a remap waits for a reset",
-        _set(),
+        _set("health"),
         _set("GPURowRemapPending"),
         needs=("DCGM_FI_DEV_ROW_REMAP_PENDING",),
         page=_shows(ROW_REMAP_PENDING=1),
     ),
     Fault(
         "heat slows a GPU down",
-        _set(),
+        _set("health"),
         _set("GPUThermalThrottle"),
         needs=("DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS",),
+        page=_shows(CLOCKS_EVENT_REASONS=0x48),
         rising={"DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS": 30e9},
     ),
     Fault(
