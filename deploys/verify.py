@@ -1,20 +1,27 @@
 """Proves the GPUs. `pyinfra inventories/<site>.py deploys/verify.py -y`, or `gpuboot verify`.
 
 The last phase of deploys/site.py and deploys/standalone.py, and a deploy of its own that touches
-nothing else.
+nothing else. Alone it takes `--data gpuboot_level=quick|standard` in the place of `verify.level`,
+and `--data gpuboot_nodes=NAME,...` for some of the nodes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host, state
 
 from deploys.lib.operation import phase
 from deploys.lib.privilege import become_arguments
 from deploys.operations import verify as verify_cluster
 from deploys.operations import verify_docker
-from deploys.operations.verify import Found
+from deploys.operations.verify_hosts import Found
 from deploys.run import report
 from deploys.run.context import begin, read
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem, render
+from gpuboot.verify import levels
 
 
 @phase("Verify")
@@ -22,9 +29,16 @@ def verify(always: bool = False) -> None:
     """Verify every GPU, from the PCI bus to Prometheus. Runs when all else is done, on one host:
     the leader of a cluster, the monitoring host of Docker hosts.
 
-    + always: also where `verify.enabled` is off, because somebody asked for just this
+    + always: also where `verify.enabled` is off, because somebody asked for just this; then at the
+      level and for the nodes that were asked for. What a run has made is computed on at least.
     """
     settings, lock, nodes = begin()
+    scope = _asked(nodes) if always else levels.ALL
+    settings = (
+        levels.with_level(settings, scope.level or settings.verify.level)
+        if always
+        else levels.at_least(settings, "standard")
+    )
     if sum(node.role == "control_plane" for node in nodes) > 1:
         nodes = read().nodes  # which of them leads is known when they have answered
     verifier = next(node for node in nodes if node.leader or node.monitor)
@@ -35,7 +49,9 @@ def verify(always: bool = False) -> None:
         read()  # before any other command: it finds out where sudo would wait for a password
     title = "Verify every GPU, from the PCI bus to Prometheus"
     if verifier.monitor:
-        verify_docker.chain(name=title, settings=settings, lock=lock, nodes=read().nodes)
+        verify_docker.chain(
+            name=title, settings=settings, lock=lock, nodes=read().nodes, scope=scope
+        )
     else:
         verify_cluster.chain(
             name=title,
@@ -44,7 +60,21 @@ def verify(always: bool = False) -> None:
             nodes=nodes,
             # alone, nothing has changed a host since it was read
             find=lambda: Found(read().nodes, read().states if always else {}),
+            scope=scope,
         )
+
+
+def _asked(nodes: Sequence[Node]) -> levels.Scope:
+    """What `--data` asks for. Raises `DeployError`."""
+    wanted = {name: str(host.data.get(f"gpuboot_{name}") or "") for name in ("level", "nodes")}
+    try:
+        found = levels.scope(**wanted)
+    except ValueError as error:
+        problem = Problem("", str(error), "--data gpuboot_level=LEVEL")
+        raise DeployError(render([problem])) from None
+    if problems := found.problems(nodes):
+        raise DeployError(render(problems))
+    return found
 
 
 # pyinfra executes a deploy file without a module name; an import must not run anything

@@ -3,70 +3,54 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import gevent
-from gevent.pool import Pool
 from pyinfra import logger
 from pyinfra.context import host, inventory
 
-from deploys.facts.backup import EtcdBackups
-from deploys.facts.batch import Request, Unanswered
-from deploys.facts.kubeadm import Kubeadm
-from deploys.facts.node import NodeFact
-from deploys.facts.nvidia import NvidiaFact
-from deploys.lib import answers
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
-from deploys.operations.kubeadm import SOCKET
+from deploys.operations.verify_hosts import Found, Site, read_host, read_site, say
 from deploys.run import report as run_report
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes import network_policies, node_upgrade
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.verify import gpu_state, node_proof, runner
+from gpuboot.verify import node_proof, runner
 from gpuboot.verify.checks import control_plane, operating_system
-from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.history import files as history
+from gpuboot.verify.levels import ALL, Scope
 from gpuboot.verify.report import Report, build, write
 from gpuboot.verify.report.run_failures import with_run_failures
 from gpuboot.verify.report.strips import Strips
 from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import VerificationResult, simulated
 
-_MAX_AT_ONCE = 32
-
-
-@dataclass(frozen=True)
-class Found:
-    """The inventory's nodes with their addresses.
-
-    + states: of hosts that were read a moment ago, by inventory name
-    """
-
-    nodes: Sequence[Node]
-    states: Mapping[str, NodeState] = field(default_factory=dict)
-
 
 @operation(compared=False)
 def chain(
-    settings: Settings, lock: Lock, nodes: Sequence[Node], find: Callable[[], Found]
+    settings: Settings,
+    lock: Lock,
+    nodes: Sequence[Node],
+    find: Callable[[], Found],
+    scope: Scope = ALL,
 ) -> Commands:
     """Verify every GPU of the cluster, and write the reports.
 
     + nodes: all of the inventory
     + find: finds their addresses; called while pods start
+    + scope: nodes that it is limited to, and how much it tries
 
     Fails the host when something failed; what could not be tried is reported and is no failure.
     """
-    yield from outcome(lambda: verify(settings, lock, nodes, find))
+    yield from outcome(lambda: verify(settings, lock, nodes, find, scope))
 
 
 def outcome(verification: Callable[[], Report]) -> Commands:
@@ -77,7 +61,8 @@ def outcome(verification: Callable[[], Report]) -> Commands:
     if not executing():
         return
     report = verification()
-    message = f"verification: {report.verdict}, {report.totals['proven']} GPUs proven"
+    word = "answering" if report.level == "quick" else "proven"
+    message = f"verification: {report.verdict}, {report.totals[word]} GPUs {word}"
     if report.verdict == "failed":
         yield fail(message)
     else:
@@ -85,12 +70,16 @@ def outcome(verification: Callable[[], Report]) -> Commands:
 
 
 def verify(
-    settings: Settings, lock: Lock, nodes: Sequence[Node], find: Callable[[], Found]
+    settings: Settings,
+    lock: Lock,
+    nodes: Sequence[Node],
+    find: Callable[[], Found],
+    scope: Scope = ALL,
 ) -> Report:
     """Collect, evaluate, and write the reports. The current host is the leader."""
     started, begun = datetime.now(UTC), time.monotonic()
-    reading = gevent.spawn(_read_site, settings, lock, find)  # while pods start
-    names = [node.name for node in nodes if node.gpus]
+    reading = gevent.spawn(read_site, settings, lock, find, scope)  # while pods start
+    names = [node.name for node in scope.chosen(nodes)]
     try:
         with cluster_clients(inventory.get_host(host.name)) as clients:
             result = runner.verify(
@@ -107,7 +96,7 @@ def verify(
     versions = {"kubernetes (lock)": lock.kubernetes.version}
     result = replace(result, versions=result.versions | versions)
     seconds = time.monotonic() - begun
-    return publish(settings, nodes, started, seconds, reading.get().seconds, result)
+    return publish(settings, nodes, started, seconds, reading.get().seconds, result, scope)
 
 
 def prove_node(
@@ -123,61 +112,19 @@ def prove_node(
     driver_requested = lock.driver.version if settings.driver.enabled else None
     target = inventory.get_host(leader)
 
-    def read_host() -> Host:
-        return _read(node, driver_requested, {})
+    def read() -> Host:
+        return read_host(node, driver_requested, {})
 
     with cluster_clients(target) as clients:
-        findings = node_proof.prove(clients, node.name, read_host, settings, say)
+        findings = node_proof.prove(clients, node.name, read, settings, say)
     if wrong := node_proof.unproven(findings):
         return node_proof.cause(wrong), wrong[0].remedy
-    listed = [gpu.uuid for gpu in read_host().gpus] if before else []
+    listed = [gpu.uuid for gpu in read().gpus] if before else []
     if lost := node_upgrade.missing_gpus(before, listed):
         return lost, "look for XIDs in the kernel log, and at the machine"
     tried = sum(item.link == "workload" and item.status == "pass" for item in findings)
     say(f"{node.name}: {node.gpus} GPUs, vectorAdd passed on {tried}")
     return None
-
-
-@dataclass(frozen=True)
-class _Site:
-    """What the hosts say: nodes with their addresses, and the state of those with GPUs."""
-
-    nodes: Sequence[Node]
-    hosts: list[Host]
-    control_planes: list[ControlPlane]
-    seconds: float
-
-
-def _read_site(settings: Settings, lock: Lock, find: Callable[[], Found]) -> _Site:
-    begun, found = time.monotonic(), find()
-    hosts = read_hosts(settings, lock, found)
-    return _Site(
-        found.nodes, hosts, _read_control_planes(settings, found), time.monotonic() - begun
-    )
-
-
-def _read_control_planes(settings: Settings, found: Found) -> list[ControlPlane]:
-    """Their certificates and backups, each by one command."""
-    nodes = [node for node in found.nodes if node.role == "control_plane"]
-    folder = settings.backup.folder
-    return list(Pool(len(nodes)).map(lambda node: _read_control_plane(node, folder), nodes))
-
-
-def _read_control_plane(node: Node, folder: str) -> ControlPlane:
-    kubeadm = Request(Kubeadm, (("socket", SOCKET),))
-    backups = Request(EtcdBackups, (("folder", folder),))
-    target = inventory.get_host(node.host)
-    said = answers.ask(target, [kubeadm, backups])
-    for answer in said.values():
-        if isinstance(answer, Unanswered):
-            return ControlPlane(node=node.name, error=f"it could not be read: {answer}")
-    state = said[kubeadm]
-    return ControlPlane(
-        node=node.name,
-        certificates=state.certificates,
-        backups=said[backups],
-        clock=state.clock,
-    )
 
 
 def _expected_objects(
@@ -202,10 +149,12 @@ def publish(
     seconds: float,
     read_s: float,
     result: VerificationResult,
+    scope: Scope = ALL,
 ) -> Report:
     """Make the report of a verification, write it and show it.
 
     + seconds: duration of it all; read_s: of reading the hosts
+    + scope: nodes that it was limited to
     """
     failed = run_report.failures()
     by_node = {node.name: failed[node.host] for node in nodes if node.host in failed}
@@ -219,6 +168,8 @@ def publish(
         runbooks=settings.alerts.runbooks,
         simulated=simulated(result.evidence.hosts),
         versions=result.versions,
+        level=settings.verify.level,
+        nodes=scope.names(nodes),
         durations={"read hosts": round(read_s, 3), **result.evidence.durations},
     )
     folder = run_report.folder(settings)
@@ -243,7 +194,7 @@ def _note_history(report: Report, settings: Settings) -> Strips | None:
     return known
 
 
-def _no_answer(error: ClusterError, site: _Site, settings: Settings) -> VerificationResult:
+def _no_answer(error: ClusterError, site: Site, settings: Settings) -> VerificationResult:
     """The findings without an API server: the links below it, and that it does not answer."""
     finding = Finding(
         check="API server answers",
@@ -263,30 +214,3 @@ def _no_answer(error: ClusterError, site: _Site, settings: Settings) -> Verifica
     # expired certificates are a reason why
     beside = control_plane.evaluate(evidence, settings)
     return VerificationResult(evidence, (*below, finding, *beside))
-
-
-def say(line: str) -> None:
-    """Progress, where it disturbs no JSON."""
-    logger.info(f"verify: {line}")
-
-
-def read_hosts(settings: Settings, lock: Lock, found: Found) -> list[Host]:
-    """Read all GPU nodes, many at once, each by one command."""
-    gpu_nodes = [node for node in found.nodes if node.gpus]
-    driver_requested = lock.driver.version if settings.driver.enabled else None
-    say(f"reading {len(gpu_nodes)} GPU nodes")
-    pool = Pool(min(len(gpu_nodes), _MAX_AT_ONCE) or 1)
-    return list(pool.map(lambda node: _read(node, driver_requested, found.states), gpu_nodes))
-
-
-def _read(node: Node, driver_requested: str | None, states: Mapping[str, NodeState]) -> Host:
-    state, gpus = Request(NodeFact, ()), Request(NvidiaFact, ())
-    known = {state: states[node.host]} if node.host in states else {}
-    asked = [request for request in (state, gpus) if request not in known]
-    target = inventory.get_host(node.host)
-    said = known | answers.ask(target, asked)
-    for answer in said.values():
-        if isinstance(answer, Unanswered):
-            why = "its state could not be read" if target.connected else "cannot be reached"
-            return gpu_state.unreachable_host(node, f"{why}: {answer}")
-    return gpu_state.host(node, said[state], said[gpus], driver_requested)

@@ -17,7 +17,8 @@ from deploys.facts.docker import Docker
 from deploys.lib.commands import Commands
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact, run
-from deploys.operations.verify import Found, outcome, publish, read_hosts, say
+from deploys.operations.verify import outcome, publish
+from deploys.operations.verify_hosts import Found, read_hosts, say
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -27,6 +28,7 @@ from gpuboot.docker.compose.services import local_url
 from gpuboot.docker.runner import MetricsCollector, NoAnswer, processes_by_gpu, workload_result
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
 from gpuboot.verify.evidence import Host, WorkloadResult
+from gpuboot.verify.levels import ALL, Scope
 from gpuboot.verify.report import Report
 
 _MAX_AT_ONCE = 32
@@ -39,34 +41,40 @@ _OWN = "io.gpuboot.shell"  # label: process that started the container
 
 
 @operation(compared=False)
-def chain(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Commands:
+def chain(settings: Settings, lock: Lock, nodes: Sequence[Node], scope: Scope = ALL) -> Commands:
     """Verify every GPU of the Docker hosts, and write the reports.
 
     + nodes: all of the inventory
+    + scope: hosts that it is limited to
 
     Fails the host when something failed; what could not be tried is reported and is no failure.
     """
-    yield from outcome(lambda: verify(settings, lock, nodes))
+    yield from outcome(lambda: verify(settings, lock, nodes, scope))
 
 
-def verify(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Report:
+def verify(settings: Settings, lock: Lock, nodes: Sequence[Node], scope: Scope = ALL) -> Report:
     """Collect, evaluate, and write the reports. The current host is the monitoring host."""
     started, begun = datetime.now(UTC), time.monotonic()
     by_name = {node.name: node for node in nodes}
     hosts = [
-        _with_docker(item, by_name[item.node]) for item in read_hosts(settings, lock, Found(nodes))
+        _with_docker(item, by_name[item.node])
+        for item in read_hosts(settings, lock, Found(nodes), scope)
     ]
     read_s = time.monotonic() - begun
     monitor = inventory.get_host(host.name)
     collector = MetricsCollector(
-        nodes, settings, lambda url: _ask(monitor, url), lambda: _dashboards(monitor, settings)
+        scope.chosen(nodes),
+        settings,
+        lambda url: _ask(monitor, url),
+        lambda: _dashboards(monitor, settings),
     )
+    computed = hosts if settings.verify.level != "quick" else []
     result = runner.verify(
-        hosts, settings, collector, lambda: _run_workloads(hosts, by_name, settings), say
+        hosts, settings, collector, lambda: _run_workloads(computed, by_name, settings), say
     )
     versions = {"docker (lock)": lock.docker.version}
     result = replace(result, versions=result.versions | versions)
-    return publish(settings, nodes, started, time.monotonic() - begun, read_s, result)
+    return publish(settings, nodes, started, time.monotonic() - begun, read_s, result, scope)
 
 
 def _with_docker(evidence: Host, node: Node) -> Host:
@@ -109,6 +117,8 @@ def _run_workloads(
 ) -> list[WorkloadResult]:
     """vectorAdd on all that no process uses: hosts in parallel, GPUs of a host one by one."""
     able = [item for item in hosts if not item.error and item.devices]
+    if not able:
+        return []
     count = sum(len(item.devices) for item in able)
     say(f"vectorAdd in a container on each of {count} GPUs and MIG devices")
     pool = Pool(min(len(able), _MAX_AT_ONCE) or 1)

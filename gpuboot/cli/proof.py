@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +19,30 @@ _Sign = Annotated[
 ]
 
 
+class Level(StrEnum):
+    """How much a verification tries."""
+
+    quick = "quick"
+    standard = "standard"
+
+
+_Level = Annotated[
+    Level | None,
+    typer.Option(
+        "--level",
+        help="quick: what answers, without a pod; standard: a computation on each free GPU. "
+        "Default: verify.level of the settings.",
+    ),
+]
+_Nodes = Annotated[
+    str, typer.Option("--nodes", metavar="NAME,...", help="Only the GPUs of these nodes.")
+]
+
+
 def verify(
     inventory: runs.Inventory,
+    level: _Level = None,
+    nodes: _Nodes = "",
     json: Annotated[bool, typer.Option("--json", help="Print verify.json on stdout.")] = False,
     sign: _Sign = "",
     compare: Annotated[
@@ -29,9 +52,13 @@ def verify(
 ) -> None:
     """Prove every GPU of a cluster, and change nothing.
 
-    Exit code: 0 proven, 1 failed, 2 not covered or could not tell, or not signed.
+    Exit code: 0 proven (with --level quick: answering), 1 failed, 2 not covered or could not tell,
+    or not signed.
     """
-    ended = runs.pyinfra(inventory, VERIFY, runs.options(data), answer=POINTER)
+    asked = [f"gpuboot_level={level.value}"] if level else []
+    asked += [f"gpuboot_nodes={nodes}"] if nodes else []
+    options = runs.options([*(data or []), *asked])
+    ended = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
     path = Path(ended.answer) / "verify.json"
     if not ended.answer or not path.exists():
         # nothing was verified: a wrong inventory is an error, a killed run tells nothing

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from gpuboot.config.settings import Settings
 from gpuboot.docker.remedies import DOCKER_HOSTS
+from gpuboot.verify import levels
 from gpuboot.verify.checks import chain, health, links, metrics, monitoring, operating_system
 from gpuboot.verify.checks.limits import Limits
 from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
@@ -18,11 +19,12 @@ RELOAD = "reload"  # key of `Metrics.errors`: who runs with an older configurati
 def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Every link of every GPU of every host, then those of the monitoring host."""
     findings: list[Finding] = []
+    level = settings.verify.level
+    links_here = [link for link in LINKS if link not in levels.left_out(level)]
     for host in evidence.hosts:
-        host_findings = _host(host, evidence, settings)
-        findings += host_findings + chain.unreached(
-            host, host_findings, health.without(LINKS, host, evidence)
-        )
+        host_findings = levels.within(_host(host, evidence, settings), level)
+        links_of_host = health.without(links_here, host, evidence)
+        findings += host_findings + chain.unreached(host, host_findings, links_of_host)
     if not evidence.hosts:
         remedy = "put hosts with GPUs into the group gpu_hosts"
         findings.append(FindingBuilder("pci", "GPU hosts").not_covered("there is no host", remedy))

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from gpuboot.verify.checks import links
 
 Status = Literal["pass", "fail", "not_covered", "unknown"]
-Verdict = Literal["proven", "failed", "not_covered"]
+Verdict = Literal["proven", "answering", "failed", "not_covered"]
 # the gravest first
 GRAVITY: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
 
@@ -106,8 +106,8 @@ def verdict(findings: Iterable[Finding]) -> Verdict:
 
 
 def exit_code(word: Verdict) -> int:
-    """0 proven, 1 failed, 2 not covered or could not tell."""
-    return {"proven": 0, "failed": 1, "not_covered": 2}[word]
+    """0 proven or answering, 1 failed, 2 not covered or could not tell."""
+    return {"proven": 0, "answering": 0, "failed": 1, "not_covered": 2}[word]
 
 
 def worst(findings: Sequence[Finding]) -> Status:

@@ -290,3 +290,10 @@ def test_docker_hosts_have_no_cluster_to_reset() -> None:
     done = plan(inventory="docker", deploy="reset", arguments=["--data", "gpuboot_reset=gpuboot"])
     assert done.returncode == 1
     assert "the inventory is of Docker hosts: there is no cluster" in done.stdout + done.stderr
+
+
+def test_a_proof_of_a_node_that_there_is_not_is_refused() -> None:
+    said = ("--data", "gpuboot_level=quick", "--data", "gpuboot_nodes=gpu1,gpu9")
+    done = plan(deploy="verify", arguments=said)
+    assert done.returncode != 0
+    assert "gpu9 is no node with GPUs of this inventory" in done.stdout + done.stderr

@@ -60,6 +60,18 @@ def test_verify_ends_with_the_report_s_exit_code(
     assert asked[0][-5:] == ["inv.py", "deploys/verify.py", "-y", "--data", "a=1"]
 
 
+def test_verify_hands_level_and_nodes_to_the_deploy(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = new_folder(project / "reports", "lab")
+    write(report(evidence()), folder)
+    asked = pretend(monkeypatch, folder, 0)
+    done = runner.invoke(app, ["verify", "inv.py", "--level", "quick", "--nodes", "gpu1,gpu2"])
+    assert done.exit_code == 0
+    assert asked[0][-4:] == ["--data", "gpuboot_level=quick", "--data", "gpuboot_nodes=gpu1,gpu2"]
+    assert runner.invoke(app, ["verify", "inv.py", "--level", "thorough"]).exit_code == 2
+
+
 @pytest.mark.parametrize(("code", "end"), [(1, 1), (0, 2), (-9, 2)])
 def test_verify_without_a_report_never_says_proven(
     project: Path, monkeypatch: pytest.MonkeyPatch, code: int, end: int

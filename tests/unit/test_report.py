@@ -25,10 +25,11 @@ from tests.unit.reports import UUIDS, broken, report, text
 
 
 def test_totals_and_verdict() -> None:
-    assert report(evidence()).totals == {"gpus": 6, "proven": 6, "failed": 0, "not_covered": 0}
+    nothing = {"proven": 0, "answering": 0, "failed": 0, "not_covered": 0}
+    assert report(evidence()).totals == nothing | {"gpus": 6, "proven": 6}
     found = broken()
     assert (found.verdict, found.exit) == ("failed", 1)
-    assert found.totals == {"gpus": 6, "proven": 1, "failed": 5, "not_covered": 0}
+    assert found.totals == nothing | {"gpus": 6, "proven": 1, "failed": 5}
 
 
 def test_a_node_s_failure_shows_on_all_its_gpus() -> None:

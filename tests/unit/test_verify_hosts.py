@@ -12,8 +12,8 @@ from deploys.facts.batch import Request, Unanswered
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.lib import answers
-from deploys.operations import verify
-from deploys.operations.verify import Found, read_hosts
+from deploys.operations import verify_hosts
+from deploys.operations.verify_hosts import Found, read_hosts
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import lock
@@ -43,8 +43,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Any]]]:
             return SimpleNamespace(name=name, connected=name != "10.0.0.2")
 
     monkeypatch.setattr(answers, "ask", ask)
-    monkeypatch.setattr(verify, "inventory", Inventory)
-    monkeypatch.setattr(verify, "say", lambda _: None)
+    monkeypatch.setattr(verify_hosts, "inventory", Inventory)
+    monkeypatch.setattr(verify_hosts, "say", lambda _: None)
     return commands
 
 

@@ -154,10 +154,18 @@ class GpuOperator(Model):
     timeout_s: int = Field(900, ge=60, description="How long its operands may take.")
 
 
+Level = Literal["quick", "standard"]
+
+
 class Verify(Model):
     """The proof chain."""
 
     enabled: bool = Field(True, description="Verify at the end of `deploys/site.py`.")
+    level: Level = Field(
+        "standard",
+        description="What `gpuboot verify` tries: `quick` starts no pods, `standard` computes on "
+        "each free GPU. The proof at the end of a deploy is `standard` at least.",
+    )
     image: str = Field(
         "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
         description="vectorAdd's image; also getent, bash and timeout are run in it.",

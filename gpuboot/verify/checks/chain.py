@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuboot.config.settings import Settings
+from gpuboot.verify import levels
 from gpuboot.verify.checks import (
     control_plane,
     fields,
@@ -28,7 +29,10 @@ from gpuboot.verify.findings import (
 
 
 def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
-    """Evaluate every link of every GPU on every node, then the cluster's, in the chain's order."""
+    """Evaluate every link of every GPU on every node, then the cluster's, in the chain's order.
+
+    Links that the settings' level does not have are not in it.
+    """
     findings: list[Finding] = []
     for host in evidence.hosts:
         of_node = _node_findings(host, evidence, settings)
@@ -45,7 +49,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
         findings += monitoring_objects.evaluate(evidence)
     findings += control_plane.evaluate(evidence, settings)
-    return ordered(findings)
+    return ordered(levels.within(findings, settings.verify.level))
 
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
@@ -68,7 +72,7 @@ def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
         findings += monitoring_objects.evaluate(evidence)
-    return findings
+    return levels.within(findings, settings.verify.level)
 
 
 def limits(settings: Settings) -> Limits:
@@ -106,11 +110,10 @@ def _metric_findings(host: Host, evidence: Evidence, settings: Settings) -> list
 
 
 def _links(settings: Settings) -> list[str]:
-    return [
-        link
-        for link in GPU_LINKS
-        if settings.monitoring.enabled or link not in {"prometheus", "attribution"}
-    ]
+    without = levels.left_out(settings.verify.level)
+    if not settings.monitoring.enabled:
+        without |= {"prometheus", "attribution"}
+    return [link for link in GPU_LINKS if link not in without]
 
 
 def unreached(host: Host, findings: Iterable[Finding], links: Iterable[str]) -> list[Finding]:

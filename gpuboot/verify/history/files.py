@@ -47,8 +47,9 @@ def note(report: Report, folder: Path) -> dict[str, list[Event]]:
     for uuid, events in found.items():
         with (folder / f"{uuid}.jsonl").open("a", encoding="utf-8") as file:
             file.writelines(f"{json.dumps(to_json(event))}\n" for event in events)
-    last = asdict(last_verification(report))
-    write_json(folder / f"{report.cluster}.json", last)
+    if not report.nodes:  # else it is the newest of some nodes, and not of the cluster
+        last = asdict(last_verification(report))
+        write_json(folder / f"{report.cluster}.json", last)
     return found
 
 

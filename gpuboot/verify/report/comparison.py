@@ -13,7 +13,9 @@ _LOOKED_THROUGH = 200  # newest folders, for a verification of the same cluster
 
 
 def previous(folder: Path) -> tuple[Path, Report] | None:
-    """The verification of the same cluster before the one in this folder; None: there is none.
+    """The verification before the one in this folder; None: there is none.
+
+    It is of the same cluster, level and nodes: others tried something else.
 
     Raises `ReportError` when this folder has no report.
     """
@@ -25,9 +27,13 @@ def previous(folder: Path) -> tuple[Path, Report] | None:
             before = load(path / "verify.json")
         except ReportError:
             continue  # a run without a proof, or of another schema
-        if before.cluster == now.cluster:
+        if _tried(before) == _tried(now):
             return path, before
     return None
+
+
+def _tried(report: Report) -> tuple[str, str, set[str]]:
+    return report.cluster, report.level, set(report.nodes)
 
 
 def differences(before: Report, now: Report) -> list[str]:

@@ -15,10 +15,16 @@ MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
 WORDS = {"pass": "pass", "fail": "fail", "not_covered": "not covered", "unknown": "unknown"}
 HEADLINES = {
     "proven": "Every GPU is proven",
+    "answering": "Every GPU answers; nothing was computed",
     "failed": "The proof failed",
     "not_covered": "Not everything could be proven",
 }
-BANNERS = {"proven": "pass", "failed": "fail", "not_covered": "not_covered"}
+BANNERS = {
+    "proven": "pass",
+    "answering": "pass",
+    "failed": "fail",
+    "not_covered": "not_covered",
+}
 # The alert whose runbook tells more about a broken link.
 RUNBOOKS = {
     "pci": "GPULost",

@@ -32,6 +32,8 @@ def junit(report: Report) -> str:
             "testsuite",
             {"name": name or "cluster", "timestamp": report.started, **_counts(of_node)},
         )
+        properties = ET.SubElement(suite, "properties")
+        ET.SubElement(properties, "property", {"name": "level", "value": report.level})
         for item in of_node:
             _case(suite, item)
         if alerts := _alerts(report, name):

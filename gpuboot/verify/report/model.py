@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from gpuboot.verify.evidence import Gpu, Host, Instance
+from gpuboot.config.settings.gpu import Level
 from gpuboot.verify.findings import (
     CLUSTER_LINKS,
-    GPU_LINKS,
     GRAVITY,
     LINKS,
-    PHYSICAL_LINKS,
     Finding,
     Status,
     Verdict,
@@ -95,6 +93,8 @@ class Report:
     + versions, durations: by name; durations in seconds
     + alerts: what fires, of GPUs, nodes and the cluster; None: nobody could say
     + runbooks: where docs/runbooks is published (`alerts.runbooks`), or ""
+    + level: what was tried
+    + nodes: those it was limited to; none: it is about all of the inventory
     """
 
     cluster: str
@@ -107,10 +107,14 @@ class Report:
     durations: Mapping[str, float] = field(default_factory=dict)
     alerts: tuple[FiringAlert, ...] | None = None
     runbooks: str = ""
+    level: Level = "standard"
+    nodes: tuple[str, ...] = ()
 
     @property
     def verdict(self) -> Verdict:
-        return verdict(self.findings)
+        """In one word; that all links passed is no proof where nothing was computed."""
+        word = verdict(self.findings)
+        return "answering" if word == "proven" and self.level == "quick" else word
 
     @property
     def exit(self) -> int:
@@ -127,11 +131,13 @@ class Report:
 
     @property
     def totals(self) -> dict[str, int]:
-        """GPUs by the state of their chain."""
+        """GPUs by the state of their chain; without a computation none is proven."""
         states = [row.status for row in self.gpus]
+        computed = self.level != "quick"
         return {
             "gpus": len(states),
-            "proven": states.count("pass"),
+            "proven": states.count("pass") if computed else 0,
+            "answering": 0 if computed else states.count("pass"),
             "failed": states.count("fail"),
             "not_covered": states.count("not_covered") + states.count("unknown"),
         }
@@ -167,6 +173,8 @@ class Report:
             "cluster": self.cluster,
             "started": self.started,
             "seconds": round(self.seconds, 3),
+            "level": self.level,
+            "nodes": list(self.nodes),
             "verdict": self.verdict,
             "exit": self.exit,
             "totals": self.totals,
@@ -185,76 +193,6 @@ class Report:
             ],
             "findings": [item.to_json() for item in self.findings],
         }
-
-
-def build(
-    cluster: str,
-    started: str,
-    seconds: float,
-    hosts: Sequence[Host],
-    findings: Sequence[Finding],
-    **more: Any,
-) -> Report:
-    """A report of these findings, with one row for each GPU the hosts have.
-
-    + more: `simulated`, `versions`, `durations`, `alerts` and `runbooks` of `Report`
-    """
-    rows = tuple(_row(host, gpu, findings) for host in hosts for gpu in host.gpus)
-    return Report(
-        cluster=cluster,
-        started=started,
-        seconds=seconds,
-        findings=tuple(findings),
-        gpus=rows,
-        **more,
-    )
-
-
-def _row(host: Host, gpu: Gpu, findings: Sequence[Finding]) -> GpuRow:
-    devices = [item.uuid for item in gpu.instances]
-    links = _links(host, {gpu.uuid, *devices} - {""}, findings)
-    instances = tuple(
-        InstanceRow(
-            uuid=item.uuid,
-            profile=item.profile,
-            gi=item.gi,
-            ci=item.ci,
-            links=_device_links(host, gpu, item, findings),
-        )
-        for item in gpu.instances
-    )
-    return GpuRow(
-        node=host.node,
-        uuid=gpu.uuid,
-        pci=gpu.pci,
-        name=gpu.name,
-        memory_mib=gpu.memory_mib,
-        links=links,
-        instances=instances,
-    )
-
-
-def _device_links(
-    host: Host, gpu: Gpu, item: Instance, findings: Sequence[Finding]
-) -> dict[str, Status]:
-    """A MIG device's own links, above the physical ones of its GPU."""
-    below = _links(host, {gpu.uuid}, [one for one in findings if one.link in PHYSICAL_LINKS])
-    return below | _links(
-        host, {item.uuid}, [one for one in findings if one.link not in PHYSICAL_LINKS]
-    )
-
-
-def _links(host: Host, uuids: Collection[str], findings: Sequence[Finding]) -> dict[str, Status]:
-    """What was found for the GPU itself; where that is nothing, what was found for its node."""
-    links: dict[str, Status] = {}
-    for link in GPU_LINKS:
-        of_link = [item for item in findings if item.node == host.node and item.link == link]
-        matching = [item for item in of_link if item.gpu_uuid in uuids] or [
-            item for item in of_link if item.gpu_uuid is None
-        ]
-        if matching:
-            links[link] = worst(matching)
-    return links
 
 
 def load(path: Path) -> Report:
@@ -278,6 +216,8 @@ def load(path: Path) -> Report:
             if (alerts := data.get("alerts")) is None
             else tuple(FiringAlert(**it) for it in alerts),
             runbooks=data.get("runbooks", ""),
+            level=data.get("level", "standard"),
+            nodes=tuple(data.get("nodes", ())),
         )
     except FileNotFoundError:
         raise ReportError(f"{path}: there is no such report") from None

@@ -21,6 +21,7 @@ MARKS: dict[Status, tuple[str, str]] = {
 }
 WORDS = {
     "proven": ("PROVEN", "bold green"),
+    "answering": ("ANSWERING", "bold green"),
     "failed": ("FAILED", "bold red"),
     "not_covered": ("NOT COVERED", "bold yellow"),
 }
@@ -114,12 +115,19 @@ def _print_alerts(out: Console, report: Report) -> None:
 def _summary(out: Console, report: Report, folder: Path | None) -> None:
     word, style = WORDS[report.verdict]
     totals = report.totals
+    good = (
+        f"{totals['answering']} of {totals['gpus']} GPUs answer; nothing was computed on them,"
+        if report.level == "quick"
+        else f"{totals['proven']} of {totals['gpus']} GPUs proven,"
+    )
     text = Text.assemble((word, style)).append(
-        f"  {totals['proven']} of {totals['gpus']} GPUs proven, {totals['failed']} failed, "
+        f"  {good} {totals['failed']} failed, "
         f"{totals['not_covered']} not covered; {len(report.findings)} findings, "
         f"{report.seconds:.1f} s"
     )
     out.print(text)
+    if report.nodes:
+        out.print(Text(f"only these nodes: {', '.join(report.nodes)}"))
     if report.simulated:
         texts = "; ".join(f"“{item}”" for item in report.simulated)
         out.print(

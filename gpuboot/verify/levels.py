@@ -1,0 +1,90 @@
+"""How much a verification tries, and on which nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings.gpu import Level
+from gpuboot.verify.findings import Finding
+
+LEVELS: tuple[Level, ...] = get_args(Level)  # each tries more than the one before
+_TAKES_PODS = frozenset({"workload", "attribution", "services"})
+
+
+def left_out(level: Level) -> frozenset[str]:
+    """The links of the chain that a level does not have."""
+    return _TAKES_PODS if level == "quick" else frozenset()
+
+
+def within(findings: Iterable[Finding], level: Level) -> list[Finding]:
+    """The findings without those of links that the level does not have."""
+    without = left_out(level)
+    return [item for item in findings if item.link not in without]
+
+
+def at_least(settings: Settings, level: Level) -> Settings:
+    """The settings with this level, unless theirs tries more."""
+    higher = max(settings.verify.level, level, key=LEVELS.index)
+    return with_level(settings, higher)
+
+
+def with_level(settings: Settings, level: Level) -> Settings:
+    """The settings with another level."""
+    changed = settings.verify.model_copy(update={"level": level})
+    return settings.model_copy(update={"verify": changed})
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What somebody asked of a verification.
+
+    + level: None: that of the settings
+    + nodes: names, of the cluster or the inventory; none: all
+    """
+
+    level: Level | None = None
+    nodes: tuple[str, ...] = ()
+
+    def chosen(self, nodes: Sequence[Node]) -> list[Node]:
+        """The nodes with GPUs that it is about."""
+        return [
+            node
+            for node in nodes
+            if node.gpus and (not self.nodes or {node.name, node.host} & {*self.nodes})
+        ]
+
+    def names(self, nodes: Sequence[Node]) -> tuple[str, ...]:
+        """The names in the cluster of those that it is limited to; none: it is about all."""
+        return tuple(node.name for node in self.chosen(nodes)) if self.nodes else ()
+
+    def problems(self, nodes: Sequence[Node]) -> list[Problem]:
+        """Names of no node with GPUs."""
+        gpu_nodes = [node for node in nodes if node.gpus]
+        known = {name for node in gpu_nodes for name in (node.name, node.host)}
+        names = ", ".join(sorted(node.name for node in gpu_nodes)) or "none"
+        return [
+            Problem("", f"{name} is no node with GPUs of this inventory", f"they are: {names}")
+            for name in self.nodes
+            if name not in known
+        ]
+
+
+ALL = Scope()
+
+
+def scope(level: str, nodes: str) -> Scope:
+    """What the words of a command line ask for. Raises ValueError for a level that there is not.
+
+    + level: "": that of the settings
+    + nodes: names with commas between; "": all
+    """
+    found = next((item for item in LEVELS if item == level), None)
+    if level and found is None:
+        raise ValueError(f"there is no level {level}: it is one of {', '.join(LEVELS)}")
+    names = tuple(dict.fromkeys(name.strip() for name in nodes.split(",") if name.strip()))
+    return Scope(found, names)

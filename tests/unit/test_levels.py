@@ -1,0 +1,150 @@
+"""How much a verification tries: what the level quick leaves out, and what it must not say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import parse_settings
+from gpuboot.verify import levels
+from gpuboot.verify.checks import chain
+from gpuboot.verify.evidence import Evidence
+from gpuboot.verify.findings import LINKS
+from gpuboot.verify.history.events import changes
+from gpuboot.verify.history.files import note, read, read_last
+from gpuboot.verify.report import Report, build, load, write
+from gpuboot.verify.report.comparison import previous
+from gpuboot.verify.report.html import html
+from gpuboot.verify.report.junit import junit
+from tests.unit.evidence import evidence, uuid
+from tests.unit.reports import broken, report, text
+
+NODES = (
+    Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True),
+    Node("10.0.0.2", "gpu1", "10.0.0.2", "worker", 2, False),
+    Node("10.0.0.3", "gpu2", "10.0.0.3", "worker", 4, False),
+)
+QUICK = parse_settings({"exporter": {"interval_ms": 2000}, "verify": {"level": "quick"}})
+WITHOUT_PODS = replace(evidence(), workload_results=(), service_probes=())
+
+
+def quick(seen: Evidence = WITHOUT_PODS, **more: Any) -> Report:
+    found = chain.evaluate(seen, QUICK)
+    return build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, level="quick", **more)
+
+
+def test_quick_has_no_link_that_takes_a_pod_and_is_no_proof() -> None:
+    found = quick()
+    tried = {item.link for item in found.findings}
+    assert tried & {"workload", "attribution", "services"} == set()
+    assert tried >= {"pci", "driver", "nvidia-smi", "allocatable", "exporter", "prometheus"}
+    assert (found.verdict, found.exit) == ("answering", 0)
+    assert (found.totals["proven"], found.totals["answering"]) == (0, 6)
+
+
+def test_quick_fails_where_something_does_not_answer() -> None:
+    seen = replace(WITHOUT_PODS, nodes={})
+    found = quick(seen)
+    assert (found.verdict, found.exit) == ("failed", 1)
+    assert not any(item.link in levels.left_out("quick") for item in found.findings)
+
+
+def test_without_pods_the_standard_level_is_not_covered() -> None:
+    found = report(WITHOUT_PODS)
+    assert (found.verdict, found.exit) == ("not_covered", 2)
+
+
+def test_every_form_of_the_report_says_that_nothing_was_computed(tmp_path: Path) -> None:
+    found = quick(nodes=("gpu1",))
+    assert "ANSWERING  6 of 6 GPUs answer; nothing was computed on them" in text(found)
+    assert "only these nodes: gpu1" in text(found)
+    page = html(found)
+    assert "Every GPU answers; nothing was computed" in page
+    assert "level quick" in page
+    assert "Only these nodes: gpu1" in page
+    assert "proven at every link" not in page
+    assert '<property name="level" value="quick" />' in junit(found)
+    write(found, tmp_path)
+    assert load(tmp_path / "verify.json") == found
+    data = json.loads((tmp_path / "verify.json").read_text())
+    assert (data["level"], data["nodes"], data["verdict"]) == ("quick", ["gpu1"], "answering")
+
+
+def test_a_report_of_an_older_gpuboot_is_of_the_standard_level(tmp_path: Path) -> None:
+    write(report(evidence()), tmp_path)
+    path = tmp_path / "verify.json"
+    data = json.loads(path.read_text())
+    del data["level"], data["nodes"]
+    path.write_text(json.dumps(data))
+    assert (load(path).level, load(path).nodes) == ("standard", ())
+
+
+def test_in_the_history_quick_is_no_proof_and_ends_no_fault(tmp_path: Path) -> None:
+    kinds = {event.kind for events in changes(quick(), {}).values() for event in events}
+    assert kinds == {"first seen"}
+    ill = uuid("gpu1", 1)
+    note(broken(), tmp_path)
+    assert ill not in note(replace(quick(), started="2026-11-22T14:00:00Z"), tmp_path)
+    state = read(tmp_path)[ill].state
+    assert state is not None
+    assert state.kind == "failed"
+    assert read_last(tmp_path)["lab"].level == "quick"
+
+
+def test_some_nodes_are_not_the_newest_of_a_cluster(tmp_path: Path) -> None:
+    note(report(evidence()), tmp_path)
+    note(replace(quick(nodes=("gpu1",)), started="2026-11-23T14:00:00Z"), tmp_path)
+    assert read_last(tmp_path)["lab"].at == "2026-11-21T14:00:00Z"
+
+
+def test_only_what_tried_the_same_is_compared(tmp_path: Path) -> None:
+    for day, made in ((1, quick()), (2, report(evidence())), (3, quick(nodes=("gpu1",)))):
+        folder = tmp_path / f"2026112{day}T100000Z-lab"
+        folder.mkdir()
+        write(made, folder)
+    newest = tmp_path / "20261124T100000Z-lab"
+    newest.mkdir()
+    write(quick(), newest)
+    found = previous(newest)
+    assert found is not None
+    assert found[0].name.startswith("20261121")
+
+
+@pytest.mark.parametrize(
+    ("setting", "wanted", "becomes"),
+    [("quick", "standard", "standard"), ("standard", "quick", "standard")],
+)
+def test_a_run_proves_at_standard_at_least(setting: Any, wanted: Any, becomes: str) -> None:
+    settings = levels.with_level(QUICK, setting)
+    assert levels.at_least(settings, wanted).verify.level == becomes
+
+
+def test_nodes_are_chosen_by_both_of_their_names() -> None:
+    chosen = levels.scope("", "gpu1, 10.0.0.3,gpu1")
+    assert [node.name for node in chosen.chosen(NODES)] == ["gpu1", "gpu2"]
+    assert chosen.names(NODES) == ("gpu1", "gpu2")
+    assert levels.ALL.names(NODES) == ()
+    assert [node.name for node in levels.ALL.chosen(NODES)] == ["gpu1", "gpu2"]
+    assert chosen.problems(NODES) == []
+
+
+@pytest.mark.parametrize("name", ["gpu9", "cp1"])
+def test_a_node_without_gpus_is_refused_by_name(name: str) -> None:
+    (problem,) = levels.scope("quick", f"gpu1,{name}").problems(NODES)
+    assert name in problem.cause
+    assert "gpu1, gpu2" in problem.remedy
+
+
+def test_a_level_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="quick, standard"):
+        levels.scope("thorough", "")
+
+
+def test_links_that_are_left_out_exist() -> None:
+    assert levels.left_out("quick") <= set(LINKS)
+    assert levels.left_out("standard") == set()
