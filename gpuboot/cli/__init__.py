@@ -6,6 +6,7 @@ import typer
 
 from gpuboot.cli import autoscaling, docs
 from gpuboot.cli.check import check
+from gpuboot.cli.diagnose import diagnose
 from gpuboot.cli.drift import drift
 from gpuboot.cli.history import history
 from gpuboot.cli.init import init
@@ -27,6 +28,7 @@ app.command()(drift)
 app.command()(outdated)
 app.command()(query)
 app.command()(verify)
+app.command()(diagnose)
 app.command()(report)
 app.command()(history)
 app.command("runs")(past_runs)

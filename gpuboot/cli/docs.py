@@ -43,6 +43,14 @@ def checks(check: Check = None) -> None:
 
 
 @app.command()
+def causes(check: Check = None) -> None:
+    """Print docs/causes.md: what `gpuboot diagnose` knows, and what is done about it."""
+    from gpuboot.docs.causes import causes_markdown
+
+    _page(causes_markdown, check, "causes")
+
+
+@app.command()
 def runbooks(
     folder: Annotated[Path, typer.Argument(help="Where the pages stand.")],
     check: Annotated[

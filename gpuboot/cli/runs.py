@@ -13,6 +13,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from gpuboot.diagnose import PROGRESS
+
 COULD_NOT_TELL = 2
 # deploys that a command starts leave what it needs to know in the file that this names
 ANSWER = "GPUBOOT_ANSWER"
@@ -70,16 +72,25 @@ def pyinfra(
     with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
         path = Path(folder) / "answer"
         command = [sys.executable, "-m", "pyinfra", inventory, deploy, "--dry" if dry else "-y"]
-        variables = {**os.environ, **(environment or {}), answer: str(path)}
+        # where its output is kept back, a deploy may still tell how far it is
+        progress = os.dup(2)
+        variables = {
+            **os.environ,
+            **(environment or {}),
+            answer: str(path),
+            PROGRESS: str(progress),
+        }
         # stdout of pyinfra is for its own JSON; all that a person reads goes to stderr
         ended = subprocess.run(
             [*command, *more],
             env=variables,
+            pass_fds=(progress,),
             stdout=subprocess.PIPE if quiet else sys.stderr,
             stderr=subprocess.STDOUT if quiet else None,
             text=True,
             check=False,
         )
+        os.close(progress)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
     return Ended(ended.returncode, text, ended.stdout or "")
 

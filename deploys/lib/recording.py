@@ -1,0 +1,116 @@
+"""Reads all that a diagnosis wants to know, from every host at once and from the cluster."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+import gevent
+from gevent.pool import Pool
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.facts import get_fact
+from pyinfra.context import ctx_host, inventory
+from pyinfra.context import state as run_state
+
+from deploys.facts.recording import HostRecording as HostFact
+from deploys.facts.recording import Printed
+from deploys.lib.cluster_api import cluster_clients
+from deploys.lib.connections import reach, unreachable
+from deploys.operations.kubeadm import SOCKET
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.diagnose import PROGRESS, reading
+from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
+from gpuboot.kubernetes.api import ClusterError
+
+_AT_ONCE = 64
+_PART_S = 20  # for each fact of a host
+
+
+def record(settings: Settings, nodes: Sequence[Node], leader: Node, within_s: float) -> Recording:
+    """Read the site. What does not answer in time is part of what is told.
+
+    + leader: the control plane that is asked for the cluster
+    + within_s: seconds for all of it
+    """
+    begun = time.monotonic()
+    say(f"{settings.cluster.name}: reading {len(nodes)} hosts and the cluster")
+    cluster = gevent.spawn(_cluster, settings, leader, within_s - 2)
+    pool = Pool(_AT_ONCE)
+    reads = [pool.spawn(_host, node) for node in nodes]
+    gevent.joinall([*reads, cluster], timeout=within_s)
+    silent = f"did not answer within {within_s:.0f} s"
+    hosts = [
+        job.value if job.successful() else _of(node, error=silent)
+        for node, job in zip(nodes, reads, strict=True)
+    ]
+    found = cluster.value if cluster.successful() else ClusterRecording(error=f"it {silent}")
+    gevent.killall([*reads, cluster], block=False)
+    return Recording(
+        site=settings.cluster.name,
+        leader=leader.host,
+        seconds=round(time.monotonic() - begun, 1),
+        hosts=tuple(hosts),
+        cluster=found,
+    )
+
+
+def say(line: str) -> None:
+    """A line of progress for the person who waits."""
+    if descriptor := os.environ.get(PROGRESS):
+        os.write(int(descriptor), f"{line}\n".encode())
+
+
+def _of(node: Node, error: str = "") -> HostRecording:
+    return HostRecording(
+        node=node.name, host=node.host, role=node.role, gpus=node.gpus, error=error
+    )
+
+
+def _host(node: Node) -> HostRecording:
+    target = inventory.get_host(node.host)
+    if not reach(target):
+        return _of(node, error=f"cannot be reached: {unreachable.get(node.host, 'no connection')}")
+    before = time.time()
+    try:
+        with ctx_host.use(target):
+            printed = get_fact(
+                run_state,
+                target,
+                HostFact,
+                kwargs={"socket": SOCKET, "limit_s": _PART_S, "gpus": node.gpus > 0},
+                apply_failed_hosts=False,
+            )
+    except PyinfraError as error:
+        return _of(node, error=f"could not be read: {error}")
+    if not isinstance(printed, Printed) or not printed.parts:
+        return _of(node, error="could not be read: may its user become root?")
+    say(f"{node.name}: read in {time.time() - before:.1f} s")
+    return HostRecording(
+        **vars(_of(node))
+        | {
+            "began": printed.began,
+            "ended": printed.ended,
+            "before": before,
+            "after": time.time(),
+            "parts": printed.parts,
+            "failed": printed.failed,
+        }
+    )
+
+
+def _cluster(settings: Settings, leader: Node, within_s: float) -> ClusterRecording:
+    target = inventory.get_host(leader.host)
+    if not reach(target):
+        return ClusterRecording(error=f"its leader {leader.name} cannot be reached")
+    try:
+        with cluster_clients(target) as cluster:
+            return reading.read(
+                cluster,
+                settings.monitoring.namespace,
+                within_s,
+                lambda line: say(f"cluster: {line}"),
+            )
+    except ClusterError as error:
+        return ClusterRecording(error=str(error))

@@ -1,0 +1,6 @@
+"""From symptoms to causes: what hosts and the cluster say, and a table of what that means."""
+
+# variables of the deploy that reads a site: the file descriptor for lines of progress, and when it
+# must have ended, in seconds since 1970
+PROGRESS = "GPUBOOT_PROGRESS"
+UNTIL = "GPUBOOT_UNTIL"

@@ -1,0 +1,167 @@
+"""Why the NVIDIA driver is not there, or not the one that its libraries need."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpuboot.diagnose.facts import Facts, Host
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+
+_REJECTED = (
+    "Key was rejected",
+    "key was rejected",
+    "unavailable key is rejected",
+    "Required key not available",
+)
+_MISMATCH = "Driver/library version mismatch"
+_API = re.compile(r"NVRM: API mismatch")
+
+
+def with_gpus(facts: Facts) -> Iterator[Host]:
+    """The hosts that were read and have GPUs on the bus."""
+    for host in facts.read:
+        if host.state is not None and host.state.gpus:
+            yield host
+
+
+def _loaded(host: Host) -> bool:
+    return bool(host.state and host.state.driver_loaded)
+
+
+def _says(host: Host) -> tuple[str, ...]:
+    error = host.gpu.smi_error if host.gpu else ""
+    return (f"nvidia-smi: {error}",) if error else ()
+
+
+def nouveau_loaded(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        if host.state and "nouveau" in host.state.modules and not _loaded(host):
+            kernel = [line for line in host.details.kernel if "nouveau" in line]
+            seen = ("lsmod has nouveau, and no NVIDIA driver is loaded", *_says(host), *kernel[-1:])
+            yield Sighting(node=host.node, evidence=seen)
+
+
+def module_rejected(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        found = host.details
+        on = bool(host.state and host.state.secure_boot) or "enabled" in found.secure_boot
+        if not on or _loaded(host):
+            continue
+        seen = ["Secure Boot is on, and the NVIDIA module is not loaded"]
+        kernel = [line for line in found.kernel if any(word in line for word in _REJECTED)]
+        if found.module_file:
+            seen.append(f"signer of {found.module_file}: {found.module_signer or 'none'}")
+        unknown = bool(found.module_file) and found.module_signer not in found.mok
+        if found.mok_waiting:
+            seen.append(f"waits for its enrolment at the console: {', '.join(found.mok_waiting)}")
+        if kernel or found.mok_waiting or unknown:
+            sure = Confidence.CERTAIN if kernel or not found.module_signer else Confidence.LIKELY
+            yield Sighting(node=host.node, evidence=(*seen, *kernel[-1:]), confidence=sure)
+
+
+def headers_missing(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        state = host.state
+        if state is None or _loaded(host) or state.headers == "installed":
+            continue
+        built = [line for line in state.dkms if state.kernel in line]
+        if host.details.module_file or built or not state.dkms:
+            continue
+        seen = (
+            f"the kernel {state.kernel} runs, and its headers are {state.headers}",
+            f"dkms built the driver for others: {'; '.join(state.dkms)}",
+        )
+        yield Sighting(
+            node=host.node,
+            evidence=(*seen, *_says(host)),
+            values={"package": _headers(state.kernel, state.os_id)},
+        )
+
+
+def _headers(kernel: str, system: str) -> str:
+    if system in ("debian", "ubuntu"):
+        return f"apt-get install -y linux-headers-{kernel}"
+    return f"dnf install -y kernel-devel-{kernel}"
+
+
+def driver_mismatch(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        state = host.state
+        said = host.gpu.smi_error if host.gpu else ""
+        kernel = [line for line in host.details.kernel if _API.search(line)]
+        if state is None or not _loaded(host) or _MISMATCH not in said:
+            continue
+        seen = [f"nvidia-smi: {said}", f"loaded in the kernel: {state.driver_loaded}"]
+        if on_disk := state.driver_module or state.driver_package:
+            seen.append(f"on disk: {on_disk}")
+        yield Sighting(node=host.node, evidence=(*seen, *kernel[-1:]))
+
+
+def driver_not_loaded(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        if _loaded(host) or not host.gpus:
+            continue
+        kernel = [line for line in host.details.kernel if "NVRM" in line or "nvidia" in line]
+        count = len(host.state.gpus) if host.state else 0
+        seen = (f"{count} GPUs on the bus, and no NVIDIA driver in the kernel", *_says(host))
+        yield Sighting(
+            node=host.node, evidence=(*seen, *kernel[-2:]), confidence=Confidence.POSSIBLE
+        )
+
+
+_BELOW = (
+    *("driver-not-loaded", "operand-desired-zero", "nvidia-runtime-missing", "pod-crash-loop"),
+    *("pending-resource", "gpu-unhealthy"),
+)
+
+TABLE = (
+    Cause(
+        id="nouveau-loaded",
+        meaning="the kernel's own driver nouveau holds the GPUs",
+        find=nouveau_loaded,
+        remedy="keep nouveau from loading, and reboot; deploys/site.py does both",
+        command="printf 'blacklist nouveau\\noptions nouveau modeset=0\\n' | "
+        "sudo tee /etc/modprobe.d/blacklist-nouveau.conf; sudo update-initramfs -u; sudo reboot",
+        on="node",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="module-rejected",
+        meaning="Secure Boot refuses the NVIDIA module: nobody that the firmware trusts signed it",
+        find=module_rejected,
+        remedy="enrol the key that signed it and confirm that at the console after a reboot, or "
+        "install a signed module",
+        command="sudo mokutil --import /var/lib/dkms/mok.pub && sudo reboot",
+        on="node",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="headers-missing",
+        meaning="the kernel was upgraded, and without its headers DKMS built no driver for it",
+        find=headers_missing,
+        remedy="install the headers of the running kernel; DKMS then builds the driver",
+        command="sudo {package} && sudo dkms autoinstall && sudo modprobe nvidia",
+        on="node",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="driver-mismatch",
+        meaning="driver in the kernel and libraries on disk are of different versions",
+        find=driver_mismatch,
+        remedy="reboot the node, so that the driver on disk is loaded; hold its packages",
+        command="kubectl drain {node} --ignore-daemonsets --delete-emptydir-data; "
+        "ssh {node} sudo reboot",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="driver-not-loaded",
+        meaning="no NVIDIA driver is loaded, and why is not known",
+        find=driver_not_loaded,
+        remedy="load it, and read what the kernel says",
+        command="sudo modprobe nvidia; sudo dmesg | grep -iE 'nvrm|nvidia' | tail -20",
+        on="node",
+        fallback=True,
+        explains=("operand-desired-zero", "pending-resource"),
+    ),
+)

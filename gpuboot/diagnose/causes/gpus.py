@@ -1,0 +1,223 @@
+"""Why a GPU does not work although its driver is loaded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpuboot.diagnose.causes.driver import with_gpus
+from gpuboot.diagnose.facts import Facts, Host
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.hosts import fabric
+from gpuboot.rules import xid
+
+_MANAGER = "nvidia-fabricmanager"
+_INIT = re.compile(r"NVRM: GPU (\S+?):? RmInitAdapter failed|NVRM: RmInitAdapter failed")
+_XID = re.compile(r"\[ *(\d+)\.\d+\] NVRM: (Xid \((?:PCI:)?([0-9a-f:.]+)\): (\d+).*)")
+_RECENT_S = 3600
+_NVML = "Failed to initialize NVML: Unknown Error"
+_NOT_READY = ("system not yet initialized", "CUDA_ERROR_SYSTEM_NOT_READY", "Error 802")
+_MIG = "nvidia.com/mig-"
+
+
+def _needs_manager(host: Host) -> bool:
+    return host.state is not None and bool(fabric.detected(host.state))
+
+
+def _package(host: Host) -> str:
+    packages = host.state.packages if host.state else {}
+    found = [version for name, version in packages.items() if name.startswith(_MANAGER)]
+    return found[0] if found else ""
+
+
+def _upstream(version: str) -> str:
+    return version.partition(":")[2].partition("-")[0] or version.partition("-")[0]
+
+
+def fabric_manager_missing(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        if _needs_manager(host) and not _package(host) and _MANAGER not in host.details.units:
+            count = len(host.state.nvswitches) if host.state else 0
+            what = f"{count} NVSwitches on the bus" if count else "NVLink 5 switches behind bridges"
+            seen = (f"{what}, and no package nvidia-fabricmanager", *_fabric(host))
+            version = host.state.driver_loaded if host.state else ""
+            yield Sighting(
+                node=host.node, evidence=seen, values={"branch": version.partition(".")[0]}
+            )
+
+
+def fabric_manager_version(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        loaded = host.state.driver_loaded if host.state else ""
+        package = _upstream(_package(host))
+        lines = host.log(_MANAGER, "don't match with driver version", "version mismatch")
+        if _needs_manager(host) and package and loaded and package != loaded:
+            seen = (f"fabric manager {package}, driver {loaded}", *_fabric(host), *lines[-1:])
+            yield Sighting(node=host.node, evidence=seen, values={"version": loaded})
+
+
+def fabric_not_ready(facts: Facts) -> Iterator[Sighting]:
+    for host in with_gpus(facts):
+        unit = host.details.units.get(_MANAGER)
+        seen = list(_fabric(host))
+        if _needs_manager(host) and unit and unit.active != "active":
+            seen.insert(0, f"{_MANAGER}.service is {unit.active}, result {unit.result}")
+        if not seen or not (_package(host) or unit):
+            continue
+        lines = list(host.details.logs.get(_MANAGER, ()))
+        told = [
+            line
+            for pod in facts.cluster.pods
+            if pod.node == host.node and pod.gpus
+            for line in facts.cluster.log(pod, *_NOT_READY)
+        ]
+        yield Sighting(node=host.node, evidence=(*seen, *lines[-1:], *told[-1:]))
+
+
+def _fabric(host: Host) -> tuple[str, ...]:
+    """What keeps GPUs out of their NVLink fabric, by what they say themselves."""
+    gpus = host.gpu.gpus if host.gpu else ()
+    return tuple(f"GPU {one.index}: {one.fabric_error}" for one in gpus if one.fabric_error)
+
+
+def gpu_failed(facts: Facts) -> Iterator[Sighting]:
+    """GPUs that the driver could not start, or that are lost."""
+    for host in with_gpus(facts):
+        if host.gpu is None or not (host.state and host.state.driver_loaded):
+            continue
+        seen = [f"{slot}: {text}" for slot, text in host.gpu.gpu_errors.items()]
+        seen += [f"GPU {one.index} ({one.pci}): {one.fault}" for one in host.gpu.gpus if one.fault]
+        failed = [line for line in host.details.kernel if _INIT.search(line)]
+        missing = len(host.state.gpus) - len(host.gpu.gpus)
+        if not seen and missing > 0 and failed:
+            seen = [f"nvidia-smi lists {len(host.gpu.gpus)} of {len(host.state.gpus)} GPUs"]
+        if seen:
+            xids = [text for text in _xids(host) if text[0] in ("79", "119", "120")]
+            lines = [*failed[-1:], *(text for _, text in xids[-1:])]
+            yield Sighting(node=host.node, evidence=(*seen, *lines))
+
+
+def gpu_xid(facts: Facts) -> Iterator[Sighting]:
+    """Errors that the driver told within the last hour and that a GPU does not get over."""
+    known = xid.table()
+    for host in facts.read:
+        seen = []
+        for code, text in _xids(host):
+            found = known.get(int(code))
+            if found and (found.kind in xid.FATAL or found.kind == "inspect"):
+                seen.append(f"{text[:160]} ({found.meaning})")
+        if seen:
+            yield Sighting(
+                node=host.node,
+                evidence=tuple(dict.fromkeys(seen))[-4:],
+                confidence=Confidence.LIKELY,
+            )
+
+
+def _xids(host: Host) -> list[tuple[str, str]]:
+    """Code and text of the XIDs of the last hour, the newest last."""
+    found = []
+    slots = {one.slot for one in host.state.pci} if host.state else set()
+    for line in host.details.kernel:
+        if (match := _XID.search(line)) and int(match[1]) > host.details.uptime_s - _RECENT_S:
+            own = any(slot.startswith(match[3]) for slot in slots)
+            if own or not slots:  # a container sees the kernel log of its whole machine
+                found.append((match[4], match[2]))
+    return found
+
+
+def gpu_unhealthy(facts: Facts) -> Iterator[Sighting]:
+    for node in facts.cluster.nodes:
+        for name, text in node.capacity.items():
+            if not name.startswith(("nvidia.com/gpu", _MIG)) or name == "nvidia.com/gpu.shared":
+                continue
+            left = node.allocatable.get(name, "0")
+            if node.ready and left.isdigit() and text.isdigit() and int(left) < int(text):
+                seen = (f"{name}: {left} of {text} allocatable",)
+                yield Sighting(node=node.name, evidence=seen)
+
+
+def gpus_lost_in_containers(facts: Facts) -> Iterator[Sighting]:
+    hosts = {host.node: host for host in facts.read}
+    for pod in facts.cluster.pods:
+        lines = facts.cluster.log(pod, _NVML)
+        host = hosts.get(pod.node)
+        if pod.going or not lines or host is None or host.gpu is None or host.gpu.smi_error:
+            continue
+        seen = [f"in the pod: {lines[-1]}", "nvidia-smi works on the node itself"]
+        sure = Confidence.LIKELY
+        if host.details.char_links == 0 and host.details.runtime_cgroups.get("runc", False):
+            seen.append("systemd keeps the cgroups, and /dev/char has no link to an NVIDIA device")
+            sure = Confidence.CERTAIN
+        yield Sighting(node=pod.node, pod=pod.key, evidence=tuple(seen), confidence=sure)
+
+
+_BELOW = ("gpu-unhealthy", "pending-resource", "pod-crash-loop")
+
+TABLE = (
+    Cause(
+        id="fabric-manager-missing",
+        meaning="NVSwitches without a fabric manager: CUDA gives 802, system not yet initialized",
+        find=fabric_manager_missing,
+        remedy="install the fabric manager of the driver's very version; deploys/site.py does",
+        command="sudo apt-get install -y nvidia-fabricmanager-{branch} && "
+        "sudo systemctl enable --now nvidia-fabricmanager",
+        on="node",
+        explains=("fabric-not-ready", *_BELOW),
+    ),
+    Cause(
+        id="fabric-manager-version",
+        meaning="fabric manager and driver are of different versions",
+        find=fabric_manager_version,
+        remedy="install the fabric manager of the driver's very version, and start it again",
+        command="apt-cache madison nvidia-fabricmanager | grep {version}; "
+        "sudo systemctl restart nvidia-fabricmanager",
+        on="node",
+        explains=("fabric-not-ready", *_BELOW),
+    ),
+    Cause(
+        id="fabric-not-ready",
+        meaning="GPUs are not part of their NVLink fabric, so CUDA gives 802 on them",
+        find=fabric_not_ready,
+        remedy="start the fabric manager and read what it says; then reset the GPUs or reboot",
+        command="sudo systemctl restart nvidia-fabricmanager; "
+        "nvidia-smi -q | grep -A3 -i fabric; sudo journalctl -u nvidia-fabricmanager -n 30",
+        on="node",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="gpu-failed",
+        meaning="a GPU does not answer its driver: lost, or it could not be started",
+        find=gpu_failed,
+        remedy="reboot the node; if it comes back, reseat or replace the GPU",
+        command="nvidia-smi; sudo dmesg | grep -E 'NVRM|Xid' | tail -20; sudo reboot",
+        on="node",
+        explains=("gpu-xid", *_BELOW),
+    ),
+    Cause(
+        id="gpu-xid",
+        meaning="the driver told of an error that a GPU does not get over by itself",
+        find=gpu_xid,
+        remedy="docs/runbooks has what each XID asks for: mostly a reset or reboot",
+        command="sudo dmesg | grep Xid | tail; nvidia-smi -q -d ECC,ROW_REMAPPER",
+        on="node",
+        explains=_BELOW,
+    ),
+    Cause(
+        id="gpu-unhealthy",
+        meaning="the device plugin offers fewer GPUs than the node has",
+        find=gpu_unhealthy,
+        remedy="find the XID that it saw; once the GPU is well, start the plugin's pod anew",
+        command="kubectl -n gpu-operator delete pod -l app=nvidia-device-plugin-daemonset "
+        "--field-selector spec.nodeName={node}",
+        explains=("pending-resource",),
+    ),
+    Cause(
+        id="gpus-lost-in-containers",
+        meaning="containers lost their GPUs, as systemctl daemon-reload does to them without CDI",
+        find=gpus_lost_in_containers,
+        remedy="start the pod anew; make the links in /dev/char, or have GPUs injected by CDI",
+        command="kubectl -n {namespace} delete pod {name}; "
+        "ssh {node} sudo nvidia-ctk system create-dev-char-symlinks --create-all",
+    ),
+)

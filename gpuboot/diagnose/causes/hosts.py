@@ -1,0 +1,195 @@
+"""What is wrong with a machine whatever it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+
+_SKEW_S = 2.0  # certificates and leases of seconds bear no more
+_FULL = 95  # per cent of size or inodes; the kubelet evicts at 90 (nodefs) and 85 (imagefs)
+_STALLED = 20.0  # per cent of the time in which all work waits for memory
+
+
+def host_silent(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.hosts:
+        if host.error:
+            yield Sighting(node=host.node, evidence=(host.error,), values={"host": host.name})
+
+
+def clock_skew(facts: Facts) -> Iterator[Sighting]:
+    """Measured against the control machine, which has to be right itself."""
+    for host in facts.read:
+        if abs(host.skew_s) < _SKEW_S:
+            continue
+        way = "ahead of" if host.skew_s > 0 else "behind"
+        seen = [f"its clock is {abs(host.skew_s):.0f} s {way} the control machine's"]
+        if host.state and not host.state.ntp_synchronised:
+            seen.append("timedatectl: NTPSynchronized=no")
+        yield Sighting(node=host.node, evidence=tuple(seen))
+
+
+def disk_full(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        seen = []
+        for disk in host.details.disks:
+            if disk.used >= _FULL:
+                seen.append(f"{disk.path}: {disk.used} % used, {disk.free_kib // 1024} MiB free")
+            if disk.inodes >= _FULL:
+                seen.append(f"{disk.path}: {disk.inodes} % of the inodes used")
+        node = facts.cluster.node(host.node)
+        status, message = node.conditions.get("DiskPressure", ("", "")) if node else ("", "")
+        if status == "True":
+            seen.append(f"node condition DiskPressure: {message}")
+        if seen:
+            yield Sighting(node=host.node, evidence=tuple(dict.fromkeys(seen)))
+
+
+def disk_read_only(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        if host.details.read_only:
+            kernel = [line for line in host.details.kernel if "Remounting" in line or "I/O" in line]
+            seen = [f"{path} is mounted read-only" for path in host.details.read_only]
+            yield Sighting(node=host.node, evidence=(*seen, *kernel[-2:]))
+
+
+def memory_short(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        node = facts.cluster.node(host.node)
+        status, message = node.conditions.get("MemoryPressure", ("", "")) if node else ("", "")
+        if status == "True":
+            yield Sighting(node=host.node, evidence=(f"node condition MemoryPressure: {message}",))
+        elif host.details.memory_pressure >= _STALLED:
+            share = f"/proc/pressure/memory: full avg10={host.details.memory_pressure}"
+            yield Sighting(node=host.node, evidence=(share,), confidence=Confidence.LIKELY)
+
+
+def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        unit = host.details.units.get("kubelet")
+        if not host.joined or unit is None or (unit.active, unit.sub) == ("active", "running"):
+            continue
+        how = f"kubelet.service is {unit.active} ({unit.sub}), result {unit.result}"
+        seen = [f"{how}, exit status {unit.status}"]
+        if unit.load == "masked":
+            seen.append("kubelet.service is masked")
+        lines = _fatal(host.details.logs.get("kubelet", ()))
+        yield Sighting(node=host.node, evidence=(*seen, *lines))
+
+
+def _fatal(lines: Iterable[str]) -> list[str]:
+    """The last line that says why a program gave up."""
+    found = [line for line in lines if "failed to run Kubelet" in line or line.startswith("F")]
+    return found[-1:]
+
+
+def certificates_expired(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        clock = host.kubeadm.clock
+        # by its own clock, which others do not share where it is off
+        gone = [item for item in host.kubeadm.certificates if clock and item.expires < clock]
+        if not gone:
+            continue
+        seen = [f"{item.name} expired on {_day(item.expires)}" for item in gone]
+        lines = [
+            *host.log("kubelet", "certificate has expired"),
+            *host.log("kube-apiserver", "certificate has expired"),
+        ]
+        yield Sighting(node=host.node, evidence=(*seen[:4], *lines[-1:]))
+
+
+def _day(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def node_not_ready(facts: Facts) -> Iterator[Sighting]:
+    for node in facts.cluster.nodes:
+        if not node.ready:
+            said = node.message or "its kubelet does not report"
+            yield Sighting(
+                node=node.name,
+                evidence=(f"the node is not Ready: {said}",),
+                confidence=Confidence.POSSIBLE,
+            )
+
+
+_ALL_BELOW = ("node-not-ready", "api-server-down", "prometheus-target-down", "coredns-not-ready")
+
+TABLE = (
+    Cause(
+        id="host-silent",
+        meaning="a host does not answer on SSH, or not in time",
+        find=host_silent,
+        remedy="look at its power, its console and the network to it",
+        command="ping -c 3 {host}; ssh -v {host} true",
+        explains=("kubelet-stopped", *_ALL_BELOW, "operand-desired-zero"),
+    ),
+    Cause(
+        id="clock-skew",
+        meaning="a host's clock is off",
+        find=clock_skew,
+        remedy="start its time service, and let it reach a time server",
+        command="sudo systemctl restart systemd-timesyncd chrony 2>/dev/null; timedatectl",
+        on="node",
+        explains=("certificates-expired", "api-server-down", "node-not-ready"),
+    ),
+    Cause(
+        id="disk-full",
+        meaning="a file system has no room or no inodes left, so the kubelet evicts pods",
+        find=disk_full,
+        remedy="make room; what takes it is mostly images, logs or somebody's data",
+        command="sudo du -xh --max-depth=2 /var | sort -h | tail -20; sudo crictl rmi --prune",
+        on="node",
+        explains=(
+            *("kubelet-stopped", "containerd-stopped", "pod-crash-loop"),
+            *("pending-taint", *_ALL_BELOW),
+        ),
+    ),
+    Cause(
+        id="disk-read-only",
+        meaning="the system's file system is mounted read-only, mostly after I/O errors",
+        find=disk_read_only,
+        remedy="look for I/O errors, check the file system, replace the disk",
+        command="sudo dmesg | grep -iE 'I/O error|remounting'; sudo smartctl -a /dev/sda",
+        on="node",
+        explains=("kubelet-stopped", "containerd-stopped", *_ALL_BELOW),
+    ),
+    Cause(
+        id="memory-short",
+        meaning="a host has no memory left, and waits for it",
+        find=memory_short,
+        remedy="find what takes it, and give it a limit or another node",
+        command="ps -eo rss,pid,args --sort=-rss | head; kubectl top pods -A --sort-by=memory",
+        on="node",
+        explains=("kubelet-stopped", "node-not-ready", "pending-taint"),
+    ),
+    Cause(
+        id="kubelet-stopped",
+        meaning="the kubelet does not run, so the node starts and reports nothing",
+        find=kubelet_stopped,
+        remedy="start it; if it ends again, its last lines say why",
+        command="sudo systemctl unmask kubelet; sudo systemctl start kubelet; "
+        "sudo journalctl -u kubelet -n 50 --no-pager",
+        on="node",
+        explains=(*_ALL_BELOW, "pending-taint", "operand-desired-zero"),
+    ),
+    Cause(
+        id="certificates-expired",
+        meaning="certificates of the control plane or of a kubelet have expired",
+        find=certificates_expired,
+        remedy="renew them and restart what uses them; docs/lifecycle.md has the steps",
+        command="sudo kubeadm certs renew all && sudo systemctl restart kubelet",
+        on="node",
+        explains=("api-server-down", "node-not-ready", "kubelet-stopped"),
+    ),
+    Cause(
+        id="node-not-ready",
+        meaning="a node is not Ready, and no cause is known on it",
+        find=node_not_ready,
+        remedy="read what its kubelet says",
+        command="kubectl describe node {node}",
+        fallback=True,
+    ),
+)

@@ -1,0 +1,168 @@
+"""Why Prometheus has no GPU metrics although the exporter runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpuboot.diagnose.causes.exporter import exporters
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.diagnose.paths import MONITORS
+
+_GPU = ("dcgm", "gpu")
+_CHECKS = {
+    "In": lambda value, values: value in values,
+    "NotIn": lambda value, values: value not in values,
+    "Exists": lambda value, values: value is not None,
+    "DoesNotExist": lambda value, values: value is None,
+}
+
+
+def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Whether a selector of Kubernetes takes these labels. None takes nothing, {} everything."""
+    if selector is None:
+        return False
+    same = all(
+        labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()
+    )
+    return same and all(
+        _CHECKS[one["operator"]](labels.get(one["key"]), one.get("values") or ())
+        for one in selector.get("matchExpressions") or ()
+    )
+
+
+def _selects(
+    facts: Facts, name: str, spec: Mapping[str, Any], monitor: str, labels: Mapping[str, str]
+) -> bool:
+    """Whether a Prometheus takes a monitor. Without a selector of namespaces: only its own."""
+    home, place = name.partition("/")[0], monitor.partition("/")[0]
+    spaces = spec.get("serviceMonitorNamespaceSelector")
+    near = (
+        home == place
+        if spaces is None
+        else matches(spaces, facts.cluster.namespaces.get(place, {}))
+    )
+    return near and matches(spec.get("serviceMonitorSelector"), labels)
+
+
+def not_selected(facts: Facts) -> Iterator[Sighting]:
+    known = facts.cluster.prometheuses
+    for monitor, labels in facts.cluster.monitors:
+        if not known or any(_selects(facts, name, spec, monitor, labels) for name, spec in known):
+            continue
+        words = ", ".join(f"{key}={value}" for key, value in sorted(labels.items())) or "none"
+        wants = [
+            f"Prometheus {name} selects {_words(spec.get('serviceMonitorSelector'))}"
+            for name, spec in known
+        ]
+        about = any(word in monitor for word in _GPU)
+        yield Sighting(
+            evidence=(f"ServiceMonitor {monitor} has the labels {words}", *wants),
+            confidence=Confidence.CERTAIN if about else Confidence.POSSIBLE,
+            values={
+                "space": monitor.partition("/")[0],
+                "monitor": monitor.partition("/")[2],
+                "label": _first(known),
+            },
+        )
+
+
+def _words(selector: Mapping[str, Any] | None) -> str:
+    if selector is None:
+        return "none"
+    found = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    found += [f"{one['key']} {one['operator']}" for one in selector.get("matchExpressions") or ()]
+    return ", ".join(found) or "all"
+
+
+def _first(known: tuple[tuple[str, Mapping[str, Any]], ...]) -> str:
+    """The label that a monitor lacks, as `kubectl label` takes it."""
+    for _, spec in known:
+        for key, value in (
+            (spec.get("serviceMonitorSelector") or {}).get("matchLabels") or {}
+        ).items():
+            return f"{key}={value}"
+    return "release=RELEASE"
+
+
+def monitor_missing(facts: Facts) -> Iterator[Sighting]:
+    """Exporters run, and nothing tells Prometheus of them."""
+    running = exporters(facts)
+    if not running or not facts.cluster.prometheuses or MONITORS in facts.cluster.errors:
+        return
+    spaces = {pod.namespace for pod in running}
+    if any(
+        "dcgm" in name or "exporter" in name.partition("/")[2]
+        for name, _ in facts.cluster.monitors
+        if name.partition("/")[0] in spaces or "dcgm" in name
+    ):
+        return
+    seen = (
+        f"{len(running)} exporters run in {', '.join(sorted(spaces))}",
+        "no ServiceMonitor of dcgm-exporter exists",
+    )
+    yield Sighting(evidence=seen)
+
+
+def target_down(facts: Facts) -> Iterator[Sighting]:
+    """Targets that Prometheus does not get; of one job a line each, at most three."""
+    jobs: dict[str, list[str]] = {}
+    for target in facts.cluster.targets or ():
+        if target["health"] == "down":
+            job = target["labels"].get("job", target["pool"])
+            jobs.setdefault(job, []).append(f"{job}: {target['url']}: {target['error'][:200]}")
+    for lines in jobs.values():
+        yield Sighting(evidence=tuple(lines[:3]), confidence=Confidence.LIKELY)
+
+
+def prometheus_down(facts: Facts) -> Iterator[Sighting]:
+    error = facts.cluster.errors.get("targets", "")
+    if facts.cluster.error or not facts.cluster.prometheuses or not error:
+        return
+    pods = [
+        pod
+        for pod in facts.cluster.pods
+        if pod.labels.get("app.kubernetes.io/name") == "prometheus"
+    ]
+    seen = [f"{pod.key} is {'ready' if pod.ready else 'not ready'}" for pod in pods]
+    name = facts.cluster.prometheuses[0][0]
+    yield Sighting(
+        evidence=(error[:300], *(seen or [f"Prometheus {name} has no pod"])),
+        values={"space": name.partition("/")[0]},
+    )
+
+
+TABLE = (
+    Cause(
+        id="service-monitor-not-selected",
+        meaning="a ServiceMonitor lacks the labels that Prometheus selects, so nobody scrapes it",
+        find=not_selected,
+        remedy="label it as Prometheus' selector says; deploys/site.py puts ours back",
+        command="kubectl -n {space} label --overwrite servicemonitor {monitor} {label}",
+    ),
+    Cause(
+        id="service-monitor-missing",
+        meaning="the exporter runs, and no ServiceMonitor tells Prometheus of it",
+        find=monitor_missing,
+        remedy="run deploys/site.py: the operator skips it where the CRD came later",
+        command="kubectl get crd servicemonitors.monitoring.coreos.com; "
+        "kubectl get servicemonitors -A",
+    ),
+    Cause(
+        id="prometheus-target-down",
+        meaning="Prometheus does not get the metrics of a target",
+        find=target_down,
+        remedy="read the error of the scrape; the target's pod, its port and policies are next",
+        command="kubectl get --raw /api/v1/namespaces/monitoring/services/"
+        "prometheus-operated:9090/proxy/api/v1/targets?state=active | head -c 3000",
+    ),
+    Cause(
+        id="prometheus-down",
+        meaning="Prometheus does not answer: nothing is collected, and no alert can fire",
+        find=prometheus_down,
+        remedy="look at its pod: its disk, its memory, the operator that makes it",
+        command="kubectl -n {space} get pods; "
+        "kubectl -n {space} logs -l app.kubernetes.io/name=prometheus --tail=20",
+    ),
+)

@@ -1,0 +1,111 @@
+"""Why names are not found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+
+_NAMESPACE = "kube-system"
+_LOOP = re.compile(r"Loop \([^)]*\) detected for zone")
+# Kubernetes adds three to a pod's search path; glibc before 2.26 and musl read six of them, 32 is
+# the kubelet's limit (kubernetes v1.36, pkg/apis/core/validation: MaxDNSSearchPaths)
+_OWN, _MOST, _MOST_LENGTH = 3, 32, 2048
+_MOST_SERVERS = 3
+_LIMITS = "DNSConfigForming"
+
+
+def coredns_not_ready(facts: Facts) -> Iterator[Sighting]:
+    for one in facts.cluster.workloads:
+        if one.kind != "Deployment" or one.key != f"{_NAMESPACE}/coredns" or one.ready > 0:
+            continue
+        pods = [pod for pod in facts.cluster.pods if pod.labels.get("k8s-app") == "kube-dns"]
+        seen = [f"Deployment coredns: {one.ready} of {one.wanted} pods ready"]
+        if not one.wanted:
+            seen.append("it is scaled to 0")
+        for pod in pods:
+            seen += facts.cluster.log(pod, "ERROR", "FATAL", "Still waiting")[-1:]
+            seen += [pod.waits] if pod.waits else []
+        yield Sighting(evidence=tuple(dict.fromkeys(seen))[:4])
+
+
+def dns_loop(facts: Facts) -> Iterator[Sighting]:
+    for pod in facts.cluster.pods:
+        if pod.labels.get("k8s-app") != "kube-dns" or pod.ready:
+            continue
+        if lines := [line for line in facts.cluster.log(pod, "Loop (") if _LOOP.search(line)]:
+            host = next((one for one in facts.read if one.node == pod.node), None)
+            files = (
+                [
+                    f"{host.details.resolv_file}: {line}"
+                    for line in host.details.resolv
+                    if "127." in line
+                ]
+                if host
+                else []
+            )
+            yield Sighting(node=pod.node, pod=pod.key, evidence=(lines[-1], *files))
+
+
+def dns_search_path(facts: Facts) -> Iterator[Sighting]:
+    """Too many domains or servers, or a wildcard: what is beyond the limit is left out."""
+    for host in facts.read:
+        domains = [
+            word
+            for line in host.details.resolv
+            if line.startswith("search")
+            for word in line.split()[1:]
+        ]
+        servers = [line for line in host.details.resolv if line.startswith("nameserver")]
+        seen = []
+        if len(domains) + _OWN > _MOST or len(" ".join(domains)) > _MOST_LENGTH - 128:
+            seen.append(f"{host.details.resolv_file}: {len(domains)} search domains")
+        if len(servers) > _MOST_SERVERS:
+            seen.append(f"{host.details.resolv_file}: {len(servers)} name servers, 3 are used")
+        told = [
+            one.message
+            for pod in facts.cluster.pods
+            if pod.node == host.node
+            for one in facts.cluster.told(pod.key, _LIMITS)
+        ]
+        if seen or told:
+            sure = Confidence.CERTAIN if seen else Confidence.LIKELY
+            yield Sighting(
+                node=host.node,
+                evidence=(*seen, *told[-1:]),
+                confidence=sure,
+                values={"file": host.details.resolv_file or "/etc/resolv.conf"},
+            )
+
+
+TABLE = (
+    Cause(
+        id="coredns-not-ready",
+        meaning="no pod of CoreDNS is ready: no name is found in the cluster",
+        find=coredns_not_ready,
+        remedy="scale it up where it is at 0; else read what its pods say",
+        command="kubectl -n kube-system scale deployment/coredns --replicas=2; "
+        "kubectl -n kube-system logs -l k8s-app=kube-dns --tail=20",
+        explains=("operator-crash-loop", "pod-crash-loop", "prometheus-target-down"),
+    ),
+    Cause(
+        id="dns-loop",
+        meaning="CoreDNS asks itself: the node's resolv.conf names a server on the node",
+        find=dns_loop,
+        remedy="point the kubelet's resolvConf at the file with the real servers",
+        command="ssh {node} \"sudo sed -i 's,^resolvConf:.*,resolvConf: "
+        "/run/systemd/resolve/resolv.conf,' /var/lib/kubelet/config.yaml && "
+        'sudo systemctl restart kubelet"',
+        explains=("coredns-not-ready", "pod-crash-loop"),
+    ),
+    Cause(
+        id="dns-search-path",
+        meaning="resolv.conf has more search domains or servers than pods may have",
+        find=dns_search_path,
+        remedy="shorten it on the node, and start the pods anew",
+        command="grep -nE '^(search|nameserver)' {file}",
+        on="node",
+    ),
+)

@@ -1,0 +1,237 @@
+"""Why a pod waits for a node: which of resource, taint, affinity, quota, volume, gate and port.
+
+Sources of the texts: kubernetes v1.36, pkg/scheduler/framework/plugins (each plugin's ErrReason)
+and types.go (FitError), plugin/pkg/admission/resourcequota.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.diagnose.objects import Pod
+
+CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+_COUNT = re.compile(r"^0/(\d+) nodes? (?:is|are) available")
+_PART = re.compile(r"(?:^|, )(\d+) (.+?)(?=, \d+ |$)")
+_KINDS = {
+    "resource": re.compile(r"Insufficient |Too many pods"),
+    "taint": re.compile(r"had untolerated taint"),
+    "affinity": re.compile(r"affinity|topology spread|node selector|didn't match PreFilter"),
+    "volume": re.compile(r"[Vv]olume|persistentvolumeclaim"),
+    "port": re.compile(r"free ports"),
+    "cordon": re.compile(r"were unschedulable"),
+}
+_VOLUME = re.compile(r"PersistentVolumeClaim|persistentvolumeclaim|volume")
+_QUOTA = "exceeded quota"
+
+
+def reasons(message: str) -> dict[str, tuple[int, str]]:
+    """Kind -> number of nodes, and the scheduler's words, of why no node takes a pod.
+
+    Control planes that keep others' pods away are no reason where workers have one of their own.
+    """
+    text = message.split(" preemption:")[0].split("no new claims to deallocate")[0]
+    head, _, rest = text.partition(": ")
+    if not _COUNT.match(head):
+        return {"volume": (0, text)} if _VOLUME.search(text) else {}
+    found: dict[str, tuple[int, str]] = {}
+    parts = [(int(count), words.strip(" .,")) for count, words in _PART.findall(rest.strip(" ."))]
+    if not parts and rest:
+        parts = [(int(_COUNT.match(head)[1]), rest.strip(" ."))]  # type: ignore[index]
+    for count, words in parts:
+        # volumes have affinities of their own
+        order = ("volume", *(kind for kind in _KINDS if kind != "volume"))
+        kind = next((kind for kind in order if _KINDS[kind].search(words)), "")
+        if kind == "taint" and CONTROL_PLANE in words and len(parts) > 1:
+            continue
+        before, said = found.get(kind, (0, ""))
+        found[kind] = (before + count, f"{said}; {words}".strip("; "))
+    return {kind: item for kind, item in found.items() if kind}
+
+
+def waiting(facts: Facts) -> Iterator[tuple[Pod, str, str, Confidence]]:
+    """Each pod that waits, the kind of reason that most nodes have, and the words of all."""
+    for pod in facts.cluster.pods:
+        if not pod.waits or pod.node or pod.gates or pod.going:
+            continue
+        found = reasons(pod.waits)
+        most = max((count for count, _ in found.values()), default=0)
+        first = [kind for kind, (count, _) in found.items() if count == most]
+        words = "; ".join(f"{count} nodes: {text}" for count, text in found.values())
+        sure = Confidence.CERTAIN if len(first) == 1 else Confidence.LIKELY
+        for kind in first:
+            yield pod, kind, words or pod.waits, sure
+
+
+def _only_control_planes(words: str) -> bool:
+    return CONTROL_PLANE in words and words.count("untolerated taint") == 1 and ";" not in words
+
+
+def _of(kind: str) -> Callable[[Facts], Iterator[Sighting]]:
+    def find(facts: Facts) -> Iterator[Sighting]:
+        for pod, found, words, sure in waiting(facts):
+            if found != kind or (kind == "taint" and _only_control_planes(words)):
+                continue
+            seen = (words, *_beside(facts, pod, kind))
+            yield Sighting(pod=pod.key, evidence=seen, confidence=sure)
+
+    return find
+
+
+def _beside(facts: Facts, pod: Pod, kind: str) -> list[str]:
+    """What else tells of it: the nodes' taints, the claims' phases, what nodes offer."""
+    cluster = facts.cluster
+    if kind == "taint":
+        return [f"{one.name}: {', '.join(one.taints)}" for one in cluster.nodes if one.taints][:4]
+    if kind == "volume":
+        own = [
+            one
+            for one in cluster.claims
+            if one.namespace == pod.namespace and one.name in pod.claims
+        ]
+        missing = set(pod.claims) - {one.name for one in own}
+        told = [
+            one.message for item in own for one in cluster.told(f"{item.namespace}/{item.name}")
+        ]
+        return [
+            *(
+                f"claim {one.name}: {one.phase}, class {one.storage_class or 'none'}"
+                for one in own
+                if one.phase != "Bound"
+            ),
+            *(f"claim {name}: there is none" for name in sorted(missing)),
+            *told[-1:],
+        ]
+    if kind == "resource":
+        return [
+            f"{one.name}: nvidia.com/gpu {one.allocatable['nvidia.com/gpu']} allocatable"
+            for one in cluster.nodes
+            if "nvidia.com/gpu" in one.allocatable
+        ][:4]
+    return []
+
+
+def control_plane_taint(facts: Facts) -> Iterator[Sighting]:
+    """The only nodes there are keep pods away."""
+    for pod, kind, words, sure in waiting(facts):
+        if kind == "taint" and _only_control_planes(words):
+            yield Sighting(pod=pod.key, evidence=(words,), confidence=sure)
+
+
+def gate(facts: Facts) -> Iterator[Sighting]:
+    for pod in facts.cluster.pods:
+        if pod.gates and not pod.node and not pod.going:
+            seen = f"spec.schedulingGates: {', '.join(pod.gates)}"
+            yield Sighting(pod=pod.key, evidence=(seen,), values={"gates": ", ".join(pod.gates)})
+
+
+def quota(facts: Facts) -> Iterator[Sighting]:
+    """Pods that do not exist, since a quota refuses them: only their owner and events tell."""
+    seen: dict[str, str] = {}
+    for one in facts.cluster.workloads:
+        if _QUOTA in one.failure and one.ready < one.wanted:
+            seen[one.key] = f"{one.kind}: {one.failure}"
+    short = {one.key for one in facts.cluster.workloads if one.ready >= one.wanted}
+    for event in facts.cluster.events:
+        if (
+            event.reason == "FailedCreate"
+            and _QUOTA in event.message
+            and event.key not in short
+            and event.at > facts.cluster.now - 600
+        ):
+            seen.setdefault(event.key, f"{event.kind}: {event.message}")
+    for key, text in seen.items():
+        yield Sighting(pod=key, evidence=(text,))
+
+
+def volume_mount(facts: Facts) -> Iterator[Sighting]:
+    """Pods that have a node and wait for a volume on it."""
+    for pod in facts.cluster.pods:
+        if pod.ready or not pod.node or pod.going or pod.phase != "Pending":
+            continue
+        told = facts.cluster.told(pod.key, "FailedMount", "FailedAttachVolume")
+        if told and any(one.state in ("waiting", "") for one in pod.containers):
+            yield Sighting(node=pod.node, pod=pod.key, evidence=(told[-1].message,))
+
+
+_DESCRIBE = "kubectl -n {namespace} describe pod {name}"
+# kind: meaning, remedy, command
+_WAITS = {
+    "resource": (
+        "a pod waits: no node has enough of what it asks for left",
+        "ask for less, end something, or add a node",
+        "kubectl describe nodes | grep -A 12 'Allocated resources'",
+    ),
+    "taint": (
+        "a pod waits: every node that could take it has a taint that it does not tolerate",
+        "remove the taint once its reason is gone, or let the pod tolerate it",
+        "kubectl get nodes -o custom-columns=NAME:.metadata.name,TAINTS:.spec.taints",
+    ),
+    "affinity": (
+        "a pod waits: its node selector, affinity or topology spread fits no node",
+        "correct the selector, or label a node",
+        "kubectl -n {namespace} get pod {name} -o yaml | grep -A 12 -E 'nodeSelector|affinity'; "
+        "kubectl get nodes --show-labels",
+    ),
+    "volume": (
+        "a pod waits: its volume claim is not bound, or bound to another node",
+        "name a storage class that exists, make the claim, or free the volume's node",
+        "kubectl -n {namespace} get pvc; kubectl get storageclass",
+    ),
+    "port": (
+        "a pod waits: a port of the host that it asks for is taken on every node",
+        "end what has the port, or ask for another one",
+        _DESCRIBE,
+    ),
+    "cordon": (
+        "a pod waits: the nodes that could take it are cordoned",
+        "uncordon them once they are well",
+        "kubectl get nodes; kubectl uncordon NODE",
+    ),
+}
+
+TABLE = (
+    *(
+        Cause(
+            id=f"pending-{kind}",
+            meaning=meaning,
+            find=_of(kind),
+            remedy=remedy,
+            command=command,
+            explains=("prometheus-target-down", "coredns-not-ready"),
+        )
+        for kind, (meaning, remedy, command) in _WAITS.items()
+    ),
+    Cause(
+        id="control-plane-taint",
+        meaning="a pod waits: the control planes are the only nodes, and their taint keeps it away",
+        find=control_plane_taint,
+        remedy="add workers, or remove the taint where control planes shall run everything",
+        command=f"kubectl taint nodes --all {CONTROL_PLANE}-",
+        explains=("coredns-not-ready",),
+    ),
+    Cause(
+        id="pending-gate",
+        meaning="a pod waits: a scheduling gate is on it, which its controller has to remove",
+        find=gate,
+        remedy="look at the controller that owns the gate; the scheduler does not try before",
+        command="kubectl -n {namespace} get pod {name} -o jsonpath='{{.spec.schedulingGates}}'",
+    ),
+    Cause(
+        id="pending-quota",
+        meaning="pods are not even made: the namespace's quota is used up",
+        find=quota,
+        remedy="end something in the namespace, or raise its quota",
+        command="kubectl -n {namespace} describe resourcequota",
+    ),
+    Cause(
+        id="volume-mount",
+        meaning="a pod waits on its node: a volume cannot be attached or mounted there",
+        find=volume_mount,
+        remedy="read why; another node may still have the volume",
+        command=_DESCRIBE,
+    ),
+)

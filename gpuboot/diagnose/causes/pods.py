@@ -1,0 +1,196 @@
+"""Why pods do not run, or are not even wanted, although they have a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpuboot.diagnose.facts import RECENT_S, Facts
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.diagnose.objects import Container, KubeNode, Pod, Workload
+
+_LOOP = "CrashLoopBackOff"
+_IN_USE = "address already in use"
+_PORTS = "free ports"
+# names of what NVIDIA's charts make, whoever's release it is
+_OPERANDS = ("nvidia-", "gpu-feature-discovery", "dcgm-exporter")
+_NEEDED = ("device-plugin", "dcgm-exporter", "gpu-feature-discovery", "operator-validator")
+_NODE_EXPORTER = 9100
+
+
+def failing(facts: Facts, pod: Pod) -> Container | None:
+    """The container of a pod that ends again and again: it waits, or has just ended."""
+    for one in pod.containers:
+        ended = one.ended is not None and facts.cluster.now - one.ended.at < RECENT_S
+        if one.reason == _LOOP or (one.restarts > 1 and ended and not one.ready):
+            return one
+    return None
+
+
+def _how(one: Container) -> str:
+    if one.ended is None:
+        return f"container {one.name}: {one.reason}"
+    how = f"exit code {one.ended.code}" + (f" ({one.ended.reason})" if one.ended.reason else "")
+    return f"container {one.name}: started {one.restarts + 1} times, ended with {how}"
+
+
+def crash_loop(facts: Facts) -> Iterator[Sighting]:
+    for pod in facts.cluster.pods:
+        if not pod.going and not _is_operator(pod) and (one := failing(facts, pod)):
+            logs = facts.cluster.logs
+            key = f"{pod.key}/{one.name}"
+            lines = logs.get(f"{key}/previous") or logs.get(key, ())
+            yield Sighting(
+                node=pod.node,
+                pod=pod.key,
+                evidence=(_how(one), *lines[-2:]),
+                confidence=Confidence.POSSIBLE,
+            )
+
+
+def _is_operator(pod: Pod) -> bool:
+    return pod.labels.get("app") == "gpu-operator" or pod.name.startswith("gpu-operator-")
+
+
+def operator_crash_loop(facts: Facts) -> Iterator[Sighting]:
+    for pod in facts.cluster.pods:
+        if pod.going or not _is_operator(pod) or "node-feature" in pod.name:
+            continue
+        if one := failing(facts, pod):
+            lines = facts.cluster.log(pod, "rror", "panic", "fatal", "dial tcp", "failed")
+            yield Sighting(node=pod.node, pod=pod.key, evidence=(_how(one), *lines[-2:]))
+
+
+def port_conflict(facts: Facts) -> Iterator[Sighting]:
+    for pod in facts.cluster.pods:
+        lines = facts.cluster.log(pod, _IN_USE) if not pod.ready else []
+        waits = _PORTS in pod.waits and "node-exporter" in pod.name
+        if pod.going or not (lines or waits):
+            continue
+        seen = [lines[-1] if lines else pod.waits]
+        for host in facts.read:
+            owner = host.state.ports.get(_NODE_EXPORTER) if host.state else None
+            if owner and "node-exporter" in pod.name and host.node == (pod.node or host.node):
+                seen.append(f"{host.node}: port {_NODE_EXPORTER} is held by {owner}")
+        yield Sighting(node=pod.node, pod=pod.key, evidence=tuple(seen[:4]))
+
+
+def tolerated(taint: str, tolerations: tuple[Mapping[str, Any], ...]) -> bool:
+    """Whether one of these tolerations bears a taint (`key=value:effect`)."""
+    named, _, effect = taint.rpartition(":")
+    key, _, value = named.partition("=")
+    return any(
+        (not item.get("key") or item["key"] == key)
+        and (item.get("operator") == "Exists" or item.get("value", "") == value)
+        and (not item.get("effect") or item["effect"] == effect)
+        for item in tolerations
+    )
+
+
+def _keeping_away(node: KubeNode, one: Workload) -> list[str]:
+    """The node's taints that keep a DaemonSet's pods away; Kubernetes' own it tolerates anyway."""
+    return [
+        taint
+        for taint in node.taints
+        if not taint.startswith("node.kubernetes.io/")
+        and not taint.endswith(":PreferNoSchedule")
+        and not tolerated(taint, one.tolerates)
+    ]
+
+
+def operand_desired_zero(facts: Facts) -> Iterator[Sighting]:
+    """Nodes that an operand is meant for, and that a taint keeps it away from."""
+    seen: dict[str, list[str]] = {}
+    for one in facts.cluster.workloads:
+        if one.kind != "DaemonSet" or not one.name.startswith(_OPERANDS):
+            continue
+        meant = [node for node in facts.cluster.nodes if _selected(node, one)]
+        for node in meant:
+            if taints := _keeping_away(node, one):
+                seen.setdefault(node.name, []).append(
+                    f"DaemonSet {one.key}: DESIRED {one.wanted} of {len(meant)} nodes that it "
+                    f"selects; {', '.join(taints)} is not tolerated"
+                )
+    for name, lines in seen.items():
+        yield Sighting(node=name, evidence=tuple(lines[:4]))
+
+
+def _selected(node: KubeNode, one: Workload) -> bool:
+    return bool(one.selector) and all(
+        node.labels.get(key) == value for key, value in one.selector.items()
+    )
+
+
+def operand_unlabelled(facts: Facts) -> Iterator[Sighting]:
+    """Nodes with GPUs that an operand's selector does not find."""
+    needed = [
+        one
+        for one in facts.cluster.workloads
+        if one.kind == "DaemonSet"
+        and any(name in one.name for name in _NEEDED)
+        and one.name.startswith(_OPERANDS)
+        and one.selector
+    ]
+    for host in facts.read:
+        node = facts.cluster.node(host.node)
+        if node is None or not host.gpus or not (host.state and host.state.driver_loaded):
+            continue
+        seen = [
+            f"DaemonSet {one.key} (DESIRED {one.wanted}) wants {_words(one.selector)}"
+            for one in needed
+            if not _selected(node, one)
+        ]
+        if seen:
+            yield Sighting(node=host.node, evidence=tuple(seen[:3]))
+
+
+def _words(selector: Mapping[str, str]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in selector.items())
+
+
+TABLE = (
+    Cause(
+        id="operator-crash-loop",
+        meaning="the GPU Operator ends again and again, so nothing of it is kept up",
+        find=operator_crash_loop,
+        remedy="read why it ended; often it cannot reach the API server or has no rights there",
+        command="kubectl -n {namespace} logs {name} --previous --tail=30",
+    ),
+    Cause(
+        id="pod-crash-loop",
+        meaning="a container ends again and again, and no cause is known",
+        find=crash_loop,
+        remedy="read why it ended",
+        command="kubectl -n {namespace} logs {name} --all-containers --previous --tail=30",
+        fallback=True,
+        explains=("prometheus-target-down",),
+    ),
+    Cause(
+        id="port-conflict",
+        meaning="a pod's port on the host is taken, for example by another node exporter",
+        find=port_conflict,
+        remedy="end the other program, or give the pod another port",
+        command="sudo ss -ltnp 'sport = :9100'; sudo systemctl disable --now node_exporter "
+        "prometheus-node-exporter",
+        on="node",
+        explains=("prometheus-target-down", "pending-port", "pod-crash-loop"),
+    ),
+    Cause(
+        id="operand-desired-zero",
+        meaning="the GPU Operator's pods are not wanted on a node: they do not tolerate its taint",
+        find=operand_desired_zero,
+        remedy="remove the taint, or add it to `daemonsets.tolerations` of the operator",
+        command="kubectl describe node {node} | grep -A 3 Taints; "
+        "kubectl get daemonsets -A | grep -E 'nvidia|dcgm'",
+        explains=("gpu-unhealthy", "pending-resource", "service-monitor-missing"),
+    ),
+    Cause(
+        id="operand-unlabelled",
+        meaning="the GPU Operator's pods are not wanted on a GPU node: its labels are missing",
+        find=operand_unlabelled,
+        remedy="look at node feature discovery, which labels nodes with GPUs",
+        command="kubectl get node {node} --show-labels; "
+        "kubectl -n gpu-operator get pods -o wide | grep -E 'feature|operator'",
+        explains=("gpu-unhealthy", "pending-resource"),
+    ),
+)

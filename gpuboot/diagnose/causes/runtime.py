@@ -1,0 +1,147 @@
+"""Why containers do not start: containerd, its configuration, and NVIDIA's runtime in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gpuboot.diagnose.facts import Facts, Host
+from gpuboot.diagnose.model import Cause, Confidence, Sighting
+
+_CONFLICT = (
+    "higher than root config version",
+    "failed to load TOML",
+    "unable to load",
+    "cannot load TOML",
+    "toml:",
+)
+_NO_RUNTIME = re.compile(r'no runtime for "?\\?"?([\w.-]+?)\\?"? is configured')
+_CGROUP = ("for systemd cgroups, got", "cgroup-parent for systemd cgroup should be a valid slice")
+
+
+def _running(host: Host) -> bool:
+    unit = host.details.units.get("containerd")
+    return unit is not None and (unit.active, unit.sub) == ("active", "running")
+
+
+def containerd_config(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        found = host.details
+        lines = host.log("containerd", *_CONFLICT)
+        if not found.containerd_error and (_running(host) or not lines):
+            continue
+        versions = [
+            f"{path}: version {number or 'not said'}" for path, number in found.toml.items()
+        ]
+        said = [f"containerd config dump: {line}" for line in found.containerd_error[-1:]]
+        unit = found.units.get("containerd")
+        state = [f"containerd.service is {unit.active} ({unit.result})"] if unit else []
+        yield Sighting(node=host.node, evidence=(*said, *state, *lines[-1:], *versions[:5]))
+
+
+def containerd_stopped(facts: Facts) -> Iterator[Sighting]:
+    for host in facts.read:
+        unit = host.details.units.get("containerd")
+        if not host.joined or unit is None or _running(host):
+            continue
+        seen = f"containerd.service is {unit.active} ({unit.sub}), result {unit.result}"
+        lines = host.details.logs.get("containerd", ())
+        yield Sighting(node=host.node, evidence=(seen, *lines[-1:]))
+
+
+def nvidia_runtime_missing(facts: Facts) -> Iterator[Sighting]:
+    """Pods that asked for it and did not get it, and nodes whose running containerd lacks it."""
+    wanted = set(facts.cluster.runtimes.values())
+    pods: dict[str, list[str]] = {}
+    for pod in facts.cluster.pods:
+        for text in facts.cluster.said(pod):
+            if (match := _NO_RUNTIME.search(text)) and not pod.ready:
+                wanted.add(match[1])
+                pods.setdefault(pod.node, []).append(f"{pod.key}: {text[-160:]}")
+    for host in facts.read:
+        handlers = host.gpu.runtime_handlers if host.gpu else ()
+        missing = "nvidia" in wanted and handlers and "nvidia" not in handlers
+        seen = pods.pop(host.node, [])
+        if missing:
+            seen.append(f"containerd runs with the handlers {', '.join(handlers)}")
+            if "nvidia" in host.details.runtimes:
+                seen.append("its files have nvidia: it was not restarted since")
+        if seen:
+            sure = Confidence.CERTAIN if missing else Confidence.LIKELY
+            yield Sighting(node=host.node, evidence=tuple(seen[-3:]), confidence=sure)
+    for node, seen in pods.items():
+        yield Sighting(node=node, evidence=tuple(seen[-2:]), confidence=Confidence.LIKELY)
+
+
+def cgroup_mismatch(facts: Facts) -> Iterator[Sighting]:
+    """The kubelet asks containerd for its driver (Kubernetes 1.34), where it answers that."""
+    for host in facts.read:
+        kubelet, runc = host.details.kubelet_cgroup, host.details.runtime_cgroups.get("runc")
+        lines = [*host.log("kubelet", *_CGROUP), *host.log("containerd", *_CGROUP)]
+        if not kubelet or runc is None or (kubelet == "systemd") == runc:
+            continue
+        other = "systemd" if runc else "cgroupfs"
+        seen = (
+            f"kubelet: cgroupDriver {kubelet}; containerd: {other} (SystemdCgroup = "
+            f"{str(runc).lower()})"
+        )
+        yield Sighting(node=host.node, evidence=(seen, *lines[-1:]))
+
+
+_STOPS = (
+    "node-not-ready",
+    "api-server-down",
+    "kubelet-stopped",
+    "coredns-not-ready",
+    "prometheus-target-down",
+    "gpu-unhealthy",
+    "nvidia-runtime-missing",
+)
+
+TABLE = (
+    Cause(
+        id="containerd-config",
+        meaning="containerd cannot read its configuration: a drop-in conflicts with the root file",
+        find=containerd_config,
+        remedy="take the drop-in away or correct it; its version may not be higher than the root "
+        "file's",
+        command="sudo grep -H '^version' /etc/containerd/config.toml /etc/containerd/conf.d/*; "
+        "sudo containerd config dump >/dev/null && sudo systemctl restart containerd",
+        on="node",
+        explains=("containerd-stopped", *_STOPS),
+    ),
+    Cause(
+        id="containerd-stopped",
+        meaning="containerd does not run, so no container starts or can be asked for",
+        find=containerd_stopped,
+        remedy="start it; if it ends again, its last lines say why",
+        command="sudo systemctl start containerd; sudo journalctl -u containerd -n 30 --no-pager",
+        on="node",
+        explains=_STOPS,
+    ),
+    Cause(
+        id="nvidia-runtime-missing",
+        meaning='containerd has no runtime "nvidia", which pods ask for by their runtimeClassName',
+        find=nvidia_runtime_missing,
+        remedy="configure it and restart containerd; deploys/site.py does both",
+        command="sudo nvidia-ctk runtime configure --runtime=containerd && "
+        "sudo systemctl restart containerd",
+        on="node",
+        explains=(
+            "pod-crash-loop",
+            "gpu-unhealthy",
+            "pending-resource",
+            "prometheus-target-down",
+        ),
+    ),
+    Cause(
+        id="cgroup-mismatch",
+        meaning="kubelet and containerd use different cgroup drivers",
+        find=cgroup_mismatch,
+        remedy="use systemd in both, and restart both",
+        command="sudo grep -n SystemdCgroup -r /etc/containerd; "
+        "sudo grep -n cgroupDriver /var/lib/kubelet/config.yaml",
+        on="node",
+        explains=("pod-crash-loop", "node-not-ready", "api-server-down"),
+    ),
+)

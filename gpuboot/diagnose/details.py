@@ -1,0 +1,155 @@
+"""What `deploys/facts/diagnose.sh` says of a host, beside the other facts about it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpuboot.fact_output import Fields
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """A systemd unit: `active`, `sub`: its states; `result`, `status`: how it ended last."""
+
+    active: str
+    sub: str
+    result: str
+    status: str
+    load: str = "loaded"
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A file system: used size and inodes in per cent, and KiB that are free."""
+
+    path: str
+    used: int
+    free_kib: int
+    inodes: int
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How this host reaches another one of the pod network: device and source address."""
+
+    address: str
+    device: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Vxlan:
+    """A link of the pod network: the address that others reach it by, and the device below it."""
+
+    name: str
+    local: str
+    below: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Details:
+    """One host at one moment.
+
+    + logs: unit -> lines that complain, of this boot and the last hour, the newest last
+    + kernel: lines of the kernel log about GPUs, modules, storage and routes
+    + uptime_s: seconds since it booted
+    + module_file, module_signer: of the NVIDIA module on disk; "" where there is none
+    + secure_boot: what mokutil says of it; "" without mokutil
+    + mok, mok_waiting: names on the keys that are enrolled, and that wait for a reboot
+    + kernels: those with modules on disk
+    + char_links: links to NVIDIA devices in /dev/char
+    + kubelet_cgroup: cgroup driver of the kubelet; "" where its configuration does not say
+    + runtimes, runtime_cgroups: handlers in containerd's files, and whether each uses systemd
+    + toml: file of containerd's configuration -> its version
+    + containerd_error: what containerd says of files that it cannot read
+    + read_only: mount points that cannot be written
+    + memory_pressure: share of the last 10 s in which all work waited for memory, in per cent
+    + mtu: device -> bytes
+    + rp_filter: device -> 0 off, 1 strict, 2 loose
+    + firewall: rules that drop or refuse what Kubernetes needs
+    + cni: configurations of the pod network
+    + server, api: the API server's address as the kubelet has it, and curl's answer: HTTP's
+      status, or curl's exit code before it
+    + no_manifest: parts of the control plane without a manifest
+    """
+
+    units: Mapping[str, UnitState] = field(default_factory=dict)
+    logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    kernel: tuple[str, ...] = ()
+    uptime_s: int = 0
+    module_file: str = ""
+    module_signer: str = ""
+    secure_boot: str = ""
+    mok: tuple[str, ...] = ()
+    mok_waiting: tuple[str, ...] = ()
+    kernels: tuple[str, ...] = ()
+    char_links: int = 0
+    kubelet_cgroup: str = ""
+    runtimes: tuple[str, ...] = ()
+    runtime_cgroups: Mapping[str, bool] = field(default_factory=dict)
+    toml: Mapping[str, str] = field(default_factory=dict)
+    containerd_error: tuple[str, ...] = ()
+    disks: tuple[Disk, ...] = ()
+    read_only: tuple[str, ...] = ()
+    memory_pressure: float = 0.0
+    resolv_file: str = ""
+    resolv: tuple[str, ...] = ()
+    mtu: Mapping[str, int] = field(default_factory=dict)
+    default_routes: tuple[str, ...] = ()
+    vxlan: tuple[Vxlan, ...] = ()
+    peers: tuple[Peer, ...] = ()
+    rp_filter: Mapping[str, int] = field(default_factory=dict)
+    firewall: tuple[str, ...] = ()
+    cni: tuple[str, ...] = ()
+    server: str = ""
+    api: str = ""
+    no_manifest: tuple[str, ...] = ()
+
+
+def parse(lines: Iterable[str]) -> Details:
+    """What the script printed. Raises `FactOutputError` and ValueError."""
+    values = Fields(lines)
+    logs: dict[str, list[str]] = defaultdict(list)
+    for unit, line in values.words("log", 2):
+        logs[unit].append(line)
+    texts: dict[str, Any] = {
+        name: values.first(name)
+        for name in (
+            *("module_file", "module_signer", "secure_boot", "kubelet_cgroup"),
+            *("resolv_file", "server", "api"),
+        )
+    }
+    lists: dict[str, Any] = {
+        name: tuple(values.all(key))
+        for name, key in {
+            **{name: name for name in ("kernel", "mok", "mok_waiting", "containerd_error")},
+            **{name: name for name in ("read_only", "resolv", "firewall", "cni", "no_manifest")},
+            "kernels": "kernel_installed",
+            "default_routes": "default_route",
+        }.items()
+    }
+    return Details(
+        **texts,
+        **lists,
+        units={name: UnitState(*rest) for name, *rest in values.words("state", 6)},
+        logs={unit: tuple(found) for unit, found in logs.items()},
+        uptime_s=values.number("uptime"),
+        char_links=values.number("char_links"),
+        runtimes=tuple(dict.fromkeys(values.all("runtime"))),
+        runtime_cgroups={
+            name: value == "true" for name, value in values.pairs("runtime_cgroup").items()
+        },
+        toml=values.pairs("toml"),
+        disks=tuple(
+            Disk(path, int(used or 0), int(free or 0), int(inodes or 0))
+            for path, used, free, inodes in values.words("disk", 4)
+        ),
+        memory_pressure=float(values.first("memory_pressure") or 0),
+        mtu={name: int(size) for name, size in values.pairs("mtu").items()},
+        vxlan=tuple(Vxlan(*row) for row in values.words("vxlan", 3)),
+        peers=tuple(Peer(*row) for row in values.words("peer", 3)),
+        rp_filter={name: int(mode) for name, mode in values.pairs("rp_filter").items()},
+    )

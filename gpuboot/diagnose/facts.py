@@ -1,0 +1,189 @@
+"""The typed state that causes judge: every host and the cluster, out of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+from gpuboot.diagnose import details, objects, paths
+from gpuboot.diagnose.details import Details
+from gpuboot.diagnose.objects import Claim, Event, KubeNode, Pod, Workload
+from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
+from gpuboot.hosts import node_state
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.kubernetes.cluster_state import KubeadmState, parse_kubeadm
+from gpuboot.verify import gpu_state
+from gpuboot.verify.gpu_state import GpuState
+
+T = TypeVar("T")
+# what containers and events said longer ago is history, not a symptom
+RECENT_S = 600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Host:
+    """One host. What could not be read is empty, and `error` says why for the host as a whole.
+
+    + gpus: how many the inventory promises; skew_s: its clock less ours, at least
+    """
+
+    node: str
+    name: str
+    role: str = "worker"
+    gpus: int = 0
+    error: str = ""
+    skew_s: float = 0.0
+    state: NodeState | None = None
+    kubeadm: KubeadmState = field(default_factory=KubeadmState)
+    gpu: GpuState | None = None
+    details: Details = field(default_factory=Details)
+
+    @property
+    def joined(self) -> bool:
+        """Whether it is part of a cluster."""
+        return "kubelet.conf" in self.kubeadm.files
+
+    def log(self, unit: str, *words: str) -> list[str]:
+        """The lines of a unit that hold one of these words."""
+        lines = self.details.logs.get(unit, ())
+        return [line for line in lines if any(word in line for word in words)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cluster:
+    """The cluster. + error: why it could not be asked; "" when it answered
+
+    + monitors: (namespace/name, labels); prometheuses: (namespace/name, specification)
+    + targets: Prometheus' targets; None where it did not answer
+    """
+
+    error: str = ""
+    now: float = 0.0
+    nodes: tuple[KubeNode, ...] = ()
+    pods: tuple[Pod, ...] = ()
+    workloads: tuple[Workload, ...] = ()
+    events: tuple[Event, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    runtimes: Mapping[str, str] = field(default_factory=dict)
+    namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    monitors: tuple[tuple[str, Mapping[str, str]], ...] = ()
+    prometheuses: tuple[tuple[str, Mapping[str, Any]], ...] = ()
+    collectors: Mapping[str, str] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    targets: tuple[Mapping[str, Any], ...] | None = None
+
+    def node(self, name: str) -> KubeNode | None:
+        """A node by its name."""
+        return next((one for one in self.nodes if one.name == name), None)
+
+    def told(self, key: str, *reasons: str) -> list[Event]:
+        """Recent events about an object, by `namespace/name`; only those of these reasons."""
+        return [one for one in self._by_object.get(key, []) if not reasons or one.reason in reasons]
+
+    @cached_property
+    def _by_object(self) -> dict[str, list[Event]]:
+        found: dict[str, list[Event]] = {}
+        for one in sorted(self.events, key=lambda item: item.at):
+            if one.at > self.now - RECENT_S:
+                found.setdefault(one.key, []).append(one)
+        return found
+
+    def log(self, pod: Pod, *words: str) -> list[str]:
+        """The lines of a pod's containers, the present and the last ones, with one of these."""
+        return [
+            line
+            for key, lines in self.logs.items()
+            if key.startswith(f"{pod.key}/")
+            for line in lines
+            if any(word in line for word in words)
+        ]
+
+    def said(self, pod: Pod) -> list[str]:
+        """All that tells why a pod does not run: its states' messages and its events."""
+        states = [one.message for one in pod.containers if one.message and not one.ready]
+        return [*states, *(one.message for one in self.told(pod.key))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """All that is known at one moment. + leader: node that was asked for the cluster"""
+
+    hosts: tuple[Host, ...] = ()
+    cluster: Cluster = field(default_factory=Cluster)
+    leader: str = ""
+
+    @property
+    def read(self) -> tuple[Host, ...]:
+        """The hosts that answered."""
+        return tuple(host for host in self.hosts if not host.error)
+
+
+def of(recording: Recording) -> Facts:
+    """The state that a recording holds."""
+    hosts = tuple(_host(one) for one in recording.hosts)
+    leader = next((one.node for one in hosts if one.name == recording.leader), "")
+    return Facts(hosts=hosts, cluster=_cluster(recording.cluster), leader=leader)
+
+
+def _host(item: HostRecording) -> Host:
+    def part(name: str, parse: Callable[[Any], T], missing: T) -> T:
+        try:
+            return parse(item.parts[name]) if name in item.parts else missing
+        except (ValueError, LookupError, TypeError):  # cut off: the other facts still tell
+            return missing
+
+    return Host(
+        node=item.node,
+        name=item.host,
+        role=item.role,
+        gpus=item.gpus,
+        error=item.error,
+        skew_s=item.skew_s,
+        state=part("node", node_state.parse, None),
+        kubeadm=part("kubeadm", parse_kubeadm, KubeadmState()),
+        gpu=part("nvidia", gpu_state.parse, None),
+        details=part("diagnose", details.parse, Details()),
+    )
+
+
+def _cluster(item: ClusterRecording) -> Cluster:
+    def items(path: str) -> list[dict[str, Any]]:
+        return list(item.found.get(path, {}).get("items") or [])
+
+    def named(path: str) -> list[tuple[str, dict[str, Any]]]:
+        return [
+            (f"{one['metadata'].get('namespace', '')}/{one['metadata']['name']}", one)
+            for one in items(path)
+        ]
+
+    return Cluster(
+        error=item.error,
+        now=item.now,
+        nodes=tuple(map(objects.node, items(paths.NODES))),
+        pods=tuple(map(objects.pod, items(paths.PODS))),
+        workloads=tuple(
+            objects.workload(kind, one)
+            for kind, path in paths.WORKLOADS.items()
+            for one in items(path)
+        ),
+        events=tuple(map(objects.event, items(paths.EVENTS))),
+        claims=tuple(map(objects.claim, items(paths.CLAIMS))),
+        runtimes={
+            key.lstrip("/"): str(one.get("handler", "")) for key, one in named(paths.RUNTIMES)
+        },
+        namespaces={
+            key.lstrip("/"): one["metadata"].get("labels") or {}
+            for key, one in named(paths.NAMESPACES)
+        },
+        monitors=tuple(
+            (key, one["metadata"].get("labels") or {}) for key, one in named(paths.MONITORS)
+        ),
+        prometheuses=tuple((key, one.get("spec") or {}) for key, one in named(paths.PROMETHEUSES)),
+        collectors=dict(item.found.get(paths.COLLECTORS, {})),
+        errors=item.errors,
+        logs=item.logs,
+        targets=item.targets,
+    )

@@ -1,0 +1,285 @@
+"""The cluster's objects as causes look at them, out of the API server's JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a container ended. + at: seconds since 1970; 0.0 where it is not known"""
+
+    reason: str = ""
+    code: int = 0
+    message: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True)
+class Container:
+    """A container of a pod.
+
+    + state: waiting, running or terminated; "" before the kubelet has told
+    + reason, message: why it waits, or how it ended
+    + ended: how it ended last time
+    """
+
+    name: str
+    ready: bool = False
+    restarts: int = 0
+    state: str = ""
+    reason: str = ""
+    message: str = ""
+    ended: Ended | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pod:
+    """A pod.
+
+    + owner: kind and name of its controller; "" for none
+    + waits: why the scheduler finds no node; "" when it has one
+    + claims: names of the volume claims that it mounts
+    + stamp: digest of the collectors that an exporter started with
+    """
+
+    namespace: str
+    name: str
+    node: str = ""
+    phase: str = ""
+    owner: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    ready: bool = False
+    going: bool = False
+    reason: str = ""
+    waits: str = ""
+    gates: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    runtime_class: str = ""
+    gpus: bool = False
+    stamp: str = ""
+    containers: tuple[Container, ...] = ()
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubeNode:
+    """A node. + taints: `key=value:effect`; conditions: type -> (status, message)"""
+
+    name: str
+    ready: bool
+    message: str = ""
+    unschedulable: bool = False
+    taints: tuple[str, ...] = ()
+    conditions: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    allocatable: Mapping[str, str] = field(default_factory=dict)
+    capacity: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """A DaemonSet, Deployment, StatefulSet or ReplicaSet: pods that it wants and that are ready.
+
+    + env: names of its containers' variables; tolerates: its tolerations as the API has them
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    wanted: int
+    ready: int
+    failure: str = ""
+    selector: Mapping[str, str] = field(default_factory=dict)
+    tolerates: tuple[Json, ...] = ()
+    env: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something that was told of an object. + at: seconds since 1970"""
+
+    kind: str
+    namespace: str
+    name: str
+    reason: str
+    message: str
+    at: float
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim of storage."""
+
+    namespace: str
+    name: str
+    phase: str
+    storage_class: str
+
+
+def seconds(text: Any) -> float:
+    """A time of the API in seconds since 1970; 0.0 for none."""
+    return datetime.fromisoformat(str(text)).timestamp() if text else 0.0
+
+
+def pod(item: Json) -> Pod:
+    """A pod of the API."""
+    meta, spec, status = item["metadata"], item.get("spec", {}), item.get("status", {})
+    conditions = {one["type"]: one for one in status.get("conditions") or ()}
+    scheduled = conditions.get("PodScheduled", {})
+    running = {
+        one["name"]: one
+        for key in ("initContainerStatuses", "containerStatuses")
+        for one in status.get(key) or ()
+    }
+    own = [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]
+    return Pod(
+        namespace=meta["namespace"],
+        name=meta["name"],
+        node=spec.get("nodeName", ""),
+        phase=status.get("phase", ""),
+        owner=_owner(meta),
+        labels=meta.get("labels") or {},
+        ready=conditions.get("Ready", {}).get("status") == "True",
+        going="deletionTimestamp" in meta,
+        reason=status.get("reason", ""),
+        waits=scheduled.get("message", "") if scheduled.get("status") == "False" else "",
+        gates=tuple(one["name"] for one in spec.get("schedulingGates") or ()),
+        claims=tuple(_claims(spec)),
+        runtime_class=spec.get("runtimeClassName", ""),
+        gpus=any(_asks_gpu(one) for one in own),
+        stamp=(meta.get("annotations") or {}).get(COLLECTORS_ANNOTATION, ""),
+        containers=tuple(_container(one["name"], running.get(one["name"], {})) for one in own),
+    )
+
+
+def _owner(meta: Json) -> str:
+    owners = [one for one in meta.get("ownerReferences") or () if one.get("controller")]
+    return f"{owners[0]['kind']} {owners[0]['name']}" if owners else ""
+
+
+def _claims(spec: Json) -> Iterator[str]:
+    for volume in spec.get("volumes") or ():
+        if claim := volume.get("persistentVolumeClaim"):
+            yield claim["claimName"]
+
+
+def _asks_gpu(container: Json) -> bool:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return any(name.startswith("nvidia.com/") for name in limits)
+
+
+def _container(name: str, status: Json) -> Container:
+    state = status.get("state") or {}
+    word = next(iter(state), "")
+    now = state.get(word) or {}
+    last = (status.get("lastState") or {}).get("terminated")
+    return Container(
+        name,
+        bool(status.get("ready")),
+        status.get("restartCount", 0),
+        word,
+        now.get("reason") or "",
+        now.get("message") or "",
+        _ended(last) if last else (_ended(now) if word == "terminated" else None),
+    )
+
+
+def _ended(item: Json) -> Ended:
+    return Ended(
+        item.get("reason") or "",
+        item.get("exitCode", 0),
+        item.get("message") or "",
+        seconds(item.get("finishedAt")),
+    )
+
+
+def node(item: Json) -> KubeNode:
+    """A node of the API."""
+    meta, spec, status = item["metadata"], item.get("spec", {}), item.get("status", {})
+    conditions = {
+        one["type"]: (one["status"], one.get("message") or "")
+        for one in status.get("conditions") or ()
+    }
+    ready, message = conditions.get("Ready", ("Unknown", ""))
+    return KubeNode(
+        name=meta["name"],
+        ready=ready == "True",
+        message=message,
+        unschedulable=bool(spec.get("unschedulable")),
+        taints=tuple(
+            f"{one['key']}={one.get('value', '')}:{one['effect']}".replace("=:", ":")
+            for one in spec.get("taints") or ()
+        ),
+        conditions=conditions,
+        labels=meta.get("labels") or {},
+        allocatable=status.get("allocatable") or {},
+        capacity=status.get("capacity") or {},
+    )
+
+
+def workload(kind: str, item: Json) -> Workload:
+    """A workload of the API."""
+    meta, spec, status = item["metadata"], item.get("spec", {}), item.get("status", {})
+    below = spec.get("template", {}).get("spec", {})
+    daemon = kind == "DaemonSet"
+    failures = [
+        one.get("message") or ""
+        for one in status.get("conditions") or ()
+        if one["type"] == "ReplicaFailure" and one["status"] == "True"
+    ]
+    return Workload(
+        kind=kind,
+        namespace=meta["namespace"],
+        name=meta["name"],
+        wanted=status.get("desiredNumberScheduled", 0) if daemon else spec.get("replicas", 1),
+        ready=status.get("numberReady" if daemon else "readyReplicas") or 0,
+        failure=next(iter(failures), ""),
+        selector=below.get("nodeSelector") or {},
+        tolerates=tuple(below.get("tolerations") or ()),
+        env=frozenset(
+            one["name"] for each in below.get("containers") or () for one in each.get("env") or ()
+        ),
+    )
+
+
+def event(item: Json) -> Event:
+    """An event of the API."""
+    about = item.get("involvedObject") or {}
+    series = item.get("series") or {}
+    at = series.get("lastObservedTime") or item.get("lastTimestamp") or item.get("eventTime")
+    return Event(
+        about.get("kind", ""),
+        about.get("namespace", ""),
+        about.get("name", ""),
+        item.get("reason") or "",
+        item.get("message") or "",
+        seconds(at or item["metadata"].get("creationTimestamp")),
+    )
+
+
+def claim(item: Json) -> Claim:
+    """A claim of storage of the API."""
+    meta = item["metadata"]
+    phase = (item.get("status") or {}).get("phase", "")
+    return Claim(
+        meta["namespace"], meta["name"], phase, item.get("spec", {}).get("storageClassName") or ""
+    )

@@ -1,0 +1,33 @@
+"""What a diagnosis asks the API server, and what it keeps of each answer."""
+
+from __future__ import annotations
+
+from gpuboot.diagnose import trim
+from gpuboot.kubernetes import cluster_answers
+
+NODES = cluster_answers.NODES
+PODS = cluster_answers.PODS
+NAMESPACES = cluster_answers.NAMESPACES
+RUNTIMES = cluster_answers.RUNTIMES
+WORKLOADS = {**cluster_answers.WORKLOADS, "ReplicaSet": "/apis/apps/v1/replicasets"}
+JOBS = "/apis/batch/v1/jobs"
+EVENTS = "/api/v1/events?fieldSelector=type%21%3DNormal"
+CLAIMS = "/api/v1/persistentvolumeclaims"
+MONITORS = "/apis/monitoring.coreos.com/v1/servicemonitors"
+PROMETHEUSES = "/apis/monitoring.coreos.com/v1/prometheuses"
+# not a path: digests of the exporters' collectors, by `namespace/name/key` of their ConfigMaps
+COLLECTORS = "collectors"
+
+KEPT: dict[str, trim.Fields] = {
+    NODES: trim.NODE,
+    PODS: trim.POD,
+    NAMESPACES: trim.NAMED,
+    RUNTIMES: trim.NAMED,
+    **dict.fromkeys(WORKLOADS.values(), trim.WORKLOAD),
+    EVENTS: trim.EVENT,
+    CLAIMS: trim.CLAIM,
+    MONITORS: trim.MONITOR,
+    PROMETHEUSES: trim.PROMETHEUS,
+}
+# there may be no such kind of object
+OPTIONAL = (MONITORS, PROMETHEUSES)

@@ -1,0 +1,180 @@
+"""Reads the cluster for a diagnosis: objects, the last lines of what does not run, and targets.
+
+Bounded in time: what has not answered when it is over is an error of its own, and the rest counts.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
+from typing import Any, TypeVar
+
+from gpuboot.diagnose import objects, paths, trim
+from gpuboot.diagnose.objects import Container, Pod
+from gpuboot.diagnose.recording import ClusterRecording
+from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.telemetry.collectors import digest
+from gpuboot.verify.collector import PROMETHEUS
+
+T = TypeVar("T")
+_AT_ONCE = 12
+_MOST_LOGS = 60
+_TAIL = "40"
+_LONGEST = 600  # characters of a line
+_ENDED_S = 900.0
+# whose logs are read although they run: what they complain of stops others
+_TALKATIVE = ("coredns", "gpu-operator-", "dcgm-exporter", "node-exporter", "kube-flannel")
+# lines of other people's programs are kept only where they tell of what is looked for
+_TELLING = re.compile(
+    r"NVML|CUDA|cuda|nvidia|dial tcp|x509|system not yet initialized|address already in use"
+)
+
+
+def read(
+    cluster: Cluster, namespace: str, within_s: float, progress: Callable[[str], None]
+) -> ClusterRecording:
+    """Everything at this moment.
+
+    + namespace: of the monitoring stack
+    + within_s: seconds for all of it
+    """
+    until = time.monotonic() + within_s
+    pool = ThreadPoolExecutor(_AT_ONCE)
+    try:
+        return _read(cluster, namespace, pool, until, progress)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _read(
+    cluster: Cluster,
+    namespace: str,
+    pool: ThreadPoolExecutor,
+    until: float,
+    progress: Callable[[str], None],
+) -> ClusterRecording:
+    try:
+        now = pool.submit(cluster.now).result(timeout=max(until - time.monotonic(), 0.1))
+        now_s = now.timestamp()
+    except (ClusterError, TimeoutError) as error:
+        return ClusterRecording(error=str(error) or "the API server did not answer in time")
+    asked: dict[str, Callable[[], Any]] = {
+        path: partial(_objects, cluster, path) for path in paths.KEPT
+    }
+    base = cluster.service(namespace, *PROMETHEUS)
+    asked["targets"] = partial(_targets, cluster, base)
+    asked[paths.COLLECTORS] = partial(_collectors, cluster)
+    found, errors = _gather(pool, asked, until)
+    pods = [objects.pod(item) for item in found.get(paths.PODS, {}).get("items", ())]
+    progress(f"{len(pods)} pods, {len(found.get(paths.NODES, {}).get('items', ()))} nodes")
+    texts, _ = _gather(pool, _logs(cluster, pods, now_s), until)
+    targets = found.pop("targets", None)
+    return ClusterRecording(
+        error="" if found else next(iter(errors.values()), ""),
+        now=now_s,
+        found=found,
+        errors=errors,
+        logs={key: lines for key, lines in texts.items() if lines},
+        targets=targets,
+    )
+
+
+def _gather(
+    pool: ThreadPoolExecutor, asked: Mapping[str, Callable[[], T]], until: float
+) -> tuple[dict[str, T], dict[str, str]]:
+    """The answers by their keys, and why others have none."""
+    futures: dict[str, Future[T]] = {key: pool.submit(ask) for key, ask in asked.items()}
+    wait(futures.values(), timeout=max(until - time.monotonic(), 0.1))
+    found: dict[str, T] = {}
+    errors: dict[str, str] = {}
+    for key, future in futures.items():
+        if not future.done():
+            future.cancel()
+            errors[key] = "no answer in time"
+            continue
+        try:
+            found[key] = future.result()
+        except (ClusterError, ValueError, LookupError, TypeError) as error:
+            errors[key] = str(error)
+    return found, errors
+
+
+def _objects(cluster: Cluster, path: str) -> dict[str, Any]:
+    bare, _, query = path.partition("?")
+    name, _, value = query.partition("=")
+    try:
+        answer = cluster.json(bare, {name: value.replace("%21%3D", "!=")} if query else None)
+    except ClusterError as error:
+        if error.status == 404 and path in paths.OPTIONAL:
+            return {"items": [], "absent": True}
+        raise
+    return trim.listed(answer, paths.KEPT[path])
+
+
+def _targets(cluster: Cluster, base: str) -> tuple[dict[str, Any], ...]:
+    data = cluster.json(f"{base}/api/v1/targets", {"state": "active"})["data"]
+    return tuple(
+        {
+            "pool": item.get("scrapePool", ""),
+            "labels": item["labels"],
+            "health": item["health"],
+            "error": item.get("lastError", ""),
+            "url": item.get("scrapeUrl", ""),
+        }
+        for item in data["activeTargets"]
+    )
+
+
+def _collectors(cluster: Cluster) -> dict[str, str]:
+    """Digests of what may be an exporter's collectors, by `namespace/name/key`."""
+    found = cluster.json("/api/v1/configmaps")["items"]
+    return {
+        f"{item['metadata']['namespace']}/{item['metadata']['name']}/{key}": digest(text)
+        for item in found
+        for key, text in (item.get("data") or {}).items()
+        if key in ("metrics", "dcgm-metrics.csv")
+    }
+
+
+def _logs(
+    cluster: Cluster, pods: Iterable[Pod], now: float
+) -> dict[str, Callable[[], tuple[str, ...]]]:
+    """What reads the logs that may tell something, by their keys."""
+    asked: dict[str, Callable[[], tuple[str, ...]]] = {}
+    for pod in sorted(pods, key=_rank):
+        for container in pod.containers:
+            key = f"{pod.key}/{container.name}"
+            if not _wanted(pod, container, now):
+                continue
+            if container.state in ("running", "terminated"):
+                asked[key] = partial(_log, cluster, pod, container.name, False)
+            if container.ended and container.restarts and now - container.ended.at < _ENDED_S:
+                asked[f"{key}/previous"] = partial(_log, cluster, pod, container.name, True)
+        if len(asked) >= _MOST_LOGS:
+            break
+    return asked
+
+
+def _rank(pod: Pod) -> tuple[bool, bool, str]:
+    """Those that do not run come first, then those that others need."""
+    return pod.ready or pod.phase == "Succeeded", not pod.name.startswith(_TALKATIVE), pod.key
+
+
+def _wanted(pod: Pod, container: Container, now: float) -> bool:
+    if pod.phase == "Succeeded":
+        return False
+    ended = container.ended is not None and now - container.ended.at < _ENDED_S
+    return not container.ready or ended or pod.gpus or any(name in pod.name for name in _TALKATIVE)
+
+
+def _log(cluster: Cluster, pod: Pod, container: str, previous: bool) -> tuple[str, ...]:
+    path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/log"
+    query = {"container": container, "tailLines": _TAIL}
+    text = cluster.get(path, {**query, "previous": "true"} if previous else query)
+    lines = text.decode(errors="replace").splitlines()
+    if not pod.owner.startswith(("DaemonSet", "ReplicaSet", "StatefulSet", "Node")) or pod.gpus:
+        lines = [line for line in lines if _TELLING.search(line)]
+    return tuple(line[:_LONGEST] for line in lines)

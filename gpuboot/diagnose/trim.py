@@ -1,0 +1,89 @@
+"""What of the API server's objects is kept for a diagnosis: a list of fields.
+
+So no secret that stands elsewhere in them (environment, arguments, data, annotations) ever leaves
+the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
+
+# field -> fields below it; {}: all that is below
+Fields = Mapping[str, Any]
+
+ALL: Fields = {}
+_META: Fields = {
+    **dict.fromkeys(("name", "namespace", "labels", "ownerReferences", "creationTimestamp"), ALL),
+    "deletionTimestamp": ALL,
+    "annotations": {COLLECTORS_ANNOTATION: ALL, "kubernetes.io/config.mirror": ALL},
+}
+_CONTAINER: Fields = {
+    "name": ALL,
+    "image": ALL,
+    "resources": ALL,
+    "ports": ALL,
+    "env": {"name": ALL},
+}
+_POD_SPEC: Fields = {
+    **dict.fromkeys(("nodeName", "hostNetwork", "runtimeClassName", "schedulingGates"), ALL),
+    **dict.fromkeys(("nodeSelector", "tolerations"), ALL),
+    "containers": _CONTAINER,
+    "initContainers": _CONTAINER,
+    "volumes": {"persistentVolumeClaim": ALL, "configMap": {"name": ALL}},
+}
+_RUNNING: Fields = {
+    **dict.fromkeys(("name", "ready", "restartCount", "state", "lastState"), ALL),
+}
+_NODE_STATUS = ("conditions", "allocatable", "capacity", "addresses")
+_SELECTORS = ("serviceMonitorSelector", "serviceMonitorNamespaceSelector", "version")
+_SET_STATUS = ("desiredNumberScheduled", "numberReady", "replicas", "readyReplicas")
+
+POD: Fields = {
+    "metadata": _META,
+    "spec": _POD_SPEC,
+    "status": {
+        **dict.fromkeys(("phase", "reason", "message", "conditions", "podIP"), ALL),
+        "containerStatuses": _RUNNING,
+        "initContainerStatuses": _RUNNING,
+    },
+}
+NODE: Fields = {
+    "metadata": _META,
+    "spec": {"taints": ALL, "unschedulable": ALL},
+    "status": dict.fromkeys(_NODE_STATUS, ALL),
+}
+WORKLOAD: Fields = {
+    "metadata": _META,
+    "spec": {"replicas": ALL, "template": {"metadata": _META, "spec": _POD_SPEC}},
+    "status": {**dict.fromkeys(_SET_STATUS, ALL), "conditions": ALL},
+}
+EVENT: Fields = {
+    "metadata": {"namespace": ALL, "creationTimestamp": ALL},
+    **dict.fromkeys(("involvedObject", "reason", "message", "type", "count"), ALL),
+    **dict.fromkeys(("lastTimestamp", "eventTime", "series"), ALL),
+}
+CLAIM: Fields = {
+    "metadata": _META,
+    "spec": {"storageClassName": ALL, "volumeName": ALL},
+    "status": {"phase": ALL},
+}
+MONITOR: Fields = {"metadata": _META, "spec": {"selector": ALL, "namespaceSelector": ALL}}
+PROMETHEUS: Fields = {"metadata": _META, "spec": dict.fromkeys(_SELECTORS, ALL)}
+NAMED: Fields = {"metadata": _META, "handler": ALL}
+
+
+def kept(value: Any, fields: Fields) -> Any:
+    """A JSON value with these fields alone; of a list each item."""
+    if isinstance(value, list):
+        return [kept(item, fields) for item in value]
+    if not isinstance(value, dict) or not fields:
+        return value
+    return {key: kept(value[key], below) for key, below in fields.items() if key in value}
+
+
+def listed(answer: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
+    """A list's objects with these fields alone."""
+    return {"items": [kept(item, fields) for item in answer.get("items") or []]}

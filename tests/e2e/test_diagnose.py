@@ -1,0 +1,89 @@
+"""A cluster that is broken on purpose: the cause is named within a minute, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import ROOT, Lab
+from tests.e2e.diagnose_faults import FAULTS, Fault
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+LAB = ("test-diagnose", "--gpus", "1")
+
+WITHIN_S = 60.0
+SETTLES_S = 240.0
+TIMES = ROOT / "reports" / "diagnose"
+
+
+def diagnosed(lab: Lab, *options: str) -> tuple[float, dict[str, Any]]:
+    """Seconds that `gpuboot diagnose` took, and what it found."""
+    begun = time.monotonic()
+    done = lab.command(["gpuboot", "diagnose", "inventories/lab.py", "--json", *options])
+    took = time.monotonic() - begun
+    assert done.code in (0, 1), done.told
+    found: dict[str, Any] = json.loads(done.out)
+    assert done.code == (1 if found["causes"] else 0)
+    return took, found
+
+
+def ids(found: dict[str, Any]) -> list[str]:
+    return [one["id"] for one in found["causes"]]
+
+
+def healthy(lab: Lab) -> None:
+    """Nothing is found, as soon as what was undone has settled."""
+    end = time.monotonic() + SETTLES_S
+    while (found := diagnosed(lab)[1])["causes"] or found["unread"]:
+        assert time.monotonic() < end, json.dumps(found, indent=1)
+        time.sleep(5)
+
+
+def note(fault: Fault, injected_s: float, took_s: float, found: dict[str, Any]) -> None:
+    """A line for people who compare: what was broken, what was named, how long it took."""
+    TIMES.mkdir(parents=True, exist_ok=True)
+    line = {
+        "causes": fault.causes,
+        "simulated": fault.simulated,
+        "diagnose_s": round(took_s, 1),
+        "since_injected_s": round(injected_s, 1),
+        "named": [(one["id"], one["confidence"], one["follows"]) for one in found["causes"]],
+    }
+    with Path(TIMES / "times.jsonl").open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(line) + "\n")
+
+
+def test_a_healthy_cluster_yields_nothing(site: Lab) -> None:
+    healthy(site)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+def test_a_fault_is_named(site: Lab, fault: Fault) -> None:
+    fault.inject(site)
+    injected = time.monotonic()
+    try:
+        while True:
+            took, found = diagnosed(site)
+            if set(fault.causes) <= set(ids(found)):
+                break
+            assert time.monotonic() - injected < 2 * WITHIN_S, json.dumps(found, indent=1)
+        note(fault, time.monotonic() - injected, took, found)
+        assert took < WITHIN_S
+        text = site.command(["gpuboot", "diagnose", "inventories/lab.py"])
+        (TIMES / f"{fault}.txt").write_text(text.out, encoding="utf-8")
+    finally:
+        fault.undo(site)
+
+
+def test_what_was_undone_is_named_no_more(site: Lab) -> None:
+    healthy(site)
+
+
+def test_a_bundle_of_the_site(site: Lab, tmp_path: Path) -> None:
+    done = site.command(["gpuboot", "bundle", "inventories/lab.py", "--to", str(tmp_path)])
+    assert done.code == 0, done.told
+    assert list(tmp_path.glob("*.tar.gz"))
