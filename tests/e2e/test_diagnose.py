@@ -13,7 +13,7 @@ from tests.e2e.conftest import ROOT, Lab
 from tests.e2e.diagnose_faults import FAULTS, Fault
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
-LAB = ("test-diagnose", "--gpus", "1")
+LAB = ("diagnose", "--gpus", "1")
 
 WITHIN_S = 60.0
 SETTLES_S = 240.0
