@@ -23,7 +23,7 @@ has systemctl && systemctl show -p Id -p LoadState -p ActiveState -p SubState -p
 has journalctl && for unit in kubelet containerd nvidia-fabricmanager; do
   journalctl -q -u $unit -b --since=-1h -n 400 --no-pager -o cat 2>/dev/null |
     grep -aE '^[EF][0-9]{4} |level=(error|fatal)|rror|[Ff]ail|fatal|mismatch|higher than' |
-    tail -n 25 | cut -c 1-600 | sed "s/^/log\t$unit /"
+    grep -avE 'level=(info|debug)' | tail -n 25 | cut -c 1-600 | sed "s/^/log\t$unit /"
 done
 dmesg 2>/dev/null | grep -aE "NVRM|nouveau|nvidia|signature|[Kk]ey (is|was) rejected|\
 unavailable key|martian|Remounting filesystem|I/O error|[Oo]ut of memory: " |
@@ -61,7 +61,9 @@ if has containerd; then
           name = substr($0, RSTART + 20, RLENGTH - 29) }
       name != "" && /SystemdCgroup *=/ { print "runtime_cgroup\t" name " " $NF }'
   else
-    printf '%s\n' "$said" | tail -n 3 | cut -c 1-400 | named containerd_error
+    # what follows it is a trace of the program's stack
+    printf '%s\n' "$said" | grep -avE '^([[:space:]]|goroutine |github.com/|main\.|runtime\.|$)' |
+      head -n 3 | cut -c 1-400 | named containerd_error
   fi
 fi
 

@@ -72,27 +72,29 @@ def pyinfra(
     with tempfile.TemporaryDirectory(prefix="gpuboot-") as folder:
         path = Path(folder) / "answer"
         command = [sys.executable, "-m", "pyinfra", inventory, deploy, "--dry" if dry else "-y"]
-        # where its output is kept back, a deploy may still tell how far it is
-        progress = os.dup(2)
-        variables = {
-            **os.environ,
-            **(environment or {}),
-            answer: str(path),
-            PROGRESS: str(progress),
-        }
-        # stdout of pyinfra is for its own JSON; all that a person reads goes to stderr
-        ended = subprocess.run(
-            [*command, *more],
-            env=variables,
+        variables = {**os.environ, **(environment or {}), answer: str(path)}
+        ended = _ended([*command, *more], variables, quiet)
+        text = path.read_text(encoding="utf-8") if path.exists() else ""
+    return Ended(ended.returncode, text, ended.stdout or "")
+
+
+def _ended(
+    command: Sequence[str], variables: Mapping[str, str], quiet: bool
+) -> subprocess.CompletedProcess[str]:
+    """stdout of pyinfra is for its own JSON; all that a person reads goes to stderr."""
+    progress = os.dup(2)  # for a deploy whose output is kept back to tell how far it is
+    try:
+        return subprocess.run(
+            command,
+            env={**variables, PROGRESS: str(progress)},
             pass_fds=(progress,),
             stdout=subprocess.PIPE if quiet else sys.stderr,
             stderr=subprocess.STDOUT if quiet else None,
             text=True,
             check=False,
         )
+    finally:
         os.close(progress)
-        text = path.read_text(encoding="utf-8") if path.exists() else ""
-    return Ended(ended.returncode, text, ended.stdout or "")
 
 
 def wrong_folder(deploy: str) -> str:

@@ -109,31 +109,31 @@ class Details:
     no_manifest: tuple[str, ...] = ()
 
 
+# field -> its key in what the script prints
+_TEXTS = (
+    *("module_file", "module_signer", "secure_boot", "kubelet_cgroup"),
+    *("resolv_file", "server", "api"),
+)
+_LISTS = {
+    **{name: name for name in ("kernel", "mok", "mok_waiting", "containerd_error")},
+    **{name: name for name in ("read_only", "resolv", "firewall", "cni", "no_manifest")},
+    "kernels": "kernel_installed",
+    "default_routes": "default_route",
+}
+
+
 def parse(lines: Iterable[str]) -> Details:
     """What the script printed. Raises `FactOutputError` and ValueError."""
     values = Fields(lines)
     logs: dict[str, list[str]] = defaultdict(list)
     for unit, line in values.words("log", 2):
         logs[unit].append(line)
-    texts: dict[str, Any] = {
-        name: values.first(name)
-        for name in (
-            *("module_file", "module_signer", "secure_boot", "kubelet_cgroup"),
-            *("resolv_file", "server", "api"),
-        )
-    }
-    lists: dict[str, Any] = {
-        name: tuple(values.all(key))
-        for name, key in {
-            **{name: name for name in ("kernel", "mok", "mok_waiting", "containerd_error")},
-            **{name: name for name in ("read_only", "resolv", "firewall", "cni", "no_manifest")},
-            "kernels": "kernel_installed",
-            "default_routes": "default_route",
-        }.items()
+    plain: dict[str, Any] = {
+        **{name: values.first(name) for name in _TEXTS},
+        **{name: tuple(values.all(key)) for name, key in _LISTS.items()},
     }
     return Details(
-        **texts,
-        **lists,
+        **plain,
         units={name: UnitState(*rest) for name, *rest in values.words("state", 6)},
         logs={unit: tuple(found) for unit, found in logs.items()},
         uptime_s=values.number("uptime"),

@@ -111,7 +111,8 @@ def diagnose(facts: Facts, table: Sequence[Cause]) -> tuple[Finding, ...]:
             found.append(Finding(cause=cause, sightings=sightings))
     found = [one for one in (_without_known(item, found) for item in found) if one]
     linked = [replace(one, follows=_follows(one, found)) for one in found]
-    return tuple(sorted(linked, key=_weight))
+    below = [name for one in linked for name in one.follows]
+    return tuple(sorted(linked, key=lambda one: _weight(one, below.count(one.cause.id))))
 
 
 def about(findings: Iterable[Finding], facts: Facts, pod: str, node: str) -> tuple[Finding, ...]:
@@ -158,9 +159,11 @@ def to_json(findings: Sequence[Finding], leader: str) -> list[dict[str, Any]]:
     ]
 
 
-def _weight(one: Finding) -> tuple[bool, int, int, int, str]:
+def _weight(one: Finding, explained: int) -> tuple[bool, int, int, int, int, str]:
+    """Roots first; of these what was seen itself, what explains more, what was seen more often."""
     lines = {line for item in one.sightings for line in item.evidence}
-    return bool(one.follows), -one.confidence, -len(one.sightings), -len(lines), one.cause.id
+    seen = len(one.sightings)
+    return bool(one.follows), -one.confidence, -explained, -seen, -len(lines), one.cause.id
 
 
 def _without_known(one: Finding, found: Sequence[Finding]) -> Finding | None:

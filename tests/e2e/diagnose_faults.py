@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tests.e2e.conftest import Lab
 
-MONITOR = "servicemonitors.monitoring.coreos.com/nvidia-dcgm-exporter"
-OPERATOR = "gpu-operator"
+PROMETHEUS = "prometheuses.monitoring.coreos.com/kube-prometheus-stack-prometheus"
+PATCH = ("-n", "monitoring", "patch", PROMETHEUS, "--type=json", "-p")
 _FULL = "/var/log"
 _NEVER = "registry.k8s.io/pause:never"
 _PKI = "/etc/kubernetes/pki"
@@ -57,16 +57,12 @@ def _limits(spec: dict[str, object]) -> dict[str, object]:
     return {"resources": {"limits": {"nvidia.com/gpu": gpus}}} if gpus else {}
 
 
-def _waiting() -> str:
-    """A namespace with a pod for each reason to wait."""
-    claim = {"name": "data", "persistentVolumeClaim": {"claimName": "nowhere"}}
-    template = {
-        "metadata": {"labels": {"app": "many"}},
-        "spec": {"containers": [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]},
-    }
-    items: list[dict[str, object]] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "faults"}},
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "limited"}},
+def _limited() -> list[dict[str, object]]:
+    """A quota that allows no pod, and a Deployment that wants one."""
+    labels = {"app": "many"}
+    containers = [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    return [
         {
             "apiVersion": "v1",
             "kind": "ResourceQuota",
@@ -77,28 +73,41 @@ def _waiting() -> str:
             "apiVersion": "apps/v1",
             "kind": "Deployment",
             "metadata": {"name": "many", "namespace": "limited"},
-            "spec": {
-                "replicas": 1,
-                "selector": {"matchLabels": {"app": "many"}},
-                "template": template,
-            },
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
         },
+    ]
+
+
+def _waiting() -> str:
+    """A pod for each reason to wait."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "nowhere"}}
+    claim = {
+        "accessModes": ["ReadWriteOnce"],
+        "storageClassName": "no-such-class",
+        "resources": {"requests": {"storage": "1Gi"}},
+    }
+    items: list[dict[str, object]] = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "faults"}},
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "limited"}},
+        *_limited(),
         {
             "apiVersion": "v1",
             "kind": "PersistentVolumeClaim",
             "metadata": {"name": "nowhere", "namespace": "faults"},
-            "spec": {
-                "accessModes": ["ReadWriteOnce"],
-                "storageClassName": "no-such-class",
-                "resources": {"requests": {"storage": "1Gi"}},
-            },
+            "spec": claim,
         },
         _pod("too-many", gpus="64"),
         _pod("picky", nodeSelector={"disk": "none"}),
         _pod("gated", schedulingGates=[{"name": "example.org/quota"}]),
-        _pod("unbound", volumes=[claim]),
+        _pod("unbound", volumes=[volume]),
     ]
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+def _selector(words: str) -> str:
+    """A patch of Prometheus, which takes every monitor as gpuboot deploys it."""
+    path = "/spec/serviceMonitorSelector"
+    return json.dumps([{"op": "replace", "path": path, "value": json.loads(words)}])
 
 
 FAULTS = (
@@ -120,8 +129,8 @@ FAULTS = (
     ),
     Fault(
         ("service-monitor-not-selected",),
-        kubectl("-n", OPERATOR, "label", "--overwrite", MONITOR, "release=other"),
-        kubectl("-n", OPERATOR, "label", "--overwrite", MONITOR, "release=kube-prometheus-stack"),
+        kubectl(*PATCH, _selector('{"matchLabels": {"release": "other"}}')),
+        kubectl(*PATCH, _selector("{}")),
     ),
     Fault(
         ("kubelet-stopped",),

@@ -100,7 +100,7 @@ def test_report_renders_again(tmp_path: Path) -> None:
     assert runner.invoke(app, ["report", str(tmp_path / "none")]).exit_code == 2
 
 
-@pytest.mark.parametrize("name", ["settings", "metrics", "checks"])
+@pytest.mark.parametrize("name", ["settings", "metrics", "checks", "causes"])
 def test_documents_are_up_to_date(name: str, tmp_path: Path) -> None:
     path = ROOT / "docs" / f"{name}.md"
     done = runner.invoke(app, ["docs", name, "--check", str(path)])

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("gpuboot", "deploys", "lab", "bench", "tests")
-MOST_ENTRIES = 18  # of gpuboot/, as a person sees them
+MOST_ENTRIES = 19  # of gpuboot/, as a person sees them
 MOST_LINES = 300  # of a file: more is two subjects
 MOST_FUNCTION_LINES = 40  # more does not fit on a screen
 

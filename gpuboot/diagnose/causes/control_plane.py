@@ -32,6 +32,8 @@ def api_server_down(facts: Facts) -> Iterator[Sighting]:
     controls = [host for host in facts.read if host.role == "control_plane" and host.details.api]
     if not controls or any(map(_answers, controls)):
         return
+    if not facts.cluster.error and not any(" " in host.details.api for host in controls):
+        return  # it says that it is not well, and answers: it is busy, or starts
     for host in controls:
         seen = [_how(host)]
         seen += [
@@ -50,7 +52,8 @@ def api_firewalled(facts: Facts) -> Iterator[Sighting]:
     if not any(map(_answers, controls)):
         return
     rules = {host.node: host.details.firewall for host in facts.read}
-    shut = [host for host in facts.read if host.details.api and not _answers(host)]
+    # an HTTP status is an answer, be it 500
+    shut = [host for host in facts.read if " " in host.details.api]
     for host in shut:
         named = [
             f"{node}: {line}"

@@ -115,7 +115,10 @@ def node_not_ready(facts: Facts) -> Iterator[Sighting]:
             )
 
 
-_ALL_BELOW = ("node-not-ready", "api-server-down", "prometheus-target-down", "coredns-not-ready")
+_ALL_BELOW = (
+    *("node-not-ready", "api-server-down", "coredns-not-ready"),
+    *("prometheus-target-down", "prometheus-down"),
+)
 
 TABLE = (
     Cause(

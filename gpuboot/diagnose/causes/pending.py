@@ -28,8 +28,11 @@ _VOLUME = re.compile(r"PersistentVolumeClaim|persistentvolumeclaim|volume")
 _QUOTA = "exceeded quota"
 
 
-def reasons(message: str) -> dict[str, tuple[int, str]]:
+def reasons(message: str, controls: int = 0) -> dict[str, tuple[int, str]]:
     """Kind -> number of nodes, and the scheduler's words, of why no node takes a pod.
+
+    + controls: how many nodes have no taint but a control plane's; from Kubernetes 1.35 on the
+      scheduler does not say which taint it was
 
     Control planes that keep others' pods away are no reason where workers have one of their own.
     """
@@ -45,7 +48,11 @@ def reasons(message: str) -> dict[str, tuple[int, str]]:
         # volumes have affinities of their own
         order = ("volume", *(kind for kind in _KINDS if kind != "volume"))
         kind = next((kind for kind in order if _KINDS[kind].search(words)), "")
-        if kind == "taint" and CONTROL_PLANE in words and len(parts) > 1:
+        if (
+            kind == "taint"
+            and len(parts) > 1
+            and (CONTROL_PLANE in words or ("{" not in words and count <= controls))
+        ):
             continue
         before, said = found.get(kind, (0, ""))
         found[kind] = (before + count, f"{said}; {words}".strip("; "))
@@ -54,10 +61,12 @@ def reasons(message: str) -> dict[str, tuple[int, str]]:
 
 def waiting(facts: Facts) -> Iterator[tuple[Pod, str, str, Confidence]]:
     """Each pod that waits, the kind of reason that most nodes have, and the words of all."""
+    own = [one for one in facts.cluster.nodes if one.taints]
+    controls = sum(all(taint.startswith(CONTROL_PLANE) for taint in one.taints) for one in own)
     for pod in facts.cluster.pods:
         if not pod.waits or pod.node or pod.gates or pod.going:
             continue
-        found = reasons(pod.waits)
+        found = reasons(pod.waits, controls)
         most = max((count for count, _ in found.values()), default=0)
         first = [kind for kind, (count, _) in found.items() if count == most]
         words = "; ".join(f"{count} nodes: {text}" for count, text in found.values())
@@ -66,14 +75,18 @@ def waiting(facts: Facts) -> Iterator[tuple[Pod, str, str, Confidence]]:
             yield pod, kind, words or pod.waits, sure
 
 
-def _only_control_planes(words: str) -> bool:
-    return CONTROL_PLANE in words and words.count("untolerated taint") == 1 and ";" not in words
+def _only_control_planes(facts: Facts, words: str) -> bool:
+    """Whether control planes are all the nodes there are, and their taint the only reason."""
+    nodes = facts.cluster.nodes
+    tainted = all(any(one.startswith(CONTROL_PLANE) for one in node.taints) for node in nodes)
+    named = CONTROL_PLANE in words and words.count("untolerated taint") == 1
+    return ";" not in words and (named or tainted)
 
 
 def _of(kind: str) -> Callable[[Facts], Iterator[Sighting]]:
     def find(facts: Facts) -> Iterator[Sighting]:
         for pod, found, words, sure in waiting(facts):
-            if found != kind or (kind == "taint" and _only_control_planes(words)):
+            if found != kind or (kind == "taint" and _only_control_planes(facts, words)):
                 continue
             seen = (words, *_beside(facts, pod, kind))
             yield Sighting(pod=pod.key, evidence=seen, confidence=sure)
@@ -117,7 +130,7 @@ def _beside(facts: Facts, pod: Pod, kind: str) -> list[str]:
 def control_plane_taint(facts: Facts) -> Iterator[Sighting]:
     """The only nodes there are keep pods away."""
     for pod, kind, words, sure in waiting(facts):
-        if kind == "taint" and _only_control_planes(words):
+        if kind == "taint" and _only_control_planes(facts, words):
             yield Sighting(pod=pod.key, evidence=(words,), confidence=sure)
 
 
@@ -132,7 +145,8 @@ def quota(facts: Facts) -> Iterator[Sighting]:
     """Pods that do not exist, since a quota refuses them: only their owner and events tell."""
     seen: dict[str, str] = {}
     for one in facts.cluster.workloads:
-        if _QUOTA in one.failure and one.ready < one.wanted:
+        # a Deployment says what its ReplicaSet says
+        if one.kind != "Deployment" and _QUOTA in one.failure and one.ready < one.wanted:
             seen[one.key] = f"{one.kind}: {one.failure}"
     short = {one.key for one in facts.cluster.workloads if one.ready >= one.wanted}
     for event in facts.cluster.events:
@@ -201,7 +215,7 @@ TABLE = (
             find=_of(kind),
             remedy=remedy,
             command=command,
-            explains=("prometheus-target-down", "coredns-not-ready"),
+            explains=("coredns-not-ready",),
         )
         for kind, (meaning, remedy, command) in _WAITS.items()
     ),

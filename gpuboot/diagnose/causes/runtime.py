@@ -33,7 +33,7 @@ def containerd_config(facts: Facts) -> Iterator[Sighting]:
         versions = [
             f"{path}: version {number or 'not said'}" for path, number in found.toml.items()
         ]
-        said = [f"containerd config dump: {line}" for line in found.containerd_error[-1:]]
+        said = [f"containerd config dump: {line}" for line in found.containerd_error[:1]]
         unit = found.units.get("containerd")
         state = [f"containerd.service is {unit.active} ({unit.result})"] if unit else []
         yield Sighting(node=host.node, evidence=(*said, *state, *lines[-1:], *versions[:5]))
@@ -45,7 +45,7 @@ def containerd_stopped(facts: Facts) -> Iterator[Sighting]:
         if not host.joined or unit is None or _running(host):
             continue
         seen = f"containerd.service is {unit.active} ({unit.sub}), result {unit.result}"
-        lines = host.details.logs.get("containerd", ())
+        lines = host.log("containerd", "level=fatal", "containerd: ")
         yield Sighting(node=host.node, evidence=(seen, *lines[-1:]))
 
 
@@ -94,6 +94,7 @@ _STOPS = (
     "kubelet-stopped",
     "coredns-not-ready",
     "prometheus-target-down",
+    "prometheus-down",
     "gpu-unhealthy",
     "nvidia-runtime-missing",
 )

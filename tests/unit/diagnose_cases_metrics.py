@@ -1,0 +1,253 @@
+"""Causes in images and metrics, each beside what looks like it. Texts are what registries and
+exporters really print: from their sources and public issues, shortened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.diagnose_site import (
+    COREDNS,
+    EXPORTER,
+    EXPORTERS,
+    MONITOR,
+    NODES,
+    STACK,
+    TARGET,
+    Case,
+    cluster,
+    crashed,
+    event,
+    pod,
+    site,
+    stuck,
+)
+
+EXPORTER_LOG = f"{EXPORTER.key}/main"
+PULL = 'failed to pull and unpack image "nvcr.io/nvidia/k8s-device-plugin:v1": failed to resolve '
+HEAD = 'reference: failed to do request: Head "https://mirror.lab/v2/nvidia/manifests/v1": '
+
+
+def pulling(reason: str) -> tuple[object, ...]:
+    return (pod("train-0", **stuck("ErrImagePull", PULL + HEAD + reason)),)
+
+
+def dying(name: str, text: str, ready: bool = False) -> dict[str, object]:
+    """An exporter that ends with a line, or that has said it and is well."""
+    found = EXPORTER if ready else replace(EXPORTER, **crashed())
+    return {"pods": (found,), "logs": {f"{EXPORTER_LOG}/{name}": (text,)}}
+
+
+def down(error: str) -> tuple[dict[str, object], ...]:
+    return ({**TARGET, "health": "down", "error": error},)
+
+
+IMAGES = (
+    Case(
+        "image-ca",
+        site(
+            at=cluster(
+                pods=pulling(
+                    "tls: failed to verify certificate: x509: certificate "
+                    "signed by unknown authority"
+                )
+            )
+        ),
+        site(at=cluster(pods=(pod("train-0"),))),
+        "unknown authority",
+    ),
+    Case(
+        "image-proxy",
+        site(at=cluster(pods=pulling("proxyconnect tcp: dial tcp 10.9.9.9:3128: i/o timeout"))),
+        site(at=cluster(pods=pulling("dial tcp 10.9.9.9:443: i/o timeout"))),
+        "proxyconnect",
+    ),
+    Case(
+        "image-auth",
+        site(at=cluster(pods=pulling("unexpected status: 401 Unauthorized"))),
+        site(at=cluster(pods=pulling("unexpected status: 503 Service Unavailable"))),
+        "401 Unauthorized",
+    ),
+    Case(
+        "image-missing",
+        site(at=cluster(pods=pulling("mirror.lab/nvidia/k8s-device-plugin:v1: not found"))),
+        site(at=cluster(pods=pulling("dial tcp: lookup mirror.lab: no such host"))),
+        "not found",
+    ),
+    Case(
+        "image-mirror",
+        site(
+            at=cluster(
+                pods=(pod("train-0", **stuck("ImagePullBackOff", "Back-off pulling image")),),
+                events=(
+                    event("train-0", "Failed", PULL + HEAD + "lookup mirror.lab: no such host"),
+                ),
+            )
+        ),
+        site(at=cluster(pods=pulling("x: not found"))),
+        "no such host",
+    ),
+    Case(
+        "image-pull",
+        site(at=cluster(pods=pulling("something that nobody has seen before"))),
+        site(at=cluster(pods=pulling("x: not found"))),
+        "nobody has seen",
+    ),
+)
+
+EXPORTING = (
+    Case(
+        "exporter-oom",
+        site(at=cluster(pods=(replace(EXPORTER, **crashed(137, "OOMKilled")),))),
+        site(at=cluster(pods=(replace(EXPORTER, **crashed(137, "OOMKilled", ago=7200)),))),
+        "OOMKilled 30 s ago",
+    ),
+    Case(
+        "exporter-probe-killed",
+        site(
+            at=cluster(
+                pods=(replace(EXPORTER, **crashed(143, "Error")),),
+                events=(
+                    event(
+                        EXPORTER.name,
+                        "Unhealthy",
+                        "Liveness probe failed: HTTP probe failed with statuscode: 500",
+                        "gpu-operator",
+                    ),
+                ),
+            )
+        ),
+        site(
+            at=cluster(
+                events=(
+                    event(EXPORTER.name, "Unhealthy", "Readiness probe failed", "gpu-operator"),
+                )
+            )
+        ),
+        "statuscode: 500",
+    ),
+    Case(
+        "exporter-unknown-counter",
+        site(
+            at=cluster(**dying("previous", "FATA[0000] Could not find DCGM field DCGM_FI_DEV_FAKE"))
+        ),
+        site(at=cluster(**dying("previous", "FATA[0000] Could not find DCGM field X", True))),
+        "DCGM_FI_DEV_FAKE",
+    ),
+    Case(
+        "exporter-duplicate-labels",
+        site(at=cluster(targets=down('label name "type" is not unique: invalid sample'))),
+        site(at=cluster(targets=down("connection refused"))),
+        "is not unique",
+    ),
+    Case(
+        "exporter-duplicate-labels",
+        site(
+            at=cluster(
+                **dying(
+                    "previous",
+                    "FATA[0001] Error creating DCGM fields group: Duplicate Key passed to function",
+                )
+            )
+        ),
+        site(at=cluster(**dying("previous", "context deadline exceeded"))),
+        "Duplicate Key",
+    ),
+    Case(
+        "exporter-stale-collectors",
+        site(at=cluster(collectors={"gpu-operator/metrics/dcgm-metrics.csv": "sha256:2"})),
+        site(at=cluster(collectors={})),
+        "other collectors",
+    ),
+    Case(
+        "time-slicing-attribution",
+        site(
+            at=cluster(
+                nodes=(
+                    NODES[0],
+                    replace(
+                        NODES[1],
+                        labels={**NODES[1].labels, "nvidia.com/gpu.replicas": "4"},
+                    ),
+                )
+            )
+        ),
+        site(
+            at=cluster(
+                nodes=(
+                    NODES[0],
+                    replace(
+                        NODES[1],
+                        labels={**NODES[1].labels, "nvidia.com/gpu.replicas": "4"},
+                    ),
+                ),
+                workloads=(
+                    COREDNS,
+                    replace(EXPORTERS, env=frozenset({"KUBERNETES_VIRTUAL_GPUS"})),
+                ),
+            )
+        ),
+        "among 4 pods",
+    ),
+)
+
+MONITORING = (
+    Case(
+        "service-monitor-not-selected",
+        site(at=cluster(monitors=((MONITOR, {"release": "other"}),))),
+        site(at=cluster(monitors=((MONITOR, {"release": "other"}),), prometheuses=())),
+        "selects release=kube-prometheus-stack",
+    ),
+    Case(
+        "service-monitor-not-selected",
+        site(
+            at=cluster(
+                prometheuses=(
+                    (
+                        STACK,
+                        {
+                            "serviceMonitorSelector": {},
+                            "serviceMonitorNamespaceSelector": {
+                                "matchExpressions": [
+                                    {"key": "team", "operator": "In", "values": ["ml"]}
+                                ]
+                            },
+                        },
+                    ),
+                )
+            )
+        ),
+        site(
+            at=cluster(
+                prometheuses=(
+                    (STACK, {"serviceMonitorSelector": {}, "serviceMonitorNamespaceSelector": {}}),
+                )
+            )
+        ),
+        MONITOR,
+    ),
+    Case(
+        "service-monitor-missing",
+        site(at=cluster(monitors=())),
+        site(at=cluster(monitors=(), prometheuses=())),
+        "no ServiceMonitor",
+    ),
+    Case(
+        "prometheus-target-down",
+        site(at=cluster(targets=down("dial tcp 10.244.1.5:9400: connect: connection refused"))),
+        site(at=cluster(targets=({**TARGET, "health": "unknown"},))),
+        "connection refused",
+    ),
+    Case(
+        "prometheus-down",
+        site(at=cluster(targets=None, errors={"targets": "503 no endpoints available"})),
+        site(
+            at=cluster(
+                targets=None, prometheuses=(), errors={"targets": "404 not found"}, monitors=()
+            )
+        ),
+        "no endpoints",
+    ),
+)
+
+CASES = (*IMAGES, *EXPORTING, *MONITORING)

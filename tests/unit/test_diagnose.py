@@ -1,0 +1,209 @@
+"""Causes: each is found by what really is said, not by what looks like it, and in its order."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from gpuboot.diagnose import details, model, report
+from gpuboot.diagnose.causes import TABLE
+from gpuboot.diagnose.causes.pending import reasons
+from gpuboot.diagnose.facts import Facts, of
+from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, from_json
+from tests.unit import (
+    diagnose_cases_hosts,
+    diagnose_cases_metrics,
+    diagnose_cases_network,
+    diagnose_cases_pods,
+)
+from tests.unit.diagnose_site import (
+    Case,
+    cluster,
+    control,
+    findings,
+    found,
+    gpu_host,
+    lines,
+    pod,
+    site,
+    state,
+    waiting,
+)
+
+CASES = (
+    *diagnose_cases_hosts.CASES,
+    *diagnose_cases_network.CASES,
+    *diagnose_cases_pods.CASES,
+    *diagnose_cases_metrics.CASES,
+)
+BY_ID = {cause.id: cause for cause in TABLE}
+
+
+def test_a_sound_site_yields_nothing() -> None:
+    assert found(site()) == []
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_cause_is_found_and_its_near_miss_is_not(case: Case) -> None:
+    seen = {one.cause.id: one for one in findings(case.broken)}
+    assert case.id in seen
+    evidence = "\n".join(line for one in seen[case.id].sightings for line in one.evidence)
+    assert case.said in evidence
+    assert case.id not in found(case.near)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_cause_comes_first_or_second_of_what_follows_from_nothing(case: Case) -> None:
+    roots = [one.cause.id for one in findings(case.broken) if not one.follows]
+    assert case.id in roots[:2] or any(case.id in BY_ID[one].explains for one in roots)
+
+
+def test_every_cause_has_its_case() -> None:
+    assert {case.id for case in CASES} == set(BY_ID)
+    assert len(TABLE) == len(BY_ID)
+
+
+@pytest.mark.parametrize("cause", TABLE, ids=lambda cause: cause.id)
+def test_a_cause_is_whole(cause: model.Cause) -> None:
+    assert set(cause.explains) <= set(BY_ID)
+    assert cause.id not in cause.explains
+    assert cause.on in ("node", "leader")
+    assert not cause.remedy.endswith(".")
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_its_command_can_be_typed(case: Case) -> None:
+    one = next(item for item in findings(case.broken) if item.cause.id == case.id)
+    for place, command in one.commands("cp1"):
+        assert command
+        assert place or BY_ID[case.id].on == "node"
+        assert "  " not in command
+
+
+def test_two_causes_at_once_are_both_named_and_the_root_first() -> None:
+    broken = site(
+        gpu_host("state\tkubelet inactive dead success 0 loaded", without=["state\tkubelet"]),
+        at=cluster(
+            pods=(waiting("0/2 nodes are available: 2 Insufficient nvidia.com/gpu."),),
+            targets=(
+                {
+                    "pool": "x",
+                    "labels": {"job": "kubelet"},
+                    "health": "down",
+                    "error": "timeout",
+                    "url": "",
+                },
+            ),
+        ),
+    )
+    told = findings(broken)
+    assert [one.cause.id for one in told] == [
+        "kubelet-stopped", "pending-resource", "prometheus-target-down",
+    ]  # fmt: skip
+    assert told[2].follows == ("kubelet-stopped",)
+    assert told[1].follows == ()
+
+
+def test_it_works_without_the_api_server_and_with_a_silent_host() -> None:
+    off = site(
+        gpu_host(error="did not answer within 40 s", state=None),
+        control("state\tcontainerd failed failed exit-code 1 loaded", "api\t7 000",
+                without=["state\tcontainerd", "api"]),
+        cluster(error="refused", pods=(), nodes=(), workloads=(), targets=None),
+    )  # fmt: skip
+    off = replace(off, cluster=replace(off.cluster, pods=(), monitors=(), prometheuses=()))
+    assert found(off)[:2] == ["containerd-stopped", "host-silent"]
+    assert "api-server-down" in found(off)
+    assert report.exit_code(findings(off), off) == 1
+    assert "without the cluster" in report.text(findings(off), off, "lab", 3.0)
+
+
+def test_nothing_found_is_not_said_where_nobody_could_look() -> None:
+    blind = replace(site(), cluster=cluster(error="no route", pods=()))
+    quiet = replace(blind, cluster=replace(blind.cluster, pods=()))
+    assert report.exit_code((), quiet) == 2
+    assert report.exit_code((), site()) == 0
+
+
+def test_only_what_concerns_a_pod_or_node() -> None:
+    broken = site(
+        gpu_host("disk\t/var/log 100 0 4"),
+        control("disk\t/ 99 0 4"),
+        cluster(pods=(pod("train-0"), waiting("0/2 nodes are available: 2 Insufficient cpu."))),
+    )
+    everything = findings(broken)
+    on_node = model.about(everything, broken, "", "gpu1")
+    assert [item.where for one in on_node for item in one.sightings] == ["gpu1"]
+    of_pod = model.about(everything, broken, "ml/train-0", "")
+    assert {one.cause.id for one in of_pod} == {"pending-resource"}
+
+
+def test_the_scheduler_s_words() -> None:
+    text = (
+        "0/3 nodes are available: 1 node(s) had untolerated taint "
+        "{node-role.kubernetes.io/control-plane: }, 2 Insufficient cpu, 2 Insufficient "
+        "nvidia.com/gpu. no new claims to deallocate, preemption: 0/3 nodes are available: "
+        "1 Preemption is not helpful for scheduling, 2 No preemption victims found."
+    )
+    assert reasons(text) == {"resource": (4, "Insufficient cpu; Insufficient nvidia.com/gpu")}
+    assert reasons('persistentvolumeclaim "data" not found') == {
+        "volume": (0, 'persistentvolumeclaim "data" not found')
+    }
+    assert reasons("running PreBind plugin: something new") == {}
+    unnamed = (
+        "0/2 nodes are available: 1 Insufficient nvidia.com/gpu, 1 node(s) had untolerated "
+        "taint(s). no new claims to deallocate, preemption: 0/2 nodes are available"
+    )
+    assert list(reasons(unnamed, controls=1)) == ["resource"]
+    assert list(reasons(unnamed, controls=0)) == ["resource", "taint"]
+
+
+def test_a_recording_comes_back_as_it_was_and_gives_typed_state() -> None:
+    one = HostRecording(
+        node="gpu1", host="10.0.0.12", role="worker", gpus=1, began=100.0, ended=105.0,
+        before=700.0, after=706.0, parts={"diagnose": tuple(lines())},
+    )  # fmt: skip
+    made = Recording(site="lab", leader="cp1", hosts=(one,), cluster=ClusterRecording(error="x"))
+    assert from_json(made.to_json()) == made
+    facts = of(made)
+    assert facts.hosts[0].details == details.parse(lines())
+    assert facts.hosts[0].skew_s == -600.0
+    assert facts.hosts[0].state is None  # the fact is missing: the others tell all the same
+    assert report.unread(facts) == [
+        "the cluster could not be asked: x",
+        "gpu1: its answer was cut off",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("began", "ended", "skew"), [(100.0, 105.0, 0.0), (107.0, 112.0, 6.0), (98.0, 103.0, -2.0)]
+)
+def test_the_skew_of_a_clock_is_what_is_left_beside_the_way(
+    began: float, ended: float, skew: float
+) -> None:
+    """The command took 5 s by its own clock and 6 s by ours: it began in the first second."""
+    one = HostRecording(
+        node="a", host="a", role="worker", gpus=0, began=began, ended=ended, before=100.0,
+        after=106.0,
+    )  # fmt: skip
+    assert one.skew_s == skew
+
+
+def test_the_document_has_all_that_the_text_has() -> None:
+    broken = site(gpu_host("disk\t/var/log 100 0 4"))
+    document = json.loads(report.document(findings(broken), broken, "lab", 12.3))
+    [one] = document["causes"]
+    assert (one["id"], one["confidence"]) == ("disk-full", "certain")
+    assert one["seen"][0]["node"] == "gpu1"
+    assert one["commands"][0]["on"] == "gpu1"
+    assert one["page"] == "docs/causes.md#disk-full"
+    told = report.text(findings(broken), broken, "lab", 12.3)
+    assert all(word in told for word in ("gpu1$ sudo du", "certain", "1 cause found in 12 s"))
+
+
+def test_state_is_read_whatever_is_missing() -> None:
+    assert found(Facts()) == []
+    assert state().gpus
+    assert details.parse(["end\tok"]) == details.Details()
