@@ -21,7 +21,8 @@ from deploys.operations.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.diagnose import PROGRESS, reading
-from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
+from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, without_secrets
+from gpuboot.diagnose.redaction import known, masker
 from gpuboot.kubernetes.api import ClusterError
 
 _AT_ONCE = 64
@@ -45,15 +46,18 @@ def record(settings: Settings, nodes: Sequence[Node], leader: Node, within_s: fl
         job.value if job.successful() else _of(node, error=silent)
         for node, job in zip(nodes, reads, strict=True)
     ]
-    found = cluster.value if cluster.successful() else ClusterRecording(error=f"it {silent}")
+    answer = cluster.value if cluster.successful() else ClusterRecording(error=f"it {silent}")
     gevent.killall([*reads, cluster], block=False)
-    return Recording(
+    found = Recording(
         site=settings.cluster.name,
         leader=leader.host,
         seconds=round(time.monotonic() - begun, 1),
         hosts=tuple(hosts),
-        cluster=found,
+        cluster=answer,
+        settings=settings.model_dump(mode="json"),
+        reports=settings.verify.reports,
     )
+    return without_secrets(found, masker(known(settings)))
 
 
 def say(line: str) -> None:

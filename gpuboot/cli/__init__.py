@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from gpuboot.cli import autoscaling, docs
+from gpuboot.cli.bundle import bundle
 from gpuboot.cli.check import check
 from gpuboot.cli.diagnose import diagnose
 from gpuboot.cli.drift import drift
@@ -29,6 +30,7 @@ app.command()(outdated)
 app.command()(query)
 app.command()(verify)
 app.command()(diagnose)
+app.command()(bundle)
 app.command()(report)
 app.command()(history)
 app.command("runs")(past_runs)

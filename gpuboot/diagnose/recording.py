@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
+
+from gpuboot.diagnose.redaction import masked
 
 Json = dict[str, Any]
 
@@ -69,6 +71,7 @@ class Recording:
     """A site at one moment.
 
     + leader: inventory name of the control plane that was asked for the cluster
+    + settings: as JSON, without secrets; reports: folder of the reports of runs
     """
 
     site: str
@@ -76,6 +79,8 @@ class Recording:
     seconds: float = 0.0
     hosts: tuple[HostRecording, ...] = ()
     cluster: ClusterRecording = field(default_factory=ClusterRecording)
+    settings: Json = field(default_factory=dict)
+    reports: str = ""
 
     def to_json(self) -> str:
         """The document."""
@@ -85,6 +90,12 @@ class Recording:
 def from_json(text: str) -> Recording:
     """The inverse of `Recording.to_json`. Raises ValueError when the text is no such document."""
     return _adapter().validate_json(text)
+
+
+def without_secrets(recording: Recording, mask: Callable[[str], str]) -> Recording:
+    """The same with all texts masked. + mask: of `gpuboot.diagnose.redaction`"""
+    plain = masked(_adapter().dump_python(recording, mode="json"), mask)
+    return _adapter().validate_python(plain)
 
 
 @cache

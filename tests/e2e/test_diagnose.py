@@ -81,3 +81,9 @@ def test_a_fault_is_named(site: Lab, fault: Fault) -> None:
 
 def test_what_was_undone_is_named_no_more(site: Lab) -> None:
     healthy(site)
+
+
+def test_a_bundle_of_the_site(site: Lab, tmp_path: Path) -> None:
+    done = site.command(["gpuboot", "bundle", "inventories/lab.py", "--to", str(tmp_path)])
+    assert done.code == 0, done.told
+    assert list(tmp_path.glob("*.tar.gz"))

@@ -1,0 +1,40 @@
+"""`gpuboot bundle`: an archive for support, without secrets."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gpuboot.cli import runs
+from gpuboot.cli.diagnose import recorded
+
+
+def bundle(
+    inventory: runs.Inventory,
+    to: Annotated[Path, typer.Option("--to", help="Folder for the archive.")] = Path(),
+    data: runs.Data = None,
+) -> None:
+    """Pack what a diagnosis reads, the last reports and the settings into an archive for support.
+
+    Passwords, tokens and keys are taken out. Exit code: 0 written, 2 could not look or write.
+    """
+    from gpuboot.diagnose import bundle as archive
+    from gpuboot.diagnose import facts as all_facts
+    from gpuboot.diagnose import model
+    from gpuboot.diagnose.causes import TABLE
+
+    if not to.is_dir():
+        runs.stop(f"{to}: there is no such folder\n    remedy: make it, then run again")
+    recording = recorded(inventory, data)
+    facts = all_facts.of(recording)
+    findings = model.diagnose(facts, TABLE)
+    when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    try:
+        path = archive.write(to, recording.site, archive.contents(recording, findings, facts, when))
+    except OSError as error:
+        runs.stop(f"the archive could not be written: {error}")
+    typer.echo(f"{len(findings)} causes found; look through it before you send it", err=True)
+    print(path)
