@@ -120,7 +120,7 @@ def site_settings(folder: Path) -> Any:
         (folder / name).write_text(f"https://example.org/{MARK}-of-{name}\n")
         (folder / name).chmod(0o600)
     webhook = {"webhook": {"file": str(folder / "webhook")}}
-    return parse_settings({"alerts": {"slack": webhook}})
+    return parse_settings({"alertmanager": {"slack": webhook}})
 
 
 def recording(folder: Path) -> Recording:
