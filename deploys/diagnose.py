@@ -13,6 +13,7 @@ from pathlib import Path
 from gevent.lock import RLock
 
 from deploys.lib.recording import record
+from deploys.run.collect import denied_root
 from deploys.run.context import begin, read_leader
 from gpuboot.diagnose import UNTIL
 
@@ -30,7 +31,7 @@ def diagnose() -> None:
         _done = True
         settings, _, nodes = begin()
         left = float(os.environ[UNTIL]) - time.time()
-        recording = record(settings, nodes, read_leader(), max(left, _LEAST_S))
+        recording = record(settings, nodes, read_leader(), max(left, _LEAST_S), denied_root)
         Path(os.environ["GPUBOOT_ANSWER"]).write_text(recording.to_json(), encoding="utf-8")
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import gevent
 from gevent.pool import Pool
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
+from pyinfra.api.host import Host
 from pyinfra.context import ctx_host, inventory
 from pyinfra.context import state as run_state
 
@@ -17,8 +18,10 @@ from deploys.facts.recording import HostRecording as HostFact
 from deploys.facts.recording import Printed
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.connections import reach, unreachable
+from deploys.lib.privilege import prepare_askpass
 from deploys.operations.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.diagnose import PROGRESS, reading
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, without_secrets
@@ -29,17 +32,24 @@ _AT_ONCE = 64
 _PART_S = 20  # for each fact of a host
 
 
-def record(settings: Settings, nodes: Sequence[Node], leader: Node, within_s: float) -> Recording:
+def record(
+    settings: Settings,
+    nodes: Sequence[Node],
+    leader: Node,
+    within_s: float,
+    denied: Callable[[Host], Problem | None],
+) -> Recording:
     """Read the site. What does not answer in time is part of what is told.
 
     + leader: the control plane that is asked for the cluster
     + within_s: seconds for all of it
+    + denied: what keeps a host's user from becoming root; None: nothing
     """
     begun = time.monotonic()
     say(f"{settings.cluster.name}: reading {len(nodes)} hosts and the cluster")
     cluster = gevent.spawn(_cluster, settings, leader, within_s - 2)
     pool = Pool(_AT_ONCE)
-    reads = [pool.spawn(_host, node) for node in nodes]
+    reads = [pool.spawn(_host, node, denied) for node in nodes]
     gevent.joinall([*reads, cluster], timeout=within_s)
     silent = f"did not answer within {within_s:.0f} s"
     hosts = [
@@ -72,13 +82,16 @@ def _of(node: Node, error: str = "") -> HostRecording:
     )
 
 
-def _host(node: Node) -> HostRecording:
+def _host(node: Node, denied: Callable[[Host], Problem | None]) -> HostRecording:
     target = inventory.get_host(node.host)
     if not reach(target):
         return _of(node, error=f"cannot be reached: {unreachable.get(node.host, 'no connection')}")
     before = time.time()
     try:
         with ctx_host.use(target):
+            if problem := denied(target):
+                return _of(node, error=problem.cause)
+            prepare_askpass(target)
             printed = get_fact(
                 run_state,
                 target,

@@ -96,7 +96,7 @@ def _read(host: Host) -> NodeState | Problem:
         try:
             if not host.connected:
                 host.connect(reason="to read its state", raise_exceptions=True)
-            if denied := _denied(host):
+            if denied := denied_root(host):
                 return denied
             privilege.prepare_askpass(host)
             before = time.time()
@@ -114,7 +114,7 @@ def _read(host: Host) -> NodeState | Problem:
     return replace(state, clock_skew_s=skew(state.clock, before, after))
 
 
-def _denied(host: Host) -> Problem | None:
+def denied_root(host: Host) -> Problem | None:
     """A problem when sudo wants a password that nobody gave: pyinfra would ask, in mid-run."""
     arguments = privilege.become_arguments(host)
     if not arguments.get("_sudo") or arguments.get("_sudo_password"):
