@@ -182,8 +182,10 @@ TABLE = (
         id="certificates-expired",
         meaning="certificates of the control plane or of a kubelet have expired",
         find=certificates_expired,
-        remedy="renew them and restart what uses them; docs/lifecycle.md has the steps",
-        command="sudo kubeadm certs renew all && sudo systemctl restart kubelet",
+        remedy="renew them and restart what uses them, as deploys/site.py does in time "
+        "(docs/lifecycle.md)",
+        command="sudo kubeadm certs renew all && sudo crictl pods -q --namespace kube-system "
+        "--label tier=control-plane | xargs sudo crictl stopp",
         on="node",
         explains=("api-server-down", "node-not-ready", "kubelet-stopped"),
     ),
