@@ -79,7 +79,7 @@ def chosen(points: list[KillPoint]) -> Iterator[tuple[int, KillPoint, How]]:
 
 def answered(lab: Lab, what: tuple[str, ...]) -> str:
     """What the cluster says now; "" where there is none, or one that was not made to its end."""
-    begun = "test -e /etc/kubernetes/admin.conf && ! ls /etc/gpuboot/kubeadm-init.started"
+    begun = "test -e /etc/kubernetes/admin.conf && ! test -e /etc/gpuboot/kubeadm-init.started"
     line = " ".join(f"'{word}'" for word in what)
     kubectl = f"kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout=5s get {line}"
     return lab.ssh("cp1", f"{{ {begun} && {kubectl}; }} 2>/dev/null || true").strip()
