@@ -12,7 +12,14 @@ from deploys.lib import crash_loops, waiting
 from deploys.operations import rollout
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
 from gpuboot.kubernetes.pod_crashes import Crash
-from gpuboot.kubernetes.readiness import Part, Progress, all_of, network_ready, workloads_ready
+from gpuboot.kubernetes.readiness import (
+    Part,
+    Progress,
+    all_of,
+    network_ready,
+    policy_ready,
+    workloads_ready,
+)
 
 
 class Host:
@@ -119,6 +126,15 @@ def test_a_node_that_is_away_excuses_no_other_one() -> None:
     assert not workloads_ready(state, "gpu", {"plugin": 2}).done
     assert workloads_ready(state, "gpu", {"plugin": 1}).done
     assert not workloads_ready(replace(state, absent=0), "gpu", {"plugin": 1}).done
+
+
+def test_the_operator_s_own_word_counts_while_all_nodes_are_there() -> None:
+    """gpu-operator v26.7.0 is notReady while a DaemonSet has a pod that is not available."""
+    away = ClusterState(policy="notReady", absent=1)
+    assert policy_ready(away).done
+    assert not policy_ready(replace(away, absent=0)).done
+    assert not policy_ready(replace(away, policy="")).done
+    assert policy_ready(ClusterState(policy="ready")).done
 
 
 LOOP = Crash(
