@@ -40,5 +40,7 @@ else:
         name="Reset | Reset the leader (kubeadm reset)", node=node_to_reset.name, leader=leader.host
     )
 if node_to_reset.role == "control_plane":
-    etcd_backup.scheduled(name="Reset | Take no more backups of etcd", program="", contents={})
+    etcd_backup.scheduled(
+        name="Reset | Take no more backups of etcd", program="", contents={}, secrets={}
+    )
 volumes.listed(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from gpuboot.fact_output import Fields
+from gpuboot.kubernetes import backup_copy
 from gpuboot.kubernetes.backup import SERVICE, Backups, parse
 from gpuboot.kubernetes.restore import Living, parse_living
 
@@ -21,19 +22,21 @@ for file in [0-9]*/about.json; do
   if [ -r "$file" ]; then printf 'backup\\t%s\\t' "${{file%/*}}"; cat "$file"; fi
 done
 printf 'result\\t%s\\n' "$(systemctl show -p Result --value {service} 2>/dev/null)"
+if [ -r .copied ]; then printf 'copied\\t'; cat .copied; fi
+printf 'copy\\t%s\\n' "$(systemctl show -p Result --value {copy} 2>/dev/null)"
 printf 'end\\tok\\n'
 """
 
 
 class EtcdBackups(Framed[Backups]):
-    """The backups that are whole, and how the timer's last one ended."""
+    """The backups that are whole, which is copied off the node, and how the last of both ended."""
 
     default = Backups
 
     @override
     def command(self, folder: str) -> str:
         """`folder`: where they are kept."""
-        return _SCRIPT.format(folder=shlex.quote(folder), service=SERVICE)
+        return _SCRIPT.format(folder=shlex.quote(folder), service=SERVICE, copy=backup_copy.SERVICE)
 
     @override
     def process(self, output: list[str]) -> Backups:

@@ -4,25 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyinfra.api.command import StringCommand
+from pydantic import SecretStr
+from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.facts.backup import EtcdBackups
 from deploys.facts.files import Files
 from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.units import Units
-from deploys.lib import changes
+from deploys.lib import changes, remote
 from deploys.lib.answers import foresee, read
-from deploys.lib.commands import Commands, shell_failure
+from deploys.lib.commands import Commands, failure, shell_failure, warn
 from deploys.lib.operation import operation
 from deploys.operations import files, units
 from deploys.operations.kubeadm import SOCKET
-from gpuboot.kubernetes.backup import FILES, PROGRAM, TIMER, of_cluster
+from gpuboot.kubernetes import backup_copy
+from gpuboot.kubernetes.backup import PROGRAM, TIMER, TRACES, TRACES_OF_COPIES, of_cluster
 from gpuboot.plan import Change
 
 _REMEDY = (
     "see that etcd answers (`crictl ps -a --name etcd`) and the disk has room, and run again; to "
     "go on without a backup: backup.enabled = False"
+)
+
+_COPY_FAILS = (
+    f"see `journalctl -u {backup_copy.SERVICE}` there, and run again; the backups on the node are "
+    "as they were"
 )
 
 
@@ -38,25 +47,32 @@ def before(change: str) -> StringCommand:
 
 
 @operation()
-def scheduled(program: str, contents: Mapping[str, str]) -> Commands:
+def scheduled(
+    program: str, contents: Mapping[str, str], secrets: Mapping[str, SecretStr | str]
+) -> Commands:
     """Ensure that the program that takes backups is there, and the timer that calls it.
 
     + program: its text; "": backups are switched off, and nothing of it stays but the backups
     + contents: its other files, as `gpuboot.kubernetes.backup.files` gives them
+    + secrets: as `gpuboot.kubernetes.backup_copy.secrets` gives them; {}: no copies off the node
     """
     if not program:
         yield from _removed()
         return
-    wanted: tuple[list[str], ...] = ([PROGRAM], list(contents))
+    copies = backup_copy.SECRETS if secrets else TRACES_OF_COPIES
+    gone = [path for path in copies if path not in secrets]
+    wanted: tuple[list[str], ...] = ([PROGRAM], [*contents, *gone], list(secrets))
     foresee(
         [
-            *((host, Files, {"paths": paths}) for paths in wanted),
+            *((host, Files, {"paths": paths}) for paths in wanted if paths),
             (host, Units, {"units": [TIMER]}),
         ]
     )
     yield from files.present._inner({PROGRAM: program}, mode="755")
+    if secrets:
+        yield from files.secret._inner(secrets)
     changed = False
-    for command in files.present._inner(contents):
+    for command in files.present._inner(contents, absent=gone):
         changed = True
         yield command
     if changed:
@@ -67,10 +83,10 @@ def scheduled(program: str, contents: Mapping[str, str]) -> Commands:
 
 
 def _removed() -> Commands:
-    foresee([(host, Units, {"units": [TIMER]}), (host, Files, {"paths": [PROGRAM, *FILES]})])
+    foresee([(host, Units, {"units": [TIMER]}), (host, Files, {"paths": [PROGRAM, *TRACES]})])
     if TIMER in read(Units, units=[TIMER]):
         yield StringCommand("systemctl disable --now", TIMER)
-    yield from files.present._inner({}, absent=[PROGRAM, *FILES])
+    yield from files.present._inner({}, absent=[PROGRAM, *TRACES])
 
 
 @operation()
@@ -89,3 +105,34 @@ def first(folder: str) -> Commands:
         return
     changes.record(Change(subject="backup of etcd", new=f"the first one, in {folder}"))
     yield StringCommand(PROGRAM, "first")
+
+
+@operation()
+def copied(folder: str, target: str) -> Commands:
+    """Ensure that copies off the node are made, and that the last attempt did not fail.
+
+    A copy that fails stops nothing: the run says so, and the proof fails.
+
+    + folder: where backups are kept
+    + target: where the copies go, as `gpuboot.kubernetes.backup_copy.target` has it
+    """
+    found = read(EtcdBackups, folder=folder)
+    there = found.copied is not None and found.copied.to == target
+    if there and not found.copy_failed:
+        host.noop(f"backups are copied to {target}")
+        return
+    if not found.found and not host.state.is_executing:
+        host.noop("there is no backup yet")
+        return
+    old = f"failed ({found.copy_failed})" if found.copy_failed else None
+    changes.record(Change(subject="copy of etcd's backups off the node", old=old, new=target))
+    yield FunctionCommand(_copy, (target,), {})
+
+
+def _copy(state: State, host: Host, target: str) -> bool:
+    try:
+        remote.run(host, f"systemctl start {backup_copy.SERVICE}")
+    except remote.RemoteError:
+        said = remote.run(host, f"journalctl -n 5 --no-pager -o cat -u {backup_copy.SERVICE}")
+        warn(failure(f"the backups of etcd are not copied to {target}:\n{said}", _COPY_FAILS))
+    return True

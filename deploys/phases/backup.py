@@ -2,25 +2,38 @@
 
 from __future__ import annotations
 
-from deploys.operations import etcd_backup
+from deploys.operations import etcd_backup, packages
 from deploys.run.context import Context
-from gpuboot.kubernetes import backup
+from gpuboot.kubernetes import backup, backup_copy
 
 
 def prepared(context: Context) -> None:
     """What takes backups, before anything of Kubernetes is changed."""
-    settings = context.settings.backup
+    settings, platform = context.settings.backup, context.platform
     if context.node.role != "control_plane":
         return
+    if needed := backup_copy.packages(settings):
+        packages.installed(
+            name="Install what copies backups of etcd off the node",
+            versions=dict.fromkeys(platform.package_names(needed), ""),
+            manager=platform.package_manager,
+        )
+    on = settings.enabled
     etcd_backup.scheduled(
         name="Schedule backups of etcd",
-        program=backup.program() if settings.enabled else "",
-        contents=backup.files(settings) if settings.enabled else {},
+        program=backup.program() if on else "",
+        contents=backup.files(settings, context.node.name) if on else {},
+        secrets=backup_copy.secrets(context.settings) if on else {},
     )
 
 
 def begun(context: Context) -> None:
-    """The first backup, once etcd runs."""
+    """The first backup, once etcd runs, and its copy."""
     settings = context.settings.backup
-    if context.node.role == "control_plane" and settings.enabled:
-        etcd_backup.first(name="Take the first backup of etcd", folder=settings.folder)
+    if context.node.role != "control_plane" or not settings.enabled:
+        return
+    etcd_backup.first(name="Take the first backup of etcd", folder=settings.folder)
+    if target := backup_copy.target(settings):
+        etcd_backup.copied(
+            name="Copy backups of etcd off the node", folder=settings.folder, target=target
+        )

@@ -9,6 +9,7 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.secret_files import SecretFile
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import registries
+from gpuboot.kubernetes import backup_copy
 from gpuboot.telemetry.collectors import parse_collectors
 
 
@@ -24,7 +25,11 @@ def warnings(settings: Settings) -> list[str]:
 
 def _files(settings: Settings) -> dict[str, SecretFile]:
     found: dict[str, SecretFile] = {
-        source.setting: source for source in registries.files(settings).values()
+        source.setting: source
+        for source in (
+            *registries.files(settings).values(),
+            *backup_copy.files(settings).values(),
+        )
     }
     if settings.monitoring.enabled:
         found |= {**alerting.files(settings), **remote_write.files(settings)}

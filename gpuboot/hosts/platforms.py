@@ -31,6 +31,7 @@ _RPM_NAMES: Mapping[str, tuple[str, ...]] = {
     "gnupg": ("gnupg2",),
     "iproute2": ("iproute", "iproute-tc"),
     "iptables": ("iptables-nft",),
+    "openssh-client": ("openssh-clients",),
 }
 
 

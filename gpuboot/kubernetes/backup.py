@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 
 from gpuboot.config.settings.backup import Backup as Settings
 from gpuboot.fact_output import Fields
+from gpuboot.hosts.proxy import ENVIRONMENT_FILE
+from gpuboot.kubernetes import backup_copy
 from gpuboot.templates import render
 
 PROGRAM = "/usr/local/sbin/gpuboot-etcd-backup"
@@ -17,23 +19,51 @@ TIMER = "gpuboot-etcd-backup.timer"
 SERVICE = "gpuboot-etcd-backup.service"
 _UNITS = "/etc/systemd/system"
 _CONFIG = "/etc/gpuboot/etcd-backup.conf"
-# what is on a host besides the program
-FILES = (_CONFIG, f"{_UNITS}/{SERVICE}", f"{_UNITS}/{TIMER}")
+# settings and units on a host; the last one only where copies are made
+FILES = (
+    _CONFIG,
+    f"{_UNITS}/{SERVICE}",
+    f"{_UNITS}/{TIMER}",
+    f"{_UNITS}/{backup_copy.SERVICE}",
+)
+# node-exporter reads the files in it, on every node: gpuboot/charts/node_exporter.py
+METRICS_FOLDER = "/var/lib/node_exporter/textfile_collector"
+METRIC = "gpuboot_etcd_backup_timestamp_seconds"
+COPY_METRIC = "gpuboot_etcd_backup_copy_timestamp_seconds"
+_METRIC_FILES = tuple(f"{METRICS_FOLDER}/{name}.prom" for name in (METRIC, COPY_METRIC))
+# all that is on a host besides the program and the backups themselves
+TRACES = (*FILES, *backup_copy.SECRETS, *_METRIC_FILES)
+TRACES_OF_COPIES = (FILES[-1], *backup_copy.SECRETS, _METRIC_FILES[-1])
 
 
 def program() -> str:
-    """The program that takes a backup: a shell script."""
+    """The program that takes a backup, and copies them: a shell script."""
     return render("kubernetes/etcd-backup.sh")
 
 
-def files(settings: Settings) -> dict[str, str]:
-    """Path -> text of the program's settings and its units."""
-    texts = (
-        f"# Written by gpuboot\nfolder={shlex.quote(settings.folder)}\nkeep={settings.keep}\n",
+def files(settings: Settings, node: str) -> dict[str, str]:
+    """Path -> text of the program's settings and its units; secrets are not among them.
+
+    + node: its Kubernetes name
+    """
+    copies = backup_copy.shell_settings(settings)
+    told = {
+        "folder": settings.folder,
+        "keep": str(settings.keep),
+        "metrics": METRICS_FOLDER,
+        "node": node,
+        **copies,
+    }
+    config = [f"{name}={shlex.quote(value)}\n" for name, value in told.items()]
+    texts = [
+        "".join(["# Written by gpuboot\n", *config]),
         render("kubernetes/etcd-backup.service.j2", program=PROGRAM),
         render("kubernetes/etcd-backup.timer.j2", schedule=settings.schedule),
-    )
-    return dict(zip(FILES, texts, strict=True))
+    ]
+    if copies:
+        unit = "kubernetes/etcd-backup-copy.service.j2"
+        texts.append(render(unit, program=PROGRAM, proxy=ENVIRONMENT_FILE))
+    return dict(zip(FILES, texts, strict=False))
 
 
 @dataclass(frozen=True)
@@ -69,29 +99,51 @@ class Backup:
 
 
 @dataclass(frozen=True)
+class Copied:
+    """The newest backup that has a good copy off its node.
+
+    + taken: seconds since 1970, by the clock of its node
+    + to: where the copy is
+    """
+
+    name: str
+    taken: float
+    to: str
+
+
+@dataclass(frozen=True)
 class Backups:
     """What a control-plane node has.
 
     + found: the newest first; those of an earlier cluster of this machine as well
     + ca: digest of the present cluster's certificate authority; "" for none
     + failed: why the timer's last one failed, by systemd's word; "" when it did not
+    + copied, copy_failed: likewise of copies off the node
     """
 
     found: tuple[Backup, ...] = ()
     failed: str = ""
     ca: str = ""
+    copied: Copied | None = None
+    copy_failed: str = ""
 
 
 def parse(lines: Iterable[str]) -> Backups:
     """What `deploys/facts/backup.py` printed. Raises `FactOutputError`, or ValueError."""
     values = Fields(lines)
     found = [parse_about(*row) for row in values.rows("backup")]
-    failed = values.first("result")
+    copies = [Copied(name, float(taken), to) for name, taken, to in values.rows("copied")]
     return Backups(
         tuple(sorted(found, key=lambda item: item.name, reverse=True)),
-        "" if failed == "success" else failed,
+        _failure(values.first("result")),
         values.first("ca"),
+        copies[0] if copies else None,
+        _failure(values.first("copy")),
     )
+
+
+def _failure(result: str) -> str:
+    return "" if result == "success" else result
 
 
 def of_cluster(backups: Backups) -> list[Backup]:

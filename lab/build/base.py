@@ -35,7 +35,7 @@ MIRRORED = tuple(
     apparmor apt-utils bash-completion bsdextrautils chrony conntrack curl dkms ebtables ethtool
     gnupg gpg haproxy ipset iptables ipvsadm jq keepalived kmod libseccomp2 lsb-release lsof mokutil
     mount nfs-common nftables nvme-cli openssl parted pciutils psmisc python3-minimal python3-venv
-    rsync socat strace tar tcpdump unattended-upgrades util-linux xz-utils zstd
+    rclone rsync socat strace tar tcpdump unattended-upgrades util-linux xz-utils zstd
     """.split()  # noqa: SIM905 - a list of forty quoted names is no better
 )
 

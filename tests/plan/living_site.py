@@ -86,7 +86,7 @@ _files = {
     base.APT_CONF: base.apt_conf(Context(_settings, _lock, _nodes, _nodes[0], {})),
     "/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU,
     "/etc/gpuboot/kubeadm.yaml": _config.text,
-    **backup.files(_settings.backup),
+    **backup.files(_settings.backup, _nodes[0].name),
     backup.PROGRAM: backup.program(),
 }
 _modes = {"/etc/gpuboot/kubeadm.yaml": "600", backup.PROGRAM: "755"}

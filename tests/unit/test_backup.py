@@ -57,20 +57,29 @@ class Machine:
         (kubernetes / "manifests/kube-apiserver.yaml").write_text(API)
         for name in ("ca.crt", "ca.key", "sa.pub", "sa.key", "etcd/ca.crt", "apiserver.key"):
             (kubernetes / "pki" / name).write_text(name)
-        ctr = root / "bin/ctr"
-        ctr.write_text(CTR % STATUS)
-        ctr.chmod(0o755)
+        self.program("ctr", CTR % STATUS)
         (root / "digest").write_bytes(hashlib.sha256(b"0123456789").digest())
-        settings = parse_settings({"backup": {"folder": str(self.folder), "keep": 2}}).backup
-        (root / "etc/gpuboot/etcd-backup.conf").write_text(
-            backup.files(settings)["/etc/gpuboot/etcd-backup.conf"]
-        )
+        self.metrics = root / "textfile"
+        self.configure()
+
+    def configure(self, **more: object) -> None:
+        settings = parse_settings({"backup": {"folder": str(self.folder), "keep": 2} | more}).backup
+        text = backup.files(settings, "node1")["/etc/gpuboot/etcd-backup.conf"]
+        text = text.replace(backup.METRICS_FOLDER, str(self.metrics))
+        (self.root / "etc/gpuboot/etcd-backup.conf").write_text(text)
+
+    def program(self, name: str, text: str) -> None:
+        """A stand-in of a program, which is found first."""
+        path = self.root / "bin" / name
+        path.write_text(text)
+        path.chmod(0o755)
 
     def run(self, reason: str = "timer", **broken: str) -> subprocess.CompletedProcess[str]:
         script = backup.program().replace("/etc/", f"{self.root}/etc/")
         script = script.replace("PATH=", f"PATH={self.root}/bin:")
         environment = {**os.environ, "CALLS": str(self.calls), "DIGEST": str(self.root / "digest")}
-        environment |= dict.fromkeys(("BROKEN_SAVE", "FLIPPED", "BROKEN_STATUS"), "") | broken
+        environment |= dict.fromkeys(("BROKEN_SAVE", "FLIPPED", "BROKEN_STATUS", "SYSTEMCTL"), "")
+        environment |= broken
         return subprocess.run(
             ["sh", "-c", script, "gpuboot-etcd-backup", reason],
             env=environment,
@@ -146,11 +155,33 @@ def test_a_machine_without_etcd_is_named(machine: Machine) -> None:
     assert "no etcd runs here" in done.stderr
 
 
+def test_prometheus_is_told_when_the_newest_was_taken(machine: Machine) -> None:
+    assert machine.run().returncode == 0
+    file = machine.metrics / f"{backup.METRIC}.prom"
+    taken = json.loads((machine.kept[-1] / "about.json").read_text())["taken"]
+    assert file.read_text().splitlines()[1:] == [
+        f"# TYPE {backup.METRIC} gauge",
+        f'{backup.METRIC}{{node="node1"}} {taken}',
+    ]
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert machine.metrics.stat().st_mode & 0o777 == 0o755
+    assert machine.run(BROKEN_SAVE="1").returncode == 1
+    assert str(taken) in file.read_text()
+
+
+def test_a_backup_is_good_though_prometheus_cannot_be_told(machine: Machine) -> None:
+    machine.metrics.write_text("in the way")
+    done = machine.run()
+    assert done.returncode == 0
+    assert "Prometheus is not told" in done.stderr
+    assert len(machine.kept) == 1
+
+
 def test_files_follow_the_settings() -> None:
     settings = parse_settings(
         {"backup": {"schedule": "hourly", "keep": 3, "folder": "/srv/etcd"}}
     ).backup
-    texts = backup.files(settings)
+    texts = backup.files(settings, "cp1")
     assert "folder=/srv/etcd\nkeep=3\n" in texts["/etc/gpuboot/etcd-backup.conf"]
     assert "OnCalendar=hourly\n" in texts[f"/etc/systemd/system/{backup.TIMER}"]
     assert f"ExecStart={backup.PROGRAM} timer" in texts[f"/etc/systemd/system/{backup.SERVICE}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from cryptography.x509.oid import NameOID
 from deploys.facts.kubeadm import HOST_SCRIPT
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes import certificates
-from gpuboot.kubernetes.backup import Backup, Backups
+from gpuboot.kubernetes.backup import Backup, Backups, Copied
 from gpuboot.kubernetes.certificates import DAY_S, Certificate
 from gpuboot.kubernetes.cluster_state import parse_kubeadm
 from gpuboot.verify.checks import control_plane as checks
@@ -124,6 +125,33 @@ def test_the_proof_tells_how_old_the_newest_backup_is(
     assert finding.status == status
     assert said in finding.detail
     assert bool(finding.remedy) is (status == "fail")
+
+
+STORE = "backup@store.example:/srv/etcd"
+RSYNC: dict[str, object] = {
+    "backup": {"rsync": {"to": STORE, "key": {"file": "k"}, "known_hosts": "h"}}
+}
+
+
+@pytest.mark.parametrize(
+    ("copied", "failed", "status", "said"),
+    [
+        (Copied("20270101T000000Z-timer", NOW - 3600, STORE), "", "pass", f"copied to {STORE}"),
+        (None, "", "fail", f"none has been copied to {STORE}"),
+        (Copied("x", NOW - 3600, "there:b"), "", "fail", f"none has been copied to {STORE}"),
+        (Copied("x", NOW - 90000, STORE), "", "fail", "is 25 h old, more than 24 h"),
+        (Copied("x", NOW - 3600, STORE), "exit-code", "fail", f"to {STORE} failed (exit-code)"),
+    ],
+)
+def test_the_proof_tells_of_copies_off_the_node(
+    copied: Copied | None, failed: str, status: str, said: str
+) -> None:
+    found = replace(backups(2), copied=copied, copy_failed=failed)
+    finding = judged("backup", RSYNC, backups=found)
+    assert finding.status == status
+    assert said in finding.detail
+    assert ("gpuboot-etcd-backup-copy" in finding.remedy) is (status == "fail")
+    assert judged("backup", backups=found).status == "pass"  # where none is asked for
 
 
 def test_a_site_says_how_old_a_backup_may_be() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes import backup, certificates
+from gpuboot.config.settings.backup import Backup
+from gpuboot.kubernetes import backup, backup_copy, certificates
 from gpuboot.kubernetes.certificates import DAY_S, Certificate
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import Evidence
@@ -18,6 +19,7 @@ _REJOIN = (
     "deploys/site.py, with which it joins again"
 )
 _BACKUP = "see `journalctl -u gpuboot-etcd-backup` on this node, then run deploys/site.py"
+_COPY = f"see `journalctl -u {backup_copy.SERVICE}` on this node, then run deploys/site.py"
 
 
 def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
@@ -26,7 +28,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     for item in evidence.control_planes or ():
         findings.append(_certificates(item, settings.cluster.renew_certificates_days))
         if settings.backup.enabled:
-            findings.append(_backup(item, settings.backup.max_age_h))
+            findings.append(_backup(item, settings.backup))
     return findings
 
 
@@ -53,18 +55,35 @@ def _expired_remedy(gone: list[Certificate]) -> str:
     )
 
 
-def _backup(item: ControlPlane, max_age_h: int) -> Finding:
+def _backup(item: ControlPlane, settings: Backup) -> Finding:
     builder = FindingBuilder("backup", "backup of etcd", item.node)
     if item.error:
         return builder.unknown(item.error, "let this run reach the node")
-    found = backup.of_cluster(item.backups)
+    found, longest = backup.of_cluster(item.backups), settings.max_age_h
     if not found:
         return builder.failed("there is none of this cluster", _BACKUP)
     age_h = (item.clock - found[0].taken) / 3600
-    if age_h > max_age_h:
-        old = f"the newest is {age_h:.0f} h old, more than {max_age_h} h: {found[0]}"
+    if age_h > longest:
+        old = f"the newest is {age_h:.0f} h old, more than {longest} h: {found[0]}"
         return builder.failed(old, _BACKUP)
     if item.backups.failed:
         said = f"the timer's last one failed ({item.backups.failed}); the newest is {found[0]}"
         return builder.failed(said, _BACKUP)
-    return builder.passed(f"{len(found)}, the newest {age_h:.1f} h old: {found[0]}")
+    text = f"{len(found)}, the newest {age_h:.1f} h old: {found[0]}"
+    target = backup_copy.target(settings)
+    if target and (wrong := _copy_fault(item, target, longest)):
+        return builder.failed(f"{wrong}; on the node: {text}", _COPY)
+    return builder.passed(f"{text}; copied to {target}" if target else text)
+
+
+def _copy_fault(item: ControlPlane, target: str, max_age_h: int) -> str:
+    """What is wrong with the copies off the node; "": nothing."""
+    copied, failed = item.backups.copied, item.backups.copy_failed
+    if failed:
+        return f"the last copy to {target} failed ({failed})"
+    if copied is None or copied.to != target:
+        return f"none has been copied to {target}"
+    age_h = (item.clock - copied.taken) / 3600
+    if age_h > max_age_h:
+        return f"the newest in {target} is {age_h:.0f} h old, more than {max_age_h} h"
+    return ""
