@@ -6,6 +6,7 @@ import re
 
 from gpuboot.alerting import alertmanager_values
 from gpuboot.charts import exposure, volumes
+from gpuboot.charts.node_exporter import node_exporter
 from gpuboot.charts.remote_write import remote_write
 from gpuboot.charts.scrape_annotations import scrape_configs
 from gpuboot.config.settings import Settings
@@ -30,6 +31,7 @@ def monitoring_values(settings: Settings) -> Values:
         {"alertmanager": _alertmanager(settings)},
         {"grafana": _grafana(settings)},
         {"kube-state-metrics": {"metricLabelsAllowlist": list(LABELS)}},
+        {"prometheus-node-exporter": node_exporter()},
         _control_plane_targets(settings.monitoring.control_plane_targets),
         settings.monitoring.values,
     ):

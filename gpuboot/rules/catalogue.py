@@ -10,6 +10,7 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.rules import (
+    alerts_backup,
     alerts_cluster,
     alerts_exporter,
     alerts_health,
@@ -38,7 +39,11 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
         "interconnect": alerts_interconnect.ALERTS,
         "exporter": alerts_exporter.ALERTS,
         "workload": alerts_workload.alerts(settings),
-        "cluster": [*alerts_cluster.ALERTS, *alerts_services.ALERTS],
+        "cluster": [
+            *alerts_cluster.ALERTS,
+            *alerts_backup.alerts(settings),
+            *alerts_services.ALERTS,
+        ],
     }
 
 

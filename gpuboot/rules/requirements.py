@@ -19,6 +19,7 @@ class Requirement(Flag):
     KUBERNETES = auto()  # the API server, kubelets and cluster Services are scraped
     CONTROL_PLANE_TARGETS = auto()  # etcd and kube-proxy are scraped
     GPU_OPERATOR = auto()  # gpu_operator_*
+    ETCD_BACKUPS = auto()  # etcd is backed up, and node-exporter reads what the program tells
     POD_LABELS = auto()  # series of a GPU carry the namespace and pod that hold it
 
 
@@ -31,6 +32,9 @@ def offered(site: Requirement, settings: Settings) -> Requirement:
 
     + site: `IN_CLUSTER` or `ON_DOCKER_HOSTS`
     """
-    if settings.monitoring.control_plane_targets:
-        return site
-    return site & ~Requirement.CONTROL_PLANE_TARGETS
+    if not settings.monitoring.control_plane_targets:
+        site &= ~Requirement.CONTROL_PLANE_TARGETS
+    node_exporter = settings.monitoring.values.get("nodeExporter", {}).get("enabled", True)
+    if not (settings.backup.enabled and node_exporter):
+        site &= ~Requirement.ETCD_BACKUPS
+    return site

@@ -177,4 +177,32 @@ _SERVICES = [
          _proxy("0+30x120", "15+30x120"), quiet=(30, 59)),
 ]  # fmt: skip
 
-CASES = [*_NODES, *_CERTIFICATES, *_STORE, *_SERVICES]
+
+def _taken(name: str, text: str) -> dict[str, str]:
+    """When a backup was taken, in seconds of promtool's clock, which begins at 0."""
+    return {series(f"gpuboot_etcd_backup_{name}timestamp_seconds", job="node-exporter",
+                   node="cp1"): text}  # fmt: skip
+
+
+_CP1 = [{"node": "cp1"}]
+_BACKUPS = [
+    Case("EtcdBackupOld", "none for 30 hours, then one", _taken("", "0x60 108000x20"),
+         {26 * 60: _CP1}, (23 * 60, 31 * 60), step=1800),
+    Case("EtcdBackupOld", "one every six hours",
+         _taken("", "0x12 21600x12 43200x12 64800x12 86400x12"), quiet=(25 * 60, 29 * 60),
+         step=1800),
+    Case("EtcdBackupOld", "Prometheus knows of none for half an hour",
+         _taken("", values((None, 30), (0, 20))), {20: [{}]}, (14, 33)),
+    Case("EtcdBackupOld", "node-exporter is restarted", _taken("", values((0, 20), (None, 5),
+         (0, 20))), quiet=(22, 25, 30)),
+    Case("EtcdBackupCopyOld", "the other machine is away for 30 hours",
+         _taken("", "0x12 21600x12 43200x12 64800x12 86400x32") | _taken("copy_", "0x60 108000x20"),
+         {26 * 60: _CP1}, (24 * 60, 31 * 60), step=1800),
+    Case("EtcdBackupCopyOld", "never copied, until minute 100",
+         _taken("", "0x150") | _taken("copy_", "_x100 0x50"), {80: _CP1}, (59, 105), step=60),
+    Case("EtcdBackupCopyOld", "two copies fail, six hours apart",
+         _taken("", "0x12 21600x12 43200x12 64800x20") | _taken("copy_", "0x36 64800x20"),
+         quiet=(17 * 60, 20 * 60), step=1800),
+]  # fmt: skip
+
+CASES = [*_NODES, *_CERTIFICATES, *_STORE, *_BACKUPS, *_SERVICES]

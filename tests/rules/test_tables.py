@@ -42,6 +42,9 @@ OTHERS = {
     "etcd_server_quota_backend_bytes",
     "etcd_disk_wal_fsync_duration_seconds_bucket",
     "gpu_operator_reconciliation_status",
+    # node-exporter's textfile collector
+    "gpuboot_etcd_backup_timestamp_seconds",
+    "gpuboot_etcd_backup_copy_timestamp_seconds",
 }
 COUNTERS = {field.name for field in FIELDS if field.kind == "counter"}
 

@@ -21,6 +21,7 @@ from gpuboot.telemetry.expressions import metric_names
 SETTINGS = parse_settings(
     {"alerts": {"gpu_memory_near_full": ["training"]}, "cost": {"gpu_hour": {"*": 2}}}
 )
+S3 = {"bucket": "etcd", "access_key": "AKIA", "secret_key": {"file": "secret"}}
 NODE_EXPORTER = {
     *("node_uname_info", "node_cpu_seconds_total"),
     *("node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes"),
@@ -35,6 +36,7 @@ SOURCES = {
     "kubelet": Requirement.KUBERNETES,
     "etcd": Requirement.CONTROL_PLANE_TARGETS,
     "kubeproxy": Requirement.CONTROL_PLANE_TARGETS,
+    "gpuboot_etcd_backup": Requirement.ETCD_BACKUPS,
     "gpu_operator": Requirement.GPU_OPERATOR,
 }
 # rule -> what it reads as well, and does without
@@ -160,3 +162,27 @@ def test_control_plane_targets_that_are_off_take_their_alerts_along() -> None:
     needing = {a.name for a in ALERTS if Requirement.CONTROL_PLANE_TARGETS in a.requires}
     assert "EtcdNotMonitored" in needing
     assert alerts(True) - alerts(False) == needing
+
+
+@pytest.mark.parametrize(
+    ("given", "loaded"),
+    [
+        ({}, {"EtcdBackupOld"}),
+        ({"backup": {"enabled": False}}, set()),
+        ({"monitoring": {"values": {"nodeExporter": {"enabled": False}}}}, set()),
+        ({"backup": {"s3": S3}}, {"EtcdBackupOld", "EtcdBackupCopyOld"}),
+        ({"backup": {"s3": S3, "enabled": False}}, set()),
+    ],
+)
+def test_alerts_on_backups_are_loaded_where_there_are_any(
+    given: dict[str, Any], loaded: set[str]
+) -> None:
+    found = rules.loaded_alerts(parse_settings(given))
+    names = {alert.name for group in found.values() for alert in group}
+    assert {name for name in names if name.startswith("EtcdBackup")} == loaded
+
+
+def test_the_age_that_a_site_allows_is_the_threshold_of_both_alerts() -> None:
+    found = rules.loaded_alerts(parse_settings({"backup": {"s3": S3, "max_age_h": 30}}))
+    ages = [a.threshold for group in found.values() for a in group if "EtcdBackup" in a.name]
+    assert ages == [30, 30]
