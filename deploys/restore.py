@@ -48,7 +48,10 @@ if isinstance(source, Problem):
 machine = host.get_fact(Kubeadm, socket=SOCKET)
 authority = kept[leader.host].ca
 prepared = "kubeadm" in machine.packages
-if problem := restore.refusal(source, authority, lock.kubernetes.version, prepared, leader.host):
+problem = restore.refusal(source, authority, lock.kubernetes.version, prepared, leader.host)
+if authority:
+    problem = problem or restore.members_missing(members, kept, authority)
+if problem:
     raise DeployError(render([problem]))
 if str(host.data.get("gpuboot_restore") or "") != settings.cluster.name:
     living = host.get_fact(EtcdNow)

@@ -59,7 +59,7 @@ def renewed(days: int, control_planes: Sequence[str]) -> Commands:
     ones are renewed as well.
 
     + days: a certificate that expires within them is renewed, and all others with it
-    + control_planes: inventory names of all control planes
+    + control_planes: inventory names of those with a member of etcd
     """
     state = read(Kubeadm, socket=SOCKET)
     found = certificates.due(state.certificates, state.clock, days)
@@ -82,7 +82,9 @@ def renewed(days: int, control_planes: Sequence[str]) -> Commands:
         yield StringCommand("systemctl restart kubelet")
     for part in _PARTS:
         yield _restarted(part)
-    yield _answered()
+    # until most members have certificates that are valid again, no API server answers
+    if len(control_planes) == 1 or not late:
+        yield _answered()
     if len(control_planes) > 1 and not late:
         yield healthy
     yield StringCommand(f"rm {_MARK}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import shlex
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +27,8 @@ from gpuboot.templates import render
 
 _CHUNK = 3 << 20
 _PARTS = "kube-apiserver kube-controller-manager kube-scheduler"
+# digests alone, in the order of FILES
+_SUMS = f"sha256sum {' '.join(FILES)} 2>/dev/null | cut -d ' ' -f 1"
 _AGAIN = "run deploys/restore.py again with the same backup: it begins anew"
 
 
@@ -41,9 +43,9 @@ class Fresh:
     kubelet: str
 
 
-@operation(compared=False)
+@operation(is_idempotent=False, compared=False)
 def restored(
-    source: Source, members: Sequence[Member], folder: str, fresh: Fresh | None = None
+    source: Source, members: list[Member], folder: str, fresh: Fresh | None = None
 ) -> Commands:
     """Restore etcd's data on all its members, from one backup. Runs on the leader.
 
@@ -53,34 +55,39 @@ def restored(
     + folder: where control planes keep backups: the others get this one from the leader
     + fresh: for a leader that is in no cluster; its only member
     """
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     note = "the API does not answer meanwhile; pods run on"
     changes.record(
         Change(subject="etcd's data", old="of now", new=str(source.backup)),
         Effect(kind="restart", target="control plane", local=True, note=note),
     )
-    place = f"{folder}/{source.backup.name}"
-    yield FunctionCommand(_distributed, (source, members, place), {})
+    place, hosts = f"{folder}/{source.backup.name}", [item.host for item in members]
+    yield FunctionCommand(_distributed, (source.host, source.folder, hosts, place), {})
     if fresh:
-        yield _each(members, f"keys {shlex.quote(place)}", "keys are not in place")
-    image = source.backup.etcd if fresh else ""
-    yield FunctionCommand(_unpacked, (members, place, image), {})
-    yield _each(members, "stop", "etcd and the API server are not stopped")
-    yield _each(members, f"swap {stamp}", "the data are not exchanged")
+        yield _each(hosts, f"keys {shlex.quote(place)}", "keys are not in place")
+    image, cluster = source.backup.etcd if fresh else "", initial_cluster(members)
+    steps = {
+        item.host: _words("unpack", image, place, item.name, item.peer, cluster) for item in members
+    }
+    yield FunctionCommand(_unpacked, (steps,), {})
+    yield _each(hosts, "stop", "etcd and the API server are not stopped")
+    yield _each(hosts, "swap", "the data are not exchanged")
     if fresh:
         yield _initialized(fresh)
         return
-    yield _each(members, "start etcd", "etcd is not started")
-    yield FunctionCommand(wait_for_etcd, ([item.host for item in members], 0), {})
-    yield _each(members, f"start {_PARTS}", "the control plane is not started")
+    yield _each(hosts, "start etcd", "etcd is not started")
+    yield FunctionCommand(wait_for_etcd, (hosts, 0), {})
+    yield _each(hosts, f"start {_PARTS}", "the control plane is not started")
 
 
-@operation(compared=False)
+@operation(is_idempotent=False, compared=False)
 def kubelets_restarted(hosts: Sequence[str]) -> Commands:
     """Restart the kubelets, so that none goes by what it has seen before. Runs on the leader.
 
     + hosts: inventory names; those that cannot be reached are passed over
     """
+    if not hosts:
+        host.noop("there are no kubelets")
+        return
     yield FunctionCommand(_restarted, (list(hosts),), {})
 
 
@@ -122,79 +129,91 @@ def _said(error: Exception) -> str:
     return str(error).rpartition("gpuboot-etcd-restore ")[2]
 
 
-def _each(members: Sequence[Member], step: str, failed: str) -> FunctionCommand:
+def _words(*parts: str) -> str:
+    return " ".join(map(shlex.quote, parts))
+
+
+def _each(hosts: Sequence[str], step: str, failed: str) -> FunctionCommand:
     """A step of the script, on every member."""
-    return FunctionCommand(_on_each, (list(members), step, failed), {})
+    return FunctionCommand(_on_each, (list(hosts), step, failed), {})
 
 
-def _on_each(state: State, host: Host, members: Sequence[Member], step: str, failed: str) -> bool:
+def _on_each(state: State, host: Host, hosts: Sequence[str], step: str, failed: str) -> bool:
     def do() -> None:
-        for item in members:
-            remote.run(state.inventory.get_host(item.host), _step(step))
+        for name in hosts:
+            remote.run(state.inventory.get_host(name), _step(step))
 
     return _told(host, f"{failed}: ", do)
 
 
-def _unpacked(state: State, host: Host, members: Sequence[Member], place: str, image: str) -> bool:
-    cluster = initial_cluster(members)
+def _unpacked(state: State, host: Host, steps: Mapping[str, str]) -> bool:
+    """+ steps: inventory name -> step of the script"""
 
     def unpack() -> None:
-        for item in members:
-            arguments = (image, place, item.name, item.peer, cluster)
-            step = f"unpack {' '.join(map(shlex.quote, arguments))}"
-            said = remote.run(state.inventory.get_host(item.host), _step(step))
-            inform(f"{item.name}: {said.splitlines()[-1] if said else 'unpacked'}")
+        for name, step in steps.items():
+            said = remote.run(state.inventory.get_host(name), _step(step))
+            inform(f"{name}: {said.splitlines()[-1] if said else 'unpacked'}")
 
     return _told(host, "the backup is not unpacked, and nothing is changed: ", unpack)
 
 
 def _distributed(
-    state: State, host: Host, source: Source, members: Sequence[Member], place: str
+    state: State, host: Host, origin: str, folder: str, hosts: Sequence[str], place: str
 ) -> bool:
-    """Every member has the backup, where it keeps its own."""
+    """Every member has the backup, where it keeps its own.
+
+    Two nodes may have taken one in the same second, for the same reason: their names are the same,
+    and their contents are not. Members restored from both would be no copies of each other.
+
+    + origin, folder: where it lies: see `Source`
+    """
 
     def copy() -> None:
-        for item in members:
-            target = state.inventory.get_host(item.host)
-            if item.host != source.host and not _has(target, place):
-                inform(f"copying {source.backup.name} to {item.name}")
-                _copy(state, source, target, place)
+        digests = _digests(state, origin, folder)
+        for name in hosts:
+            target = state.inventory.get_host(name)
+            there = remote.run(target, f"cd {shlex.quote(place)} 2>/dev/null && {_SUMS} || :")
+            if not there:
+                inform(f"copying {place.rpartition('/')[2]} to {name}")
+                _copy(state, origin, folder, target, place)
+            elif there.split() != digests:
+                what = f"{place} of {name} is another backup of the same name"
+                raise PyinfraError(f"{what}: give its folder another name there")
 
     return _told(host, "the backup is not on all control planes: ", copy)
 
 
-def _has(target: Host, place: str) -> bool:
-    return remote.run(target, f"ls {shlex.quote(place)} 2>/dev/null || :").split() == [*FILES]
+def _digests(state: State, origin: str, folder: str) -> list[str]:
+    """Of a backup's files; nothing where one is missing."""
+    if not origin:
+        files = [Path(folder) / name for name in FILES]
+        return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+    command = f"cd {shlex.quote(folder)} && {_SUMS}"
+    return remote.run(state.inventory.get_host(origin), command).split()
 
 
-def _copy(state: State, source: Source, target: Host, place: str) -> None:
+def _copy(state: State, origin: str, folder: str, target: Host, place: str) -> None:
     """What is secret goes by standard output and input alone."""
     part = shlex.quote(f"{place.rpartition('/')[0]}/.new-copy")
     remote.run(target, f"rm -rf {part} && (umask 077 && mkdir -p {part})")
     for name in FILES:
         file = f"{part}/{name}"
         remote.run(target, f"umask 077 && : >{file}")
-        for chunk in _chunks(state, source, name):
+        for chunk in _chunks(state, origin, f"{folder}/{name}"):
             remote.run(target, f"base64 -d >>{file}", stdin=chunk)
     remote.run(target, f"mv -T {part} {shlex.quote(place)} && sync -f {shlex.quote(place)}")
 
 
-def _chunks(state: State, source: Source, name: str) -> Iterator[str]:
+def _chunks(state: State, origin: str, path: str) -> Iterator[str]:
     """A file of a backup, in base64."""
-    path = f"{source.folder}/{name}"
-    if not source.host:
+    if not origin:
         with Path(path).open("rb") as file:
             while data := file.read(_CHUNK):
                 yield base64.encodebytes(data).decode()
         return
-    origin, place = state.inventory.get_host(source.host), 0
+    target, place = state.inventory.get_host(origin), 0
     while text := remote.run(
-        origin, f"dd if={shlex.quote(path)} bs={_CHUNK} skip={place} count=1 status=none | base64"
+        target, f"dd if={shlex.quote(path)} bs={_CHUNK} skip={place} count=1 status=none | base64"
     ):
         yield f"{text}\n"
         place += 1
-
-
-def reached(nodes: Sequence[str]) -> list[str]:
-    """Those of the hosts that answer."""
-    return [name for name in nodes if reach(host.state.inventory.get_host(name))]

@@ -58,7 +58,7 @@ def kubernetes() -> None:
         config=kubeadm.CONFIG if node.leader else "",
     )
     backup.prepared(context)
-    certificates.renewed(context)
+    certificates.renewed(context, control_planes(context))
     if node.leader:
         _initialize(context, config)
     _upgrade(context)

@@ -139,6 +139,34 @@ def refusal(source: Source, ca: str, kubernetes: str, ready: bool, host: str) ->
     return None
 
 
+def members_missing(
+    found: Sequence[Member], kept: Mapping[str, Backups], ca: str
+) -> Problem | None:
+    """Why not all control planes can be restored together; None when they can.
+
+    One that keeps its data of before would come back as a member of another etcd.
+
+    + kept: what those have that answer, by inventory name
+    + ca: digest of the cluster's authority
+    """
+    away = [item.host for item in found if item.host not in kept]
+    if away:
+        return Problem(
+            away[0],
+            f"{', '.join(away)} cannot be reached, and would come back with etcd's data of before",
+            "bring it back; or take it out of the inventory, keep it off, restore, and reset it "
+            "(deploys/reset.py --limit) before it joins again",
+        )
+    others = [item.host for item in found if kept[item.host].ca != ca]
+    if others:
+        return Problem(
+            others[0],
+            f"{', '.join(others)}: in group control_plane, and no part of this cluster",
+            "take it out of the inventory, restore, put it back and run deploys/site.py: it joins",
+        )
+    return None
+
+
 def question(cluster: str, source: Source, living: Living, now: float, empty: bool) -> str:
     """What a person is told who has not confirmed yet.
 

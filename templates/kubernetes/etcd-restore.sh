@@ -61,9 +61,10 @@ stop() { # the API server first: it is the one that writes
   done
 }
 
-swap() { # STAMP: the data of before stay under a name with it
+swap() { # the data of before stay, under a name with the time
   [ -d /var/lib/etcd.restored ] || return 0
-  if [ -e /var/lib/etcd ]; then mv -T /var/lib/etcd "/var/lib/etcd.before-$1"; fi
+  before=/var/lib/etcd.before-$(date -u +%Y%m%dT%H%M%SZ)
+  if [ -e /var/lib/etcd ]; then mv -T /var/lib/etcd "$before"; fi
   mv -T /var/lib/etcd.restored /var/lib/etcd
   sync -f /var/lib/etcd
 }

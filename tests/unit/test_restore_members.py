@@ -1,0 +1,72 @@
+"""A restore gives every member of etcd the same backup."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from pyinfra.api.command import FunctionCommand
+
+from deploys.operations.restore import restored
+from gpuboot.kubernetes import restore
+from gpuboot.kubernetes.backup import Backup
+from gpuboot.kubernetes.restore import Source
+
+OLD = Backup("20261121T000000Z-timer", 1.0, "timer", "cp1", "v1.36.3", "etcd:1", "c1", 100, 90, 64)
+
+
+@pytest.fixture(autouse=True)
+def recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deploys.operations.restore.changes.record", lambda *items: None)
+
+
+class Nodes:
+    """Control planes of which each has some digests where the backup is to be."""
+
+    def __init__(self, **digests: str) -> None:
+        self.digests, self.copied = digests, list[str]()
+
+    def get_host(self, name: str) -> SimpleNamespace:
+        return SimpleNamespace(name=name)
+
+    def run(self, target: SimpleNamespace, command: str, stdin: str = "") -> str:
+        if "sha256sum" in command:
+            return self.digests[target.name]
+        if command.startswith("mv -T"):
+            self.copied.append(target.name)
+        return ""
+
+
+def distribute(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, list[str]]:
+    told: list[str] = []
+
+    def report(host: object, message: str) -> bool:
+        told.append(message)
+        return False
+
+    monkeypatch.setattr("deploys.operations.restore.remote.run", nodes.run)
+    monkeypatch.setattr("deploys.operations.restore.inform", told.append)
+    monkeypatch.setattr("deploys.operations.restore.report_failure", report)
+    (command, *_) = restored._inner(
+        Source(OLD, "cp2", f"/b/{OLD.name}"),
+        [restore.Member(name, name, "p") for name in nodes.digests],
+        "/b",
+    )
+    assert isinstance(command, FunctionCommand)
+    done = command.function(SimpleNamespace(inventory=nodes), SimpleNamespace(), *command.args)
+    return done, told
+
+
+def test_members_that_lack_the_backup_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = Nodes(cp1="a b c", cp2="a b c", cp3="")
+    assert distribute(nodes, monkeypatch) == (True, [f"copying {OLD.name} to cp3"])
+    assert nodes.copied == ["cp3"]
+
+
+def test_another_backup_of_the_same_name_is_not_taken_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two nodes may take one in the same second: members of both would differ."""
+    done, told = distribute(Nodes(cp1="x y z", cp2="a b c"), monkeypatch)
+    assert not done
+    assert f"/b/{OLD.name} of cp1 is another backup of the same name" in told[-1]
