@@ -25,6 +25,7 @@ from deploys.lib.operation import operation
 from deploys.operations import api_endpoint, units
 from deploys.operations import packages as package_operations
 from gpuboot.hosts.platforms import PackageManager
+from gpuboot.kubernetes.backup import METRICS_FOLDER
 from gpuboot.kubernetes.cluster_state import KubeadmState, Step, stage
 from gpuboot.kubernetes.kubeadm import CRI_SOCKET
 from gpuboot.kubernetes.manifests import DIGEST
@@ -59,7 +60,9 @@ fi
 rm -rf /run/flannel
 """
 CLEAN_NETWORK = f"sh -ec {shlex.quote(_NETWORK)}"
-_FORGET = "rm -rf /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm"
+# a metric that stays would tell of a control plane for as long as the machine is some node
+_METRICS = f"{METRICS_FOLDER}/gpuboot_etcd_backup_*"
+_FORGET = f"rm -rf /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm {_METRICS}"
 
 
 def unfinished_step(step: Step) -> str:
