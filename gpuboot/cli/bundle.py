@@ -36,5 +36,5 @@ def bundle(
         path = archive.write(to, recording.site, archive.contents(recording, findings, facts, when))
     except OSError as error:
         runs.stop(f"the archive could not be written: {error}")
-    typer.echo(f"{len(findings)} causes found; look through it before you send it", err=True)
+    typer.echo(f"causes found: {len(findings)}; look through it before you send it", err=True)
     print(path)

@@ -60,7 +60,7 @@ class Cause:
     + find: where it is, by what is known; nothing where it is not
     + remedy: what a person does about it, in a sentence
     + command: what to type; `{node}` and the like are filled in from the sighting
-    + on: where to type it: `node`, or `leader` for kubectl
+    + on: where to type it: `node`, `leader` for kubectl, or `here`, on the control machine
     + explains: ids of the causes that follow from it in the same place
     + fallback: it is told only where nothing else is known of the place
     """
@@ -99,7 +99,8 @@ class Finding:
             namespace, _, name = one.pod.partition("/")
             known = {"node": one.node, "pod": one.pod, "namespace": namespace, "name": name}
             text = self.cause.command.format_map({**known, **one.values})
-            typed[one.node if self.cause.on == "node" else leader, text] = None
+            place = {"node": one.node, "leader": leader}.get(self.cause.on, self.cause.on)
+            typed[place, text] = None
         return list(typed)
 
 

@@ -12,7 +12,8 @@ _INTRO = """# Causes that gpuboot diagnose knows
 What can be wrong, what is done about it, and what follows from it; made by `gpuboot docs causes`
 from the tables in `gpuboot/diagnose/causes/`. How to use it: [diagnose.md](diagnose.md). Commands
 are shown with the place to type them: `node` is the node that the diagnosis names, `leader` the
-first control plane or wherever kubectl works. Words in braces are filled in.
+first control plane or wherever kubectl works, `here` where gpuboot runs. Words in braces are filled
+in.
 
 """
 _HEAD = """| Cause | Meaning |

@@ -69,7 +69,7 @@ def test_every_cause_has_its_case() -> None:
 def test_a_cause_is_whole(cause: model.Cause) -> None:
     assert set(cause.explains) <= set(BY_ID)
     assert cause.id not in cause.explains
-    assert cause.on in ("node", "leader")
+    assert cause.on in ("node", "leader", "here")
     assert not cause.remedy.endswith(".")
 
 

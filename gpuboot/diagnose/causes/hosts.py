@@ -123,10 +123,11 @@ _ALL_BELOW = (
 TABLE = (
     Cause(
         id="host-silent",
-        meaning="a host does not answer on SSH, or not in time",
+        meaning="a host cannot be read: no answer on SSH, no way to become root, or too slow",
         find=host_silent,
-        remedy="look at its power, its console and the network to it",
-        command="ping -c 3 {host}; ssh -v {host} true",
+        remedy="look at its power, its console, the network to it and its sudoers",
+        command="ping -c 3 {host}; ssh -v {host} sudo true",
+        on="here",
         explains=("kubelet-stopped", *_ALL_BELOW, "operand-desired-zero"),
     ),
     Cause(
