@@ -7,6 +7,8 @@ import datetime
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from cryptography import x509
@@ -16,6 +18,11 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from deploys.facts.kubeadm import HOST_SCRIPT
+from deploys.lib.kubectl import ADMIN_CONF
+from deploys.phases import certificates as phase
+from deploys.phases.kubernetes import control_planes
+from deploys.run.context import Context
+from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes import certificates
 from gpuboot.kubernetes.backup import Backup, Backups, Copied
@@ -101,6 +108,30 @@ def test_the_proof_tells_when_certificates_expire(
     assert found.status == status
     assert said in found.detail
     assert remedy in found.remedy
+
+
+def test_a_control_plane_that_has_not_joined_yet_is_no_member_to_wait_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cluster of one that grows to three while its certificates expire soon."""
+    nodes = tuple(
+        Node(name, name, f"192.0.2.1{index}", "control_plane", 0, leader=not index)
+        for index, name in enumerate(("cp1", "cp2", "cp3"))
+    )
+    joined = SimpleNamespace(kubeconfigs={ADMIN_CONF: ""}, half_made=False)
+    bare = SimpleNamespace(kubeconfigs={}, half_made=False)
+    context = SimpleNamespace(
+        node=nodes[0],
+        nodes=nodes,
+        settings=parse_settings({}),
+        states={"cp1": joined, "cp2": bare},  # cp3 does not answer: nobody knows
+    )
+    asked: dict[str, Any] = {}
+    operation = "deploys.operations.certificates.renewed"
+    monkeypatch.setattr(operation, lambda **given: asked.update(given))
+    phase.renewed(cast(Context, context), control_planes(cast(Context, context)))
+    assert asked["control_planes"] == ["cp1", "cp3"]
+    assert asked["_serial"]
 
 
 def backups(age_h: float, failed: str = "", ca: str = "c1") -> Backups:
