@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
-from deploys.operations import etcd_backup, kubeadm, volumes
+from deploys.operations import etcd_backup, gate, kubeadm, volumes
 from deploys.run.context import begin, cluster_leader
 
 settings, _, nodes = begin()
@@ -43,4 +43,5 @@ if node_to_reset.role == "control_plane":
     etcd_backup.scheduled(
         name="Reset | Take no more backups of etcd", program="", contents={}, secrets={}
     )
+gate.installed(name="Reset | Remove the gate's programs", programs={}, contents={})
 volumes.listed(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

@@ -11,6 +11,7 @@ from deploys.phases.base import base
 from deploys.phases.dcgm_exporter import dcgm_exporter
 from deploys.phases.downloads import downloads
 from deploys.phases.drivers import drivers
+from deploys.phases.gate import gate
 from deploys.phases.gpu_operator import gpu_operator
 from deploys.phases.helm import helm
 from deploys.phases.kubernetes import kubernetes
@@ -34,6 +35,7 @@ node_upgrades()
 drivers()
 runtime()
 kubernetes()
+gate()
 helm()
 switched_off()
 custom_resources()

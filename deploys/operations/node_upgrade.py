@@ -17,7 +17,7 @@ from pyinfra.context import host
 from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import changes, node_service
+from deploys.lib import changes, gate, node_service
 from deploys.lib.answers import read
 from deploys.lib.commands import (
     Commands,
@@ -58,6 +58,7 @@ def upgraded(
     control_planes: Sequence[str] = (),
     moving: Moving | None = None,
     proof: node_service.Proof | None = None,
+    gated: bool = False,
 ) -> Commands:
     """Ensure that a node of a living cluster runs these versions, and is proven with them.
 
@@ -69,7 +70,7 @@ def upgraded(
     + several: how many nodes may be away at a time
     + control_planes: inventory names of all control planes, if this host is one of them
     + moving: None: pods are never moved away
-    + proof: proves the GPUs of this host; None: it has none
+    + proof: proves the GPUs of this host; None: it has none; gated: until then it takes no pods
     """
     state = read(Kubeadm, socket=SOCKET)
     if not turn or "kubelet.conf" not in state.files:
@@ -81,10 +82,10 @@ def upgraded(
         host.noop("driver, container toolkit and containerd are as they are to be")
         return
     member = not {"init", "join"} & set(state.started)
-    resumed = _STEP in state.started
     it = _Upgrade(
-        node, leader, parts, manager, found, loaded.gpus, member, resumed, control_planes, proof
-    )
+        node, leader, parts, manager, found, loaded.gpus, member, _STEP in state.started,
+        control_planes, proof, gated,
+    )  # fmt: skip
     with turn_of(several):
         yield from _upgrade(it, _moved(moving, found) if member else {})
 
@@ -124,6 +125,7 @@ class _Upgrade:
     resumed: bool
     control_planes: Sequence[str]
     proof: node_service.Proof | None
+    gated: bool
     out: bool = False
 
 
@@ -203,6 +205,9 @@ def _take_out(it: _Upgrade, moved: dict[str, object]) -> Commands:
     if it.member:
         alone = bool(it.control_planes)
         yield FunctionCommand(node_service.take_out, (it.node, it.leader, alone, moved), {})
+        if it.gated:
+            why = "Upgraded", f"{it.found or 'its upgrade'}: not proven yet"
+            yield FunctionCommand(gate.close, (it.node, it.leader, *why, alone), {})
     it.out = True
 
 

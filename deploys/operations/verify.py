@@ -11,6 +11,7 @@ import gevent
 from pyinfra import logger
 from pyinfra.context import host, inventory
 
+from deploys.lib import gate
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
@@ -25,6 +26,7 @@ from gpuboot.verify import node_proof, runner
 from gpuboot.verify.checks import control_plane, operating_system
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.findings import Finding
+from gpuboot.verify.gate import of_node, outcomes
 from gpuboot.verify.history import files as history
 from gpuboot.verify.levels import ALL, Scope
 from gpuboot.verify.report import Report, build, write
@@ -93,6 +95,8 @@ def verify(
             )
     except ClusterError as error:
         result = _no_answer(error, reading.get(), settings)
+    if settings.gate.enabled:
+        gate.settle(inventory.get_host(host.name), outcomes(result.evidence, result.findings))
     versions = {"kubernetes (lock)": lock.kubernetes.version}
     result = replace(result, versions=result.versions | versions)
     seconds = time.monotonic() - begun
@@ -117,14 +121,14 @@ def prove_node(
 
     with cluster_clients(target) as clients:
         findings = node_proof.prove(clients, node.name, read, settings, say)
-    if wrong := node_proof.unproven(findings):
-        return node_proof.cause(wrong), wrong[0].remedy
     listed = [gpu.uuid for gpu in read().gpus] if before else []
-    if lost := node_upgrade.missing_gpus(before, listed):
-        return lost, "look for XIDs in the kernel log, and at the machine"
-    tried = sum(item.link == "workload" and item.status == "pass" for item in findings)
-    say(f"{node.name}: {node.gpus} GPUs, vectorAdd passed on {tried}")
-    return None
+    problem = node_proof.problem(findings, node_upgrade.missing_gpus(before, listed))
+    if settings.gate.enabled:
+        gate.settle(target, of_node(node.name, findings, problem))
+    if problem is None:
+        tried = sum(item.link == "workload" and item.status == "pass" for item in findings)
+        say(f"{node.name}: {node.gpus} GPUs, vectorAdd passed on {tried}")
+    return problem
 
 
 def _expected_objects(

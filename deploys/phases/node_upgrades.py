@@ -49,6 +49,7 @@ def node_upgrades() -> None:
             proof=partial(verify.prove_node, settings, context.lock, node, context.leader.host)
             if node.gpus
             else None,
+            gated=settings.gate.enabled and bool(node.gpus),
         )
     if node.leader:
         node_upgrade.all_proven(name="Go on if all upgraded nodes are proven")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuboot.charts.service_monitors import WEB_CONFIG, service_monitor
 from gpuboot.config.settings import Exporter, Settings
 from gpuboot.config.versions import Lock
+from gpuboot.kubernetes import gate
 from gpuboot.kubernetes.values import Values
 from gpuboot.telemetry import collectors
 from gpuboot.telemetry.collectors import collectors_annotation
@@ -80,7 +81,7 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
         "securityContext": _PRIVILEGES,
         "hostNetwork": on_host_network(exporter),
         "hostPID": False,
-        "tolerations": TOLERATIONS,
+        "tolerations": tolerations(settings),
         # Our own label, since NVIDIA's nvidia.com/gpu.present needs the operator.
         "affinity": {
             "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _on_gpus()}
@@ -95,6 +96,11 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
         # (containerd v2, internal/cri/server/container_create_linux.go:103).
         values["runtimeClassName"] = "nvidia"
     return values
+
+
+def tolerations(settings: Settings) -> list[dict[str, str]]:
+    """What pods tolerate that belong on GPU nodes whether these are proven or not."""
+    return [*TOLERATIONS, *([gate.TOLERATION] if settings.gate.enabled else [])]
 
 
 def rollout_s(nodes: int, timeout_s: int) -> int:

@@ -8,10 +8,10 @@ import yaml
 
 from gpuboot.charts.exporter import (
     RESOURCES,
-    TOLERATIONS,
     environment,
     on_host_network,
     pod_label_values,
+    tolerations,
 )
 from gpuboot.charts.service_monitors import service_monitor
 from gpuboot.config.inventory import Node
@@ -35,9 +35,14 @@ def operator_values(settings: Settings, lock: Lock) -> Values:
         "cdi": {"enabled": True},
         "mig": {"strategy": settings.gpu_operator.mig_strategy},
         "migManager": {"enabled": settings.gpu_operator.mig_manager},
-        "daemonsets": {"tolerations": TOLERATIONS},
+        "daemonsets": {"tolerations": tolerations(settings)},
         "dcgmExporter": _operated_exporter(settings, lock) if by_operator else _no_exporter(),
     }
+    if settings.gate.enabled:
+        # what makes the operands come to a node must not wait until it is proven
+        everywhere = {"tolerations": tolerations(settings)}
+        values["operator"] = everywhere
+        values["node-feature-discovery"] = dict.fromkeys(("master", "gc", "worker"), everywhere)
     if settings.gpu_operator.time_slices > 1:
         values["devicePlugin"] = {"config": _time_slicing(settings)}
     return merge(values, settings.gpu_operator.values)

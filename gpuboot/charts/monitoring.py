@@ -10,7 +10,7 @@ from gpuboot.charts.node_exporter import node_exporter
 from gpuboot.charts.remote_write import remote_write
 from gpuboot.charts.scrape_annotations import scrape_configs
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes import service_scrape
+from gpuboot.kubernetes import gate, service_scrape
 from gpuboot.kubernetes.values import Values, merge
 
 GRAFANA_SECRET = "gpuboot-grafana-admin"
@@ -33,6 +33,7 @@ def monitoring_values(settings: Settings) -> Values:
         {"kube-state-metrics": {"metricLabelsAllowlist": list(LABELS)}},
         {"prometheus-node-exporter": node_exporter()},
         _control_plane_targets(settings.monitoring.control_plane_targets),
+        _tolerating(settings.gate.enabled),
         settings.monitoring.values,
     ):
         values = merge(values, more)
@@ -115,6 +116,23 @@ def _control_plane_targets(enabled: bool) -> Values:
         },
         "kubeEtcd": {"enabled": True, "service": {"port": 2381, "targetPort": 2381}},
         "kubeProxy": {"enabled": True, "service": {"port": 10249, "targetPort": 10249}},
+    }
+
+
+def _tolerating(gated: bool) -> Values:
+    """It computes on no GPU, and has to tell of nodes that are not proven: be they all nodes.
+
+    node-exporter tolerates every taint by its chart's defaults.
+    """
+    if not gated:
+        return {}
+    ours: Values = {"tolerations": [gate.TOLERATION]}
+    return {
+        "prometheus": {"prometheusSpec": ours},
+        "alertmanager": {"alertmanagerSpec": ours},
+        "grafana": ours,
+        "kube-state-metrics": ours,
+        "prometheusOperator": {**ours, "admissionWebhooks": {"patch": ours}},
     }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from gpuboot.kubernetes import gate
 from gpuboot.kubernetes.api_answers import Answers, Json, parse_answers
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
 from gpuboot.kubernetes.kubeadm import immutable_fields
@@ -135,6 +136,7 @@ def _node(item: Json, lease: Json) -> NodeStatus:
         labels=_labels(item),
         taints=tuple(f"{taint['key']}:{taint['effect']}" for taint in spec.get("taints", ())),
         pod_cidrs=tuple(spec.get("podCIDRs", ())),
+        gate=gate.parse(item),
     )
 
 

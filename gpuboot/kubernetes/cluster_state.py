@@ -10,6 +10,7 @@ from typing import Literal
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes import certificates
 from gpuboot.kubernetes.certificates import Certificate
+from gpuboot.kubernetes.gate import GateState
 from gpuboot.kubernetes.operands import Operand
 from gpuboot.kubernetes.pod_crashes import Crash
 from gpuboot.kubernetes.tokens import ca_hash
@@ -57,6 +58,7 @@ class NodeStatus:
     + message: why it is not Ready
     + pod_cidrs: the addresses of its pods
     + reported: when its kubelet last reported, in seconds since 1970; 0.0 for never
+    + gate: what it says about the proof of its GPUs
     """
 
     name: str
@@ -69,6 +71,7 @@ class NodeStatus:
     taints: tuple[str, ...]
     pod_cidrs: tuple[str, ...] = ()
     reported: float = 0.0
+    gate: GateState = field(default_factory=GateState)
 
 
 @dataclass(frozen=True)

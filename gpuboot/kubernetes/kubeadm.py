@@ -12,7 +12,7 @@ import yaml
 from gpuboot.config.inventory import API_NAME, Node
 from gpuboot.config.settings import Cluster, Settings
 from gpuboot.config.versions import Lock
-from gpuboot.kubernetes import flannel
+from gpuboot.kubernetes import flannel, gate
 from gpuboot.kubernetes.manifests import YAML_LOADER, json_digest
 from gpuboot.templates import render
 
@@ -90,7 +90,7 @@ def init_config(
         "kubernetes/kubeadm-init.yaml.j2",
         cluster=cluster,
         node=leader,
-        untainted=untainted(cluster, nodes),
+        taints=_taints(settings, nodes, leader),
         cri_socket=CRI_SOCKET,
         version=f"v{lock.kubernetes.version}",
         certificate_names=_certificate_names(cluster, nodes),
@@ -99,6 +99,11 @@ def init_config(
         etcd_metrics=f"http://{bracketed}:2381",
         proxy_metrics=f"{bracketed}:10249",
     )
+
+
+def _taints(settings: Settings, nodes: Sequence[Node], node: Node) -> list[dict[str, str]] | None:
+    anywhere = untainted(settings.cluster, nodes)
+    return gate.registration_taints(node, anywhere, settings.gate.enabled)
 
 
 def _certificate_names(cluster: Cluster, nodes: Sequence[Node]) -> list[str]:
@@ -181,7 +186,7 @@ def join_config(
         "kubernetes/kubeadm-join.yaml.j2",
         cluster=settings.cluster,
         node=node,
-        untainted=untainted(settings.cluster, nodes),
+        taints=_taints(settings, nodes, node),
         cri_socket=CRI_SOCKET,
         endpoint=endpoint(settings.cluster, nodes),
         token=token,

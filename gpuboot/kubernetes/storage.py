@@ -65,6 +65,7 @@ def local_path(settings: Settings, lock: Lock) -> str:
         image=f"{_IMAGE}:{lock.images.local_path_provisioner}",
         helper_image=f"{_HELPER}:{lock.images.busybox}",
         config={"nodePathMap": [everywhere]},
+        gated=settings.gate.enabled,
     )
 
 

@@ -7,6 +7,7 @@ stands here warns earlier, or covers what they cannot see.
 
 from __future__ import annotations
 
+from gpuboot.kubernetes import gate
 from gpuboot.rules.alert import OURS, VERIFY, Alert
 from gpuboot.rules.promql import RESOURCES
 from gpuboot.rules.requirements import Requirement
@@ -56,6 +57,29 @@ _NODES = [
                "Is anything wrong with it? `ALERTS{node=\"NODE\"}`"),
         remedy=("Repaired: " + VERIFY, "Still broken: silence this alert until the replacement is "
                 "in."),
+        requires=Requirement.KUBE_STATE_METRICS,
+        source=OURS,
+    ),
+    Alert(
+        name="GPUNodeUnproven",
+        severity="warning",
+        component="cluster",
+        action="investigate",
+        expr=f'max by (node) (kube_node_spec_taint{{key="{gate.KEY}"}}) == 1',
+        hold_for="30m",
+        summary="GPU node {{ $labels.node }} takes no pods: its GPUs are not proven",
+        description="It is new, or was upgraded, repaired or rebooted, and its GPUs have not been "
+        "proven for half an hour, or a proof has failed.",
+        meaning=f"The node carries the taint `{gate.KEY}`, and no proof of its GPUs has passed.",
+        why="Its GPUs stand idle until somebody looks: a proof that passes opens it by itself.",
+        check=("Why: `kubectl get node NODE -o jsonpath='{.status.conditions[?(@.type==\""
+               + gate.CONDITION + "\")].message}'`",
+               "What the gate did, on the leader: `journalctl -u gpuboot-gate --since -1h`",
+               "Is the device plugin there? `kubectl -n gpu-operator get pods -o wide "
+               "--field-selector spec.nodeName=NODE`"),
+        remedy=("Mend what the message names; its link in docs/checks.md has the steps.",
+                "Then `gpuboot verify INVENTORY`: a pass opens the node at once. By itself the "
+                "gate tries again after ten minutes."),
         requires=Requirement.KUBE_STATE_METRICS,
         source=OURS,
     ),

@@ -26,8 +26,8 @@ class KubeNode:
 
     + gpus: allocatable `nvidia.com/gpu` (and `.shared`)
     + mig: allocatable MIG devices by resource, e.g. `nvidia.com/mig-1g.10gb`
-    + silent: why its kubelet is taken for stopped although the node is still Ready; "" when it
-      reports
+    + kubelet_error: why its kubelet is taken for stopped although the node is Ready; "" : it is not
+    + boot_id: of the boot that it reports
     """
 
     name: str
@@ -38,6 +38,7 @@ class KubeNode:
     versions: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     kubelet_error: str = ""
+    boot_id: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +69,7 @@ class WorkloadResult:
     + error: why not, as far as Kubernetes or the log tells; "" when passed
     + unschedulable: no node took it, so its GPU was not tried
     + seconds: from asking for the pod to its answer
-    + resource: the resource that its container requested
-    + requested: how many devices it is about
+    + resource: what its container requested; requested: how many devices it is about
     """
 
     pod: str

@@ -38,6 +38,7 @@ def parse_node(item: Json) -> KubeNode:
             "system": info.get("osImage", ""),
         },
         labels=item["metadata"].get("labels", {}),
+        boot_id=info.get("bootID", ""),
     )
 
 

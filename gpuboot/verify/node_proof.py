@@ -59,6 +59,13 @@ def cause(findings: Sequence[Finding]) -> str:
     return f"{first.check}{which}: {first.detail}{more}"
 
 
+def problem(findings: Sequence[Finding], lost: str) -> tuple[str, str] | None:
+    """Cause and remedy where a node is not proven. + lost: GPUs that it had before"""
+    if wrong := unproven(findings):
+        return cause(wrong), wrong[0].remedy
+    return (lost, "look for XIDs in the kernel log, and at the machine") if lost else None
+
+
 class _Found:
     """One look at host and node."""
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.config.settings import Settings
+from gpuboot.kubernetes import gate
 from gpuboot.verify.checks.kubernetes import effective_strategy
 from gpuboot.verify.devices import GPU_RESOURCE
 from gpuboot.verify.evidence import GpuPod, KubeNode
 from gpuboot.verify.mig_devices import uses_mig
 from gpuboot.verify.session import LABELS, pod_name
 
-TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane")
+TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane", gate.KEY)
 GRACE_S = 120  # a pod that nobody deletes ends itself this long after the time-out
 _REPLICAS = "nvidia.com/gpu.replicas"  # GPU feature discovery's label: pods that share one GPU
 # Listing UUIDs first names the devices even when the computation fails. CUDA's variable chooses
@@ -177,6 +178,24 @@ def gpu_pod(
         [_container(part, settings, NOTHING if i else beside) for i, part in enumerate(parts)],
         "nvidia" if settings.runtime.mode == "runtimeclass" else "",
     )
+
+
+def gate_pod(settings: Settings) -> dict[str, Any]:
+    """The pod by which the gate's timer tries all free devices of a node; it ends when they did.
+
+    `@NODE@`, `@POD@` and `@LIMITS@` in it stand for the node, its name in a pod's, and what is
+    asked for.
+    """
+    node = KubeNode(name="@NODE@", ready=True, cordoned=True, gpus=0)
+    container = {
+        "name": "vectoradd",
+        "command": ["sh", "-c", f"{_SCRIPT}wait\n"],
+        "resources": {"limits": "@LIMITS@"},
+    }
+    runtime_class = "nvidia" if settings.runtime.mode == "runtimeclass" else ""
+    pod = pod_manifest("vectoradd-@POD@", node, settings, [container], runtime_class)
+    del pod["spec"]["nodeSelector"]  # it names its node already
+    return pod
 
 
 def pod_manifest(

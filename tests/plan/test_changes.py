@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gpuboot.kubernetes import gate
+
 ROOT = Path(__file__).resolve().parents[2]
 MORE = {"monitoring": {"retention": "20d"}, "exporter": {"counters": ["DCGM_FI_DEV_FB_TOTAL"]}}
 
@@ -214,3 +216,14 @@ def test_secrets_are_shown_nowhere(verbose: str, secret_settings: dict[str, Any]
         assert "prometheus.token" in said
         assert "(hidden)" in said
         assert "very-secret" not in said
+
+
+def test_the_gate_closes_what_is_not_proven_before_anything_else_changes() -> None:
+    lines = shown(living("--dry", settings={"gate": {"enabled": True}}))
+    told = [line.strip() for line in lines if line.startswith("      ")]
+    assert told[:3] == [
+        f"+ file {gate.PROGRAM}: {gate.program().count(chr(10))} lines",
+        f"+ file {gate.BOOT_PROGRAM}: {gate.boot_program().count(chr(10))} lines",
+        f"+ node gpu1: taint {gate.TAINT} set",
+    ]
+    assert "reboots:    none" in "\n".join(lines)

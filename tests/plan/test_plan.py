@@ -22,6 +22,7 @@ PHASES = [
     "Drivers",
     "Runtime",
     "Kubernetes",
+    "Gate",
     "Helm",
     "Switched off",
     "Custom resources",

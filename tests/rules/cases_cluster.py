@@ -25,6 +25,9 @@ def _ready(node: str, text: str) -> dict[str, str]:
 
 
 _TAINT = series("kube_node_spec_taint", node="gpu1", key="gpu-quarantine", effect="NoSchedule")
+_UNPROVEN = series(
+    "kube_node_spec_taint", node="gpu1", key="gpuboot.io/unproven", effect="NoSchedule"
+)
 _NODES = [
     Case(
         "GPUNodeNotReady",
@@ -56,6 +59,10 @@ _NODES = [
         quiet=(30 * 60,),
         step=3600,
     ),
+    Case("GPUNodeUnproven", "an hour", {_UNPROVEN: values((None, 10), (1, 60), (None, 10))},
+         {41: _G1, 69: _G1}, (39, 71)),
+    Case("GPUNodeUnproven", "proven within minutes; and another taint",
+         {_UNPROVEN: values((None, 10), (1, 20), (None, 60)), _TAINT: "1x90"}, quiet=(29, 80)),
     Case(
         "GPUNodeUnderRepair",
         "the taint comes and goes",

@@ -122,7 +122,9 @@ def test_bare_hosts_and_nodes_as_they_are_to_be_are_not_upgraded_as_nodes(
 def upgrade() -> node_upgrade._Upgrade:
     things = Parts({}, cast(Any, None))
     found = Difference(**OLD)
-    return node_upgrade._Upgrade("gpu1", "cp1", things, "apt", found, (), True, False, (), None)
+    return node_upgrade._Upgrade(
+        "gpu1", "cp1", things, "apt", found, (), True, False, (), None, False
+    )
 
 
 @pytest.mark.parametrize("out", [False, True])

@@ -19,6 +19,7 @@ from gpuboot.config.settings.alerting import Alertmanager, Alerts
 from gpuboot.config.settings.backup import Backup
 from gpuboot.config.settings.base import Model, RegistryHost
 from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
+from gpuboot.config.settings.gate import Gate
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
 from gpuboot.config.settings.monitoring import Cost, Monitoring
 from gpuboot.config.settings.standalone import Standalone
@@ -33,6 +34,7 @@ __all__ = [
     "Cost",
     "Driver",
     "Exporter",
+    "Gate",
     "GpuOperator",
     "Mirrors",
     "Model",
@@ -73,6 +75,7 @@ class Settings(Model):
     cost: Cost = Cost()
     standalone: Standalone = Standalone()
     upgrade: Upgrade = Upgrade()
+    gate: Gate = Gate()
     backup: Backup = Backup()
     verify: Verify = Verify()
     preflight: Preflight = Preflight()
@@ -109,6 +112,13 @@ class Settings(Model):
             raise ValueError(
                 'runtime.mode "cdi" is for clusters with a device plugin of their own; the GPU '
                 'Operator hands out GPUs by CDI in the modes "default" and "runtimeclass" as well'
+            )
+        if self.gate.enabled and not self.gpu_operator.enabled:
+            raise ValueError("gate.enabled needs gpu_operator.enabled: its device plugin")
+        if self.gate.enabled and self.gpu_operator.time_slices > 1:
+            raise ValueError(
+                "gate.enabled and gpu_operator.time_slices exclude each other: which of the shared "
+                "GPUs a pod gets cannot be chosen, so none could be proven"
             )
         if self.exporter.kind == "operator" and not self.gpu_operator.enabled:
             raise ValueError(

@@ -1,0 +1,57 @@
+"""The gate's program on the leader: told what a proof has found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyinfra import logger
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.lib.commands import report_failure
+from deploys.lib.remote import RemoteError, run
+from gpuboot.kubernetes import gate
+
+_MISSING = "the gate is switched on, but not installed here: run deploys/site.py"
+
+
+def record(leader: Host, outcomes: Sequence[Sequence[str]]) -> None:
+    """Open and close nodes. + outcomes: of `gpuboot.verify.gate`
+
+    Raises `RemoteError` when the cluster does not answer.
+    """
+    if not outcomes:
+        return
+    there = f"{{ test -x {gate.PROGRAM} || {{ echo '{_MISSING}' >&2; exit 1; }}; }}"
+    for line in run(leader, f"{there} && {gate.PROGRAM} record", gate.lines(outcomes)).splitlines():
+        logger.info(f"gate: {line}")
+
+
+def settle(leader: Host, outcomes: Sequence[Sequence[str]]) -> None:
+    """`record`, where a gate that cannot be moved changes no verdict."""
+    try:
+        record(leader, outcomes)
+    except RemoteError as error:
+        logger.warning(f"the gate of nodes stays as it is: {error}")
+
+
+def close(
+    state: State,
+    host: Host,
+    node: str,
+    leader: str,
+    reason: str,
+    message: str,
+    without_api: bool = False,
+) -> bool:
+    """Keep pods off a node until it is proven; a FunctionCommand's body. False: it failed.
+
+    + without_api: go on where the API server does not answer: this host may be the one it runs on
+    """
+    try:
+        record(state.inventory.get_host(leader), [("close", node, reason, message)])
+    except RemoteError as error:
+        if not without_api:
+            return report_failure(host, str(error))
+        logger.warning(f"{host.print_prefix}{node} is not closed: {error}")
+    return True

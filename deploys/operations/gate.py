@@ -1,0 +1,114 @@
+"""The gate: its programs on hosts, and nodes that it closes or that are freed of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.context import host
+
+from deploys.facts.files import Files
+from deploys.facts.kubeadm import Cluster
+from deploys.facts.units import Units
+from deploys.lib import changes
+from deploys.lib.answers import foresee, read
+from deploys.lib.commands import Commands
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.operation import operation
+from deploys.operations import files, units
+from gpuboot.kubernetes import gate
+from gpuboot.plan import Change
+
+_ALL = (gate.PROGRAM, *gate.LEADER_FILES, gate.BOOT_PROGRAM, gate.BOOT_FILE)
+_UNITS = (gate.TIMER, gate.BOOT_UNIT)
+
+
+@operation()
+def installed(
+    programs: Mapping[str, str],
+    contents: Mapping[str, str],
+    started: Sequence[str] = (),
+    at_boot: Sequence[str] = (),
+) -> Commands:
+    """Ensure that a host has these parts of the gate, and no other.
+
+    + programs, contents: path -> text
+    + started: units that run; at_boot: those that only have to start at boot
+    """
+    wanted = {*programs, *contents}
+    rest = [path for path in _ALL if path not in wanted]
+    gone = [unit for unit in _UNITS if unit not in {*started, *at_boot}]
+    foresee(
+        [
+            (host, Files, {"paths": list(programs)}),
+            (host, Files, {"paths": list(contents)}),
+            (host, Files, {"paths": rest}),
+            (host, Units, {"units": list(_UNITS)}),
+        ]
+    )
+    known = read(Units, units=list(_UNITS))
+    leaving = [unit for unit in gone if unit in known]
+    for unit in leaving:
+        # a kubelet that requires the unit of its boot would be stopped with it
+        yield StringCommand("systemctl disable", *(["--now"] if unit == gate.TIMER else []), unit)
+    yield from files.present._inner(programs, mode="755", absent=rest)
+    changed = False
+    for command in files.present._inner(contents):
+        changed = True
+        yield command
+    if changed or leaving:
+        yield StringCommand("systemctl daemon-reload")
+    if started:
+        yield from units.ensured(started)
+    if at_boot:
+        yield from units.ensured(at_boot, started=False)
+    if changed and gate.TIMER in started:
+        yield StringCommand("systemctl restart", gate.TIMER)
+
+
+@operation()
+def closed(nodes: Sequence[str]) -> Commands:
+    """Ensure that those of these nodes take no new pods whose GPUs are not proven. On the leader.
+
+    The timer would find them as well, half a minute later.
+    """
+    state = read(Cluster, kubeconfig=ADMIN_CONF)
+    wrong = [
+        node.name
+        for node in state.nodes
+        if node.name in nodes and not node.gate.tainted and not gate.is_proven(node.gate)
+    ]
+    changes.record(
+        *[Change(subject=f"node {name}", field=f"taint {gate.TAINT}", new="set") for name in wrong]
+    )
+    for name in wrong:
+        yield StringCommand(
+            gate.PROGRAM, "close", QuoteString(name), "NotProven",
+            QuoteString("its GPUs have not been proven yet"),
+        )  # fmt: skip
+    if not wrong:
+        host.noop("all GPU nodes are proven, or closed")
+
+
+@operation()
+def lifted() -> Commands:
+    """Ensure that the gate, which is switched off, keeps pods off no node. On the leader."""
+    state = read(Cluster, kubeconfig=ADMIN_CONF)
+    found = [node for node in state.nodes if gate.is_marked(node.gate)]
+    for node in found:
+        changes.record(Change(subject=f"node {node.name}", field="gate", old="on"))
+    for node in found:
+        name = QuoteString(node.name)
+        if node.gate.tainted:
+            yield StringCommand(KUBECTL, "taint node", name, f"{gate.KEY}-")
+        if node.gate.cordoned:
+            yield StringCommand(KUBECTL, "uncordon", name)
+        removed = " ".join(f"{key}-" for key in (*gate.PROVEN, gate.CORDON))
+        yield StringCommand(KUBECTL, "annotate node", name, removed)
+        if node.gate.status:
+            yield StringCommand(
+                KUBECTL, "patch node", name, "--subresource=status -p",
+                QuoteString(gate.LIFTED_CONDITION),
+            )  # fmt: skip
+    if not found:
+        host.noop("no node has anything of the gate")

@@ -1,0 +1,153 @@
+"""The gate: what opens and closes nodes, and what belongs to it on hosts and in charts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from gpuboot.charts import monitoring_values, operator_values
+from gpuboot.charts.exporter import exporter_values
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import SettingsError, parse_settings
+from gpuboot.config.versions import lock
+from gpuboot.kubernetes import gate, kubeadm, storage
+from gpuboot.verify import gate as rules
+from gpuboot.verify.findings import Finding, FindingBuilder
+
+ON = parse_settings({"gate": {"enabled": True}})
+OFF = parse_settings({})
+GPU1 = Node("gpu1", "gpu1", "10.0.0.2", "worker", 2, False)
+LEADER = Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True)
+
+
+def test_a_worker_s_kubelet_waits_and_a_control_plane_s_cannot() -> None:
+    [worker] = gate.boot_files(GPU1).values()
+    assert "Before=kubelet.service\n" in worker
+    assert "RequiredBy=kubelet.service\n" in worker
+    [single] = gate.boot_files(Node("cp1", "cp1", "10.0.0.1", "control_plane", 1, True)).values()
+    assert "kubelet.service" in single.split("After=")[1].splitlines()[0]
+    assert "RequiredBy" not in single
+    assert "gpuboot-gate-boot cp1 after\n" in single
+
+
+def builder(link: str = "workload") -> FindingBuilder:
+    return FindingBuilder(link, "vectorAdd by UUID", "gpu1")
+
+
+HELD = builder().not_covered("held by ml/train", "wait", "GPU-b")
+
+
+@pytest.mark.parametrize(
+    ("findings", "what"),
+    [
+        ([builder().passed("ok", "GPU-a"), builder().passed("ok", "GPU-b")], "open"),
+        ([builder().passed("ok", "GPU-a"), HELD], "open"),
+        ([HELD], None),
+        ([builder().passed("ok", "GPU-a"), builder().failed("wrong", "swap", "GPU-b")], "close"),
+        ([builder().passed("ok", "GPU-a"), builder().unknown("no answer")], None),
+        ([builder().passed("ok", "GPU-a"), builder("exporter").failed("down", "see")], "open"),
+        ([builder().passed("ok", "GPU-a"), builder("health").failed("remap", "swap")], "close"),
+        ([builder().passed("ok", "GPU-a"), builder("health").unknown("no exporter")], "open"),
+        ([builder("driver").failed("none loaded", "modprobe")], "close"),
+        ([FindingBuilder("workload", "x", "gpu2").passed("ok", "GPU-a")], None),
+    ],
+)
+def test_what_findings_mean_for_a_node(findings: list[Finding], what: str | None) -> None:
+    found = rules.outcome("gpu1", "b1", "standard", ["GPU-b", "GPU-a"], findings)
+    assert (found[0] if found else None) == what
+    if what == "open":
+        assert found is not None
+        assert found[:5] == ("open", "gpu1", "b1", "standard", "GPU-a,GPU-b")
+
+
+def test_the_proof_of_an_upgraded_node_closes_it_for_a_gpu_that_is_gone() -> None:
+    passed = [builder().passed("ok", "GPU-a")]
+    assert rules.of_node("gpu1", passed, None)[0][:4] == ("open", "gpu1", "", "node")
+    lost = rules.of_node("gpu1", passed, ("GPU-b is gone", "look"))
+    assert lost == [("close", "gpu1", "ProofFailed", "GPU-b is gone")]
+
+
+def taints(node: Node, **settings: Any) -> Any:
+    made = parse_settings({"gate": {"enabled": True}, **settings})
+    if node.leader:
+        text = kubeadm.init_config(made, lock(made), [node, GPU1])
+    else:
+        text = kubeadm.join_config(made, [LEADER, node], node, "sha256:1", "a.b")
+    [found] = [item for item in yaml.safe_load_all(text) if "nodeRegistration" in item]
+    return found["nodeRegistration"].get("taints")
+
+
+def test_new_nodes_are_registered_closed() -> None:
+    unproven = {"key": gate.KEY, "effect": "NoSchedule"}
+    reserved = {"key": gate.CONTROL_PLANE, "effect": "NoSchedule"}
+    assert taints(GPU1) == [unproven]
+    assert taints(Node("c", "c", "10.0.0.3", "worker", 0, False)) is None
+    assert taints(LEADER) is None
+    with_gpus = Node("cp1", "cp1", "10.0.0.1", "control_plane", 1, True)
+    assert taints(with_gpus) == [unproven, reserved]
+    anywhere = {"cluster": {"schedule_on_control_plane": True}}
+    assert taints(with_gpus, **anywhere) == [unproven]
+    assert taints(LEADER, **anywhere) == []
+
+
+def tolerating(values: Any) -> bool:
+    return gate.TOLERATION in values["tolerations"]
+
+
+def test_our_own_pods_come_to_nodes_that_are_not_proven() -> None:
+    versions = lock(ON)
+    operator = operator_values(ON, versions)
+    nfd = operator["node-feature-discovery"]
+    assert all(map(tolerating, (operator["daemonsets"], operator["operator"], *nfd.values())))
+    assert tolerating(exporter_values(ON, versions))
+    stack = monitoring_values(ON)
+    assert all(
+        map(
+            tolerating,
+            (
+                stack["prometheus"]["prometheusSpec"],
+                stack["alertmanager"]["alertmanagerSpec"],
+                stack["grafana"],
+                stack["kube-state-metrics"],
+                stack["prometheusOperator"],
+                stack["prometheusOperator"]["admissionWebhooks"]["patch"],
+            ),
+        )
+    )
+    assert storage.local_path(ON, versions).count(gate.KEY) == 2
+    everything = (
+        operator_values(OFF, versions), monitoring_values(OFF), storage.local_path(OFF, versions)
+    )  # fmt: skip
+    assert gate.KEY not in str(everything)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"gpu_operator": {"time_slices": 2}}, "none could be proven"),
+        ({"gpu_operator": {"enabled": False}, "exporter": {"kind": "chart"}}, "device plugin"),
+    ],
+)
+def test_settings_with_which_nothing_could_be_proven_are_refused(
+    more: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(SettingsError, match=said):
+        parse_settings({"gate": {"enabled": True, "renew_h": 12}, **more})
+
+
+def test_the_state_of_a_node() -> None:
+    item = {
+        "metadata": {"name": "gpu1", "annotations": {"gpuboot.io/proven-boot": "b1"}},
+        "spec": {"taints": [{"key": gate.KEY, "effect": "NoSchedule"}]},
+        "status": {
+            "nodeInfo": {"bootID": "b1"},
+            "conditions": [{"type": gate.CONDITION, "status": "True", "reason": "Proven"}],
+        },
+    }
+    state = gate.parse(item)
+    assert gate.is_proven(state)
+    assert state.tainted
+    assert gate.is_marked(state)
+    assert not gate.is_marked(gate.parse({"metadata": {"name": "gpu1"}}))
