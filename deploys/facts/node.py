@@ -7,9 +7,10 @@ from importlib import resources
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
-SCRIPT = resources.files("deploys.facts").joinpath("node.sh").read_text()
+SCRIPT = FUNCTION + resources.files("deploys.facts").joinpath("node.sh").read_text()
 
 
 class NodeFact(Framed[NodeState]):

@@ -77,9 +77,7 @@ for key in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables; do
 done | sed 's,/,.,g; s,:, ,; s,^,sysctl\t,'
 [ "$(first /sys/fs/selinux/enforce)" = 1 ] && put selinux enforcing
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then put cgroup 2; else put cgroup 1; fi
-for file in /sys/firmware/efi/efivars/SecureBoot-*; do
-  [ -r "$file" ] && put secure_boot "$(od -An -t u1 -j 4 -N 1 "$file" | tr -d ' ')"
-done
+secure_boot nvidia # a function of secure_boot.sh
 
 # --- PCI: NVIDIA display controllers, 3D controllers and bridges (NVSwitch)
 grep -lsx 0x10de /sys/bus/pci/devices/*/vendor | while IFS= read -r file; do

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deploys.lib.operation import phase
-from deploys.operations import dnf, driver, files, kernel, packages, units
+from deploys.operations import dnf, driver, files, kernel, packages, secure_boot, units
 from deploys.phases import parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
@@ -36,6 +36,13 @@ def drivers() -> None:
             kernel.applied(name="Load InfiniBand modules", features=fabric.MODULES, sysctls={})
         _install(context, version)
         if not parts.upgraded_as_node(context):
+            if settings.secure_boot == "mok" and context.state.secure_boot.enforced:
+                secure_boot.enrolled(
+                    name="Have DKMS's key enrolled for Secure Boot",
+                    may_reboot=settings.reboot == "when-needed",
+                    timeout_s=settings.reboot_timeout_s,
+                    _serial=True,
+                )
             driver.loaded(
                 name=f"Load NVIDIA driver {version}, rebooting if another one is loaded",
                 version=version,
@@ -81,8 +88,11 @@ def _install(context: Context, version: str) -> None:
 
 def beside(context: Context) -> dict[str, str]:
     """Packages that the driver needs beside its own, of whatever version."""
-    persistence = ["nvidia-persistenced"] if context.settings.driver.persistence else []
+    settings = context.settings.driver
+    persistence = ["nvidia-persistenced"] if settings.persistence else []
+    by_key = settings.secure_boot == "mok" and context.state.secure_boot.enforced
     names = (
+        *(["mokutil"] if by_key else []),
         *kernels.headers(context.platform, context.state),
         *persistence,
         *fabric.packages(parts.nvswitches(context)),

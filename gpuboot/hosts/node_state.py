@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
+from gpuboot.hosts import secure_boot
+from gpuboot.hosts.secure_boot import SecureBootState
 
 NVIDIA = "0x10de"
 _GPU_CLASSES = ("0x0300", "0x0302")  # VGA controller, 3D controller
@@ -82,7 +84,7 @@ class NodeState:
     disk_mib: int
     clock: float
     default_address: str
-    secure_boot: bool = False
+    secure_boot: SecureBootState = field(default_factory=SecureBootState)
     ntp_synchronised: bool = False
     driver_loaded: str = ""
     driver_open: bool = False
@@ -207,7 +209,7 @@ def _state(values: Fields) -> NodeState:
         disk_mib=values.number("disk_kib") // 1024,
         clock=float(one("clock")),
         default_address=one("default_source") or next(iter(addresses), ""),
-        secure_boot=one("secure_boot") == "1",
+        secure_boot=secure_boot.parse(values),
         ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpuboot.hosts.node_state import PciDevice
+from gpuboot.hosts.secure_boot import SecureBootState
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.verify.gpu_state import GpuState
@@ -25,6 +26,7 @@ from tests.unit.diagnose_site import (
     state,
 )
 
+ENFORCED = SecureBootState(enforced=True)
 NO_DRIVER = GpuState(
     smi_error="NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make "
     "sure that the latest NVIDIA driver is installed and running."
@@ -132,7 +134,13 @@ DRIVER = (
     ),
     Case(
         "module-rejected",
-        site(gpu_host(REJECTED, gpu=NO_DRIVER, state=state(secure_boot=True, **OFF))),
+        site(
+            gpu_host(
+                REJECTED,
+                gpu=NO_DRIVER,
+                state=state(secure_boot=ENFORCED, **OFF),
+            )
+        ),
         site(gpu_host(REJECTED, gpu=NO_DRIVER, state=state(**OFF))),
         "unavailable key is rejected",
     ),

@@ -63,7 +63,7 @@ def test_every_field() -> None:
     state = parse(ANSWER)
     assert (state.os_id, state.os_version, state.cgroup, state.cpus) == ("ubuntu", "24.04", 2, 4)
     assert (state.memory_mib, state.disk_mib) == (4096, 50000)
-    assert state.secure_boot
+    assert state.secure_boot.enforced
     assert state.ntp_synchronised
     assert state.gpus == (PciDevice("0000:10:00.0", 0x2330, "0x030200"),)
     assert [item.slot for item in state.nvswitches] == ["0000:07:00.0"]

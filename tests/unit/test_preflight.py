@@ -10,6 +10,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts.node_state import PciDevice, Unit, parse
 from gpuboot.hosts.preflight.checks import evaluate
+from gpuboot.hosts.secure_boot import SecureBootState
 from tests.unit.test_node_state import ANSWER
 
 H100, T4, P100, GB200 = 0x2330, 0x1EB8, 0x15F8, 0x2941
@@ -23,7 +24,7 @@ CLEAN = replace(
     parse(ANSWER),
     uid=0,
     modules=frozenset(),
-    secure_boot=False,
+    secure_boot=SecureBootState(),
     driver_loaded="",
     packages={},
     package_lock_holders=(),
@@ -76,7 +77,7 @@ def test_a_clean_machine_passes() -> None:
         ({"pci": (gpu(P100),)}, "driver branch 595 has dropped Pascal"),
         ({"remnants": ("/usr/bin/nvidia-uninstall",)}, ".run installer"),
         ({"headers": "missing"}, "no kernel headers for the running kernel"),
-        ({"secure_boot": True}, "Secure Boot is on"),
+        ({"secure_boot": SecureBootState(enforced=True)}, "Secure Boot is on"),
         ({"addresses": ("10.0.0.9",)}, "address 10.0.0.5 is not on the machine"),
         ({"ports": {10250: "nginx"}}, "TCP port 10250 is in use by nginx; kubelet needs it"),
         ({"ports": {10250: "?"}}, "in use by an unknown process"),
@@ -116,7 +117,7 @@ def test_a_second_run_on_our_own_node_passes() -> None:
 
 
 def test_secure_boot_with_a_driver_that_loads_is_fine() -> None:
-    assert causes(secure_boot=True, driver_loaded="595.91.07") == []
+    assert causes(secure_boot=SecureBootState(enforced=True), driver_loaded="595.91.07") == []
 
 
 def test_a_driver_that_is_there_already() -> None:
@@ -140,7 +141,7 @@ def test_modules_that_the_gpus_cannot_use() -> None:
 
 def test_no_gpus_need_no_driver() -> None:
     node = replace(WORKER, gpus=0)
-    assert causes(node, pci=(), headers="missing", secure_boot=True) == []
+    assert causes(node, pci=(), headers="missing", secure_boot=SecureBootState(enforced=True)) == []
 
 
 def _pair(**worker: Any) -> list[tuple[str, str]]:

@@ -30,6 +30,12 @@ class Driver(Model):
     reboot: Literal["when-needed", "never"] = Field(
         "when-needed", description="Reboot a node whose loaded driver is not the installed one."
     )
+    secure_boot: Literal["refuse", "mok"] = Field(
+        "refuse",
+        description="Where Secure Boot is on, and the kernel has no key of the NVIDIA module's: "
+        "`refuse`: stop before anything is changed; `mok`: have DKMS's key enrolled, which takes a "
+        "reboot and a person at the machine's console (docs/secure-boot.md).",
+    )
     reboot_timeout_s: int = Field(900, ge=30, description="How long a node may take to come back.")
 
 

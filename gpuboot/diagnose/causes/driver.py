@@ -45,7 +45,7 @@ def nouveau_loaded(facts: Facts) -> Iterator[Sighting]:
 def module_rejected(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         found = host.details
-        on = bool(host.state and host.state.secure_boot) or "enabled" in found.secure_boot
+        on = bool(host.state and host.state.secure_boot.enforced) or "enabled" in found.secure_boot
         if not on or _loaded(host):
             continue
         seen = ["Secure Boot is on, and the NVIDIA module is not loaded"]

@@ -9,6 +9,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts import fabric, gpu_models, kernels, platforms
 from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.secure_boot import refusal
 
 
 def problems(
@@ -50,12 +51,9 @@ def _to_install(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tu
 
 
 def _to_load(state: NodeState, settings: Settings, version: str) -> Iterator[tuple[str, str]]:
-    if state.secure_boot and not state.driver_loaded:
-        yield (
-            "Secure Boot is on: the kernel would refuse the unsigned NVIDIA modules",
-            "enrol DKMS's key (mokutil --import /var/lib/dkms/mok.pub, reboot) and load the driver "
-            "once, or turn Secure Boot off",
-        )
+    by_itself = settings.driver.secure_boot == "mok"
+    if not (state.driver_loaded or by_itself) and (refused := refusal(state.secure_boot)):
+        yield refused
     needs_reboot = state.driver_loaded and state.driver_loaded != version
     if settings.driver.reboot == "never" and (needs_reboot or "nouveau" in state.modules):
         loaded = state.driver_loaded or "nouveau"
