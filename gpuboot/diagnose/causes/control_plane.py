@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gpuboot.diagnose.facts import Facts, Host
@@ -9,6 +10,8 @@ from gpuboot.diagnose.model import Cause, Confidence, Sighting
 
 # of curl: the server is there, and what it says of anonymous questions
 _ANSWERS = ("200", "401", "403")
+# lines of etcd and of Kubernetes' components that complain of nothing
+_INFO = re.compile(r'"level":"info"|stderr F I\d{4} ')
 _UNREACHED = ("dial tcp", "i/o timeout", "no route to host", "connection refused")
 _CODES = {"6": "no such name", "7": "connection refused", "28": "timed out", "35": "TLS failed"}
 # pods that ask the API server by its Service's address
@@ -40,7 +43,8 @@ def api_server_down(facts: Facts) -> Iterator[Sighting]:
             f"/etc/kubernetes/manifests/{part}.yaml is missing" for part in host.details.no_manifest
         ]
         for part in ("kube-apiserver", "etcd"):
-            seen += [f"{part}: {line}" for line in host.details.logs.get(part, ())[-1:]]
+            lines = [line for line in host.details.logs.get(part, ()) if not _INFO.search(line)]
+            seen += [f"{part}: {line}" for line in lines[-1:]]
         if facts.cluster.error:
             seen.append(f"asked through {facts.leader or host.node}: {facts.cluster.error}")
         yield Sighting(node=host.node, evidence=tuple(seen))
