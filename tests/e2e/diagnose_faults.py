@@ -191,7 +191,7 @@ FAULTS = (
             'printf \'#!/bin/sh\\nexec /bin/date -d "+600 seconds" "$@"\\n\' '
             ">/usr/local/bin/date; chmod 755 /usr/local/bin/date",
         ),
-        on("gpu1", f"rm /usr/local/bin/date; umount {_FULL}"),
+        on("gpu1", f"rm /usr/local/bin/date; umount -l {_FULL}"),
         simulated="the lab's machines have one clock: a program `date` tells another time",
     ),
     Fault(
