@@ -10,29 +10,22 @@ import os
 import time
 from pathlib import Path
 
-from gevent.lock import RLock
-
-from deploys.lib.recording import record
+from deploys.lib.recording import first, record
 from deploys.run.collect import denied_root
 from deploys.run.context import begin, read_leader
 from gpuboot.diagnose import UNTIL
 
 _LEAST_S = 10.0
-_once = RLock()
-_done = False
 
 
 def diagnose() -> None:
     """Read all hosts and the cluster, once, whichever host's greenlet comes first."""
-    global _done
-    with _once:
-        if _done:
-            return
-        _done = True
-        settings, _, nodes = begin()
-        left = float(os.environ[UNTIL]) - time.time()
-        recording = record(settings, nodes, read_leader(), max(left, _LEAST_S), denied_root)
-        Path(os.environ["GPUBOOT_ANSWER"]).write_text(recording.to_json(), encoding="utf-8")
+    if not first():
+        return
+    settings, _, nodes = begin()
+    left = float(os.environ[UNTIL]) - time.time()
+    recording = record(settings, nodes, read_leader(), max(left, _LEAST_S), denied_root)
+    Path(os.environ["GPUBOOT_ANSWER"]).write_text(recording.to_json(), encoding="utf-8")
 
 
 # pyinfra executes a deploy file without a module name; an import must not run anything

@@ -32,6 +32,16 @@ _AT_ONCE = 64
 _PART_S = 20  # for each fact of a host
 
 
+_begun = False
+
+
+def first() -> bool:
+    """Whether nobody has asked yet: pyinfra executes a deploy file anew for every host."""
+    global _begun
+    begun, _begun = _begun, True
+    return not begun
+
+
 def record(
     settings: Settings,
     nodes: Sequence[Node],

@@ -24,3 +24,17 @@ def test_a_run_that_has_nothing_to_do_asks_each_host_once(tmp_path: Path) -> Non
         "@fake/cp1": COMMANDS,
         "@fake/gpu1": COMMANDS,
     }
+
+
+def test_a_diagnosis_reads_each_host_once(tmp_path: Path) -> None:
+    path = tmp_path / "commands.json"
+    call(
+        ["pyinfra", "tests/plan/inventories/counted.py", "deploys/diagnose.py", "-y"],
+        PLAN_COMMANDS=str(path),
+        GPUBOOT_ANSWER=str(tmp_path / "answer"),
+        GPUBOOT_UNTIL="0",
+    )
+    commands = json.loads(path.read_text())
+    reads = {host: str(asked).count("GPUBOOT_END_OF_node") for host, asked in commands.items()}
+    # each such command names the end of a part twice
+    assert reads == {"@fake/cp1": 2, "@fake/gpu1": 2}
