@@ -107,6 +107,14 @@ GPU1_STATUS = {
     "labels": {"gpuboot.io/gpus": "2"},
     "taints": ("node.kubernetes.io/not-ready:NoSchedule",),
     "pod_cidrs": ("10.244.1.0/24",),
+    "gate": {
+        "status": "",
+        "reason": "",
+        "running": "",
+        "proven_boot": "",
+        "tainted": False,
+        "cordoned": False,
+    },
     "reported": CLOCK - 4,
 }
 
