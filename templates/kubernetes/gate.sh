@@ -108,6 +108,8 @@ look_at() {
   while IFS='|' read -r node ready cordoned taints boot status reason seen proven at self promised offer; do
     closed=''
     case " $taints " in *" $taint "*) closed=yes ;; esac
+    # its kubelet still tells of the boot before: until it tells of this one, its own cordon holds
+    [ -z "$self" ] || [ "$self" = "$boot" ] || [ "$proven" != "$boot" ] || continue
     if [ "$status" != True ] || [ "$proven" != "$boot" ]; then
       why="NotProven${tab}its GPUs have not been proven yet"
       [ -z "$proven" ] || [ "$proven" = "$boot" ] || why="Rebooted${tab}it rebooted after its GPUs were proven ($at)"

@@ -144,6 +144,14 @@ def test_the_node_s_own_cordon_becomes_a_taint_and_goes(site: Site) -> None:
     assert gate.CORDON not in node["annotations"]
 
 
+def test_its_cordon_stays_until_its_kubelet_tells_of_the_new_boot(site: Site) -> None:
+    """The node object has the proven boot's id for as long as the kubelet has not begun."""
+    notes = proven()["annotations"] | {gate.CORDON: "b2"}
+    node = proven(annotations=notes, cordoned=True)
+    assert site.look(node) == node
+    assert len(site.state["calls"]) == 1
+
+
 def test_a_person_s_cordon_stays_and_nothing_is_proven_meanwhile(site: Site) -> None:
     node = site.look(proven(boot="b2", cordoned=True))
     assert node["cordoned"]
