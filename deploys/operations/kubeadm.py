@@ -44,7 +44,7 @@ _KUBELET_DIGEST = "/etc/gpuboot/kubelet-config.sha256"
 # kubeadm stops the kubelet first, which then cannot remove the control groups of its pods
 RESET = (
     f"kubeadm reset --force --cri-socket {CRI_SOCKET} && rm -rf /etc/cni/net.d/* && "
-    "systemctl stop 'kubepods*.slice'"
+    "{ ! systemctl is-active -q kubepods.slice || systemctl stop kubepods.slice; }"
 )
 
 # What kubeadm reset leaves in the kernel. A node that joins again gets other addresses for its

@@ -11,7 +11,7 @@ from tests.e2e.conftest import Lab, fresh, until
 
 pytestmark = pytest.mark.lab
 
-LINKS = {"pci", "driver", "nvidia-smi", "runtime", "workload", "exporter", "prometheus"}
+LINKS = {"pci", "driver", "nvidia-smi", "runtime", "workload", "exporter", "health", "prometheus"}
 COMMAND = ["pyinfra", "inventories/lab_docker.py", "deploys/standalone.py", "-y", "--json"]
 
 
