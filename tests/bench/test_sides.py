@@ -9,14 +9,17 @@ from typing import Any
 
 import pytest
 import yaml
+from jinja2.nativetypes import NativeEnvironment
 
 from bench import sides
 from deploys.operations import kernel, kubeadm
 from deploys.phases import base, drivers, parts
 from gpuboot.config import versions
+from gpuboot.config.inventory import Node, Role
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import proxy, registries
-from gpuboot.kubernetes.kubeadm import packages
+from gpuboot.kubernetes.kubeadm import init_config, packages
+from gpuboot.templates import render
 
 ANSIBLE = Path(sides.__file__).with_name("ansible")
 CHANGED = """
@@ -116,3 +119,24 @@ def test_the_playbook_names_the_same_files(variables: dict[str, Any]) -> None:
         hosts["marker"].replace("{mark}", hosts[key]) for key in ("marker_begin", "marker_end")
     ]
     assert marks == [kernel.HOSTS_BEGIN, kernel.HOSTS_END]
+
+
+@pytest.mark.parametrize("roles", [("control_plane",), ("control_plane", "worker")])
+def test_the_playbook_writes_the_same_configuration_of_kubeadm(roles: tuple[Role, ...]) -> None:
+    settings, lock = Settings(), versions.lock(Settings())
+    nodes = [
+        Node(f"node{n}", f"node{n}", f"10.0.0.{n}", role, gpus=2, leader=n == 0)
+        for n, role in enumerate(roles)
+    ]
+    site = {"cluster": settings.cluster, "versions": lock}
+    (task,) = (
+        task
+        for task in yaml.safe_load((ANSIBLE / "tasks/kubernetes.yml").read_text())
+        if task["name"] == "Write kubeadm's configuration"
+    )
+    written = {
+        name: NativeEnvironment().from_string(value).render(site=site, nodes=nodes)
+        for name, value in task["vars"].items()
+    }
+    template = task["ansible.builtin.template"]["src"]
+    assert render(template, **written) == init_config(settings, lock, nodes)
