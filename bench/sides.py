@@ -14,6 +14,7 @@ from bench.environment import program
 from bench.settings import REPORTS_VARIABLE, settings
 from bench.site import SITE_VARIABLE, Command, Host, Outcome, Side, Site
 from gpuboot.config.load import load
+from gpuboot.kubernetes.endpoint import decided
 from gpuboot.verify.report.model import POINTER
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -153,6 +154,7 @@ def _inventory(site: Site) -> dict[str, Any]:
                 ],
                 "site": {
                     **chosen.model_dump(mode="json", include=_SECTIONS),
+                    "cluster": decided(chosen.cluster, server="").model_dump(mode="json"),
                     "versions": lock.model_dump(mode="json"),
                 },
             },

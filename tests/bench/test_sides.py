@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import yaml
+from jinja2 import Environment
 from jinja2.nativetypes import NativeEnvironment
 
 from bench import sides
 from deploys.operations import kernel, kubeadm
 from deploys.phases import base, drivers, parts
+from deploys.run.context import Context
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node, Role
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import proxy, registries
+from gpuboot.kubernetes.endpoint import decided
 from gpuboot.kubernetes.kubeadm import init_config, packages
 from gpuboot.templates import render
 
@@ -121,22 +126,38 @@ def test_the_playbook_names_the_same_files(variables: dict[str, Any]) -> None:
     assert marks == [kernel.HOSTS_BEGIN, kernel.HOSTS_END]
 
 
-@pytest.mark.parametrize("roles", [("control_plane",), ("control_plane", "worker")])
-def test_the_playbook_writes_the_same_configuration_of_kubeadm(roles: tuple[Role, ...]) -> None:
-    settings, lock = Settings(), versions.lock(Settings())
-    nodes = [
+def _nodes(roles: Sequence[Role]) -> list[Node]:
+    return [
         Node(f"node{n}", f"node{n}", f"10.0.0.{n}", role, gpus=2, leader=n == 0)
         for n, role in enumerate(roles)
     ]
+
+
+def _task(file: str, name: str) -> Any:
+    tasks = yaml.safe_load((ANSIBLE / f"tasks/{file}.yml").read_text())
+    return next(task for task in tasks if task["name"] == name)
+
+
+@pytest.mark.parametrize("roles", [("control_plane",), ("control_plane", "worker")])
+def test_the_playbook_writes_the_same_configuration_of_kubeadm(roles: tuple[Role, ...]) -> None:
+    lock, settings = versions.lock(Settings()), Settings()
+    settings = settings.model_copy(update={"cluster": decided(settings.cluster, server="")})
+    nodes = _nodes(roles)
+    task = _task("kubernetes", "Write kubeadm's configuration")
     site = {"cluster": settings.cluster, "versions": lock}
-    (task,) = (
-        task
-        for task in yaml.safe_load((ANSIBLE / "tasks/kubernetes.yml").read_text())
-        if task["name"] == "Write kubeadm's configuration"
-    )
     written = {
         name: NativeEnvironment().from_string(value).render(site=site, nodes=nodes)
         for name, value in task["vars"].items()
     }
     template = task["ansible.builtin.template"]["src"]
     assert render(template, **written) == init_config(settings, lock, nodes)
+
+
+def test_the_playbook_writes_the_same_node_names() -> None:
+    nodes = _nodes(("control_plane", "worker", "worker"))
+    block = _task("base", "Write node names to /etc/hosts")["ansible.builtin.blockinfile"]["block"]
+    for node in nodes:
+        context = cast(Context, SimpleNamespace(nodes=nodes, node=node))
+        lines = Environment().from_string(block).render(nodes=nodes, inventory_hostname=node.name)
+        written = dict(line.split()[::-1] for line in lines.splitlines() if line)
+        assert written == base.known_names(context)
