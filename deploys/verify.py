@@ -1,8 +1,9 @@
 """Proves the GPUs. `pyinfra inventories/<site>.py deploys/verify.py -y`, or `gpuboot verify`.
 
 The last phase of deploys/site.py and deploys/standalone.py, and a deploy of its own that touches
-nothing else. Alone it takes `--data gpuboot_level=quick|standard` in the place of `verify.level`,
-and `--data gpuboot_nodes=NAME,...` for some of the nodes.
+nothing else. Alone it takes `--data gpuboot_level=quick|standard|deep` in the place of
+`verify.level`, `--data gpuboot_nodes=NAME,...` for some of the nodes, and
+`--data gpuboot_resume=yes` to go on with deep tests that were ended.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem, render
 from gpuboot.verify import levels
 
+_NO_DEEP = Problem(
+    "", "the level deep is tried in clusters only: its tests run in pods", "take --level standard"
+)
+
 
 @phase("Verify")
 def verify(always: bool = False) -> None:
@@ -30,15 +35,11 @@ def verify(always: bool = False) -> None:
     the leader of a cluster, the monitoring host of Docker hosts.
 
     + always: also where `verify.enabled` is off, because somebody asked for just this; then at the
-      level and for the nodes that were asked for. What a run has made is computed on at least.
+      level and for the nodes that were asked for. What a run has made is proven at `standard`.
     """
     settings, lock, nodes = begin()
-    scope = _asked(nodes) if always else levels.ALL
-    settings = (
-        levels.with_level(settings, scope.level or settings.verify.level)
-        if always
-        else levels.at_least(settings, "standard")
-    )
+    scope = _asked(nodes) if always else levels.Scope(level="standard")
+    settings = levels.with_level(settings, scope.level or settings.verify.level)
     if sum(node.role == "control_plane" for node in nodes) > 1:
         nodes = read().nodes  # which of them leads is known when they have answered
     verifier = next(node for node in nodes if node.leader or node.monitor)
@@ -48,6 +49,8 @@ def verify(always: bool = False) -> None:
     if become_arguments(host).get("_sudo"):
         read()  # before any other command: it finds out where sudo would wait for a password
     title = "Verify every GPU, from the PCI bus to Prometheus"
+    if verifier.monitor and settings.verify.level == "deep":
+        raise DeployError(render([_NO_DEEP]))
     if verifier.monitor:
         verify_docker.chain(
             name=title, settings=settings, lock=lock, nodes=read().nodes, scope=scope
@@ -66,7 +69,8 @@ def verify(always: bool = False) -> None:
 
 def _asked(nodes: Sequence[Node]) -> levels.Scope:
     """What `--data` asks for. Raises `DeployError`."""
-    wanted = {name: str(host.data.get(f"gpuboot_{name}") or "") for name in ("level", "nodes")}
+    names = ("level", "nodes", "resume")
+    wanted = {name: str(host.data.get(f"gpuboot_{name}") or "") for name in names}
     try:
         found = levels.scope(**wanted)
     except ValueError as error:

@@ -15,6 +15,7 @@ from deploys.lib import gate
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
+from deploys.operations import verify_deep
 from deploys.operations.verify_hosts import Found, Site, read_host, read_site, say
 from deploys.run import report as run_report
 from gpuboot.config.inventory import Node
@@ -48,7 +49,7 @@ def chain(
 
     + nodes: all of the inventory
     + find: finds their addresses; called while pods start
-    + scope: nodes that it is limited to, and how much it tries
+    + scope: nodes that it is limited to
 
     Fails the host when something failed; what could not be tried is reported and is no failure.
     """
@@ -93,6 +94,11 @@ def verify(
                 lambda: _expected_objects(clients, settings, reading.get().nodes),
                 lambda: reading.get().control_planes,
             )
+            if settings.verify.level == "deep":
+                folder = run_report.folder(settings)
+                result = verify_deep.with_deep_tests(
+                    clients, result, settings, nodes, folder, scope.resume
+                )
     except ClusterError as error:
         result = _no_answer(error, reading.get(), settings)
     if settings.gate.enabled:

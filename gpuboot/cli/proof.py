@@ -24,13 +24,15 @@ class Level(StrEnum):
 
     quick = "quick"
     standard = "standard"
+    deep = "deep"
 
 
 _Level = Annotated[
     Level | None,
     typer.Option(
         "--level",
-        help="quick: what answers, without a pod; standard: a computation on each free GPU. "
+        help="quick: what answers, without a pod; standard: a computation on each free GPU; "
+        "deep: besides, long tests of nodes that no pod uses. "
         "Default: verify.level of the settings.",
     ),
 ]
@@ -43,6 +45,9 @@ def verify(
     inventory: runs.Inventory,
     level: _Level = None,
     nodes: _Nodes = "",
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the deep tests of the last report.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print verify.json on stdout.")] = False,
     sign: _Sign = "",
     compare: Annotated[
@@ -57,6 +62,7 @@ def verify(
     """
     asked = [f"gpuboot_level={level.value}"] if level else []
     asked += [f"gpuboot_nodes={nodes}"] if nodes else []
+    asked += ["gpuboot_resume=yes"] if resume else []
     options = runs.options([*(data or []), *asked])
     ended = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
     path = Path(ended.answer) / "verify.json"

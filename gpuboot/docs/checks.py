@@ -20,6 +20,12 @@ From the bottom to the top. `pci`, `driver` and `nvidia-smi` are about the card;
 are about each of its MIG devices.
 
 """
+_DEEP = """
+## Of each GPU, at the level deep
+
+Besides, of nodes that no pod uses: [deep.md](deep.md).
+
+"""
 _CLUSTER = """
 ## Of the cluster
 
@@ -33,9 +39,11 @@ _HEAD = """| Link | Passes when | Facts come from | Fails when | Remedy | Docker
 
 def checks_markdown() -> str:
     """The content of docs/checks.md."""
-    gpu = [link for link in TABLE if link.subject != "cluster"]
+    gpu = [link for link in TABLE if link.subject in ("card", "device")]
+    deep = [link for link in TABLE if link.subject == "deep"]
     cluster = [link for link in TABLE if link.subject == "cluster"]
-    return "".join([_INTRO, _GPU, _HEAD, *_rows(gpu), _CLUSTER, _HEAD, *_rows(cluster)])
+    parts = [(_GPU, gpu), (_DEEP, deep), (_CLUSTER, cluster)]
+    return "".join([_INTRO, *(text for head, of in parts for text in [head, _HEAD, *_rows(of)])])
 
 
 def _rows(links: Iterable[Link]) -> Iterable[str]:

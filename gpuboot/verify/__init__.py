@@ -10,6 +10,7 @@ How evidence flows, in the order of a run (`runner.verify`; Docker hosts: `gpubo
 4. Meanwhile `collector` reads exporters (`exporter_access` where they are protected), and
    `prometheus` and Alertmanager -> `Metrics`, again and again until the metric checks pass or the
    time is up. `http_reader` reads a Prometheus outside of any cluster.
+   At the level quick there are no pods; at the level deep `deep` tests nodes after all this.
 5. All of it is one `evidence.Evidence`. `checks.chain.evaluate` hands it to the checks, a module
    for each group of links: `operating_system`, `kubernetes` (with `layout`), `exporter`, `fields`,
    `metrics`, `attribution`, `services`, `monitoring`, `monitoring_objects`; `checks.links` lists

@@ -15,8 +15,10 @@ GRAVITY: tuple[Status, ...] = ("fail", "unknown", "not_covered", "pass")
 
 GPU_LINKS = links.of("card", "device")
 PHYSICAL_LINKS = tuple(links.of("card"))
+DEEP_LINKS = links.of("deep")
+ROW_LINKS = {**GPU_LINKS, **DEEP_LINKS}  # of a GPU in a report
 CLUSTER_LINKS = links.of("cluster")
-LINKS = {**GPU_LINKS, **CLUSTER_LINKS}
+LINKS = {**ROW_LINKS, **CLUSTER_LINKS}
 # the detail of a finding about a link that no check reached
 NOT_REACHED = "not reached: a lower link is broken"
 

@@ -10,7 +10,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.gpu import Level
-from gpuboot.verify.findings import Finding
+from gpuboot.verify.findings import DEEP_LINKS, Finding
 
 LEVELS: tuple[Level, ...] = get_args(Level)  # each tries more than the one before
 _TAKES_PODS = frozenset({"workload", "attribution", "services"})
@@ -18,19 +18,14 @@ _TAKES_PODS = frozenset({"workload", "attribution", "services"})
 
 def left_out(level: Level) -> frozenset[str]:
     """The links of the chain that a level does not have."""
-    return _TAKES_PODS if level == "quick" else frozenset()
+    without = frozenset[str]() if level == "deep" else frozenset(DEEP_LINKS)
+    return without | _TAKES_PODS if level == "quick" else without
 
 
 def within(findings: Iterable[Finding], level: Level) -> list[Finding]:
     """The findings without those of links that the level does not have."""
     without = left_out(level)
     return [item for item in findings if item.link not in without]
-
-
-def at_least(settings: Settings, level: Level) -> Settings:
-    """The settings with this level, unless theirs tries more."""
-    higher = max(settings.verify.level, level, key=LEVELS.index)
-    return with_level(settings, higher)
 
 
 def with_level(settings: Settings, level: Level) -> Settings:
@@ -45,10 +40,12 @@ class Scope:
 
     + level: None: that of the settings
     + nodes: names, of the cluster or the inventory; none: all
+    + resume: go on with deep tests that an earlier verification began
     """
 
     level: Level | None = None
     nodes: tuple[str, ...] = ()
+    resume: bool = False
 
     def chosen(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes with GPUs that it is about."""
@@ -77,14 +74,15 @@ class Scope:
 ALL = Scope()
 
 
-def scope(level: str, nodes: str) -> Scope:
+def scope(level: str, nodes: str, resume: str = "") -> Scope:
     """What the words of a command line ask for. Raises ValueError for a level that there is not.
 
     + level: "": that of the settings
     + nodes: names with commas between; "": all
+    + resume: any word: go on with deep tests
     """
     found = next((item for item in LEVELS if item == level), None)
     if level and found is None:
         raise ValueError(f"there is no level {level}: it is one of {', '.join(LEVELS)}")
     names = tuple(dict.fromkeys(name.strip() for name in nodes.split(",") if name.strip()))
-    return Scope(found, names)
+    return Scope(found, names, bool(resume))

@@ -115,15 +115,6 @@ def test_only_what_tried_the_same_is_compared(tmp_path: Path) -> None:
     assert found[0].name.startswith("20261121")
 
 
-@pytest.mark.parametrize(
-    ("setting", "wanted", "becomes"),
-    [("quick", "standard", "standard"), ("standard", "quick", "standard")],
-)
-def test_a_run_proves_at_standard_at_least(setting: Any, wanted: Any, becomes: str) -> None:
-    settings = levels.with_level(QUICK, setting)
-    assert levels.at_least(settings, wanted).verify.level == becomes
-
-
 def test_nodes_are_chosen_by_both_of_their_names() -> None:
     chosen = levels.scope("", "gpu1, 10.0.0.3,gpu1")
     assert [node.name for node in chosen.chosen(NODES)] == ["gpu1", "gpu2"]
@@ -141,10 +132,11 @@ def test_a_node_without_gpus_is_refused_by_name(name: str) -> None:
 
 
 def test_a_level_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ValueError, match="quick, standard"):
+    with pytest.raises(ValueError, match="quick, standard, deep"):
         levels.scope("thorough", "")
 
 
 def test_links_that_are_left_out_exist() -> None:
     assert levels.left_out("quick") <= set(LINKS)
-    assert levels.left_out("standard") == set()
+    assert levels.left_out("deep") == set()
+    assert levels.left_out("standard") == {"diag", "bandwidth", "collective", "load"}

@@ -14,6 +14,8 @@ from gpuboot.kubernetes.backup import Backups
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.links import TABLE, Link
+from gpuboot.verify.deep import verdicts
+from gpuboot.verify.deep.answers import Answer, NodeAnswers
 from gpuboot.verify.evidence import (
     Claim,
     Evidence,
@@ -23,7 +25,8 @@ from gpuboot.verify.evidence import (
     ServiceProbeResult,
     Target,
 )
-from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
+from gpuboot.verify.findings import CLUSTER_LINKS, DEEP_LINKS, GPU_LINKS, LINKS, PHYSICAL_LINKS
+from tests.unit import deep_outputs as printed
 from tests.unit import test_checks_monitoring_objects as stack
 from tests.unit.evidence import (
     ERRORS,
@@ -94,17 +97,51 @@ BROKEN: dict[str, Evidence] = {
 }
 
 
+SLOW = printed.nvbandwidth([5.0, 5.0], [[None, 370.0], [370.0, None]])
+# likewise of those that only the level deep has
+DEEP: dict[str, NodeAnswers] = {
+    "diag": NodeAnswers(
+        node="gpu1",
+        steps={
+            "diag": Answer(
+                ended="answered",
+                output=printed.diag(
+                    {"memory": ["Fail", "Pass"]}, warnings={("memory", 0): printed.MEMORY}
+                ),
+            )
+        },
+    ),
+    "bandwidth": NodeAnswers(
+        node="gpu1",
+        steps={"bandwidth": Answer(ended="answered", output=SLOW)},
+    ),
+    "collective": NodeAnswers(
+        node="gpu1",
+        steps={"collective": Answer(ended="answered", output=printed.NCCL_ERROR)},
+    ),
+    "load": NodeAnswers(
+        node="gpu1",
+        samples=printed.SMI.format(uuid=uuid("gpu1", 0), clock=1980, gen=5, width=8, reasons="0x0"),
+    ),
+}
+
+
 @pytest.mark.parametrize("link", TABLE, ids=lambda link: link.name)
 def test_a_link_fails_with_the_remedy_that_its_table_says(link: Link) -> None:
     settings = parse_settings({"monitoring": {"grafana": True}})
-    failed = of(chain.evaluate(BROKEN[link.name], settings), "fail", link.name)
+    found = (
+        verdicts.evaluate(host("gpu1"), DEEP[link.name])
+        if link.subject == "deep"
+        else chain.evaluate(BROKEN[link.name], settings)
+    )
+    failed = of(found, "fail", link.name)
     assert failed
     assert [item.remedy for item in failed if item.remedy.startswith(link.remedy)], failed
 
 
 def test_the_tables_of_links_are_one() -> None:
     assert list(LINKS) == [link.name for link in TABLE]
-    assert [*GPU_LINKS, *CLUSTER_LINKS] == list(LINKS)
+    assert [*GPU_LINKS, *DEEP_LINKS, *CLUSTER_LINKS] == list(LINKS)
     assert PHYSICAL_LINKS == ("pci", "driver", "nvidia-smi", "health")
 
 

@@ -160,7 +160,34 @@ class GpuOperator(Model):
     timeout_s: int = Field(900, ge=60, description="How long its operands may take.")
 
 
-Level = Literal["quick", "standard"]
+Level = Literal["quick", "standard", "deep"]
+
+
+class Deep(Model):
+    """The level `deep`: long tests on nodes that no pod uses."""
+
+    diag_level: Literal[2, 3] = Field(
+        3, description="Of `dcgmi diag -r`: 2 takes minutes, 3 up to half an hour."
+    )
+    dcgm_image: str = Field(
+        "nvcr.io/nvidia/cloud-native/dcgm:4.6.1-1-ubuntu24.04",
+        description="NVIDIA's image with `nv-hostengine` and `dcgmi`.",
+    )
+    nvbandwidth_image: str = Field(
+        "ghcr.io/nvidia/k8s-samples:nvbandwidth-v0.7-8d103163",
+        description="NVIDIA's image with `nvbandwidth`.",
+    )
+    nccl_image: str | None = Field(
+        None,
+        description="An image with nccl-tests, e.g. one of NVIDIA's HPC benchmarks; without one "
+        "the link `collective` is not covered.",
+    )
+    nccl_command: str = Field(
+        "all_reduce_perf", description="The program in it; it is given sizes and `-g GPUS`."
+    )
+    parallel: int = Field(4, ge=1, le=64, description="Nodes that are tested at once.")
+    timeout_s: int = Field(3600, ge=60, description="How long one test of a node may take.")
+    total_timeout_s: int = Field(4 * 3600, ge=60, description="How long all nodes may take.")
 
 
 class Verify(Model):
@@ -170,8 +197,10 @@ class Verify(Model):
     level: Level = Field(
         "standard",
         description="What `gpuboot verify` tries: `quick` starts no pods, `standard` computes on "
-        "each free GPU. The proof at the end of a deploy is `standard` at least.",
+        "each free GPU, `deep` tests nodes that no pod uses for long. The proof at the end of a "
+        "deploy is `standard`.",
     )
+    deep: Deep = Field(Deep(), description="The level `deep`.")
     image: str = Field(
         "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
         description="vectorAdd's image; also getent, bash and timeout are run in it.",

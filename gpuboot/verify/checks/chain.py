@@ -23,6 +23,7 @@ from gpuboot.verify.findings import (
     GPU_LINKS,
     NOT_REACHED,
     PHYSICAL_LINKS,
+    ROW_LINKS,
     Finding,
     FindingBuilder,
 )
@@ -54,7 +55,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """The findings in the chain's order, host by host, and what concerns no GPU at the end."""
-    order = {link: position for position, link in enumerate(GPU_LINKS)}
+    order = {link: position for position, link in enumerate(ROW_LINKS)}
     return sorted(
         findings,
         key=lambda item: (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Subject = Literal["card", "device", "cluster"]
+Subject = Literal["card", "device", "deep", "cluster"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,8 +16,8 @@ class Link:
     + facts: where what it compares comes from
     + fails: what fails it
     + remedy: how the remedy of its commonest failure begins, in a cluster
-    + subject: what it is about: a physical GPU; what pods can hold (a GPU or a MIG device); or
-      the whole cluster
+    + subject: what it is about: a physical GPU; what pods can hold (a GPU or a MIG device); a
+      physical GPU that is tested for long, which only the level `deep` does; or the whole cluster
     + docker: Docker hosts have it, too
     """
 
@@ -132,6 +132,43 @@ TABLE: tuple[Link, ...] = (
         fails="the series name no pod, or another one; an idle GPU's name one",
         remedy="the exporter needs DCGM_EXPORTER_KUBERNETES=true",
         subject="device",
+        docker=False,
+    ),
+    Link(
+        name="diag",
+        passes="DCGM's diagnostics find nothing",
+        facts="`dcgmi diag -j` in a pod that holds all GPUs of the node",
+        fails="DCGM fails a test of its memory, links or computation, or hangs",
+        remedy="drain the node and reset the GPU",
+        subject="deep",
+        docker=False,
+    ),
+    Link(
+        name="bandwidth",
+        passes="copies are right, and as fast as is published for its model",
+        facts="nvbandwidth in such a pod; `gpuboot/verify/deep/thresholds.py`",
+        fails="a copy between host and GPU, or between GPUs, is wrong, too slow, or hangs",
+        remedy="compare `nvidia-smi -q -d PCIE` with the slot",
+        subject="deep",
+        docker=False,
+    ),
+    Link(
+        name="collective",
+        passes="NCCL's sum over the node's GPUs is right, and as fast as is published",
+        facts="all_reduce_perf of nccl-tests in such a pod; the same table",
+        fails="a value is wrong, a GPU does not take part, it is too slow, or hangs",
+        remedy="see `nvidia-smi nvlink --status`",
+        subject="deep",
+        docker=False,
+    ),
+    Link(
+        name="load",
+        passes="its PCIe link and clocks hold under load",
+        facts="nvidia-smi on the host, while the tests run",
+        fails="the PCIe link stays below its width or generation; it is slowed down for heat or "
+        "power",
+        remedy="reseat the card",
+        subject="deep",
         docker=False,
     ),
     Link(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuboot.verify.findings import GPU_LINKS, LINKS, NOT_REACHED, Finding, Status, worst
+from gpuboot.verify.findings import LINKS, NOT_REACHED, ROW_LINKS, Finding, Status, worst
 
 _ORDER: tuple[Status, ...] = ("fail", "unknown", "not_covered")
 _LINK = {link: position for position, link in enumerate(LINKS)}
@@ -64,12 +64,12 @@ def cases(findings: Iterable[Finding], parents: Mapping[str, str] | None = None)
     + parents: MIG device -> its GPU, by UUID
     """
     not_passed = [item for item in findings if item.status != "pass"]
-    chain = [item for item in not_passed if item.link in GPU_LINKS]
+    chain = [item for item in not_passed if item.link in ROW_LINKS]
     alike: dict[tuple[Step, ...], list[Location]] = {}
     for node, uuid, of_subject in _by_subject(chain, parents or {}):
         alike.setdefault(_steps(of_subject), []).append(Location(node, (uuid,) if uuid else ()))
     made = [Case(steps[0], steps[1:], _merge_locations(places)) for steps, places in alike.items()]
-    made += _cluster_cases([item for item in not_passed if item.link not in GPU_LINKS])
+    made += _cluster_cases([item for item in not_passed if item.link not in ROW_LINKS])
     return sorted(made, key=lambda it: (_ORDER.index(it.status), _LINK[it.cause.links[0]]))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuboot.verify.findings import CLUSTER_LINKS, GPU_LINKS, GRAVITY
+from gpuboot.verify.findings import CLUSTER_LINKS, GRAVITY, ROW_LINKS
 from gpuboot.verify.firing_alerts import FiringAlert
 from gpuboot.verify.report.cases import Case, cases
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
@@ -42,7 +42,7 @@ def html(report: Report, history: Strips | None = None) -> str:
 
     + history: what happened to its GPUs before
     """
-    links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
+    links = [link for link in ROW_LINKS if any(link in row.links for row in report.gpus)]
     told = {row.uuid: report.firing(row.node, row.uuid) for row in report.gpus if row.uuid}
     rows = sorted(report.gpus, key=lambda row: GRAVITY.index(row.status))
     open_ = [row for row in rows if row.status != "pass" or told.get(row.uuid)]
@@ -54,7 +54,7 @@ def html(report: Report, history: Strips | None = None) -> str:
         told=told,
         passed=report.with_status("pass"),
         links=links,
-        chain=[(link, GPU_LINKS[link], _counts(report, link)) for link in links],
+        chain=[(link, ROW_LINKS[link], _counts(report, link)) for link in links],
         cluster_links=[
             (link, CLUSTER_LINKS[link], status) for link, status in report.cluster_links.items()
         ],

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from gpuboot.verify.evidence import Gpu, Host, Instance
-from gpuboot.verify.findings import GPU_LINKS, PHYSICAL_LINKS, Finding, Status, worst
+from gpuboot.verify.findings import PHYSICAL_LINKS, ROW_LINKS, Finding, Status, worst
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 
 
@@ -70,7 +70,7 @@ def _device_links(
 def _links(host: Host, uuids: Collection[str], findings: Sequence[Finding]) -> dict[str, Status]:
     """What was found for the GPU itself; where that is nothing, what was found for its node."""
     links: dict[str, Status] = {}
-    for link in GPU_LINKS:
+    for link in ROW_LINKS:
         of_link = [item for item in findings if item.node == host.node and item.link == link]
         matching = [item for item in of_link if item.gpu_uuid in uuids] or [
             item for item in of_link if item.gpu_uuid is None

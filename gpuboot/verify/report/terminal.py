@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gpuboot.verify.findings import GPU_LINKS, Status
+from gpuboot.verify.findings import ROW_LINKS, Status
 from gpuboot.verify.report.cases import Case, Step, cases
 from gpuboot.verify.report.model import Report
 
@@ -49,7 +49,7 @@ def show(report: Report, folder: Path | None = None, console: Console | None = N
 
 def _matrix(report: Report) -> Table:
     """Narrow enough for 80 columns: links are numbered, and the caption says which is which."""
-    links = [link for link in GPU_LINKS if any(link in row.links for row in report.gpus)]
+    links = [link for link in ROW_LINKS if any(link in row.links for row in report.gpus)]
     caption = "  ".join(f"{number} {link}" for number, link in enumerate(links, start=1))
     table = Table(
         title=f"Proof chain of {report.cluster}",

@@ -1,0 +1,141 @@
+"""What nvidia-smi says of GPUs while they work: clocks, power, PCIe link.
+
+A link to a GPU that does nothing goes down to its first generation to save power, so width and
+generation are only judged under load. A reason for low clocks is a bit of
+`nvmlClocksEventReasons` (nvml.h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+FIELDS = (
+    "uuid",
+    "utilization.gpu",
+    "clocks.sm",
+    "clocks.max.sm",
+    "power.draw",
+    "power.limit",
+    "temperature.gpu",
+    "pcie.link.gen.current",
+    "pcie.link.gen.max",
+    "pcie.link.width.current",
+    "pcie.link.width.max",
+    "clocks_event_reasons.active",
+)
+COMMAND = f"timeout 20 nvidia-smi --query-gpu={','.join(FIELDS)} --format=csv,noheader,nounits"
+_BUSY = 50  # %
+_SOME = 0.1  # of the samples: one alone may be a moment between two tests
+SLOWDOWNS = {
+    0x08: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "external power brake",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """One GPU at one moment; None: it has no such value.
+
+    + utilization: %
+    + sm_clock, sm_clock_max: MHz
+    + power, power_limit: W
+    + temperature: °C
+    + reasons: for low clocks, a bit each
+    """
+
+    uuid: str
+    utilization: float | None = None
+    sm_clock: float | None = None
+    sm_clock_max: float | None = None
+    power: float | None = None
+    power_limit: float | None = None
+    temperature: float | None = None
+    gen: float | None = None
+    gen_max: float | None = None
+    width: float | None = None
+    width_max: float | None = None
+    reasons: int = 0
+
+    @property
+    def busy(self) -> bool:
+        return self.utilization is not None and self.utilization >= _BUSY
+
+
+def parse(text: str) -> list[Sample]:
+    """The answers of `COMMAND`, one after the other; lines that are none are passed over."""
+    rows = ([cell.strip() for cell in line.split(",")] for line in text.splitlines())
+    return [_sample(row) for row in rows if len(row) == len(FIELDS) and row[0].startswith("GPU-")]
+
+
+def _sample(row: Sequence[str]) -> Sample:
+    values = [_number(cell) for cell in row[1:-1]]
+    names = ("utilization", "sm_clock", "sm_clock_max", "power", "power_limit", "temperature",
+             "gen", "gen_max", "width", "width_max")  # fmt: skip
+    reasons = int(row[-1], 16) if row[-1].startswith("0x") else 0
+    return Sample(uuid=row[0], reasons=reasons, **dict(zip(names, values, strict=True)))
+
+
+def _number(cell: str) -> float | None:
+    """`[N/A]` and the like are no values."""
+    try:
+        return float(cell)
+    except ValueError:
+        return None
+
+
+def narrowed(samples: Iterable[Sample]) -> str:
+    """What of the PCIe link is less than it could be, however hard it worked; "" for nothing."""
+    busy = [item for item in samples if item.busy]
+    pairs = {
+        "width": [(one.width, one.width_max) for one in busy],
+        "generation": [(one.gen, one.gen_max) for one in busy],
+    }
+    return ", ".join(
+        f"{name} {max(known)[0]:g} of {max(known)[1]:g}"
+        for name, values in pairs.items()
+        if (known := [(now, most) for now, most in values if now is not None and most is not None])
+        and max(now for now, _ in known) < max(most for _, most in known)
+    )
+
+
+def slowed(samples: Iterable[Sample]) -> list[str]:
+    """The slowdowns that held for long, with their share of the time under load."""
+    return list(_slowed([item for item in samples if item.busy]))
+
+
+def _slowed(busy: Sequence[Sample]) -> Iterator[str]:
+    for bit, name in SLOWDOWNS.items():
+        share = sum(bool(item.reasons & bit) for item in busy) / (len(busy) or 1)
+        if share > _SOME:
+            yield f"{name} in {share:.0%} of the time"
+
+
+def summary(samples: Iterable[Sample]) -> str:
+    """Clocks, power, heat and link under load, in words."""
+    busy = [item for item in samples if item.busy]
+    parts = [
+        _range(
+            [one.sm_clock for one in busy], [one.sm_clock_max for one in busy], "SM clock", "MHz"
+        ),
+        _range([one.power for one in busy], [one.power_limit for one in busy], "power", "W"),
+        _range([one.temperature for one in busy], [], "temperature", "°C"),
+        _range([one.gen for one in busy], [], "PCIe generation", ""),
+        _range([one.width for one in busy], [], "width", ""),
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def _range(
+    values: Iterable[float | None], limits: Iterable[float | None], name: str, unit: str
+) -> str:
+    known = [value for value in values if value is not None]
+    most = max((value for value in limits if value is not None), default=None)
+    if not known:
+        return ""
+    low, high = min(known), max(known)
+    span = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+    of = f" of {most:g}" if most is not None else ""
+    return f"{name} {span}{of} {unit}".rstrip()

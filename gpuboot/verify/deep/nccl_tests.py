@@ -1,0 +1,84 @@
+"""The table that `all_reduce_perf` of nccl-tests prints.
+
+Lines of other programs stand between its own, as mpirun's and NCCL's. The columns are named by its
+head: versions before 2.13 print `error`, a difference, in the place of `#wrong`, a count.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_RANK = re.compile(
+    r"^#\s+Rank\s+\d+\s+(?:Group\s+\d+\s+)?Pid\s+\d+ on\s+(\S+) device\s+(\d+) (.*)$"
+)
+_HEAD = re.compile(r"^#\s+size\s+count\s.*\bbusbw\b")
+_ROW = re.compile(r"^\s*\d+\s+\d+\s+[a-z]\w*\s")
+_OUT_OF_BOUNDS = re.compile(r"^# Out of bounds values : (\d+) (\w+)", re.MULTILINE)
+_AVERAGE = re.compile(r"^# Avg bus bandwidth\s*: ([\d.]+)", re.MULTILINE)
+_PROBLEM = re.compile(r"Test (?:NCCL|CUDA) failure.*|.*NCCL WARN.*|.*unhandled \w+ error.*")
+
+
+class NcclError(ValueError):
+    """Output that is none of nccl-tests; the text says why."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One size of message. busbw: GB/s, the better of out-of-place and in-place."""
+
+    bytes: int
+    busbw: float
+    wrong: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllReduce:
+    """One run.
+
+    + ranks: (host, device) of each GPU that took part
+    + wrong: values that were out of bounds; None: it did not come to that line
+    + problems: what NCCL or CUDA said that went wrong
+    """
+
+    ranks: tuple[tuple[str, int], ...] = ()
+    rows: tuple[Row, ...] = ()
+    wrong: int | None = None
+    average: float | None = None
+    problems: tuple[str, ...] = ()
+
+    @property
+    def largest(self) -> Row | None:
+        """The largest message: small ones say how long it takes, and not how fast it goes."""
+        return max(self.rows, key=lambda row: row.bytes, default=None)
+
+
+def parse(text: str) -> AllReduce:
+    """Read its output. Raises `NcclError`."""
+    lines = text.splitlines()
+    columns = next((line.split()[1:] for line in lines if _HEAD.match(line)), [])
+    found = AllReduce(
+        ranks=tuple((m[1], int(m[2])) for line in lines if (m := _RANK.match(line))),
+        rows=tuple(_row(line, columns) for line in lines if _ROW.match(line)),
+        wrong=int(match[1]) if (match := _OUT_OF_BOUNDS.search(text)) else None,
+        average=float(match[1]) if (match := _AVERAGE.search(text)) else None,
+        problems=tuple(
+            dict.fromkeys(m[0].strip()[:200] for line in lines if (m := _PROBLEM.search(line)))
+        ),
+    )
+    if not found.ranks and not found.rows and not found.problems:
+        said = text.strip().splitlines()[-1:] or ["nothing"]
+        raise NcclError(f"all_reduce_perf printed no table: {said[0][:200]}")
+    return found
+
+
+def _row(line: str, columns: Sequence[str]) -> Row:
+    """A line of the table; each of its last columns stands there twice."""
+    cells = line.split()
+    if len(cells) != len(columns):
+        raise NcclError(f"a line of its table is cut off: {line.strip()[:200]}")
+    busbw = [float(cell) for name, cell in zip(columns, cells, strict=True) if name == "busbw"]
+    counted = [cell for name, cell in zip(columns, cells, strict=True) if name == "#wrong"]
+    told = [int(cell) for cell in counted if cell.isdigit()]  # N/A where nothing is compared
+    return Row(bytes=int(cells[0]), busbw=max(busbw), wrong=sum(told) if told else None)

@@ -1,0 +1,161 @@
+"""Which nodes can be tested for long, and the pods that do it: one test at a time on a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpuboot.config.settings import Settings
+from gpuboot.verify.deep.answers import Answer, NodeAnswers, Step
+from gpuboot.verify.deep.nvbandwidth import CASES
+from gpuboot.verify.devices import GPU_RESOURCE
+from gpuboot.verify.evidence import GpuPod, Host, KubeNode
+from gpuboot.verify.session import pod_name
+from gpuboot.verify.workload_pods import pod_manifest
+
+CONTAINER = "deep"
+EXIT = "gpuboot: exit "  # the last line of a test: an output without it is not whole
+_GRACE_S = 60  # a pod whose time is up ends itself this long after nobody waits for it any more
+# CUDA numbers GPUs by speed unless it is told to go by the PCI bus, as nvidia-smi and DCGM do.
+_SCRIPT = (
+    """\
+export CUDA_DEVICE_ORDER=PCI_BUS_ID
+nvidia-smi -L
+{command}
+printf '\\n"""
+    + EXIT
+    + """%s\\n' "$?"
+"""
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What is done on one node.
+
+    + node: None where nothing can be tried; `skipped` says why
+    + gpus: how many it has
+    + memory_mib: of the one with the least
+    + steps: in their order
+    + left_out: tests that are not wanted or cannot be had
+    """
+
+    name: str
+    node: KubeNode | None
+    gpus: int = 0
+    memory_mib: int = 0
+    steps: tuple[Step, ...] = ()
+    left_out: Mapping[Step, Answer]
+    skipped: str = ""
+
+
+def plans(
+    hosts: Sequence[Host],
+    nodes: Mapping[str, KubeNode],
+    gpu_pods: Sequence[GpuPod],
+    settings: Settings,
+) -> list[Plan]:
+    """One for each host. No pod of others is moved: a node that has one is left alone."""
+    return [_plan(host, nodes.get(host.node), gpu_pods, settings) for host in hosts]
+
+
+def _plan(
+    host: Host, node: KubeNode | None, gpu_pods: Iterable[GpuPod], settings: Settings
+) -> Plan:
+    held = sorted(pod.key for pod in gpu_pods if pod.node == host.node)
+    if why := _unfit(host, node, held, settings):
+        return Plan(name=host.node, node=None, left_out={}, skipped=why)
+    left_out: dict[Step, Answer] = {}
+    if settings.verify.deep.nccl_image is None:
+        why = "verify.deep.nccl_image names no image with nccl-tests"
+        left_out["collective"] = Answer(ended="left out", reason=why)
+    wanted: list[Step] = ["diag", "bandwidth"]
+    if len(host.working) > 1:
+        wanted.append("collective")
+    steps = tuple(step for step in wanted if step not in left_out)
+    return Plan(
+        name=host.node,
+        node=node,
+        gpus=len(host.working),
+        memory_mib=min(gpu.memory_mib or 0 for gpu in host.working),
+        steps=steps,
+        left_out=left_out,
+    )
+
+
+def _unfit(host: Host, node: KubeNode | None, held: Sequence[str], settings: Settings) -> str:
+    """Why a node cannot be tested; "" where it can."""
+    if host.error:
+        return host.error
+    if node is None or not node.ready:
+        return "the node is not Ready"
+    if node.kubelet_error:
+        return node.kubelet_error
+    if held:
+        return f"its GPUs are in use by {', '.join(held)}"
+    if any(gpu.mig for gpu in host.gpus):
+        return "MIG is on: these tests need whole GPUs"
+    if settings.gpu_operator.time_slices > 1:
+        return "its GPUs are shared (gpu_operator.time_slices)"
+    if not host.working or node.gpus != len(host.working):
+        return f"it offers {node.gpus} of {len(host.working)} GPUs"
+    return ""
+
+
+def pod(plan: Plan, step: Step, settings: Settings) -> dict[str, Any]:
+    """The pod of one test, which holds all GPUs of its node."""
+    assert plan.node is not None
+    deep = settings.verify.deep
+    script = _SCRIPT.format(command=_command(step, plan, settings))
+    container: dict[str, Any] = {
+        "name": CONTAINER,
+        "image": _image(step, settings),
+        "command": ["sh", "-c", script],
+        "resources": {"limits": {GPU_RESOURCE: str(plan.gpus)}},
+    }
+    if step == "collective":  # NCCL's processes share buffers by /dev/shm, of which 64 MiB are few
+        container["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
+    runtime_class = "nvidia" if settings.runtime.mode == "runtimeclass" else ""
+    made = pod_manifest(pod_name(step, plan.name), plan.node, settings, [container], runtime_class)
+    made["spec"]["activeDeadlineSeconds"] = deep.timeout_s + _GRACE_S
+    if step == "collective":
+        made["spec"]["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
+    return made
+
+
+def _image(step: Step, settings: Settings) -> str:
+    deep = settings.verify.deep
+    images = {"diag": deep.dcgm_image, "bandwidth": deep.nvbandwidth_image}
+    return images.get(step) or deep.nccl_image or ""
+
+
+def _command(step: Step, plan: Plan, settings: Settings) -> str:
+    deep = settings.verify.deep
+    if step == "diag":
+        return f"nv-hostengine >&2; dcgmi diag -r {deep.diag_level} -j"
+    if step == "bandwidth":
+        return f"nvbandwidth -j -t {' '.join(CASES)}"
+    # one size: small ones say how long a message takes, and not how fast it goes
+    size = message_size(plan.memory_mib)
+    return f"{deep.nccl_command} -b {size} -e {size} -g {plan.gpus} -c 1"
+
+
+def message_size(memory_mib: int) -> str:
+    """The largest power of two, at most 16 GiB, of which a GPU holds four: it is sent, received,
+    and compared with what is right. Of 80 GB that is 16G, of 40 GB 8G, which is what published
+    figures were measured with.
+    """
+    quarter = max(1, memory_mib // 1024 // 4)
+    return f"{min(16, 1 << (quarter.bit_length() - 1))}G"
+
+
+def reusable(kept: NodeAnswers, host: Host) -> bool:
+    """Whether what was found before holds: all tests came to their end, on the GPUs of today."""
+    ended = [answer.ended for answer in kept.steps.values()]
+    return (
+        not kept.skipped
+        and bool(ended)
+        and {*kept.uuids} == host.uuids
+        and all(item in ("answered", "left out") for item in ended)
+    )

@@ -1,0 +1,229 @@
+"""Runs the tests of the level `deep`: some nodes at once, on each one test after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.api import Cluster
+from gpuboot.verify import kube_objects
+from gpuboot.verify.deep import plan as plans_of
+from gpuboot.verify.deep.answers import Answer, NodeAnswers, Step
+from gpuboot.verify.deep.plan import CONTAINER, EXIT, Plan
+from gpuboot.verify.evidence import Host
+from gpuboot.verify.kube_objects import Json
+from gpuboot.verify.session import Session, pod_name
+
+_LOOK_EVERY_S = 2.0
+_SAMPLE_EVERY_S = 10.0
+_PROGRESS_EVERY_S = 60.0
+_START_S = 1200.0  # DCGM's image is larger than 1 GB
+_FAILED_SOON = 3  # lines of a log that tell why
+
+Progress = Callable[[str], None]
+Sampler = Callable[[str], str]  # what nvidia-smi says on a node, by its name; "": no answer
+
+
+@dataclass
+class _Trial:
+    """A node and the test that it is at.
+
+    + asked_at, running_at: monotonic seconds; running_at: when its container was seen to run
+    """
+
+    plan: Plan
+    waiting: list[Step]
+    step: Step
+    asked_at: float
+    running_at: float | None = None
+    answers: NodeAnswers = field(default_factory=lambda: NodeAnswers(node=""))
+
+    @property
+    def pod(self) -> str:
+        return pod_name(self.step, self.plan.name)
+
+
+def run_tests(
+    cluster: Cluster,
+    hosts: Sequence[Host],
+    settings: Settings,
+    progress: Progress,
+    sample: Sampler,
+    save: Callable[[NodeAnswers], None],
+    kept: Mapping[str, NodeAnswers],
+) -> list[NodeAnswers]:
+    """Test every node that no pod uses. Nothing of others is evicted.
+
+    + sample: asks nvidia-smi on a node, while its tests run
+    + save: keeps what was found on a node, once all of its tests have ended
+    + kept: what an earlier run kept, by node; it is not tried again where it still holds
+
+    Removes what it made however it ends; a next verification removes what a killed one left.
+    Raises `ClusterError`.
+    """
+    items = cluster.json("/api/v1/nodes")["items"]
+    nodes = {item["metadata"]["name"]: kube_objects.parse_node(item) for item in items}
+    holders = kube_objects.gpu_pods(cluster.json("/api/v1/pods")["items"])
+    by_name = {host.node: host for host in hosts}
+    known = [one for name, one in kept.items()
+             if name in by_name and plans_of.reusable(one, by_name[name])]  # fmt: skip
+    for one in known:
+        progress(f"deep: {one.node}: tested before, not again")
+    names = {one.node for one in known}
+    asked = [host for host in hosts if host.node not in names]
+    session = Session(cluster, progress, settings.verify.deep.timeout_s)
+    with ThreadPoolExecutor(settings.verify.deep.parallel) as pool:
+        runner = _Runner(session, pool, settings, progress, sample, save)
+        try:
+            blocked = session.begin(settings.verify.timeout_s)
+            chosen = plans_of.plans(asked, nodes, holders, settings)
+            if blocked:
+                chosen = [replace(item, node=None, skipped=blocked) for item in chosen]
+            return [*known, *runner.run(chosen)]
+        finally:
+            session.close()
+
+
+class _Runner:
+    def __init__(
+        self,
+        session: Session,
+        pool: ThreadPoolExecutor,
+        settings: Settings,
+        progress: Progress,
+        sample: Sampler,
+        save: Callable[[NodeAnswers], None],
+    ) -> None:
+        self._session = session
+        self._pool = pool
+        self._settings = settings
+        self._deep = settings.verify.deep
+        self._progress = progress
+        self._sample = sample
+        self._save = save
+        self._done: list[NodeAnswers] = []
+        self._active: list[_Trial] = []
+        self._sampling: dict[str, Future[str]] = {}
+        self._sampled_at: dict[str, float] = {}
+
+    def run(self, chosen: Sequence[Plan]) -> list[NodeAnswers]:
+        """Until every node has ended, or the time for all of them is up."""
+        self._done = [
+            NodeAnswers(node=item.name, skipped=item.skipped) for item in chosen if item.skipped
+        ]
+        queue = [item for item in chosen if not item.skipped]
+        total, until = len(queue), time.monotonic() + self._deep.total_timeout_s
+        reported_at = 0.0
+        while queue or self._active:
+            late = time.monotonic() > until
+            while queue and not late and len(self._active) < self._deep.parallel:
+                self._begin(queue.pop(0))
+            pods = self._session.pods()
+            for trial in list(self._active):
+                self._look_at(trial, pods.get(trial.pod), late)
+            if late:
+                self._give_up(queue)
+            if time.monotonic() - reported_at > _PROGRESS_EVERY_S:
+                self._report(total, len(queue))
+                reported_at = time.monotonic()
+            if self._active:
+                self._session.wait(_LOOK_EVERY_S)
+        return self._done
+
+    def _begin(self, plan: Plan) -> None:
+        answers = NodeAnswers(node=plan.name, steps=dict(plan.left_out))
+        first, *rest = plan.steps
+        self._active.append(_Trial(plan, rest, first, 0.0, answers=answers))
+        self._start(self._active[-1])
+
+    def _start(self, trial: _Trial) -> None:
+        self._progress(f"deep: {trial.plan.name}: {trial.step}")
+        self._session.create([plans_of.pod(trial.plan, trial.step, self._settings)])
+        trial.asked_at, trial.running_at = time.monotonic(), None
+
+    def _look_at(self, trial: _Trial, pod: Json | None, late: bool) -> None:
+        if pod and kube_objects.container_state(pod, CONTAINER) == "running":
+            trial.running_at = trial.running_at or time.monotonic()
+            self._take_sample(trial)
+        answer = self._answer(trial, pod, late)
+        if answer is None:
+            return
+        self._progress(
+            f"deep: {trial.plan.name}: {trial.step} {answer.ended}, {answer.seconds:.0f} s"
+        )
+        listed = kube_objects.listed_devices(answer.output)
+        trial.answers = replace(
+            trial.answers,
+            steps={**trial.answers.steps, trial.step: answer},
+            uuids=trial.answers.uuids or listed,
+        )
+        if pod is not None:
+            self._session.delete(trial.pod)
+        if trial.waiting and not late:
+            trial.step = trial.waiting.pop(0)
+            self._start(trial)
+        else:
+            self._end(trial)
+
+    def _answer(self, trial: _Trial, pod: Json | None, late: bool) -> Answer | None:
+        """What became of a test; None while it goes on."""
+        now = time.monotonic()
+        spent = now - (trial.running_at or trial.asked_at)
+        if pod is None:
+            return Answer(ended="not started", reason="somebody deleted the pod", seconds=spent)
+        output = self._session.log(trial.pod, CONTAINER)
+        issue = kube_objects.pod_issue(pod)
+        ended = kube_objects.container_state(pod, CONTAINER) == "terminated"
+        if ended or issue.failed or EXIT in output:
+            return self._ended(trial, issue.error, spent)
+        if trial.running_at and (late or spent > self._deep.timeout_s):
+            why = f"no answer within {spent:.0f} s"
+            return Answer(ended="hung", output=output, reason=why, seconds=spent)
+        if not trial.running_at and (late or spent > _START_S):
+            why = issue.error or "its pod did not start in time"
+            return Answer(ended="not started", reason=why, seconds=spent)
+        return None
+
+    def _ended(self, trial: _Trial, issue: str, spent: float) -> Answer:
+        output = self._session.whole_log(trial.pod, CONTAINER)
+        _, marker, rest = output.rpartition(EXIT)
+        words = rest.split()
+        exit_ = int(words[0]) if marker and words and words[0].isdigit() else None
+        if not output.strip():
+            why = issue or "its pod ended without a word"
+            return Answer(ended="not started", reason=why, seconds=spent)
+        return Answer(ended="answered", output=output, reason=issue, exit=exit_, seconds=spent)
+
+    def _take_sample(self, trial: _Trial) -> None:
+        """Ask nvidia-smi on the node, beside everything else: a host may take long to answer."""
+        name, now = trial.plan.name, time.monotonic()
+        if (asked := self._sampling.get(name)) is not None:
+            if not asked.done():
+                return
+            del self._sampling[name]
+            trial.answers = replace(
+                trial.answers, samples=f"{trial.answers.samples}{asked.result()}\n"
+            )
+        if now - self._sampled_at.get(name, -_SAMPLE_EVERY_S) >= _SAMPLE_EVERY_S:
+            self._sampled_at[name] = now
+            self._sampling[name] = self._pool.submit(self._sample, name)
+
+    def _end(self, trial: _Trial) -> None:
+        self._active.remove(trial)
+        rest = dict.fromkeys(trial.waiting, Answer(ended="not started", reason="time was up"))
+        answers = replace(trial.answers, steps={**trial.answers.steps, **rest})
+        self._save(answers)
+        self._done.append(answers)
+
+    def _give_up(self, queue: list[Plan]) -> None:
+        why = f"the time for all nodes ({self._deep.total_timeout_s} s) was up"
+        self._done += [NodeAnswers(node=item.name, skipped=why) for item in queue]
+        queue.clear()
+
+    def _report(self, total: int, queued: int) -> None:
+        at = ", ".join(f"{item.plan.name} ({item.step})" for item in self._active)
+        ended = total - queued - len(self._active)
+        self._progress(f"deep: {ended} of {total} nodes ended; at work: {at or 'none'}")

@@ -1,0 +1,87 @@
+"""What a model of GPU is known to reach. Where nobody has published a figure there is none here.
+
+The figures are the limits of Azure's node health checks, which take machines out of service by
+them: Azure/azurehpc-health-checks, conf/NAME.conf at 0e0a1ac (2026-05-01), `check_gpu_bw` and
+`check_nccl_allreduce`. They are measured by the same test cases of the same programs, NCCL's with
+messages of the same size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_AZURE = "Azure/azurehpc-health-checks conf/{}.conf"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Threshold:
+    """Least bandwidths of one model, in GB/s; None: nothing is published.
+
+    + model: how nvidia-smi's name of it begins
+    + host: between host and GPU, by its copy engine
+    + peer: between two GPUs by NVLink, likewise; None where the model has no NVLink
+    + all_reduce: bus bandwidth of NCCL's all-reduce among `gpus` GPUs of a node, of large messages
+    + source: who says so
+    """
+
+    model: str
+    host: float
+    peer: float | None = None
+    all_reduce: float | None = None
+    gpus: int = 8
+    source: str
+
+
+TABLE: tuple[Threshold, ...] = (
+    Threshold(
+        model="NVIDIA H200",
+        host=48,
+        peer=335,
+        all_reduce=431,
+        source=_AZURE.format("nd96isr_h200_v5"),
+    ),
+    # with PCIe, and an NVLink bridge between two of them
+    Threshold(
+        model="NVIDIA H100 NVL",
+        host=48,
+        all_reduce=208,
+        gpus=2,
+        source=_AZURE.format("nc80adis_h100_v5"),
+    ),
+    Threshold(
+        model="NVIDIA H100 80GB HBM3",
+        host=48,
+        peer=335,
+        all_reduce=460,
+        source=_AZURE.format("nd96isr_h100_v5"),
+    ),
+    Threshold(
+        model="NVIDIA A100-SXM4-80GB",
+        host=21,
+        peer=238,
+        all_reduce=228,
+        source=_AZURE.format("nd96amsr_a100_v4"),
+    ),
+    Threshold(
+        model="NVIDIA A100-SXM4-40GB",
+        host=21,
+        peer=235,
+        all_reduce=228,
+        source=_AZURE.format("nd96asr_v4"),
+    ),
+    Threshold(
+        model="NVIDIA A100 80GB PCIe",
+        host=21,
+        all_reduce=193,
+        gpus=2,
+        source=_AZURE.format("nc48ads_a100_v4"),
+    ),
+    Threshold(
+        model="Tesla V100-SXM2-32GB", host=9, all_reduce=110, source=_AZURE.format("nd40rs_v2")
+    ),
+)
+
+
+def threshold(model: str) -> Threshold | None:
+    """That of a model, by the name that nvidia-smi gives it; None: nobody has published any."""
+    return next((item for item in TABLE if model.startswith(item.model)), None)

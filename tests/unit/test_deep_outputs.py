@@ -1,0 +1,176 @@
+"""What the tools of the level `deep` print is read: whole, cut off, empty, of other versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuboot.verify.deep import dcgm_diag, load, nccl_tests, nvbandwidth
+from tests.unit import deep_outputs as printed
+
+LISTED = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-1)\n"
+
+
+def test_a_table_of_eight_gpus_with_lines_of_mpirun_in_it() -> None:
+    found = nccl_tests.parse(printed.EIGHT)
+    assert [device for _, device in found.ranks] == list(range(8))
+    assert (found.wrong, found.average, found.problems) == (0, 72.7724, ())
+    assert [row.bytes for row in found.rows] == [8, 536870912, 2147483648, 4294967296]
+    assert found.largest == nccl_tests.Row(bytes=4294967296, busbw=232.93, wrong=0)
+
+
+def test_a_table_of_an_old_version_has_errors_instead_of_counts() -> None:
+    found = nccl_tests.parse(printed.OLD)
+    assert found.largest == nccl_tests.Row(bytes=134217728, busbw=21.86, wrong=None)
+    assert found.wrong == 0
+
+
+def test_wrong_values_are_counted() -> None:
+    found = nccl_tests.parse(printed.nccl(wrong=25))
+    assert found.wrong == 25
+    assert found.largest is not None
+    assert found.largest.wrong == 50
+
+
+def test_what_nccl_says_went_wrong_is_kept() -> None:
+    found = nccl_tests.parse(printed.NCCL_ERROR)
+    assert found.problems[0].startswith("gpu1: Test NCCL failure common.cu:958 'unhandled system")
+    assert found.largest is None
+
+
+def test_a_run_that_was_cut_off_has_no_result() -> None:
+    cut = printed.EIGHT.partition("# Out of bounds")[0]
+    assert nccl_tests.parse(cut).wrong is None
+    with pytest.raises(nccl_tests.NcclError, match="cut off"):
+        nccl_tests.parse(cut[:-30])
+
+
+@pytest.mark.parametrize("text", ["", "sh: all_reduce_perf: not found\n"])
+def test_no_table_is_an_error(text: str) -> None:
+    with pytest.raises(nccl_tests.NcclError, match=r"not found|nothing"):
+        nccl_tests.parse(text)
+
+
+def test_nvbandwidth_s_text() -> None:
+    found = nvbandwidth.parse(printed.A6000)
+    assert (found.version, found.error) == ("v0.8", "")
+    assert found.cases[nvbandwidth.HOST_TO_GPU].of(3) == (26.0,)
+    between = found.cases[nvbandwidth.GPU_TO_GPU].of(0)
+    assert (len(between), min(between)) == (10, 21.8)
+
+
+def test_nvbandwidth_s_json_behind_other_lines() -> None:
+    text = printed.nvbandwidth([55.1, 54.9], [[None, 370.2], [371.0, None]])
+    found = nvbandwidth.parse(f"{LISTED}{text}\ngpuboot: exit 0\n")
+    assert found.cases[nvbandwidth.GPU_TO_HOST].of(1) == (54.9,)
+    assert sorted(found.cases[nvbandwidth.GPU_TO_GPU].of(1)) == [370.2, 371.0]
+
+
+def test_copies_between_gpus_are_waived_where_there_is_one() -> None:
+    case = nvbandwidth.parse(printed.nvbandwidth([55.1])).cases[nvbandwidth.GPU_TO_GPU]
+    assert case.waived
+
+
+def test_a_test_case_that_failed_says_why() -> None:
+    lines = "Running host_to_device_memcpy_ce.\nERROR: Invalid value when checking the pattern\n"
+    case = nvbandwidth.parse(lines).cases[nvbandwidth.HOST_TO_GPU]
+    assert case.problem == "Invalid value when checking the pattern"
+    error = nvbandwidth.parse('{"nvbandwidth": {"error": "CUDA_ERROR_NO_DEVICE"}}').error
+    assert error == "CUDA_ERROR_NO_DEVICE"
+
+
+def test_nvbandwidth_that_was_cut_off() -> None:
+    cut = printed.A6000[: printed.A6000.index("SUM device_to_device")]
+    assert nvbandwidth.parse(cut).error == "the output ends in device_to_device_memcpy_read_ce"
+    with pytest.raises(nvbandwidth.BandwidthError, match="not complete"):
+        nvbandwidth.parse(printed.nvbandwidth([55.1])[:-40])
+
+
+@pytest.mark.parametrize("text", ["", LISTED, '{"nvbandwidth": {"testcases": [{}]}}'])
+def test_no_bandwidth_is_an_error(text: str) -> None:
+    with pytest.raises(nvbandwidth.BandwidthError):
+        nvbandwidth.parse(text)
+
+
+def test_diagnoses_of_each_gpu() -> None:
+    text = printed.diag(
+        {"software": ["Pass", "Pass"], "memory": ["Pass", "Fail"], "pcie": ["Skip", "Skip"]},
+        warnings={("memory", 1): printed.MEMORY},
+    )
+    found = dcgm_diag.parse(f"{LISTED}{text}\ngpuboot: exit 226\n")
+    assert (found.version, found.driver, found.error) == ("4.6.1", "595.91.07", "")
+    assert [(item.test, item.status) for item in found.of(1)] == [
+        ("software", "Pass"), ("memory", "Fail"), ("pcie", "Skip")
+    ]  # fmt: skip
+    (warning,) = found.of(1)[1].warnings
+    assert not warning.setting
+    assert warning.text.startswith("Memory test: detected 1 uncorrectable memory errors on GPU 1")
+
+
+def test_a_warning_about_a_setting_of_the_node_is_known_as_such() -> None:
+    text = printed.diag({"software": ["Fail"]}, warnings={("software", 0): printed.SETTING})
+    assert dcgm_diag.parse(text).results[0].warnings[0].setting
+
+
+def test_the_layout_of_dcgm_3() -> None:
+    text = """{"DCGM GPU Diagnostic": {"version": "3.3.8", "test_categories": [{"category":
+      "Hardware", "tests": [{"name": "GPU Memory", "results": [{"gpu_id": "0", "status": "Skip",
+      "warnings": ["not on this GPU"]}]}]}]}}"""
+    found = dcgm_diag.parse(text)
+    assert found.version == "3.3.8"
+    assert (found.results[0].gpu, found.results[0].status) == (0, "Skip")
+    assert found.results[0].warnings[0].text == "not on this GPU"
+
+
+def test_a_diagnosis_that_did_not_run() -> None:
+    found = dcgm_diag.parse(printed.diag({}, runtime_error="Unable to connect to host engine"))
+    assert (found.error, found.results) == ("Unable to connect to host engine", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "nothing"),
+        ("Error: unable to establish a connection to the specified host", "unable to establish"),
+        (printed.diag({"memory": ["Pass"]})[:-20], "not complete"),
+        ("{}", "another version"),
+        ('{"DCGM Diagnostic": {"test_categories": [{}]}}', "another layout"),
+    ],
+)
+def test_no_diagnosis_is_an_error(text: str, why: str) -> None:
+    with pytest.raises(dcgm_diag.DiagError, match=why):
+        dcgm_diag.parse(text)
+
+
+def smi(**values: object) -> str:
+    known = {"uuid": "GPU-1", "clock": 1755, "gen": 5, "width": 16, "reasons": "0x0000000000000004"}
+    return printed.SMI.format(**(known | values))
+
+
+def test_values_under_load() -> None:
+    samples = load.parse(smi() + smi(clock=1980) + "Unable to determine the device handle\n")
+    assert load.summary(samples) == (
+        "SM clock 1755 to 1980 of 1980 MHz, power 690.12 of 700 W, temperature 66 °C, "
+        "PCIe generation 5, width 16"
+    )
+    assert (load.narrowed(samples), load.slowed(samples)) == ("", [])
+
+
+def test_a_link_that_is_narrow_under_load() -> None:
+    assert load.narrowed(load.parse(smi(width=8, gen=4))) == "width 8 of 16, generation 4 of 5"
+    # a link that was wide for a moment is wide enough, and one at rest says nothing
+    assert load.narrowed(load.parse(smi(gen=1) + smi())) == ""
+    assert load.narrowed(load.parse(smi(gen=1).replace(" 100,", " 0,"))) == ""
+
+
+def test_slowdowns_count_when_they_last() -> None:
+    hot = smi(reasons="0x0000000000000048")
+    assert load.slowed(load.parse(hot)) == [
+        "hardware slowdown in 100% of the time", "hardware thermal slowdown in 100% of the time"
+    ]  # fmt: skip
+    assert load.slowed(load.parse(hot + smi() * 10)) == []
+
+
+def test_values_that_a_gpu_does_not_have() -> None:
+    text = smi(width="[N/A]", gen="[Not Supported]", reasons="[N/A]")
+    samples = load.parse(text)
+    assert (load.narrowed(samples), samples[0].width, samples[0].reasons) == ("", None, 0)

@@ -1,0 +1,261 @@
+"""Deep tests on a cluster that does not exist: which nodes, in which order, and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from gpuboot.config.settings import Settings, parse_settings
+from gpuboot.kubernetes.api import Cluster
+from gpuboot.verify.deep import files, plan, runner
+from gpuboot.verify.deep.answers import Answer, NodeAnswers
+from gpuboot.verify.deep.verdicts import evaluate
+from gpuboot.verify.evidence import Host
+from tests.unit import deep_outputs as printed
+from tests.unit.evidence import SIZES, host, uuid
+from tests.unit.fake_cluster import FakeCluster
+from tests.unit.test_runner import clock
+
+__all__ = ["clock"]
+
+HOSTS = [host(name, count) for name, count in SIZES.items()]
+NCCL = {"nccl_image": "nvcr.io/nvidia/hpc-benchmarks:25.04"}
+
+
+def settings(**deep: Any) -> Settings:
+    return parse_settings({"verify": {"timeout_s": 10, "deep": {**NCCL, **deep}}})
+
+
+@dataclass
+class DeepCluster(FakeCluster):
+    """+ hanging, unpullable: (node, test) that never ends, or never starts
+    + order: (node, test) as they were asked for; most: pods at once
+    """
+
+    hanging: set[tuple[str, str]] = field(default_factory=set)
+    unpullable: set[tuple[str, str]] = field(default_factory=set)
+    order: list[tuple[str, str]] = field(default_factory=list)
+    most: int = 0
+
+    def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
+        made = super()._create_pod(body)
+        self.order.append(self._of(body["metadata"]["name"]))
+        self.most = max(self.most, len(self.pods))
+        return made
+
+    @staticmethod
+    def _of(pod: str) -> tuple[str, str]:
+        step, _, node = pod.partition("-")
+        return node, step
+
+    def _status(self, pod: dict[str, Any], node: str) -> dict[str, Any]:
+        key = self._of(pod["metadata"]["name"])
+        state: dict[str, Any] = {"terminated": {"exitCode": 0}}
+        if key in self.hanging:
+            state = {"running": {}}
+        if key in self.unpullable:
+            state = {"waiting": {"reason": "ErrImagePull", "message": "not found"}}
+        phase = {"terminated": "Succeeded", "running": "Running"}.get(next(iter(state)), "Pending")
+        return {"phase": phase, "containerStatuses": [{"name": plan.CONTAINER, "state": state}]}
+
+    def _gpu_log(self, pod: str, container: str) -> str:
+        node, step = self._of(pod)
+        count = SIZES[node]
+        listed = "".join(
+            f"GPU {i}: NVIDIA H100 80GB HBM3 (UUID: {uuid(node, i)})\n" for i in range(count)
+        )
+        if (node, step) in self.hanging:
+            return listed
+        peers = [[None if i == j else 370.0 for j in range(count)] for i in range(count)]
+        said = {
+            "diag": printed.diag({"memory": ["Pass"] * count}),
+            "bandwidth": printed.nvbandwidth([55.0] * count, peers),
+            "collective": printed.nccl(count=count),
+        }
+        return f"{listed}{said[step]}\n{plan.EXIT}0\n"
+
+
+def answers_of(
+    cluster: FakeCluster,
+    chosen: Settings | None = None,
+    hosts: Sequence[Host] = HOSTS,
+    kept: Mapping[str, NodeAnswers] | None = None,
+    saved: list[NodeAnswers] | None = None,
+    said: list[str] | None = None,
+) -> dict[str, NodeAnswers]:
+    lines: list[str] = [] if said is None else said
+    keep: list[NodeAnswers] = [] if saved is None else saved
+    found = runner.run_tests(
+        cast(Cluster, cluster), hosts, chosen or settings(), lines.append,
+        lambda name: "", keep.append, kept or {},
+    )  # fmt: skip
+    return {one.node: one for one in found}
+
+
+def statuses(answers: NodeAnswers) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for item in evaluate(next(one for one in HOSTS if one.node == answers.node), answers):
+        found.setdefault(item.link, set()).add(item.status)
+    return found
+
+
+def test_each_node_is_tested_one_test_after_the_other_and_nothing_is_left() -> None:
+    cluster, saved, said = DeepCluster(), list[NodeAnswers](), list[str]()
+    found = answers_of(cluster, saved=saved, said=said)
+    assert [step for node, step in cluster.order if node == "gpu1"] == [
+        "diag", "bandwidth", "collective"
+    ]  # fmt: skip
+    assert cluster.most == len(SIZES)
+    assert (cluster.pods, cluster.lease) == ({}, None)
+    assert set(cluster.namespaces.values()) == {"Terminating"}
+    assert {one.node for one in saved} == set(SIZES)
+    for answers in found.values():
+        sure = statuses(answers)
+        assert {link: sure[link] for link in ("diag", "bandwidth", "collective")} == {
+            "diag": {"pass"}, "bandwidth": {"pass"}, "collective": {"pass"}
+        }  # fmt: skip
+    assert found["gpu2"].uuids == tuple(uuid("gpu2", i) for i in range(4))
+    assert any(line.startswith("deep: gpu1: diag answered") for line in said)
+
+
+def test_no_more_nodes_at_once_than_are_wanted() -> None:
+    cluster = DeepCluster()
+    answers_of(cluster, settings(parallel=1))
+    assert cluster.most == 1
+    assert len(cluster.order) == 6
+
+
+def test_a_pod_holds_all_gpus_and_ends_itself() -> None:
+    cluster = DeepCluster()
+    answers_of(cluster, settings(timeout_s=600, diag_level=2))
+    spec = next(pod["spec"] for pod in cluster.created if pod["metadata"]["name"] == "diag-gpu2")
+    (container,) = spec["containers"]
+    assert container["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
+    assert spec["activeDeadlineSeconds"] == 660
+    assert "dcgmi diag -r 2 -j" in container["command"][2]
+    assert container["image"] == Settings().verify.deep.dcgm_image
+
+
+def test_images_and_commands_are_those_of_the_settings() -> None:
+    cluster = DeepCluster()
+    mine = {"nvbandwidth_image": "mine/nvbandwidth:1", "nccl_command": "all_reduce_perf_mpi"}
+    answers_of(cluster, settings(**mine), hosts=HOSTS[:1])
+    asked = [pod["spec"]["containers"][0] for pod in cluster.created]
+    assert [one["image"] for one in asked[1:]] == ["mine/nvbandwidth:1", NCCL["nccl_image"]]
+    assert "all_reduce_perf_mpi -b 16G -e 16G -g 2 -c 1" in asked[2]["command"][2]
+
+
+def test_a_node_that_pods_use_is_left_alone() -> None:
+    cluster = DeepCluster(gpu_holders={("gpu2", 1): "ml/train-0"})
+    found = answers_of(cluster)
+    assert {node for node, _ in cluster.order} == {"gpu1"}
+    assert found["gpu2"].skipped == "its GPUs are in use by ml/train-0"
+
+
+def test_a_drained_node_is_tested() -> None:
+    cluster = DeepCluster(cordoned={"gpu1"})
+    found = answers_of(cluster)
+    assert statuses(found["gpu1"])["diag"] == {"pass"}
+
+
+def test_a_hang_ends_and_fails_and_the_next_test_is_tried() -> None:
+    cluster = DeepCluster(hanging={("gpu1", "bandwidth")})
+    found = answers_of(cluster, settings(timeout_s=120))
+    sure = statuses(found["gpu1"])
+    assert (sure["bandwidth"], sure["collective"]) == ({"fail"}, {"pass"})
+    assert 120 <= found["gpu1"].steps["bandwidth"].seconds < 130
+    assert cluster.pods == {}
+
+
+def test_an_image_that_is_not_there_is_no_fault_of_the_gpu() -> None:
+    found = answers_of(DeepCluster(unpullable={("gpu1", "diag")}))
+    assert statuses(found["gpu1"])["diag"] == {"unknown"}
+    assert "ErrImagePull" in found["gpu1"].steps["diag"].reason
+
+
+def test_all_nodes_together_have_a_time() -> None:
+    cluster = DeepCluster(hanging={("gpu1", "diag")})
+    found = answers_of(cluster, settings(parallel=1, timeout_s=600, total_timeout_s=60))
+    assert found["gpu1"].steps["diag"].ended == "hung"
+    assert found["gpu1"].steps["bandwidth"].reason == "time was up"
+    assert "was up" in found["gpu2"].skipped
+    assert cluster.pods == {}
+
+
+def test_without_an_image_nccl_is_left_out_and_said() -> None:
+    cluster = DeepCluster()
+    found = answers_of(cluster, settings(nccl_image=None))
+    assert {step for _, step in cluster.order} == {"diag", "bandwidth"}
+    assert statuses(found["gpu1"])["collective"] == {"not_covered"}
+
+
+def test_what_was_found_before_is_not_tried_again(tmp_path: Path) -> None:
+    first = answers_of(DeepCluster(unpullable={("gpu2", "diag")}))
+    for one in first.values():
+        files.save(one, tmp_path)
+    cluster = DeepCluster()
+    again = answers_of(cluster, kept=files.read(tmp_path))
+    assert {node for node, _ in cluster.order} == {"gpu2"}, "its diagnosis never started"
+    assert again["gpu1"] == first["gpu1"]
+
+
+def test_other_gpus_than_before_are_tested_again() -> None:
+    old = replace(answers_of(DeepCluster())["gpu1"], uuids=("GPU-old",))
+    cluster = DeepCluster()
+    answers_of(cluster, kept={"gpu1": old})
+    assert "gpu1" in {node for node, _ in cluster.order}
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"error": "cannot be reached"}, "cannot be reached"),
+        ({"gpus": (replace(HOSTS[0].gpus[0], mig=True),)}, "MIG is on"),
+        ({"gpus": HOSTS[0].gpus[:1]}, "it offers 2 of 1 GPUs"),
+    ],
+)
+def test_nodes_that_cannot_be_tested_say_why(change: dict[str, Any], why: str) -> None:
+    found = answers_of(DeepCluster(), hosts=[replace(HOSTS[0], **change)])
+    assert why in found["gpu1"].skipped
+
+
+def test_another_verification_is_waited_for_and_then_not_disturbed() -> None:
+    other = {
+        "spec": {"holderIdentity": "gpuboot-verify-other", "renewTime": "2999-01-01T00:00:00Z"}
+    }
+    cluster = DeepCluster(lease=other)
+    found = answers_of(cluster)
+    assert cluster.order == []
+    assert "another verification" in found["gpu1"].skipped
+
+
+def test_files_that_are_none_are_named(tmp_path: Path) -> None:
+    assert files.read(tmp_path) == {}
+    folder = tmp_path / files.FOLDER
+    folder.mkdir()
+    (folder / "gpu1.json").write_text('{"node": "gpu1", "steps": {"diag": {}}}')
+    with pytest.raises(files.KeptError, match=r"gpu1\.json"):
+        files.read(tmp_path)
+
+
+def test_the_newest_report_of_the_cluster_with_answers_is_gone_on_with(tmp_path: Path) -> None:
+    names = ("20261121T100000Z-lab", "20261122T100000Z-lab", "20261123T100000Z-lab")
+    for name in names:
+        (tmp_path / name).mkdir()
+    here = tmp_path / names[2]
+    assert files.newest(here, "lab") is None
+    files.save(
+        NodeAnswers(node="gpu1", steps={"diag": Answer(ended="answered")}), tmp_path / names[0]
+    )
+    assert files.newest(here, "lab") == (tmp_path / names[0]).resolve()
+
+
+@pytest.mark.parametrize(
+    ("memory", "size"), [(81559, "16G"), (40960, "8G"), (32768, "8G"), (15360, "2G"), (0, "1G")]
+)
+def test_messages_fit_into_a_gpu(memory: int, size: str) -> None:
+    assert plan.message_size(memory) == size

@@ -1,0 +1,96 @@
+"""What a deploy makes of deep tests: their findings in the chain, their files in the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from pyinfra.api.exceptions import PyinfraError
+
+from deploys.operations import verify_deep
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import parse_settings
+from gpuboot.kubernetes.api import Cluster
+from gpuboot.verify.checks import chain
+from gpuboot.verify.deep import files, runner
+from gpuboot.verify.deep.answers import Answer, NodeAnswers
+from gpuboot.verify.findings import DEEP_LINKS
+from gpuboot.verify.runner import VerificationResult
+from tests.unit.evidence import evidence
+
+SETTINGS = parse_settings({"cluster": {"name": "lab"}, "verify": {"level": "deep"}})
+NODES = [Node(f"10.0.0.{i}", f"gpu{i}", f"10.0.0.{i}", "worker", 2, False) for i in (1, 2)]
+HUNG = {"diag": Answer(ended="hung", reason="no answer within 60 s")}
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the runner is given; each node's diagnosis hangs."""
+    given: dict[str, Any] = {}
+
+    def run_tests(cluster: Any, hosts: Any, settings: Any, say: Any, sample: Any, save: Any,
+                  kept: Any) -> list[NodeAnswers]:  # fmt: skip
+        given.update(kept=kept, sample=sample)
+        return [NodeAnswers(node=host.node, steps=cast(Any, HUNG)) for host in hosts]
+
+    monkeypatch.setattr(runner, "run_tests", run_tests)
+    monkeypatch.setattr(verify_deep, "say", lambda _: None)
+    return given
+
+
+def added(folder: Path, resume: bool = False) -> VerificationResult:
+    seen = evidence()
+    before = VerificationResult(seen, tuple(chain.evaluate(seen, parse_settings({}))))
+    cluster = cast(Cluster, None)
+    return verify_deep.with_deep_tests(cluster, before, SETTINGS, NODES, folder, resume)
+
+
+def test_its_findings_are_part_of_the_chain_and_its_answers_of_the_report(
+    asked: dict[str, Any], tmp_path: Path
+) -> None:
+    result = added(tmp_path)
+    failed = [(one.link, one.node) for one in result.findings if one.status == "fail"]
+    assert failed == [("diag", "gpu1"), ("diag", "gpu2")]
+    links = [one.link for one in result.findings if one.node == "gpu1" and one.link in DEEP_LINKS]
+    assert set(links) == set(DEEP_LINKS)
+    assert set(files.read(tmp_path)) == {"gpu1", "gpu2"}
+    assert "deep" in result.evidence.durations
+    assert asked["kept"] == {}
+
+
+def test_a_resumed_one_takes_what_the_newest_report_has(
+    asked: dict[str, Any], tmp_path: Path
+) -> None:
+    old, here = tmp_path / "20261121T100000Z-lab", tmp_path / "20261122T100000Z-lab"
+    old.mkdir()
+    here.mkdir()
+    added(here, resume=True)
+    assert asked["kept"] == {}
+    kept = NodeAnswers(node="gpu1", steps=cast(Any, HUNG))
+    files.save(kept, old)
+    added(here, resume=True)
+    assert asked["kept"] == {"gpu1": kept}
+    (old / files.FOLDER / "gpu1.json").write_text("{")
+    added(here, resume=True)
+    assert asked["kept"] == {}, "what cannot be read is tested again"
+
+
+def test_a_host_that_does_not_answer_under_load_says_nothing(
+    asked: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Inventory:
+        @staticmethod
+        def get_host(name: str) -> str:
+            return name
+
+    def run(host: str, command: str) -> str:
+        if host == "10.0.0.1":
+            raise PyinfraError("timed out")
+        return f"{host}: {command.split()[2]}"
+
+    monkeypatch.setattr(verify_deep, "inventory", Inventory)
+    monkeypatch.setattr(verify_deep, "run", run)
+    added(tmp_path)
+    assert asked["sample"]("gpu1") == ""
+    assert asked["sample"]("gpu2") == "10.0.0.2: nvidia-smi"
