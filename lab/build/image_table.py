@@ -14,7 +14,7 @@ from lab.build.images import SYMLINK, Image, Source, write_images
 from lab.build.progress import Progress
 from lab.build.software_kubernetes import EARLIER, KUBERNETES, KubernetesRelease
 from lab.build.store import digest, folder, stored
-from lab.gpusim.builds import GO_MODULE
+from lab.gpusim.builds import GO_MODULE, SOURCES
 
 PAUSE = "3.10.2"
 ETCD_PROGRAMS = ("etcd", "etcdctl", "etcdutl")
@@ -23,6 +23,11 @@ ETCD_REVISION = "-0"  # of upstream's image, after etcd's version
 FLANNEL_CNI = "v1.9.1-flannel3"
 DCGM_EXPORTER = "4.6.1-4.8.4-distroless"
 CUDA_SAMPLE = "vectoradd-cuda12.5.0"
+# of deep verifications, as gpuboot's settings name the first two
+DCGM = "nvcr.io/nvidia/cloud-native/dcgm:4.6.1-1-ubuntu24.04"
+NVBANDWIDTH = "ghcr.io/nvidia/k8s-samples:nvbandwidth-v0.7-8d103163"
+NCCL_TESTS = "nvcr.io/nvidia/hpc-benchmarks:25.04"
+DEEP_TESTS = SOURCES / "deep"
 GPU_OPERATOR = "v26.7.0"
 
 CONTROL_PLANE = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy")
@@ -44,6 +49,7 @@ def table(programs: Programs) -> list[Image]:
         *_network(programs),
         _node_feature_discovery(programs),
         *simulated(programs),
+        _deep_test(programs, NVBANDWIDTH, "nvbandwidth"),
         *monitoring.images(programs),
     ]
 
@@ -233,6 +239,22 @@ def _ubuntu() -> dict[str, Source]:
     }
 
 
+def _sample(programs: Programs) -> dict[str, Source]:
+    return {**shell(programs), **_ubuntu(), "/cuda-samples/vectorAdd": programs["vectorAdd"]}
+
+
+def _deep_test(programs: Programs, name: str, *tests: str) -> Image:
+    """An image of a deep verification's, which may run vectorAdd, too."""
+    return Image(
+        name,
+        {**_sample(programs), **{f"/usr/bin/{test}": DEEP_TESTS / test for test in tests}},
+        ("/usr/bin/sh",),
+        "SIMULATED: scripts that print what programs of these names print, and test nothing",
+        env=_gpu_env("compute,utility"),
+        libs=True,
+    )
+
+
 def _simulated(programs: Programs) -> list[Image]:
     counters = GO_MODULE / "default-counters.csv"
     exporter: dict[str, Source] = {
@@ -242,8 +264,9 @@ def _simulated(programs: Programs) -> list[Image]:
         "/etc/dcgm-exporter/dcp-metrics-included.csv": counters,
     }
     operator = {**shell(programs), "/usr/bin/sim-gpu-operator": programs["sim-gpu-operator"]}
-    sample = {**shell(programs), **_ubuntu(), "/cuda-samples/vectorAdd": programs["vectorAdd"]}
     return [
+        _deep_test(programs, DCGM, "nv-hostengine", "dcgmi"),
+        _deep_test(programs, NCCL_TESTS, "all_reduce_perf"),
         Image(
             f"nvcr.io/nvidia/k8s/dcgm-exporter:{DCGM_EXPORTER}",
             exporter,
@@ -261,7 +284,7 @@ def _simulated(programs: Programs) -> list[Image]:
         ),
         Image(
             f"nvcr.io/nvidia/k8s/cuda-sample:{CUDA_SAMPLE}",
-            sample,
+            _sample(programs),
             ("/cuda-samples/vectorAdd",),
             "SIMULATED: the lab's own vectorAdd, for the simulated CUDA library",
             env=_gpu_env("compute,utility"),

@@ -1,0 +1,163 @@
+"""Levels of a verification in the lab: quick, and deep with its stand-ins.
+
+The stand-ins (lab/gpusim/deep) test nothing: what is tried here is what goes on around them, and
+what becomes of their answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import ROOT, Lab, Run, until
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+LAB = ("test-deep", "--single")
+NODE = "node1"
+NCCL = "nvcr.io/nvidia/hpc-benchmarks:25.04"
+
+
+def deep(**more: Any) -> dict[str, Any]:
+    return {"deep": {"diag_level": 2, "nccl_image": NCCL, **more}}
+
+
+def verified(lab: Lab, *arguments: str, **settings: Any) -> tuple[Run, dict[str, Any]]:
+    """`gpuboot verify` with these arguments, and the report that it wrote."""
+    chosen = {"verify": {"reports": str(lab.reports), **settings}} if settings else None
+    done = lab.command(
+        ["gpuboot", "verify", "inventories/lab.py", "--json", *arguments], settings=chosen
+    )
+    return done, json.loads(done.out) if done.out else {}
+
+
+def statuses(report: dict[str, Any], link: str) -> list[str]:
+    return [one["status"] for one in report["findings"] if one["link"] == link]
+
+
+def fault(lab: Lab, *words: str) -> None:
+    done = lab.lab("fault", "--name", lab.name, NODE, *words)
+    assert done.code == 0, done.told
+
+
+def pods(lab: Lab) -> str:
+    """Those of verifications."""
+    return "\n".join(
+        line for line in lab.kubectl("get", "pods", "-A").splitlines() if "gpuboot-verify" in line
+    )
+
+
+def test_quick_starts_no_pod_and_says_that_nothing_was_computed(site: Lab) -> None:
+    began = time.monotonic()
+    done, report = verified(site, "--level", "quick", "--nodes", NODE)
+    print(f"quick: {time.monotonic() - began:.0f} s")
+    assert done.code == 0, done.told
+    assert (report["verdict"], report["nodes"]) == ("answering", [NODE])
+    assert report["totals"]["proven"] == 0
+    assert {"workload", "attribution", "services"}.isdisjoint(
+        item["link"] for item in report["findings"]
+    )
+    assert "nothing was computed on them" in done.text
+    refused, _ = verified(site, "--level", "quick", "--nodes", "gpu9")
+    assert refused.code != 0
+    assert "gpu9 is no node with GPUs of this inventory" in refused.text
+
+
+def test_deep_tests_a_free_node_and_leaves_nothing(site: Lab) -> None:
+    fault(site, "set", "all", "util", "90")  # the stand-ins are no load
+    done, report = verified(site, "--level", "deep", **deep())
+    assert done.code == 0, done.told
+    assert (report["verdict"], report["level"]) == ("proven", "deep")
+    for link in ("diag", "bandwidth", "load"):
+        assert statuses(report, link) == ["pass", "pass"]
+    assert statuses(report, "collective") == ["pass"]
+    assert report["simulated"]
+    assert pods(site) == ""
+
+
+def test_a_slow_link_wrong_values_and_memory_errors_are_named(site: Lab) -> None:
+    fault(site, "set", "1", "pcie_width", "8")
+    fault(site, "set", "0", "ecc_dbe", "1")
+    fault(site, "set", "1", "cuda_wrong", "1")
+    try:
+        done, report = verified(site, "--level", "deep", **deep())
+    finally:
+        fault(site, "repair")
+    assert done.code == 1, done.told
+    order = [gpu["uuid"] for gpu in report["gpus"]]
+    failed = {
+        (one["link"], one["gpu_uuid"]) for one in report["findings"] if one["status"] == "fail"
+    }
+    assert {("diag", order[0]), ("bandwidth", order[1]), ("collective", None)} <= failed
+    assert ("load", order[1]) in failed
+
+
+def test_a_hang_ends_and_a_resumed_run_tries_it_again(site: Lab) -> None:
+    fault(site, "set", "all", "util", "90")
+    hang = deep(timeout_s=60, nccl_command="GPUSIM_HANG=1 all_reduce_perf")
+    done, report = verified(site, "--level", "deep", **hang)
+    assert done.code == 1, done.told
+    (found,) = (one for one in report["findings"] if one["link"] == "collective")
+    assert found["status"] == "fail"
+    assert "hangs: no answer within" in found["detail"]
+    assert statuses(report, "diag") == ["pass", "pass"]
+    again, report = verified(site, "--level", "deep", "--resume", **deep())
+    assert again.code == 0, again.told
+    third, _ = verified(site, "--level", "deep", "--resume", **deep())
+    assert third.code == 0, third.told
+    assert "tested before, not again" in third.text
+
+
+def test_what_a_killed_one_leaves_is_removed(site: Lab) -> None:
+    chosen = {"verify": {"reports": str(site.reports), **deep()}}
+    running = subprocess.Popen(
+        ["gpuboot", "verify", "inventories/lab.py", "--level", "deep"],
+        cwd=ROOT,
+        env=site.environment(chosen),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    until(lambda: "diag-" in pods(site), "a deep test")
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    assert pods(site)
+    done, _ = verified(site, "--level", "deep", **deep())
+    assert done.code == 0, done.told
+    assert "removing what was left of a killed verification" in done.text
+    assert pods(site) == ""
+
+
+def test_a_node_in_use_is_left_alone(site: Lab) -> None:
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "train-0", "namespace": "default"},
+        "spec": {
+            "restartPolicy": "Never",
+            "containers": [
+                {
+                    "name": "train",
+                    "image": NCCL,
+                    "command": ["sleep", "3600"],
+                    "resources": {"limits": {"nvidia.com/gpu": "1"}},
+                }
+            ],
+        },
+    }
+    site.kubectl("apply", "-f", "-", given=json.dumps(manifest))
+    site.kubectl("wait", "--for=condition=Ready", "pod/train-0", "--timeout=120s")
+    try:
+        done, report = verified(site, "--level", "deep", **deep())
+        phase = site.kubectl("get", "pod", "train-0", "-o", "jsonpath={.status.phase}")
+    finally:
+        site.kubectl("delete", "pod", "train-0", "--now")
+    assert done.code == 2, done.told
+    assert phase == "Running"
+    said = [one["detail"] for one in report["findings"] if one["link"] == "diag"]
+    assert said == ["its GPUs are in use by default/train-0"]
