@@ -1,0 +1,160 @@
+"""Faults during a verification: what breaks, and what the report must say of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tests.e2e.conftest import Lab
+from tests.e2e.diagnose_faults import PATCH, Step, kubectl, on
+
+_GARBAGE = (
+    "HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n\\r\\n\\x00\\xff{]DCGM_FI_DEV_GPU_TEMP{gpu=\\n"
+)
+_LOGS = "/var/log"
+_DATE = "/usr/local/bin/date"
+_STOPPED = "/var/lib/containerd /var/log"
+
+
+@dataclass(frozen=True)
+class GpuFault:
+    """What is wrong with one simulated GPU, all at the same time as the others.
+
+    + key: key and value of `gpu-sim set`
+    + links: of which one at least has to fail for this GPU; none: it has to be proven
+    """
+
+    machine: str
+    gpu: int
+    key: str
+    links: frozenset[str]
+
+
+GPU_FAULTS = (
+    GpuFault("gpu1", 1, "lost 1", frozenset({"nvidia-smi"})),
+    GpuFault("gpu1", 0, "xid 31", frozenset()),  # a program's own fault
+    GpuFault("gpu2", 0, "xid 79", frozenset({"health"})),
+    GpuFault("gpu2", 1, "ecc_dbe 1", frozenset({"health"})),
+    GpuFault("gpu2", 2, "row_remap_failure 1", frozenset({"health"})),
+    GpuFault("gpu2", 3, "hw_thermal 1", frozenset({"health"})),
+)
+
+
+@dataclass(frozen=True)
+class Day:
+    """Something else that goes wrong.
+
+    + node: whose findings fail; "": the cluster's
+    + link: of the proof chain, at which they fail
+    + says: words of the detail or remedy that a person needs
+    + others: further nodes that may fail for the same reason
+    + simulated: what stands in for the real fault; "" where it is the real one
+    """
+
+    name: str
+    node: str
+    link: str
+    says: str
+    inject: Step
+    undo: Step
+    others: frozenset[str] = frozenset()
+    simulated: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _exporter(signal: str) -> str:
+    return f"pkill -{signal} -f '[d]cgm-exporter'"
+
+
+def _replicas(count: int) -> Callable[[Lab], object]:
+    patch = json.dumps([{"op": "replace", "path": "/spec/replicas", "value": count}])
+    return kubectl(*PATCH, patch)
+
+
+DAYS = (
+    Day(
+        "exporter killed again and again",
+        "gpu2",
+        "exporter",
+        "gpu2",
+        on(
+            "gpu2",
+            "systemd-run -q --unit kills sh -c "
+            f'"while :; do {_exporter("KILL")}; sleep 0.3; done"; sleep 20',
+        ),
+        on("gpu2", "systemctl stop kills"),
+    ),
+    Day(
+        "exporter hangs",
+        "gpu2",
+        "exporter",
+        "gpu2",
+        on("gpu2", _exporter("STOP")),
+        on("gpu2", _exporter("CONT")),
+    ),
+    Day(
+        "exporter serves garbage",
+        "gpu2",
+        "exporter",
+        "gpu2",
+        on(
+            "gpu2",
+            f"printf '{_GARBAGE}' >/root/garbage; systemd-run -q --unit garbage "
+            "socat TCP-LISTEN:9999,fork,reuseaddr OPEN:/root/garbage,rdonly; "
+            "nft 'add table ip fault; add chain ip fault in "
+            "{ type nat hook prerouting priority -150; }; "
+            "add rule ip fault in tcp dport 9400 redirect to :9999'",
+        ),
+        on("gpu2", "nft delete table ip fault; systemctl stop garbage"),
+    ),
+    Day(
+        "Prometheus down",
+        "gpu1",
+        "prometheus",
+        "Prometheus",
+        _replicas(0),
+        _replicas(1),
+        others=frozenset({"", "gpu2"}),
+    ),
+    Day(
+        "clock ten minutes off",
+        "gpu1",
+        "clock",
+        "600 s",
+        on(
+            "gpu1",
+            f'printf \'#!/bin/sh\\nexec /bin/date -d "+600 seconds" "$@"\\n\' >{_DATE}; '
+            f"chmod 755 {_DATE}",
+        ),
+        on("gpu1", f"rm {_DATE}"),
+        simulated="the lab's machines have one clock: a program `date` tells another time",
+    ),
+    Day(
+        "disk full",
+        "gpu1",
+        "workload",
+        "no space left on device",
+        on(
+            "gpu1",
+            f"mount -t tmpfs -o size=2m tmpfs {_LOGS}; head -c 3m /dev/zero >{_LOGS}/full; true",
+        ),
+        on("gpu1", f"umount -l {_LOGS}"),
+        simulated="a small tmpfs over /var/log: machines share the computer's disk",
+    ),
+    Day(
+        "read-only root",
+        "gpu1",
+        "workload",
+        "read-only file system",
+        on(
+            "gpu1",
+            f"for folder in {_STOPPED}; do mount --bind $folder $folder && "
+            "mount -o remount,ro,bind $folder; done",
+        ),
+        on("gpu1", f"for folder in {_STOPPED}; do umount -l $folder; done"),
+        simulated="what containers are made of is read-only; the machine's root is an overlay",
+    ),
+)
