@@ -8,9 +8,10 @@ from __future__ import annotations
 from gevent.lock import RLock
 from gevent.pool import Pool
 from pyinfra.api.host import Host
-from pyinfra.context import ctx_host, state
+from pyinfra.context import state
 
 from deploys.lib import connections, findings
+from deploys.lib.current_host import current_host
 from deploys.lib.shell import run_command
 from deploys.run.collect import collect
 from gpuboot.hosts.reading import HostReading, Reading
@@ -50,7 +51,7 @@ def _read(hosts: list[Host]) -> Reading:
 
 def _is_root(host: Host) -> bool:
     """Whether the login user is root; commands then run without sudo, which may not be there."""
-    with ctx_host.use(host):
+    with current_host(host):
         root = run_command(host, "id -u").stdout == "0"
         if root:
             host.data._sudo = False  # not seen inside a @deploy, which keeps what held at its begin

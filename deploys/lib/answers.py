@@ -23,6 +23,7 @@ from pyinfra.api.host import Host
 from pyinfra.context import ctx_host, state
 
 from deploys.facts.batch import Batch, Request, Unanswered
+from deploys.lib.current_host import current_host
 
 T = TypeVar("T")
 # answers of hosts, by what each is asked; `Unanswered` where one could not answer
@@ -192,7 +193,7 @@ def read_each(fact: type[FactBase[T]], arguments: Mapping[Host, Mapping[str, Any
         answer: T | Unanswered = answers[number]
         if not isinstance(answer, Unanswered):
             return answer
-        with ctx_host.use(target):  # asked alone, it says itself what is wrong
+        with current_host(target):  # asked alone, it says itself what is wrong
             value: T = get_fact(state, target, fact, kwargs=dict(request.arguments))
             return value
 
@@ -238,7 +239,7 @@ def _ahead(target: Host, kept: HostAnswers, request: Request) -> list[Request]:
 def ask(target: Host, requests: Sequence[Request]) -> dict[Request, Any]:
     """The answers of a host, by one command; `Unanswered` for each that failed."""
     answers: dict[Request, Any] = {}
-    with ctx_host.use(target):
+    with current_host(target):
         for part in _parts(requests):
             try:
                 found = get_fact(

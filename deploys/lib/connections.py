@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
-from pyinfra.context import ctx_host
 
 from deploys.lib import privilege
+from deploys.lib.current_host import current_host
 from gpuboot.config.problems import Problem
 
 # inventory name -> what the connection ended with
@@ -23,7 +23,7 @@ def reach(host: Host) -> bool:
     if not host.connected and host.name not in unreachable:
         try:
             host.connect(show_errors=False, raise_exceptions=True)
-            with ctx_host.use(host):
+            with current_host(host):
                 privilege.prepare_askpass(host)
         except PyinfraError as error:
             note_unreachable(host.name, error)

@@ -12,10 +12,10 @@ from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
-from pyinfra.context import ctx_host
 
 from deploys.lib import privilege
 from deploys.lib.commands import failure, report_failure
+from deploys.lib.current_host import current_host
 from deploys.lib.shell import run_command
 
 TELL_S = 15.0
@@ -58,7 +58,7 @@ def _tell(host: Host, what: str, arguments: dict[str, Any]) -> None:
     while True:
         gevent.sleep(TELL_S)
         try:
-            with ctx_host.use(host):
+            with current_host(host):
                 line = run_command(host, f"tail -n 1 {_LOG}", **arguments).stdout
         except (PyinfraError, OSError, EOFError):
             line = ""

@@ -15,9 +15,10 @@ from pyinfra.api.host import Host
 from pyinfra.connectors.local import LocalConnector
 from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.connectors.util import make_unix_command_for_host
-from pyinfra.context import ctx_host, state
+from pyinfra.context import state
 
 from deploys.lib import privilege
+from deploys.lib.current_host import current_host
 
 # what a connection that ends or is made anew raises
 GONE = (OSError, EOFError, SSHException, PyinfraError)
@@ -46,7 +47,7 @@ def begin(host: Host, command: str) -> OpenCommand | None:
     Returns None where the host's connector has no such thing: it is neither SSH nor this machine.
     Raises one of `GONE`.
     """
-    with ctx_host.use(host):
+    with current_host(host):
         arguments = privilege.become_arguments(host)
         line = make_unix_command_for_host(state, host, StringCommand(command), **arguments)
     if isinstance(host.connector, SSHConnector) and host.connector.client is not None:

@@ -11,13 +11,14 @@ from gevent.pool import Pool
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.api.host import Host
-from pyinfra.context import ctx_host, inventory
+from pyinfra.context import inventory
 from pyinfra.context import state as run_state
 
 from deploys.facts.recording import HostRecording as HostFact
 from deploys.facts.recording import Printed
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.connections import reach, unreachable
+from deploys.lib.current_host import current_host
 from deploys.lib.privilege import prepare_askpass
 from deploys.operations.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
@@ -98,7 +99,7 @@ def _host(node: Node, denied: Callable[[Host], Problem | None]) -> HostRecording
         return _of(node, error=f"cannot be reached: {unreachable.get(node.host, 'no connection')}")
     before = time.time()
     try:
-        with ctx_host.use(target):
+        with current_host(target):
             if problem := denied(target):
                 return _of(node, error=problem.cause)
             prepare_askpass(target)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TypeVar
 
 from gevent.lock import BoundedSemaphore
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import FactBase
 from pyinfra.api.host import Host
-from pyinfra.context import ContextObject, ctx_host
 
 from deploys.lib import answers, privilege
+from deploys.lib.current_host import current_host
 from deploys.lib.shell import run_command
 
 # sshd allows ten sessions a connection (MaxSessions), and all joining nodes share this one.
@@ -36,7 +34,7 @@ def run(target: Host, command: str, stdin: str = "") -> str:
     """
     if answers.comparing():
         raise answers.WouldChange
-    with _sessions, _current(target) as there:
+    with _sessions, current_host(target) as there:
         if not there.connected:  # outside `--limit`
             there.connect(raise_exceptions=True)
         arguments = privilege.become_arguments(there)
@@ -55,20 +53,5 @@ def read_fact(target: Host, fact: type[FactBase[T]], **arguments: object) -> T:
     """A fact of any host of the inventory."""
     if answers.comparing():
         return answers.read_from(target, fact, **arguments)
-    with _sessions, _current(target) as there:
+    with _sessions, current_host(target) as there:
         return answers.read_from(there, fact, **arguments)
-
-
-@contextmanager
-def _current(target: Host) -> Iterator[Host]:
-    """Make it the current host, also where it is named by `pyinfra.host`, which stands for that.
-
-    pyinfra's own `use` recurses for the latter, and does not come back after an exception.
-    """
-    before: Host = ctx_host.get()  # type: ignore[no-untyped-call]
-    there = before if isinstance(target, ContextObject) else target
-    ctx_host.set(there)  # type: ignore[no-untyped-call]
-    try:
-        yield there
-    finally:
-        ctx_host.set(before)  # type: ignore[no-untyped-call]

@@ -13,11 +13,11 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.api.host import Host
 from pyinfra.api.inventory import Inventory
-from pyinfra.context import ctx_host
 from pyinfra.context import state as run_state
 
 from deploys.facts.node import NodeFact
 from deploys.lib import connections, privilege
+from deploys.lib.current_host import current_host
 from deploys.lib.shell import run_command
 from deploys.lib.spans import span
 from deploys.run import kinds
@@ -92,7 +92,7 @@ def _read(host: Host) -> NodeState | Problem:
     if host.name in connections.unreachable:
         return connections.unreachable_problem(host.name)
     # The host's own context: facts and sudo look at it, not at the host whose greenlet this is.
-    with ctx_host.use(host):
+    with current_host(host):
         try:
             if not host.connected:
                 host.connect(reason="to read its state", raise_exceptions=True)

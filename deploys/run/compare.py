@@ -21,11 +21,12 @@ from gevent.local import local
 from gevent.pool import Pool
 from pyinfra import logger
 from pyinfra.api.host import Host
-from pyinfra.context import ctx_host, host, state
+from pyinfra.context import host, state
 
 from deploys.facts.batch import Request
 from deploys.lib import answers, operation
 from deploys.lib.answers import Step, WouldChange
+from deploys.lib.current_host import current_host
 from deploys.lib.operation import Body
 from deploys.lib.spans import span
 from deploys.run import order
@@ -129,7 +130,7 @@ class Comparison:
     def collect(self, target: Host, deploy: str) -> None:
         """Call a deploy for a host, and compare each of its operations."""
         calls = self._greenlet.calls = self._collected[target.name] = _Calls()
-        with ctx_host.use(target):
+        with current_host(target):
             try:
                 runpy.run_path(deploy, run_name="compare")
                 self._whole.add(target.name)
@@ -179,7 +180,7 @@ class Comparison:
         return True
 
     def _compare(self, target: Host, step: Step, begin: Callable[[], Any]) -> None:
-        with ctx_host.use(target), answers.comparison(step, self.reader.ask):
+        with current_host(target), answers.comparison(step, self.reader.ask):
             try:
                 for _ in begin():
                     step.differs = True

@@ -1,0 +1,24 @@
+"""Which host pyinfra's facts and commands are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyinfra.api.host import Host
+from pyinfra.context import ContextObject, ctx_host
+
+
+@contextmanager
+def current_host(target: Host) -> Iterator[Host]:
+    """Make it the current host, also where it is `pyinfra.host`, which stands for the current one.
+
+    pyinfra's own `ctx_host.use` recurses for the latter, and does not come back after an exception.
+    """
+    before: Host | None = ctx_host.get()  # type: ignore[no-untyped-call]
+    there = target if before is None or not isinstance(target, ContextObject) else before
+    ctx_host.set(there)  # type: ignore[no-untyped-call]
+    try:
+        yield there
+    finally:
+        ctx_host.set(before)  # type: ignore[no-untyped-call]
