@@ -32,8 +32,7 @@ def outcome(
     """
     of_node = [item for item in findings if item.node == node and item.link in _CLOSING]
     if failed := [item for item in of_node if item.status == "fail"]:
-        reason = "VerifyFailed" if level == "standard" else "ProofFailed"
-        return "close", node, reason, node_proof.cause(failed)
+        return "close", node, _reason(failed, level), node_proof.cause(failed)
     own = [item for item in of_node if item.link in LINKS]
     tried = sum(item.link == "workload" and item.status == "pass" for item in own)
     if not tried or any(item.status == "unknown" for item in own):
@@ -42,6 +41,13 @@ def outcome(
     if level == "node":
         said = f"vectorAdd passed on {tried} of {len(uuids)} GPUs"
     return "open", node, boot, level, ",".join(sorted(uuids)), said
+
+
+def _reason(failed: Sequence[Finding], level: Level) -> str:
+    """Why it is closed: what a pod that computes does not disprove stays, also over a reboot."""
+    if any(item.link == "health" for item in failed):
+        return "HealthFailed"
+    return "VerifyFailed" if level == "standard" else "ProofFailed"
 
 
 def of_node(

@@ -32,6 +32,7 @@ condition() { # NODE STATUS REASON MESSAGE
   [ "${old%% *}" = "$2" ] || changed=$now
   kube patch node "$1" --subresource=status -p "{\"status\":{\"conditions\":[{\"type\":\"GPUsProven\",\"status\":\"$2\",\"reason\":\"$3\",\"message\":$(quoted "$4"),\"lastHeartbeatTime\":\"$now\",\"lastTransitionTime\":\"$changed\"}]}}" >/dev/null
 }
+message() { kube get node "$1" -o 'jsonpath={.status.conditions[?(@.type=="GPUsProven")].message}'; }
 # ends the cordon that the node itself began at its boot; a person's stays
 uncordon() {
   [ -n "$(kube get node "$1" -o "jsonpath={.metadata.annotations.gpuboot\.io/cordoned-at-boot}")" ] || return 0
@@ -41,7 +42,7 @@ uncordon() {
 close() { # NODE REASON MESSAGE
   kube taint --overwrite node "$1" "$taint:NoSchedule" >/dev/null
   uncordon "$1"
-  case $2 in ProofFailed | VerifyFailed | GPUsMissing) condition "$1" False "$2" "$3" ;; *) condition "$1" Unknown "$2" "$3" ;; esac
+  case $2 in ProofFailed | VerifyFailed | HealthFailed | GPUsMissing) condition "$1" False "$2" "$3" ;; *) condition "$1" Unknown "$2" "$3" ;; esac
   say "$1 is closed: $2: $3"
 }
 open() { # NODE BOOT LEVEL GPUS MESSAGE
@@ -110,6 +111,11 @@ look_at() {
     case " $taints " in *" $taint "*) closed=yes ;; esac
     # its kubelet still tells of the boot before: until it tells of this one, its own cordon holds
     [ -z "$self" ] || [ "$self" = "$boot" ] || [ "$proven" != "$boot" ] || continue
+    # a pod computes on a GPU that is to be repaired, too, and after a reboot: a verification opens it
+    if [ "$status" = False ] && [ "$reason" = HealthFailed ]; then
+      [ -n "$closed" ] && [ -z "$self" ] || close "$node" "$reason" "$(message "$node" </dev/null)" </dev/null >&2
+      continue
+    fi
     if [ "$status" != True ] || [ "$proven" != "$boot" ]; then
       why="NotProven${tab}its GPUs have not been proven yet"
       [ -z "$proven" ] || [ "$proven" = "$boot" ] || why="Rebooted${tab}it rebooted after its GPUs were proven ($at)"

@@ -28,6 +28,7 @@ def node_fields(node: dict[str, Any]) -> dict[str, str]:
         ".status.nodeInfo.bootID": node["boot"],
         '@.type=="GPUsProven")].status': condition.get("status", ""),
         '@.type=="GPUsProven")].reason': condition.get("reason", ""),
+        '@.type=="GPUsProven")].message': condition.get("message", ""),
         '@.type=="GPUsProven")].lastHeartbeatTime': condition.get("lastHeartbeatTime", ""),
         ".metadata.labels.gpuboot\\.io/gpus": str(node.get("gpus", 2)),
         ".status.allocatable": json.dumps(

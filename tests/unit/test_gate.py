@@ -60,6 +60,10 @@ def test_what_findings_mean_for_a_node(findings: list[Finding], what: str | None
     if what == "open":
         assert found is not None
         assert found[:5] == ("open", "gpu1", "b1", "standard", "GPU-a,GPU-b")
+    if what == "close":
+        assert found is not None
+        repair = any(item.link == "health" for item in findings)
+        assert found[2] == ("HealthFailed" if repair else "VerifyFailed")
 
 
 def test_the_proof_of_an_upgraded_node_closes_it_for_a_gpu_that_is_gone() -> None:
