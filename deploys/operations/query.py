@@ -1,4 +1,4 @@
-"""The operation that asks how busy GPUs are. It changes nothing, so it yields nothing."""
+"""The operations that ask Prometheus. They change nothing, so they yield nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from deploys.lib.operation import operation
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.telemetry.usage_query import UsageQuery, answer, no_answer
+from gpuboot.usage import ranges
+from gpuboot.usage.series import to_json
 from gpuboot.verify.collector import PROMETHEUS
-from gpuboot.verify.prometheus import Prometheus
+from gpuboot.verify.prometheus import Prometheus, PrometheusError
 
 
 @operation(compared=False)
@@ -31,6 +33,30 @@ def answered(question: UsageQuery, settings: Settings, leader: str, path: str) -
             text = answer(Prometheus(clients, clients.service(namespace, *PROMETHEUS)), question)
     except ClusterError as error:
         text = no_answer(question, str(error))
+    Path(path).write_text(text, encoding="utf-8")
+    host.noop("Prometheus was queried")
+    yield from ()
+
+
+@operation(compared=False)
+def series_read(
+    question: ranges.RangeQuestion, settings: Settings, leader: str, path: str
+) -> Commands:
+    """Ask the cluster's Prometheus for series over a window, and write them.
+
+    + leader: inventory name of the host with the administrator's credentials
+    + path: file on the control machine that gets the answer as JSON, with the settings on cost
+    """
+    if not executing():
+        return
+    namespace = settings.monitoring.namespace
+    about = {"cluster": settings.cluster.name, "cost": settings.cost.model_dump(mode="json")}
+    try:
+        with cluster_clients(inventory.get_host(leader)) as clients:
+            prometheus = Prometheus(clients, clients.service(namespace, *PROMETHEUS))
+            text = to_json(ranges.read(prometheus, question, about))
+    except (ClusterError, PrometheusError) as error:
+        text = ranges.no_answer(str(error))
     Path(path).write_text(text, encoding="utf-8")
     host.noop("Prometheus was queried")
     yield from ()

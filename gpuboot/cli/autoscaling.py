@@ -31,7 +31,7 @@ class Kind(StrEnum):
 @app.command()
 def adapter(release: Release = RELEASE, monitoring: Home = HOME) -> None:
     """Values of the chart prometheus-adapter, which gives HPA the metric gpu_sm_active."""
-    from gpuboot import autoscaling
+    from gpuboot.usage import autoscaling
 
     _print(autoscaling.adapter_values(_settings(release, monitoring)))
 
@@ -46,7 +46,7 @@ def hpa(
     target: Target = 0.6,
 ) -> None:
     """A HorizontalPodAutoscaler on the adapter's metric."""
-    from gpuboot import autoscaling
+    from gpuboot.usage import autoscaling
 
     _print(autoscaling.hpa(_workload(namespace, name, kind, least, most, target)))
 
@@ -63,14 +63,14 @@ def keda(
     monitoring: Home = HOME,
 ) -> None:
     """A ScaledObject for KEDA."""
-    from gpuboot import autoscaling
+    from gpuboot.usage import autoscaling
 
     workload = _workload(namespace, name, kind, least, most, target)
     _print(autoscaling.scaled_object(workload, _settings(release, monitoring)))
 
 
 def _workload(namespace: str, name: str, kind: Kind, least: int, most: int, target: float) -> Any:
-    from gpuboot.autoscaling import Workload
+    from gpuboot.usage.autoscaling import Workload
 
     try:
         return Workload(namespace, name, kind.value, least, most, target)

@@ -94,6 +94,16 @@ class Prometheus:
             for item in data["result"]
         ]
 
+    def query_range(self, expression: str, start: int, end: int, step: int) -> list[dict[str, Any]]:
+        """A range query: the matrix as it is. start, end (unix seconds) and step (s): when."""
+        when = {"start": str(start), "end": str(end), "step": str(step)}
+        data = self._api("query_range", {"query": expression, **when})
+        return list(data["result"])
+
+    def retention(self) -> str:
+        """How long samples are kept, e.g. `15d or 42GiB`; "" where Prometheus does not say."""
+        return str(self._api("status/runtimeinfo").get("storageRetention", ""))
+
     def targets(self) -> tuple[Target, ...]:
         """All active scrape targets."""
         return tuple(

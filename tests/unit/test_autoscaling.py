@@ -12,7 +12,10 @@ import yaml
 from typer.testing import CliRunner
 
 from gpuboot import rules
-from gpuboot.autoscaling import (
+from gpuboot.cli import app
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings import parse_settings as load_settings
+from gpuboot.usage.autoscaling import (
     METRIC,
     SERIES,
     Workload,
@@ -21,9 +24,6 @@ from gpuboot.autoscaling import (
     load_query,
     scaled_object,
 )
-from gpuboot.cli import app
-from gpuboot.config.settings import Settings
-from gpuboot.config.settings import parse_settings as load_settings
 from tests.tools import promtool
 
 WEB = Workload("team-a", "web")

@@ -1,0 +1,54 @@
+"""Where commands get series over a window from: the cluster's Prometheus, or any by its address."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuboot.cli import runs
+
+if TYPE_CHECKING:
+    from gpuboot.usage.ranges import RangeQuestion
+    from gpuboot.usage.series import History
+
+DEPLOY = "deploys/ranges.py"
+Inventory = Annotated[
+    str | None, typer.Argument(help="pyinfra inventory: its Prometheus is reached by SSH.")
+]
+Url = Annotated[str | None, typer.Option("--url", help="Instead: Prometheus' own address.")]
+TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Bearer token for --url.")]
+CaFile = Annotated[Path | None, typer.Option("--ca-file", help="PEM authority for --url.")]
+
+
+def through_leader(question: RangeQuestion, inventory: str, data: Sequence[str] = ()) -> History:
+    """What the Prometheus of an inventory's cluster answers; ends the command where none does."""
+    from gpuboot.usage.ranges import answered
+    from gpuboot.usage.series import SeriesError
+
+    asked = {"GPUBOOT_QUESTION": question.to_json()}
+    ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), asked, quiet=True)
+    if not ended.answer:
+        runs.stop(f"{ended.output.strip()}\nnobody could be asked")
+    try:
+        return answered(ended.answer)
+    except SeriesError as error:
+        runs.stop(f"Prometheus gives no answer: {error}\n    remedy: `gpuboot verify {inventory}`")
+
+
+def at_address(
+    question: RangeQuestion, url: str, token_file: Path | None, ca_file: Path | None
+) -> History:
+    """What the Prometheus at an address answers; ends the command where none does."""
+    from gpuboot.usage.ranges import read
+    from gpuboot.usage.series import SeriesError
+    from gpuboot.verify.http_reader import HttpReader
+    from gpuboot.verify.prometheus import Prometheus, PrometheusError
+
+    try:
+        token = token_file.read_text(encoding="utf-8").strip() if token_file else ""
+        return read(Prometheus(HttpReader(url, token, ca_file), ""), question)
+    except (OSError, ValueError, SeriesError, PrometheusError) as error:
+        runs.stop(str(error))

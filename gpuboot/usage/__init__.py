@@ -1,0 +1,1 @@
+"""What GPUs were used for over time, and what follows: charging, planning, autoscaling."""

@@ -1,0 +1,203 @@
+"""Series in even steps: what Prometheus answers to a range query, or what a file holds.
+
+A step is known by its beginning. Prometheus evaluates an expression at a step's end, where a
+window such as `[1h]` reaches back to its beginning: the hour from 10:00 is asked for at 11:00.
+What is not there is unknown: no step is made up, and none is 0 because nothing was said of it.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from io import StringIO
+from typing import Any
+
+FORMAT = "gpuboot-series/1"
+_CSV = ("time", "value")
+
+
+class SeriesError(ValueError):
+    """A file or an answer that cannot be read; the text says where, and the remedy."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of time in even steps.
+
+    + start, end: unix seconds; a whole number of steps apart
+    + step: length of a step in seconds
+
+    Raises `SeriesError` for anything else.
+    """
+
+    start: int
+    end: int
+    step: int
+
+    def __post_init__(self) -> None:
+        if self.step <= 0 or self.start >= self.end or (self.end - self.start) % self.step:
+            raise SeriesError(
+                f"{self.start} to {self.end} is no whole number of steps of {self.step} s"
+            )
+
+    @property
+    def steps(self) -> range:
+        """The beginning of each step."""
+        return range(self.start, self.end, self.step)
+
+    def chunks(self, most: int) -> Iterator[Window]:
+        """The same time in pieces of at most `most` steps, oldest first."""
+        length = most * self.step
+        for start in range(self.start, self.end, length):
+            yield Window(start, min(start + length, self.end), self.step)
+
+
+@dataclass(frozen=True)
+class StepSeries:
+    """One series. values: beginning of a step (unix seconds) -> value; unknown steps are absent."""
+
+    labels: Mapping[str, str]
+    values: Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class History:
+    """What some queries gave over a window.
+
+    + series: name of a query -> its series; a query without any answer has an empty one
+    + about: where it is from: `cluster`, `retention`, settings that go with it
+    """
+
+    window: Window
+    series: Mapping[str, tuple[StepSeries, ...]]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, name: str) -> tuple[StepSeries, ...]:
+        """The series of a query; () where it gave none, or was not asked."""
+        return self.series.get(name, ())
+
+
+def from_matrix(result: Iterable[Mapping[str, Any]], window: Window) -> tuple[StepSeries, ...]:
+    """The series of a `matrix`, as Prometheus' query_range answers it.
+
+    NaN and infinite values say nothing, so they are left out. Raises `SeriesError` for something
+    that is no matrix, and for a time that is the end of no step of the window.
+    """
+    merged: dict[frozenset[tuple[str, str]], dict[int, float]] = {}
+    try:
+        for item in result:
+            points = merged.setdefault(frozenset(item["metric"].items()), {})
+            for time, value in item["values"]:
+                number = float(value)
+                if math.isfinite(number):
+                    points[_beginning(float(time), window)] = number
+    except (AttributeError, KeyError, TypeError) as error:
+        raise SeriesError(f"no matrix of Prometheus: {error!r}") from None
+    except ValueError as error:
+        raise SeriesError(f"no matrix of Prometheus: {error}") from None
+    return tuple(StepSeries(dict(labels), values) for labels, values in merged.items())
+
+
+def to_matrix(series: Iterable[StepSeries], window: Window) -> list[dict[str, Any]]:
+    """The inverse of `from_matrix`."""
+    return [
+        {
+            "metric": dict(one.labels),
+            "values": [[time + window.step, str(one.values[time])] for time in sorted(one.values)],
+        }
+        for one in series
+    ]
+
+
+def to_json(history: History) -> str:
+    """A file that `from_json` reads: each query's answer as Prometheus gave it."""
+    window = history.window
+    return json.dumps(
+        {
+            "format": FORMAT,
+            "window": {"start": window.start, "end": window.end, "step": window.step},
+            "about": dict(history.about),
+            "queries": {name: to_matrix(found, window) for name, found in history.series.items()},
+        }
+    )
+
+
+def from_json(text: str) -> History:
+    """What a file of recorded answers holds. Raises `SeriesError`."""
+    try:
+        document = json.loads(text)
+        if document.get("format") != FORMAT:
+            raise SeriesError(f'no file of recorded answers: its "format" is not "{FORMAT}"')
+        window = Window(**document["window"])
+        found = {name: from_matrix(it, window) for name, it in document["queries"].items()}
+        return History(window, found, document.get("about", {}))
+    except (AttributeError, KeyError, TypeError) as error:
+        raise SeriesError(f"no file of recorded answers: {error!r}") from None
+    except json.JSONDecodeError as error:
+        raise SeriesError(f"no JSON: {error}") from None
+
+
+def from_csv(text: str, step: int, name: str = "") -> History:
+    """What a CSV file holds: one line for each value.
+
+    Columns: `time` (a step's beginning: unix seconds, or ISO 8601, UTC where it names no zone),
+    `value`, and `series` for the query's name; all others are labels, where they are not empty.
+
+    + step: length of a step in seconds
+    + name: of the query, where the file has no column `series`
+
+    Raises `SeriesError` that names the line.
+    """
+    rows = csv.DictReader(StringIO(text))
+    if missing := [column for column in _CSV if column not in (rows.fieldnames or ())]:
+        raise SeriesError(f"line 1: no column {' and no column '.join(missing)}")
+    points: dict[str, dict[tuple[tuple[str, str], ...], dict[int, float]]] = {}
+    for number, row in enumerate(rows, 2):
+        labels = tuple(
+            (key, value)
+            for key, value in row.items()
+            if key not in {*_CSV, "series"} and key is not None and value
+        )
+        try:
+            time, value = _time(row["time"]), float(row["value"])
+        except (TypeError, ValueError) as error:
+            raise SeriesError(f"line {number}: {error}") from None
+        if time % step:
+            raise SeriesError(f"line {number}: {row['time']} is no beginning of a {step} s step")
+        if math.isfinite(value):
+            of_query = points.setdefault(row.get("series") or name, {})
+            of_query.setdefault(labels, {})[time] = value
+    return _history(points, step)
+
+
+def _history(
+    points: Mapping[str, Mapping[tuple[tuple[str, str], ...], Mapping[int, float]]], step: int
+) -> History:
+    times = {time for found in points.values() for values in found.values() for time in values}
+    if not times:
+        raise SeriesError("no value in it")
+    window = Window(min(times), max(times) + step, step)
+    series = {
+        name: tuple(StepSeries(dict(labels), values) for labels, values in found.items())
+        for name, found in points.items()
+    }
+    return History(window, series)
+
+
+def _beginning(end: float, window: Window) -> int:
+    """The beginning of the step that ends there."""
+    beginning = round(end) - window.step
+    if beginning not in window.steps:
+        raise SeriesError(f"{round(end)} is the end of no step of the window")
+    return beginning
+
+
+def _time(text: str) -> int:
+    if text.replace(".", "", 1).isdigit():
+        return int(float(text))
+    moment = datetime.fromisoformat(text)
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

@@ -1,0 +1,212 @@
+"""Series in even steps: what Prometheus answers over a window, what files hold, in pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from gpuboot.cli import ranges as command
+from gpuboot.cli import runs
+from gpuboot.kubernetes.api import ClusterError
+from gpuboot.usage.ranges import RangeQuestion, answered, no_answer, read
+from gpuboot.usage.series import (
+    History,
+    SeriesError,
+    StepSeries,
+    Window,
+    from_csv,
+    from_json,
+    from_matrix,
+    to_json,
+    to_matrix,
+)
+from gpuboot.verify import http_reader
+from gpuboot.verify.prometheus import Prometheus, PrometheusError
+
+HOUR = 3600
+START = 1_790_000_000 // HOUR * HOUR
+DAY = Window(START, START + 24 * HOUR, HOUR)
+
+
+class Endless:
+    """A Prometheus in which each series is 1 at every step, and which takes only small queries.
+
+    + most: more steps of one query are too many samples
+    """
+
+    def __init__(self, most: int = 1000, error: Exception | None = None) -> None:
+        self.most = most
+        self.error = error or PrometheusError("query processing would load too many samples")
+        self.asked: list[tuple[int, int]] = []
+
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        if path.endswith("status/runtimeinfo"):
+            return {"status": "success", "data": {"storageRetention": "15d"}}
+        given = dict(query or {})
+        first, end, step = (int(given[name]) for name in ("start", "end", "step"))
+        times = range(first, end + 1, step)
+        if len(times) > self.most:
+            raise self.error
+        self.asked.append((first, end))
+        row = {"metric": {"node": "gpu1"}, "values": [[time, "1"] for time in times]}
+        return {"status": "success", "data": {"resultType": "matrix", "result": [row]}}
+
+
+def test_a_step_is_known_by_its_beginning() -> None:
+    first = {"metric": {"node": "a"}, "values": [[START + HOUR, "2.5"], [START + 2 * HOUR, "NaN"]]}
+    (found,) = from_matrix([first], DAY)
+    assert found.values == {START: 2.5}
+    assert to_matrix([found], DAY) == [{"metric": {"node": "a"}, "values": [[START + HOUR, "2.5"]]}]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [{"metric": {}, "values": [[START, "1"]]}],  # ends with the step before the window
+        [{"metric": {}, "values": [[START + 60, "1"]]}],
+        [{"metric": {}, "values": [[START + HOUR, "many"]]}],
+        [{"metric": {}}],
+        ["text"],
+    ],
+)
+def test_what_is_no_matrix_of_the_window_is_refused(wrong: list[Any]) -> None:
+    with pytest.raises(SeriesError):
+        from_matrix(wrong, DAY)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "step"), [(0, 0, 60), (0, 90, 60), (0, 60, 0), (60, 0, 60)]
+)
+def test_a_window_is_whole_steps(start: int, end: int, step: int) -> None:
+    with pytest.raises(SeriesError):
+        Window(start, end, step)
+
+
+@pytest.mark.parametrize("most", [1, 5, 24, 1000])
+def test_pieces_cover_the_window_once(most: int) -> None:
+    steps = [time for piece in DAY.chunks(most) for time in piece.steps]
+    assert steps == list(DAY.steps)
+    assert all(len(piece.steps) <= most for piece in DAY.chunks(most))
+
+
+@pytest.mark.parametrize("most", [1, 7, 24, 168])
+def test_pieces_are_put_together(most: int) -> None:
+    fake = Endless()
+    history = read(Prometheus(fake, ""), RangeQuestion({"up": "up"}, DAY, most))
+    (series,) = history.of("up")
+    assert series == StepSeries({"node": "gpu1"}, dict.fromkeys(DAY.steps, 1.0))
+    assert len(fake.asked) == -(-24 // most)
+    assert history.about == {"retention": "15d"}
+    assert history.of("other") == ()
+
+
+@pytest.mark.parametrize("error", [None, ClusterError("GET: 422 too much", 422)])
+def test_a_piece_that_is_too_much_is_halved(error: Exception | None) -> None:
+    fake = Endless(most=5, error=error)
+    history = read(Prometheus(fake, ""), RangeQuestion({"up": "up"}, DAY))
+    assert set(history.of("up")[0].values) == set(DAY.steps)
+    assert len(fake.asked) == 8
+
+
+@pytest.mark.parametrize("error", [PrometheusError("parse error"), ClusterError("no way", 403)])
+def test_other_errors_are_not_asked_again(error: Exception) -> None:
+    with pytest.raises(type(error)):
+        read(Prometheus(Endless(most=0, error=error), ""), RangeQuestion({"up": "up"}, DAY))
+    with pytest.raises(PrometheusError, match="too many samples"):
+        read(Prometheus(Endless(most=0), ""), RangeQuestion({"up": "up"}, DAY))
+
+
+def test_questions_and_answers_travel_as_json() -> None:
+    question = RangeQuestion({"up": "up"}, DAY, 7)
+    assert RangeQuestion.from_json(question.to_json()) == question
+    series = (StepSeries({"node": "gpu1"}, {START: 1.5}), StepSeries({}, {START + HOUR: 0.0}))
+    history = History(DAY, {"up": series, "none": ()}, {"retention": "15d"})
+    assert from_json(to_json(history)) == history
+    assert answered(to_json(history)) == history
+    with pytest.raises(SeriesError, match="there is no cluster to ask"):
+        answered(no_answer("there is no cluster to ask"))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no JSON"),
+        ("[]", "no file of recorded answers"),
+        ("{}", '"format" is not'),
+        ('{"format": "gpuboot-series/1"}', "no file of recorded answers"),
+        ('{"format": "gpuboot-series/1", "window": {"start": 0}}', "no file of recorded answers"),
+    ],
+)
+def test_files_that_are_no_recorded_answers(text: str, said: str) -> None:
+    with pytest.raises(SeriesError, match=said):
+        from_json(text)
+
+
+def test_csv_in_long_form() -> None:
+    text = (
+        "time,series,value,node,model\n"
+        "2026-10-05T10:00:00Z,free,3,gpu1,H100\n"
+        "2026-10-05T13:00:00+02:00,free,4,gpu1,H100\n"
+        "2026-10-05T10:00:00,pending,2,,H100\n"
+    )
+    history = from_csv(text, HOUR)
+    ten = 1_791_194_400
+    assert history.window == Window(ten, ten + 2 * HOUR, HOUR)
+    assert history.of("free") == (
+        StepSeries({"node": "gpu1", "model": "H100"}, {ten: 3.0, ten + HOUR: 4.0}),
+    )
+    assert history.of("pending") == (StepSeries({"model": "H100"}, {ten: 2.0}),)
+    assert from_csv(f"value,time\n5,{ten}\nNaN,{ten + HOUR}\n", HOUR, "held").of("held") == (
+        StepSeries({}, {ten: 5.0}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no column time and no column value"),
+        ("time,held\n", "no column value"),
+        ("time,value\n", "no value in it"),
+        ("time,value\n7200,1\nyesterday,1\n", "line 3: Invalid isoformat"),
+        ("time,value\n7200,many\n", "line 2: could not convert"),
+        ("time,value\n7200\n", "line 2"),
+        ("time,value\n60,1\n", "line 2: 60 is no beginning of a 3600 s step"),
+    ],
+)
+def test_csv_that_cannot_be_read(text: str, said: str) -> None:
+    with pytest.raises(SeriesError, match=said):
+        from_csv(text, HOUR)
+
+
+def test_the_leader_is_asked_by_a_deploy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    question = RangeQuestion({"up": "up"}, DAY)
+    history = History(DAY, {"up": (StepSeries({}, {START: 1.0}),)})
+    asked: list[Any] = []
+    answers = [to_json(history), no_answer("there is no cluster to ask"), ""]
+
+    def pyinfra(*given: Any, **_: Any) -> runs.Ended:
+        asked.append(given)
+        return runs.Ended(0, answers[len(asked) - 1], "Permission denied")
+
+    monkeypatch.setattr(runs, "pyinfra", pyinfra)
+    assert command.through_leader(question, "i.py", ["a=1"]) == history
+    assert asked[0][:3] == ("i.py", "deploys/ranges.py", ["--data", "a=1"])
+    assert RangeQuestion.from_json(asked[0][3]["GPUBOOT_QUESTION"]) == question
+    for said in ("Prometheus gives no answer: there is no cluster", "Permission denied"):
+        with pytest.raises(typer.Exit):
+            command.through_leader(question, "i.py")
+        assert said in capsys.readouterr().err
+
+
+def test_an_address_is_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = RangeQuestion({"up": "up"}, DAY)
+    with pytest.raises(typer.Exit):
+        command.at_address(question, "prometheus:9090", None, None)
+    monkeypatch.setattr(http_reader, "HttpReader", lambda *_: Endless())
+    assert len(command.at_address(question, "http://p", None, None).of("up")) == 1
