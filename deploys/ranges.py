@@ -12,7 +12,6 @@ from pyinfra.context import host
 
 from deploys.operations import query as operations
 from deploys.run.context import begin, read_leader
-from gpuboot.usage.ranges import RangeQuestion
 
 
 @deploy("Ranges")
@@ -23,7 +22,7 @@ def ranges() -> None:
     if host.name == leader.host:
         operations.series_read(
             name="Read series of Prometheus",
-            question=RangeQuestion.from_json(os.environ["GPUBOOT_QUESTION"]),
+            question=os.environ["GPUBOOT_QUESTION"],
             settings=settings,
             leader=leader.host,
             path=os.environ["GPUBOOT_ANSWER"],

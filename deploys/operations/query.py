@@ -13,7 +13,9 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.telemetry.usage_query import UsageQuery, answer, no_answer
 from gpuboot.usage import ranges
-from gpuboot.usage.series import to_json
+from gpuboot.usage.cost.errors import CostError
+from gpuboot.usage.cost.question import from_json
+from gpuboot.usage.series import SeriesError, to_json
 from gpuboot.verify.collector import PROMETHEUS
 from gpuboot.verify.prometheus import Prometheus, PrometheusError
 
@@ -39,11 +41,10 @@ def answered(question: UsageQuery, settings: Settings, leader: str, path: str) -
 
 
 @operation(compared=False)
-def series_read(
-    question: ranges.RangeQuestion, settings: Settings, leader: str, path: str
-) -> Commands:
+def series_read(question: str, settings: Settings, leader: str, path: str) -> Commands:
     """Ask the cluster's Prometheus for series over a window, and write them.
 
+    + question: of a command, as JSON
     + leader: inventory name of the host with the administrator's credentials
     + path: file on the control machine that gets the answer as JSON, with the settings on cost
     """
@@ -52,10 +53,11 @@ def series_read(
     namespace = settings.monitoring.namespace
     about = {"cluster": settings.cluster.name, "cost": settings.cost.model_dump(mode="json")}
     try:
+        asked = from_json(question, settings)
         with cluster_clients(inventory.get_host(leader)) as clients:
             prometheus = Prometheus(clients, clients.service(namespace, *PROMETHEUS))
-            text = to_json(ranges.read(prometheus, question, about))
-    except (ClusterError, PrometheusError) as error:
+            text = to_json(ranges.read(prometheus, asked, about))
+    except (ClusterError, PrometheusError, CostError, SeriesError) as error:
         text = ranges.no_answer(str(error))
     Path(path).write_text(text, encoding="utf-8")
     host.noop("Prometheus was queried")

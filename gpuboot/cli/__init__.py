@@ -7,6 +7,7 @@ import typer
 from gpuboot.cli import autoscaling, docs
 from gpuboot.cli.bundle import bundle
 from gpuboot.cli.check import check
+from gpuboot.cli.cost import cost
 from gpuboot.cli.diagnose import diagnose
 from gpuboot.cli.drift import drift
 from gpuboot.cli.history import history
@@ -28,6 +29,7 @@ app.command()(plan)
 app.command()(drift)
 app.command()(outdated)
 app.command()(query)
+app.command()(cost)
 app.command()(verify)
 app.command()(diagnose)
 app.command()(bundle)

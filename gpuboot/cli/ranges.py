@@ -11,6 +11,7 @@ import typer
 from gpuboot.cli import runs
 
 if TYPE_CHECKING:
+    from gpuboot.usage.cost.question import CostQuestion
     from gpuboot.usage.ranges import RangeQuestion
     from gpuboot.usage.series import History
 
@@ -23,7 +24,9 @@ TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Bearer tok
 CaFile = Annotated[Path | None, typer.Option("--ca-file", help="PEM authority for --url.")]
 
 
-def through_leader(question: RangeQuestion, inventory: str, data: Sequence[str] = ()) -> History:
+def through_leader(
+    question: RangeQuestion | CostQuestion, inventory: str, data: Sequence[str] = ()
+) -> History:
     """What the Prometheus of an inventory's cluster answers; ends the command where none does."""
     from gpuboot.usage.ranges import answered
     from gpuboot.usage.series import SeriesError
@@ -35,6 +38,8 @@ def through_leader(question: RangeQuestion, inventory: str, data: Sequence[str] 
     try:
         return answered(ended.answer)
     except SeriesError as error:
+        if "remedy: " in str(error):
+            runs.stop(str(error))
         runs.stop(f"Prometheus gives no answer: {error}\n    remedy: `gpuboot verify {inventory}`")
 
 

@@ -59,11 +59,22 @@ def _of_holders() -> Iterator[tuple[str, str, str]]:
     )
 
 
+def held_power(by: str) -> str:
+    """PromQL of the watts of GPUs that pods hold. What pods share is divided evenly among them.
+
+    + by: labels, e.g. `namespace, pod`
+    """
+    held = known("DCGM_FI_DEV_POWER_USAGE", 'namespace!=""')
+    shares = f"max by (namespace, pod, {DEVICE}) ({known('DCGM_FI_DEV_POWER_USAGE')})"
+    return (
+        f"sum by ({by}) (max by (namespace, pod, {DEVICE}) ({held})\n"
+        f"  / on (node, UUID) group_left count by (node, UUID) ({shares}))"
+    )
+
+
 def power() -> list[Record]:
     """Watts. What pods share (MIG, time-slicing) is divided evenly among all that share it."""
     watts = known("DCGM_FI_DEV_POWER_USAGE")
-    held = known("DCGM_FI_DEV_POWER_USAGE", 'namespace!=""')
-    shares = f"max by (namespace, pod, {DEVICE}) ({watts})"
     return [
         Record(
             "node:gpu_power:sum",
@@ -73,8 +84,7 @@ def power() -> list[Record]:
         Record("cluster:gpu_power:sum", "sum(node:gpu_power:sum)", "Of all GPUs, in W."),
         Record(
             "namespace:gpu_power:sum",
-            f"sum by (namespace) (max by (namespace, pod, {DEVICE}) ({held})\n"
-            f"  / on (node, UUID) group_left count by (node, UUID) ({shares}))",
+            held_power("namespace"),
             "Power draw of the GPUs that the namespace's pods hold, in W.",
             requires=Requirement.POD_LABELS,
         ),

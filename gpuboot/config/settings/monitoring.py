@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, model_validator
 
@@ -142,6 +143,9 @@ _MODEL = Form(
 )
 
 
+SharedBy = Literal["none", "even", "allocated", "quota"]
+
+
 class Cost(Model):
     """What a GPU hour costs; without prices dashboards show hours only."""
 
@@ -151,3 +155,28 @@ class Cost(Model):
             {}, description="Model name as DCGM prints it (`modelName`) -> price; `*`: all others."
         )
     )
+    energy_kwh: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = Field(
+        None, description="Price of a kWh; default: energy is not charged."
+    )
+    pue: float = Field(
+        1.0, ge=1, le=5, description="What the data centre takes for each kWh of a GPU."
+    )
+    unallocated: SharedBy = Field(
+        "none",
+        description="Who bears GPUs that nobody held: `none` is the platform (docs/cost.md).",
+    )
+    unavailable: SharedBy = Field(
+        "none", description="Who bears GPUs that were broken, closed or unknown, likewise."
+    )
+    time_zone: str = Field("UTC", description="Whose midnights divide days, e.g. Europe/Berlin.")
+
+    @model_validator(mode="after")
+    def _zone_exists(self) -> Self:
+        try:
+            ZoneInfo(self.time_zone)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError(
+                f"time_zone {self.time_zone!r} is not known on this machine: a name such as "
+                "Europe/Berlin; on Debian install tzdata"
+            ) from None
+        return self

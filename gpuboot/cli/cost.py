@@ -1,0 +1,241 @@
+"""`gpuboot cost`: who held GPUs, who used them, what that costs, and where every hour went."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpuboot.cli import ranges, runs
+
+if TYPE_CHECKING:
+    from gpuboot.usage.cost.question import CostQuestion
+    from gpuboot.usage.cost.report import Report
+    from gpuboot.usage.series import History
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    table = "table"
+    markdown = "markdown"
+    csv = "csv"
+    json = "json"
+    opencost = "opencost"
+    focus = "focus"
+
+
+class Policy(StrEnum):
+    """Who bears GPUs that nobody held."""
+
+    none = "none"
+    even = "even"
+    allocated = "allocated"
+    quota = "quota"
+
+
+_TIMES = "A day, a day and time, or a span that ends at --until, such as 7d or 90m."
+Since = Annotated[str, typer.Option("--since", help=f"{_TIMES} Default: 7d.")]
+Until = Annotated[str, typer.Option("--until", help="A day, or a day and time; default: now.")]
+Month = Annotated[str, typer.Option("--month", help="Instead of both, such as 2026-10.")]
+By = Annotated[
+    list[str] | None,
+    typer.Option("--by", help="day, team, namespace, pod, model; again for more; default: team."),
+]
+AsFormat = Annotated[Format, typer.Option("--format", help="How the report is written.")]
+Price = Annotated[
+    list[str] | None,
+    typer.Option("--price", help="MODEL=PRICE of a GPU hour; over the settings cost.gpu_hour."),
+]
+Currency = Annotated[str | None, typer.Option("--currency", help="Over cost.currency.")]
+Energy = Annotated[
+    float | None, typer.Option("--energy-price", min=0, help="Of a kWh; over cost.energy_kwh.")
+]
+Unallocated = Annotated[
+    Policy | None, typer.Option("--unallocated", help="Who bears free GPUs; over the settings.")
+]
+Unavailable = Annotated[
+    Policy | None,
+    typer.Option("--unavailable", help="Who bears GPUs that could not be had; likewise."),
+]
+TeamFile = Annotated[
+    Path | None, typer.Option("--teams", help="File of `namespace: team`; wins over labels.")
+]
+Zone = Annotated[str | None, typer.Option("--time-zone", help="Of the days; over the settings.")]
+Recorded = Annotated[
+    Path | None, typer.Option("--from", help="Instead: a file of --save, or CSV (docs/cost.md).")
+]
+Save = Annotated[Path | None, typer.Option("--save", help="Keep Prometheus' answers here.")]
+
+
+def cost(
+    inventory: ranges.Inventory = None,
+    since: Since = "",
+    until: Until = "",
+    month: Month = "",
+    by: By = None,
+    as_format: AsFormat = Format.table,
+    price: Price = None,
+    currency: Currency = None,
+    energy_price: Energy = None,
+    unallocated: Unallocated = None,
+    unavailable: Unavailable = None,
+    teams: TeamFile = None,
+    zone: Zone = None,
+    recorded: Recorded = None,
+    save: Save = None,
+    url: ranges.Url = None,
+    token_file: ranges.TokenFile = None,
+    ca_file: ranges.CaFile = None,
+    data: runs.Data = None,
+) -> None:
+    """Report who held GPUs, who used them, what that costs, and where every GPU hour went.
+
+    tenants + unallocated + unavailable = installed GPUs x time, for each model: it is checked and
+    shown with every report. Exit code: 0, or 2 where there is no report that adds up.
+    """
+    source = _Source(inventory, url, token_file, ca_file, recorded, data or [])
+    options = _Options(price or [], currency, energy_price, teams, unallocated, unavailable)
+    _run((since, until, month, zone or ""), source, options, (as_format, _keys(by)), save)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where the numbers are from: one of `inventory`, `url` and `recorded`."""
+
+    inventory: str | None
+    url: str | None
+    token_file: Path | None
+    ca_file: Path | None
+    recorded: Path | None
+    data: list[str]
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What the command line says over the settings."""
+
+    price: list[str]
+    currency: str | None
+    energy_price: float | None
+    teams: Path | None
+    unallocated: Policy | None
+    unavailable: Policy | None
+
+
+def _run(
+    times: tuple[str, str, str, str],
+    source: _Source,
+    options: _Options,
+    shown: tuple[Format, list[str]],
+    save: Path | None,
+) -> None:
+    """Ask, keep the answers if they are wanted, and print the report."""
+    from gpuboot.usage.cost.errors import CostError
+    from gpuboot.usage.cost.question import CostQuestion
+
+    if sum(one is not None for one in (source.inventory, source.url, source.recorded)) != 1:
+        runs.stop("where from?\n    remedy: give one of INVENTORY, --url ADDRESS, --from FILE")
+    asked = CostQuestion(*times, int(time.time()))
+    try:
+        history = _history(asked, source)
+        if save is not None:
+            _save(history, save)
+        print(_written(_report(history, asked, options, source), *shown))
+    except CostError as error:
+        runs.stop(str(error))
+
+
+def _history(asked: CostQuestion, source: _Source) -> History:
+    if source.recorded is not None:
+        return _recorded(source.recorded)
+    if source.url is not None:
+        return _at_address(asked, source.url, source.token_file, source.ca_file)
+    return ranges.through_leader(asked, source.inventory or "", source.data)
+
+
+def _keys(by: list[str] | None) -> list[str]:
+    from gpuboot.usage.cost.lines import KEYS
+
+    keys = [word for text in by or ["team"] for word in text.split(",")]
+    if wrong := [key for key in keys if key not in KEYS]:
+        runs.stop(f"nothing is known by {', '.join(wrong)}\n    remedy: one of {', '.join(KEYS)}")
+    return keys
+
+
+def _recorded(path: Path) -> History:
+    from gpuboot.usage.cost.errors import CostError
+    from gpuboot.usage.series import SeriesError, from_csv, from_json
+
+    try:
+        text = path.read_text(encoding="utf-8")
+        return from_csv(text, 3600) if path.suffix == ".csv" else from_json(text)
+    except OSError as error:
+        raise CostError(f"{path}: {error.strerror}", "a file that --save has written") from None
+    except SeriesError as error:
+        raise CostError(f"{path}: {error}", "a file that --save has written, or CSV by the hour "
+                        "(docs/cost.md)") from None  # fmt: skip
+
+
+def _at_address(
+    asked: CostQuestion, url: str, token_file: Path | None, ca_file: Path | None
+) -> History:
+    from gpuboot.usage.cost.question import ranges as of_period
+
+    return ranges.at_address(of_period(asked.period({})), url, token_file, ca_file)
+
+
+def _save(history: History, path: Path) -> None:
+    from gpuboot.usage.cost.errors import CostError
+    from gpuboot.usage.series import to_json
+
+    try:
+        path.write_text(to_json(history), encoding="utf-8")
+    except OSError as error:
+        raise CostError(f"{path}: {error.strerror}", "--save a file that can be written") from None
+
+
+def _report(history: History, asked: CostQuestion, options: _Options, source: _Source) -> Report:
+    """The report of what was answered, with what the settings and the command line say of money."""
+    from gpuboot.usage.cost import prices, teams
+    from gpuboot.usage.cost.period import check_kept
+    from gpuboot.usage.cost.policies import Shared
+    from gpuboot.usage.cost.report import report
+
+    of_settings: dict[str, Any] = history.about.get("cost", {})
+    period = asked.period_of(history)
+    if source.recorded is None:
+        check_kept(period, history.about.get("retention", ""), asked.now)
+    shared = Shared(
+        options.unallocated or of_settings.get("unallocated", "none"),
+        options.unavailable or of_settings.get("unavailable", "none"),
+    )
+    known = prices.with_options(
+        prices.from_settings(of_settings), options.price, options.currency, options.energy_price
+    )
+    mapping = teams.read_mapping(options.teams) if options.teams else {}
+    made = report(replace(history, window=period.window), period, known, shared, mapping)
+    prices.check_models(options.price, (one.model for one in made.proofs))
+    return made
+
+
+def _written(made: Report, as_format: Format, keys: list[str]) -> str:
+    """The report; formats without room for the proof tell it on stderr."""
+    from gpuboot.usage.cost import standards, tables
+
+    if as_format in {Format.csv, Format.opencost, Format.focus}:
+        typer.echo("\n".join([*tables.proof(made), *made.notes]), err=True)
+    if as_format is Format.focus:
+        return standards.focus(made)
+    write = {
+        Format.table: tables.text,
+        Format.markdown: tables.markdown,
+        Format.csv: tables.comma_separated,
+        Format.json: tables.as_json,
+        Format.opencost: standards.opencost,
+    }[as_format]
+    return write(made, keys)

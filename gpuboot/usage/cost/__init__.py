@@ -1,0 +1,1 @@
+"""What GPUs cost: who held them, who used them, and where every installed GPU hour went."""

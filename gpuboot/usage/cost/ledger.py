@@ -1,0 +1,132 @@
+"""Where each GPU minute of each node went: to a pod, to nobody, or to nothing at all.
+
+For every node and step: what pods held + free + stranded + closed + unhealthy + missing + unknown =
+installed. What a pod holds is the pod's, even if the node is cordoned or the GPU is broken: nobody
+else could have it. What nobody reported is unknown, and never free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from gpuboot.usage.cost.energy import shared_out
+from gpuboot.usage.cost.nodes import Node, nodes, watched
+from gpuboot.usage.cost.readings import Key
+from gpuboot.usage.series import History
+
+TENANT, UNALLOCATED, UNAVAILABLE = "tenant", "unallocated", "unavailable"
+# what nobody held, and why: in the order in which it is taken from what is left of a node
+REASONS = {
+    "free": UNALLOCATED,
+    "closed": UNAVAILABLE,
+    "unhealthy": UNAVAILABLE,
+    "unknown": UNAVAILABLE,
+    "stranded": UNALLOCATED,
+    "missing": UNAVAILABLE,
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """GPU minutes of one step, of one model of one node.
+
+    + kind: tenant, unallocated or unavailable; reason: one of `REASONS`, "" for a tenant
+    + used: minutes in which the GPU worked; unmeasured: minutes of which nobody knows
+    """
+
+    step: int
+    node: str
+    model: str
+    kind: str
+    minutes: float
+    reason: str = ""
+    namespace: str = ""
+    pod: str = ""
+    used: float = 0.0
+    unmeasured: float = 0.0
+    kwh: float = 0.0
+
+
+@dataclass
+class Ledger:
+    """All entries of a window, and what they must add up to.
+
+    + installed: (step, model) -> GPU minutes, from what the nodes have, not from the entries
+    + beyond: node -> GPU minutes that sources claim beyond what is installed
+    """
+
+    entries: list[Entry] = field(default_factory=list)
+    installed: dict[tuple[int, str], float] = field(default_factory=dict)
+    beyond: dict[str, float] = field(default_factory=dict)
+    of_node: dict[str, float] = field(default_factory=dict)
+    kwh: float = 0.0
+
+
+def ledger(history: History) -> Ledger:
+    """The ledger of what `gpuboot.usage.cost.queries` gave."""
+    made = Ledger()
+    full = history.window.step / 60
+    times = watched(history)
+    for node in nodes(history):
+        for step in history.window.steps:
+            _enter(made, node, step, full, min(full, times.get(step, 0.0)))
+    return made
+
+
+def _enter(made: Ledger, node: Node, step: int, full: float, watched_minutes: float) -> None:
+    """One node's step."""
+    held = node.held(step)
+    installed = node.installed(step, full, watched_minutes)
+    if not installed:
+        return
+    left = max(0.0, installed - sum(held.values()))
+    idle, contradicted = _divided(node.unheld(step, full, watched_minutes), left)
+    beyond = node.beyond(step) + contradicted
+    made.beyond[node.name] = made.beyond.get(node.name, 0.0) + beyond
+    made.of_node[node.name] = made.of_node.get(node.name, 0.0) + installed
+    energy = node.energy(step)
+    made.kwh += energy.total
+    parts = shared_out(energy, held, idle)
+    for model, weight in node.models(step).items():
+        key = step, model
+        made.installed[key] = made.installed.get(key, 0.0) + installed * weight
+        made.entries.extend(_entries(node, step, model, weight, held, idle, parts))
+
+
+def _entries(
+    node: Node, step: int, model: str, weight: float,
+    held: Mapping[Key, float], idle: Mapping[str, float], parts: Mapping[Key | str, float],
+) -> Iterator[Entry]:  # fmt: skip
+    for pod, minutes in held.items():
+        measured, used = node.activity(step, pod)
+        unmeasured = max(0.0, minutes - measured)
+        yield Entry(
+            step, node.name, model, TENANT, minutes * weight,
+            namespace=pod[0],
+            pod=pod[1],
+            used=min(used, minutes - unmeasured) * weight,
+            unmeasured=unmeasured * weight,
+            kwh=parts.get(pod, 0.0) * weight,
+        )  # fmt: skip
+    for reason, minutes in idle.items():
+        if minutes or parts.get(reason):
+            yield Entry(
+                step, node.name, model, REASONS[reason], minutes * weight, reason,
+                kwh=parts.get(reason, 0.0) * weight,
+            )  # fmt: skip
+
+
+def _divided(claims: Mapping[str, float], left: float) -> tuple[dict[str, float], float]:
+    """What nobody held, by reason; and how much more than is left was claimed."""
+    found: dict[str, float] = {}
+    contradicted = 0.0
+    for reason in REASONS:
+        if reason == "missing":
+            found[reason] = left
+            break
+        claim = claims.get(reason, 0.0)
+        found[reason] = min(claim, left)
+        contradicted += claim - found[reason]
+        left -= found[reason]
+    return found, contradicted

@@ -1,0 +1,112 @@
+"""What a report is made of: sums of hours, energy and money, by whom they concern."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+
+from gpuboot.usage.cost.ledger import TENANT, Ledger
+from gpuboot.usage.cost.period import Period
+from gpuboot.usage.cost.prices import Prices
+from gpuboot.usage.cost.teams import Teams
+
+KEYS = ("day", "team", "namespace", "pod", "model")
+
+
+@dataclass(frozen=True, order=True)
+class LineKey:
+    """What a line is about. Lines of GPUs that nobody held have no team, namespace and pod.
+
+    + kind: tenant, unallocated or unavailable; reason: why nobody held them, "" for a tenant
+    """
+
+    day: str
+    kind: str
+    reason: str
+    team: str
+    namespace: str
+    pod: str
+    model: str
+
+
+@dataclass
+class Sums:
+    """Units: GPU hours, kWh, and the currency of the prices.
+
+    + hours: allocated; of a tenant: used + idle + unmeasured
+    + unpriced: hours of models without a price; they cost nothing here
+    + shared_hours, shared_cost: of GPUs that nobody held, by the policies; these lose what others
+      get, so that the sum over a report is 0
+    """
+
+    hours: float = 0.0
+    used: float = 0.0
+    idle: float = 0.0
+    unmeasured: float = 0.0
+    kwh: float = 0.0
+    gpu_cost: float = 0.0
+    energy_cost: float = 0.0
+    unpriced: float = 0.0
+    shared_hours: float = 0.0
+    shared_cost: float = 0.0
+
+    @property
+    def total_cost(self) -> float:
+        return self.gpu_cost + self.energy_cost + self.shared_cost
+
+    def add(self, other: Sums) -> None:
+        for one in fields(self):
+            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+
+
+Lines = dict[LineKey, Sums]
+
+
+def lines(ledger: Ledger, period: Period, teams: Teams, prices: Prices) -> Lines:
+    """The ledger by day, team, namespace, pod and model, with prices."""
+    made: Lines = {}
+    for entry in ledger.entries:
+        tenant = entry.kind == TENANT
+        key = LineKey(
+            period.day(entry.step), entry.kind, entry.reason,
+            teams.of(entry.namespace, entry.step) if tenant else "",
+            entry.namespace, entry.pod, entry.model,
+        )  # fmt: skip
+        hours = entry.minutes / 60
+        price = prices.of(entry.model)
+        idle = max(0.0, entry.minutes - entry.used - entry.unmeasured) if tenant else 0.0
+        made.setdefault(key, Sums()).add(
+            Sums(
+                hours, entry.used / 60, idle / 60, entry.unmeasured / 60, entry.kwh,
+                gpu_cost=hours * (price or 0.0),
+                energy_cost=entry.kwh * prices.pue * (prices.kwh or 0.0),
+                unpriced=hours if price is None else 0.0,
+            )
+        )  # fmt: skip
+    return made
+
+
+def grouped(made: Mapping[LineKey, Sums], by: Iterable[str]) -> dict[tuple[str, ...], Sums]:
+    """Sums by kind and these keys: (kind, *values of `by`), tenants first, most hours first."""
+    wanted = [key for key in KEYS if key in set(by)]
+    found: dict[tuple[str, ...], Sums] = {}
+    for key, sums in made.items():
+        name = (key.kind, *(getattr(key, one) for one in wanted))
+        found.setdefault(name, Sums()).add(sums)
+    days = wanted.index("day") + 1 if "day" in wanted else 0
+    order = sorted(
+        found.items(),
+        key=lambda item: (
+            item[0][days] if days else "", item[0][0] != TENANT, item[0][0],
+            -item[1].hours, item[0],
+        ),
+    )  # fmt: skip
+    return dict(order)
+
+
+def total(made: Iterable[Sums]) -> Sums:
+    """All of them together."""
+    whole = Sums()
+    for sums in made:
+        whole.add(sums)
+    return whole

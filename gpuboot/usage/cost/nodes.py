@@ -1,0 +1,240 @@
+"""One node's GPUs, step by step: how many, of which model, offered how, held by whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from gpuboot.usage.cost.energy import Energy
+from gpuboot.usage.cost.readings import (
+    UNKNOWN_MODEL,
+    Carried,
+    Key,
+    Layout,
+    Table,
+    by_node,
+    layout,
+    table,
+)
+from gpuboot.usage.series import History
+from gpuboot.usage.shares import share
+
+# query -> labels by which its values are told apart beside the node
+_LABELS: Mapping[str, Key] = {
+    "held": ("namespace", "pod", "resource"),
+    "capacity": ("resource",),
+    "free": ("resource",),
+    "closed": ("resource",),
+    "reported": (),
+    "promised": (),
+    "promised_minutes": (),
+    "cards": ("modelName",),
+    "devices": ("modelName", "GPU_I_PROFILE"),
+    "seen": (),
+    "used": ("namespace", "pod", "modelName", "GPU_I_PROFILE"),
+    "measured": ("namespace", "pod", "modelName", "GPU_I_PROFILE"),
+    "power_pod": ("namespace", "pod"),
+    "power_node": (),
+    "energy": (),
+}
+_WITH_GPUS = ("promised", "cards", "capacity", "held")
+_TELLING = ("promised_minutes", "reported", "seen")
+_NOTHING: Mapping[Key, float] = {}
+
+
+def watched(history: History) -> dict[int, float]:
+    """Minutes of each step in which anything was told of any node. The others are gaps."""
+    minutes: dict[int, float] = {}
+    for name in _TELLING:
+        for step, values in table(history, name, "node").items():
+            minutes[step] = max(minutes.get(step, 0.0), *values.values())
+    return minutes
+
+
+def nodes(history: History) -> Iterator[Node]:
+    """Every node that has or had GPUs, by name."""
+    tables = {
+        name: by_node(table(history, name, "node", *labels), 0) for name, labels in _LABELS.items()
+    }
+    times = {step: minutes for step, minutes in watched(history).items() if minutes > 0}
+    names = {
+        node for query in _WITH_GPUS for node, found in tables[query].items()
+        if any(value for values in found.values() for value in values.values())
+    }  # fmt: skip
+    for name in sorted(names):
+        yield Node(name, {query: found.get(name, {}) for query, found in tables.items()}, times)
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """A node's values by query and step."""
+
+    found: Mapping[str, Table]
+
+    def at(self, query: str, step: int) -> Mapping[Key, float]:
+        return self.found[query].get(step, _NOTHING)
+
+    def total(self, query: str, step: int) -> float:
+        return sum(self.at(query, step).values())
+
+
+class Node:
+    """A node with GPUs.
+
+    + tables: what each query says of it
+    + times: step -> minutes in which anything was told of any node; steps that are gaps are absent
+    """
+
+    def __init__(self, name: str, tables: Mapping[str, Table], times: Mapping[int, float]) -> None:
+        self.name = name
+        self._tables = _Tables(tables)
+        self._models = Carried({step: _weights(tables["cards"][step]) for step in tables["cards"]})
+        known = {seen: dict(self._known_layouts(seen)) for seen in (True, False)}
+        self._layouts = Carried(known[True] or known[False])
+        self._active = {name: self._activity(tables[name]) for name in ("measured", "used")}
+        self._most = self._most_cards()
+        rates = {step: self._told(step) / minutes for step, minutes in times.items()}
+        self._rates = Carried(rates)
+
+    def models(self, step: int) -> Mapping[str, float]:
+        """Model -> its share of the node's GPUs; 1 in all."""
+        return self._models.at(step, {UNKNOWN_MODEL: 1.0})
+
+    def held(self, step: int) -> dict[Key, float]:
+        """(namespace, pod) -> GPU minutes."""
+        found: dict[Key, float] = {}
+        for (namespace, pod, resource), units in self._tables.at("held", step).items():
+            pods = namespace, pod
+            found[pods] = found.get(pods, 0.0) + units * self._share(resource, step)
+        return found
+
+    def installed(self, step: int, full: float, watched_minutes: float) -> float:
+        """GPU minutes that are there: the most that inventory, exporter or kubelet names.
+
+        In a gap there is what was there before it; at the beginning, what was there after it.
+        """
+        told = self._told(step) if watched_minutes else 0.0
+        return told + (full - watched_minutes) * self._rates.at(step, 0.0)
+
+    def unheld(self, step: int, full: float, watched_minutes: float) -> dict[str, float]:
+        """GPU minutes that no pod held, by what is said of them; `missing` is what is left."""
+        units = {name: self._gpus(name, step) for name in ("capacity", "free", "closed")}
+        held: dict[str, float] = {}
+        for (_, _, resource), count in self._tables.at("held", step).items():
+            held[resource] = held.get(resource, 0.0) + count
+        unhealthy = sum(
+            max(0.0, units["capacity"][resource]
+                - held.get(resource, 0.0) * self._share(resource, step)
+                - units["free"].get(resource, 0.0) - units["closed"].get(resource, 0.0))
+            for resource in units["capacity"]
+        )  # fmt: skip
+        reported = self._tables.total("reported", step)
+        present = max(self._tables.total(name, step) for name in _TELLING)
+        silent = self._told(step) * (1 - reported / present) if present else 0.0
+        return {
+            "free": sum(units["free"].values()),
+            "closed": sum(units["closed"].values()),
+            "unhealthy": unhealthy,
+            "unknown": silent + (full - watched_minutes) * self._rates.at(step, 0.0),
+            "stranded": self._layouts.at(step, Layout({})).stranded * reported,
+        }
+
+    def activity(self, step: int, pod: Key) -> tuple[float, float]:
+        """GPU minutes of a pod in which somebody measured, and in which its GPUs worked."""
+        measured, used = (
+            self._active[query].get(step, _NOTHING).get(pod, 0.0) for query in ("measured", "used")
+        )
+        return measured, used
+
+    def energy(self, step: int) -> Energy:
+        """By the GPUs' counters; by their power where they have none."""
+        watts = self._tables.total("power_node", step)
+        counted = self._tables.total("energy", step)
+        pods = self._tables.at("power_pod", step)
+        whole = max(watts, sum(pods.values()))
+        shares = {pod: part / whole for pod, part in pods.items()} if whole else {}
+        return Energy(counted or watts / 60_000, shares)
+
+    @staticmethod
+    def _activity(found: Table) -> Table:
+        """The same by (namespace, pod) alone, instances as GPUs."""
+        pods: Table = {}
+        for step, values in found.items():
+            of_step = pods.setdefault(step, {})
+            for (namespace, pod, model, profile), minutes in values.items():
+                part = minutes * share(profile, model)
+                of_step[namespace, pod] = of_step.get((namespace, pod), 0.0) + part
+        return pods
+
+    def _share(self, resource: str, step: int) -> float:
+        return self._layouts.at(step, Layout({})).share(resource, _first(self.models(step)))
+
+    def _gpus(self, query: str, step: int) -> dict[str, float]:
+        """Units of resources as GPUs."""
+        return {
+            resource: units * self._share(resource, step)
+            for (resource,), units in self._tables.at(query, step).items()
+        }
+
+    def _told(self, step: int) -> float:
+        """GPU minutes that somebody names in a step."""
+        return max(self._offered(step), self._counted(step))
+
+    def beyond(self, step: int) -> float:
+        """GPU minutes that are held or offered, and are more than anybody counted GPUs."""
+        counted = self._counted(step)
+        return max(0.0, self._offered(step) - counted) if counted else 0.0
+
+    def _counted(self, step: int) -> float:
+        """GPU minutes by those who count cards: the inventory and the exporter."""
+        present = max(self._tables.total(name, step) for name in ("reported", "seen"))
+        guessed = present * self._most.get(_first(self.models(step)), 0.0)
+        return max(*(self._tables.total(name, step) for name in ("cards", "promised")), guessed)
+
+    def _offered(self, step: int) -> float:
+        """GPU minutes by those who count what is scheduled: the kubelet and the pods."""
+        held: dict[Key, float] = {}
+        for (*_, resource), units in self._tables.at("held", step).items():
+            held[resource,] = held.get((resource,), 0.0) + units
+        offered = self._tables.at("capacity", step)
+        return sum(
+            max(offered.get(key, 0.0), held.get(key, 0.0)) * self._share(key[0], step)
+            for key in {*offered, *held}
+        )
+
+    def _most_cards(self) -> dict[str, float]:
+        """Model -> most GPUs that were shown of it; nothing where the inventory says how many."""
+        if self._tables.found["promised"]:
+            return {}
+        most: dict[str, float] = {}
+        for step, cards in self._tables.found["cards"].items():
+            minutes = self._tables.total("seen", step)
+            for (model,), count in cards.items():
+                if minutes and len(cards) == 1:
+                    most[model] = max(most.get(model, 0.0), count / minutes)
+        return most
+
+    def _known_layouts(self, by_exporter: bool) -> Iterator[tuple[int, Layout]]:
+        """Where the exporter showed devices; else by how many GPUs the inventory promises."""
+        for step, capacity in self._tables.found["capacity"].items():
+            reported = self._tables.total("reported", step)
+            told = self._tables.total("seen" if by_exporter else "promised_minutes", step)
+            if not reported or not told or not any(capacity.values()):
+                continue
+            cards = self._tables.total("cards" if by_exporter else "promised", step) / told
+            devices = {key: count / told for key, count in self._tables.at("devices", step).items()}
+            units = {key[0]: count / reported for key, count in capacity.items() if count}
+            model = _first(self.models(step))
+            yield step, layout(units, devices if by_exporter else {}, cards, model)
+
+
+def _weights(cards: Mapping[Key, float]) -> dict[str, float]:
+    whole = sum(cards.values())
+    if not whole:
+        return {UNKNOWN_MODEL: 1.0}
+    return {model or UNKNOWN_MODEL: count / whole for (model,), count in cards.items() if count}
+
+
+def _first(models: Mapping[str, float]) -> str:
+    """The model that most of the node's GPUs are of."""
+    return max(models, key=lambda model: models[model])

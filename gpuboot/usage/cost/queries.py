@@ -1,0 +1,71 @@
+"""The questions to Prometheus that a report of costs is made of.
+
+Each value is the sum over the minutes of a step: GPU minutes, units of a resource, watt minutes.
+Minutes are counted one by one. A mean times the length would know only the samples that are there,
+and would bill a pod of one hour for the whole day.
+"""
+
+from __future__ import annotations
+
+from gpuboot.rules.promql import BLANK_NS, DEVICE, RESOURCES, shown_by_exporter
+from gpuboot.rules.recording_use import held_power
+
+RESOLUTION_S = 60
+_CARD = "node, UUID, modelName"
+_ALLOCATABLE = f"max by (node, resource) (kube_node_status_allocatable{{{RESOURCES}}})"
+_LEFT = (
+    f"clamp_min({_ALLOCATABLE} - on (node, resource) ("
+    "sum by (node, resource) (namespace_pod:gpu_requested:sum)"
+    f" or 0 * {_ALLOCATABLE}), 0)"
+)
+# takes no pods: not ready, cordoned, or closed by a taint of ours (docs/gate.md)
+_CLOSED = (
+    'max by (node) (kube_node_status_condition{condition="Ready",status="true"}) == 0'
+    " or max by (node) (kube_node_spec_unschedulable) == 1"
+    ' or max by (node) (kube_node_spec_taint{key=~"gpuboot.io/.+"}) == 1'
+)
+_HELD = 'gpu:engine_active:avg5m{pod!=""}'
+_ACTIVITY = f"max by (namespace, pod, {DEVICE}, modelName, GPU_I_PROFILE) ({_HELD})"
+# pods that share a GPU all show the whole GPU's activity: each gets its part of it
+_SHARERS = (
+    f"on ({DEVICE}) group_left () count by ({DEVICE}) (max by (namespace, pod, {DEVICE}) ({_HELD}))"
+)
+_BY_POD = "sum by (namespace, pod, node, modelName, GPU_I_PROFILE)"
+_ENERGY = "DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"
+
+EACH_MINUTE = {
+    "held": "namespace_pod:gpu_requested:sum",
+    "capacity": f"max by (node, resource) (kube_node_status_capacity{{{RESOURCES}}})",
+    "free": f"{_LEFT} unless on (node) ({_CLOSED})",
+    "closed": f"{_LEFT} and on (node) ({_CLOSED})",
+    "reported": "group by (node) (kube_node_info)",
+    "promised": "max by (node) (node:gpu_expected:count)",
+    "promised_minutes": "group by (node) (node:gpu_expected:count)",
+    "cards": f"count by (node, modelName) ({shown_by_exporter(_CARD)})",
+    "devices": "count by (node, modelName, GPU_I_PROFILE) ("
+    f"{shown_by_exporter(f'{DEVICE}, modelName, GPU_I_PROFILE')})",
+    "seen": f"group by (node) ({shown_by_exporter(_CARD)})",
+    "used": f"{_BY_POD} ({_ACTIVITY} / {_SHARERS})",
+    "measured": f"{_BY_POD} ((0 * {_ACTIVITY} + 1) / {_SHARERS})",
+    "power_pod": held_power("namespace, pod, node"),
+    "power_node": "node:gpu_power:sum",
+    "teams": 'max by (namespace, label_team) (kube_namespace_labels{label_team!=""})',
+    "quota": "max by (namespace, resource) (kube_resourcequota"
+    '{resource=~"requests.nvidia.com/.+",type="hard"})',
+}
+
+
+def queries(step: int) -> dict[str, str]:
+    """Name -> PromQL, to be evaluated at the end of each step.
+
+    + step: length of a step in seconds, whole minutes
+
+    `energy` is in kWh, by the GPUs' own counters (mJ, which begin anew with the driver).
+    """
+    # one second less: Prometheus before 3.0 counts both ends of a window
+    window = f"[{step - 1}s:{RESOLUTION_S}s]"
+    counters = f"max by (node, UUID) ({_ENERGY} < {BLANK_NS})"
+    return {
+        **{name: f"sum_over_time(({expr}){window})" for name, expr in EACH_MINUTE.items()},
+        "energy": f"sum by (node) (increase(({counters}){window})) / 3.6e9",
+    }

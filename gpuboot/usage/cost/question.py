@@ -1,0 +1,82 @@
+"""What is asked for a report: times as a person gives them, until the settings are known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gpuboot.config.settings import Settings
+from gpuboot.usage.cost.errors import CostError
+from gpuboot.usage.cost.period import Period, check_kept, days_fit, period, time_zone
+from gpuboot.usage.cost.queries import queries
+from gpuboot.usage.ranges import RangeQuestion
+from gpuboot.usage.series import History, Window
+
+DEFAULT_ZONE = "UTC"
+_PIECE_S = 86400  # what one request asks for
+_LEAST = 6  # steps, where they are long
+
+
+@dataclass(frozen=True)
+class CostQuestion:
+    """Times as `gpuboot.usage.cost.period.period` takes them.
+
+    + zone: of the days; "": the settings'
+    + now: unix seconds
+    """
+
+    since: str
+    until: str
+    month: str
+    zone: str
+    now: int
+
+    def to_json(self) -> str:
+        return json.dumps({"cost": asdict(self)})
+
+    def within(self, settings: Settings) -> RangeQuestion:
+        """The queries and their window. Raises `CostError`."""
+        asked = self.period({"time_zone": settings.cost.time_zone})
+        check_kept(asked, settings.monitoring.retention, self.now)
+        return ranges(asked)
+
+    def period(self, cost: Mapping[str, Any]) -> Period:
+        """The time that is meant. + cost: the settings `cost`. Raises `CostError`."""
+        zone = time_zone(self.zone or cost.get("time_zone", DEFAULT_ZONE))
+        return period(self.since, self.until, self.month, zone, self.now)
+
+    def period_of(self, history: History) -> Period:
+        """The same, in the steps of recorded answers; all of these where no time was given.
+
+        Raises `CostError` where they do not hold it.
+        """
+        held, cost = history.window, history.about.get("cost", {})
+        if self.since or self.until or self.month:
+            asked = self.period(cost)
+        else:
+            asked = Period(held, time_zone(self.zone or cost.get("time_zone", DEFAULT_ZONE)))
+        window = asked.window
+        if not (held.start <= window.start and window.end <= held.end):
+            whole = Period(held, asked.zone)
+            raise CostError(
+                f"{asked.shown(window.start)} to {asked.shown(window.end)} is not all in the "
+                "recorded answers",
+                f"a time from {whole.shown(held.start)} to {whole.shown(held.end)}",
+            )
+        return days_fit(window.start, window.end, held.step, asked.zone)
+
+
+def from_json(text: str, settings: Settings) -> RangeQuestion:
+    """A question of a command as it came to the deploy: queries, or times of a report."""
+    given = json.loads(text)
+    if "cost" in given:
+        return CostQuestion(**given["cost"]).within(settings)
+    return RangeQuestion.from_json(text)
+
+
+def ranges(asked: Period) -> RangeQuestion:
+    """The queries for a time, a day at once."""
+    window: Window = asked.window
+    return RangeQuestion(queries(window.step), window, max(_LEAST, _PIECE_S // window.step // 4))

@@ -1,0 +1,116 @@
+"""What the recorded answers say of each step, and what stands in for a step that says nothing."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from gpuboot.usage.series import History
+from gpuboot.usage.shares import mig_profile, share
+
+Key = tuple[str, ...]
+Table = dict[int, dict[Key, float]]  # step -> values of labels -> minutes
+T = TypeVar("T")
+
+UNKNOWN_MODEL = "unknown model"
+
+
+class Carried(Generic[T]):
+    """What is known at some steps, for all steps: what was known last, else what is known first."""
+
+    def __init__(self, known: Mapping[int, T]) -> None:
+        self._known = known
+        self._times = sorted(known)
+
+    def at(self, step: int, default: T) -> T:
+        if not self._times:
+            return default
+        place = max(0, bisect_right(self._times, step) - 1)
+        return self._known[self._times[place]]
+
+
+def table(history: History, name: str, *labels: str) -> Table:
+    """A query's values by step, and by what these labels say. What they do not tell apart adds up.
+
+    Values below 0 do not occur, and would take hours away from somebody: they count as 0.
+    """
+    found: Table = {}
+    for series in history.of(name):
+        key = tuple(series.labels.get(label, "") for label in labels)
+        for step, value in series.values.items():
+            of_step = found.setdefault(step, {})
+            of_step[key] = of_step.get(key, 0.0) + max(0.0, value)
+    return found
+
+
+def by_node(found: Table, place: int) -> dict[str, Table]:
+    """The same for each node.
+
+    + place: of the node in the keys; it is taken out of them
+    """
+    nodes: dict[str, Table] = {}
+    for step, values in found.items():
+        for key, value in values.items():
+            of_step = nodes.setdefault(key[place], {}).setdefault(step, {})
+            of_step[key[:place] + key[place + 1 :]] = value
+    return nodes
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a node's GPUs are offered.
+
+    + shares: resource -> the share of a GPU that one unit of it is
+    + stranded: GPUs that are in no instance because of how others were cut
+    """
+
+    shares: Mapping[str, float]
+    stranded: float = 0.0
+
+    def share(self, resource: str, model: str) -> float:
+        """Of one unit; for a resource that was not offered then, what its name says."""
+        known = self.shares.get(resource)
+        return share(mig_profile(resource), model) if known is None else known
+
+
+def layout(
+    capacity: Mapping[str, float], devices: Mapping[Key, float], cards: float, model: str
+) -> Layout:
+    """What each resource of a node is, by what its kubelet offers and its exporter shows.
+
+    Units beyond the GPUs or instances that are there are time slices (or MPS): each is a part.
+    Where a card's instances add up to more than the card, as 4g with 3g, each is scaled down.
+
+    + capacity: resource -> units
+    + devices: (model, MIG profile) -> how many; profile "" for whole GPUs; {}: nobody knows
+    + cards: GPUs in the node; 0: nobody knows
+    """
+    physical: dict[str, float] = {}
+    for (_, profile), count in devices.items():
+        name = profile.replace("+", ".")
+        physical[name] = physical.get(name, 0.0) + count
+    if not physical and cards:
+        physical[""] = cards
+    shares, cut = {}, 0.0
+    for resource, units in capacity.items():
+        profile = mig_profile(resource) or _only_profile(physical)
+        there = physical.get(profile, 0.0)
+        slices = max(1, round(units / there)) if there else 1
+        shares[resource] = share(profile, model) / slices
+        cut += units * shares[resource] * bool(profile)
+    carved = max(0.0, cards - physical.get("", 0.0)) if devices else 0.0
+    if cut > carved > 0:
+        shares = {
+            name: part * (carved / cut if mig_profile(name) or _only_profile(physical) else 1)
+            for name, part in shares.items()
+        }
+    return Layout(shares, max(0.0, carved - cut) if cut else 0.0)
+
+
+def _only_profile(physical: Mapping[str, float]) -> str:
+    """What `nvidia.com/gpu` is on a node with MIG strategy single; "" for whole GPUs."""
+    if physical.get("") or not physical:
+        return ""
+    return max(physical, key=lambda profile: physical[profile])

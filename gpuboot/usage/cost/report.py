@@ -1,0 +1,197 @@
+"""A report of costs, and the proof that no hour of it is lost or counted twice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpuboot.usage.cost.errors import ConservationError, CostError
+from gpuboot.usage.cost.ledger import REASONS, TENANT, UNALLOCATED, UNAVAILABLE, Ledger, ledger
+from gpuboot.usage.cost.lines import Lines, Sums, grouped, lines, total
+from gpuboot.usage.cost.period import Period
+from gpuboot.usage.cost.policies import Shared, quotas, share_out, team_on
+from gpuboot.usage.cost.prices import Prices
+from gpuboot.usage.cost.teams import UNOWNED, Teams
+from gpuboot.usage.series import History
+
+TOLERANCE = 1e-6  # of a GPU hour, and of the sum where that is larger than 1
+_CONTRADICTION = 0.01  # of a node's installed hours
+
+
+@dataclass(frozen=True)
+class Proof:
+    """Where the installed GPU hours of one model went.
+
+    + installed: from what the nodes have, not from the other numbers
+    """
+
+    model: str
+    tenants: float
+    unallocated: float
+    unavailable: float
+    installed: float
+
+    @property
+    def difference(self) -> float:
+        return self.tenants + self.unallocated + self.unavailable - self.installed
+
+    @property
+    def holds(self) -> bool:
+        return abs(self.difference) <= TOLERANCE * max(1.0, self.installed)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the outputs are made of.
+
+    + lines: by day, kind, team, namespace, pod and model
+    + proofs: one for each model
+    + reasons: why GPUs were held by nobody -> GPU hours
+    + notes: what a reader should know about the numbers
+    """
+
+    cluster: str
+    period: Period
+    prices: Prices
+    shared: Shared
+    lines: Lines
+    proofs: tuple[Proof, ...]
+    reasons: Mapping[str, float]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def whole(self) -> Proof:
+        """The proof of all models together."""
+        sums = [
+            sum(getattr(one, name) for one in self.proofs)
+            for name in ("tenants", "unallocated", "unavailable", "installed")
+        ]
+        return Proof("all", *sums)
+
+
+def report(
+    history: History, period: Period, prices: Prices, shared: Shared, mapping: Mapping[str, str]
+) -> Report:
+    """The report of what `gpuboot.usage.cost.queries` gave.
+
+    + mapping: namespace -> team, over the namespaces' labels
+
+    Raises `CostError` where there is nothing to report or sources contradict each other, and
+    `ConservationError` where the hours do not add up.
+    """
+    made = ledger(history)
+    if not made.entries:
+        raise CostError(
+            "no GPU is known in this time",
+            "another time, or `gpuboot verify INVENTORY`: it says whether Prometheus gets GPU "
+            "metrics",
+        )
+    contradictions = _contradictions(made)
+    teams = Teams(history, mapping)
+    plain = lines(made, period, teams, prices)
+    charged = share_out(plain, shared, quotas(history, period), team_on(teams, period))
+    done = Report(
+        str(history.about.get("cluster", "")),
+        period,
+        prices,
+        shared,
+        charged,
+        _proofs(charged, made),
+        _reasons(charged),
+        (*contradictions, *_notes(charged, prices)),
+    )
+    check(done, made)
+    return done
+
+
+def check(done: Report, made: Ledger) -> None:
+    """Raise `ConservationError` unless hours, energy and money add up in every way."""
+    whole = total(done.lines.values())
+    held = total(sums for key, sums in done.lines.items() if key.kind == TENANT)
+    wrong = [
+        f"{one.model}: {one.difference:+.9f} GPU hours" for one in done.proofs if not one.holds
+    ]
+    paid = sum((done.prices.of(one.model) or 0.0) * one.installed for one in done.proofs)
+    for what, is_, should in (
+        ("used + idle + unmeasured", held.used + held.idle + held.unmeasured, held.hours),
+        ("shared hours", whole.shared_hours, 0.0),
+        ("shared cost", whole.shared_cost, 0.0),
+        ("cost of GPUs", whole.gpu_cost, paid),
+        ("kWh", whole.kwh, made.kwh),
+        ("least line", min(0.0, *(sums.hours for sums in done.lines.values())), 0.0),
+    ):
+        if abs(is_ - should) > TOLERANCE * max(1.0, abs(should)):
+            wrong.append(f"{what}: {is_:.9f} instead of {should:.9f}")
+    if wrong:
+        raise ConservationError(
+            f"the report does not add up: {'; '.join(wrong)}",
+            "keep the answers by --save FILE and report this as a bug",
+        )
+
+
+def _proofs(charged: Lines, made: Ledger) -> tuple[Proof, ...]:
+    installed: dict[str, float] = {}
+    for (_, model), minutes in made.installed.items():
+        installed[model] = installed.get(model, 0.0) + minutes / 60
+    by_kind = grouped(charged, ["model"])
+
+    def hours(kind: str, model: str) -> float:
+        return by_kind.get((kind, model), Sums()).hours
+
+    return tuple(
+        Proof(
+            model,
+            hours(TENANT, model),
+            hours(UNALLOCATED, model),
+            hours(UNAVAILABLE, model),
+            installed[model],
+        )
+        for model in sorted(installed)
+    )
+
+
+def _reasons(charged: Lines) -> dict[str, float]:
+    found = dict.fromkeys(REASONS, 0.0)
+    for key, sums in charged.items():
+        if key.kind != TENANT:
+            found[key.reason] += sums.hours
+    return found
+
+
+def _contradictions(made: Ledger) -> list[str]:
+    """A line for each node of which sources claim more than it has; too much of it is an error."""
+    notes = []
+    for node, minutes in made.beyond.items():
+        if minutes <= 60 * TOLERANCE:
+            continue
+        hours, part = minutes / 60, minutes / made.of_node[node]
+        said = f"{node}: {hours:.2f} GPU hours ({part:.1%}) more are held or offered than it has"
+        if part > _CONTRADICTION:
+            raise ConservationError(
+                said, "correct `gpus` of the node in the inventory; `gpuboot verify` says how many "
+                "GPUs it shows"
+            )  # fmt: skip
+        notes.append(f"{said}: pods of before and after a change counted together for a moment")
+    return notes
+
+
+def _notes(charged: Lines, prices: Prices) -> list[str]:
+    notes = []
+    whole = total(charged.values())
+    if not prices.gpu_hour:
+        notes.append("no price is given, so there are hours and no money (cost.gpu_hour, --price)")
+    elif whole.unpriced:
+        without = sorted({key.model for key, sums in charged.items() if sums.unpriced})
+        notes.append(
+            f"{whole.unpriced:.2f} GPU hours cost nothing: no price for {', '.join(without)}"
+        )
+    if whole.unmeasured:
+        notes.append(
+            f"{whole.unmeasured:.2f} GPU hours are neither used nor idle: nobody measured them"
+        )
+    unknown = sum(sums.hours for key, sums in charged.items() if key.reason == "unknown")
+    if unknown:
+        notes.append(f"{unknown:.2f} GPU hours are unknown (no samples): unavailable, and not free")
+    if any(key.team == UNOWNED for key in charged):
+        notes.append(f"{UNOWNED}: namespaces without label `team` and not in the mapping file")
+    return notes

@@ -1,0 +1,225 @@
+"""A report as a table for people: on a terminal, as Markdown, as CSV, and as JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from typing import Any
+
+from gpuboot.usage.cost.ledger import REASONS, TENANT, UNALLOCATED, UNAVAILABLE
+from gpuboot.usage.cost.lines import KEYS, Sums, grouped, total
+from gpuboot.usage.cost.queries import RESOLUTION_S
+from gpuboot.usage.cost.report import Proof, Report
+
+_WHOSE = {"team", "namespace", "pod"}
+# name in CSV and JSON, heading for people, field of `Sums`, digits
+_COLUMNS = (
+    ("gpu_hours", "GPU h", "hours", 2),
+    ("used_gpu_hours", "used", "used", 2),
+    ("idle_gpu_hours", "idle", "idle", 2),
+    ("unmeasured_gpu_hours", "unmeasured", "unmeasured", 2),
+    ("energy_kwh", "kWh", "kwh", 2),
+    ("gpu_cost", "GPU cost", "gpu_cost", 2),
+    ("energy_cost", "energy cost", "energy_cost", 2),
+    ("shared_gpu_hours", "shared h", "shared_hours", 2),
+    ("shared_cost", "shared cost", "shared_cost", 2),
+    ("total_cost", "total", "total_cost", 2),
+)
+_MONEY = {"gpu_cost", "energy_cost", "shared_cost", "total_cost"}
+_OF_TENANTS = {"used", "idle", "unmeasured"}
+
+
+def text(report: Report, by: Sequence[str]) -> str:
+    """For a terminal."""
+    rows = list(_cells(report, by))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    names = len(_headings(by))
+    table = [
+        "  ".join(
+            cell.ljust(width) if place < names else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([*_head(report), "", *table, "", *proof(report), *_notes(report)])
+
+
+def markdown(report: Report, by: Sequence[str]) -> str:
+    """The same as Markdown."""
+    first, *rows = list(_cells(report, by))
+    names = len(_headings(by))
+    rule = ["---" if place < names else "---:" for place in range(len(first))]
+    table = [f"| {' | '.join(_escaped(row))} |" for row in (first, rule, *rows)]
+    facts = [f"- {line.strip()}" for line in (*_head(report), *proof(report), *_notes(report))]
+    return "\n".join(["# GPU cost", "", *table, "", *facts])
+
+
+def comma_separated(report: Report, by: Sequence[str]) -> str:
+    """The rows as CSV: all digits, and no sums; money only where there are prices."""
+    out = StringIO()
+    writer = csv.DictWriter(out, _fields(report, by), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(_rows(report, by))
+    return out.getvalue().rstrip("\n")
+
+
+def as_json(report: Report, by: Sequence[str]) -> str:
+    """Everything: rows, sums, proofs, and how it was counted."""
+    window = report.period.window
+    document = {
+        "cluster": report.cluster,
+        "start": report.period.shown(window.start),
+        "end": report.period.shown(window.end),
+        "resolution_s": RESOLUTION_S,
+        "step_s": window.step,
+        "currency": report.prices.currency,
+        "prices": dict(report.prices.gpu_hour),
+        "energy_price_kwh": report.prices.kwh,
+        "pue": report.prices.pue,
+        "unallocated_policy": report.shared.unallocated,
+        "unavailable_policy": report.shared.unavailable,
+        "rows": _rows(report, by),
+        "total": _values(report, total(report.lines.values())),
+        "reasons": dict(report.reasons),
+        "conservation": [_proof_json(one) for one in (*report.proofs, report.whole)],
+        "notes": list(report.notes),
+    }
+    return json.dumps(document, indent=1)
+
+
+def proof(report: Report) -> Iterator[str]:
+    """The lines that show that all hours are there."""
+    whole = report.whole
+    for one in (*report.proofs, *([whole] if len(report.proofs) > 1 else [])):
+        yield (
+            f"{one.model}: tenants {one.tenants:.4f} + unallocated {one.unallocated:.4f} + "
+            f"unavailable {one.unavailable:.4f} = installed {one.installed:.4f} GPU hours "
+            f"(difference {abs(one.difference):.1e})"
+        )
+    for kind in (UNALLOCATED, UNAVAILABLE):
+        parts = [
+            f"{reason} {report.reasons[reason]:.2f}"
+            for reason, of_kind in REASONS.items()
+            if of_kind == kind and report.reasons[reason] > 0
+        ]
+        if parts:
+            yield f"{kind}: {', '.join(parts)}"
+
+
+def _head(report: Report) -> Iterator[str]:
+    period, prices = report.period, report.prices
+    of_cluster = f" of {report.cluster}" if report.cluster else ""
+    yield (
+        f"GPU hours{of_cluster}, {period.shown(period.window.start)} to "
+        f"{period.shown(period.window.end)}, counted by the minute"
+    )
+    if prices.gpu_hour:
+        each = ", ".join(f"{model} {price:g}" for model, price in prices.gpu_hour.items())
+        yield f"price of a GPU hour in {prices.currency}: {each}"
+    if prices.kwh is not None:
+        yield f"price of a kWh: {prices.kwh:g} {prices.currency}, with PUE {prices.pue:g}"
+    yield (
+        f"shared out: unallocated {report.shared.unallocated}, "
+        f"unavailable {report.shared.unavailable}"
+    )
+
+
+def _notes(report: Report) -> Iterator[str]:
+    return (f"note: {note}" for note in report.notes)
+
+
+def _headings(by: Sequence[str]) -> list[str]:
+    wanted = [key for key in KEYS if key in by]
+    return [*wanted, *([] if _WHOSE & set(by) else ["kind"])]
+
+
+def _columns(report: Report) -> list[tuple[str, str, str, int]]:
+    """Those that have something to say in this report."""
+    hidden = {name for name in _MONEY if not report.prices.known}
+    if report.prices.kwh is None:
+        hidden.add("energy_cost")
+    if (report.shared.unallocated, report.shared.unavailable) == ("none", "none"):
+        hidden |= {"shared_gpu_hours", "shared_cost"}
+    if not any(sums.unmeasured for sums in report.lines.values()):
+        hidden.add("unmeasured_gpu_hours")
+    return [column for column in _COLUMNS if column[0] not in hidden]
+
+
+def _names(by: Sequence[str], name: tuple[str, ...]) -> list[str]:
+    """What stands in a row's first cells; GPUs that nobody held have names that no tenant can."""
+    kind, *values = name
+    wanted = [key for key in KEYS if key in by]
+    cells = []
+    called = False
+    for key, value in zip(wanted, values, strict=True):
+        if kind != TENANT and key in _WHOSE:
+            cells.append("" if called else f"__{kind}__")
+            called = True
+        else:
+            cells.append(value)
+    return cells if _WHOSE & set(by) else [*cells, "held" if kind == TENANT else kind]
+
+
+def _cells(report: Report, by: Sequence[str]) -> Iterator[list[str]]:
+    columns = _columns(report)
+    yield [*_headings(by), *(heading for _, heading, _, _ in columns)]
+    for name, sums in grouped(report.lines, by).items():
+        tenant = name[0] == TENANT
+        yield [*_names(by, name), *(_cell(sums, column, tenant) for column in columns)]
+    whole = total(report.lines.values())
+    blank = [""] * (len(_headings(by)) - 1)
+    yield ["total", *blank, *(_cell(whole, column, True) for column in columns)]
+
+
+def _cell(sums: Sums, column: tuple[str, str, str, int], tenant: bool) -> str:
+    name, _, field, digits = column
+    if not tenant and field in _OF_TENANTS:
+        return "-"
+    if name == "gpu_cost" and sums.unpriced and sums.unpriced >= sums.hours:
+        return "no price"
+    value = round(getattr(sums, field), digits)
+    return f"{value or 0.0:.{digits}f}"
+
+
+def _fields(report: Report, by: Sequence[str]) -> list[str]:
+    values = list(_values(report, Sums()))
+    return [*(key for key in KEYS if key in by), "kind", *values]
+
+
+def _rows(report: Report, by: Sequence[str]) -> list[dict[str, Any]]:
+    wanted = [key for key in KEYS if key in by]
+    rows = []
+    for name, sums in grouped(report.lines, by).items():
+        kind, *_ = name
+        cells = dict(zip(wanted, _names(by, name), strict=False))
+        rows.append({**cells, "kind": kind, **_values(report, sums)})
+    return rows
+
+
+def _values(report: Report, sums: Sums) -> dict[str, Any]:
+    """All numbers; money is left out where nothing has a price."""
+    values: dict[str, Any] = {
+        name: getattr(sums, field)
+        for name, _, field, _ in _COLUMNS
+        if report.prices.known or name not in _MONEY
+    }
+    if report.prices.known:
+        values |= {"unpriced_gpu_hours": sums.unpriced, "currency": report.prices.currency}
+    return values
+
+
+def _proof_json(one: Proof) -> dict[str, Any]:
+    return {
+        "model": one.model,
+        "tenant_gpu_hours": one.tenants,
+        "unallocated_gpu_hours": one.unallocated,
+        "unavailable_gpu_hours": one.unavailable,
+        "installed_gpu_hours": one.installed,
+        "difference": one.difference,
+    }
+
+
+def _escaped(row: Sequence[str]) -> list[str]:
+    return [cell.replace("|", "\\|") for cell in row]

@@ -1,0 +1,93 @@
+"""`gpuboot cost` in a lab: real pods of some minutes are named, every GPU hour is somewhere."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Lab, until
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+
+HELD_FOR_S = 240
+SPAN = "8m"
+SETTINGS = {"cost": {"currency": "EUR", "gpu_hour": {"*": 2.0}, "unallocated": "allocated"}}
+OBJECTS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: billed, labels: {team: research}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: holder, namespace: billed}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 0
+  nodeSelector: {kubernetes.io/hostname: gpu1}
+  containers:
+  - name: main
+    image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
+    command: [sh, -c, "sleep 3600"]
+    resources: {limits: {nvidia.com/gpu: 2}}
+"""
+
+
+@pytest.fixture(scope="module")
+def held(lab: Lab) -> Iterator[None]:
+    """A pod held two GPUs of gpu1 for some minutes, and gpu2 was cordoned meanwhile."""
+    lab.kubectl("apply", "-f", "-", given=OBJECTS)
+    try:
+        lab.kubectl("cordon", "gpu2")
+        until(
+            lambda: lab.prometheus('namespace_pod:gpu_requested:sum{namespace="billed"}'),
+            "the pod's GPUs in Prometheus",
+        )
+        time.sleep(HELD_FOR_S)
+        yield
+    finally:
+        lab.kubectl("uncordon", "gpu2")
+        lab.kubectl("delete", "namespace", "billed", "--now")
+
+
+def cost(lab: Lab, *arguments: str) -> dict[str, Any]:
+    command = ["gpuboot", "cost", *arguments, "--format", "json"]
+    done = lab.command(command, timeout=120, settings=SETTINGS)
+    assert done.code == 0, done.text
+    document: dict[str, Any] = json.loads(done.out)
+    return document
+
+
+def test_the_report_names_pods_and_adds_up(lab: Lab, held: None, tmp_path: Path) -> None:
+    kept = tmp_path / "answers.json"
+    found = cost(lab, "inventories/lab.py", "--since", SPAN, "--by", "team,namespace,pod",
+                 "--save", str(kept))  # fmt: skip
+    rows = {(row["team"], row["namespace"], row["pod"]): row for row in found["rows"]}
+    row = rows["research", "billed", "holder"]
+    hours = 2 * HELD_FOR_S / 3600
+    assert row["gpu_hours"] == pytest.approx(hours, abs=2 * 120 / 3600)
+    assert row["gpu_cost"] == pytest.approx(2 * row["gpu_hours"])
+    assert row["shared_gpu_hours"] > 0
+    assert row["used_gpu_hours"] + row["idle_gpu_hours"] + row["unmeasured_gpu_hours"] == (
+        pytest.approx(row["gpu_hours"])
+    )
+    assert row["energy_kwh"] > 0
+    assert all(abs(one["difference"]) < 1e-6 for one in found["conservation"])
+    promised = sum(float(one["value"][1]) for one in lab.prometheus("node:gpu_expected:count"))
+    whole = found["conservation"][-1]
+    assert whole["installed_gpu_hours"] == pytest.approx(promised * 8 / 60)
+    assert found["reasons"]["closed"] > 0
+    again = cost(lab, "--from", str(kept), "--by", "team,namespace,pod")
+    assert again["rows"] == found["rows"]
+
+
+def test_a_time_that_prometheus_has_forgotten(lab: Lab) -> None:
+    command = ["gpuboot", "cost", "inventories/lab.py", "--since", "900d"]
+    done = lab.command(command, timeout=120, settings=SETTINGS)
+    assert done.code == 2
+    assert "Prometheus keeps" in done.err
+    assert "remedy: --since" in done.err

@@ -1,0 +1,273 @@
+"""Reports of costs: hours, teams, money, who bears what nobody held, and what is no report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from gpuboot.usage.cost.errors import ConservationError, CostError
+from gpuboot.usage.cost.ledger import ledger
+from gpuboot.usage.cost.lines import Sums, grouped, total
+from gpuboot.usage.cost.period import Period
+from gpuboot.usage.cost.policies import Shared
+from gpuboot.usage.cost.prices import Prices, check_models, with_options
+from gpuboot.usage.cost.report import Report, check, report
+from gpuboot.usage.cost.teams import UNOWNED, read_mapping
+from gpuboot.usage.series import History, StepSeries
+from gpuboot.usage.shares import mig_profile, share
+from tests.unit.made_cluster import A100, H100, WHOLE, MadeCluster, MadeNode, MadePod
+
+PRICES = Prices("EUR", {H100: 2.5})
+HOURS = 4
+NODE = MadeNode("gpu1", 4)
+TRAIN = MadePod("ml", "train", "gpu1", WHOLE, 2, range(120), 0.5)
+WEB = MadePod("web", "serve", "gpu1", WHOLE, 1, range(60, 240), 0.1)
+
+
+def answers(*nodes: MadeNode, pods: tuple[MadePod, ...] = (TRAIN, WEB), **more: object) -> History:
+    """With the label `team` on the namespace ml alone."""
+    history = MadeCluster(nodes or (NODE,), pods, HOURS, **more).history()  # type: ignore[arg-type]
+    label = StepSeries(
+        {"namespace": "ml", "label_team": "research"}, dict.fromkeys(history.window.steps, 60.0)
+    )
+    return History(history.window, {**history.series, "teams": (label,)}, history.about)
+
+
+def made(
+    history: History | None = None,
+    prices: Prices = PRICES,
+    shared: Shared | None = None,
+    mapping: Mapping[str, str] | None = None,
+) -> Report:
+    history = history or answers()
+    period = Period(history.window, UTC)
+    return report(history, period, prices, shared or Shared(), mapping or {})
+
+
+def hours(done: Report, *by: str) -> dict[tuple[str, ...], float]:
+    return {name: round(sums.hours, 6) for name, sums in grouped(done.lines, by).items()}
+
+
+def test_hours_are_held_hours_and_used_is_what_worked() -> None:
+    done = made()
+    assert hours(done, "team", "namespace", "pod") == {
+        ("tenant", "research", "ml", "train"): 4.0,
+        ("tenant", UNOWNED, "web", "serve"): 3.0,
+        ("unallocated", "", "", ""): 9.0,
+    }
+    train = grouped(done.lines, ["pod"])["tenant", "train"]
+    assert (train.used, train.idle, train.unmeasured) == (2.0, 2.0, 0.0)
+    assert train.gpu_cost == 10.0
+    assert total(done.lines.values()).gpu_cost == pytest.approx(16 * 2.5)
+    assert f"{UNOWNED}: namespaces without label" in " ".join(done.notes)
+
+
+def test_a_mapping_wins_over_labels() -> None:
+    done = made(mapping={"web": "shop", "ml": "labs"})
+    assert {key.team for key in done.lines if key.kind == "tenant"} == {"shop", "labs"}
+
+
+def test_a_namespace_that_changes_its_team() -> None:
+    history = answers()
+    first, *later = history.window.steps
+    teams = (
+        StepSeries({"namespace": "ml", "label_team": "a"}, {first: 60.0}),
+        StepSeries({"namespace": "ml", "label_team": "b"}, dict.fromkeys(later, 60.0)),
+    )
+    done = made(History(history.window, {**history.series, "teams": teams}))
+    assert hours(done, "team")["tenant", "a"] == hours(done, "team")["tenant", "b"] == 2.0
+
+
+@pytest.mark.parametrize(
+    ("policy", "train", "serve"),
+    [("even", 4.5, 4.5), ("allocated", 9 * 4 / 7, 9 * 3 / 7), ("none", 0, 0)],
+)
+def test_who_bears_what_nobody_held(policy: str, train: float, serve: float) -> None:
+    done = made(shared=Shared(unallocated=policy))
+    pods = grouped(done.lines, ["pod"])
+    assert pods["tenant", "train"].shared_hours == pytest.approx(train)
+    assert pods["tenant", "serve"].shared_hours == pytest.approx(serve)
+    assert pods["tenant", "train"].total_cost == pytest.approx((4 + train) * 2.5)
+    assert total(done.lines.values()).total_cost == pytest.approx(40)
+
+
+def test_by_quota_bears_also_who_held_nothing() -> None:
+    history = answers()
+    steps = dict.fromkeys(history.window.steps, 60.0)
+    quota = tuple(
+        StepSeries({"namespace": name, "resource": resource}, dict.fromkeys(steps, 60.0 * n))
+        for name, resource, n in (
+            ("ml", "requests.nvidia.com/gpu", 2),
+            ("lazy", "requests.nvidia.com/mig-3g.40gb", 2),
+        )
+    )
+    done = made(History(history.window, {**history.series, "quota": quota}), shared=Shared("quota"))
+    spaces = grouped(done.lines, ["namespace"])
+    assert spaces["tenant", "ml"].shared_hours == pytest.approx(6)
+    assert spaces["tenant", "lazy"].shared_hours == pytest.approx(3)
+    assert spaces["tenant", "web"].shared_hours == 0
+    assert spaces["unallocated", ""].shared_hours == pytest.approx(-9)
+
+
+def test_gaps_are_unknown_and_broken_or_closed_is_unavailable() -> None:
+    node = MadeNode("gpu1", 4, cordoned=range(180, 240), broken=range(120, 180))
+    done = made(answers(node, gaps=frozenset(range(60))))
+    assert done.reasons == pytest.approx(
+        {"free": 1 + 2, "closed": 3, "unhealthy": 1, "unknown": 4, "stranded": 0, "missing": 0}
+    )
+    assert done.whole.tenants == pytest.approx(2 + 3)
+    assert any("4.00 GPU hours are unknown" in note for note in done.notes)
+
+
+def test_a_lost_node_stays_installed_by_the_inventory_s_promise() -> None:
+    other = MadeNode("gpu2", 8)
+    history = answers(NODE, other)
+    lost = history.window.start + 3600
+    told = ("reported", "capacity", "free", "closed", "cards", "devices", "seen")
+    series = dict(history.series)
+    for name in told:
+        series[name] = tuple(
+            StepSeries(one.labels, {s: v for s, v in one.values.items()
+                                    if one.labels["node"] == "gpu1" or s < lost})
+            for one in history.of(name)
+        )  # fmt: skip
+    done = made(History(history.window, series))
+    assert done.whole.installed == pytest.approx(12 * HOURS)
+    assert done.reasons["unknown"] == pytest.approx(8 * 3)
+
+
+def test_other_models_have_other_prices_or_none() -> None:
+    swapped = MadeNode("gpu1", 4, swapped=120)
+    done = made(answers(swapped), Prices("EUR", {H100: 2.5, "*": 1.0}))
+    assert [one.model for one in done.proofs] == [A100, H100]
+    assert total(done.lines.values()).gpu_cost == pytest.approx(8 * 2.5 + 8 * 1.0)
+    done = made(answers(swapped))
+    assert total(done.lines.values()).unpriced == pytest.approx(8)
+    assert f"8.00 GPU hours cost nothing: no price for {A100}" in done.notes
+    done = made(prices=Prices())
+    assert "there are hours and no money" in " ".join(done.notes)
+
+
+def test_energy_is_the_counters_and_goes_to_who_held_the_gpus() -> None:
+    done = made(prices=Prices("EUR", {}, 0.5, 2.0))
+    pods = grouped(done.lines, ["pod"])
+    assert pods["tenant", "train"].kwh == pytest.approx(0.4)
+    assert pods["tenant", "serve"].kwh == pytest.approx(0.3)
+    assert total(done.lines.values()).kwh == pytest.approx(1.6)
+    assert pods["tenant", "train"].energy_cost == pytest.approx(0.4 * 2 * 0.5)
+
+
+def test_activity_that_nobody_measured_is_neither_used_nor_idle() -> None:
+    done = made(answers(blind=frozenset(range(60))))
+    train = grouped(done.lines, ["pod"])["tenant", "train"]
+    assert (train.used, train.idle, train.unmeasured) == pytest.approx((1, 1, 2))
+    assert any("nobody measured them" in note for note in done.notes)
+
+
+def test_more_held_than_there_is_for_long_is_an_error_with_a_remedy() -> None:
+    history = answers()
+
+    def tripled(steps: int) -> History:
+        held = tuple(
+            StepSeries(
+                one.labels,
+                {step: value * (3 if place < steps else 1)
+                 for place, (step, value) in enumerate(one.values.items())},
+            )
+            for one in history.of("held")
+        )  # fmt: skip
+        return History(history.window, {**history.series, "held": held})
+
+    with pytest.raises(ConservationError, match=r"gpu1: .* more are held or offered") as caught:
+        made(tripled(4))
+    assert "correct `gpus` of the node" in str(caught.value)
+
+
+def test_a_moment_in_which_two_pods_hold_one_gpu_is_a_note() -> None:
+    after = MadePod("ml", "next", "gpu1", WHOLE, 4, range(119, 180))
+    done = made(answers(pods=(TRAIN, after)))
+    assert any("counted together for a moment" in note for note in done.notes)
+    assert done.whole.holds
+
+
+def test_a_report_that_does_not_add_up_is_none() -> None:
+    history = answers()
+    book = ledger(history)
+    done = made(history)
+    check(done, book)
+    next(iter(done.lines.values())).hours += 0.001
+    with pytest.raises(ConservationError, match="does not add up"):
+        check(done, book)
+    next(iter(done.lines.values())).hours -= 0.001
+    done.lines[next(iter(done.lines))].add(Sums(shared_cost=0.01))
+    with pytest.raises(ConservationError, match="shared cost"):
+        check(done, book)
+
+
+def test_no_gpu_is_no_report() -> None:
+    empty = History(answers().window, {})
+    with pytest.raises(CostError, match="no GPU is known"):
+        made(empty)
+
+
+@pytest.mark.parametrize(
+    ("profile", "model", "part"),
+    [
+        ("", H100, 1), ("1g.10gb", H100, 1 / 7), ("1g.20gb", H100, 1 / 4), ("2g.20gb", H100, 2 / 7),
+        ("3g.40gb", H100, 1 / 2), ("4g.40gb", H100, 4 / 7), ("7g.80gb", H100, 1),
+        ("1g.10gb", A100, 1 / 4), ("1g.5gb", A100, 1 / 7), ("1g.10gb+me", H100, 1 / 7),
+        ("1c.3g.40gb", H100, 1 / 6), ("1g.6gb", "NVIDIA A30", 1 / 4), ("4g.24gb", "NVIDIA A30", 1),
+        ("1g.18gb", "NVIDIA H200", 1 / 7), ("1g.35gb", "NVIDIA H200", 1 / 4),
+        ("1g.12gb", "NVIDIA GH200 480GB", 1 / 7), ("3g.40gb", "", 1 / 2), ("something", "", 1),
+    ],
+)  # fmt: skip
+def test_shares_of_a_gpu(profile: str, model: str, part: float) -> None:
+    assert share(profile, model) == pytest.approx(part)
+
+
+@pytest.mark.parametrize(
+    ("resource", "profile"),
+    [
+        ("nvidia_com_gpu", ""), ("nvidia_com_gpu_shared", ""), ("nvidia.com/gpu", ""),
+        ("nvidia_com_mig_1g_10gb", "1g.10gb"), ("nvidia_com_mig_1g_10gb_me", "1g.10gb.me"),
+        ("requests.nvidia.com/mig-3g.40gb", "3g.40gb"),
+        ("nvidia_com_mig_1g_10gb_shared", "1g.10gb"),
+    ],
+)  # fmt: skip
+def test_profiles_of_resources(resource: str, profile: str) -> None:
+    assert mig_profile(resource) == profile
+
+
+def test_files_of_teams(tmp_path: Path) -> None:
+    table = tmp_path / "teams.csv"
+    table.write_text("namespace,team\nml,research\nweb,\n")
+    assert read_mapping(table) == {"ml": "research"}
+    text = tmp_path / "teams.yaml"
+    text.write_text("ml: research\n")
+    assert read_mapping(text) == {"ml": "research"}
+    for wrong in ("- ml\n", "ml: 5\n", "ml: {\n"):
+        text.write_text(wrong)
+        with pytest.raises(CostError, match="remedy: a YAML or JSON file"):
+            read_mapping(text)
+    table.write_text("a,b\n")
+    with pytest.raises(CostError, match="no columns"):
+        read_mapping(table)
+    with pytest.raises(CostError, match="No such file"):
+        read_mapping(tmp_path / "none.yaml")
+
+
+def test_prices_of_the_command_line() -> None:
+    prices = with_options(PRICES, [f"{A100}=1.5", "*=1"], "USD", 0.3)
+    assert (prices.of(A100), prices.of(H100), prices.of("other")) == (1.5, 2.5, 1.0)
+    assert (prices.currency, prices.kwh) == ("USD", 0.3)
+    check_models([f"{A100}=1", "*=1"], [A100])
+    with pytest.raises(CostError, match=f"no GPU of this model\n    remedy: one of: {A100}"):
+        check_models([f"{H100}=1"], [A100])
+    for wrong in ("3", "=3", "A=-1", "A=many", "A=inf"):
+        with pytest.raises(CostError, match="is no price"):
+            with_options(PRICES, [wrong], None, None)
+    with pytest.raises(CostError, match="no policy 'fair'"):
+        Shared("fair")

@@ -1,0 +1,221 @@
+"""`gpuboot cost`: its formats, the words of other programs, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from gpuboot.cli import app, runs
+from gpuboot.config.settings import parse_settings
+from gpuboot.usage.cost.errors import CostError
+from gpuboot.usage.cost.queries import queries
+from gpuboot.usage.cost.question import CostQuestion, from_json
+from gpuboot.usage.cost.standards import FOCUS
+from gpuboot.usage.ranges import RangeQuestion, no_answer
+from gpuboot.usage.series import History, Window, to_json
+from tests.documents import ROOT
+from tests.unit.made_cluster import H100, example
+
+runner = CliRunner()
+PRICE = ["--price", f"{H100}=2.50"]
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    path = tmp_path / "october.json"
+    path.write_text(to_json(example()))
+    return path
+
+
+def run(*arguments: str | Path) -> Result:
+    return runner.invoke(app, ["cost", *map(str, arguments)])
+
+
+def document(*arguments: str | Path) -> Any:
+    done = run(*arguments)
+    assert done.exit_code == 0, done.output
+    return json.loads(done.stdout)
+
+
+def test_the_page_shows_what_the_command_prints(recorded: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "cost.md").read_text()
+    for arguments in (
+        ["--by", "team", *PRICE],
+        ["--by", "day,namespace", "--unallocated", "allocated", *PRICE],
+    ):
+        done = run("--from", recorded, *arguments)
+        assert done.exit_code == 0, done.output
+        assert f"```text\n{done.stdout}```\n" in page
+
+
+def test_json_has_rows_sums_and_the_proof(recorded: Path) -> None:
+    found = document("--from", recorded, "--by", "namespace", "--format", "json", *PRICE)
+    assert sum(row["gpu_hours"] for row in found["rows"]) == pytest.approx(
+        found["total"]["gpu_hours"]
+    )
+    assert all(abs(one["difference"]) < 1e-6 for one in found["conservation"])
+    assert found["resolution_s"] == 60
+    bare = document("--from", recorded, "--format", "json")
+    assert "gpu_cost" not in bare["total"]
+    assert "no money" in " ".join(bare["notes"])
+
+
+def test_csv_has_rows_alone_and_the_proof_is_on_stderr(recorded: Path) -> None:
+    done = run("--from", recorded, "--by", "day,team,model", "--format", "csv", *PRICE)
+    rows = list(csv.DictReader(StringIO(done.stdout)))
+    assert list(rows[0])[:5] == ["day", "team", "model", "kind", "gpu_hours"]
+    assert {row["team"] for row in rows} >= {"research", "__unowned__", "__unallocated__"}
+    assert "(difference 0.0e+00)" in done.stderr or "e-" in done.stderr
+
+
+def test_markdown(recorded: Path) -> None:
+    lines = run("--from", recorded, "--format", "markdown", "--by", "model").stdout.splitlines()
+    assert lines[2].startswith("| model | kind | GPU h |")
+    assert any(line.startswith("- ") and "= installed" in line for line in lines)
+
+
+def test_opencost_s_names(recorded: Path) -> None:
+    found = document("--from", recorded, "--by", "namespace", "--format", "opencost", *PRICE)
+    (allocations,) = found["data"]
+    assert set(allocations) == {"ml", "web", "__idle__", "__unavailable__"}
+    ml = allocations["ml"]
+    assert ml["properties"] == {"cluster": "example", "namespace": "ml"}
+    assert ml["gpuCost"] == pytest.approx(ml["gpuHours"] * 2.5)
+    assert ml["gpuCostIdle"] < ml["gpuCost"] == ml["totalCost"]
+    assert ml["gpuEfficiency"] == pytest.approx(
+        ml["gpuAllocation"]["gpuUsageAverage"] / ml["gpuAllocation"]["gpuRequestAverage"]
+    )
+    days = document("--from", recorded, "--by", "day,team", "--format", "opencost")["data"]
+    assert len(days) == 2
+    assert "gpuCost" not in days[0]["research"]
+
+
+def test_focus_columns(recorded: Path) -> None:
+    done = run("--from", recorded, "--format", "focus", "--unallocated", "even", *PRICE,
+               "--energy-price", "0.3")  # fmt: skip
+    rows = list(csv.DictReader(StringIO(done.stdout)))
+    assert tuple(rows[0]) == FOCUS
+    whole = document("--from", recorded, "--format", "json", "--energy-price", "0.3", *PRICE)
+    assert sum(float(row["BilledCost"]) for row in rows) == pytest.approx(
+        whole["total"]["total_cost"]
+    )
+    assert {row["ConsumedUnit"] for row in rows} == {"GPU-Hours", "kWh"}
+    assert {row["ChargeCategory"] for row in rows} == {"Usage"}
+    bare = run("--from", recorded, "--format", "focus")
+    assert bare.exit_code == 2
+    assert "FOCUS is about money" in bare.stderr
+
+
+def test_csv_is_read_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "hours.csv"
+    path.write_text(
+        "time,series,value,node,namespace,pod,resource,modelName\n"
+        "2026-10-05T10:00Z,promised,240,gpu1,,,,\n"
+        "2026-10-05T10:00Z,promised_minutes,60,gpu1,,,,\n"
+        "2026-10-05T10:00Z,reported,60,gpu1,,,,\n"
+        "2026-10-05T10:00Z,capacity,240,gpu1,,,nvidia_com_gpu,\n"
+        "2026-10-05T10:00Z,free,180,gpu1,,,nvidia_com_gpu,\n"
+        "2026-10-05T10:00Z,held,60,gpu1,ml,train,nvidia_com_gpu,\n"
+    )
+    found = document("--from", path, "--format", "json")
+    assert found["conservation"][-1]["tenant_gpu_hours"] == 1
+    assert found["conservation"][-1]["unallocated_gpu_hours"] == 3
+
+
+def test_a_part_of_what_was_recorded(recorded: Path) -> None:
+    window = example().window
+    found = document("--from", recorded, "--since", "2h", "--until", "2026-10-25T06:00",
+                     "--time-zone", "UTC", "--format", "json")  # fmt: skip
+    assert found["total"]["gpu_hours"] == pytest.approx(2 * 12)
+    outside = run("--from", recorded, "--since", "2026-10-01", "--until", "2026-10-02")
+    assert "is not all in the recorded answers" in outside.stderr
+    assert window.step == 3600
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "where from?"),
+        (["i.py", "--url", "http://p"], "where from?"),
+        (["--from", "none.json"], "none.json: No such file"),
+        (["--from", "here.json", "--by", "colour"], "nothing is known by colour"),
+        (["--from", "here.json", "--teams", "none.yaml"], "none.yaml: No such file"),
+        (["--from", "here.json", "--price", "NVIDIA B300=3"], "no GPU of this model"),
+        (["--from", "here.json", "--price", "3"], "'3' is no price"),
+        (["--from", "here.json", "--since", "2026-10-26", "--until", "2026-10-25"], "has ended"),
+        (["--from", "here.json", "--time-zone", "Mars"], "no time zone 'Mars'"),
+        (["--from", "here.json", "--time-zone", "Asia/Kolkata"], "recorded in steps of 3600 s"),
+        (["--from", "wrong.json"], "no file of recorded answers"),
+        (["i.py"], "deploys/ranges.py is not here"),
+        (["--url", "prometheus:9090"], "is no address"),
+    ],
+)
+def test_what_is_refused(
+    recorded: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(recorded.parent)
+    recorded.rename("here.json")
+    Path("wrong.json").write_text("{}")
+    done = run(*arguments)
+    assert done.exit_code == 2
+    assert said in done.stderr
+    assert not done.stdout
+
+
+def test_the_leader_is_asked_with_the_site_s_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer = example()
+    cost = parse_settings({"cost": {"gpu_hour": {"*": 2.0}, "unallocated": "even"}}).cost
+    about = {**answer.about, "cost": cost.model_dump(mode="json"), "retention": "15d"}
+    asked: list[str] = []
+
+    def pyinfra(*given: Any, **_: Any) -> runs.Ended:
+        asked.append(given[3]["GPUBOOT_QUESTION"])
+        text = to_json(History(answer.window, answer.series, about))
+        return runs.Ended(0, text if len(asked) == 1 else no_answer("forgotten\n    remedy: x"), "")
+
+    monkeypatch.setattr(runs, "pyinfra", pyinfra)
+    clock = SimpleNamespace(time=lambda: answer.window.end + 60)
+    monkeypatch.setattr(sys.modules["gpuboot.cli.cost"], "time", clock)
+    kept = tmp_path / "kept.json"
+    span = f"{len(answer.window.steps)}h"
+    found = document("i.py", "--since", span, "--format", "json", "--save", kept)
+    assert found["prices"] == {"*": 2.0}
+    assert found["unallocated_policy"] == "even"
+    assert document("--from", kept, "--format", "json")["total"] == found["total"]
+    question = from_json(asked[0], parse_settings({}))
+    assert question.window == answer.window
+    assert set(question.queries) == set(queries(3600))
+    refused = run("i.py")
+    assert refused.stderr.strip() == "forgotten\n    remedy: x"
+
+
+def test_a_question_knows_the_settings_of_its_site() -> None:
+    now = 1_793_000_000
+    asked = CostQuestion("2d", "", "", "", now)
+    site = parse_settings(
+        {"cost": {"time_zone": "Asia/Kolkata"}, "monitoring": {"retention": "3d"}}
+    )
+    assert asked.within(site).window.step == 1800
+    assert asked.within(parse_settings({})).window.step == 3600
+    with pytest.raises(CostError, match="Prometheus keeps 3d"):
+        CostQuestion("4d", "", "", "", now).within(site)
+    plain = RangeQuestion({"up": "up"}, Window(0, 60, 60))
+    assert from_json(plain.to_json(), site) == plain
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"time_zone": "Mars"}, {"pue": 0.5}, {"energy_kwh": -1}, {"unavailable": "fair"}]
+)
+def test_settings_that_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        parse_settings({"cost": wrong})
