@@ -36,6 +36,7 @@ OTHERS: dict[str, str] = {
     "kubeadm reset": "",
     "kubectl apply": "-f=",
     "kubectl cordon": "",
+    "kubectl create configmap": "-n= --from-literal=",
     "kubectl create secret tls": "-n= --cert= --key=",
     "kubectl delete": "-n= -l= --field-selector=",
     "kubectl describe": "-n=",

@@ -17,6 +17,7 @@ from gpuboot.cli.past_runs import past_runs
 from gpuboot.cli.plan import plan
 from gpuboot.cli.proof import report, verify
 from gpuboot.cli.query import query
+from gpuboot.cli.remediate import remediate
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -33,6 +34,7 @@ app.command()(cost)
 app.command()(verify)
 app.command()(diagnose)
 app.command()(bundle)
+app.command()(remediate)
 app.command()(report)
 app.command()(history)
 app.command("runs")(past_runs)

@@ -22,6 +22,7 @@ from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflig
 from gpuboot.config.settings.gate import Gate
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
 from gpuboot.config.settings.monitoring import Cost, Monitoring
+from gpuboot.config.settings.remediate import Remediate
 from gpuboot.config.settings.standalone import Standalone
 from gpuboot.config.settings.upgrade import Upgrade
 
@@ -42,6 +43,7 @@ __all__ = [
     "Preflight",
     "Proxy",
     "Registry",
+    "Remediate",
     "Runtime",
     "Settings",
     "SettingsError",
@@ -76,6 +78,7 @@ class Settings(Model):
     standalone: Standalone = Standalone()
     upgrade: Upgrade = Upgrade()
     gate: Gate = Gate()
+    remediate: Remediate = Remediate()
     backup: Backup = Backup()
     verify: Verify = Verify()
     preflight: Preflight = Preflight()

@@ -1,0 +1,4 @@
+"""Repairing GPU nodes by themselves: when, which, in which steps, and when not.
+
+Pure judgements. What was seen of a cluster goes in, the next step of each node comes out.
+"""

@@ -1,0 +1,154 @@
+"""What would be done with which node and why, and why not: as JSON and for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings.remediate import Action, Remediate
+from gpuboot.kubernetes.repair import rails
+from gpuboot.kubernetes.repair.decide import Decision, World
+from gpuboot.kubernetes.repair.model import OUT, TAINT_KEY, GpuNode, stamp
+from gpuboot.kubernetes.repair.signals import Case
+
+Json = dict[str, Any]
+NOTHING, ASKS, COULD_NOT_TELL = 0, 1, 2  # exit codes
+_REPAIRS: Mapping[Action, str] = {
+    "reset": "nvidia-smi --gpu-reset -i {gpus}",
+    "reboot": "reboot the node",
+    "manual": "leave it to a person, who has the GPU replaced",
+}
+_BACK = ("restart its device plugin and exporter", "prove its GPUs", "take taint and cordon away")
+
+
+def document(world: World, decision: Decision, settings: Settings, now: float) -> Json:
+    """The answer of `gpuboot remediate`. + now: by the API server's clock"""
+    breaker = decision.breaker or world.breaker
+    return {
+        "schema": 1,
+        "cluster": settings.cluster.name,
+        "time": stamp(now),
+        "gpu_nodes": len(world.nodes),
+        "error": "",
+        "stale": world.stale,
+        "stopped": world.stopped,
+        "breaker": breaker.why if breaker.opened else "",
+        "nodes": list(_nodes(world, decision, settings.remediate, now)),
+        "ignored": [{"node": one.node, "saw": one.says, "why": one.why} for one in world.ignored],
+    }
+
+
+def failed(settings: Settings, error: str) -> Json:
+    """The answer where the cluster could not be asked."""
+    empty = {"gpu_nodes": 0, "stale": "", "stopped": "", "breaker": "", "nodes": [], "ignored": []}
+    return {"schema": 1, "cluster": settings.cluster.name, "time": "", "error": error, **empty}
+
+
+def exit_code(found: Json) -> int:
+    """Of the command. + found: as `document` makes it"""
+    if found["error"] or found["stale"]:
+        return COULD_NOT_TELL
+    return ASKS if found["nodes"] else NOTHING
+
+
+def _nodes(world: World, decision: Decision, limits: Remediate, now: float) -> Iterator[Json]:
+    """The nodes of which there is something to say, those first that come first."""
+    held = {one.node: one for one in decision.held}
+    fleet = rails.Fleet.of(world.nodes)
+    breaker = decision.breaker or world.breaker
+    for node in sorted(world.nodes, key=lambda one: (not one.out, one.name)):
+        case = world.case(node)
+        if not (case or node.repair or node.error):
+            continue
+        reasons = held[node.name].reasons if node.name in held else ()
+        if case and case.action and node.state not in OUT and not decision.stopped:
+            # how long it has to be seen is part of what would be done, and no reason against it
+            often = rails.repaired_too_often(node, now, limits)
+            action = None if often else case.action
+            reasons = tuple(rails.against(node, action, fleet, breaker, now, limits))
+            reasons = (node.error,) if node.error else reasons
+            fleet = fleet if reasons else fleet.without(node)
+        yield _node(node, case, reasons, limits, now)
+
+
+def _node(
+    node: GpuNode, case: Case | None, reasons: tuple[str, ...], limits: Remediate, now: float
+) -> Json:
+    repair = node.repair
+    action = case.action if case else repair.action if repair else None
+    gpus = case.gpus if case else repair.gpus if repair else ()
+    return {
+        "node": node.name,
+        "state": node.state,
+        "action": action,
+        "gpus": list(gpus),
+        "saw": case.why if case else repair.why if repair else "",
+        "would": [] if reasons else list(_would(node, case, limits, now)),
+        "why_not": list(reasons),
+    }
+
+
+def _would(node: GpuNode, case: Case | None, limits: Remediate, now: float) -> Iterator[str]:
+    """What comes next, one after the other."""
+    state, repair = node.state, node.repair
+    if state not in OUT:
+        if case is None or case.action is None:
+            return
+        begun = repair.case_at if repair and repair.case_at else now
+        left = begun + limits.confirm_s - now
+        if left > 0:
+            yield f"wait {left:.0f} s, whether it passes"
+        yield f"cordon it, with the taint {TAINT_KEY}={case.reason}:NoSchedule"
+        if rails.repaired_too_often(node, now, limits):
+            yield f"leave it to a person: repaired {limits.max_repairs} times in seven days"
+            return
+    action = case.action if case and case.action else repair.action if repair else None
+    if state in (None, "observed", "confirmed", "released", "quarantined", "draining"):
+        yield "move its pods to other nodes, as PodDisruptionBudgets allow"
+    gpus = case.gpus if case else repair.gpus if repair else ()
+    if state != "validating" and action:
+        yield _REPAIRS[action].format(gpus=",".join(gpus))
+    if action != "manual":
+        yield from _BACK
+
+
+def text(found: Json) -> str:
+    """The document for a terminal."""
+    if found["error"]:
+        return f"{found['cluster']} could not be asked: {found['error']}"
+    nodes, ignored = found["nodes"], found["ignored"]
+    lines = [f"{found['cluster']}: {found['gpu_nodes']} GPU nodes, {_count(nodes)}"]
+    lines += [
+        f"  {title}: {found[key]}"
+        for key, title in (
+            ("stopped", "stopped"),
+            ("stale", "could not tell"),
+            ("breaker", "breaker"),
+        )
+        if found[key]
+    ]
+    for node in nodes:
+        lines += ["", *_lines(node)]
+    if ignored:
+        lines += ["", "no reason for a repair:"]
+        lines += [f"  {one['node']}: {one['saw']}: {one['why']}" for one in ignored]
+    return "\n".join(lines)
+
+
+def _count(nodes: list[Json]) -> str:
+    would = sum(bool(node["would"]) for node in nodes)
+    if not nodes:
+        return "none asks for a repair"
+    return f"{len(nodes)} to look at, of which {would} would be repaired"
+
+
+def _lines(node: Json) -> Iterator[str]:
+    state = f" ({node['state']})" if node["state"] else ""
+    verdict = f"would be repaired: {node['action']}" if node["would"] else "nothing is done"
+    yield f"{node['node']}{state}: {verdict}"
+    if node["saw"]:
+        yield f"  saw      {node['saw']}"
+    for title, items in (("would", node["would"]), ("why not", node["why_not"])):
+        for index, item in enumerate(items):
+            yield f"  {title if index == 0 else '':<8} {item}"

@@ -1,0 +1,227 @@
+"""What tells that a GPU has to be repaired, what does not, and when it is enough.
+
+Two independent signs are needed for what ends programs: an XID, by which the driver told of a
+fault when it happened, and a state that somebody else sees of the GPU now. Some signs are enough
+alone. Alerts hold for a while before they fire, so what passes is no sign.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuboot.config.settings.alerting import XidClass
+from gpuboot.config.settings.remediate import Action
+from gpuboot.kubernetes.repair.model import GpuNode
+from gpuboot.rules.xid import classes, meaning
+
+Labels = Mapping[str, str]
+Overrides = Mapping[int, XidClass]
+_WEIGHT: Mapping[Action | None, int] = {None: 0, "reset": 1, "reboot": 2, "manual": 3}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Signal:
+    """One sign that a GPU has to be repaired.
+
+    + side: `xid`: the driver told of a fault; `state`: how the GPU is now
+    + uuid: of the GPU; "" where it concerns the node
+    + says: for a person; reason: as the value of a taint
+    + action: what it asks for; None: it only tells that something is wrong
+    + alone: it is enough without another
+    """
+
+    node: str
+    side: Literal["xid", "state"]
+    says: str
+    reason: str
+    uuid: str = ""
+    action: Action | None = None
+    alone: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ignored:
+    """What fires on a node and is no reason for a repair. + why: for a person"""
+
+    node: str
+    says: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What is known of a node that may have to be repaired.
+
+    + action: what is to be done; None: what is seen is not enough
+    + why: what was seen, or what is missing
+    """
+
+    action: Action | None
+    gpus: tuple[str, ...]
+    reason: str
+    why: str
+
+
+_HEAT = "heat is the room's or the machine's: no repair of the GPU cools it"
+_POWER = "power is the machine's: no repair of the GPU mends it"
+_PROGRAM = "a program's own fault, or how it uses the GPU"
+_BLIND = "no news of a GPU is no bad news: what cannot be seen is not repaired"
+# alert -> why it is never a reason to repair
+NEVER: Mapping[str, str] = {
+    **dict.fromkeys(("GPUThermalThrottle", "GPUThermalMarginLow", "GPUMemoryHot"), _HEAT),
+    "GPUPowerBrake": _POWER,
+    **dict.fromkeys(
+        ("GPUXidApplication", "GPUAllocatedIdle", "GPUStraggler", "GPUMemoryNearFull"), _PROGRAM
+    ),
+    **dict.fromkeys(
+        ("GPUExporterDown", "GPUExporterAbsent", "GPUMetricsMissing", "GPUNodeNotMonitored",
+         "GPUExporterMissingCounters"),
+        _BLIND,
+    ),
+    "GPUHealthWarn": "a warning of DCGM: people look at it first",
+    "GPUXidRepeated": "people look at it first",
+    "GPUXidInspect": "an XID that people look at first",
+}  # fmt: skip
+
+
+def of_alert(labels: Labels, overrides: Overrides) -> Signal | Ignored | None:
+    """What an alert that fires says; None: nothing about a repair.
+
+    + labels: of the alert; overrides: `settings.alerts.xid`
+    """
+    name, node = labels.get("alertname", ""), labels.get("node", "")
+    if not node:
+        return None
+    if name in NEVER:
+        return Ignored(node=node, says=name, why=NEVER[name])
+    if name == "GPUXidFatal":
+        return _xid(labels, overrides)
+    read = _STATES.get(name)
+    return read(labels) if read else None
+
+
+def of_node(node: GpuNode) -> Signal | None:
+    """What the kubelet says: that it does not offer all of its GPUs."""
+    missing = node.capacity - node.allocatable
+    if missing <= 0 or not node.ready:
+        return None
+    says = f"the kubelet offers {node.allocatable} of {node.capacity} GPUs: the rest is unhealthy"
+    return Signal(node=node.name, side="state", says=says, reason="unhealthy")
+
+
+def case_of(signals: Iterable[Signal]) -> Case | None:
+    """What the signals of one node are enough for; None: there are none.
+
+    An XID and a state go together when they are of the same GPU, or the state is of the node.
+    """
+    found = tuple(signals)
+    if not found:
+        return None
+    enough = [one for one in found if one.alone or any(_second(one, two) for two in found)]
+    worst = max(enough, key=lambda one: _WEIGHT[one.action], default=None)
+    if worst is None or worst.action is None:
+        says = "; ".join(_said(found))
+        missing = "only one side tells of it: an XID and a state of the GPU are needed"
+        if any(one.alone for one in found) or worst:
+            missing = "nothing of it asks for a reset, a reboot or a replacement"
+        return Case(action=None, gpus=_gpus(found), reason="", why=f"{says} ({missing})")
+    why = "; ".join(_said(enough))
+    return Case(action=worst.action, gpus=_gpus(enough), reason=worst.reason, why=why)
+
+
+def stronger(one: Action | None, other: Action | None) -> Action | None:
+    """A reboot does what a reset does; a GPU that is to be replaced needs neither."""
+    return max(one, other, key=lambda action: _WEIGHT[action])
+
+
+def _second(one: Signal, other: Signal) -> bool:
+    """Whether another signal is of the other side, and about the same GPU."""
+    same = one.uuid == other.uuid or not one.uuid or not other.uuid
+    return one.side != other.side and same
+
+
+def _said(signals: Iterable[Signal]) -> list[str]:
+    """Each with its GPU, the same one once."""
+    texts = (f"{one.uuid}: {one.says}" if one.uuid else one.says for one in signals)
+    return list(dict.fromkeys(sorted(texts)))
+
+
+def _gpus(signals: Iterable[Signal]) -> tuple[str, ...]:
+    return tuple(sorted({one.uuid for one in signals if one.uuid}))
+
+
+# resets of NVLink's GPUs have to be of all of them together, which a reboot is
+_BY_CLASS: Mapping[XidClass, Action] = {"reset": "reset", "nvlink": "reboot", "reboot": "reboot"}
+
+
+def _xid(labels: Labels, overrides: Overrides) -> Signal | Ignored:
+    code = labels.get("xid", "")
+    kind = classes(overrides).get(int(code)) if code.isdecimal() else None
+    says = f"XID {code}"
+    if kind is None or kind not in _BY_CLASS:
+        return Ignored(node=labels["node"], says=says, why=f"an XID of class {kind or 'unknown'}")
+    return Signal(
+        node=labels["node"],
+        uuid=labels.get("UUID", ""),
+        side="xid",
+        says=f"{says}, {meaning(int(code))}",
+        reason=f"xid-{code}",
+        action=_BY_CLASS[kind],
+        alone=kind == "reboot",
+    )
+
+
+def _recovery(labels: Labels) -> Signal | Ignored:
+    asked = labels.get("gpu_action", "")
+    actions: Mapping[str, Action] = {"reset": "reset", "reboot": "reboot"}
+    if asked not in actions:
+        why = "ending the jobs that use NVLink is for their owners"
+        return Ignored(node=labels["node"], says=f"the driver asks for: {asked}", why=why)
+    return Signal(
+        node=labels["node"],
+        uuid=labels.get("UUID", ""),
+        side="state",
+        says=f"the driver asks for a {asked}",
+        reason="recovery-action",
+        action=actions[asked],
+        alone=True,
+    )
+
+
+def _health(labels: Labels) -> Signal | Ignored:
+    watch, code = labels.get("health_watch", ""), labels.get("health_error_code", "")
+    says = f"DCGM's health watch {watch} fails" + (f" ({code})" if code else "")
+    never = {"THERMAL": _HEAT, "POWER": _POWER}
+    if watch == "ALL" or "XID" in code:
+        never[watch] = "DCGM says this of XIDs: it is no second sign beside an XID"
+    if watch in never:
+        return Ignored(node=labels["node"], says=says, why=never[watch])
+    node, uuid = labels["node"], labels.get("UUID", "")
+    return Signal(node=node, uuid=uuid, side="state", says=says, reason="health")
+
+
+def _remap(labels: Labels) -> Signal:
+    return Signal(
+        node=labels["node"],
+        uuid=labels.get("UUID", ""),
+        side="state",
+        says="a memory row could not be remapped, for which NVIDIA replaces a GPU",
+        reason="row-remap-failure",
+        action="manual",
+        alone=True,
+    )
+
+
+def _lost(labels: Labels) -> Signal:
+    says = "the node shows fewer GPUs than the inventory promises"
+    return Signal(node=labels["node"], side="state", says=says, reason="lost", action="reboot")
+
+
+_STATES: Mapping[str, Callable[[Labels], Signal | Ignored]] = {
+    "GPURecoveryAction": _recovery,
+    "GPUHealthFail": _health,
+    "GPURowRemapFailure": _remap,
+    "GPULost": _lost,
+}

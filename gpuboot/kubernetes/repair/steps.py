@@ -1,0 +1,152 @@
+"""What may come next for a node: a change of its object, a piece of work, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from gpuboot.config.settings.remediate import Action, Remediate
+from gpuboot.kubernetes.repair.model import TAINT_KEY, GpuNode, Past, Repair, State
+from gpuboot.kubernetes.repair.signals import Case
+
+Job = Literal["drain", "reset", "reboot", "prove"]
+_ESCALATED: Mapping[Action, Action] = {"reset": "reboot"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One change of a node's object, in one write.
+
+    + repair: what its annotation is to say; None: nothing any more
+    + past: its earlier repairs
+    + tainted: whether it is to carry the taint; cordoned: None: that stays as it is
+    + why: for a person
+    """
+
+    node: str
+    before: State | None
+    repair: Repair | None
+    past: tuple[Past, ...]
+    tainted: bool
+    why: str
+    cordoned: bool | None = None
+
+    @property
+    def after(self) -> State | None:
+        return self.repair.state if self.repair else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    """What is to be done on a node; `concluded` makes a step of how it ended."""
+
+    node: str
+    job: Job
+    repair: Repair
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Held:
+    """A node of which something is known, and with which nothing is done.
+
+    + action: what would be done; reasons: why not
+    """
+
+    node: str
+    state: State | None
+    action: Action | None
+    saw: str
+    reasons: tuple[str, ...]
+
+
+def concluded(node: GpuNode, work: Work, failure: str, now: float, limits: Remediate) -> Step:
+    """What follows from a piece of work.
+
+    + node: as it is now; failure: what went wrong, or ""
+    """
+    repair = work.repair
+    if work.job == "drain":
+        if failure:
+            return step(node, replace(repair, note=failure), f"not drained yet: {failure}")
+        return to(node, "drained", now, "its pods have left")
+    if not failure:
+        if work.job == "prove":
+            return released(node, now)
+        return to(node, "validating", now, f"{_done(work)}")
+    again = _ESCALATED.get(repair.action) if repair.action else None
+    if again is None or again not in limits.actions:
+        return to(node, "failed", now, failure)
+    why = f"{failure}; a {again} is next"
+    return step(node, moved(repair, "drained", now, action=again, note=failure), why)
+
+
+def _done(work: Work) -> str:
+    return {"reset": "its GPUs were reset", "reboot": "it has rebooted"}.get(work.job, work.job)
+
+
+def cancelled(node: GpuNode, now: float) -> Step | None:
+    """The end of a repair that a person has ended: its taint is gone, or its cordon."""
+    repair = node.repair
+    assert repair is not None
+    untainted, uncordoned = not node.tainted, repair.cordoned and not node.cordoned
+    if not untainted and not uncordoned:
+        return None
+    what = f"its taint {TAINT_KEY} away" if untainted else "its cordon away"
+    past = Past(
+        case_at=repair.case_at, at=now, action=repair.action, end="cancelled", why=repair.why
+    )
+    return Step(
+        node=node.name, before=repair.state, repair=None, past=(*node.past, past), tainted=False,
+        why=f"cancelled: somebody has taken {what}",
+    )  # fmt: skip
+
+
+def released(node: GpuNode, now: float) -> Step:
+    repair = node.repair
+    assert repair is not None
+    past = Past(
+        case_at=repair.case_at, at=now, action=repair.action, end="released", why=repair.why
+    )
+    return Step(
+        node=node.name,
+        before=repair.state,
+        repair=moved(repair, "released", now, cordoned=False, note=""),
+        past=(*node.past, past),
+        tainted=False,
+        cordoned=False if repair.cordoned else None,
+        why="its GPUs are proven",
+    )
+
+
+def to(node: GpuNode, state: State, now: float, why: str) -> Step:
+    assert node.repair is not None
+    return step(node, moved(node.repair, state, now, note=why), why)
+
+
+def gone(node: GpuNode, why: str) -> Step:
+    return step(node, None, why)
+
+
+def step(node: GpuNode, repair: Repair | None, why: str) -> Step:
+    """A step that leaves taint and cordon as they are."""
+    return Step(
+        node=node.name, before=node.state, repair=repair, past=node.past, tainted=node.tainted,
+        why=why,
+    )  # fmt: skip
+
+
+def moved(repair: Repair, state: State, now: float, **more: object) -> Repair:
+    return replace(repair, state=state, since=now, **more)  # type: ignore[arg-type]
+
+
+def of_case(case: Case) -> dict[str, object]:
+    return {"action": case.action, "gpus": case.gpus, "reason": case.reason, "why": case.why}
+
+
+def hold(node: GpuNode, case: Case | None, reasons: Sequence[str]) -> Held:
+    repair = node.repair
+    action = case.action if case else repair.action if repair else None
+    saw = case.why if case else repair.why if repair else ""
+    return Held(node=node.name, state=node.state, action=action, saw=saw, reasons=tuple(reasons))

@@ -1,0 +1,93 @@
+"""What a step writes: the node's object, an Event, and a line of JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from gpuboot.kubernetes.repair.model import (
+    BREAKER,
+    PAST_KEY,
+    STATE_KEY,
+    TAINT_KEY,
+    Breaker,
+    dump,
+    dump_past,
+    stamp,
+)
+from gpuboot.kubernetes.repair.steps import Step
+
+Json = dict[str, Any]
+EVENTS = "/api/v1/namespaces/default/events"
+_LONGEST = 1000  # characters of an Event's message: the API server takes 1024
+
+
+def patched(item: Mapping[str, Any], step: Step) -> Json:
+    """A node object as a step leaves it, for a PUT: it fails where somebody else was faster.
+
+    + item: as it is now, with its resource version
+    """
+    new = deepcopy(dict(item))
+    notes = new["metadata"].setdefault("annotations", {})
+    for key, text in (
+        (STATE_KEY, dump(step.repair) if step.repair else ""),
+        (PAST_KEY, dump_past(step.past) if step.past else ""),
+    ):
+        notes.pop(key, None)
+        if text:
+            notes[key] = text
+    spec = new.setdefault("spec", {})
+    taints = [one for one in spec.get("taints") or () if one["key"] != TAINT_KEY]
+    if step.tainted:
+        reason = step.repair.reason if step.repair else ""
+        taints.append({"key": TAINT_KEY, "value": reason, "effect": "NoSchedule"})
+    spec["taints"] = taints
+    if step.cordoned is not None:
+        spec["unschedulable"] = step.cordoned
+    return new
+
+
+def line(step: Step, now: float, cluster: str) -> Json:
+    """One transition for programs and logs. + now: when it was written"""
+    repair = step.repair
+    return {
+        "time": stamp(now),
+        "cluster": cluster,
+        "node": step.node,
+        "from": step.before,
+        "to": step.after,
+        "action": repair.action if repair else None,
+        "gpus": list(repair.gpus) if repair else [],
+        "why": step.why,
+    }
+
+
+def event(step: Step, now: float, number: int) -> Json:
+    """The same as an Event of the node. + number: makes its name one of its own"""
+    after = step.after or "ended"
+    message = f"repair of {step.node}: {step.before or 'begun'} -> {after}: {step.why}"
+    wrong = after in ("quarantined", "failed") or step.why.startswith("not drained")
+    return {
+        "metadata": {
+            "name": f"{step.node}.remediate.{int(now * 1e6):x}{number:x}",
+            "namespace": "default",
+        },
+        "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": step.node,
+                           "uid": step.node},
+        "reason": f"Repair{after.capitalize()}",
+        "message": message[:_LONGEST],
+        "type": "Warning" if wrong else "Normal",
+        "source": {"component": "gpuboot-remediate"},
+        "firstTimestamp": stamp(now),
+        "lastTimestamp": stamp(now),
+        "count": 1,
+    }  # fmt: skip
+
+
+def breaker(opened: Breaker) -> Json:
+    """The ConfigMap of an open breaker."""
+    return {
+        "metadata": {"name": BREAKER, "namespace": "kube-system"},
+        "data": {"opened": stamp(opened.opened), "why": opened.why},
+    }

@@ -1,0 +1,224 @@
+"""A cluster whose GPUs break, for repairs: its API, its Prometheus, and what is done on nodes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from gpuboot.config.settings import Settings, parse_settings
+from gpuboot.kubernetes.api import ClusterError
+from gpuboot.kubernetes.repair.controller import Controller
+from gpuboot.kubernetes.repair.decide import decide
+from gpuboot.kubernetes.repair.model import TAINT_KEY, GpuNode
+from gpuboot.kubernetes.repair.observe import NODES, observe, parse_node
+
+START = 1_763_800_000.0
+XID_79 = {"alertname": "GPUXidFatal", "xid": "79"}
+XID_119 = {"alertname": "GPUXidFatal", "xid": "119"}
+LOST = {"alertname": "GPULost"}
+HEALTH = {"alertname": "GPUHealthFail", "health_watch": "MEM"}
+REMAP = {"alertname": "GPURowRemapFailure"}
+RESET_ASKED = {"alertname": "GPURecoveryAction", "gpu_action": "reset"}
+REBOOT_ASKED = {"alertname": "GPURecoveryAction", "gpu_action": "reboot"}
+HOT = {"alertname": "GPUThermalThrottle"}
+
+
+class KilledError(BaseException):
+    """kill -9."""
+
+
+def uuid(node: str) -> str:
+    return f"GPU-{node}"
+
+
+@dataclass
+class Site:
+    """+ faults: node -> labels of alerts that fire for its GPU
+
+    + cure: what takes the faults of a node away: `reset`, `reboot` or `never`
+    + blocked: nodes whose pods may not be evicted
+    + lives: how many changes and jobs until the controller is killed; None: it is not
+    + writes: (method, path) of all that was changed; did: (job, node)
+    """
+
+    settings: Settings = field(default_factory=lambda: site_settings())
+    nodes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    faults: dict[str, list[dict[str, str]]] = field(default_factory=dict)
+    cure: dict[str, str] = field(default_factory=dict)
+    blocked: set[str] = field(default_factory=set)
+    maps: dict[str, dict[str, str]] = field(default_factory=dict)
+    clock: float = START
+    scrape_age: float = 5.0
+    rules_age: float = 5.0
+    lives: int | None = None
+    writes: list[tuple[str, str]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    did: list[tuple[str, str]] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
+
+    def add(self, name: str, gpus: int = 4, **more: Any) -> Site:
+        self.nodes[name] = {
+            "metadata": {
+                "name": name,
+                "resourceVersion": "1",
+                "labels": {"gpuboot.io/gpus": str(gpus), "nvidia.com/gpu.product": "H100"},
+            },
+            "spec": {},
+            "status": {
+                "capacity": {"cpu": "8", "nvidia.com/gpu": str(gpus)},
+                "allocatable": {"cpu": "8", "nvidia.com/gpu": str(gpus)},
+                "conditions": [{"type": "Ready", "status": "True"}],
+                "nodeInfo": {"bootID": "boot-1"},
+            },
+        } | more
+        return self
+
+    # the API
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock, UTC)
+
+    def service(self, namespace: str, name: str, port: int | str) -> str:
+        return f"/svc/{name}"
+
+    def json(self, path: str, query: Mapping[str, str] | None = None) -> Any:
+        if path == NODES:
+            return {"items": copy.deepcopy(list(self.nodes.values()))}
+        if path.startswith(NODES):
+            return copy.deepcopy(self.nodes[path.rpartition("/")[2]])
+        if "/configmaps/" in path:
+            name = path.rpartition("/")[2]
+            if name not in self.maps:
+                raise ClusterError("not found", 404)
+            return {"data": self.maps[name]}
+        assert path.endswith("/query")
+        assert query
+        return {"status": "success", "data": {"result": self._answer(query["query"])}}
+
+    def _answer(self, expression: str) -> list[dict[str, Any]]:
+        if "ALERTS" not in expression:
+            return [{"metric": {}, "value": [self.clock, str(self.clock - self.scrape_age)]}]
+        labels = [{"alertname": "Watchdog"}]
+        labels += [{"node": node, **one} for node, found in self.faults.items() for one in found]
+        value = [self.clock, str(self.clock - self.rules_age)]
+        return [{"metric": one, "value": value} for one in labels]
+
+    def send(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
+        self.live()
+        self.writes.append((method, path))
+        if path.startswith(NODES):
+            name = path.rpartition("/")[2]
+            if body["metadata"]["resourceVersion"] != self.version(name):
+                raise ClusterError("conflict", 409)
+            self.nodes[name] = copy.deepcopy(body)
+            self.touch(name)
+        elif path.endswith("/configmaps"):
+            self.maps[body["metadata"]["name"]] = body["data"]
+        else:
+            self.events.append(body)
+        return body
+
+    def version(self, name: str) -> str:
+        return str(self.nodes[name]["metadata"]["resourceVersion"])
+
+    def touch(self, name: str) -> None:
+        self.nodes[name]["metadata"]["resourceVersion"] = str(int(self.version(name)) + 1)
+
+    def live(self) -> None:
+        if self.lives is not None:
+            self.lives -= 1
+            if self.lives < 0:
+                raise KilledError
+
+    # on nodes
+    def drain(self, node: str) -> str:
+        self._job("drain", node)
+        assert self.node(node).cordoned
+        return "ml/train-0 is kept by PodDisruptionBudget ml/train" if node in self.blocked else ""
+
+    def reset(self, node: str, gpus: tuple[str, ...]) -> str:
+        assert gpus, "a reset is of GPUs"
+        return self._repair("reset", node)
+
+    def reboot(self, node: str) -> str:
+        info = self.nodes[node]["status"]["nodeInfo"]
+        info["bootID"] = f"boot-{int(info['bootID'][5:]) + 1}"
+        return self._repair("reboot", node)
+
+    def prove(self, node: str) -> str:
+        self._job("prove", node)
+        return "vectorAdd failed" if self.faults.get(node) else ""
+
+    def _repair(self, job: str, node: str) -> str:
+        if self.cure.get(node, "reset") == job or (job, self.cure.get(node)) == ("reboot", None):
+            self.faults.pop(node, None)
+            status = self.nodes[node]["status"]
+            status["allocatable"] = dict(status["capacity"])
+        self._job(job, node)
+        return ""
+
+    def _job(self, job: str, node: str) -> None:
+        """Killed when it is done, before anybody knows: the worst moment."""
+        found = self.node(node)
+        assert (found.tainted, found.cordoned) == (True, True), f"{job} of a node in service"
+        self.did.append((job, node))
+        self.live()
+
+    # people
+    def cordon(self, name: str, on: bool = True) -> None:
+        self.nodes[name]["spec"]["unschedulable"] = on
+        self.touch(name)
+
+    def untaint(self, name: str) -> None:
+        self.nodes[name]["spec"]["taints"] = []
+        self.touch(name)
+
+    def node(self, name: str) -> GpuNode:
+        return parse_node(self.nodes[name])
+
+    def states(self) -> dict[str, str | None]:
+        return {name: self.node(name).state for name in self.nodes}
+
+    def tainted(self) -> set[str]:
+        return {
+            name
+            for name, item in self.nodes.items()
+            if any(one["key"] == TAINT_KEY for one in item["spec"].get("taints", ()))
+        }
+
+    def fault(self, name: str, *alerts: dict[str, str], cure: str = "reset") -> Site:
+        with_gpu = [one if one is LOST else {**one, "UUID": uuid(name)} for one in alerts]
+        self.faults[name] = with_gpu
+        self.cure[name] = cure
+        return self
+
+    def run(self) -> None:
+        """One run of the timer."""
+        Controller(self, self.settings, self, self.told.append).run()
+
+    def runs(self, count: int = 6, every_s: float = 120) -> Site:
+        for _ in range(count):
+            self.run()
+            self.clock += every_s
+        return self
+
+
+def site_settings(**remediate: Any) -> Settings:
+    return parse_settings({"remediate": remediate})
+
+
+def site(count: int = 4, **remediate: Any) -> Site:
+    made = Site(settings=site_settings(**remediate))
+    for index in range(1, count + 1):
+        made.add(f"gpu{index}")
+    return made
+
+
+def why_not(made: Site, node: str = "gpu1") -> str:
+    """Why nothing is done with a node."""
+    world = observe(made, made.settings, made.clock)
+    decision = decide(world, made.clock, made.settings.remediate)
+    (held,) = (one for one in decision.held if one.node == node)
+    return "; ".join(held.reasons)

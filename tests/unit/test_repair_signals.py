@@ -1,0 +1,136 @@
+"""Which signs of a fault are enough for which repair, and what never is one."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.repair.model import GpuNode
+from gpuboot.kubernetes.repair.signals import (
+    NEVER,
+    Case,
+    Ignored,
+    Signal,
+    case_of,
+    of_alert,
+    of_node,
+)
+from gpuboot.rules.catalogue import all_alerts
+from gpuboot.rules.xid import FATAL, classes
+from tests.unit.repair_site import (
+    HEALTH,
+    HOT,
+    LOST,
+    REBOOT_ASKED,
+    REMAP,
+    RESET_ASKED,
+    XID_79,
+    XID_119,
+)
+
+ON = {"node": "gpu1", "UUID": "GPU-a"}
+UNHEALTHY = of_node(GpuNode(name="gpu1", capacity=4, allocatable=3))
+XID_74 = XID_119 | {"xid": "74"}
+
+
+def case(*alerts: dict[str, str], node: Signal | None = None) -> Case | None:
+    told = [of_alert(ON | one if one is not LOST else {"node": "gpu1"} | one, {}) for one in alerts]
+    return case_of([one for one in [*told, node] if isinstance(one, Signal)])
+
+
+@pytest.mark.parametrize(
+    ("alerts", "action", "reason"),
+    [
+        ([XID_79], "reboot", "xid-79"),
+        ([REMAP], "manual", "row-remap-failure"),
+        ([RESET_ASKED], "reset", "recovery-action"),
+        ([REBOOT_ASKED], "reboot", "recovery-action"),
+        ([XID_119, HEALTH], "reset", "xid-119"),
+        ([XID_119, LOST], "reboot", "lost"),
+        ([XID_74, HEALTH], "reboot", "xid-74"),
+        ([XID_119, REBOOT_ASKED], "reboot", "recovery-action"),
+        ([XID_79, REMAP], "manual", "row-remap-failure"),
+    ],
+)
+def test_what_is_enough(alerts: list[dict[str, str]], action: str, reason: str) -> None:
+    found = case(*alerts)
+    assert found is not None
+    assert (found.action, found.reason) == (action, reason)
+    assert found.gpus == ("GPU-a",)
+
+
+def test_the_kubelet_is_a_second_sign() -> None:
+    found = case(XID_119, node=UNHEALTHY)
+    assert found is not None
+    assert found.action == "reset"
+    assert "offers 3 of 4 GPUs" in found.why
+    assert "XID 119" in found.why
+
+
+@pytest.mark.parametrize("alerts", [[XID_119], [HEALTH], [LOST], [HEALTH, LOST], [XID_119, XID_74]])
+def test_one_side_alone_is_not_enough(alerts: list[dict[str, str]]) -> None:
+    found = case(*alerts)
+    assert found is not None
+    assert found.action is None
+    assert "only one side tells of it" in found.why
+
+
+def test_signs_of_two_gpus_do_not_go_together() -> None:
+    xid, health = of_alert(ON | XID_119, {}), of_alert(ON | HEALTH | {"UUID": "GPU-b"}, {})
+    assert isinstance(xid, Signal)
+    assert isinstance(health, Signal)
+    found = case_of([xid, health])
+    assert found is not None
+    assert found.action is None
+
+
+@pytest.mark.parametrize(
+    ("alert", "why"),
+    [
+        (HOT, "heat"),
+        (HEALTH | {"health_watch": "THERMAL"}, "heat"),
+        (HEALTH | {"health_watch": "POWER"}, "power"),
+        (HEALTH | {"health_watch": "ALL"}, "no second sign"),
+        (HEALTH | {"health_error_code": "DCGM_FR_XID_ERROR"}, "no second sign"),
+        ({"alertname": "GPUXidApplication", "xid": "31"}, "program"),
+        ({"alertname": "GPUExporterDown"}, "not repaired"),
+        ({"alertname": "GPUMetricsMissing"}, "not repaired"),
+        ({"alertname": "GPUAllocatedIdle"}, "program"),
+        (XID_119 | {"xid": "31"}, "of class application"),
+        (RESET_ASKED | {"gpu_action": "drain"}, "for their owners"),
+    ],
+)
+def test_what_is_never_a_reason(alert: dict[str, str], why: str) -> None:
+    found = of_alert(ON | alert, {})
+    assert isinstance(found, Ignored)
+    assert why in found.why
+
+
+def test_other_alerts_say_nothing() -> None:
+    assert of_alert(ON | {"alertname": "GPUPodPending"}, {}) is None
+    assert of_alert({"alertname": "Watchdog"}, {}) is None
+    assert of_alert(XID_79, {}) is None, "nobody knows on which node"
+
+
+def test_a_site_decides_on_classes_of_xids() -> None:
+    assert isinstance(of_alert(ON | XID_79, {79: "inspect"}), Ignored)
+    found = of_alert(ON | XID_119 | {"xid": "31"}, {31: "reset"})
+    assert isinstance(found, Signal)
+    assert found.action == "reset"
+
+
+def test_every_fatal_code_has_an_action_and_no_other() -> None:
+    for code, kind in classes({}).items():
+        found = of_alert(ON | XID_119 | {"xid": str(code)}, {})
+        assert isinstance(found, Signal) == (kind in FATAL), code
+
+
+def test_the_alerts_are_those_of_the_rules() -> None:
+    known = {alert.name for group in all_alerts(Settings()).values() for alert in group}
+    named = {one["alertname"] for one in (XID_79, LOST, HEALTH, REMAP, RESET_ASKED)}
+    assert set(NEVER) | named <= known
+
+
+def test_a_node_that_is_not_ready_says_nothing_of_its_gpus() -> None:
+    assert of_node(GpuNode(name="gpu1", capacity=4, allocatable=0, ready=False)) is None
+    assert of_node(GpuNode(name="gpu1", capacity=4, allocatable=4)) is None
