@@ -191,17 +191,16 @@ def publish(
 
 def _note_history(report: Report, settings: Settings) -> Strips | None:
     """Add it to the history of its GPUs. A history that cannot be kept changes no verdict."""
-    kept = history.folder(settings.verify)
     try:
-        found, known = history.note(report, kept), history.strips_of(report, kept)
+        noted = history.note(report, history.folder(settings.verify))
     except (history.HistoryError, OSError) as error:
         logger.warning(f"the history of the GPUs is not kept: {error}")
         return None
-    for uuid, events in found.items():
+    for uuid, events in noted.new.items():
         for event in events:
             if event.kind in ("moved", "gone", "back"):
                 say(f"{uuid} {event.kind} {event.detail} ({event.node}, {event.pci})")
-    return known
+    return noted.strips(report)
 
 
 def _no_answer(error: ClusterError, site: Site, settings: Settings) -> VerificationResult:

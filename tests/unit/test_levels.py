@@ -14,7 +14,7 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.verify import levels
 from gpuboot.verify.checks import chain
 from gpuboot.verify.evidence import Evidence
-from gpuboot.verify.findings import LINKS
+from gpuboot.verify.findings import DEEP_LINKS, LINKS
 from gpuboot.verify.history.events import changes
 from gpuboot.verify.history.files import note, read, read_last
 from gpuboot.verify.report import Report, build, load, write
@@ -89,7 +89,7 @@ def test_in_the_history_quick_is_no_proof_and_ends_no_fault(tmp_path: Path) -> N
     assert kinds == {"first seen"}
     ill = uuid("gpu1", 1)
     note(broken(), tmp_path)
-    assert ill not in note(replace(quick(), started="2026-11-22T14:00:00Z"), tmp_path)
+    assert ill not in note(replace(quick(), started="2026-11-22T14:00:00Z"), tmp_path).new
     state = read(tmp_path)[ill].state
     assert state is not None
     assert state.kind == "failed"
@@ -139,4 +139,4 @@ def test_a_level_that_there_is_not_is_refused() -> None:
 def test_links_that_are_left_out_exist() -> None:
     assert levels.left_out("quick") <= set(LINKS)
     assert levels.left_out("deep") == set()
-    assert levels.left_out("standard") == {"diag", "bandwidth", "collective", "load"}
+    assert levels.left_out("standard") == {*DEEP_LINKS}

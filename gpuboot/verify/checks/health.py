@@ -93,22 +93,26 @@ def evaluate(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
     Nothing where the exporter does not answer, or has no such value by the site's own list.
     """
     builder = FindingBuilder("health", "nothing calls for a repair", host.node)
-    answers = [answer for answer in evidence.metrics.exporters if answer.node == host.node]
-    if len(answers) != 1 or answers[0].error or not answers[0].names & METRICS:
+    answer = _answer(host, evidence)
+    if answer is None or not answer.names & METRICS:
         return []
     alerts = evidence.metrics.alerts or ()
     return [
-        _gpu_finding(gpu.uuid, answers[0], alerts, limits, builder)
-        for gpu in host.working
-        if gpu.uuid
+        _gpu_finding(gpu.uuid, answer, alerts, limits, builder) for gpu in host.working if gpu.uuid
     ]
 
 
 def without(links: Iterable[str], host: Host, evidence: Evidence) -> list[str]:
     """A chain's links without this one, where the site's own list of fields has no such value."""
-    answers = [answer for answer in evidence.metrics.exporters if answer.node == host.node]
-    silent = any(answer.names and not answer.names & METRICS for answer in answers)
+    answer = _answer(host, evidence)
+    silent = answer is not None and answer.names and not answer.names & METRICS
     return [link for link in links if not (silent and link == "health")]
+
+
+def _answer(host: Host, evidence: Evidence) -> ExporterScrape | None:
+    """What the node's exporter said; None where there is no answer, or more than one."""
+    answers = [answer for answer in evidence.metrics.exporters if answer.node == host.node]
+    return answers[0] if len(answers) == 1 and not answers[0].error else None
 
 
 def _gpu_finding(

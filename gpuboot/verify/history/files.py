@@ -7,7 +7,8 @@ them in git: two branches that verified different clusters merge without a confl
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gpuboot.config.settings import Verify
@@ -35,14 +36,27 @@ def folder(verify: Verify) -> Path:
     return Path(verify.history) if verify.history else Path(verify.reports) / "history"
 
 
-def note(report: Report, folder: Path) -> dict[str, list[Event]]:
-    """Add a verification to the history; returns what was new, by GPU UUID.
+@dataclass(frozen=True)
+class Noted:
+    """A history after a verification was added. new: what that added, by GPU UUID"""
+
+    new: dict[str, list[Event]]
+    histories: dict[str, History]
+
+    def strips(self, report: Report) -> Strips:
+        """What the page of this verification shows of it."""
+        return strips(self.histories, report.cluster, report.started)
+
+
+def note(report: Report, folder: Path) -> Noted:
+    """Add a verification to the history.
 
     + folder: made when it is not there
 
     Raises `HistoryError`, and OSError.
     """
-    found = changes(report, read(folder))
+    before = read(folder)
+    found = changes(report, before)
     folder.mkdir(parents=True, exist_ok=True)
     for uuid, events in found.items():
         with (folder / f"{uuid}.jsonl").open("a", encoding="utf-8") as file:
@@ -50,7 +64,12 @@ def note(report: Report, folder: Path) -> dict[str, list[Event]]:
     if not report.nodes:  # else it is the newest of some nodes, and not of the cluster
         last = asdict(last_verification(report))
         write_json(folder / f"{report.cluster}.json", last)
-    return found
+    return Noted(found, before | {uuid: _longer(before, uuid, found[uuid]) for uuid in found})
+
+
+def _longer(before: Mapping[str, History], uuid: str, new: Sequence[Event]) -> History:
+    earlier = before[uuid].events if uuid in before else ()
+    return History(uuid, _in_order([*earlier, *new]))
 
 
 def strips_of(report: Report, folder: Path) -> Strips:
@@ -87,4 +106,8 @@ def _events(path: Path) -> tuple[Event, ...]:
             events.append(from_json(json.loads(line)))
         except (ValueError, KeyError, TypeError):
             raise HistoryError(f"{path}, line {number}: not an event: {line[:80]}") from None
+    return _in_order(events)
+
+
+def _in_order(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(sorted(events, key=lambda event: event.at))
