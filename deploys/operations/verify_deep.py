@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,8 +17,10 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.checks import chain
-from gpuboot.verify.deep import files, load, runner, verdicts
-from gpuboot.verify.deep.answers import NodeAnswers
+from gpuboot.verify.deep import files, internode, load, runner, verdicts
+from gpuboot.verify.deep.answers import DeepAnswers
+from gpuboot.verify.evidence import Host
+from gpuboot.verify.findings import Finding
 from gpuboot.verify.runner import VerificationResult
 
 
@@ -47,18 +49,27 @@ def with_deep_tests(
         say,
         lambda name: _sample(by_name[name]),
         lambda answers: files.save(answers, folder),
-        _kept(folder, settings.cluster.name) if resume else {},
+        _kept(folder, settings.cluster.name) if resume else DeepAnswers(),
     )
-    for one in found:
-        files.save(one, folder)
-    hosts = {host.node: host for host in evidence.hosts}
-    added = [finding for one in found for finding in verdicts.evaluate(hosts[one.node], one)]
+    files.save_all(found, folder)  # also what an earlier run found
+    added = _findings(evidence.hosts, found, settings)
     durations = {**evidence.durations, "deep": round(time.monotonic() - begun, 3)}
     return replace(
         result,
         evidence=replace(evidence, durations=durations),
         findings=tuple(chain.ordered([*result.findings, *added])),
     )
+
+
+def _findings(hosts: Sequence[Host], found: DeepAnswers, settings: Settings) -> list[Finding]:
+    by_name = {host.node: host for host in hosts}
+    of_nodes = [
+        finding
+        for name, one in found.nodes.items()
+        for finding in verdicts.evaluate(by_name[name], one)
+    ]
+    least_gbps = settings.verify.deep.internode.least_gbps
+    return of_nodes + internode.evaluate(hosts, found, least_gbps)
 
 
 def _sample(host: str) -> str:
@@ -70,14 +81,14 @@ def _sample(host: str) -> str:
         return ""
 
 
-def _kept(folder: Path, cluster: str) -> Mapping[str, NodeAnswers]:
+def _kept(folder: Path, cluster: str) -> DeepAnswers:
     earlier = files.newest(folder, cluster)
     if earlier is None:
         say("deep: there is no earlier report with such tests")
-        return {}
+        return DeepAnswers()
     say(f"deep: going on with {earlier.name}")
     try:
         return files.read(earlier)
     except files.KeptError as error:
         logger.warning(f"{error}; all nodes are tested")
-        return {}
+        return DeepAnswers()

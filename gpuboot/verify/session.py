@@ -88,14 +88,23 @@ class Session:
     def create(self, pods: Sequence[dict[str, Any]]) -> None:
         """Start pods. Raises `ClusterError`."""
         if pods and self._feed is None:
-            body = {"metadata": {"name": self.namespace, "labels": dict(LABELS)}}
-            self._namespace_created = True
-            self._cluster.send("POST", _NAMESPACES, body)
+            self._create_namespace()
             self._feed = PodFeed(self._cluster, self.namespace, self._patience_s)
             self._feed.start()
         if self._feed:
             for made in concurrently(partial(self._create, pod) for pod in pods):
                 self._feed.add(made)
+
+    def keep(self, secret: dict[str, Any]) -> None:
+        """Make a Secret for the pods, which goes with them. Raises `ClusterError`."""
+        self._create_namespace()
+        self._cluster.send("POST", f"{_NAMESPACES}/{self.namespace}/secrets", secret)
+
+    def _create_namespace(self) -> None:
+        if not self._namespace_created:
+            body = {"metadata": {"name": self.namespace, "labels": dict(LABELS)}}
+            self._namespace_created = True
+            self._cluster.send("POST", _NAMESPACES, body)
 
     def _create(self, pod: dict[str, Any]) -> Json:
         """A new namespace has no service account for an instant; pods are refused until then."""

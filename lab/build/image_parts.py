@@ -12,8 +12,8 @@ Programs = Mapping[str, Path]  # what `lab.build.programs.build_all` returned
 
 NOBODY = "65534"
 SHELL = (
-    *("sh", "cat", "cp", "echo", "env", "false", "grep", "ls", "mkdir", "rm", "sleep", "test"),
-    *("tail", "true", "wget"),
+    *("sh", "cat", "cp", "dirname", "echo", "env", "false", "grep", "head", "hostname", "ls"),
+    *("mkdir", "nc", "rm", "sed", "sha256sum", "sleep", "tail", "test", "tr", "true", "wget"),
 )
 
 

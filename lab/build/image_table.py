@@ -247,7 +247,10 @@ def _deep_test(programs: Programs, name: str, *tests: str) -> Image:
     """An image of a deep verification's, which may run vectorAdd, too."""
     return Image(
         name,
-        {**_sample(programs), **{f"/usr/bin/{test}": DEEP_TESTS / test for test in tests}},
+        {
+            **_sample(programs),
+            **{f"/usr/bin/{test}": DEEP_TESTS / test for test in tests},
+        },
         ("/usr/bin/sh",),
         "SIMULATED: scripts that print what programs of these names print, and test nothing",
         env=_gpu_env("compute,utility"),
@@ -266,7 +269,9 @@ def _simulated(programs: Programs) -> list[Image]:
     operator = {**shell(programs), "/usr/bin/sim-gpu-operator": programs["sim-gpu-operator"]}
     return [
         _deep_test(programs, DCGM, "nv-hostengine", "dcgmi"),
-        _deep_test(programs, NCCL_TESTS, "all_reduce_perf"),
+        _deep_test(
+            programs, NCCL_TESTS, "all_reduce_perf", "mpirun", "ssh", "sshd", "sshd-session"
+        ),
         Image(
             f"nvcr.io/nvidia/k8s/dcgm-exporter:{DCGM_EXPORTER}",
             exporter,

@@ -18,8 +18,9 @@ import pytest
 from tests.e2e.conftest import ROOT, Lab, Run, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
-LAB = ("test-deep", "--single")
-NODE = "node1"
+LAB = ("test-deep", "--gpus", "2,2")
+NODE = "gpu1"
+NODES = ("gpu1", "gpu2")
 NCCL = "nvcr.io/nvidia/hpc-benchmarks:25.04"
 
 
@@ -70,7 +71,7 @@ def test_quick_starts_no_pod_and_says_that_nothing_was_computed(site: Lab) -> No
 
 def test_deep_tests_a_free_node_and_leaves_nothing(site: Lab) -> None:
     fault(site, "set", "all", "util", "90")  # the stand-ins are no load
-    done, report = verified(site, "--level", "deep", **deep())
+    done, report = verified(site, "--level", "deep", "--nodes", NODE, **deep())
     assert done.code == 0, done.told
     assert (report["verdict"], report["level"]) == ("proven", "deep")
     for link in ("diag", "bandwidth", "load"):
@@ -85,7 +86,7 @@ def test_a_slow_link_wrong_values_and_memory_errors_are_named(site: Lab) -> None
     fault(site, "set", "0", "ecc_dbe", "1")
     fault(site, "set", "1", "cuda_wrong", "1")
     try:
-        done, report = verified(site, "--level", "deep", **deep())
+        done, report = verified(site, "--level", "deep", "--nodes", NODE, **deep())
     finally:
         fault(site, "repair")
     assert done.code == 1, done.told
@@ -100,15 +101,15 @@ def test_a_slow_link_wrong_values_and_memory_errors_are_named(site: Lab) -> None
 def test_a_hang_ends_and_a_resumed_run_tries_it_again(site: Lab) -> None:
     fault(site, "set", "all", "util", "90")
     hang = deep(timeout_s=60, nccl_command="GPUSIM_HANG=1 all_reduce_perf")
-    done, report = verified(site, "--level", "deep", **hang)
+    done, report = verified(site, "--level", "deep", "--nodes", NODE, **hang)
     assert done.code == 1, done.told
     (found,) = (one for one in report["findings"] if one["link"] == "collective")
     assert found["status"] == "fail"
     assert "hangs: no answer within" in found["detail"]
     assert statuses(report, "diag") == ["pass", "pass"]
-    again, report = verified(site, "--level", "deep", "--resume", **deep())
+    again, report = verified(site, "--level", "deep", "--nodes", NODE, "--resume", **deep())
     assert again.code == 0, again.told
-    third, _ = verified(site, "--level", "deep", "--resume", **deep())
+    third, _ = verified(site, "--level", "deep", "--nodes", NODE, "--resume", **deep())
     assert third.code == 0, third.told
     assert "tested before, not again" in third.text
 
@@ -116,7 +117,7 @@ def test_a_hang_ends_and_a_resumed_run_tries_it_again(site: Lab) -> None:
 def test_what_a_killed_one_leaves_is_removed(site: Lab) -> None:
     chosen = {"verify": {"reports": str(site.reports), **deep()}}
     running = subprocess.Popen(
-        ["gpuboot", "verify", "inventories/lab.py", "--level", "deep"],
+        ["gpuboot", "verify", "inventories/lab.py", "--level", "deep", "--nodes", NODE],
         cwd=ROOT,
         env=site.environment(chosen),
         stdout=subprocess.DEVNULL,
@@ -127,7 +128,7 @@ def test_what_a_killed_one_leaves_is_removed(site: Lab) -> None:
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
     assert pods(site)
-    done, _ = verified(site, "--level", "deep", **deep())
+    done, _ = verified(site, "--level", "deep", "--nodes", NODE, **deep())
     assert done.code == 0, done.told
     assert "removing what was left of a killed verification" in done.text
     assert pods(site) == ""
@@ -153,7 +154,7 @@ def test_a_node_in_use_is_left_alone(site: Lab) -> None:
     site.kubectl("apply", "-f", "-", given=json.dumps(manifest))
     site.kubectl("wait", "--for=condition=Ready", "pod/train-0", "--timeout=120s")
     try:
-        done, report = verified(site, "--level", "deep", **deep())
+        done, report = verified(site, "--level", "deep", "--nodes", NODE, **deep())
         phase = site.kubectl("get", "pod", "train-0", "-o", "jsonpath={.status.phase}")
     finally:
         site.kubectl("delete", "pod", "train-0", "--now")
@@ -161,3 +162,63 @@ def test_a_node_in_use_is_left_alone(site: Lab) -> None:
     assert phase == "Running"
     said = [one["detail"] for one in report["findings"] if one["link"] == "diag"]
     assert said == ["its GPUs are in use by default/train-0"]
+
+
+def between(**more: Any) -> dict[str, Any]:
+    """Settings for tests between the nodes."""
+    return deep(internode={"image": NCCL, "least_gbps": 0.004, **more})
+
+
+def said(report: dict[str, Any]) -> dict[str, tuple[str, str]]:
+    """What is found of each node between them."""
+    return {
+        one["node"]: (one["status"], one["detail"])
+        for one in report["findings"]
+        if one["link"] == "internode"
+    }
+
+
+def test_two_nodes_work_together_and_are_judged_by_the_site_s_limit(site: Lab) -> None:
+    for node in NODES:
+        done = site.lab("fault", "--name", site.name, node, "set", "all", "util", "90")
+        assert done.code == 0, done.told
+    done, report = verified(site, "--level", "deep", **between())
+    print(done.text)
+    assert done.code == 0, done.told
+    assert report["verdict"] == "proven"
+    assert {status for status, _ in said(report).values()} == {"pass"}
+    assert "GB/s by Socket" in said(report)["gpu1"][1]
+    assert pods(site) == ""
+    # nothing is tried again, and without a limit nobody knows what is enough
+    again, report = verified(site, "--level", "deep", "--resume", **between(least_gbps=None))
+    assert again.code == 2, again.told
+    assert {status for status, _ in said(report).values()} == {"unknown"}
+    assert again.text.count("tested before, not again") == 2
+    assert "internode answered" not in again.text
+
+
+def test_a_slow_network_of_a_node_fails_both_of_a_pair(site: Lab) -> None:
+    device = site.ssh("gpu2", "ip -o route show default").split(" dev ")[1].split()[0]
+    site.ssh("gpu2", f"tc qdisc replace dev {device} root netem rate 16mbit")
+    try:
+        done, report = verified(site, "--level", "deep", **between())
+    finally:
+        site.ssh("gpu2", f"tc qdisc del dev {device} root")
+    print(done.text)
+    assert done.code == 1, done.told
+    assert {status for status, _ in said(report).values()} == {"fail"}
+    assert "below 0.004 (verify.deep.internode.least_gbps)" in said(report)["gpu1"][1]
+    assert said(report)["gpu1"][1].endswith("; it is either node, or what lies between")
+
+
+def test_a_hang_between_nodes_ends_and_a_resumed_run_tries_that_alone(site: Lab) -> None:
+    hang = between(command="env GPUSIM_HANG=1 all_reduce_perf", timeout_s=60)
+    done, report = verified(site, "--level", "deep", **hang)
+    assert done.code == 1, done.told
+    assert {status for status, _ in said(report).values()} == {"fail"}
+    assert "it hangs: no answer within" in said(report)["gpu1"][1]
+    again, report = verified(site, "--level", "deep", "--resume", **between())
+    assert again.code == 0, again.told
+    assert again.text.count("tested before, not again") == 2
+    assert "gpu1 and gpu2: internode answered" in again.text
+    assert pods(site) == ""

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import subprocess
+import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gpuboot.verify.deep import dcgm_diag, nccl_tests, nvbandwidth
+from gpuboot.verify.deep.nccl_log import network
 from tests.documents import ROOT
 
 STAND_INS = ROOT / "lab/gpusim/deep"
@@ -69,3 +75,79 @@ def test_all_reduce_is_wrong_without_a_sound_computation(programs: Path) -> None
     """There is no vectorAdd here, so no GPU computes right."""
     found = nccl_tests.parse(said(programs, "all_reduce_perf", "-b", "8G", "-e", "8G", "-g", "2"))
     assert (len(found.ranks), found.wrong) == (2, 64)
+
+
+# busybox's, which the images have
+NC = f"""#!{sys.executable}
+import socket, subprocess, sys
+if "-ll" in sys.argv:
+    port, program = sys.argv[sys.argv.index("-p") + 1], sys.argv[-1]
+    server = socket.create_server(("127.0.0.1", int(port)))
+    while True:
+        peer, _ = server.accept()
+        subprocess.run([program], stdin=peer, stdout=peer)
+        peer.close()
+host, port = sys.argv[-2:]
+try:
+    peer = socket.create_connection((host, int(port)), 5)
+except OSError:
+    sys.exit(1)
+peer.sendall(sys.stdin.buffer.read())
+peer.shutdown(socket.SHUT_WR)
+while data := peer.recv(4096):
+    sys.stdout.buffer.write(data)
+"""
+
+
+@pytest.fixture
+def cluster(programs: Path) -> Iterator[Path]:
+    """The programs of the image, and a pod with sshd at 127.0.0.1."""
+    for path in STAND_INS.iterdir():
+        shutil.copy(path, programs)
+    (programs / "nc").write_text(NC)
+    (programs / "nc").chmod(0o755)
+    (programs / "key").write_text("secret\n")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    (programs / "config").write_text(f"Host *\n  Port {port}\n  IdentityFile {programs}/key\n")
+    sshd = subprocess.Popen(
+        [str(programs / "sshd"), "-D", "-p", str(port), "-h", str(programs / "key")],
+        env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "GPUSIM_BYTES": "1000"},
+    )
+    until = time.monotonic() + 20
+    while time.monotonic() < until and socket.socket().connect_ex(("127.0.0.1", port)):
+        time.sleep(0.05)
+    yield programs
+    sshd.kill()
+    sshd.wait()
+
+
+def mpirun(cluster: Path, address: str = "127.0.0.1") -> subprocess.CompletedProcess[str]:
+    arguments = f"""--allow-run-as-root --prefix /usr --bind-to none --mca pml ob1 -x PATH -np 4
+      -H 10.0.0.1:2,{address}:2 all_reduce_perf -b 1G -e 1G -g 1 -c 1"""
+    values = {
+        "PATH": f"{cluster}:{os.environ['PATH']}",
+        "GPUSIM_DEEP_S": "0",
+        "GPUSIM_BYTES": "1000",
+        "GPUSIM_SSH_CONFIG": str(cluster / "config"),
+    }
+    return subprocess.run(
+        [str(cluster / "mpirun"), *arguments.split()],
+        env={**os.environ, **values}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_mpirun_has_the_gpus_of_both_nodes_and_their_wrong_values(cluster: Path) -> None:
+    done = mpirun(cluster)
+    found = nccl_tests.parse(done.stdout)
+    assert ([device for _, device in found.ranks], found.wrong) == ([0, 1, 0, 1], 128)
+    assert network(done.stdout).name == "Socket (SIMULATED)"
+
+
+def test_mpirun_says_when_a_node_is_silent_or_has_another_key(cluster: Path) -> None:
+    done = mpirun(cluster, "127.0.0.9")
+    assert (done.returncode, "ssh: connect to host 127.0.0.9 port" in done.stdout) == (255, True)
+    other = (cluster / "config").read_text().replace("/key", "/config")
+    (cluster / "config").write_text(other)
+    assert mpirun(cluster).stdout == "Host key verification failed.\n"

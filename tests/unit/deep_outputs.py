@@ -5,6 +5,8 @@ Only what a test needs of them is here, and names of machines are others.
 - nccl-tests on 8 A100-SXM4-80GB, by mpirun, whose lines stand between its own (a public page of
   measurements); across two nodes with H100 (NVIDIA/nccl-tests issue 294); before 2.13 (issue 44);
   with wrong values (issue 131)
+- NCCL's log between two nodes with H100 over RoCE, NCCL 2.26, and mpirun's lines when it loses one
+  (Open MPI 4.1)
 - nvbandwidth 0.8 on 6 RTX A6000 (NVIDIA/nvbandwidth issue 50), and its README's tables
 - dcgmi diag of DCGM 4: NVIDIA/DCGM testing/python3/dcgm_diag_schema.json at v4.6.0, with the
   warning of persistence mode that DCGM 4.2.3 gives (error 29, category 8, severity 5)
@@ -109,7 +111,7 @@ SUM device_to_device_memcpy_read_ce 715.53
 NOTE: The reported results may not reflect the full capabilities of the platform.
 Performance can vary with software drivers, hardware clocks, and system topology.
 """
-SMI = "{uuid}, 100, {clock}, 1980, 690.12, 700.00, 66, {gen}, 5, {width}, 16, {reasons}\n"
+SMI = "{uuid}, 100, {clock}, 1980, 690.12, {limit}, 700.00, 66, {gen}, 5, {width}, 16, {reasons}\n"
 
 
 def nccl(count: int = 2, busbw: float = 470.0, wrong: int = 0, host: str = "gpu1") -> str:
@@ -130,6 +132,58 @@ def nccl(count: int = 2, busbw: float = 470.0, wrong: int = 0, host: str = "gpu1
         f"# Out of bounds values : {wrong} {'FAILED' if wrong else 'OK'}\n"
         f"# Avg bus bandwidth    : {busbw} \n#\n"
     )
+
+
+ROCE = (
+    "{host}:177793:177793 [0] NCCL INFO NET/IB: [{n}] mlx5_{n}:uverbs{n}:1/RoCE provider=Mlx5 "
+    "speed=400000 context=0x558e4a17b8d0 pciPath=/sys/devices/pci0000:15/0000:15:01.0 ar=0\n"
+)
+LOST = """\
+--------------------------------------------------------------------------
+ORTE has lost communication with a remote daemon.
+
+  HNP daemon   : [[13373,0],0] on node {first}
+  Remote daemon: [[13373,0],1] on node {second}
+
+This is usually due to either a failure of the TCP network
+connection to the node, or possibly an internal failure of
+the daemon itself. We cannot recover from this failure, and
+therefore will terminate the job.
+--------------------------------------------------------------------------
+"""
+NOT_JOINED = """\
+--------------------------------------------------------------------------
+ORTE was unable to reliably start one or more daemons.
+This usually is caused by:
+
+* not finding the required libraries and/or binaries on
+  one or more nodes. Please check your PATH and LD_LIBRARY_PATH
+  settings, or configure OMPI with --enable-orterun-prefix-by-default
+--------------------------------------------------------------------------
+
+gpuboot: exit 255
+"""
+UNREACHED = f"ssh: connect to host {{second}} port 2222: Connection timed out\n{NOT_JOINED}"
+
+
+def between(gpus: dict[str, int], busbw: float = 470.0, wrong: int = 0, adapters: int = 8) -> str:
+    """A run over nodes by RoCE. + gpus: of each host; adapters: of each, of 400 Gb/s"""
+    ranks = [(host, device) for host, count in gpus.items() for device in range(count)]
+    log = "".join(ROCE.format(host=host, n=n) for host in gpus for n in range(adapters))
+    name = "IB" if adapters else "Socket"
+    first = next(iter(gpus))
+    log += (
+        f"{first}:177793:177941 [0] NCCL INFO Using network {name}\n"
+        f"{first}:177793:177941 [0] NCCL INFO Channel 00/0 : 7[7] -> 8[0] [send] via NET/{name}/0"
+        f"{'/GDRDMA' if adapters else ''}\n"
+    )
+    listed = "".join(
+        f"#  Rank {i:2} Group  0 Pid  56543 on {host:>10} device {device:2} [0000:19:00] "
+        "NVIDIA H100 80GB HBM3\n"
+        for i, (host, device) in enumerate(ranks)
+    )
+    head, _, rows = nccl(busbw=busbw, wrong=wrong).partition("# Using devices\n")
+    return f"{head}# Using devices\n{listed}{log}{rows[rows.index('#       size') :]}"
 
 
 def diag(statuses: dict[str, list[str]], **more: Any) -> str:

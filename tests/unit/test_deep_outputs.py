@@ -142,7 +142,8 @@ def test_no_diagnosis_is_an_error(text: str, why: str) -> None:
 
 
 def smi(**values: object) -> str:
-    known = {"uuid": "GPU-1", "clock": 1755, "gen": 5, "width": 16, "reasons": "0x0000000000000004"}
+    known = {"uuid": "GPU-1", "clock": 1755, "limit": "700.00", "gen": 5, "width": 16,
+             "reasons": "0x0000000000000004"}  # fmt: skip
     return printed.SMI.format(**(known | values))
 
 
@@ -174,3 +175,33 @@ def test_values_that_a_gpu_does_not_have() -> None:
     text = smi(width="[N/A]", gen="[Not Supported]", reasons="[N/A]")
     samples = load.parse(text)
     assert (load.narrowed(samples), samples[0].width, samples[0].reasons) == ("", None, 0)
+
+
+def test_a_limit_below_the_model_s_own_is_told() -> None:
+    assert "power 690.12 of 500 W, limited by a setting from 700 W" in load.summary(
+        load.parse(smi(limit=500))
+    )
+
+
+@pytest.mark.parametrize(
+    ("own", "beside", "told"),
+    [
+        ({}, {"clock": 1980}, ""),
+        ({"clock": 1500}, {"clock": 1980},
+         "SM clock at most 1500 MHz, and 1980 MHz of others of its model"),
+        ({"limit": 500}, {}, "power limit 500 W, and 700 W of others of its model"),
+        ({"clock": "[N/A]", "limit": "[N/A]"}, {}, ""),
+        ({}, {"clock": "[N/A]", "limit": "[N/A]"}, ""),
+    ],
+)  # fmt: skip
+def test_gpus_of_a_model_are_compared(
+    own: dict[str, object], beside: dict[str, object], told: str
+) -> None:
+    assert load.apart(load.parse(smi(**own)), load.parse(smi(**beside))) == told
+
+
+@pytest.mark.parametrize(
+    "text", ["", smi()[:40], 'Field "clocks_event_reasons.active" is not a valid field to query.\n']
+)
+def test_what_is_cut_off_or_of_an_old_driver_is_no_sample(text: str) -> None:
+    assert load.parse(text) == []

@@ -12,7 +12,7 @@ import pytest
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.deep import files, plan, runner
-from gpuboot.verify.deep.answers import Answer, NodeAnswers
+from gpuboot.verify.deep.answers import EXIT, Answer, DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.deep.verdicts import evaluate
 from gpuboot.verify.evidence import Host
 from tests.unit import deep_outputs as printed
@@ -76,24 +76,23 @@ class DeepCluster(FakeCluster):
             "bandwidth": printed.nvbandwidth([55.0] * count, peers),
             "collective": printed.nccl(count=count),
         }
-        return f"{listed}{said[step]}\n{plan.EXIT}0\n"
+        return f"{listed}{said[step]}\n{EXIT}0\n"
 
 
 def answers_of(
     cluster: FakeCluster,
     chosen: Settings | None = None,
     hosts: Sequence[Host] = HOSTS,
-    kept: Mapping[str, NodeAnswers] | None = None,
-    saved: list[NodeAnswers] | None = None,
+    kept: DeepAnswers | None = None,
+    saved: list[NodeAnswers | PairAnswer] | None = None,
     said: list[str] | None = None,
-) -> dict[str, NodeAnswers]:
+) -> Mapping[str, NodeAnswers]:
     lines: list[str] = [] if said is None else said
-    keep: list[NodeAnswers] = [] if saved is None else saved
-    found = runner.run_tests(
+    keep: list[NodeAnswers | PairAnswer] = [] if saved is None else saved
+    return runner.run_tests(
         cast(Cluster, cluster), hosts, chosen or settings(), lines.append,
-        lambda name: "", keep.append, kept or {},
-    )  # fmt: skip
-    return {one.node: one for one in found}
+        lambda name: "", keep.append, kept or DeepAnswers(),
+    ).nodes  # fmt: skip
 
 
 def statuses(answers: NodeAnswers) -> dict[str, set[str]]:
@@ -104,7 +103,7 @@ def statuses(answers: NodeAnswers) -> dict[str, set[str]]:
 
 
 def test_each_node_is_tested_one_test_after_the_other_and_nothing_is_left() -> None:
-    cluster, saved, said = DeepCluster(), list[NodeAnswers](), list[str]()
+    cluster, saved, said = DeepCluster(), list[NodeAnswers | PairAnswer](), list[str]()
     found = answers_of(cluster, saved=saved, said=said)
     assert [step for node, step in cluster.order if node == "gpu1"] == [
         "diag", "bandwidth", "collective"
@@ -112,7 +111,7 @@ def test_each_node_is_tested_one_test_after_the_other_and_nothing_is_left() -> N
     assert cluster.most == len(SIZES)
     assert (cluster.pods, cluster.lease) == ({}, None)
     assert set(cluster.namespaces.values()) == {"Terminating"}
-    assert {one.node for one in saved} == set(SIZES)
+    assert {one.node for one in saved if isinstance(one, NodeAnswers)} == set(SIZES)
     for answers in found.values():
         sure = statuses(answers)
         assert {link: sure[link] for link in ("diag", "bandwidth", "collective")} == {
@@ -120,6 +119,7 @@ def test_each_node_is_tested_one_test_after_the_other_and_nothing_is_left() -> N
         }  # fmt: skip
     assert found["gpu2"].uuids == tuple(uuid("gpu2", i) for i in range(4))
     assert any(line.startswith("deep: gpu1: diag answered") for line in said)
+    assert any(line.startswith("deep: 0 of 2 nodes ended; at work: gpu1 (") for line in said)
 
 
 def test_no_more_nodes_at_once_than_are_wanted() -> None:
@@ -135,7 +135,7 @@ def test_a_pod_holds_all_gpus_and_ends_itself() -> None:
     spec = next(pod["spec"] for pod in cluster.created if pod["metadata"]["name"] == "diag-gpu2")
     (container,) = spec["containers"]
     assert container["resources"] == {"limits": {"nvidia.com/gpu": "4"}}
-    assert spec["activeDeadlineSeconds"] == 660
+    assert spec["activeDeadlineSeconds"] == plan.START_S + 660
     assert "dcgmi diag -r 2 -j" in container["command"][2]
     assert container["image"] == Settings().verify.deep.dcgm_image
 
@@ -154,6 +154,23 @@ def test_a_node_that_pods_use_is_left_alone() -> None:
     found = answers_of(cluster)
     assert {node for node, _ in cluster.order} == {"gpu1"}
     assert found["gpu2"].skipped == "its GPUs are in use by ml/train-0"
+
+
+def test_what_a_killed_one_left_is_removed_before_nodes_are_chosen() -> None:
+    said, old = list[str](), "gpuboot-verify-old"
+    cluster = DeepCluster(namespaces={old: "Active"}, gpu_holders={("gpu1", 0): f"{old}/diag-gpu1"})
+    plain = cluster.send
+
+    def send(method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
+        if path.endswith(f"{old}/pods"):
+            cluster.gpu_holders.clear()
+        return plain(method, path, body, missing_ok)
+
+    cluster.send = send  # type: ignore[method-assign]
+    found = answers_of(cluster, said=said)
+    assert f"removing what was left of a killed verification: {old}" in said
+    assert found["gpu1"].skipped == ""
+    assert set(cluster.namespaces.values()) == {"Terminating"}
 
 
 def test_a_drained_node_is_tested() -> None:
@@ -206,7 +223,7 @@ def test_what_was_found_before_is_not_tried_again(tmp_path: Path) -> None:
 def test_other_gpus_than_before_are_tested_again() -> None:
     old = replace(answers_of(DeepCluster())["gpu1"], uuids=("GPU-old",))
     cluster = DeepCluster()
-    answers_of(cluster, kept={"gpu1": old})
+    answers_of(cluster, kept=DeepAnswers(nodes={"gpu1": old}))
     assert "gpu1" in {node for node, _ in cluster.order}
 
 
@@ -234,7 +251,7 @@ def test_another_verification_is_waited_for_and_then_not_disturbed() -> None:
 
 
 def test_files_that_are_none_are_named(tmp_path: Path) -> None:
-    assert files.read(tmp_path) == {}
+    assert files.read(tmp_path) == DeepAnswers()
     folder = tmp_path / files.FOLDER
     folder.mkdir()
     (folder / "gpu1.json").write_text('{"node": "gpu1", "steps": {"diag": {}}}')

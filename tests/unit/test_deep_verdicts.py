@@ -31,7 +31,7 @@ def said(output: str, **more: Any) -> Answer:
 
 
 def smi(uuid: str, **values: object) -> str:
-    known = {"uuid": uuid, "clock": 1980, "gen": 5, "width": 16, "reasons": "0x0"}
+    known = {"uuid": uuid, "clock": 1980, "limit": 700, "gen": 5, "width": 16, "reasons": "0x0"}
     return printed.SMI.format(**(known | values))
 
 
@@ -207,6 +207,21 @@ def test_under_load_links_and_clocks_are_judged() -> None:
     assert second[2].startswith("external power brake in 100% of the time")
     unseen = replace(SOUND, samples="")
     assert {status for _, status, _ in of(judged(unseen), "load")} == {"not_covered"}
+
+
+def test_a_gpu_that_falls_behind_its_neighbours_fails() -> None:
+    slow = replace(SOUND, samples=smi("GPU-a") + smi("GPU-b", clock=1200))
+    first, second = of(judged(slow), "load")
+    assert (first[1], second[1]) == ("pass", "fail")
+    assert second[2].startswith("SM clock at most 1200 MHz, and 1980 MHz of others")
+    capped = replace(SOUND, samples=smi("GPU-a", limit=500) + smi("GPU-b", limit=500))
+    assert {status for _, status, _ in of(judged(capped), "load")} == {"pass"}
+
+
+def test_what_nvidia_smi_says_instead_of_values_is_told() -> None:
+    text = 'Field "clocks_event_reasons.active" is not a valid field to query.\n\n'
+    ((_, status, why), _) = of(judged(replace(SOUND, samples=text)), "load")
+    assert (status, why) == ("unknown", f"nvidia-smi says: {text.strip()}")
 
 
 def test_numbers_in_a_container_follow_its_own_list() -> None:

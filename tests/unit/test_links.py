@@ -14,8 +14,8 @@ from gpuboot.kubernetes.backup import Backups
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.verify.checks import chain
 from gpuboot.verify.checks.links import TABLE, Link
-from gpuboot.verify.deep import verdicts
-from gpuboot.verify.deep.answers import Answer, NodeAnswers
+from gpuboot.verify.deep import internode, verdicts
+from gpuboot.verify.deep.answers import Answer, DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.evidence import (
     Claim,
     Evidence,
@@ -121,19 +121,34 @@ DEEP: dict[str, NodeAnswers] = {
     ),
     "load": NodeAnswers(
         node="gpu1",
-        samples=printed.SMI.format(uuid=uuid("gpu1", 0), clock=1980, gen=5, width=8, reasons="0x0"),
+        samples=printed.SMI.format(
+            uuid=uuid("gpu1", 0), clock=1980, limit=700, gen=5, width=8, reasons="0x0"
+        ),
     ),
 }
+
+BETWEEN = DeepAnswers(
+    pairs={
+        ("gpu1", "gpu2"): PairAnswer(
+            nodes=("gpu1", "gpu2"),
+            uuids=(),
+            hosts={"a": "gpu1", "b": "gpu2"},
+            gpus={"gpu1": 2, "gpu2": 2},
+            answer=Answer(ended="answered", output=printed.between({"a": 2, "b": 2}, busbw=98.0)),
+        )
+    }
+)
 
 
 @pytest.mark.parametrize("link", TABLE, ids=lambda link: link.name)
 def test_a_link_fails_with_the_remedy_that_its_table_says(link: Link) -> None:
     settings = parse_settings({"monitoring": {"grafana": True}})
-    found = (
-        verdicts.evaluate(host("gpu1"), DEEP[link.name])
-        if link.subject == "deep"
-        else chain.evaluate(BROKEN[link.name], settings)
-    )
+    if link.name == "internode":
+        found = internode.evaluate([host("gpu1"), host("gpu2")], BETWEEN, 440)
+    elif link.subject == "deep":
+        found = verdicts.evaluate(host("gpu1"), DEEP[link.name])
+    else:
+        found = chain.evaluate(BROKEN[link.name], settings)
     failed = of(found, "fail", link.name)
     assert failed
     assert [item.remedy for item in failed if item.remedy.startswith(link.remedy)], failed

@@ -14,7 +14,7 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.checks import chain
 from gpuboot.verify.deep import files, runner
-from gpuboot.verify.deep.answers import Answer, NodeAnswers
+from gpuboot.verify.deep.answers import Answer, DeepAnswers, NodeAnswers
 from gpuboot.verify.findings import DEEP_LINKS
 from gpuboot.verify.runner import VerificationResult
 from tests.unit.evidence import evidence
@@ -30,9 +30,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     given: dict[str, Any] = {}
 
     def run_tests(cluster: Any, hosts: Any, settings: Any, say: Any, sample: Any, save: Any,
-                  kept: Any) -> list[NodeAnswers]:  # fmt: skip
+                  kept: Any) -> DeepAnswers:  # fmt: skip
         given.update(kept=kept, sample=sample)
-        return [NodeAnswers(node=host.node, steps=cast(Any, HUNG)) for host in hosts]
+        return DeepAnswers(
+            nodes={host.node: NodeAnswers(node=host.node, steps=cast(Any, HUNG)) for host in hosts}
+        )
 
     monkeypatch.setattr(runner, "run_tests", run_tests)
     monkeypatch.setattr(verify_deep, "say", lambda _: None)
@@ -54,9 +56,9 @@ def test_its_findings_are_part_of_the_chain_and_its_answers_of_the_report(
     assert failed == [("diag", "gpu1"), ("diag", "gpu2")]
     links = [one.link for one in result.findings if one.node == "gpu1" and one.link in DEEP_LINKS]
     assert set(links) == set(DEEP_LINKS)
-    assert set(files.read(tmp_path)) == {"gpu1", "gpu2"}
+    assert set(files.read(tmp_path).nodes) == {"gpu1", "gpu2"}
     assert "deep" in result.evidence.durations
-    assert asked["kept"] == {}
+    assert asked["kept"] == DeepAnswers()
 
 
 def test_a_resumed_one_takes_what_the_newest_report_has(
@@ -66,14 +68,14 @@ def test_a_resumed_one_takes_what_the_newest_report_has(
     old.mkdir()
     here.mkdir()
     added(here, resume=True)
-    assert asked["kept"] == {}
+    assert asked["kept"] == DeepAnswers()
     kept = NodeAnswers(node="gpu1", steps=cast(Any, HUNG))
     files.save(kept, old)
     added(here, resume=True)
-    assert asked["kept"] == {"gpu1": kept}
+    assert asked["kept"] == DeepAnswers(nodes={"gpu1": kept})
     (old / files.FOLDER / "gpu1.json").write_text("{")
     added(here, resume=True)
-    assert asked["kept"] == {}, "what cannot be read is tested again"
+    assert asked["kept"] == DeepAnswers(), "what cannot be read is tested again"
 
 
 def test_a_host_that_does_not_answer_under_load_says_nothing(

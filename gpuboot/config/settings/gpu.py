@@ -163,11 +163,43 @@ class GpuOperator(Model):
 Level = Literal["quick", "standard", "deep"]
 
 
+Variable = Annotated[
+    str, Form(r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable", "NCCL_IB_HCA")
+]
+
+
+class Internode(Model):
+    """NCCL's all-reduce between two nodes at a time."""
+
+    image: str | None = Field(
+        None,
+        description="An image with nccl-tests that was built with `MPI=1`, Open MPI, ssh and sshd; "
+        "without one the link `internode` is not covered.",
+    )
+    command: str = Field("all_reduce_perf", description="The program in it.")
+    least_gbps: float | None = Field(
+        None,
+        gt=0,
+        description="Least bus bandwidth between two nodes in GB/s; default: what is published for "
+        "this model of GPU and network (docs/deep.md). Where nothing is, the link is unknown.",
+    )
+    host_network: bool = Field(False, description="Use the nodes' network instead of the pods'.")
+    resources: dict[str, str] = Field(
+        {}, description='What else its pods ask for, e.g. `{"rdma/hca": "8"}` for the adapters.'
+    )
+    environment: dict[Variable, str] = Field(
+        {}, description="Variables for NCCL and Open MPI, e.g. `NCCL_IB_HCA`."
+    )
+    timeout_s: int = Field(900, ge=60, description="How long one pair of nodes may take.")
+
+
 class Deep(Model):
     """The level `deep`: long tests on nodes that no pod uses."""
 
-    diag_level: Literal[2, 3] = Field(
-        3, description="Of `dcgmi diag -r`: 2 takes minutes, 3 up to half an hour."
+    diag_level: Literal[2, 3, 4] = Field(
+        3,
+        description="Of `dcgmi diag -r`: 2 takes minutes, 3 up to half an hour, 4 hours: it also "
+        "writes patterns into all memory (memtest).",
     )
     dcgm_image: str = Field(
         "nvcr.io/nvidia/cloud-native/dcgm:4.6.1-1-ubuntu24.04",
@@ -185,6 +217,7 @@ class Deep(Model):
     nccl_command: str = Field(
         "all_reduce_perf", description="The program in it; it is given sizes and `-g GPUS`."
     )
+    internode: Internode = Field(Internode(), description="NCCL between nodes.")
     parallel: int = Field(4, ge=1, le=64, description="Nodes that are tested at once.")
     timeout_s: int = Field(3600, ge=60, description="How long one test of a node may take.")
     total_timeout_s: int = Field(4 * 3600, ge=60, description="How long all nodes may take.")

@@ -162,11 +162,22 @@ TABLE: tuple[Link, ...] = (
         docker=False,
     ),
     Link(
+        name="internode",
+        passes="NCCL's sum over two nodes is right, and as fast as is published or set",
+        facts="all_reduce_perf by mpirun in pods on pairs of nodes; NCCL's log of the network that "
+        "it takes; `verify.deep.internode`",
+        fails="a value is wrong, GPUs or a node are missing, it is too slow, or hangs; of a node "
+        "that is tried with two others and one of them is to blame, that one fails",
+        remedy="see the state and error counters of the adapters",
+        subject="deep",
+        docker=False,
+    ),
+    Link(
         name="load",
         passes="its PCIe link and clocks hold under load",
         facts="nvidia-smi on the host, while the tests run",
         fails="the PCIe link stays below its width or generation; it is slowed down for heat or "
-        "power",
+        "power; clock or power limit fall behind GPUs of its model beside it",
         remedy="reseat the card",
         subject="deep",
         docker=False,

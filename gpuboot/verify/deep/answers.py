@@ -1,4 +1,4 @@
-"""What became of the tests of one node: plain data, which verdicts read and reports keep."""
+"""What became of the tests: plain data, which verdicts read and reports keep."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-Step = Literal["diag", "bandwidth", "collective"]  # also the links that they decide
+Step = Literal["diag", "bandwidth", "collective", "internode"]  # also the links that they decide
 Ended = Literal["answered", "hung", "not started", "left out"]
+EXIT = "gpuboot: exit "  # the last line of a test: an output without it is not whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +29,17 @@ class Answer:
     seconds: float = 0.0
 
 
+def ended(output: str, issue: str, seconds: float) -> Answer:
+    """The answer of a test whose container has ended. + issue: what Kubernetes says of it"""
+    if not output.strip():
+        why = issue or "its pod ended without a word"
+        return Answer(ended="not started", reason=why, seconds=seconds)
+    _, marker, rest = output.rpartition(EXIT)
+    words = rest.split()
+    exit_ = int(words[0]) if marker and words and words[0].isdigit() else None
+    return Answer(ended="answered", output=output, reason=issue, exit=exit_, seconds=seconds)
+
+
 @dataclass(frozen=True, kw_only=True)
 class NodeAnswers:
     """All tests of one node.
@@ -43,11 +55,49 @@ class NodeAnswers:
     steps: Mapping[Step, Answer] = field(default_factory=dict)
     samples: str = ""
 
+    @property
+    def hangs(self) -> bool:
+        return any(answer.ended == "hung" for answer in self.steps.values())
+
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def from_json(data: Mapping[str, Any]) -> NodeAnswers:
+@dataclass(frozen=True, kw_only=True)
+class PairAnswer:
+    """NCCL between two nodes.
+
+    + uuids: of the GPUs of both
+    + hosts: what the output calls a node -> its name: host names and addresses
+    + gpus: how many each has
+    """
+
+    nodes: tuple[str, str]
+    uuids: tuple[str, ...]
+    hosts: Mapping[str, str]
+    gpus: Mapping[str, int]
+    answer: Answer
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepAnswers:
+    """All that a run found, or an earlier one kept. Pairs by both of their names."""
+
+    nodes: Mapping[str, NodeAnswers] = field(default_factory=dict)
+    pairs: Mapping[tuple[str, str], PairAnswer] = field(default_factory=dict)
+
+
+def node_from_json(data: Mapping[str, Any]) -> NodeAnswers:
     """The inverse of `NodeAnswers.to_json`. Raises KeyError or TypeError for anything else."""
     steps = {name: Answer(**item) for name, item in data["steps"].items()}
     return NodeAnswers(**{**data, "steps": steps, "uuids": tuple(data["uuids"])})
+
+
+def pair_from_json(data: Mapping[str, Any]) -> PairAnswer:
+    """The inverse of `PairAnswer.to_json`. Raises KeyError, TypeError or ValueError."""
+    first, second = data["nodes"]
+    known = {"nodes": (first, second), "uuids": tuple(data["uuids"])}
+    return PairAnswer(**{**data, **known, "answer": Answer(**data["answer"])})

@@ -1,8 +1,10 @@
 """What nvidia-smi says of GPUs while they work: clocks, power, PCIe link.
 
 A link to a GPU that does nothing goes down to its first generation to save power, so width and
-generation are only judged under load. A reason for low clocks is a bit of
-`nvmlClocksEventReasons` (nvml.h).
+generation are only judged under load. Their maxima are those of card and slot together
+(nvmlDeviceGetMaxPcieLinkWidth). A limit of power may be a setting of the site, and the clock that a
+model holds depends on the work, so both are compared with GPUs of the same model beside it. A
+reason for low clocks is a bit of `nvmlClocksEventReasons` (nvml.h).
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ FIELDS = (
     "clocks.max.sm",
     "power.draw",
     "power.limit",
+    "power.default_limit",
     "temperature.gpu",
     "pcie.link.gen.current",
     "pcie.link.gen.max",
@@ -26,6 +29,7 @@ FIELDS = (
 )
 COMMAND = f"timeout 20 nvidia-smi --query-gpu={','.join(FIELDS)} --format=csv,noheader,nounits"
 _BUSY = 50  # %
+_SLOW = 0.8  # of the best clock of the others: less than heat makes of a difference
 _SOME = 0.1  # of the samples: one alone may be a moment between two tests
 SLOWDOWNS = {
     0x08: "hardware slowdown",
@@ -41,7 +45,7 @@ class Sample:
 
     + utilization: %
     + sm_clock, sm_clock_max: MHz
-    + power, power_limit: W
+    + power, power_limit, power_default: W; the last is the model's own limit
     + temperature: °C
     + reasons: for low clocks, a bit each
     """
@@ -52,6 +56,7 @@ class Sample:
     sm_clock_max: float | None = None
     power: float | None = None
     power_limit: float | None = None
+    power_default: float | None = None
     temperature: float | None = None
     gen: float | None = None
     gen_max: float | None = None
@@ -72,8 +77,8 @@ def parse(text: str) -> list[Sample]:
 
 def _sample(row: Sequence[str]) -> Sample:
     values = [_number(cell) for cell in row[1:-1]]
-    names = ("utilization", "sm_clock", "sm_clock_max", "power", "power_limit", "temperature",
-             "gen", "gen_max", "width", "width_max")  # fmt: skip
+    names = ("utilization", "sm_clock", "sm_clock_max", "power", "power_limit", "power_default",
+             "temperature", "gen", "gen_max", "width", "width_max")  # fmt: skip
     reasons = int(row[-1], 16) if row[-1].startswith("0x") else 0
     return Sample(uuid=row[0], reasons=reasons, **dict(zip(names, values, strict=True)))
 
@@ -113,6 +118,23 @@ def _slowed(busy: Sequence[Sample]) -> Iterator[str]:
             yield f"{name} in {share:.0%} of the time"
 
 
+def apart(samples: Iterable[Sample], others: Iterable[Sample]) -> str:
+    """In what a GPU falls behind others of its model under the same tests; "" for nothing."""
+    own, beside = [item for item in samples if item.busy], [item for item in others if item.busy]
+    clock, best = _most(one.sm_clock for one in own), _most(one.sm_clock for one in beside)
+    limit, highest = _most(one.power_limit for one in own), _most(one.power_limit for one in beside)
+    parts = []
+    if clock is not None and best is not None and clock < _SLOW * best:
+        parts.append(f"SM clock at most {clock:g} MHz, and {best:g} MHz of others of its model")
+    if limit is not None and highest is not None and limit < highest:
+        parts.append(f"power limit {limit:g} W, and {highest:g} W of others of its model")
+    return ", ".join(parts)
+
+
+def _most(values: Iterable[float | None]) -> float | None:
+    return max((value for value in values if value is not None), default=None)
+
+
 def summary(samples: Iterable[Sample]) -> str:
     """Clocks, power, heat and link under load, in words."""
     busy = [item for item in samples if item.busy]
@@ -121,6 +143,7 @@ def summary(samples: Iterable[Sample]) -> str:
             [one.sm_clock for one in busy], [one.sm_clock_max for one in busy], "SM clock", "MHz"
         ),
         _range([one.power for one in busy], [one.power_limit for one in busy], "power", "W"),
+        _lowered(busy),
         _range([one.temperature for one in busy], [], "temperature", "°C"),
         _range([one.gen for one in busy], [], "PCIe generation", ""),
         _range([one.width for one in busy], [], "width", ""),
@@ -128,11 +151,21 @@ def summary(samples: Iterable[Sample]) -> str:
     return ", ".join(filter(None, parts))
 
 
+def _lowered(busy: Iterable[Sample]) -> str:
+    """A limit below the model's own."""
+    lowered = [
+        one.power_default
+        for one in busy
+        if one.power_limit and one.power_default and one.power_limit < one.power_default
+    ]
+    return f"limited by a setting from {max(lowered):g} W" if lowered else ""
+
+
 def _range(
     values: Iterable[float | None], limits: Iterable[float | None], name: str, unit: str
 ) -> str:
     known = [value for value in values if value is not None]
-    most = max((value for value in limits if value is not None), default=None)
+    most = _most(limits)
     if not known:
         return ""
     low, high = min(known), max(known)

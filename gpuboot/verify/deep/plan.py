@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuboot.config.settings import Settings
-from gpuboot.verify.deep.answers import Answer, NodeAnswers, Step
+from gpuboot.verify.deep.answers import EXIT, Answer, Step
 from gpuboot.verify.deep.nvbandwidth import CASES
 from gpuboot.verify.devices import GPU_RESOURCE
 from gpuboot.verify.evidence import GpuPod, Host, KubeNode
@@ -15,8 +15,8 @@ from gpuboot.verify.session import pod_name
 from gpuboot.verify.workload_pods import pod_manifest
 
 CONTAINER = "deep"
-EXIT = "gpuboot: exit "  # the last line of a test: an output without it is not whole
-_GRACE_S = 60  # a pod whose time is up ends itself this long after nobody waits for it any more
+START_S = 1200  # for a pod to start: DCGM's image is larger than 1 GB
+GRACE_S = 60  # a pod whose time is up ends itself this long after nobody waits for it any more
 # CUDA numbers GPUs by speed unless it is told to go by the PCI bus, as nvidia-smi and DCGM do.
 _SCRIPT = (
     """\
@@ -66,22 +66,33 @@ def _plan(
     held = sorted(pod.key for pod in gpu_pods if pod.node == host.node)
     if why := _unfit(host, node, held, settings):
         return Plan(name=host.node, node=None, left_out={}, skipped=why)
-    left_out: dict[Step, Answer] = {}
-    if settings.verify.deep.nccl_image is None:
-        why = "verify.deep.nccl_image names no image with nccl-tests"
-        left_out["collective"] = Answer(ended="left out", reason=why)
+    without = left_out(settings)
     wanted: list[Step] = ["diag", "bandwidth"]
     if len(host.working) > 1:
         wanted.append("collective")
-    steps = tuple(step for step in wanted if step not in left_out)
+    steps = tuple(step for step in wanted if step not in without)
     return Plan(
         name=host.node,
         node=node,
         gpus=len(host.working),
         memory_mib=min(gpu.memory_mib or 0 for gpu in host.working),
         steps=steps,
-        left_out=left_out,
+        left_out=without,
     )
+
+
+def left_out(settings: Settings) -> dict[Step, Answer]:
+    """The tests for which the settings have no image."""
+    deep = settings.verify.deep
+    images: dict[Step, tuple[str | None, str]] = {
+        "collective": (deep.nccl_image, "nccl_image names no image with nccl-tests"),
+        "internode": (deep.internode.image, "internode.image names no image with nccl-tests"),
+    }
+    return {
+        step: Answer(ended="left out", reason=f"verify.deep.{why}")
+        for step, (image, why) in images.items()
+        if image is None
+    }
 
 
 def _unfit(host: Host, node: KubeNode | None, held: Sequence[str], settings: Settings) -> str:
@@ -118,7 +129,7 @@ def pod(plan: Plan, step: Step, settings: Settings) -> dict[str, Any]:
         container["volumeMounts"] = [{"name": "shm", "mountPath": "/dev/shm"}]
     runtime_class = "nvidia" if settings.runtime.mode == "runtimeclass" else ""
     made = pod_manifest(pod_name(step, plan.name), plan.node, settings, [container], runtime_class)
-    made["spec"]["activeDeadlineSeconds"] = deep.timeout_s + _GRACE_S
+    made["spec"]["activeDeadlineSeconds"] = START_S + deep.timeout_s + GRACE_S
     if step == "collective":
         made["spec"]["volumes"] = [{"name": "shm", "emptyDir": {"medium": "Memory"}}]
     return made
@@ -148,14 +159,3 @@ def message_size(memory_mib: int) -> str:
     """
     quarter = max(1, memory_mib // 1024 // 4)
     return f"{min(16, 1 << (quarter.bit_length() - 1))}G"
-
-
-def reusable(kept: NodeAnswers, host: Host) -> bool:
-    """Whether what was found before holds: all tests came to their end, on the GPUs of today."""
-    ended = [answer.ended for answer in kept.steps.values()]
-    return (
-        not kept.skipped
-        and bool(ended)
-        and {*kept.uuids} == host.uuids
-        and all(item in ("answered", "left out") for item in ended)
-    )

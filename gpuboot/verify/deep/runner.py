@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify import kube_objects
+from gpuboot.verify.deep import pairs as pairs_of
 from gpuboot.verify.deep import plan as plans_of
-from gpuboot.verify.deep.answers import Answer, NodeAnswers, Step
-from gpuboot.verify.deep.plan import CONTAINER, EXIT, Plan
+from gpuboot.verify.deep import resume
+from gpuboot.verify.deep.answers import (
+    EXIT,
+    Answer,
+    DeepAnswers,
+    NodeAnswers,
+    PairAnswer,
+    Step,
+)
+from gpuboot.verify.deep.answers import ended as ended_with
+from gpuboot.verify.deep.pair_runner import PairRunner
+from gpuboot.verify.deep.pairs import Pair
+from gpuboot.verify.deep.plan import CONTAINER, START_S, Plan
 from gpuboot.verify.evidence import Host
 from gpuboot.verify.kube_objects import Json
 from gpuboot.verify.session import Session, pod_name
@@ -20,11 +32,10 @@ from gpuboot.verify.session import Session, pod_name
 _LOOK_EVERY_S = 2.0
 _SAMPLE_EVERY_S = 10.0
 _PROGRESS_EVERY_S = 60.0
-_START_S = 1200.0  # DCGM's image is larger than 1 GB
-_FAILED_SOON = 3  # lines of a log that tell why
 
 Progress = Callable[[str], None]
 Sampler = Callable[[str], str]  # what nvidia-smi says on a node, by its name; "": no answer
+Save = Callable[[NodeAnswers | PairAnswer], None]
 
 
 @dataclass
@@ -52,39 +63,55 @@ def run_tests(
     settings: Settings,
     progress: Progress,
     sample: Sampler,
-    save: Callable[[NodeAnswers], None],
-    kept: Mapping[str, NodeAnswers],
-) -> list[NodeAnswers]:
-    """Test every node that no pod uses. Nothing of others is evicted.
+    save: Save,
+    kept: DeepAnswers,
+) -> DeepAnswers:
+    """Test every node that no pod uses, then pairs of them. Nothing of others is evicted.
 
     + sample: asks nvidia-smi on a node, while its tests run
-    + save: keeps what was found on a node, once all of its tests have ended
-    + kept: what an earlier run kept, by node; it is not tried again where it still holds
+    + save: keeps what was found on a node or between two, once its tests have ended
+    + kept: what an earlier run kept; it is not tried again where it still holds
 
     Removes what it made however it ends; a next verification removes what a killed one left.
     Raises `ClusterError`.
     """
+    until = time.monotonic() + settings.verify.deep.total_timeout_s
+    session = Session(cluster, progress, settings.verify.deep.timeout_s)
+    with ThreadPoolExecutor(settings.verify.deep.parallel) as pool:
+        runner = _Runner(session, pool, settings, progress, sample, save, until)
+        try:
+            blocked = session.begin(settings.verify.timeout_s)
+            chosen = _plans(cluster, hosts, settings)  # without what a killed one had left
+            if blocked:
+                chosen = [replace(item, node=None, skipped=blocked) for item in chosen]
+            still = resume.holding(kept, hosts, settings)
+            for one in still.nodes.values():
+                progress(f"deep: {one.node}: tested before, not again")
+            tested = runner.run([item for item in chosen if item.name not in still.nodes])
+            nodes = {one.node: one for one in [*still.nodes.values(), *tested]}
+            fit = [item for item in chosen if item.node and not nodes[item.name].hangs]
+            uuids = {host.node: sorted(host.uuids) for host in hosts}
+            pairs = PairRunner(session, settings, progress, save, uuids, until)
+            tried = {one.nodes: one for one in pairs.run(_wanted(fit, still, settings))}
+            return DeepAnswers(nodes=nodes, pairs={**still.pairs, **tried})
+        finally:
+            session.close()
+
+
+def _plans(cluster: Cluster, hosts: Sequence[Host], settings: Settings) -> list[Plan]:
+    """What can be done on each node, as the cluster is now."""
     items = cluster.json("/api/v1/nodes")["items"]
     nodes = {item["metadata"]["name"]: kube_objects.parse_node(item) for item in items}
     holders = kube_objects.gpu_pods(cluster.json("/api/v1/pods")["items"])
-    by_name = {host.node: host for host in hosts}
-    known = [one for name, one in kept.items()
-             if name in by_name and plans_of.reusable(one, by_name[name])]  # fmt: skip
-    for one in known:
-        progress(f"deep: {one.node}: tested before, not again")
-    names = {one.node for one in known}
-    asked = [host for host in hosts if host.node not in names]
-    session = Session(cluster, progress, settings.verify.deep.timeout_s)
-    with ThreadPoolExecutor(settings.verify.deep.parallel) as pool:
-        runner = _Runner(session, pool, settings, progress, sample, save)
-        try:
-            blocked = session.begin(settings.verify.timeout_s)
-            chosen = plans_of.plans(asked, nodes, holders, settings)
-            if blocked:
-                chosen = [replace(item, node=None, skipped=blocked) for item in chosen]
-            return [*known, *runner.run(chosen)]
-        finally:
-            session.close()
+    return plans_of.plans(hosts, nodes, holders, settings)
+
+
+def _wanted(fit: Sequence[Plan], still: DeepAnswers, settings: Settings) -> list[list[Pair]]:
+    """The pairs to try, round by round."""
+    if settings.verify.deep.internode.image is None:
+        return []
+    rounds = pairs_of.rounds(fit)
+    return [[pair for pair in pairs if pair.nodes not in still.pairs] for pairs in rounds]
 
 
 class _Runner:
@@ -95,7 +122,8 @@ class _Runner:
         settings: Settings,
         progress: Progress,
         sample: Sampler,
-        save: Callable[[NodeAnswers], None],
+        save: Save,
+        until: float,
     ) -> None:
         self._session = session
         self._pool = pool
@@ -104,6 +132,7 @@ class _Runner:
         self._progress = progress
         self._sample = sample
         self._save = save
+        self._until = until
         self._done: list[NodeAnswers] = []
         self._active: list[_Trial] = []
         self._sampling: dict[str, Future[str]] = {}
@@ -115,10 +144,9 @@ class _Runner:
             NodeAnswers(node=item.name, skipped=item.skipped) for item in chosen if item.skipped
         ]
         queue = [item for item in chosen if not item.skipped]
-        total, until = len(queue), time.monotonic() + self._deep.total_timeout_s
-        reported_at = 0.0
+        total, reported_at = len(queue), 0.0
         while queue or self._active:
-            late = time.monotonic() > until
+            late = time.monotonic() > self._until
             while queue and not late and len(self._active) < self._deep.parallel:
                 self._begin(queue.pop(0))
             pods = self._session.pods()
@@ -178,24 +206,15 @@ class _Runner:
         issue = kube_objects.pod_issue(pod)
         ended = kube_objects.container_state(pod, CONTAINER) == "terminated"
         if ended or issue.failed or EXIT in output:
-            return self._ended(trial, issue.error, spent)
+            output = self._session.whole_log(trial.pod, CONTAINER)
+            return ended_with(output, issue.error, spent)
         if trial.running_at and (late or spent > self._deep.timeout_s):
             why = f"no answer within {spent:.0f} s"
             return Answer(ended="hung", output=output, reason=why, seconds=spent)
-        if not trial.running_at and (late or spent > _START_S):
+        if not trial.running_at and (late or spent > START_S):
             why = issue.error or "its pod did not start in time"
             return Answer(ended="not started", reason=why, seconds=spent)
         return None
-
-    def _ended(self, trial: _Trial, issue: str, spent: float) -> Answer:
-        output = self._session.whole_log(trial.pod, CONTAINER)
-        _, marker, rest = output.rpartition(EXIT)
-        words = rest.split()
-        exit_ = int(words[0]) if marker and words and words[0].isdigit() else None
-        if not output.strip():
-            why = issue or "its pod ended without a word"
-            return Answer(ended="not started", reason=why, seconds=spent)
-        return Answer(ended="answered", output=output, reason=issue, exit=exit_, seconds=spent)
 
     def _take_sample(self, trial: _Trial) -> None:
         """Ask nvidia-smi on the node, beside everything else: a host may take long to answer."""

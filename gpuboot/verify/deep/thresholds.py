@@ -4,11 +4,17 @@ The figures are the limits of Azure's node health checks, which take machines ou
 them: Azure/azurehpc-health-checks, conf/NAME.conf at 0e0a1ac (2026-05-01), `check_gpu_bw` and
 `check_nccl_allreduce`. They are measured by the same test cases of the same programs, NCCL's with
 messages of the same size.
+
+Between nodes they are those by which Oracle tells bad nodes from good ones, in pairs too, with
+messages of 10 GB: oracle-quickstart/oci-hpc, scripts/ncclscout.py at b5285a6 (2026-05-19). They
+hold for the network of its machines only, so a network is part of each.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from gpuboot.verify.deep.nccl_log import Network
 
 _AZURE = "Azure/azurehpc-health-checks conf/{}.conf"
 
@@ -80,6 +86,47 @@ TABLE: tuple[Threshold, ...] = (
         model="Tesla V100-SXM2-32GB", host=9, all_reduce=110, source=_AZURE.format("nd40rs_v2")
     ),
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InternodeThreshold:
+    """Least bus bandwidth in GB/s of NCCL's all-reduce between two nodes.
+
+    + model: how nvidia-smi's name of it begins
+    + network: Gb/s of all adapters of a node, InfiniBand or RoCE
+    + gpus: of each node
+    + source: who says so
+    """
+
+    model: str
+    network: float
+    all_reduce: float
+    gpus: int = 8
+    source: str = "oracle-quickstart/oci-hpc scripts/ncclscout.py"
+
+
+INTERNODE: tuple[InternodeThreshold, ...] = (
+    InternodeThreshold(model="NVIDIA A100-SXM4-40GB", network=1600, all_reduce=185),
+    InternodeThreshold(model="NVIDIA A100-SXM4-80GB", network=1600, all_reduce=185),
+    InternodeThreshold(model="NVIDIA H100 80GB HBM3", network=3200, all_reduce=440),
+    InternodeThreshold(model="NVIDIA H200", network=3200, all_reduce=440),
+    InternodeThreshold(model="NVIDIA B200", network=3200, all_reduce=440),
+    InternodeThreshold(model="NVIDIA B300", network=6400, all_reduce=750),
+)
+
+
+def internode_threshold(model: str, gpus: int, network: Network) -> InternodeThreshold | None:
+    """That of two alike nodes of a model over a network; None: nobody has published any."""
+    if network.layer not in ("IB", "RoCE"):
+        return None
+    return next(
+        (
+            item
+            for item in INTERNODE
+            if model.startswith(item.model) and (item.gpus, item.network) == (gpus, network.gbps)
+        ),
+        None,
+    )
 
 
 def threshold(model: str) -> Threshold | None:

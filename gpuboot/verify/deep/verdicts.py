@@ -41,6 +41,10 @@ _SLOW_ALL = (
 )
 _NARROW = "reseat the card, and look at its riser and slot; the BIOS may limit the slot"
 _SLOWED = "look at the machine's fans and air, and at its power supplies"
+_BEHIND = (
+    "see `nvidia-smi -q -d CLOCK,POWER` on the node: a clock that is locked (`nvidia-smi -rgc` "
+    "unlocks it) or a lowered limit (`nvidia-smi -pl`) is a setting; else it is the card or its air"
+)
 
 _Of = Callable[[Answer], list[Finding]]
 
@@ -231,15 +235,32 @@ def _reduced(row: nccl_tests.Row, gpus: Sequence[Gpu], builder: FindingBuilder) 
 def _load(node: str, gpus: Sequence[Gpu], text: str) -> list[Finding]:
     builder = FindingBuilder("load", _CHECKS["load"], node)
     samples = load.parse(text)
+    of = {gpu.uuid: [item for item in samples if item.uuid == gpu.uuid] for gpu in gpus}
+    said = "" if samples else text.strip().partition("\n")[0][:200]
     return [
-        _loaded([item for item in samples if item.uuid == gpu.uuid], gpu.uuid, builder)
+        _loaded(
+            of[gpu.uuid],
+            [item for other in gpus if other.name == gpu.name for item in of[other.uuid]],
+            gpu.uuid,
+            builder,
+            said,
+        )
         for gpu in gpus
     ]
 
 
-def _loaded(samples: Sequence[load.Sample], uuid: str, builder: FindingBuilder) -> Finding:
+def _loaded(
+    samples: Sequence[load.Sample],
+    alike: Sequence[load.Sample],
+    uuid: str,
+    builder: FindingBuilder,
+    said: str,
+) -> Finding:
+    """+ alike: of all GPUs of its model; said: by nvidia-smi, where there are no samples"""
     if not any(item.busy for item in samples):
         why = "nvidia-smi was not asked while it worked" if samples else "nvidia-smi said nothing"
+        if said:
+            return builder.unknown(f"nvidia-smi says: {said}", _BROKEN, uuid)
         return builder.not_covered(
             why, "the tests give it work: see the links diag and bandwidth", uuid
         )
@@ -248,4 +269,6 @@ def _loaded(samples: Sequence[load.Sample], uuid: str, builder: FindingBuilder) 
         return builder.failed(f"PCIe {narrow} under load; {seen}", _NARROW, uuid)
     if slow := load.slowed(samples):
         return builder.failed(f"{', '.join(slow)}; {seen}", _SLOWED, uuid)
+    if behind := load.apart(samples, alike):
+        return builder.failed(f"{behind}; {seen}", _BEHIND, uuid)
     return builder.passed(seen, uuid)

@@ -92,8 +92,10 @@ NVML_API nvmlDeviceGetMarginTemperature(nvmlDevice_t device, nvmlMarginTemperatu
     return NVML_SUCCESS;
 }
 
+#define DEFAULT_POWER_LIMIT_W 700
+
 static unsigned power_limit(int gpu) {
-    return 1000 * (unsigned)sim_number(gpu, "power_limit_w", 700);
+    return 1000 * (unsigned)sim_number(gpu, "power_limit_w", DEFAULT_POWER_LIMIT_W);
 }
 
 static double power_at(int gpu, double load) {
@@ -118,7 +120,9 @@ NVML_API nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *milliwat
 }
 
 NVML_API nvmlDeviceGetPowerManagementDefaultLimit(nvmlDevice_t device, unsigned *milliwatt) {
-    return nvmlDeviceGetPowerManagementLimit(device, milliwatt);
+    REQUIRE_DEVICE(device);
+    *milliwatt = 1000 * DEFAULT_POWER_LIMIT_W;
+    return NVML_SUCCESS;
 }
 
 static double energy(int gpu, double from, double until, const void *context UNUSED) {

@@ -102,6 +102,7 @@ READ_MEMORY(free)
     }
 READ_WATTS(power, nvmlDeviceGetPowerUsage)
 READ_WATTS(power_limit, nvmlDeviceGetPowerManagementLimit)
+READ_WATTS(power_default, nvmlDeviceGetPowerManagementDefaultLimit)
 
 #define READ_LOAD(part)                                                             \
     static nvmlReturn_t load_##part(const struct gpu *gpu, char out[SMI_VALUE]) {   \
@@ -214,6 +215,7 @@ static const struct field {
     {"temperature.gpu", "", "", temperature},
     {"power.draw", "", "W", power},
     {"power.limit", "enforced.power.limit", "W", power_limit},
+    {"power.default_limit", "", "W", power_default},
     {"utilization.gpu", "", "%", load_gpu},
     {"utilization.memory", "", "%", load_memory},
     {"clocks.current.sm", "clocks.sm", "MHz", clock_sm},
