@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gevent.pool import Pool
 from pyinfra import logger
@@ -12,6 +12,7 @@ from pyinfra.context import inventory
 
 from deploys.facts.backup import EtcdBackups
 from deploys.facts.batch import Request, Unanswered
+from deploys.facts.host_checks import HostChecks
 from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
@@ -102,13 +103,15 @@ def read_host(node: Node, driver_requested: str | None, states: Mapping[str, Nod
 
     + states: of hosts that were read a moment ago, by inventory name
     """
-    state, gpus = Request(NodeFact, ()), Request(NvidiaFact, ())
+    state, gpus, checks = (Request(fact, ()) for fact in (NodeFact, NvidiaFact, HostChecks))
     known = {state: states[node.host]} if node.host in states else {}
-    asked = [request for request in (state, gpus) if request not in known]
+    asked = [request for request in (state, gpus, checks) if request not in known]
     target = inventory.get_host(node.host)
     said = known | answers.ask(target, asked)
+    printed = said.pop(checks)
     for answer in said.values():
         if isinstance(answer, Unanswered):
             why = "its state could not be read" if target.connected else "cannot be reached"
             return gpu_state.unreachable_host(node, f"{why}: {answer}")
-    return gpu_state.host(node, said[state], said[gpus], driver_requested)
+    found = gpu_state.host(node, said[state], said[gpus], driver_requested)
+    return replace(found, printed={} if isinstance(printed, Unanswered) else printed)

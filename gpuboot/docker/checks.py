@@ -7,7 +7,7 @@ from dataclasses import replace
 from gpuboot.config.settings import Settings
 from gpuboot.docker.remedies import DOCKER_HOSTS
 from gpuboot.verify import levels
-from gpuboot.verify.checks import chain, health, links, metrics, monitoring, operating_system
+from gpuboot.verify.checks import chain, health, hosts, links, metrics, monitoring, operating_system
 from gpuboot.verify.checks.limits import Limits
 from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
 from gpuboot.verify.findings import Finding, FindingBuilder
@@ -23,7 +23,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     links_here = [link for link in LINKS if link not in levels.left_out(level)]
     for host in evidence.hosts:
         host_findings = levels.within(_host(host, evidence, settings), level)
-        links_of_host = health.without(links_here, host, evidence)
+        links_of_host = hosts.without(health.without(links_here, host, evidence), host)
         findings += host_findings + chain.unreached(host, host_findings, links_of_host)
     if not evidence.hosts:
         remedy = "put hosts with GPUs into the group gpu_hosts"
@@ -47,6 +47,7 @@ def _host(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
     ]
     return [
         *lower,
+        *hosts.evaluate(host),
         *runtime(host),
         *workload(host, evidence),
         *_metrics(host, evidence, settings),

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuboot.verify.checks.links import TABLE, Link
+from gpuboot.verify.checks.link import Link
+from gpuboot.verify.checks.links import TABLE
 
 _INTRO = """# The links of the proof chain
 
 What `gpuboot verify` asks of every GPU and of the cluster, made by `gpuboot docs checks` from the
-table in `gpuboot/verify/checks/links.py`. Each link is compared with the one below it, so of
-several broken links of a GPU the lowest is the cause. Every failure carries its own remedy; here is
-how that of the commonest begins. Verdicts, statuses and files: [reports.md](reports.md).
+table in `gpuboot/verify/checks/links.py` and the files of `gpuboot/verify/checks/of_hosts/`. Each
+link is compared with the one below it, so of several broken links of a GPU the lowest is the cause.
+Every failure carries its own remedy; here is how that of the commonest begins. Verdicts, statuses
+and files: [reports.md](reports.md).
 """
 _GPU = """
 ## Of each GPU
 
-From the bottom to the top. `pci`, `driver` and `nvidia-smi` are about the card; with MIG the others
-are about each of its MIG devices.
+From the bottom to the top. With MIG, {card}
+are about the card, and the others about each of its MIG devices.
 
 """
 _DEEP = """
@@ -42,7 +44,9 @@ def checks_markdown() -> str:
     gpu = [link for link in TABLE if link.subject in ("card", "device")]
     deep = [link for link in TABLE if link.subject == "deep"]
     cluster = [link for link in TABLE if link.subject == "cluster"]
-    parts = [(_GPU, gpu), (_DEEP, deep), (_CLUSTER, cluster)]
+    *names, last = [f"`{link.name}`" for link in gpu if link.subject == "card"]
+    about_gpus = _GPU.format(card=f"{', '.join(names)} and {last}")
+    parts = [(about_gpus, gpu), (_DEEP, deep), (_CLUSTER, cluster)]
     return "".join([_INTRO, *(text for head, of in parts for text in [head, _HEAD, *_rows(of)])])
 
 

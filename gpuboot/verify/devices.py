@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from gpuboot.verify.checks.host_check import Printed
 
 MigStrategy = Literal["none", "single", "mixed"]
 Sensor = Literal["temperature", "power", "memory"]
@@ -113,6 +116,8 @@ class Host:
     + smi_error: what nvidia-smi said instead of an answer
     + cdi_devices: their names, e.g. `nvidia.com/gpu=GPU-…`; None where they were not read
     + runtime_handlers: of containerd's config; default_runtime is one of them
+    + printed: what the commands of checks that are one file printed, by their links; None where
+      nobody asked for them
     + error: why the host could not be read at all; all else is then empty
     """
 
@@ -128,6 +133,7 @@ class Host:
     cdi_devices: tuple[str, ...] | None = None
     runtime_handlers: tuple[str, ...] = ()
     default_runtime: str = ""
+    printed: Mapping[str, Printed] | None = None
     error: str = ""
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuboot.verify.checks import chain, health, kubernetes, operating_system
+from gpuboot.verify.checks import chain, health, hosts, kubernetes, operating_system
 from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.checks.metrics import Limits
 from gpuboot.verify.devices import Device, Gpu
@@ -125,7 +125,7 @@ def evaluate(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> 
         *metric_checks.evaluate(host, what, limits),
         *health.evaluate(host, what, limits),
     ]
-    return found + chain.unreached(host, found, GPU_LINKS)
+    return found + chain.unreached(host, found, hosts.without(GPU_LINKS, host))
 
 
 def with_series(what: Evidence, readings: tuple[Reading, ...]) -> Evidence:

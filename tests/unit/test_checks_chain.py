@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify.checks import chain
+from gpuboot.verify.checks import chain, hosts
 from gpuboot.verify.evidence import Evidence, GpuPod
 from gpuboot.verify.findings import (
     GPU_LINKS,
@@ -33,7 +33,7 @@ def test_a_sound_cluster_is_proven_at_every_link_of_every_gpu() -> None:
         (name, uuid(name, index), link)
         for name, count in SIZES.items()
         for index in range(count)
-        for link in GPU_LINKS
+        for link in GPU_LINKS.keys() - hosts.NAMES
     }
     assert {f.link for f in found if not f.gpu_uuid} == {"targets", "rules", "alertmanager"}
 
@@ -54,7 +54,7 @@ def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
     found = chain.evaluate(seen, SETTINGS)
     assert [(f.link, f.gpu_uuid) for f in of(found, "fail")] == [("nvidia-smi", uuid("gpu1", 1))]
     above = {f.link for f in of(found, "not_covered")}
-    assert above == {*GPU_LINKS} - {"pci", "driver", "nvidia-smi"}
+    assert above == {*GPU_LINKS} - {"pci", "driver", "nvidia-smi", *hosts.NAMES}
     assert verdict(found) == "failed"
 
 
@@ -90,6 +90,7 @@ def test_without_monitoring_its_links_do_not_exist() -> None:
     assert {f.link for f in chain.evaluate(evidence(), off)} == set(GPU_LINKS) - {
         "prometheus",
         "attribution",
+        *hosts.NAMES,
     }
 
 

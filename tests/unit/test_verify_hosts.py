@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from deploys.facts.batch import Request, Unanswered
+from deploys.facts.host_checks import HostChecks
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.lib import answers
@@ -17,6 +18,7 @@ from deploys.operations.verify_hosts import Found, read_hosts
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import lock
+from gpuboot.verify.checks.host_check import Printed
 from gpuboot.verify.gpu_state import parse
 from tests.unit.test_gpu_state import GOOD, machine
 
@@ -25,7 +27,10 @@ NODES = (
     Node("10.0.0.2", "gpu1", "10.0.0.2", "worker", 2, False),
     Node("10.0.0.3", "gpu2", "10.0.0.3", "worker", 2, False),
 )
-ANSWERS: dict[Any, Any] = {NodeFact: machine(), NvidiaFact: parse(GOOD)}
+PRINTED = {"nvlink": Printed("GPU 0: x\n")}
+ANSWERS: dict[Any, Any] = {
+    NodeFact: machine(), NvidiaFact: parse(GOOD), HostChecks: PRINTED
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -50,7 +55,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[Any]]]:
 
 def test_each_gpu_node_gets_one_command_and_others_none(asked: list[Any]) -> None:
     hosts = read_hosts(Settings(), lock(Settings()), Found(NODES))
-    assert asked == [(name, [NodeFact, NvidiaFact]) for name in ("10.0.0.2", "10.0.0.3")]
+    assert asked == [
+        (name, [NodeFact, NvidiaFact, HostChecks]) for name in ("10.0.0.2", "10.0.0.3")
+    ]
     assert [(host.node, len(host.gpus), host.error) for host in hosts] == [
         ("gpu1", 2, ""),
         ("gpu2", 2, ""),
@@ -60,7 +67,7 @@ def test_each_gpu_node_gets_one_command_and_others_none(asked: list[Any]) -> Non
 def test_what_was_read_a_moment_ago_is_not_asked_again(asked: list[Any]) -> None:
     found = Found(NODES, {node.host: machine() for node in NODES})
     read_hosts(Settings(), lock(Settings()), found)
-    assert asked == [(name, [NvidiaFact]) for name in ("10.0.0.2", "10.0.0.3")]
+    assert asked == [(name, [NvidiaFact, HostChecks]) for name in ("10.0.0.2", "10.0.0.3")]
 
 
 def test_a_host_that_does_not_answer_is_a_finding_and_stops_no_other(

@@ -10,6 +10,7 @@ from gpuboot.verify.checks import (
     control_plane,
     fields,
     health,
+    hosts,
     kubernetes,
     metrics,
     monitoring,
@@ -37,11 +38,8 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     for host in evidence.hosts:
         of_node = _node_findings(host, evidence, settings)
-        findings += (
-            of_node
-            + unreached(host, of_node, health.without(_links(settings), host, evidence))
-            + services.evaluate(host, evidence)
-        )
+        links = hosts.without(health.without(_links(settings), host, evidence), host)
+        findings += of_node + unreached(host, of_node, links) + services.evaluate(host, evidence)
     if not evidence.hosts:
         builder = FindingBuilder("pci", "GPU nodes")
         remedy = "set gpus = N for the hosts that have GPUs, in the inventory"
@@ -99,6 +97,7 @@ def _node_findings(host: Host, evidence: Evidence, settings: Settings) -> list[F
             for item in kubernetes.allocatable(host, evidence, bounds.slices, bounds.strategy)
             if item.status == "fail"
         ]
+    findings += hosts.evaluate(host)
     operator = settings.gpu_operator.enabled
     findings += kubernetes.evaluate(host, evidence, bounds.slices, bounds.strategy, operator)
     # not waited for, as metrics are: what health values say does not pass within a minute

@@ -1,36 +1,16 @@
-"""The links of the proof chain, from the PCI bus to the pod that a series names, in their order."""
+"""The links of the proof chain, from the PCI bus to the pod that a series names, in their order.
+
+Those of `host_check.CHECKS` come from files of their own, and stand behind the link that they name.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Iterator
 
-Subject = Literal["card", "device", "deep", "cluster"]
+from gpuboot.verify.checks.host_check import CHECKS, HostCheck
+from gpuboot.verify.checks.link import Link, Subject
 
-
-@dataclass(frozen=True, kw_only=True)
-class Link:
-    """One link.
-
-    + passes: what is true when it passes, in a few words
-    + facts: where what it compares comes from
-    + fails: what fails it
-    + remedy: how the remedy of its commonest failure begins, in a cluster
-    + subject: what it is about: a physical GPU; what pods can hold (a GPU or a MIG device); a
-      physical GPU that is tested for long, which only the level `deep` does; or the whole cluster
-    + docker: Docker hosts have it, too
-    """
-
-    name: str
-    passes: str
-    facts: str
-    fails: str
-    remedy: str
-    subject: Subject
-    docker: bool
-
-
-TABLE: tuple[Link, ...] = (
+_OWN: tuple[Link, ...] = (
     Link(
         name="pci",
         passes="the PCI bus shows the device",
@@ -266,6 +246,16 @@ TABLE: tuple[Link, ...] = (
         docker=False,
     ),
 )
+
+
+def _with(own: Iterable[Link], checks: Iterable[HostCheck]) -> Iterator[Link]:
+    behind = list(checks)
+    for link in own:
+        yield link
+        yield from (check.link for check in behind if check.behind == link.name)
+
+
+TABLE = tuple(_with(_OWN, CHECKS))
 
 
 def of(*subjects: Subject) -> dict[str, str]:

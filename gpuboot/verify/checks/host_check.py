@@ -1,0 +1,66 @@
+"""Checks that are one file: what a command on a host prints, and what that says of its GPUs.
+
+Each module of `of_hosts` has a `CHECK`, and is found there. It is a link of the chain, of the
+report and of docs/checks.md; its command is run with what a verification reads of a host anyway.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal
+
+from gpuboot.verify.checks import of_hosts
+from gpuboot.verify.checks.link import Link
+
+TIMED_OUT = 124  # exit status of timeout(1)
+
+
+@dataclass(frozen=True)
+class Printed:
+    """What a check's command printed on a host. exit: its status"""
+
+    text: str = ""
+    exit: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Says:
+    """What a check says of a GPU: a finding without what all of them have in common.
+
+    + status, detail, remedy: as of `gpuboot.verify.findings.Finding`
+    + uuid: of the GPU; None: it is about the host
+    """
+
+    status: Literal["pass", "fail", "not_covered", "unknown"]
+    detail: str
+    remedy: str = ""
+    uuid: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostCheck:
+    """One check.
+
+    + link: its name, what it proves, where its facts come from, what fails it, and the remedy
+    + behind: the link that it follows in the chain
+    + command: POSIX sh, run as root; it changes nothing. It has `timeout_s` to end
+    + evaluate: what that says of a host, whose working GPUs are given as UUID -> model; nothing
+      where the link does not concern it. What does not pass has a remedy
+    """
+
+    link: Link
+    behind: str
+    command: str
+    evaluate: Callable[[Mapping[str, str], Printed], Iterable[Says]]
+    timeout_s: int = 30
+
+
+def _found() -> tuple[HostCheck, ...]:
+    names = sorted(module.name for module in pkgutil.iter_modules(of_hosts.__path__))
+    return tuple(import_module(f"{of_hosts.__name__}.{name}").CHECK for name in names)
+
+
+CHECKS = _found()

@@ -1,0 +1,47 @@
+"""The links of `of_hosts` in the chain: what their commands printed on each host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuboot.verify.checks.host_check import CHECKS, HostCheck, Says
+from gpuboot.verify.evidence import Host
+from gpuboot.verify.findings import Finding
+
+NAMES = frozenset(check.link.name for check in CHECKS)
+
+
+def evaluate(host: Host) -> list[Finding]:
+    """The findings of one host; none of links that do not concern it, or that nobody asked for."""
+    if host.error or host.printed is None:
+        return []
+    return [finding for check in CHECKS for finding in _of(check, host)]
+
+
+def _of(check: HostCheck, host: Host) -> Iterable[Finding]:
+    printed = (host.printed or {}).get(check.link.name)
+    said: Iterable[Says]
+    if printed is None:
+        remedy = f"run it there by hand: `{check.command}`"
+        said = [Says(status="unknown", detail="the host did not answer this check", remedy=remedy)]
+    else:
+        said = check.evaluate({gpu.uuid: gpu.name for gpu in host.working}, printed)
+    return [
+        Finding(
+            check=check.link.passes,
+            link=check.link.name,
+            node=host.node,
+            gpu_uuid=one.uuid,
+            status=one.status,
+            detail=one.detail,
+            remedy=one.remedy,
+        )
+        for one in said
+    ]
+
+
+def without(links: Iterable[str], host: Host) -> list[str]:
+    """A chain's links without those of files that do not concern a host."""
+    concerned = {finding.link for finding in evaluate(host)}
+    silent = NAMES - concerned
+    return [link for link in links if link not in silent]

@@ -1,0 +1,185 @@
+"""Checks that are one file: each on what its command prints, and a new one from its file alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from deploys.facts.host_checks import HostChecks
+from gpuboot.fact_output import answer
+from gpuboot.verify.checks import hosts
+from gpuboot.verify.checks.host_check import CHECKS, TIMED_OUT, HostCheck, Printed
+from gpuboot.verify.evidence import Gpu, Host
+from tests.documents import ROOT
+
+CASES = ROOT / "tests/host_checks"
+KINDS = {"good", "bad", "truncated", "empty", "other version"}
+
+
+def cases(check: HostCheck) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load((CASES / f"{check.link.name}.yaml").read_text())
+    return found
+
+
+ALL = [
+    pytest.param(check, case, id=f"{check.link.name}: {case['name']}")
+    for check in CHECKS
+    for case in cases(check)
+]
+
+
+def host(models: dict[str, str], printed: dict[str, Printed] | None) -> Host:
+    gpus = tuple(
+        Gpu(
+            pci=f"0000:0{i}:00.0",
+            uuid=f"GPU-{i}",
+            index=i,
+            name=models.get(f"GPU-{i}", "NVIDIA H100 80GB HBM3"),
+        )
+        for i in range(2)
+    )
+    return Host(node="gpu1", expected_gpus=2, gpus=gpus, printed=printed)
+
+
+@pytest.mark.parametrize(("check", "case"), ALL)
+def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, Any]) -> None:
+    printed = Printed(case["printed"], case.get("exit", 0))
+    found = [
+        item
+        for item in hosts.evaluate(host(case.get("models", {}), {check.link.name: printed}))
+        if item.link == check.link.name
+    ]
+    assert {item.gpu_uuid or "": item.status for item in found} == case["expected"]
+    for item in found:
+        assert item.status == "pass" or item.remedy
+        assert item.status != "fail" or item.remedy.startswith(check.link.remedy)
+    assert case.get("says", "") in " ".join(item.detail for item in found)
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.link.name)
+def test_a_check_has_cases_of_every_kind(check: HostCheck) -> None:
+    assert {case["kind"] for case in cases(check)} == KINDS
+
+
+def test_cases_are_of_checks() -> None:
+    assert {path.stem for path in CASES.glob("*.yaml")} == {check.link.name for check in CHECKS}
+
+
+def test_a_host_that_was_not_asked_says_nothing_and_one_that_is_silent_is_unknown() -> None:
+    links = [check.link.name for check in CHECKS]
+    assert hosts.evaluate(host({}, None)) == []
+    assert hosts.without(["pci", *links], host({}, None)) == ["pci"]
+    silent = hosts.evaluate(host({}, {}))
+    assert {(item.link, item.status) for item in silent} == {(name, "unknown") for name in links}
+    assert all(item.remedy for item in silent)
+
+
+def run(script: str, path: Path) -> list[str]:
+    """What the fact's command prints on a machine with these programs first."""
+    environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["sh", "-c", script], env=environment, text=True, capture_output=True, timeout=60,
+        check=True,
+    )  # fmt: skip
+    return answer(done.stdout.splitlines()).lines
+
+
+def program(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
+
+
+def test_the_fact_brings_what_the_commands_print_with_their_exit_status(tmp_path: Path) -> None:
+    program(tmp_path / "nvidia-smi", "printf 'GPU 0: x\\n\\t Link 0: 1 GB/s\\nend'; exit 3\n")
+    fact = HostChecks()
+    lines = run(fact.command(), tmp_path)
+    assert fact.value(lines)["nvlink"] == Printed("GPU 0: x\n\t Link 0: 1 GB/s\nend", 3)
+    with pytest.raises(Exception, match="cannot be read"):
+        fact.value(lines[:-1])
+
+
+def test_a_command_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path / "nvidia-smi", "echo begun; exec sleep 30\n")
+    monkeypatch.setattr(
+        "deploys.facts.host_checks._ONE",
+        __import__("deploys.facts.host_checks", fromlist=["_ONE"])._ONE.replace("{seconds}", "1"),
+    )
+    found = HostChecks().value(run(HostChecks().command(), tmp_path))["nvlink"]
+    assert found == Printed("begun\n", TIMED_OUT)
+
+
+NEW = """
+from gpuboot.verify.checks.host_check import HostCheck, Says
+from gpuboot.verify.checks.link import Link
+
+def _evaluate(gpus, printed):
+    low = [line.split()[0] for line in printed.text.splitlines() if int(line.split()[1]) < 50]
+    return [
+        Says(status="fail", detail="its fan stands still", remedy="have the fan mended", uuid=uuid)
+        if uuid in low else Says(status="pass", detail="its fan turns", uuid=uuid)
+        for uuid in gpus
+    ]
+
+CHECK = HostCheck(
+    link=Link(
+        name="fans", passes="its fan turns", facts="fan-speeds of the host",
+        fails="a fan stands still", remedy="have the fan", subject="card", docker=True,
+    ),
+    behind="driver",
+    command="fan-speeds",
+    evaluate=_evaluate,
+)
+"""
+# in a process of its own: the links of this one are known already
+SCRIPT = """
+import json, sys
+from dataclasses import replace
+from gpuboot.verify.checks import of_hosts
+of_hosts.__path__.append(sys.argv[1])
+from deploys.facts.host_checks import HostChecks
+from gpuboot.config.settings import parse_settings
+from gpuboot.docs.checks import checks_markdown
+from gpuboot.verify.checks import chain
+from gpuboot.verify.checks.host_check import Printed
+from gpuboot.verify.report import build
+from tests.unit.evidence import evidence, host, uuid
+from tests.unit.reports import text
+from gpuboot.verify.report.html import html
+settings = parse_settings({})
+said = "".join(f"{uuid('gpu1', i)} {speed}\\n" for i, speed in enumerate((90, 0)))
+gpu1 = replace(host("gpu1", 2), printed={"fans": Printed(said), "nvlink": Printed()})
+seen = evidence(hosts=(gpu1,))
+found = chain.evaluate(seen, settings)
+report = build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found)
+print(json.dumps({
+    "findings": [(f.link, f.gpu_uuid, f.status) for f in found if f.link == "fans"],
+    "links": list(report.gpus[0].links),
+    "text": text(report), "html": html(report), "docs": checks_markdown(),
+    "command": HostChecks().command(), "verdict": report.verdict,
+}))
+"""
+
+
+def test_a_new_check_is_one_file(tmp_path: Path) -> None:
+    (tmp_path / "fans.py").write_text(NEW)
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path)],
+        cwd=ROOT, text=True, capture_output=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert [status for _, _, status in said["findings"]] == ["pass", "fail"]
+    assert said["links"][:4] == ["pci", "driver", "fans", "nvidia-smi"]
+    assert said["verdict"] == "failed"
+    assert "fans: its fan stands still" in said["text"]
+    assert "have the fan mended" in said["text"]
+    assert "its fan stands still" in said["html"]
+    assert "| `fans` | its fan turns | fan-speeds of the host |" in said["docs"]
+    assert "fan-speeds" in said["command"]
