@@ -1,7 +1,7 @@
 """What two light machines, the control plane and a worker, answer to a run with nothing to do.
 
 It is recorded once, and told again for any number of hosts: each has a name, an address and a
-machine ID of its own in it, and /etc/hosts has all of them.
+machine ID of its own in it.
 """
 
 from __future__ import annotations
@@ -67,24 +67,15 @@ def write(recorded: Recording, chosen: Sequence[Host], folder: Path) -> None:
         target.mkdir(parents=True)
         for digest, (code, text) in recorded.answers[like.name].items():
             (target / f"{digest}.code").write_text(code)
-            (target / f"{digest}.stdout").write_text(spoken(text, recorded, like, host, chosen))
+            (target / f"{digest}.stdout").write_text(spoken(text, like, host))
 
 
-def spoken(
-    text: str, recorded: Recording, like: Host, host: Host, everybody: Sequence[Host]
-) -> str:
+def spoken(text: str, like: Host, host: Host) -> str:
     """The recorded answer of one host as another's would be.
 
-    + like: who answered; host: who is to answer; everybody: the hosts of the run
+    + like: who answered; host: who is to answer
     """
-    entries = [f"{_MARK}={one.address} {one.name}" for one in (recorded.leader, recorded.worker)]
-    lines: list[str] = []
-    for line in text.split("\n"):
-        if line == entries[0]:
-            lines += [f"{_MARK}={one.address} {one.name}" for one in everybody]
-        elif line != entries[1]:
-            lines.append(_own(line, like, host))
-    return "\n".join(_framed_anew(lines))
+    return "\n".join(_framed_anew([_own(line, like, host) for line in text.split("\n")]))
 
 
 def _own(line: str, like: Host, host: Host) -> str:
