@@ -1,4 +1,5 @@
-"""How busy the GPUs of a pod or namespace are. Run by `gpuboot query`; it changes nothing.
+"""How busy GPUs are, and what limits them. Run by `gpuboot query` and `gpuboot profile`; it changes
+nothing.
 
 $GPUBOOT_QUESTION holds the question, $GPUBOOT_ANSWER names the file that gets the answer.
 """
@@ -12,7 +13,7 @@ from pyinfra.context import host
 
 from deploys.operations import query as operations
 from deploys.run.context import begin, read_leader
-from gpuboot.telemetry.usage_query import from_json
+from gpuboot.telemetry.questions import from_json
 
 
 @deploy("Query")

@@ -11,7 +11,7 @@ from deploys.lib.commands import Commands, executing
 from deploys.lib.operation import operation
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.telemetry.usage_query import UsageQuery, answer, no_answer
+from gpuboot.telemetry.questions import Question
 from gpuboot.usage import ranges
 from gpuboot.usage.cost.errors import CostError
 from gpuboot.usage.cost.question import from_json
@@ -21,7 +21,7 @@ from gpuboot.verify.prometheus import Prometheus, PrometheusError
 
 
 @operation(compared=False)
-def answered(question: UsageQuery, settings: Settings, leader: str, path: str) -> Commands:
+def answered(question: Question, settings: Settings, leader: str, path: str) -> Commands:
     """Ask the cluster's Prometheus, and write the answer.
 
     + leader: inventory name of the host with the administrator's credentials
@@ -32,9 +32,9 @@ def answered(question: UsageQuery, settings: Settings, leader: str, path: str) -
     namespace = settings.monitoring.namespace
     try:
         with cluster_clients(inventory.get_host(leader)) as clients:
-            text = answer(Prometheus(clients, clients.service(namespace, *PROMETHEUS)), question)
+            text = question.answer(Prometheus(clients, clients.service(namespace, *PROMETHEUS)))
     except ClusterError as error:
-        text = no_answer(question, str(error))
+        text = question.no_answer(str(error))
     Path(path).write_text(text, encoding="utf-8")
     host.noop("Prometheus was queried")
     yield from ()

@@ -15,6 +15,7 @@ from gpuboot.cli.init import init
 from gpuboot.cli.outdated import outdated
 from gpuboot.cli.past_runs import past_runs
 from gpuboot.cli.plan import plan
+from gpuboot.cli.profile import profile
 from gpuboot.cli.proof import report, verify
 from gpuboot.cli.query import query
 from gpuboot.cli.remediate import remediate
@@ -31,6 +32,7 @@ app.command()(drift)
 app.command()(outdated)
 app.command()(query)
 app.command()(cost)
+app.command()(profile)
 app.command()(verify)
 app.command()(diagnose)
 app.command()(bundle)

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from gpuboot.cli import runs
-
-if TYPE_CHECKING:
-    from gpuboot.telemetry.usage_query import UsageQuery
+from gpuboot.cli import asking, runs
 
 UNKNOWN = runs.COULD_NOT_TELL
-DEPLOY = "deploys/query.py"
 
 
 class What(StrEnum):
@@ -29,13 +24,6 @@ class What(StrEnum):
 Whose = Annotated[What, typer.Argument(help="Whose load: a pod's, a namespace's, one GPU's.")]
 Name = Annotated[str, typer.Argument(help="Name of the pod or namespace, or the GPU's UUID.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The pod's namespace.")]
-Inventory = Annotated[
-    str | None,
-    typer.Option("--inventory", "-i", help="pyinfra inventory: Prometheus is reached by SSH."),
-]
-Url = Annotated[str | None, typer.Option("--url", help="Or Prometheus' own address.")]
-TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Bearer token for --url.")]
-CaFile = Annotated[Path | None, typer.Option("--ca-file", help="PEM authority for --url.")]
 Metric = Annotated[
     list[str] | None,
     typer.Option("--metric", help="engine, sm or memory; again for more; default: all."),
@@ -52,10 +40,10 @@ def query(
     what: Whose,
     name: Name,
     namespace: Namespace = "default",
-    inventory: Inventory = None,
-    url: Url = None,
-    token_file: TokenFile = None,
-    ca_file: CaFile = None,
+    inventory: asking.Inventory = None,
+    url: asking.Url = None,
+    token_file: asking.TokenFile = None,
+    ca_file: asking.CaFile = None,
     metric: Metric = None,
     window: Window = 120,
     stale: Stale = 0,
@@ -74,40 +62,7 @@ def query(
         runs.stop(f"no such metric: {', '.join(wrong)}\n    remedy: one of {', '.join(METRICS)}")
     place = {"pod": namespace, "namespace": name, "gpu": ""}[what.value]
     question = UsageQuery(what.value, name, place, window, stale)
-    if url is not None and inventory is None:
-        answer = _direct(question, url, token_file, ca_file)
-    elif inventory is not None and url is None:
-        answer = _through_ssh(question, inventory, data or [])
-    else:
-        runs.stop("where to ask?\n    remedy: give either --inventory FILE or --url ADDRESS")
-    document = json.loads(answer)
+    document = asking.ask(question, inventory, url, token_file, ca_file, data)
     print(json.dumps(document, indent=1) if as_json else text(document, metrics))
     known = all(document["values"][item]["value"] is not None for item in metrics)
     raise typer.Exit(0 if known else UNKNOWN)
-
-
-def _direct(question: UsageQuery, url: str, token_file: Path | None, ca_file: Path | None) -> str:
-    from gpuboot.telemetry.usage_query import answer
-    from gpuboot.verify.http_reader import HttpReader
-    from gpuboot.verify.prometheus import Prometheus
-
-    try:
-        token = token_file.read_text(encoding="utf-8").strip() if token_file else ""
-        reader = HttpReader(url, token, ca_file)
-    except (OSError, ValueError) as error:
-        runs.stop(str(error))
-    return answer(Prometheus(reader, ""), question)
-
-
-def _through_ssh(question: UsageQuery, inventory: str, data: list[str]) -> str:
-    """pyinfra holds the connections of an inventory, so a deploy asks."""
-    ended = runs.pyinfra(
-        inventory,
-        DEPLOY,
-        runs.options(data),
-        {"GPUBOOT_QUESTION": question.to_json()},
-        quiet=True,
-    )
-    if not ended.answer:
-        runs.stop(f"{ended.output.strip()}\nnobody could be asked")
-    return ended.answer

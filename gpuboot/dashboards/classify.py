@@ -1,20 +1,20 @@
 """What limits a GPU's work, told from its counters: the classes of the profile dashboard.
 
-Means of 5 minutes; the first class that applies. Thresholds marked * are NVIDIA's (DCGM user
-guide, profiling metrics); the others are ours. Counters tell what a GPU did, not why: a class is
-where to look first, not a verdict. One that needs the host's view (starved of input) is only
-suspected here.
+Means of 5 minutes; the first class that applies, by the rules and thresholds of `gpuboot profile`
+(`gpuboot.telemetry.profile`). Counters tell what a GPU did, not why: a class is where to look
+first, not a verdict. One that needs the host's view (starved of input) is only suspected here, and
+one that needs to know the model's NVLink is not told.
 """
 
 from __future__ import annotations
 
+from gpuboot.config.settings.profile import thresholds
 from gpuboot.dashboards.spec import State, states_expr
 from gpuboot.dashboards.variables import HELD_BY, ON_GPU, ON_NODE
 
-DRAM_CEILING = 0.8  # * practical peak of DCGM_FI_PROF_DRAM_ACTIVE
-SM_NEEDED = 0.8  # * effective use needs it; it is not sufficient
-SM_POOR = 0.5  # * below, the GPU is likely used ineffectively
-BUSY_DRAM = 0.75 * DRAM_CEILING
+_LIMITS = thresholds()  # those of `gpuboot profile`
+DRAM_CEILING, BUSY_DRAM = _LIMITS["dram_ceiling"], _LIMITS.busy_dram
+SM_NEEDED, SM_POOR = _LIMITS["sm_needed"], _LIMITS["sm_poor"]
 
 BY = "node, gpu, GPU_I_PROFILE, GPU_I_ID"
 # Series of the chosen GPUs and workloads. MIG instances have an engine and memory of their own.
@@ -37,10 +37,10 @@ def busiest_pipe() -> str:
     return f"max by ({BY}) ({' or '.join(arms)})"
 
 
-def throttled(reason: str, least: float) -> str:
-    """Holds where clocks were held down for this reason in `least` of the time."""
+def throttled(reason: str) -> str:
+    """Holds where clocks were held down for this reason for too much of the time."""
     series = f'gpu:throttle:ratio5m{{{ON_NODE},reason="{reason}"}}'
-    return f"max by (node, gpu) ({series}) >= {least}"
+    return f"max by (node, gpu) ({series}) >= {_LIMITS[reason]}"
 
 
 def link_use() -> str:
@@ -71,18 +71,25 @@ def classification() -> str:
     conditions = [
         (
             THROTTLED,
-            f"on (node, gpu) ({throttled('hw_thermal', 0.05)} or {throttled('sw_thermal', 0.2)})"
-            f" and {ENGINE} >= 0.3",
+            f"on (node, gpu) ({throttled('hw_thermal')} or {throttled('sw_thermal')})"
+            f" and {ENGINE} >= {_LIMITS['at_work']}",
         ),
-        (THROTTLED, f"on (node, gpu) {throttled('power_brake', 0.01)}"),
-        (IDLE, f"{ENGINE} < 0.05 and ({DRAM} < 0.02 or {ENGINE} unless {DRAM})"),
+        (THROTTLED, f"on (node, gpu) {throttled('power_brake')}"),
+        (
+            IDLE,
+            f"{ENGINE} < {_LIMITS['idle_engine']} and"
+            f" ({DRAM} < {_LIMITS['idle_dram']} or {ENGINE} unless {DRAM})",
+        ),
         (
             MEMORY,
             f"{SM} >= {SM_POOR} and {DRAM} >= {BUSY_DRAM:g} and {DRAM} / {DRAM_CEILING} >= {pipe}",
         ),
-        (COMPUTE, f"{SM} >= {SM_NEEDED} and {pipe} >= 0.5 and {DRAM} < {BUSY_DRAM:g}"),
-        (INPUT, f"on (node, gpu) {link_use()} >= 0.5"),
-        (LATENCY, f"{ENGINE} >= 0.8 and {SM} < {SM_POOR}"),
+        (
+            COMPUTE,
+            f"{SM} >= {SM_NEEDED} and {pipe} >= {_LIMITS['pipe_busy']} and {DRAM} < {BUSY_DRAM:g}",
+        ),
+        (INPUT, f"on (node, gpu) {link_use()} >= {_LIMITS['link_busy']}"),
+        (LATENCY, f"{ENGINE} >= {_LIMITS['engine_busy']} and {SM} < {SM_POOR}"),
         (BALANCED, SM),
     ]
     return states_expr(ENGINE, conditions, UNKNOWN)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
@@ -26,6 +27,8 @@ class UsageQuery:
     window_s: float = 120.0
     stale_s: float = 0.0
 
+    about: Literal["usage"] = "usage"
+
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
@@ -33,22 +36,20 @@ class UsageQuery:
         """With what the settings know better."""
         return replace(self, stale_s=self.stale_s or 2 * seconds(settings.exporter.scrape_interval))
 
+    def answer(self, prometheus: Prometheus) -> str:
+        """The answer as JSON."""
+        usage = Usage(prometheus, self.stale_s or 30.0, self.window_s)
+        return _json(usage.ask(self.kind, self.name, self.namespace))
 
-def from_json(text: str) -> UsageQuery:
-    """The inverse of `UsageQuery.to_json`."""
-    return UsageQuery(**cast(dict[str, Any], json.loads(text)))
+    def no_answer(self, reason: str) -> str:
+        """The answer, as JSON, when nobody could be asked."""
+        blank = Answer(self.kind, self.name, self.namespace, self.window_s)
+        return _json(unknown(blank, reason))
 
 
-def answer(prometheus: Prometheus, question: UsageQuery) -> str:
-    """The answer as JSON."""
-    usage = Usage(prometheus, question.stale_s or 30.0, question.window_s)
-    return _json(usage.ask(question.kind, question.name, question.namespace))
-
-
-def no_answer(question: UsageQuery, reason: str) -> str:
-    """The answer, as JSON, when nobody could be asked."""
-    blank = Answer(question.kind, question.name, question.namespace, question.window_s)
-    return _json(unknown(blank, reason))
+def from_dict(values: Mapping[str, Any]) -> UsageQuery:
+    """The inverse of `UsageQuery.to_json`, read."""
+    return UsageQuery(**cast(dict[str, Any], values))
 
 
 def text(answer: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:

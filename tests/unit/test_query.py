@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 from gpuboot.cli import app
 from gpuboot.config.settings import parse_settings
-from gpuboot.telemetry.usage_query import UsageQuery, answer, from_json, text
+from gpuboot.telemetry.questions import from_json
+from gpuboot.telemetry.usage_query import UsageQuery, text
 from gpuboot.verify import http_reader
 from gpuboot.verify.prometheus import Prometheus
 from tests.unit.test_usage import FREE, USED, UTIL, Fake, samples
@@ -26,7 +27,7 @@ def test_questions_travel_as_json() -> None:
 
 def test_text_for_people() -> None:
     question = UsageQuery("pod", "trainer-0", "team-a")
-    found = json.loads(answer(Prometheus(Fake(samples("GPU-a")), ""), question))
+    found = json.loads(question.answer(Prometheus(Fake(samples("GPU-a")), "")))
     lines = text(found, ("engine",)).splitlines()
     assert lines[0] == "pod team-a/trainer-0: GPU-a"
     assert lines[1].split()[:2] == ["engine", "50.0%"]

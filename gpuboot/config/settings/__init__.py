@@ -23,6 +23,7 @@ from gpuboot.config.settings.gate import Gate
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
 from gpuboot.config.settings.monitoring import Cost, Monitoring
 from gpuboot.config.settings.remediate import Remediate
+from gpuboot.config.settings.profile import Profile
 from gpuboot.config.settings.standalone import Standalone
 from gpuboot.config.settings.upgrade import Upgrade
 
@@ -41,6 +42,7 @@ __all__ = [
     "Model",
     "Monitoring",
     "Preflight",
+    "Profile",
     "Proxy",
     "Registry",
     "Remediate",
@@ -81,6 +83,7 @@ class Settings(Model):
     remediate: Remediate = Remediate()
     backup: Backup = Backup()
     verify: Verify = Verify()
+    profile: Profile = Profile()
     preflight: Preflight = Preflight()
     mirrors: Mirrors = Mirrors()
     registries: dict[RegistryHost, Registry] = Field(

@@ -37,6 +37,7 @@ static const struct field {
     {SIM_FIELD + 5, SHARE, "fp64_active", 0},
     {SIM_FIELD + 6, SHARE, "fp32_active", 20},
     {SIM_FIELD + 7, SHARE, "fp16_active", 10},
+    {SIM_FIELD + 8, SHARE, "nvlink_active", 44},
     {SIM_FIELD + 16, NUMBER, "sram_threshold", 0},
     {SIM_FIELD + 17, NUMBER, "memory_unrepairable", 0},
     {SIM_FIELD + 32, IF_SET, "health_pcie", 0},

@@ -165,9 +165,11 @@ NVML_API nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned *replays) 
     return NVML_SUCCESS;
 }
 
-/* In KiB/s; both directions are alike. */
-NVML_API nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int counter UNUSED, unsigned *rate) {
+/* In KiB/s; counter: 0 to the host, 1 from it. Both follow the load, where they are not set. */
+NVML_API nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int counter, unsigned *rate) {
     REQUIRE_DEVICE(device);
-    *rate = sim_gpu_load(device->gpu) * 1000;
+    const char *key = counter ? "pcie_rx_mib" : "pcie_tx_mib";
+    uint64_t mib = sim_number((int)device->gpu, key, UINT64_MAX);
+    *rate = mib == UINT64_MAX ? sim_gpu_load(device->gpu) * 1000 : (unsigned)(mib * 1024);
     return NVML_SUCCESS;
 }

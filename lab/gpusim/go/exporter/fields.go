@@ -16,7 +16,7 @@ const (
 	simField = 0x51AA0000
 
 	// What a fully loaded GPU sends over NVLink, in bytes per second and direction.
-	fullLinkRate = 200e9
+	fullLinkRate = 450e9
 )
 
 // A reader gets one DCGM field of a GPU out of NVML, formatted as DCGM formats it: whole numbers
@@ -222,11 +222,11 @@ func share(id uint32) reader {
 func linkRate(scale float64) reader {
 	return ofDevice(func(d nvml.Device) (string, bool) {
 		state, result := d.GetNvLinkState(0)
-		rates, other := d.GetUtilizationRates()
-		if result != nvml.SUCCESS || other != nvml.SUCCESS || state != nvml.FEATURE_ENABLED {
+		share, ok := fieldValue(d, simField+8)
+		if result != nvml.SUCCESS || !ok || state != nvml.FEATURE_ENABLED {
 			return "", false
 		}
-		return whole(uint64(float64(rates.Gpu)/100*fullLinkRate*scale), nvml.SUCCESS)
+		return whole(uint64(float64(share)/10000*fullLinkRate*scale), nvml.SUCCESS)
 	})
 }
 

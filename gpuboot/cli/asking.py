@@ -1,0 +1,69 @@
+"""Asking Prometheus from a command: through an inventory's leader, or at an address."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import typer
+
+from gpuboot.cli import runs
+
+if TYPE_CHECKING:
+    from gpuboot.telemetry.questions import Question
+
+DEPLOY = "deploys/query.py"
+
+Inventory = Annotated[
+    str | None,
+    typer.Option("--inventory", "-i", help="pyinfra inventory: Prometheus is reached by SSH."),
+]
+Url = Annotated[str | None, typer.Option("--url", help="Or Prometheus' own address.")]
+TokenFile = Annotated[Path | None, typer.Option("--token-file", help="Bearer token for --url.")]
+CaFile = Annotated[Path | None, typer.Option("--ca-file", help="PEM authority for --url.")]
+
+
+def ask(
+    question: Question,
+    inventory: str | None,
+    url: str | None,
+    token_file: Path | None,
+    ca_file: Path | None,
+    data: Sequence[str] | None,
+) -> dict[str, Any]:
+    """The answer, from where the options say. Ends the command where nobody could be asked."""
+    if url is not None and inventory is None:
+        answer = _direct(question, url, token_file, ca_file)
+    elif inventory is not None and url is None:
+        answer = _through_ssh(question, inventory, data or [])
+    else:
+        runs.stop("where to ask?\n    remedy: give either --inventory FILE or --url ADDRESS")
+    return cast(dict[str, Any], json.loads(answer))
+
+
+def _direct(question: Question, url: str, token_file: Path | None, ca_file: Path | None) -> str:
+    from gpuboot.verify.http_reader import HttpReader
+    from gpuboot.verify.prometheus import Prometheus
+
+    try:
+        token = token_file.read_text(encoding="utf-8").strip() if token_file else ""
+        reader = HttpReader(url, token, ca_file)
+    except (OSError, ValueError) as error:
+        runs.stop(str(error))
+    return question.answer(Prometheus(reader, ""))
+
+
+def _through_ssh(question: Question, inventory: str, data: Sequence[str]) -> str:
+    """pyinfra holds the connections of an inventory, so a deploy asks."""
+    ended = runs.pyinfra(
+        inventory,
+        DEPLOY,
+        runs.options(data),
+        {"GPUBOOT_QUESTION": question.to_json()},
+        quiet=True,
+    )
+    if not ended.answer:
+        runs.stop(f"{ended.output.strip()}\nnobody could be asked")
+    return ended.answer

@@ -1,0 +1,80 @@
+"""`gpuboot profile`: what limits the work of GPUs, by which counters, and what to try first."""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import StrEnum
+from typing import Annotated, Any
+
+import click
+import typer
+
+from gpuboot.cli import asking, runs
+
+
+class What(StrEnum):
+    """Whose GPUs."""
+
+    pod = "pod"
+    job = "job"
+    namespace = "namespace"
+    node = "node"
+    gpu = "gpu"
+
+
+Whose = Annotated[What, typer.Argument(help="Whose GPUs: a pod's, a Job's, ..., or one by UUID.")]
+Name = Annotated[str, typer.Argument(help="Of the pod, Job, namespace or node; the GPU's UUID.")]
+Namespace = Annotated[str, typer.Option("--namespace", "-n", help="The pod's or Job's namespace.")]
+Window = Annotated[
+    float, typer.Option("--window", min=5, max=360, help="Minutes up to now that are judged.")
+]
+Watch = Annotated[bool, typer.Option("--watch", help="Ask again and again, until Ctrl-C.")]
+Every = Annotated[float, typer.Option("--every", min=5, help="With --watch: seconds in between.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the whole answer.")]
+
+
+def profile(
+    what: Whose,
+    name: Name,
+    namespace: Namespace = "default",
+    inventory: asking.Inventory = None,
+    url: asking.Url = None,
+    token_file: asking.TokenFile = None,
+    ca_file: asking.CaFile = None,
+    window: Window = 15,
+    watch: Watch = False,
+    every: Every = 30,
+    as_json: AsJson = False,
+    data: runs.Data = None,
+) -> None:
+    """What limits the work of GPUs: memory, arithmetic, links, input, heat; or that nobody knows.
+
+    Exit code: 0 the class of every GPU is known, 2 at least one is not.
+    """
+    from gpuboot.telemetry.profile.answer import ProfileQuestion
+    from gpuboot.telemetry.profile.text import known
+
+    place = namespace if what in (What.pod, What.job) else ""
+    question = ProfileQuestion(what.value, name, place, window * 60)
+    try:
+        while True:
+            answer = asking.ask(question, inventory, url, token_file, ca_file, data)
+            _show(answer, as_json, watch)
+            if not watch:
+                raise typer.Exit(0 if known(answer) else runs.COULD_NOT_TELL)
+            time.sleep(every)
+    except KeyboardInterrupt:
+        raise typer.Exit(0) from None
+
+
+def _show(answer: dict[str, Any], as_json: bool, watch: bool) -> None:
+    """With --watch and --json one answer is one line."""
+    from gpuboot.telemetry.profile.text import text
+
+    if as_json:
+        print(json.dumps(answer, indent=None if watch else 1), flush=True)
+        return
+    if watch:
+        click.clear()
+    print(text(answer), flush=True)
