@@ -107,6 +107,7 @@ def read_host(node: Node, driver_requested: str | None, states: Mapping[str, Nod
     known = {state: states[node.host]} if node.host in states else {}
     asked = [request for request in (state, gpus, checks) if request not in known]
     target = inventory.get_host(node.host)
+    begun = time.time()
     said = known | answers.ask(target, asked)
     printed = said.pop(checks)
     for answer in said.values():
@@ -114,4 +115,8 @@ def read_host(node: Node, driver_requested: str | None, states: Mapping[str, Nod
             why = "its state could not be read" if target.connected else "cannot be reached"
             return gpu_state.unreachable_host(node, f"{why}: {answer}")
     found = gpu_state.host(node, said[state], said[gpus], driver_requested)
-    return replace(found, printed={} if isinstance(printed, Unanswered) else printed)
+    if isinstance(printed, Unanswered):
+        return replace(found, printed={})
+    ended = time.time()
+    timed = {name: replace(one, asked=begun, answered=ended) for name, one in printed.items()}
+    return replace(found, printed=timed)

@@ -22,6 +22,7 @@ from deploys.lib.shell import run_command
 from deploys.lib.spans import span
 from deploys.run import kinds
 from gpuboot.config.problems import Problem
+from gpuboot.hosts.clock import skew
 from gpuboot.hosts.node_state import NodeState
 
 POLL_S = 5.0
@@ -138,11 +139,3 @@ def denied_root(host: Host) -> Problem | None:
             "allow it (NOPASSWD in sudoers), or run with --same-sudo-password",
         )
     return None
-
-
-def skew(clock: float, before: float, after: float) -> float:
-    """Seconds a host's clock is ahead (behind: negative) of ours, at least.
-
-    + clock: the host's time, read at some moment between our times `before` and `after`
-    """
-    return clock - after if clock > after else min(clock - before, 0.0)

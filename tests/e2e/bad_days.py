@@ -135,8 +135,8 @@ DAYS = (
     Day(
         "disk full",
         "gpu1",
-        "workload",
-        "no space left on device",
+        "filesystems",
+        "/var/log is full",
         on(
             "gpu1",
             f"mount -t tmpfs -o size=2m tmpfs {_LOGS}; head -c 3m /dev/zero >{_LOGS}/full; true",
@@ -147,8 +147,8 @@ DAYS = (
     Day(
         "read-only root",
         "gpu1",
-        "workload",
-        "read-only file system",
+        "filesystems",
+        "/var/lib/containerd is read-only",
         on(
             "gpu1",
             f"for folder in {_STOPPED}; do mount --bind $folder $folder && "

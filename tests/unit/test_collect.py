@@ -10,9 +10,10 @@ from pyinfra.api.inventory import Inventory
 from deploys.lib import connections
 from deploys.run import collect as reading
 from deploys.run import context, time_notes
-from deploys.run.collect import busy, skew
+from deploys.run.collect import busy
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
+from gpuboot.hosts.clock import skew
 from gpuboot.hosts.node_state import parse
 from tests.unit.test_node_state import ANSWER
 

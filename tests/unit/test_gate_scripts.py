@@ -299,8 +299,10 @@ def test_what_a_verification_closed_is_not_opened_by_a_pod_in_the_same_boot(site
 
 
 def test_a_gpu_that_calls_for_a_repair_keeps_its_node_closed_over_a_reboot(site: Site) -> None:
-    failed = {"status": "False", "reason": "HealthFailed", "lastTransitionTime": ago(hours=2),
-              "lastHeartbeatTime": ago(hours=2), "message": "GPU-a: a row remap failed"}  # fmt: skip
+    failed = {
+        "status": "False", "reason": "HealthFailed", "lastTransitionTime": ago(hours=2),
+        "lastHeartbeatTime": ago(hours=2), "message": "GPU-a: a row remap failed",
+    }  # fmt: skip
     notes = proven()["annotations"] | {gate.CORDON: "b2"}
     node = site.look(proven(boot="b2", annotations=notes, cordoned=True, condition=failed))
     assert node["taints"] == [gate.KEY]

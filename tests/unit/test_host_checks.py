@@ -28,6 +28,8 @@ def cases(check: HostCheck) -> list[dict[str, Any]]:
     return found
 
 
+NOW = 1763870000.0  # when cases are asked
+
 ALL = [
     pytest.param(check, case, id=f"{check.link.name}: {case['name']}")
     for check in CHECKS
@@ -50,7 +52,7 @@ def host(models: dict[str, str], printed: dict[str, Printed] | None) -> Host:
 
 @pytest.mark.parametrize(("check", "case"), ALL)
 def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, Any]) -> None:
-    printed = Printed(case["printed"], case.get("exit", 0))
+    printed = Printed(case["printed"], case.get("exit", 0), asked=NOW, answered=NOW + 1)
     found = [
         item
         for item in hosts.evaluate(host(case.get("models", {}), {check.link.name: printed}))

@@ -22,8 +22,8 @@ from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflig
 from gpuboot.config.settings.gate import Gate
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
 from gpuboot.config.settings.monitoring import Cost, Monitoring
-from gpuboot.config.settings.remediate import Remediate
 from gpuboot.config.settings.profile import Profile
+from gpuboot.config.settings.remediate import Remediate
 from gpuboot.config.settings.standalone import Standalone
 from gpuboot.config.settings.upgrade import Upgrade
 

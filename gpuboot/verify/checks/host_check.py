@@ -20,10 +20,16 @@ TIMED_OUT = 124  # exit status of timeout(1)
 
 @dataclass(frozen=True)
 class Printed:
-    """What a check's command printed on a host. exit: its status"""
+    """What a check's command printed on a host.
+
+    + exit: its status
+    + asked, answered: our time before and after, seconds since 1970; 0: nobody noted it
+    """
 
     text: str = ""
     exit: int = 0
+    asked: float = 0.0
+    answered: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
