@@ -6,6 +6,7 @@ import typer
 
 from gpuboot.cli import autoscaling, docs
 from gpuboot.cli.bundle import bundle
+from gpuboot.cli.capacity import capacity
 from gpuboot.cli.check import check
 from gpuboot.cli.cost import cost
 from gpuboot.cli.diagnose import diagnose
@@ -33,6 +34,7 @@ app.command()(outdated)
 app.command()(query)
 app.command()(cost)
 app.command()(profile)
+app.command()(capacity)
 app.command()(verify)
 app.command()(diagnose)
 app.command()(bundle)

@@ -159,7 +159,8 @@ _DEMAND = [
         meaning="A straight line through the last two weeks of allocation ends above the "
         "threshold. It knows neither weekends nor projects: a hint to look, not a forecast.",
         why="GPUs take longer to buy than to use up.",
-        check=("The curve: `cluster:gpu_allocation:ratio` over 14 days",
+        check=("A forecast, with a backtest, and what fits now: `gpuboot capacity INVENTORY`",
+               "The curve: `cluster:gpu_allocation:ratio` over 14 days",
                "Who grew: `namespace:gpu_requested:sum`"),
         remedy=("Compare with your procurement's lead time.", _MORE_GPUS,
                 "Retention below 14 days (`monitoring.retention`) leaves this alert without the "

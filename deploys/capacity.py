@@ -1,0 +1,35 @@
+"""Demand, supply and what fits now. Run by `gpuboot capacity`; it changes nothing.
+
+$GPUBOOT_QUESTION holds the question, $GPUBOOT_ANSWER names the file that gets the answer.
+"""
+
+from __future__ import annotations
+
+import os
+
+from pyinfra.api.deploy import deploy
+from pyinfra.context import host
+
+from deploys.operations import capacity as operations
+from deploys.run.context import begin, read_leader
+from gpuboot.usage.capacity.question import CapacityQuestion
+
+
+@deploy("Capacity")
+def capacity() -> None:
+    """Ask on the leader, and on no other host."""
+    settings = begin()[0]
+    leader = read_leader()
+    if host.name == leader.host:
+        operations.capacity_read(
+            name="Read demand, supply and what fits",
+            question=CapacityQuestion.from_json(os.environ["GPUBOOT_QUESTION"]),
+            settings=settings,
+            leader=leader.host,
+            path=os.environ["GPUBOOT_ANSWER"],
+        )
+
+
+# pyinfra executes a deploy file without a module name; an import must not run anything
+if "__name__" not in globals():
+    capacity()

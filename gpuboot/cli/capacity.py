@@ -1,0 +1,148 @@
+"""`gpuboot capacity`: whether there are enough GPUs, until when, and what fits now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuboot.cli import ranges, runs
+
+if TYPE_CHECKING:
+    from gpuboot.usage.capacity.question import Answer, CapacityQuestion
+    from gpuboot.usage.capacity.report import Capacity, Plan
+    from gpuboot.usage.series import History
+
+DEPLOY = "deploys/capacity.py"
+Csv = Annotated[
+    Path | None,
+    typer.Option("--csv", help="Instead: hourly series of a file (docs/capacity.md)."),
+]
+Weeks = Annotated[int, typer.Option("--weeks", min=1, max=156, help="How far to look back.")]
+LeadTime = Annotated[
+    int, typer.Option("--lead-time", min=1, help="Weeks from ordering GPUs until they work.")
+]
+Target = Annotated[
+    float, typer.Option("--target", min=0.1, max=1, help="Share of the GPUs that demand may take.")
+]
+Installed = Annotated[
+    int | None, typer.Option("--installed", min=0, help="GPUs; default: as the series say.")
+]
+Gang = Annotated[
+    int | None,
+    typer.Option("--gang", min=0, help="GPUs of the largest job; default: the largest seen."),
+]
+Repair = Annotated[
+    float | None,
+    typer.Option("--repair", min=0, help="GPUs under repair; default: P95 of those unavailable."),
+]
+Cpu = Annotated[float, typer.Option("--cpu-per-gpu", min=0, help="Cores a job takes with a GPU.")]
+Memory = Annotated[
+    float, typer.Option("--memory-per-gpu", min=0, help="GiB of memory a job takes with a GPU.")
+]
+Html = Annotated[Path | None, typer.Option("--html", help="Write a page with pictures there.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+
+
+def capacity(
+    inventory: ranges.Inventory = None,
+    csv: Csv = None,
+    url: ranges.Url = None,
+    token_file: ranges.TokenFile = None,
+    ca_file: ranges.CaFile = None,
+    weeks: Weeks = 26,
+    lead_time: LeadTime = 12,
+    target: Target = 0.85,
+    installed: Installed = None,
+    gang: Gang = None,
+    repair: Repair = None,
+    cpu_per_gpu: Cpu = 1.0,
+    memory_per_gpu: Memory = 4.0,
+    html: Html = None,
+    as_json: AsJson = False,
+    data: runs.Data = None,
+) -> None:
+    """When GPUs run out, by a forecast of what is asked for, and what fits into the cluster now.
+
+    Exit code: 0 there are enough for the lead time, 1 GPUs have to be ordered, 2 nobody can tell.
+    """
+    from gpuboot.usage.capacity.report import Plan, text
+
+    if [inventory, csv, url].count(None) != 2:
+        runs.stop("of what?\n    remedy: give either INVENTORY, --csv FILE or --url ADDRESS")
+    question = _question(weeks, cpu_per_gpu, memory_per_gpu)
+    plan = Plan(target, lead_time, installed, gang, repair)
+    if inventory is not None:
+        report = _of_cluster(inventory, plan, _through_leader(question, inventory, data or []))
+    elif csv is not None:
+        report = _of_series(str(csv), plan, _file(csv))
+    else:
+        history = ranges.at_address(question.ranges, url or "", token_file, ca_file)
+        report = _of_series(url or "", plan, history)
+    if html is not None:
+        _write(html, report)
+    print(json.dumps(report.to_json(), indent=1) if as_json else text(report))
+    raise typer.Exit(report.exit_code)
+
+
+def _question(weeks: int, cpu: float, memory: float) -> CapacityQuestion:
+    import time
+
+    from gpuboot.usage.capacity.fit import Shape
+    from gpuboot.usage.capacity.pools import queries, window
+    from gpuboot.usage.capacity.question import CapacityQuestion
+    from gpuboot.usage.ranges import RangeQuestion
+
+    asked = RangeQuestion(queries(), window(time.time(), weeks))
+    return CapacityQuestion(asked, Shape(cpu, memory))
+
+
+def _of_cluster(inventory: str, plan: Plan, answer: Answer) -> Capacity:
+    from dataclasses import replace
+
+    from gpuboot.usage.capacity.report import capacity as made
+
+    where = answer.history.about.get("cluster", "") if answer.history else ""
+    report = made(where or inventory, answer.history, plan, answer.history_error)
+    return replace(report, fit=answer.fit, fit_refusal=answer.fit_error)
+
+
+def _of_series(where: str, plan: Plan, history: History) -> Capacity:
+    from dataclasses import replace
+
+    from gpuboot.usage.capacity.report import capacity as made
+
+    return replace(made(where, history, plan), fit_refusal="give the inventory of a cluster")
+
+
+def _through_leader(question: CapacityQuestion, inventory: str, data: list[str]) -> Answer:
+    from gpuboot.usage.capacity.question import answered
+
+    asked = {"GPUBOOT_QUESTION": question.to_json()}
+    ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), asked, quiet=True)
+    if not ended.answer:
+        runs.stop(f"{ended.output.strip()}\nnobody could be asked")
+    return answered(ended.answer)
+
+
+def _file(path: Path) -> History:
+    from gpuboot.usage.capacity.hourly import HOUR
+    from gpuboot.usage.series import SeriesError, from_csv
+
+    try:
+        return from_csv(path.read_text(encoding="utf-8"), HOUR, "demand")
+    except (OSError, UnicodeDecodeError) as error:
+        runs.stop(f"{path}: {error}")
+    except SeriesError as error:
+        runs.stop(f"{path}: {error}\n    remedy: docs/capacity.md tells how such a file looks")
+
+
+def _write(path: Path, report: Capacity) -> None:
+    from gpuboot.usage.capacity.picture import html
+
+    try:
+        path.write_text(html(report), encoding="utf-8")
+    except OSError as error:
+        runs.stop(f"{path}: {error}")

@@ -1,0 +1,232 @@
+"""What fits into the cluster now: the largest job, and free GPUs that no job can get, with why."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from typing import Any
+
+from gpuboot.kubernetes import gate
+from gpuboot.verify.devices import MIG_PREFIX
+from gpuboot.verify.kube_objects import GPU_RESOURCES, requested, untolerated_taint
+
+Json = Mapping[str, Any]
+PATHS = {"nodes": "/api/v1/nodes", "pods": "/api/v1/pods"}
+_TOLERATED = ("nvidia.com/gpu",)  # jobs that ask for GPUs tolerate it, by themselves or admission
+_GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a job takes beside each GPU or MIG device. + cpu: cores; memory: GiB"""
+
+    cpu: float = 1.0
+    memory: float = 4.0
+
+
+@dataclass(frozen=True)
+class NodeFit:
+    """GPUs of a node, or its MIG devices of one profile.
+
+    + capacity, held: as the kubelet counts them, and what pods hold
+    + usable: free, and a job can get them; stranded: reason -> how many that no job can get
+    """
+
+    node: str
+    model: str
+    resource: str
+    capacity: int
+    held: int
+    usable: int
+    stranded: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A pod without a node. + count: GPUs or MIG devices it asks for; why: the scheduler's words"""
+
+    pod: str
+    resource: str
+    count: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Fit:
+    """All GPU nodes, and the pods that wait."""
+
+    nodes: tuple[NodeFit, ...]
+    waiting: tuple[Waiting, ...]
+    shape: Shape
+
+    def to_json(self) -> dict[str, Any]:
+        document = asdict(self)
+        document["largest"] = [
+            {
+                "model": model,
+                "resource": resource,
+                "pod": max(sizes(nodes), default=0),
+                "pods_by_size": {str(size): count for size, count in sizes(nodes).items()},
+            }
+            for (model, resource), nodes in self.by_pool().items()
+        ]
+        return document
+
+    def by_pool(self) -> dict[tuple[str, str], list[NodeFit]]:
+        """Its nodes by model and resource."""
+        found: dict[tuple[str, str], list[NodeFit]] = defaultdict(list)
+        for one in self.nodes:
+            found[one.model, one.resource].append(one)
+        return dict(sorted(found.items()))
+
+
+def sizes(nodes: Iterable[NodeFit]) -> dict[int, int]:
+    """How many pods of 1, 2, 4, … GPUs and of the largest size fit now, each on one node."""
+    usable = [one.usable for one in nodes]
+    most = max(usable, default=0)
+    steps = {2**power for power in range(most.bit_length()) if 2**power <= most} | {most}
+    return {size: sum(free // size for free in usable) for size in sorted(steps - {0})}
+
+
+def fit(nodes: Sequence[Json], pods: Sequence[Json], shape: Shape) -> Fit:
+    """What fits. + nodes, pods: objects of the API server, all of them"""
+    by_node: dict[str, list[Json]] = defaultdict(list)
+    waiting: list[Waiting] = []
+    for pod in pods:
+        if pod.get("status", {}).get("phase") in {"Succeeded", "Failed"}:
+            continue
+        if name := pod["spec"].get("nodeName", ""):
+            by_node[name].append(pod)
+        else:
+            waiting += _waits(pod)
+    rows = [row for node in nodes for row in _rows(node, by_node[node["metadata"]["name"]], shape)]
+    rows.sort(key=lambda row: (row.model, row.resource, row.node))
+    return Fit(tuple(rows), tuple(sorted(waiting, key=lambda one: -one.count)), shape)
+
+
+def _rows(node: Json, pods: Sequence[Json], shape: Shape) -> Iterator[NodeFit]:
+    """A row for each resource. What one row may take of cores and memory, the next cannot."""
+    status, meta = node.get("status", {}), node["metadata"]
+    capacity, allocatable = status.get("capacity", {}), status.get("allocatable", {})
+    held = sum((Counter(requested(pod)) for pod in pods), Counter[str]())
+    blocked = _blocked(node)
+    spare = _spare(allocatable, pods)
+    for resource in sorted(name for name in capacity if _is_gpu(name)):
+        total, healthy = int(capacity[resource]), int(allocatable.get(resource, 0))
+        if not total:
+            continue
+        free = max(0, healthy - held[resource])
+        usable, why = (0, blocked) if blocked else _fitting(free, spare, shape)
+        spare = spare.less(usable, shape)
+        stranded = {
+            "unhealthy: the device plugin does not offer them": total - healthy,
+            why: free - usable,
+        }
+        yield NodeFit(
+            meta["name"],
+            meta.get("labels", {}).get("nvidia.com/gpu.product", ""),
+            resource,
+            total,
+            held[resource],
+            usable,
+            {reason: count for reason, count in stranded.items() if count > 0},
+        )
+
+
+def _is_gpu(resource: str) -> bool:
+    return resource in GPU_RESOURCES or resource.startswith(MIG_PREFIX)
+
+
+def _blocked(node: Json) -> str:
+    """Why the scheduler puts no job there; "" where it does."""
+    spec = node.get("spec", {})
+    conditions = {one["type"]: one["status"] for one in node["status"].get("conditions", ())}
+    if conditions.get("Ready") != "True":
+        return "the node is not Ready"
+    if any(taint["key"] == gate.KEY for taint in spec.get("taints", ())):
+        return f"not proven ({gate.KEY})"
+    if spec.get("unschedulable"):
+        return "cordoned"
+    if taint := untolerated_taint(node, _TOLERATED):
+        return f"taint {taint}"
+    return ""
+
+
+@dataclass(frozen=True)
+class _Spare:
+    """What pods of a node have left. + cpu: cores; memory: GiB; pods: number"""
+
+    cpu: float
+    memory: float
+    pods: int
+
+    def less(self, gpus: int, shape: Shape) -> _Spare:
+        return _Spare(
+            self.cpu - gpus * shape.cpu, self.memory - gpus * shape.memory, self.pods - bool(gpus)
+        )
+
+
+def _spare(allocatable: Mapping[str, str], pods: Sequence[Json]) -> _Spare:
+    used = [_requests(pod) for pod in pods]
+    return _Spare(
+        float(amount(allocatable.get("cpu", "0")) - sum(one["cpu"] for one in used)),
+        float(amount(allocatable.get("memory", "0")) - sum(one["memory"] for one in used)) / _GIB,
+        int(amount(allocatable.get("pods", "110"))) - len(pods),
+    )
+
+
+def _fitting(free: int, spare: _Spare, shape: Shape) -> tuple[int, str]:
+    """How many of the free ones a job can get, and what the others lack."""
+    limits = [
+        (_times(spare.cpu, shape.cpu), f"CPU used up ({max(0.0, spare.cpu):.1f} cores left)"),
+        (_times(spare.memory, shape.memory),
+         f"memory used up ({max(0.0, spare.memory):.1f} GiB left)"),
+        (free if spare.pods > 0 else 0, "as many pods as the kubelet allows"),
+    ]  # fmt: skip
+    most, why = min(limits, key=lambda limit: limit[0])
+    return (free, "") if most >= free else (max(0, most), why)
+
+
+def _times(spare: float, each: float) -> int:
+    return int(spare / each + 1e-9) if each > 0 else 2**31
+
+
+def _requests(pod: Json) -> dict[str, Decimal]:
+    """Cores and bytes that the scheduler counts for a pod, its init containers included."""
+    spec = pod["spec"]
+    found = {}
+    for name in ("cpu", "memory"):
+        running = sum((_request(one, name) for one in spec.get("containers", ())), Decimal(0))
+        most = Decimal(0)
+        for one in spec.get("initContainers", ()):
+            if one.get("restartPolicy") == "Always":
+                running += _request(one, name)
+            else:
+                most = max(most, _request(one, name))
+        overhead = amount(str(spec.get("overhead", {}).get(name, "0")))
+        found[name] = max(running, most) + overhead
+    return found
+
+
+def _request(container: Json, name: str) -> Decimal:
+    resources = container.get("resources") or {}
+    given = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+    return amount(str(given.get(name, "0")))
+
+
+def amount(text: str) -> Decimal:
+    """A Kubernetes quantity as a number."""
+    from kubernetes.utils.quantity import parse_quantity  # its package takes a tenth of a second
+
+    number: Decimal = parse_quantity(text)  # type: ignore[no-untyped-call]
+    return number
+
+
+def _waits(pod: Json) -> Iterator[Waiting]:
+    conditions = pod.get("status", {}).get("conditions", ())
+    why = next((one.get("message", "") for one in conditions if one["type"] == "PodScheduled"), "")
+    meta = pod["metadata"]
+    for resource, count in requested(pod).items():
+        yield Waiting(f"{meta['namespace']}/{meta['name']}", resource, count, why)

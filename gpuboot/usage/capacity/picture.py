@@ -1,0 +1,231 @@
+"""The report of capacity as a page: a picture of each pool's demand, and what the terminal says."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from markupsafe import Markup
+
+from gpuboot.usage.capacity.fit import sizes
+from gpuboot.usage.capacity.hourly import DAY, HOUR, WEEK
+from gpuboot.usage.capacity.outlook import Outlook
+from gpuboot.usage.capacity.report import (
+    Capacity,
+    backtest_words,
+    exhausted_words,
+    need_words,
+)
+from gpuboot.verify.report.page import page
+
+WIDTH, HEIGHT = 1096.0, 340.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46.0, 150.0, 12.0, 28.0
+_LETTER = 12.0  # lines of text nearer to each other than this overlap
+
+Point = tuple[float, float]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Text:
+    """+ end: it ends at x instead of beginning there"""
+
+    x: float
+    y: float
+    text: str
+    end: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """Where everything is, in pixels.
+
+    + past: lines of what was seen, broken at holes; middle: P50; band: around P10 to P90
+    + levels: class, y of a line across, e.g. what is installed; marks: class, x of a line upright
+    + ticks: x of a date below, grid: y of a number at the left
+    """
+
+    past: tuple[tuple[Point, ...], ...]
+    middle: tuple[Point, ...]
+    band: tuple[Point, ...]
+    levels: tuple[tuple[str, float], ...]
+    marks: tuple[tuple[str, float], ...]
+    ticks: tuple[float, ...]
+    grid: tuple[float, ...]
+    texts: tuple[Text, ...]
+    left: float = _LEFT
+    right: float = WIDTH - _RIGHT
+    top: float = _TOP
+    bottom: float = HEIGHT - _BOTTOM
+    width: float = WIDTH
+    height: float = HEIGHT
+
+
+def html(report: Capacity) -> str:
+    """The page, without any other file."""
+    drawn = [
+        (pool, one, _svg(one, f"demand-{number}", str(pool)) if one.history.values else None)
+        for number, (pool, one) in enumerate(report.outlooks)
+    ]
+    return page(
+        "capacity.html.j2",
+        report=report,
+        drawn=drawn,
+        backtest_words=backtest_words,
+        need_words=need_words,
+        exhausted_words=exhausted_words,
+        sizes=sizes,
+        signs={"enough": "pass", "order soon": "not_covered", "order now": "fail",
+               "unknown": "not_covered"},
+    )  # fmt: skip
+
+
+def _svg(one: Outlook, name: str, pool: str) -> Markup:
+    what = f"Exhausted {exhausted_words(one)}" if one.weeks else f"No forecast: {one.refusal}"
+    words = f"Demand for {pool or 'GPUs'}, by the day. {what}."
+    return Markup(page("capacity.svg.j2", p=picture(one), name=name, description=words))
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where moments and numbers of GPUs are. + past: whole days; scale: GPUs at the top"""
+
+    start: int
+    end: int
+    past: tuple[float | None, ...]
+    ahead: tuple[tuple[float, float, float], ...]
+    step: float
+    scale: float
+
+    def x(self, moment: float) -> float:
+        return _LEFT + (WIDTH - _RIGHT - _LEFT) * (moment - self.start) / (self.end - self.start)
+
+    def y(self, gpus: float) -> float:
+        return HEIGHT - _BOTTOM - (HEIGHT - _BOTTOM - _TOP) * gpus / self.scale
+
+    def day(self, number: int) -> float:
+        """The middle of a day. + number: from the first on"""
+        return self.x(self.start + (number + 0.5) * DAY * HOUR)
+
+
+def _frame(one: Outlook) -> _Frame:
+    """Means by the day, counted back from the end of the history."""
+    rest = len(one.history.values) % DAY
+    start = one.history.start + rest * HOUR
+    past = tuple(_mean(day) for day in _days(one.history.values[rest:]))
+    hours = [(band.low, band.middle, band.high) for band in one.hours]
+    ahead = tuple(
+        (statistics.fmean(low), statistics.fmean(middle), statistics.fmean(high))
+        for low, middle, high in (zip(*day, strict=True) for day in _days(hours))
+    )
+    seen = [value for value in past if value is not None]
+    most = max([1.0, one.supply.installed or 0, *seen, *(high for _, _, high in ahead)])
+    step = _step(most)
+    end = max(start + DAY * HOUR, one.history.end + len(hours) * HOUR)
+    return _Frame(start, end, past, ahead, step, math.ceil(most * 1.04 / step) * step)
+
+
+def picture(one: Outlook) -> Picture:
+    """Means by the day of what was seen and of what is forecast."""
+    frame = _frame(one)
+    low, middle, high = (
+        [
+            (frame.day(len(frame.past) + day), frame.y(band[which]))
+            for day, band in enumerate(frame.ahead)
+        ]
+        for which in range(3)
+    )
+    installed, room = one.supply.installed, one.supply.room
+    levels: tuple[tuple[str, float], ...] = ()
+    if installed is not None:
+        levels = (("installed", installed), ("room", room))
+    return Picture(
+        past=tuple(_past(frame)),
+        middle=tuple(middle),
+        band=(*high, *reversed(low)),
+        levels=tuple((kind, frame.y(gpus)) for kind, gpus in levels),
+        marks=tuple((kind, frame.x(at)) for kind, at, _ in _marks(one) if at <= frame.end),
+        ticks=tuple(frame.x(moment) for moment in _dates(frame.start, frame.end)),
+        grid=tuple(frame.y(gpus) for gpus in _numbers(frame)),
+        texts=(*_axes(frame), *_words(one, frame)),
+    )
+
+
+def _past(frame: _Frame) -> Iterator[tuple[Point, ...]]:
+    """Lines between days of which something is known."""
+    points: list[Point] = []
+    for day, value in enumerate(frame.past):
+        if value is not None:
+            points.append((frame.day(day), frame.y(value)))
+        elif points:
+            yield tuple(points)
+            points = []
+    if points:
+        yield tuple(points)
+
+
+def _days(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    for at in range(0, len(values), DAY):
+        yield values[at : at + DAY]
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _step(most: float) -> float:
+    """A round number of which four to eight make the scale."""
+    size = 10 ** math.floor(math.log10(most / 4)) if most >= 4 else 1
+    return float(next(size * one for one in (1, 2, 5, 10) if most / (size * one) <= 8))
+
+
+def _numbers(frame: _Frame) -> list[float]:
+    return [number * frame.step for number in range(round(frame.scale / frame.step) + 1)]
+
+
+def _dates(start: int, end: int) -> list[int]:
+    """Mondays, as many as can be read."""
+    monday = start + (4 * DAY * HOUR - start) % (WEEK * HOUR)  # 1970-01-05 was one
+    weeks = max(1, math.ceil((end - start) / (WEEK * HOUR) / 9))
+    return list(range(monday, end, weeks * WEEK * HOUR))
+
+
+def _marks(one: Outlook) -> Iterator[tuple[str, int, str]]:
+    """Moments that matter: class, unix seconds, word."""
+    if not one.weeks:
+        return
+    yield "now", one.history.end, "now"
+    yield "lead", one.history.end + one.supply.lead_weeks * WEEK * HOUR, "lead time"
+    if one.exhausted and one.exhausted.middle:
+        begins = (one.exhausted.middle - 1) * WEEK * HOUR
+        yield "exhausted", one.history.end + begins, "exhausted"
+
+
+def _axes(frame: _Frame) -> Iterator[Text]:
+    for gpus in _numbers(frame):
+        yield Text(_LEFT - 6, frame.y(gpus) + 4, f"{gpus:g}", end=True)
+    for moment in _dates(frame.start, frame.end):
+        date = datetime.fromtimestamp(moment, UTC).strftime("%d %b")
+        yield Text(frame.x(moment), HEIGHT - 8, date)
+
+
+def _words(one: Outlook, frame: _Frame) -> Iterator[Text]:
+    """Names beside what they name, none upon another."""
+    named: list[tuple[float, str]] = []
+    if one.supply.installed is not None:
+        named.append((one.supply.installed, f"installed: {one.supply.installed}"))
+        named.append((one.supply.room, f"P95 it can bear: {one.supply.room:.0f}"))
+    if frame.ahead:
+        named += zip(frame.ahead[-1], ("P10", "P50", "P90"), strict=True)
+    below = -math.inf
+    for place, words in sorted((frame.y(gpus), words) for gpus, words in named):
+        below = max(place + 4, below + _LETTER + 1)
+        yield Text(WIDTH - _RIGHT + 8, below, words)
+    for row, (_, moment, words) in enumerate(_marks(one)):
+        if moment <= frame.end:
+            yield Text(frame.x(moment) + 4, _TOP + 12 + row * (_LETTER + 2), words)

@@ -1,0 +1,90 @@
+"""The question about capacity as it goes from the command line to the cluster, and its answer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gpuboot.kubernetes.api import ClusterError
+from gpuboot.usage import ranges
+from gpuboot.usage.capacity import fit
+from gpuboot.usage.ranges import RangeQuestion
+from gpuboot.usage.series import History, SeriesError, from_json, to_json
+from gpuboot.verify.prometheus import JsonReader, Prometheus, PrometheusError
+
+
+@dataclass(frozen=True)
+class CapacityQuestion:
+    """+ ranges: series of demand and supply; shape: what a job takes beside a GPU"""
+
+    ranges: RangeQuestion
+    shape: fit.Shape
+
+    def to_json(self) -> str:
+        return json.dumps({"ranges": self.ranges.to_json(), "shape": asdict(self.shape)})
+
+    @staticmethod
+    def from_json(text: str) -> CapacityQuestion:
+        """The inverse of `to_json`."""
+        given = json.loads(text)
+        return CapacityQuestion(
+            RangeQuestion.from_json(given["ranges"]), fit.Shape(**given["shape"])
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a cluster said. Of history and fit what is None has its reason.
+
+    + history_error, fit_error: why; "" where there is an answer
+    """
+
+    history: History | None = None
+    history_error: str = ""
+    fit: fit.Fit | None = None
+    fit_error: str = ""
+
+
+def asked(
+    cluster: JsonReader,
+    prometheus: Prometheus,
+    question: CapacityQuestion,
+    about: Mapping[str, Any],
+) -> str:
+    """The answer as JSON: what one of both cannot tell does not keep the other from it."""
+    answer: dict[str, Any] = {}
+    try:
+        answer["history"] = to_json(ranges.read(prometheus, question.ranges, about))
+    except (ClusterError, PrometheusError, SeriesError) as error:
+        answer["history_error"] = f"Prometheus gives no answer: {error}"
+    try:
+        objects = {name: cluster.json(path)["items"] for name, path in fit.PATHS.items()}
+        answer["fit"] = asdict(fit.fit(objects["nodes"], objects["pods"], question.shape))
+    except ClusterError as error:
+        answer["fit_error"] = f"the API server gives no answer: {error}"
+    return json.dumps(answer)
+
+
+def no_answer(reason: str) -> str:
+    """The answer, as JSON, when nobody could be asked."""
+    return json.dumps({"history_error": reason, "fit_error": reason})
+
+
+def answered(text: str) -> Answer:
+    """What a deploy left. Raises `SeriesError` for an answer that cannot be read."""
+    given = json.loads(text)
+    found = given.get("fit")
+    return Answer(
+        from_json(given["history"]) if "history" in given else None,
+        given.get("history_error", ""),
+        None
+        if found is None
+        else fit.Fit(
+            tuple(fit.NodeFit(**one) for one in found["nodes"]),
+            tuple(fit.Waiting(**one) for one in found["waiting"]),
+            fit.Shape(**found["shape"]),
+        ),
+        given.get("fit_error", ""),
+    )

@@ -1,0 +1,229 @@
+"""`gpuboot capacity` but for its models: refusals, the need, verdicts and the command."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from gpuboot.cli import app
+from gpuboot.usage.capacity import models
+from gpuboot.usage.capacity.backtest import backtest, quantile
+from gpuboot.usage.capacity.hourly import HOUR, WEEK, Hourly, filled, hourly, too_little
+from gpuboot.usage.capacity.models import NAIVE, seasonal_naive
+from gpuboot.usage.capacity.outlook import Exhausted, Supply, outlook
+from gpuboot.usage.capacity.pools import Pool
+from gpuboot.usage.capacity.report import Capacity
+from tests.unit.demand_series import START, season, trend
+
+NAIVE_ONLY = {NAIVE: seasonal_naive}
+runner = CliRunner()
+
+
+def test_hours_are_means_and_what_is_not_there_is_unknown() -> None:
+    found = hourly([(START + 10, 4.0), (START + 3000, 6.0), (START + 2 * HOUR, 1.0)])
+    assert found == Hourly(START, (5.0, None, 1.0))
+    assert found.end == START + 3 * HOUR
+    assert hourly([]).values == ()
+    assert hourly([(START, float("nan"))]).values == ()
+
+
+@pytest.mark.parametrize(
+    ("history", "said"),
+    [
+        (Hourly(0, ()), "there is no history at all"),
+        (Hourly(0, (1.0,) * 30), "30 hours of history; 3 weeks are needed, 4 recommended"),
+        (Hourly(0, (1.0,) * (3 * WEEK - 1)), "21.0 days of history; 3 weeks are needed"),
+        (Hourly(0, (1.0,) * (3 * WEEK)), ""),
+        (Hourly(0, (1.0, *[None] * 100, *[1.0] * 403)), ""),
+        (
+            Hourly(0, (1.0, *[None] * 101, *[1.0] * 402)),
+            "20.0% of the hours are missing (101 of 504",
+        ),
+        (
+            Hourly(0, (1.0, *[None] * 120, *[1.0] * 383)),
+            "23.8% of the hours are missing (120 of 504",
+        ),
+        (Hourly(0, (1.0, *[None] * 120, *[1.0] * 383)), "the longest hole 5.0 days); 20% may be"),
+    ],
+)
+def test_too_little_history_is_refused_with_what_it_takes(history: Hourly, said: str) -> None:
+    reason = too_little(history)
+    assert reason.startswith(said) or (said and said in reason)
+    assert bool(outlook(history, Supply(8), NAIVE_ONLY).refusal) == bool(said)
+
+
+def test_a_hole_is_filled_from_the_same_hour_of_a_week_beside_it() -> None:
+    values = [float(hour % WEEK) for hour in range(3 * WEEK)]
+    holed: list[float | None] = list(values)
+    holed[WEEK + 5 : WEEK + 60] = [None] * 55
+    assert filled(Hourly(0, tuple(holed))) == values
+
+
+def test_the_need_is_the_formula() -> None:
+    supply = Supply(installed=64, unavailable=1.2, gang=8, target=0.85)
+    assert supply.need(34.0) == 40 + 2 + 8
+    assert supply.need(34.1) == 41 + 2 + 8
+    assert supply.need(0.0) == 10
+    assert supply.room == pytest.approx(54 * 0.85)
+    assert supply.need(supply.room) == 64
+    assert Supply(installed=4, gang=8).room == 0
+
+
+def test_quantiles_are_linear_between_neighbours() -> None:
+    assert quantile([3.0, 1.0, 2.0], 0.5) == 2.0
+    assert quantile([0.0, 10.0], 0.95) == pytest.approx(9.5)
+    assert quantile([7.0], 0.9) == 7.0
+
+
+def steady(level: float, weeks: int = 12, rising: float = 0.0) -> Hourly:
+    """The same each hour, but for what it rises each week, all at once."""
+    return Hourly(START, tuple(level + rising * (hour // WEEK) for hour in range(weeks * WEEK)))
+
+
+def rising(values: Sequence[float], hours: int) -> list[float]:
+    """A model that knows the truth of `steady`."""
+    slope = values[-1] - values[-WEEK - 1]
+    return [values[-WEEK + hour % WEEK] + slope * (hour // WEEK + 1) for hour in range(hours)]
+
+
+def test_the_model_with_the_least_error_is_used_and_naive_where_none_beats_it() -> None:
+    values = filled(steady(20.0, rising=2.0))
+    known = {NAIVE: seasonal_naive, "truth": rising}
+    tested = backtest(values, known)
+    assert tested.best == "truth"
+    assert tested.errors["truth"].mean == pytest.approx(0, abs=1e-9)
+    assert tested.errors[NAIVE].mean == pytest.approx(5.0)  # 2, 4, 6 and 8
+    assert tested.gain == 1
+    equal = {"another": seasonal_naive, NAIVE: seasonal_naive}
+    same = backtest(values, equal)
+    assert same.best == NAIVE
+    found = outlook(steady(20.0), Supply(64), {**equal})
+    assert found.model == NAIVE
+    assert "no model beat seasonal-naive in the backtest, so the last week is repeated" in (
+        found.notes
+    )
+
+
+@pytest.mark.parametrize(
+    ("installed", "lead", "weeks", "verdict", "code"),
+    [
+        # P95 of week n to come is 42 + 2n; the need is that / 0.85, rounded up, + 4
+        (60, 12, (3, 3, 3), "order now", 1),  # 46 -> 59, 48 -> 61
+        (60, 2, (3, 3, 3), "enough", 0),
+        (40, 2, (0, 0, 0), "order now", 1),
+        (200, 12, (None, None, None), "enough", 0),
+        (200, 13, (None, None, None), "unknown", 2),  # further than the history reaches back
+        (None, 12, None, "unknown", 2),
+    ],
+)
+def test_gpus_run_out_when_the_need_is_more_than_what_is_installed(
+    installed: int | None, lead: int, weeks: tuple[int | None, ...] | None, verdict: str, code: int
+) -> None:
+    supply = Supply(installed, gang=4, lead_weeks=lead)
+    known = {NAIVE: seasonal_naive, "truth": rising}
+    found = outlook(steady(20.0, rising=2.0), supply, known)
+    exhausted = found.exhausted
+    assert (exhausted and (exhausted.early, exhausted.middle, exhausted.late)) == weeks
+    assert found.verdict == verdict
+    assert Capacity("lab", ((Pool("H100", ""), found),)).exit_code == code
+    assert len(found.weeks) == 12
+    assert found.weeks[0].peak.middle == pytest.approx(44.0)
+
+
+@pytest.mark.parametrize(
+    ("weeks", "verdict"),
+    [
+        ((3, 9, None), "order now"),
+        ((3, 13, None), "order soon"),
+        ((12, None, None), "order soon"),
+        ((13, None, None), "enough"),
+        ((None, None, None), "enough"),
+    ],
+)
+def test_a_band_that_reaches_into_the_lead_time_says_order_soon(
+    weeks: tuple[int | None, int | None, int | None], verdict: str
+) -> None:
+    calm = outlook(steady(20.0), Supply(64, lead_weeks=12), NAIVE_ONLY)
+    assert replace(calm, exhausted=Exhausted(*weeks)).verdict == verdict
+
+
+def test_bands_widen_with_the_weeks() -> None:
+    found = outlook(Hourly(START, season(10, seed=4).seen), Supply(90), NAIVE_ONLY)
+    widths = [week.demand.high - week.demand.low for week in found.weeks]
+    assert widths[0] > 2
+    assert widths[-1] > 1.4 * widths[0]
+    assert all(week.need.low <= week.need.middle <= week.need.high for week in found.weeks)
+
+
+def written(path: Path, values: tuple[float | None, ...], head: str = "time,value") -> Path:
+    rows = [f"{START + hour * HOUR},{value}" for hour, value in enumerate(values)]
+    path.write_text("\n".join([head, *rows]) + "\n")
+    return path
+
+
+def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "find_spec", lambda _: None)  # as without the extra
+    file = written(tmp_path / "demand.csv", trend(8).seen)
+    page = tmp_path / "capacity.html"
+    options = ["--installed", "50", "--lead-time", "4", "--html", str(page)]
+    ran = runner.invoke(app, ["capacity", "--csv", str(file), *options])
+    assert ran.exit_code == 1, ran.output
+    assert "demand: ORDER NOW" in ran.stdout
+    assert re.search(
+        r"8 times 3 weeks ahead, mean error in GPUs: seasonal-naive [\d.]+ \(used\)\n", ran.stdout
+    )
+    assert "scripts/setup --forecast installs it" in ran.stdout
+    assert "lead time 4 weeks" in ran.stdout
+    drawn = page.read_text()
+    assert "<polygon" in drawn
+    assert "prefers-color-scheme: dark" in drawn
+    assert "GPUs have to be ordered" in drawn
+    told = runner.invoke(app, ["capacity", "--csv", str(file), *options, "--json"])
+    document = json.loads(told.stdout)
+    assert document["exit_code"] == 1
+    (pool,) = document["pools"]
+    assert pool["model_used"] == NAIVE
+    assert len(pool["weeks"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("when,what\n", "line 1: no column time and no column value"),
+        ("time,value\n", "no value in it"),
+        ("time,value\nyesterday,3\n", "line 2: "),
+        ("time,value\n1767571200,many\n", "line 2: could not convert"),
+        ("time,value\n1767571260,3\n", "line 2: 1767571260 is no beginning of a 3600 s step"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_said_with_its_line(
+    tmp_path: Path, content: str, said: str
+) -> None:
+    file = tmp_path / "demand.csv"
+    file.write_text(content)
+    ran = runner.invoke(app, ["capacity", "--csv", str(file)])
+    assert ran.exit_code == 2
+    assert said in ran.output
+    assert "docs/capacity.md" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "give either INVENTORY, --csv FILE or --url ADDRESS"),
+        (["prod.py", "--csv", "x.csv"], "give either INVENTORY"),
+        (["--csv", "/nowhere/demand.csv"], "/nowhere/demand.csv"),
+        (["--csv", "x.csv", "--target", "2"], "less than or equal to 1"),
+        (["--url", "prometheus:9090"], "is no address"),
+    ],
+)
+def test_wrong_words_are_answered(arguments: list[str], said: str) -> None:
+    ran = runner.invoke(app, ["capacity", *arguments], env={"COLUMNS": "200"})
+    assert ran.exit_code == 2
+    assert said in ran.output

@@ -1,0 +1,121 @@
+"""Forecasts of series whose truth is known, and of two real clusters."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gpuboot.usage.capacity.hourly import HOUR, WEEK, Hourly
+from gpuboot.usage.capacity.models import LEVEL, NAIVE, TREND, models
+from gpuboot.usage.capacity.outlook import Outlook, Supply, outlook
+from gpuboot.usage.capacity.pools import pools
+from gpuboot.usage.series import from_csv
+from tests.unit.demand_series import KINDS, START, Made
+
+TRACES = Path(__file__).parent / "demand_traces"
+AHEAD = 4  # weeks that the forecast does not see
+
+
+@cache
+def forecast(kind: str, seed: int, weeks: int = 26) -> tuple[Made, Outlook]:
+    """The whole series, and the forecast of its last weeks."""
+    made = KINDS[kind](weeks, seed)
+    seen = made.seen[: (weeks - AHEAD) * WEEK]
+    return made, outlook(Hourly(START, seen), Supply(installed=80), models())
+
+
+def missed(made: Made, found: Outlook) -> float:
+    """Mean absolute error of P50 against the truth, in GPUs."""
+    truth = made.truth[-AHEAD * WEEK :]
+    pairs = zip(truth, found.hours[: len(truth)], strict=True)
+    return sum(abs(one - band.middle) for one, band in pairs) / len(truth)
+
+
+def test_statsmodels_is_here() -> None:
+    assert set(models()) == {NAIVE, LEVEL, TREND}, "run scripts/setup"
+
+
+def test_a_trend_is_gone_on_with() -> None:
+    """Of ten weeks, which is quick; more of it below."""
+    made, found = forecast("trend", 1, weeks=14)
+    assert found.model == TREND
+    assert found.tested is not None
+    assert found.tested.gain > 0.05
+    assert missed(made, found) < 2.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "most"),
+    # GPUs of some 40: what the mean of P50 may differ from the truth
+    [("season", 1.0), ("flat", 1.0), ("trend", 1.5), ("step", 3.0), ("walk", 12.0)],
+)
+def test_the_truth_is_found_again(kind: str, most: float) -> None:
+    errors = []
+    for seed in (1, 2, 3):
+        made, found = forecast(kind, seed)
+        assert found.tested is not None
+        assert found.tested.gain >= 0  # never worse than seasonal-naive where both are tested
+        errors.append(missed(made, found))
+    assert sum(errors) / 3 < most, errors
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["season", "flat", "trend"])
+def test_bands_hold_what_they_promise(kind: str) -> None:
+    """Of what came, nine of ten lie below P90 and one of ten below P10."""
+    below_high = below_low = hours = 0
+    for seed in range(1, 6):
+        made, found = forecast(kind, seed)
+        for seen, band in zip(made.seen[-AHEAD * WEEK :], found.hours, strict=False):
+            assert seen is not None
+            below_high += seen <= band.high
+            below_low += seen < band.low
+            hours += 1
+    assert 0.84 <= below_high / hours <= 0.98
+    assert below_low / hours <= 0.16
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "weeks"), [("outage", 26), ("holidays", 26)])
+def test_days_without_jobs_do_not_become_the_future(kind: str, weeks: int) -> None:
+    """The forecast is made just after them, of weeks as they were before."""
+    made = KINDS[kind](weeks, 1)
+    found = outlook(Hourly(START, made.seen), Supply(installed=80), models())
+    usual = sum(made.truth[-WEEK:]) / WEEK
+    fourth = sum(band.middle for band in found.hours[3 * WEEK : 4 * WEEK]) / WEEK
+    if kind == "outage":
+        assert fourth == pytest.approx(usual, rel=0.15)
+    else:  # a whole week of a third: nobody can know that it was a holiday, but the band tells
+        assert found.hours[4 * WEEK - 80].high > 0.6 * usual
+
+
+def trace(name: str) -> Hourly:
+    history = from_csv((TRACES / f"{name}.csv").read_text(), HOUR, "demand")
+    ((_, seen),) = pools(history).items()
+    return seen.demand
+
+
+def test_a_real_cluster_of_a_month() -> None:
+    """Helios' Earth: 4.4 weeks, in which one day was without jobs."""
+    demand = trace("helios_earth")
+    assert len(demand.values) == 31 * 24
+    found = outlook(demand, Supply(installed=856, gang=64, lead_weeks=12), models())
+    assert found.tested is not None
+    assert found.tested.errors[found.model].mean <= found.tested.errors[NAIVE].mean
+    assert len(found.weeks) == 4
+    assert found.verdict == "order now"  # demand is 886 of 856 GPUs on the 29th
+    assert any("4 weeks" in note for note in found.notes)
+
+
+@pytest.mark.slow
+def test_a_real_cluster_of_ten_weeks() -> None:
+    """Philly: a forecast beats seasonal-naive, by little: the demand of real clusters wanders."""
+    demand = trace("philly")
+    assert 0 < demand.holes < 0.01
+    found = outlook(demand, Supply(installed=420, lead_weeks=8), models())
+    assert found.tested is not None
+    assert found.model != NAIVE
+    assert 0 < found.tested.gain < 0.5

@@ -1,0 +1,44 @@
+"""The picture of demand and forecast in the page of `gpuboot capacity`."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from gpuboot.usage.capacity.hourly import Hourly
+from gpuboot.usage.capacity.models import NAIVE, seasonal_naive
+from gpuboot.usage.capacity.outlook import Outlook, Supply, outlook
+from gpuboot.usage.capacity.picture import html, picture
+from gpuboot.usage.capacity.pools import Pool
+from gpuboot.usage.capacity.report import Capacity
+from tests.unit.demand_series import START, trend
+
+NAIVE_ONLY = {NAIVE: seasonal_naive}
+
+
+def test_the_picture_keeps_to_its_frame_and_breaks_at_holes() -> None:
+    seen = list(trend(8).seen)
+    seen[200:260] = [None] * 60
+    found = outlook(Hourly(START, tuple(seen)), Supply(64, lead_weeks=3), NAIVE_ONLY)
+    drawn = picture(found)
+    assert len(drawn.past) == 2
+    points = [*drawn.middle, *drawn.band, *(point for line in drawn.past for point in line)]
+    assert all(drawn.left <= x <= drawn.right for x, _ in points)
+    assert all(drawn.top <= y <= drawn.bottom for _, y in points)
+    assert {kind for kind, _ in drawn.levels} == {"installed", "room"}
+    assert {"now", "lead"} <= {kind for kind, _ in drawn.marks}
+    places = sorted(one.y for one in drawn.texts if one.x > drawn.right)
+    assert all(later - one > 12 for one, later in pairwise(places))
+
+
+def test_a_refused_pool_is_drawn_too() -> None:
+    refused = Outlook(Hourly(START, (3.0,) * 48), Supply(8), refusal="too short")
+    drawn = picture(refused)
+    assert drawn.past
+    assert not drawn.band
+
+
+def test_what_comes_from_outside_is_text_in_the_page() -> None:
+    refused = Outlook(Hourly(START, (3.0,) * 50), Supply(8), refusal="too <b>short</b>")
+    drawn = html(Capacity("lab", ((Pool("<script>", "nvidia.com/gpu"), refused),)))
+    assert "<script>" not in drawn
+    assert "too &lt;b&gt;short" in drawn
