@@ -9,6 +9,7 @@ from pyinfra.context import state
 
 from deploys.lib.operation import phase
 from deploys.phases.base import base
+from deploys.phases.dcgm import dcgm
 from deploys.phases.drivers import drivers
 from deploys.phases.kubernetes import packages_and_config
 from deploys.phases.node_upgrades import node_upgrades
@@ -32,5 +33,6 @@ preflight(deploy=__file__)
 base()
 node_upgrades()
 drivers()
+dcgm()
 runtime()
 kubernetes()

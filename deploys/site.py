@@ -8,6 +8,7 @@ is switched off leaves its volumes, unless `--data gpuboot_delete_volumes=monito
 from pyinfra.context import state
 
 from deploys.phases.base import base
+from deploys.phases.dcgm import dcgm, dcgm_upgrade
 from deploys.phases.dcgm_exporter import dcgm_exporter
 from deploys.phases.downloads import downloads
 from deploys.phases.drivers import drivers
@@ -33,6 +34,7 @@ base()
 downloads()
 node_upgrades()
 drivers()
+dcgm()
 runtime()
 kubernetes()
 gate()
@@ -44,4 +46,5 @@ dcgm_exporter()
 storage()
 monitoring()
 rollout()
+dcgm_upgrade()
 verify()

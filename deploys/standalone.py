@@ -8,6 +8,7 @@ The same drivers, exporter, rules, routes and dashboards as in a cluster, by com
 from pyinfra.context import state
 
 from deploys.phases.compose import compose
+from deploys.phases.dcgm import dcgm, dcgm_upgrade
 from deploys.phases.docker import base, engine, runtime, toolkit
 from deploys.phases.drivers import drivers
 from deploys.phases.preflight import preflight
@@ -20,8 +21,10 @@ watch(state, begin()[0])
 preflight(deploy=__file__, docker_hosts=True)
 base()
 drivers()
+dcgm()
 toolkit()
 engine()
 runtime()
 compose()
+dcgm_upgrade()
 verify()

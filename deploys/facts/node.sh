@@ -107,7 +107,7 @@ fi
 
 # --- packages that matter here, holds, and who is busy with the package manager
 has rpm && ! has dpkg-query && rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null |
-  awk '$1 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^podman-docker$|^kernel-.*devel|^chrony$/ {
+  awk '$1 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^podman-docker$|^kernel-.*devel|^chrony$|^datacenter-gpu-manager/ {
     print "package\t" $0 }'
 locks=/etc/dnf/plugins/versionlock.list
 [ -r "$locks" ] && sed -nE 's/^([^#!].*)-[^-]+-[^-]+$/\1/p' "$locks" | sort -u |
@@ -115,7 +115,7 @@ locks=/etc/dnf/plugins/versionlock.list
 has dpkg-query && dpkg-query -W -f '${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n' \
   2>/dev/null | awk '$1 == "hold" { print "hold\t" $3 } { sub(/^[^ ]* /, "") }
     $1 != "not-installed" && $1 != "config-files" &&
-    $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$/ {
+    $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$|^datacenter-gpu-manager/ {
       print "package\t" $2 " " $3 }'
 stat -c '%i' /var/lib/dpkg/lock-frontend /var/lib/dpkg/lock /var/lib/apt/lists/lock 2>/dev/null |
   awk 'NR == FNR { watched[$1]; next }

@@ -79,7 +79,7 @@ def exporter_values(settings: Settings, lock: Lock) -> Values:
         "serviceMonitor": {**service_monitor(settings), "metricRelabelings": []},
         "resources": RESOURCES,
         "securityContext": _PRIVILEGES,
-        "hostNetwork": on_host_network(exporter),
+        "hostNetwork": on_host_network(settings),
         "hostPID": False,
         "tolerations": tolerations(settings),
         # Our own label, since NVIDIA's nvidia.com/gpu.present needs the operator.
@@ -120,17 +120,17 @@ def needs_runtime_class(settings: Settings) -> bool:
     return settings.runtime.mode != "default" and not settings.gpu_operator.enabled
 
 
-def on_host_network(exporter: Exporter) -> bool:
+def on_host_network(settings: Settings) -> bool:
     """Whether the host engine listens on the node's own loopback, which pods cannot reach."""
-    host = (exporter.remote_engine or "").rpartition(":")[0].strip("[]")
+    host = (settings.engine or "").rpartition(":")[0].strip("[]")
     return host == "localhost" or host == "::1" or host.startswith("127.")
 
 
 def environment(settings: Settings) -> list[Values]:
     exporter = settings.exporter
     env = {"DCGM_EXPORTER_INTERVAL": str(exporter.interval_ms)}
-    if exporter.remote_engine:
-        env["DCGM_REMOTE_HOSTENGINE_INFO"] = exporter.remote_engine
+    if settings.engine:
+        env["DCGM_REMOTE_HOSTENGINE_INFO"] = settings.engine
     if exporter.devices:
         env["DCGM_EXPORTER_DEVICES_STR"] = exporter.devices
     if settings.gpu_operator.time_slices > 1:

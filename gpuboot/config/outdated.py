@@ -17,6 +17,7 @@ _BRANCH = {"driver.version": 1, "kubernetes.version": 2}
 # key -> packages whose versions are the key's; the driver's name depends on the kernel modules
 PACKAGES = {
     "driver.version": ("nvidia-open", "cuda-drivers"),
+    "dcgm.version": ("datacenter-gpu-manager-4-core",),
     "toolkit.version": ("nvidia-container-toolkit",),
     "containerd.version": ("containerd.io",),
     "kubernetes.version": ("kubelet",),
@@ -65,6 +66,7 @@ def _locked(lock: Lock) -> dict[str, str]:
     kubernetes = lock.kubernetes
     return {
         "driver.version": lock.driver.version,
+        "dcgm.version": lock.dcgm.version,
         "toolkit.version": lock.toolkit.version,
         "containerd.version": lock.containerd.version,
         "kubernetes.version": kubernetes.version,
@@ -107,7 +109,8 @@ def _against(lock: Lock, key: str, version: str) -> list[str]:
     place[last] = version
     if key == "kubernetes.version":
         place["minor"] = ".".join(map(str, parse(version)[:2]))
-    return [problem.cause for problem in mismatches(Lock.model_validate(tree))]
+    found = mismatches(Lock.model_validate(tree), dcgm_on_hosts=key == "dcgm.version")
+    return [problem.cause for problem in found]
 
 
 def next_minor(lock: Lock) -> str:

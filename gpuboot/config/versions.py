@@ -33,6 +33,7 @@ LOWEST_KUBERNETES = {
 # The first exporter whose XID counter can be told from a window; older ones end at their start
 # with the field in their collectors file.
 LOWEST_EXPORTER = (4, 8, 3)
+_DCGM_MAJOR = 4
 
 
 Version = Annotated[str, Form(r"v?\d+(\.\d+)+([-+~][A-Za-z0-9.+~-]+)?", "a version", "1.36.6", 100)]
@@ -94,6 +95,7 @@ class Lock(Model):
     """Every version this run installs, with the digests of what is downloaded as a file."""
 
     driver: DriverLock
+    dcgm: PackageLock
     toolkit: PackageLock
     containerd: PackageLock
     docker: DockerLock
@@ -118,7 +120,7 @@ def lock(settings: Settings) -> Lock:
         result = Lock.model_validate(merged)
     except ValidationError as error:
         raise SettingsError(messages.problems(error, Lock, "versions.")) from None
-    if problems := mismatches(result):
+    if problems := mismatches(result, dcgm_on_hosts=settings.dcgm == "host"):
         raise SettingsError(problems)
     return result
 
@@ -134,8 +136,11 @@ def _minor_of_version(merged: dict[str, Any], given: Any) -> dict[str, Any]:
     return _merge(merged, {"kubernetes": {"minor": match[1]}}) if match else merged
 
 
-def mismatches(chosen: Lock) -> list[Problem]:
-    """What upstream says does not work together in this lock; empty when all is well."""
+def mismatches(chosen: Lock, dcgm_on_hosts: bool = False) -> list[Problem]:
+    """What upstream says does not work together in this lock; empty when all is well.
+
+    + dcgm_on_hosts: `versions.dcgm` is used
+    """
     minor = parse(chosen.kubernetes.version)[1]
     return [
         *_wrong_minor(chosen, minor),
@@ -143,6 +148,7 @@ def mismatches(chosen: Lock) -> list[Problem]:
         *_too_old_for_others(chosen, minor),
         *_old_containerd(chosen, minor),
         *_old_exporter(chosen),
+        *(_newer_engine(chosen) if dcgm_on_hosts else ()),
     ]
 
 
@@ -201,6 +207,29 @@ def _old_exporter(chosen: Lock) -> Iterator[Problem]:
             f"versions.images.dcgm_exporter is exporter {exporter[1]}, which lacks "
             "DCGM_EXP_XID_ERRORS_TOTAL",
             "use 4.8.3 or newer: our collectors file and the XID alerts need that counter",
+        )
+
+
+def _newer_engine(chosen: Lock) -> Iterator[Problem]:
+    """The exporter's libdcgm may be newer than the engine that it reads, never older.
+
+    NVIDIA's GPU telemetry guide, "Connecting to an Existing DCGM Agent". Packages of DCGM 3 have
+    other names.
+    """
+    engine = chosen.dcgm.version
+    exporter = re.match(r"(\d+\.\d+\.\d+)-\d+\.\d+\.\d+", chosen.images.dcgm_exporter)
+    if parse(engine)[0] != _DCGM_MAJOR:
+        yield Problem(
+            "",
+            f"versions.dcgm.version is {engine}, and gpuboot installs DCGM {_DCGM_MAJOR} alone",
+            "leave versions.dcgm out, or name a version of DCGM 4",
+        )
+    elif exporter is not None and parse(exporter[1]) < parse(engine):
+        yield Problem(
+            "",
+            f"versions.dcgm.version is {engine}, newer than the DCGM {exporter[1]} in the exporter "
+            f"{chosen.images.dcgm_exporter}: an exporter may not be older than the engine it reads",
+            f"use DCGM {exporter[1]} or older on the hosts, or a newer exporter",
         )
 
 

@@ -33,6 +33,8 @@ _RPM_NAMES: Mapping[str, tuple[str, ...]] = {
     "iptables": ("iptables-nft",),
     "openssh-client": ("openssh-clients",),
 }
+# how names of packages begin -> the epoch of their Debian versions; rpm's are asked without
+_EPOCHS = {"docker-ce": "5:", "datacenter-gpu-manager": "1:"}
 
 
 @dataclass(frozen=True)
@@ -68,8 +70,9 @@ class Platform:
         return [*here, "python3-dnf-plugin-versionlock"]
 
     def version_pattern(self, package: str, version: str) -> str:
-        """Any build of a version of a package; Docker's Debian packages have an epoch."""
-        epoch = "5:" if self.package_manager == "apt" and package.startswith("docker-ce") else ""
+        """Any build of a version of a package; some publishers' Debian packages have an epoch."""
+        found = [epoch for begins, epoch in _EPOCHS.items() if package.startswith(begins)]
+        epoch = found[0] if found and self.package_manager == "apt" else ""
         return f"{epoch}{version}-*"
 
     @property

@@ -81,9 +81,9 @@ DRAIN = (
 RESET = (
     "Reset. First stop what has the GPU open: under the GPU Operator "
     "`kubectl label node NODE nvidia.com/gpu.deploy.operands=false`, and on the node "
-    "`systemctl stop nvidia-persistenced`. Then, on the node, `nvidia-smi --gpu-reset -i UUID`; on "
-    "NVSwitch systems all GPUs together, `nvidia-smi --gpu-reset`. Afterwards "
-    "`systemctl start nvidia-persistenced` and "
+    "`systemctl stop nvidia-persistenced`, and `nvidia-dcgm` where that runs. Then, on the node, "
+    "`nvidia-smi --gpu-reset -i UUID`; on NVSwitch systems all GPUs together, "
+    "`nvidia-smi --gpu-reset`. Afterwards start again what you stopped, and "
     "`kubectl label node NODE nvidia.com/gpu.deploy.operands-`. If the reset is refused, or in a "
     "hurry: `systemctl reboot` has the same effect."
 )

@@ -70,6 +70,19 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"cluster": {"endpoint": "api.example.com:70000"}}, "from 1 to 65535"),
     ({"cluster": {"endpoint": "https://api.example.com:6443"}}, "e.g. api.example.com:6443"),
     ({"exporter": {"remote_engine": "localhost"}}, "e.g. localhost:5555"),
+    ({"dcgm": "standalone"}, "dcgm"),
+    (
+        {"dcgm": "host", "exporter": {"remote_engine": "192.0.2.1:5555"}},
+        "leave exporter.remote_engine out",
+    ),
+    (
+        {"dcgm": "host", "gpu_operator": {"values": {"dcgm": {"enabled": True}}}},
+        "both engines would listen on port 5555",
+    ),
+    (
+        {"dcgm": "host", "versions": {"dcgm": {"version": "4.9.0"}}},
+        "versions.dcgm.version is 4.9.0, newer than the DCGM 4.6.1 in the exporter",
+    ),
     ({"exporter": {"devices": "0,1"}}, "exporter.devices: takes f, g:NUMBERS or i:NUMBERS"),
     ({"exporter": {"devices": "g:0-"}}, "e.g. g:0,2-3"),
     ({"exporter": {"scrape_interval": "15"}}, "takes a duration, e.g. 15s"),

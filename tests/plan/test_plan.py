@@ -20,6 +20,7 @@ PHASES = [
     "Downloads",
     "Node upgrades",
     "Drivers",
+    "DCGM",
     "Runtime",
     "Kubernetes",
     "Gate",
@@ -31,6 +32,7 @@ PHASES = [
     "Storage",
     "Monitoring",
     "Rollout",
+    "DCGM upgrade",
     "Verify",
 ]
 
@@ -270,7 +272,8 @@ def test_docker_hosts_have_a_plan_of_their_own() -> None:
     assert done.returncode == 0, done.stderr
     planned: list[dict[str, Any]] = json.loads(done.stdout)["plan"]
     order = list(dict.fromkeys(phase(step) for step in planned))
-    assert order == ["Base", "Drivers", "Toolkit", "Docker", "Runtime", "Compose", "Verify"]
+    wanted = ["Base", "Drivers", "DCGM", "Toolkit", "Docker", "Runtime", "Compose", "Verify"]
+    assert order == wanted
     concerned = {name: {h for s in planned if phase(s) == name for h in hosts(s)} for name in order}
     assert concerned["Drivers"] == concerned["Toolkit"] == {"gpu1"}
     assert concerned["Docker"] == concerned["Compose"] == {"gpu1", "mon1"}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import Field, SecretStr, ValidationError, model_validator
 
@@ -57,6 +57,10 @@ __all__ = [
 ]
 
 
+# where DCGM's host engine of a GPU node listens: the node's loopback, and nowhere else
+HOST_ENGINE = "localhost:5555"
+
+
 class SettingsError(ValueError):
     """The settings are wrong. `problems` holds all of it; the text is for a terminal."""
 
@@ -73,6 +77,12 @@ class Settings(Model):
     runtime: Runtime = Runtime()
     gpu_operator: GpuOperator = GpuOperator()
     exporter: Exporter = Exporter()
+    dcgm: Literal["embedded", "host"] = Field(
+        "embedded",
+        description="Where DCGM runs: `embedded`: within dcgm-exporter; `host`: as the service "
+        "`nvidia-dcgm` of each GPU node, which the exporter reads, with `dcgmi` for people "
+        "(docs/dcgm.md).",
+    )
     monitoring: Monitoring = Monitoring()
     alerts: Alerts = Alerts()
     alertmanager: Alertmanager = Alertmanager()
@@ -130,7 +140,30 @@ class Settings(Model):
             raise ValueError(
                 'exporter.kind "operator" needs gpu_operator.enabled; use exporter.kind "chart"'
             )
+        if wrong := self._two_engines():
+            raise ValueError(wrong)
         return self
+
+    def _two_engines(self) -> str:
+        """What names another DCGM beside the host's; "" for nothing."""
+        if self.dcgm != "host":
+            return ""
+        if self.exporter.remote_engine:
+            return (
+                f'dcgm "host" has the exporter read each node\'s own engine at {HOST_ENGINE}: '
+                "leave exporter.remote_engine out"
+            )
+        if self.gpu_operator.values.get("dcgm", {}).get("enabled"):
+            return (
+                'dcgm "host" and gpu_operator.values dcgm.enabled exclude each other: both engines '
+                "would listen on port 5555"
+            )
+        return ""
+
+    @property
+    def engine(self) -> str | None:
+        """`host:port` of the engine that the exporter reads; None: its own."""
+        return HOST_ENGINE if self.dcgm == "host" else self.exporter.remote_engine
 
 
 def parse_settings(data: Mapping[str, Any]) -> Settings:

@@ -47,8 +47,8 @@ def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
     exporter, port = settings.exporter, settings.standalone.exporter_port
     address = host_port(node.address, port)
     command = ["-f", COLLECTORS, "-c", str(exporter.interval_ms), "-a", address]
-    if exporter.remote_engine:
-        command += ["-r", exporter.remote_engine]
+    if settings.engine:
+        command += ["-r", settings.engine]
     if exporter.devices:
         command += ["-d", exporter.devices]
     return _service(

@@ -10,7 +10,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.hosts import platforms
+from gpuboot.hosts import dcgm, platforms
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import driver, exporter, network
@@ -188,6 +188,7 @@ MACHINE: tuple[Check, ...] = (
     _packages,
     _gpus,
     lambda it: driver.problems(it.node, it.state, it.settings, it.lock),
+    lambda it: dcgm.problems(it.node, it.state, it.settings, it.lock),
     lambda it: exporter.devices(it.node, it.settings.exporter),
     lambda it: platform_checks.problems(it.node, it.state, it.settings),
 )

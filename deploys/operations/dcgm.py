@@ -1,0 +1,93 @@
+"""DCGM's host engine on GPU nodes: installed, listening on the node alone, running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyinfra.api.command import StringCommand
+from pyinfra.context import host
+
+from deploys.facts.files import Files
+from deploys.facts.units import Units
+from deploys.lib import changes
+from deploys.lib.answers import foresee, read
+from deploys.lib.commands import Commands
+from deploys.lib.operation import operation
+from deploys.operations import files, packages, units
+from gpuboot.hosts import dcgm
+from gpuboot.hosts.platforms import PackageManager
+from gpuboot.kubernetes.node_upgrade import mismatched
+from gpuboot.plan import Effect
+
+_ABSENT = ("", "")
+
+
+@operation()
+def engine(
+    versions: Mapping[str, str],
+    manager: PackageManager,
+    contents: Mapping[str, str],
+    version: str,
+    upgrade: bool = False,
+    settle_s: int = 0,
+) -> Commands:
+    """Ensure that the host engine is installed at this version, held there, and runs.
+
+    + versions: its packages and the patterns of their versions; version: DCGM's
+    + contents: path -> text of what its unit gets
+    + upgrade: an earlier one that is installed is upgraded; else that is left for later
+    + settle_s: wait so long after a restart, until an exporter has noticed
+    """
+    _, fact, asked = packages.question(host, versions, manager)
+    foresee(
+        [
+            (host, fact, asked),
+            (host, Files, {"paths": list(contents)}),
+            (host, Units, {"units": [dcgm.UNIT]}),
+        ]
+    )
+    installed = read(fact, **asked).versions
+    running = read(Units, units=[dcgm.UNIT]).get(dcgm.UNIT, _ABSENT)[0] == "active"
+    if not upgrade and dcgm.is_older(installed, version):
+        host.noop("an earlier host engine is upgraded after the exporters that read it")
+        return
+    other = bool(mismatched(versions, installed))
+    yield from packages.installed._inner(versions, manager, hold=True)
+    written = False
+    for command in files.present._inner(contents):
+        written = True
+        yield command
+    if written:
+        yield StringCommand("systemctl daemon-reload")
+    yield from units.ensured([dcgm.UNIT])
+    if running and (other or written):
+        note = "its exporter ends and starts again; DCGM forgets health watches and job statistics"
+        changes.record(Effect(kind="restart", target=dcgm.UNIT, note=note, local=True))
+        yield StringCommand("systemctl restart", dcgm.UNIT, *_settled(settle_s))
+
+
+def _settled(seconds: int) -> list[str]:
+    return [f"&& sleep {seconds}"] if seconds else []
+
+
+@operation()
+def removed() -> Commands:
+    """Ensure that no host engine runs that gpuboot has set up; its packages stay.
+
+    One that a site runs itself has nothing of ours, and is left alone.
+    """
+    foresee(
+        [
+            (host, Files, {"paths": [dcgm.DROP_IN]}),
+            (host, Units, {"units": [dcgm.UNIT]}),
+        ]
+    )
+    if dcgm.DROP_IN not in read(Files, paths=[dcgm.DROP_IN]):
+        host.noop("gpuboot has set up no host engine here")
+        return
+    effect = Effect(kind="restart", target=dcgm.UNIT, note="it stops", local=True)
+    changes.record(effect)
+    if dcgm.UNIT in read(Units, units=[dcgm.UNIT]):
+        yield StringCommand("systemctl disable --now", dcgm.UNIT)
+    yield from files.present._inner({}, absent=[dcgm.DROP_IN])
+    yield StringCommand("systemctl daemon-reload")

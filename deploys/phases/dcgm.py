@@ -1,0 +1,60 @@
+"""DCGM's host engine on GPU nodes, where a site wants it beside the exporter.
+
+Both phases do the same but for upgrades: an exporter may be newer than the engine that it reads,
+and never older. So an engine comes before the exporters, and is upgraded after them.
+"""
+
+from __future__ import annotations
+
+from deploys.lib.operation import phase
+from deploys.operations import dcgm as operations
+from deploys.operations import rollout
+from deploys.phases import dcgm_exporter, gpu_operator, parts
+from deploys.phases.repositories import add_repository
+from deploys.run.context import Context, current
+from gpuboot.hosts import dcgm as engines
+
+_NOTICED_S = 5  # beyond its interval, until an exporter has read again
+
+
+@phase("DCGM")
+def dcgm() -> None:
+    """Install and start the host engine; take one away that the settings do not want any more."""
+    context = current()
+    if not context.node.gpus:
+        return
+    if context.settings.dcgm == "host":
+        if not parts.driver_version(context):
+            add_repository(context, "cuda")
+        _engine(context, "Run DCGM's host engine", upgrade=False)
+    else:
+        operations.removed(name="Stop DCGM's host engine, which the exporter does not read")
+
+
+@phase("DCGM upgrade")
+def dcgm_upgrade() -> None:
+    """Upgrade host engines, now that no exporter is older; then wait for the exporters."""
+    context = current()
+    if context.settings.dcgm != "host":
+        return
+    if context.node.gpus:
+        _engine(context, "Upgrade DCGM's host engine", upgrade=True)
+    if context.node.leader and context.node.role != "docker":
+        rollout.complete(
+            name="Wait for the exporters that read an upgraded engine",
+            parts=[*gpu_operator.awaited(context), *dcgm_exporter.awaited(context)],
+        )
+
+
+def _engine(context: Context, title: str, upgrade: bool) -> None:
+    settings, version = context.settings, context.lock.dcgm.version
+    driver = engines.driver(context.state, settings, context.lock)
+    operations.engine(
+        name=f"{title} {version}",
+        versions=engines.packages(context.platform, version, driver),
+        manager=context.platform.package_manager,
+        contents=engines.files(),
+        version=version,
+        upgrade=upgrade,
+        settle_s=settings.exporter.interval_ms // 1000 + _NOTICED_S if upgrade else 0,
+    )

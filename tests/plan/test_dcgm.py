@@ -1,0 +1,48 @@
+"""DCGM's host engine in the plan: on which hosts, and when."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.plan.test_plan import hosts, phase, plan
+
+ENGINE = "DCGM | Run DCGM's host engine 4.6.1"
+UPGRADE = "DCGM upgrade | Upgrade DCGM's host engine 4.6.1"
+
+
+@pytest.fixture(scope="module")
+def steps() -> list[dict[str, Any]]:
+    done = plan(settings={"dcgm": "host"})
+    assert done.returncode == 0, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)["plan"]
+    return found
+
+
+def test_gpu_nodes_get_an_engine(steps: list[dict[str, Any]]) -> None:
+    [step] = [step for step in steps if step["name"] == ENGINE]
+    assert hosts(step) == {"gpu1"}
+
+
+def test_it_comes_after_the_driver_and_is_upgraded_after_the_exporters(
+    steps: list[dict[str, Any]],
+) -> None:
+    order = list(dict.fromkeys(phase(step) for step in steps))
+    wanted = ["Drivers", "DCGM", "Kubernetes", "GPU Operator", "Rollout", "DCGM upgrade", "Verify"]
+    assert [name for name in order if name in wanted] == wanted
+    assert UPGRADE in [step["name"] for step in steps]
+
+
+def test_embedded_engines_need_nothing_of_hosts() -> None:
+    done = plan()
+    assert done.returncode == 0, done.stderr
+    found = [step for step in json.loads(done.stdout)["plan"] if phase(step).startswith("DCGM ")]
+    assert not any(hosts(step) for step in found)
+
+
+def test_a_port_in_use_ends_the_run_before_anything_is_touched() -> None:
+    done = plan({"gpu1": ["port 5555 python3"]}, {"dcgm": "host"})
+    assert done.returncode == 1
+    assert "TCP port 5555 is in use by python3" in done.stdout + done.stderr

@@ -1,0 +1,144 @@
+"""DCGM's host engine: its packages, who may reach it, and versions that go together."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gpuboot import charts
+from gpuboot.config import versions
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import SettingsError, parse_settings
+from gpuboot.hosts import dcgm, platforms
+from gpuboot.hosts.node_state import parse
+from tests.unit.test_node_state import ANSWER
+
+STATE = replace(parse(ANSWER), packages={}, ports={}, driver_loaded="595.91.07")
+UBUNTU = platforms.of(STATE)
+ROCKY = platforms.of(replace(STATE, os_id="rocky", os_version="9.6"))
+ON = {"dcgm": "host"}
+GPU1 = Node("gpu1", "gpu1", "10.0.0.5", "worker", gpus=1, leader=False)
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda"),
+    [
+        ("610.43.02", "cuda13"),
+        ("580.65.06", "cuda13"),
+        ("575.57.08", "cuda12"),
+        ("525.60.13", "cuda12"),
+        ("520.61.05", "cuda11"),
+    ],
+)
+def test_packages_are_of_the_driver_s_cuda(driver: str, cuda: str) -> None:
+    assert dcgm.packages(UBUNTU, "4.6.1", driver) == {
+        "datacenter-gpu-manager-4-core": "1:4.6.1-*",
+        f"datacenter-gpu-manager-4-{cuda}": "1:4.6.1-*",
+        "datacenter-gpu-manager-4-proprietary": "1:4.6.1-*",
+        f"datacenter-gpu-manager-4-proprietary-{cuda}": "1:4.6.1-*",
+    }
+
+
+def test_rpm_packages_are_asked_without_an_epoch() -> None:
+    assert set(dcgm.packages(ROCKY, "4.6.1", "595.91.07").values()) == {"4.6.1-*"}
+
+
+@pytest.mark.parametrize(
+    ("installed", "older"),
+    [
+        ({}, False),
+        ({"datacenter-gpu-manager-4-core": "1:4.5.3-1"}, True),
+        ({"datacenter-gpu-manager-4-core": "4.5.10-1"}, True),
+        ({"datacenter-gpu-manager-4-core": "1:4.6.1-1"}, False),
+        ({"datacenter-gpu-manager-4-core": "1:4.10.0-1"}, False),
+    ],
+)
+def test_an_earlier_engine_is_known(installed: dict[str, str], older: bool) -> None:
+    assert dcgm.is_older(installed, "4.6.1") is older
+
+
+def test_the_engine_listens_on_the_node_alone() -> None:
+    [(path, text)] = dcgm.files().items()
+    assert path == "/etc/systemd/system/nvidia-dcgm.service.d/gpuboot.conf"
+    starts = [line for line in text.splitlines() if line.startswith("ExecStart=")]
+    # the first, empty one takes away what NVIDIA's own unit has
+    assert starts == [
+        "ExecStart=",
+        "ExecStart=/usr/bin/nv-hostengine -n --service-account nvidia-dcgm -b 127.0.0.1 -p 5555",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "cause"),
+    [
+        ({}, None),
+        ({"ports": {5555: "nv-hostengine"}}, None),
+        ({"ports": {5555: "?"}}, None),
+        ({"ports": {5555: "python3"}}, "TCP port 5555 is in use by python3"),
+        ({"packages": {"datacenter-gpu-manager": "1:3.3.9"}}, "datacenter-gpu-manager 1:3.3.9 is"),
+        ({"packages": {"datacenter-gpu-manager-4-core": "1:4.6.1-1"}}, None),
+        ({"driver_loaded": "390.157"}, "DCGM 4 has no packages for driver 390.157"),
+        ({"driver_loaded": ""}, None),
+    ],
+)
+def test_preflight_tells_what_is_in_the_way(changes: dict[str, Any], cause: str | None) -> None:
+    settings = parse_settings({**ON, "driver": {"enabled": False}})
+    found = list(dcgm.problems(GPU1, replace(STATE, **changes), settings, versions.lock(settings)))
+    assert [text.startswith(cause or "") for text, _ in found] == ([True] if cause else [])
+
+
+@pytest.mark.parametrize(("settings", "gpus"), [({}, 1), (ON, 0)])
+def test_where_no_engine_comes_nothing_is_in_its_way(settings: dict[str, Any], gpus: int) -> None:
+    parsed = parse_settings(settings)
+    state = replace(STATE, ports={5555: "python3"})
+    assert not list(dcgm.problems(replace(GPU1, gpus=gpus), state, parsed, versions.lock(parsed)))
+
+
+def test_by_default_the_exporter_has_its_own_engine() -> None:
+    settings = parse_settings({})
+    assert settings.engine is None
+    assert "dcgm" not in charts.operator_values(settings, versions.lock(settings))
+
+
+@pytest.mark.parametrize("kind", ["operator", "chart"])
+def test_either_exporter_reads_the_host_s_engine(kind: str) -> None:
+    settings = parse_settings({**ON, "exporter": {"kind": kind}})
+    lock = versions.lock(settings)
+    told = {"name": "DCGM_REMOTE_HOSTENGINE_INFO", "value": "localhost:5555"}
+    if kind == "operator":
+        values = charts.operator_values(settings, lock)["dcgmExporter"]
+        assert told in values["env"]
+    else:
+        values = charts.exporter_values(settings, lock)
+        assert told in values["extraEnv"]
+    assert values["hostNetwork"] is True
+
+
+EXPORTER = "4.5.3-4.8.3-distroless"
+
+
+@pytest.mark.parametrize(
+    ("engine", "exporter", "cause"),
+    [
+        ("4.6.1", "4.6.1-4.8.4-distroless", None),
+        ("4.5.0", "4.6.1-4.8.4-distroless", None),
+        ("4.6.1", EXPORTER, "newer than the DCGM 4.5.3 in the exporter"),
+        ("4.10.0", "4.9.0-4.9.0-ubi9@sha256:0", "newer than the DCGM 4.9.0 in the exporter"),
+        ("3.3.9", "4.6.1-4.8.4-distroless", "installs DCGM 4 alone"),
+        ("4.6.1", "our-own", None),
+    ],
+)
+def test_no_exporter_is_older_than_its_engine(
+    engine: str, exporter: str, cause: str | None
+) -> None:
+    chosen = {"dcgm": {"version": engine}, "images": {"dcgm_exporter": exporter}}
+    settings = parse_settings({**ON, "versions": chosen})
+    if cause is None:
+        assert versions.lock(settings).dcgm.version == engine
+        return
+    with pytest.raises(SettingsError, match=cause):
+        versions.lock(settings)
+
+
+def test_an_exporter_with_its_own_engine_may_be_of_any_version() -> None:
+    versions.lock(parse_settings({"versions": {"images": {"dcgm_exporter": EXPORTER}}}))
