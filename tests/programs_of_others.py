@@ -57,6 +57,7 @@ OTHERS: dict[str, str] = {
     "nvidia-smi nvlink": "-s --status -e -i=",
     "ssh": "-L= -p= -J=",
     "ssh-keyscan": "-p= -t=",
+    "systemctl cat": "",
     "systemctl reboot": "",
     "systemctl restart": "",
     "systemctl start": "",

@@ -51,6 +51,13 @@ if has nvidia-smi && answer=$(timeout 60 nvidia-smi --format=csv,noheader \
   printf '%s\n' "$answer" | lines fabric
 fi
 
+# What DCGM's host engine said last, as gpuboot-dcgm-check left it; nothing where there is none.
+for check in health diag; do
+  answer=/var/lib/gpuboot/dcgm/$check.tsv
+  if [ -r "$answer" ]; then lines "dcgm_$check" <"$answer"; fi
+done
+put dcgm_clock "$(date +%s)"
+
 if has nvidia-ctk && answer=$(timeout 60 nvidia-ctk cdi list 2>/dev/null); then
   put cdi_read yes
   printf '%s\n' "$answer" | lines cdi

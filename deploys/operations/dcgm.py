@@ -71,23 +71,48 @@ def _settled(seconds: int) -> list[str]:
 
 
 @operation()
-def removed() -> Commands:
+def checked(program: str, contents: Mapping[str, str]) -> Commands:
+    """Ensure that timers ask the host engine for health and for a diagnosis.
+
+    + program: text of what they call; contents: path -> text of its settings and units
+    """
+    timers = list(dcgm.TIMERS)
+    foresee(
+        [
+            (host, Files, {"paths": [dcgm.PROGRAM]}),
+            (host, Files, {"paths": list(contents)}),
+            (host, Units, {"units": timers}),
+        ]
+    )
+    running = read(Units, units=timers)
+    yield from files.present._inner({dcgm.PROGRAM: program}, mode="755")
+    written = False
+    for command in files.present._inner(contents):
+        written = True
+        yield command
+    if written:
+        yield StringCommand("systemctl daemon-reload")
+    yield from units.ensured(timers)
+    if written and running:
+        yield StringCommand("systemctl restart", *timers)
+
+
+@operation()
+def removed(metrics: str) -> Commands:
     """Ensure that no host engine runs that gpuboot has set up; its packages stay.
 
     One that a site runs itself has nothing of ours, and is left alone.
+
+    + metrics: folder that node-exporter reads
     """
-    foresee(
-        [
-            (host, Files, {"paths": [dcgm.DROP_IN]}),
-            (host, Units, {"units": [dcgm.UNIT]}),
-        ]
-    )
-    if dcgm.DROP_IN not in read(Files, paths=[dcgm.DROP_IN]):
+    ours, asked = list(dcgm.traces(metrics)), [*dcgm.TIMERS, dcgm.UNIT]
+    foresee([(host, Files, {"paths": ours}), (host, Units, {"units": asked})])
+    if dcgm.DROP_IN not in read(Files, paths=ours):
         host.noop("gpuboot has set up no host engine here")
         return
-    effect = Effect(kind="restart", target=dcgm.UNIT, note="it stops", local=True)
-    changes.record(effect)
-    if dcgm.UNIT in read(Units, units=[dcgm.UNIT]):
-        yield StringCommand("systemctl disable --now", dcgm.UNIT)
-    yield from files.present._inner({}, absent=[dcgm.DROP_IN])
+    changes.record(Effect(kind="restart", target=dcgm.UNIT, note="it stops", local=True))
+    known = [unit for unit in asked if unit in read(Units, units=asked)]
+    if known:
+        yield StringCommand("systemctl disable --now", *known)
+    yield from files.present._inner({}, absent=ours)
     yield StringCommand("systemctl daemon-reload")

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from deploys.lib.operation import phase
 from deploys.operations import dcgm as operations
-from deploys.operations import rollout
+from deploys.operations import packages, rollout
 from deploys.phases import dcgm_exporter, gpu_operator, parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.hosts import dcgm as engines
+from gpuboot.kubernetes.backup import METRICS_FOLDER
 
 _NOTICED_S = 5  # beyond its interval, until an exporter has read again
 
@@ -27,8 +28,21 @@ def dcgm() -> None:
         if not parts.driver_version(context):
             add_repository(context, "cuda")
         _engine(context, "Run DCGM's host engine", upgrade=False)
+        packages.installed(
+            name="Install what reads DCGM's answers",
+            versions={"jq": ""},
+            manager=context.platform.package_manager,
+        )
+        operations.checked(
+            name="Ask DCGM for the health of GPUs every five minutes, and diagnose them every day",
+            program=engines.program(),
+            contents=engines.check_files(context.node.name, METRICS_FOLDER),
+        )
     else:
-        operations.removed(name="Stop DCGM's host engine, which the exporter does not read")
+        operations.removed(
+            name="Stop DCGM's host engine, which the exporter does not read",
+            metrics=METRICS_FOLDER,
+        )
 
 
 @phase("DCGM upgrade")

@@ -89,6 +89,12 @@ def _of_gpus() -> list[Rule]:
             ],
             ["cluster", "UUID"],
         ),
+        # both say what the same engine says
+        _rule(
+            [_name("GPUHealthFail"), _GPU],
+            [_name("DCGMHealthFail"), _GPU],
+            ["cluster", "UUID", "health_watch"],
+        ),
         # a GPU that fell off the bus takes its last readings with it
         _rule([_name("GPULost"), _NODE], [_OURS, _NODE, _GPU, _NOT_CRITICAL], _PLACE),
     ]

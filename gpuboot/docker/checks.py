@@ -23,7 +23,8 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     links_here = [link for link in LINKS if link not in levels.left_out(level)]
     for host in evidence.hosts:
         host_findings = levels.within(_host(host, evidence, settings), level)
-        links_of_host = hosts.without(health.without(links_here, host, evidence), host)
+        told = health.without(links_here, host, evidence, _limits(settings))
+        links_of_host = hosts.without(told, host)
         findings += host_findings + chain.unreached(host, host_findings, links_of_host)
     if not evidence.hosts:
         remedy = "put hosts with GPUs into the group gpu_hosts"

@@ -36,6 +36,7 @@ _TITLES = {
     "xid": "XIDs",
     "memory": "Memory",
     "health": "Health, heat, power, clocks",
+    "dcgm": "DCGM's host engine",
     "interconnect": "NVLink and PCIe",
     "exporter": "Lost GPUs and the exporter",
     "workload": "Use and demand",

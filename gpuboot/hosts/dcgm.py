@@ -1,4 +1,4 @@
-"""DCGM's host engine as a service of GPU nodes: its packages, its unit, and where it listens.
+"""DCGM's host engine as a service of GPU nodes: its packages, its unit, and what asks it.
 
 Packages and unit: cmake/packaging.cmake and config-files/systemd in NVIDIA/DCGM v4.6.0, and the
 CUDA repository's own recommendations (`-proprietary` has what profiling takes).
@@ -6,6 +6,7 @@ CUDA repository's own recommendations (`-proprietary` has what profiling takes).
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 
 from gpuboot.config.inventory import Node
@@ -19,6 +20,23 @@ from gpuboot.templates import render
 UNIT = "nvidia-dcgm.service"
 PORT = 5555
 DROP_IN = f"/etc/systemd/system/{UNIT}.d/gpuboot.conf"
+# the program that asks the engine, its timers, and what it leaves
+PROGRAM = "/usr/local/sbin/gpuboot-dcgm-check"
+RESULTS = "/var/lib/gpuboot/dcgm"
+TIMERS = ("gpuboot-dcgm-health.timer", "gpuboot-dcgm-diag.timer")
+_UNITS = "/etc/systemd/system"
+_CONFIG = "/etc/gpuboot/dcgm.conf"
+CHECKS = ("health", "diag")
+_CHECK_FILES = (
+    _CONFIG,
+    *(f"{_UNITS}/gpuboot-dcgm-{check}.service" for check in CHECKS),
+    *(f"{_UNITS}/{timer}" for timer in TIMERS),
+)
+# what is older calls for a look: they are asked every five minutes, and every day
+HEALTH_STALE_MIN = 30
+DIAG_STALE_H = 30
+# a new engine has nothing to tell in the first minute: `dcgmi health --help`
+_SETTLE_S = 65
 _PROCESS = "nv-hostengine"
 _CORE = "datacenter-gpu-manager-4-core"
 _OLD = "datacenter-gpu-manager"  # DCGM 3; DCGM 4's packages conflict with it
@@ -62,6 +80,33 @@ def is_older(installed: Mapping[str, str], version: str) -> bool:
 def files() -> dict[str, str]:
     """Path -> text of what the engine's unit gets beside NVIDIA's own."""
     return {DROP_IN: render("dcgm/nvidia-dcgm.conf.j2", process=_PROCESS, port=PORT)}
+
+
+def traces(metrics: str) -> tuple[str, ...]:
+    """All files of ours on a host. + metrics: folder that node-exporter reads"""
+    left = [f"{RESULTS}/{check}.{kind}" for check in CHECKS for kind in ("json", "tsv")]
+    told = [f"{metrics}/gpuboot_dcgm_{check}.prom" for check in CHECKS]
+    return (DROP_IN, PROGRAM, *_CHECK_FILES, *left, *told)
+
+
+def program() -> str:
+    """The program that asks the engine for health, or for a diagnosis: a shell script."""
+    return render("dcgm/dcgm-check.sh")
+
+
+def check_files(node: str, metrics: str) -> dict[str, str]:
+    """Path -> text of the program's settings and units.
+
+    + node: its Kubernetes name; metrics: folder that node-exporter reads
+    """
+    told = {"node": node, "metrics": metrics, "results": RESULTS, "settle_s": str(_SETTLE_S)}
+    config = [f"{name}={shlex.quote(value)}\n" for name, value in told.items()]
+    texts = [
+        "".join(["# Written by gpuboot\n", *config]),
+        *(render("dcgm/dcgm-check.service.j2", program=PROGRAM, check=it) for it in CHECKS),
+        *(render("dcgm/dcgm-check.timer.j2", check=it) for it in CHECKS),
+    ]
+    return dict(zip(_CHECK_FILES, texts, strict=True))
 
 
 def driver(state: NodeState, settings: Settings, lock: Lock) -> str:

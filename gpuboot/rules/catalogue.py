@@ -12,6 +12,7 @@ from gpuboot.config.settings.base import seconds
 from gpuboot.rules import (
     alerts_backup,
     alerts_cluster,
+    alerts_dcgm,
     alerts_exporter,
     alerts_health,
     alerts_interconnect,
@@ -36,6 +37,7 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
         "xid": alerts_xid.alerts(settings),
         "memory": alerts_memory.ALERTS,
         "health": alerts_health.ALERTS,
+        "dcgm": alerts_dcgm.ALERTS,
         "interconnect": alerts_interconnect.ALERTS,
         "exporter": alerts_exporter.ALERTS,
         "workload": alerts_workload.alerts(settings),

@@ -20,11 +20,12 @@ class Requirement(Flag):
     CONTROL_PLANE_TARGETS = auto()  # etcd and kube-proxy are scraped
     GPU_OPERATOR = auto()  # gpu_operator_*
     ETCD_BACKUPS = auto()  # etcd is backed up, and node-exporter reads what the program tells
+    DCGM_ON_HOSTS = auto()  # timers ask a host engine, and node-exporter reads what it says
     POD_LABELS = auto()  # series of a GPU carry the namespace and pod that hold it
 
 
 IN_CLUSTER = ~Requirement.NOTHING
-ON_DOCKER_HOSTS = Requirement.NOTHING
+ON_DOCKER_HOSTS = Requirement.DCGM_ON_HOSTS
 
 
 def offered(site: Requirement, settings: Settings) -> Requirement:
@@ -37,4 +38,6 @@ def offered(site: Requirement, settings: Settings) -> Requirement:
     node_exporter = settings.monitoring.values.get("nodeExporter", {}).get("enabled", True)
     if not (settings.backup.enabled and node_exporter):
         site &= ~Requirement.ETCD_BACKUPS
+    if not (settings.dcgm == "host" and node_exporter):
+        site &= ~Requirement.DCGM_ON_HOSTS
     return site

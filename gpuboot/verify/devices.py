@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gpuboot.verify.checks.host_check import Printed
+from gpuboot.verify.dcgm_results import DcgmAnswer
 
 MigStrategy = Literal["none", "single", "mixed"]
 Sensor = Literal["temperature", "power", "memory"]
@@ -118,6 +119,7 @@ class Host:
     + runtime_handlers: of containerd's config; default_runtime is one of them
     + printed: what the commands of checks that are one file printed, by their links; None where
       nobody asked for them
+    + dcgm: what DCGM's host engine said last, where there is one
     + error: why the host could not be read at all; all else is then empty
     """
 
@@ -134,6 +136,7 @@ class Host:
     runtime_handlers: tuple[str, ...] = ()
     default_runtime: str = ""
     printed: Mapping[str, Printed] | None = None
+    dcgm: tuple[DcgmAnswer, ...] = ()
     error: str = ""
 
     @property

@@ -11,7 +11,8 @@ from gpuboot.config.inventory import Node
 from gpuboot.fact_output import Fields
 from gpuboot.hosts import fabric
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.verify import mig_devices
+from gpuboot.verify import dcgm_results, mig_devices
+from gpuboot.verify.dcgm_results import DcgmAnswer
 from gpuboot.verify.devices import Sensor
 from gpuboot.verify.evidence import Gpu, Host
 
@@ -37,6 +38,7 @@ class GpuState:
     + error: what nvidia-smi said instead of an answer
     + cdi: CDI device names; None when nvidia-ctk did not answer
     + handlers, default_runtime: of the running containerd
+    + dcgm: what its host engine said last
     """
 
     driver_text: str = ""
@@ -47,6 +49,7 @@ class GpuState:
     cdi_devices: tuple[str, ...] | None = None
     runtime_handlers: tuple[str, ...] = ()
     default_runtime: str = ""
+    dcgm: tuple[DcgmAnswer, ...] = ()
 
 
 def parse(lines: Iterable[str]) -> GpuState:
@@ -74,6 +77,7 @@ def parse(lines: Iterable[str]) -> GpuState:
         cdi_devices=tuple(values.all("cdi")) if "cdi_read" in values else None,
         runtime_handlers=handlers,
         default_runtime=default,
+        dcgm=dcgm_results.parse(values),
     )
 
 
@@ -167,6 +171,7 @@ def host(node: Node, state: NodeState, gpus: GpuState, driver_requested: str | N
         cdi_devices=gpus.cdi_devices,
         runtime_handlers=gpus.runtime_handlers,
         default_runtime=gpus.default_runtime,
+        dcgm=gpus.dcgm,
     )
 
 

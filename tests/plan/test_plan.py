@@ -16,25 +16,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = [
-    "Base",
-    "Downloads",
-    "Node upgrades",
-    "Drivers",
-    "DCGM",
-    "Runtime",
-    "Kubernetes",
-    "Gate",
-    "Helm",
-    "Switched off",
-    "Custom resources",
-    "GPU Operator",
-    "DCGM exporter",
-    "Storage",
-    "Monitoring",
-    "Rollout",
-    "DCGM upgrade",
-    "Verify",
-]
+    "Base", "Downloads", "Node upgrades", "Drivers", "DCGM", "Runtime", "Kubernetes", "Gate",
+    "Helm", "Switched off", "Custom resources", "GPU Operator", "DCGM exporter", "Storage",
+    "Monitoring", "Rollout", "DCGM upgrade", "Verify",
+]  # fmt: skip
 
 
 def plan(

@@ -26,6 +26,7 @@ SETTINGS = settings.parse_settings(
     {
         "alerts": {"gpu_memory_near_full": ["ml", "batch.v2"]},
         "cost": {"gpu_hour": {"NVIDIA H100 80GB HBM3": 2.5, "*": 1}},
+        "dcgm": "host",
         "backup": {"s3": {"bucket": "etcd", "access_key": "A", "secret_key": {"file": "f"}}},
     }
 )

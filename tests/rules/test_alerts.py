@@ -11,6 +11,7 @@ import pytest
 from gpuboot import rules
 from tests.rules import (
     cases_cluster,
+    cases_dcgm,
     cases_exporter,
     cases_gpu,
     cases_links,
@@ -33,6 +34,7 @@ CASES = [
         cases_exporter,
         cases_use,
         cases_cluster,
+        cases_dcgm,
     )
     for case in module.CASES
 ]

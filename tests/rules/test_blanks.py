@@ -30,7 +30,9 @@ _HEALTHY = {
     "DCGM_FI_DEV_FB_FREE": 70000,
 }
 # Promised GPUs that nobody shows are missed, and that is right.
-_MISSED = "GPULost|GPUMetricsMissing|GPUExporterAbsent|EtcdNotMonitored|EtcdBackupOld"
+_MISSED = (
+    "GPULost|GPUMetricsMissing|GPUExporterAbsent|EtcdNotMonitored|EtcdBackupOld|DCGMCheckStale"
+)
 _ASKED = (
     f'ALERTS{{alertname!~"{_MISSED}"}}',
     f'{{__name__=~"(gpu|node|cluster|namespace.*):.+", __name__!="{UNREPAIRED}"}} > 1e6',

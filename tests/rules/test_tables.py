@@ -45,6 +45,10 @@ OTHERS = {
     # node-exporter's textfile collector
     "gpuboot_etcd_backup_timestamp_seconds",
     "gpuboot_etcd_backup_copy_timestamp_seconds",
+    "gpuboot_dcgm_health",
+    "gpuboot_dcgm_health_timestamp_seconds",
+    "gpuboot_dcgm_diag",
+    "gpuboot_dcgm_diag_timestamp_seconds",
 }
 COUNTERS = {field.name for field in FIELDS if field.kind == "counter"}
 

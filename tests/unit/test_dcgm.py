@@ -5,12 +5,14 @@ from typing import Any
 
 import pytest
 
-from gpuboot import charts
+from gpuboot import charts, rules
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import SettingsError, parse_settings
+from gpuboot.docker.compose import services
 from gpuboot.hosts import dcgm, platforms
 from gpuboot.hosts.node_state import parse
+from gpuboot.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement
 from tests.unit.test_node_state import ANSWER
 
 STATE = replace(parse(ANSWER), packages={}, ports={}, driver_loaded="595.91.07")
@@ -142,3 +144,42 @@ def test_no_exporter_is_older_than_its_engine(
 
 def test_an_exporter_with_its_own_engine_may_be_of_any_version() -> None:
     versions.lock(parse_settings({"versions": {"images": {"dcgm_exporter": EXPORTER}}}))
+
+
+def test_timers_ask_every_five_minutes_and_every_day() -> None:
+    files = dcgm.check_files("gpu1", "/metrics")
+    config = files["/etc/gpuboot/dcgm.conf"]
+    assert "node=gpu1\nmetrics=/metrics\nresults=/var/lib/gpuboot/dcgm\nsettle_s=65\n" in config
+    health, diag = (files[f"/etc/systemd/system/{timer}"] for timer in dcgm.TIMERS)
+    assert "OnUnitInactiveSec=5min" in health
+    assert "OnCalendar=*-*-* 03:00:00" in diag
+    for check in ("health", "diag"):
+        unit = files[f"/etc/systemd/system/gpuboot-dcgm-{check}.service"]
+        assert f"ExecStart=/usr/local/sbin/gpuboot-dcgm-check {check}\n" in unit
+
+
+def test_all_that_is_written_is_known_when_it_has_to_go() -> None:
+    written = {*dcgm.files(), *dcgm.check_files("gpu1", "/metrics"), dcgm.PROGRAM}
+    assert written < set(dcgm.traces("/metrics"))
+
+
+def test_only_hosts_with_an_engine_of_their_own_have_its_alerts() -> None:
+    def names(settings: dict[str, Any], site: Requirement) -> set[str]:
+        found = rules.loaded_alerts(parse_settings(settings), site)
+        return {alert.name for alert in found.get("dcgm", ())}
+
+    off = {**ON, "monitoring": {"values": {"nodeExporter": {"enabled": False}}}}
+    for site in (IN_CLUSTER, ON_DOCKER_HOSTS):
+        assert names(ON, site) == {"DCGMHealthFail", "DCGMDiagFail", "DCGMCheckStale"}
+        assert names({}, site) == names(off, site) == set()
+
+
+def test_node_exporter_of_a_docker_host_reads_what_timers_leave() -> None:
+    def arguments(settings: dict[str, Any]) -> list[str]:
+        parsed = parse_settings(settings)
+        found = services.node_exporter(GPU1, parsed, versions.lock(parsed))["command"]
+        return [one for one in found if "textfile" in one]
+
+    told = "--collector.textfile.directory=/host/var/lib/node_exporter/textfile_collector"
+    assert arguments(ON) == [told]
+    assert arguments({}) == []

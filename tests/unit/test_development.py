@@ -100,7 +100,7 @@ def test_every_phase_is_described() -> None:
 
 def test_the_host_layers_are_phases_of_the_site() -> None:
     layers = called("host_layers.py")
-    own = {"preflight", "base", "node_upgrades", "drivers", "runtime", "kubernetes"}
+    own = {"preflight", "base", "node_upgrades", "drivers", "dcgm", "runtime", "kubernetes"}
     assert own == layers < called("site.py")
 
 

@@ -37,6 +37,7 @@ SOURCES = {
     "etcd": Requirement.CONTROL_PLANE_TARGETS,
     "kubeproxy": Requirement.CONTROL_PLANE_TARGETS,
     "gpuboot_etcd_backup": Requirement.ETCD_BACKUPS,
+    "gpuboot_dcgm": Requirement.DCGM_ON_HOSTS,
     "gpu_operator": Requirement.GPU_OPERATOR,
 }
 # rule -> what it reads as well, and does without

@@ -80,8 +80,8 @@ class Settings(Model):
     dcgm: Literal["embedded", "host"] = Field(
         "embedded",
         description="Where DCGM runs: `embedded`: within dcgm-exporter; `host`: as the service "
-        "`nvidia-dcgm` of each GPU node, which the exporter reads, with `dcgmi` for people "
-        "(docs/dcgm.md).",
+        "`nvidia-dcgm` of each GPU node, which the exporter reads; with `dcgmi` for people, a look "
+        "at GPUs' health every five minutes and a quick diagnosis every day (docs/dcgm.md).",
     )
     monitoring: Monitoring = Monitoring()
     alerts: Alerts = Alerts()

@@ -13,6 +13,7 @@ from gpuboot.config.versions import Lock
 from gpuboot.docker.compose import grafana
 from gpuboot.docker.compose.files import Object, bind_mount
 from gpuboot.docker.compose.images import image
+from gpuboot.kubernetes.backup import METRICS_FOLDER
 
 NOBODY = 65534  # as Prometheus' images run
 GRAFANA = 472  # as Grafana's image runs
@@ -69,6 +70,7 @@ def dcgm_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
 def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
     """The host's metrics, seen from the host's own name spaces."""
     address = host_port(node.address, settings.standalone.node_exporter_port)
+    told = f"--collector.textfile.directory=/host{METRICS_FOLDER}"
     return _service(
         "node_exporter",
         settings,
@@ -81,6 +83,7 @@ def node_exporter(node: Node, settings: Settings, lock: Lock) -> Object:
             "--path.rootfs=/host",
             "--collector.filesystem.mount-points-exclude="
             "^/(dev|proc|run|sys|var/lib/(docker|containerd))($|/)",
+            *([told] if settings.dcgm == "host" else []),
         ],
         volumes=[bind_mount("/", "/host", propagation="rslave")],
     )

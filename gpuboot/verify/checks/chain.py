@@ -38,7 +38,8 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     for host in evidence.hosts:
         of_node = _node_findings(host, evidence, settings)
-        links = hosts.without(health.without(_links(settings), host, evidence), host)
+        told = health.without(_links(settings), host, evidence, limits(settings))
+        links = hosts.without(told, host)
         findings += of_node + unreached(host, of_node, links) + services.evaluate(host, evidence)
     if not evidence.hosts:
         builder = FindingBuilder("pci", "GPU nodes")
@@ -84,6 +85,7 @@ def limits(settings: Settings) -> Limits:
         strategy=settings.gpu_operator.mig_strategy,
         every_sensor=settings.exporter.collectors_file is None,
         devices=settings.exporter.devices,
+        dcgm_on_hosts=settings.dcgm == "host",
     )
 
 

@@ -11,12 +11,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuboot.hosts.dcgm import CHECKS, RESULTS
 from gpuboot.verify.checks.limits import Limits
+from gpuboot.verify.dcgm_results import FAILS
 from gpuboot.verify.evidence import Evidence, ExporterScrape, HealthValue, Host
 from gpuboot.verify.findings import Finding, FindingBuilder
 from gpuboot.verify.firing_alerts import FiringAlert
 
-Action = Literal["reset", "replace", "cool", "power"]
+Action = Literal["reset", "replace", "cool", "power", "diagnosis"]
 _HW_THERMAL, _POWER_BRAKE = 0x40, 0x80  # nvml.h: nvmlClocksEventReason…
 
 
@@ -88,25 +90,34 @@ _REPAIRS = frozenset({"reset", "reboot", "replace", "drain"})  # `gpu_action` of
 
 
 def evaluate(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]:
-    """What the exporter of a node and critical alerts say of the health of its GPUs.
+    """What the exporter of a node, a host engine and critical alerts say of its GPUs' health.
 
-    Nothing where the exporter does not answer, or has no such value by the site's own list.
+    Nothing where the exporter does not answer, or has no such value by the site's own list; but
+    what a host engine fails is told all the same.
     """
     builder = FindingBuilder("health", "nothing calls for a repair", host.node)
     answer = _answer(host, evidence)
-    if answer is None or not answer.names & METRICS:
-        return []
+    told = answer if answer is not None and answer.names & METRICS else None
     alerts = evidence.metrics.alerts or ()
-    return [
-        _gpu_finding(gpu.uuid, answer, alerts, limits, builder) for gpu in host.working if gpu.uuid
+    findings = [
+        _gpu_finding(gpu.uuid, host, told, alerts, limits, builder)
+        for gpu in host.working
+        if gpu.uuid
     ]
+    by_host_alone = answer is not None and limits.dcgm_on_hosts
+    return [item for item in findings if told or by_host_alone or item.status == "fail"]
 
 
-def without(links: Iterable[str], host: Host, evidence: Evidence) -> list[str]:
-    """A chain's links without this one, where the site's own list of fields has no such value."""
+def without(links: Iterable[str], host: Host, evidence: Evidence, limits: Limits) -> list[str]:
+    """A chain's links without this one, where nothing tells of health.
+
+    That is where the site's own list of fields has no such value, and no host engine is asked.
+    """
     answer = _answer(host, evidence)
     silent = answer is not None and answer.names and not answer.names & METRICS
-    return [link for link in links if not (silent and link == "health")]
+    return [
+        link for link in links if not (silent and link == "health" and not limits.dcgm_on_hosts)
+    ]
 
 
 def _answer(host: Host, evidence: Evidence) -> ExporterScrape | None:
@@ -117,27 +128,68 @@ def _answer(host: Host, evidence: Evidence) -> ExporterScrape | None:
 
 def _gpu_finding(
     uuid: str,
-    answer: ExporterScrape,
+    host: Host,
+    answer: ExporterScrape | None,
     alerts: Iterable[FiringAlert],
     limits: Limits,
     builder: FindingBuilder,
 ) -> Finding:
-    values = [value for value in answer.health if value.uuid == uuid]
-    if not values:
-        remedy = f"{limits.remedies.exporter_restart}, and read its log"
-        return builder.unknown("the exporter has no value that tells of faults", remedy, uuid)
+    """+ answer: None where the exporter tells nothing of health"""
+    values = [value for value in answer.health if value.uuid == uuid] if answer else []
     bad = [(sign, value) for sign in SIGNS for value in values if _tells(sign, value)]
+    by_host = _host_failures(host, uuid) if limits.dcgm_on_hosts else []
     critical = [
         one
         for one in alerts
         if one.gpu_uuid == uuid and one.severity == "critical" and one.action in _REPAIRS
     ]
-    if not bad and not critical:
-        return builder.passed(f"{len({value.metric for value in values})} values, all well", uuid)
-    said = [sign.says.format(value=value.value, what=value.what) for sign, value in bad]
-    said += [f"alert {one.name} fires" for one in critical]
-    actions = [sign.action for sign, _ in bad] or ["replace" if _replaces(critical) else "reset"]
-    return builder.failed("; ".join(dict.fromkeys(said)), _remedy(actions[0], uuid, limits), uuid)
+    if (bad or by_host or critical) and (values or limits.dcgm_on_hosts):
+        said = [sign.says.format(value=value.value, what=value.what) for sign, value in bad]
+        said += [text for text, _ in by_host] + [f"alert {one.name} fires" for one in critical]
+        actions = [sign.action for sign, _ in bad] + [action for _, action in by_host]
+        actions = actions or ["replace" if _replaces(critical) else "reset"]
+        detail = "; ".join(dict.fromkeys(said))
+        return builder.failed(detail, _remedy(actions[0], uuid, limits), uuid)
+    if answer and not values:
+        remedy = f"{limits.remedies.exporter_restart}, and read its log"
+        return builder.unknown("the exporter has no value that tells of faults", remedy, uuid)
+    if limits.dcgm_on_hosts and (missing := _missing(host, uuid)):
+        return builder.unknown(*missing, uuid)
+    counted = f"{len({value.metric for value in values})} values, " if values else ""
+    also = "DCGM's host engine finds nothing" if limits.dcgm_on_hosts else ""
+    return builder.passed(f"{counted}all well{'; ' if also else ''}{also}", uuid)
+
+
+def _host_failures(host: Host, uuid: str) -> list[tuple[str, Action]]:
+    """What the host engine fails of a GPU, and what that calls for."""
+    found: list[tuple[str, Action]] = []
+    for answer in host.dcgm:
+        for one in answer.of(uuid):
+            if one.level < FAILS or answer.is_stale or one.what in IGNORED_WATCHES:
+                continue
+            if answer.check == "health":
+                found.append((f"DCGM's host engine fails {one.what}: {one.text}", "reset"))
+            else:
+                found.append((f"DCGM's diagnosis fails {one.what}: {one.text}", "diagnosis"))
+    return found
+
+
+def _missing(host: Host, uuid: str) -> tuple[str, str] | None:
+    """What is not known of a GPU by the host engine, and how to learn it."""
+    for check in CHECKS:
+        unit = f"gpuboot-dcgm-{check}"
+        remedy = f"on the node: `systemctl start {unit}`, then `journalctl -n 20 -u {unit}`"
+        answer = next((one for one in host.dcgm if one.check == check), None)
+        if answer is None:
+            return f"DCGM's host engine has not been asked (dcgmi {check})", remedy
+        if answer.is_stale:
+            hours = answer.age_s / 3600
+            return f"DCGM's host engine answered {hours:.1f} h ago (dcgmi {check})", remedy
+        if check == "health" and not answer.of(uuid):
+            return "DCGM's host engine does not know this GPU", (
+                "on the node: `dcgmi discovery -l`, `systemctl restart nvidia-dcgm`"
+            )
+    return None
 
 
 def _tells(sign: Sign, value: HealthValue) -> bool:
@@ -162,8 +214,10 @@ def _remedy(action: str, uuid: str, limits: Limits) -> str:
         )
     if action == "power":
         return "look at the machine's power supplies and cables: `ipmitool sdr type 'Power Supply'`"
+    diagnosis = f"read what DCGM says of it: `jq . {RESULTS}/diag.json` on the node; then "
     return (
-        f"{remedies.drain}, stop what holds the GPU ({remedies.gpu_clients}) and run `nvidia-smi "
+        (diagnosis if action == "diagnosis" else "")
+        + f"{remedies.drain}, stop what holds the GPU ({remedies.gpu_clients}) and run `nvidia-smi "
         f"--gpu-reset -i {uuid}`, or reboot the node; then {remedies.exporter_restart}, since DCGM "
         "keeps what it saw until its engine restarts; if it comes back, have the GPU replaced"
     )

@@ -19,6 +19,7 @@ class Limits:
     + every_sensor: the exporter collects all that nvidia-smi has a value of; False where a site
       wrote its own collectors file
     + devices: `settings.exporter.devices`
+    + dcgm_on_hosts: a host engine is asked for health and diagnoses
     + remedies: what a person can do about findings, at this kind of site
     """
 
@@ -29,6 +30,7 @@ class Limits:
     strategy: MigStrategy = "single"
     every_sensor: bool = True
     devices: str | None = None
+    dcgm_on_hosts: bool = False
     remedies: Remedies = CLUSTER
 
 

@@ -87,10 +87,12 @@ _OWN: tuple[Link, ...] = (
         name="health",
         passes="neither DCGM nor the driver wants it reset, repaired or cooled",
         facts="`/metrics` of dcgm-exporter: uncorrected errors, row remaps, recovery action, "
-        "health watches, reasons for low clocks; critical alerts that fire for it",
+        "health watches, reasons for low clocks; critical alerts that fire for it; with `dcgm = "
+        '"host"` what the host engine said last (`dcgmi health`, `dcgmi diag -r 1`)',
         fails="uncorrected memory errors; a row remap that failed or waits; memory that cannot "
         "be repaired; the driver asks for a reset; a health watch fails; it is slowed down for "
-        "heat or by the power brake; a critical alert asks for its reset or replacement",
+        "heat or by the power brake; a critical alert asks for its reset or replacement; the host "
+        "engine fails it",
         remedy="drain the node",
         subject="card",
         docker=True,

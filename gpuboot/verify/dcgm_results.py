@@ -1,0 +1,75 @@
+"""What DCGM's host engine said last of a node's GPUs, as `gpuboot-dcgm-check` left it there.
+
+`templates/dcgm/dcgm-check.sh` writes these rows, and makes them of DCGM's JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuboot.fact_output import Fields
+from gpuboot.hosts.dcgm import CHECKS, DIAG_STALE_H, HEALTH_STALE_MIN
+
+FAILS = 20  # 10 is a warning, 0 is well
+_STALE_S = {"health": HEALTH_STALE_MIN * 60, "diag": DIAG_STALE_H * 3600}
+_COLUMNS = 6
+
+
+@dataclass(frozen=True, kw_only=True)
+class DcgmVerdict:
+    """One verdict.
+
+    + what: a health watch as the exporter calls it (`MEM`), or a test of a diagnosis
+    + uuid: of the GPU; "" for what is no GPU, such as an NVSwitch
+    + level: 0 well, 10 warning, 20 failure; text: what DCGM says of it
+    """
+
+    what: str
+    uuid: str
+    level: int
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DcgmAnswer:
+    """An answer of the host engine. + check: `health` or `diag`; age_s: since then"""
+
+    check: str
+    age_s: float
+    verdicts: tuple[DcgmVerdict, ...] = ()
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether a newer one ought to be there."""
+        return self.age_s > _STALE_S[self.check]
+
+    def of(self, uuid: str) -> tuple[DcgmVerdict, ...]:
+        """The verdicts on one GPU."""
+        return tuple(one for one in self.verdicts if one.uuid == uuid)
+
+
+def parse(values: Fields) -> tuple[DcgmAnswer, ...]:
+    """The answers in what `deploys/facts/nvidia.sh` printed; without those that are not whole."""
+    clock = values.first("dcgm_clock")
+    found = [_answer(check, values.rows(f"dcgm_{check}"), clock) for check in CHECKS]
+    return tuple(one for one in found if one is not None)
+
+
+def _answer(check: str, rows: Sequence[Sequence[str]], clock: str) -> DcgmAnswer | None:
+    try:
+        (_, time), *verdicts = rows
+        return DcgmAnswer(
+            check=check,
+            age_s=float(clock) - float(time),
+            verdicts=tuple(map(_verdict, verdicts)),
+        )
+    except ValueError:
+        return None
+
+
+def _verdict(row: Sequence[str]) -> DcgmVerdict:
+    if len(row) != _COLUMNS:
+        raise ValueError(f"{len(row)} columns")
+    _, uuid, _, what, level, text = row
+    return DcgmVerdict(what=what, uuid=uuid, level=int(level), text=text)

@@ -1,0 +1,66 @@
+"""What timers on GPU nodes learn of DCGM's host engine: verdicts, and that there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.rules.model import G0, G1, Case, series, values
+
+_SCRAPED = {"job": "node-exporter", "instance": "10.0.0.1:9100"}
+_DAY_MIN = 24 * 60
+
+
+def _verdict(kind: str, of: Mapping[str, str], text: str, **what: str) -> dict[str, str]:
+    labels = {**_SCRAPED, "entity": "", **of, **what}  # an empty label is none
+    return {series(f"gpuboot_dcgm_{kind}", **labels): text}
+
+
+def _asked(kind: str, gpu1: str, gpu2: str) -> dict[str, str]:
+    """When an answer came, in seconds of promtool's clock, which begins at 0."""
+    metric = f"gpuboot_dcgm_{kind}_timestamp_seconds"
+    return {
+        series(metric, **_SCRAPED, node=node): text
+        for node, text in (("gpu1", gpu1), ("gpu2", gpu2))
+    }
+
+
+_MEM = [{**G0, "health_watch": "MEM"}]
+_SWITCH = {"node": "gpu1", "entity": "Switch 3"}
+_SOFTWARE = [{**G1, "test": "software"}]
+_HEALTH = [{"node": "gpu1", "check": "health"}]
+_DIAG = [{"node": "gpu1", "check": "diag"}]
+CASES = [
+    Case("DCGMHealthFail", "memory fails, until it is repaired",
+         _verdict("health", G0, values((0, 10), (20, 20), (0, 10)), health_watch="MEM")
+         | _verdict("health", G1, "0x80", health_watch="MEM"),
+         {13: _MEM, 29: _MEM}, (9, 11.5, 31)),
+    Case("DCGMHealthFail", "an NVSwitch fails",
+         _verdict("health", _SWITCH, "20x20", UUID="", gpu="", health_watch="NVSWITCH"),
+         {5: [{**_SWITCH, "health_watch": "NVSWITCH"}]}),
+    Case("DCGMHealthFail", "a warning; heat and power, which have alerts of their own",
+         _verdict("health", G0, "10x40", health_watch="MEM")
+         | _verdict("health", G0, "20x40", health_watch="THERMAL")
+         | _verdict("health", G1, "20x40", health_watch="POWER"), quiet=(5, 19)),
+    Case("DCGMDiagFail", "one GPU fails, until the next day's",
+         _verdict("diag", G1, values((0, 10), (20, 20), (0, 10)), test="software")
+         | _verdict("diag", G0, "0x80", test="software"),
+         {13: _SOFTWARE, 29: _SOFTWARE}, (9, 11.5, 31)),
+    Case("DCGMDiagFail", "a warning: a mere setting of the node",
+         _verdict("diag", G0, "10x40", test="software"), quiet=(5, 19)),
+    Case("DCGMCheckStale", "the engine hangs for two hours",
+         _asked("health", "0+300x12 3600x24 10800+300x20", "0+300x60")
+         | _asked("diag", "0x60", "0x60"),
+         {2 * 60: _HEALTH, 175: _HEALTH}, (60, 95, 190), step=300),
+    Case("DCGMCheckStale", "never asked, until minute 60",
+         _asked("health", values((None, 60), (3600, 40)), "0+30x200"),
+         {20: _HEALTH, 59: _HEALTH}, (14, 61)),
+    Case("DCGMCheckStale", "no diagnosis for two days",
+         _asked("health", "0+1800x100", "0+1800x100") | _asked("diag", "0x96 172800x4",
+         "0x48 86400x52"),
+         {31 * 60: _DIAG, 47 * 60: _DIAG}, (29 * 60, 48.5 * 60), step=1800),
+    Case("DCGMCheckStale", "asked every five minutes, diagnosed once a day",
+         _asked("health", "0+300x400", "0+300x400") | _asked("diag", "0x287 86400x100", "0x400"),
+         quiet=(60, _DAY_MIN, 29 * 60), step=300),
+    Case("DCGMCheckStale", "node-exporter is restarted",
+         _asked("health", values((0, 20), (None, 5), (0, 5)), "0x60"), quiet=(22, 25, 29)),
+]  # fmt: skip

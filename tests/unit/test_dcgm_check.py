@@ -1,0 +1,284 @@
+"""The program that asks a host engine, on answers of DCGM: verdicts, or no verdict at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpuboot.hosts import dcgm
+from tests.unit.dcgm_outputs import (
+    DISCOVERY,
+    NO_ENGINE,
+    UUIDS,
+    diagnosis,
+    healthy,
+    incidents,
+    not_run,
+    result,
+    watches,
+)
+
+DCGMI = """#!/bin/sh
+echo "$*" >>"$SAID/calls"
+case "$*" in
+  "discovery -l") cat "$SAID/discovery" ;;
+  "health -f -j") cat "$SAID/watches" ;;
+  "health -s a") cp "$SAID/watches-on" "$SAID/watches"
+    echo "Health monitor systems set successfully." ;;
+  "health -c -j") cat "$SAID/health"; exit "$STATUS" ;;
+  "diag -r 1 -j") cat "$SAID/diag"; exit "$STATUS" ;;
+  *) echo "dcgmi: unexpected: $*" >&2; exit 254 ;;
+esac
+"""
+DBE = "A DBE was detected in GPU 1. Reset the GPU."
+WELL = {"PCIE", "NVLINK", "MEM", "INFOROM", "THERMAL", "POWER", "DRIVER"}
+
+
+class Site:
+    """A GPU node of two GPUs, and what DCGM says there."""
+
+    def __init__(self, root: Path) -> None:
+        self.root, self.said = root, root / "said"
+        self.said.mkdir()
+        (root / "dcgmi").write_text(DCGMI)
+        (root / "dcgmi").chmod(0o755)
+        config = root / "dcgm.conf"
+        config.write_text(
+            f"metrics={root}/metrics\nresults={root}/results\nnode=gpu1\nsettle_s=0\n"
+        )
+        program = dcgm.program().replace("/etc/gpuboot/dcgm.conf", str(config))
+        self.program = re.sub(r"PATH=\S+", f"PATH={root}:/usr/bin:/bin", program, count=1)
+        self.says(discovery=DISCOVERY, watches=watches(), health=healthy())
+        (self.said / "watches-on").write_text(watches())
+
+    def says(self, **answers: str) -> None:
+        for name, text in answers.items():
+            (self.said / name).write_text(text)
+
+    def run(self, what: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", self.program, "gpuboot-dcgm-check", what],
+            env={**os.environ, "SAID": str(self.said), "STATUS": str(status)},
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    @property
+    def calls(self) -> list[str]:
+        return (self.said / "calls").read_text().splitlines()
+
+    def metrics(self, what: str) -> dict[str, float]:
+        """Series without node -> value; {} where there are none."""
+        path = self.root / f"metrics/gpuboot_dcgm_{what}.prom"
+        if not path.exists():
+            return {}
+        lines = [line for line in path.read_text().splitlines() if not line.startswith("#")]
+        rows = [line.rpartition(" ") for line in lines]
+        assert all('node="gpu1"' in series for series, _, _ in rows)
+        return {series.replace('node="gpu1",', ""): float(value) for series, _, value in rows}
+
+    def bad(self, what: str) -> dict[str, float]:
+        values = self.metrics(what).items()
+        return {name: value for name, value in values if value > 0 and "_timestamp_" not in name}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return Site(tmp_path)
+
+
+def health(gpu: int, watch: str) -> str:
+    return (
+        f'gpuboot_dcgm_health{{gpu="{gpu}",UUID="{UUIDS[gpu]}",entity="",health_watch="{watch}"}}'
+    )
+
+
+def diag(gpu: int, test: str) -> str:
+    return f'gpuboot_dcgm_diag{{gpu="{gpu}",UUID="{UUIDS[gpu]}",entity="",test="{test}"}}'
+
+
+def test_what_is_watched_and_not_named_is_well(site: Site) -> None:
+    done = site.run("health")
+    assert (done.returncode, done.stdout) == (0, "health: all well\n")
+    found = site.metrics("health")
+    assert {name for name, value in found.items() if value == 0} == {
+        health(gpu, watch) for gpu in (0, 1) for watch in WELL
+    }
+    assert found['gpuboot_dcgm_health_timestamp_seconds{node="gpu1"}'] > 1.7e9
+
+
+def test_watches_are_set_before_anything_is_asked_of_a_new_engine(site: Site) -> None:
+    site.says(watches=watches(on=False))
+    assert site.run("health").returncode == 0
+    assert site.calls == [
+        "health -f -j", "health -s a", "health -f -j", "discovery -l", "health -c -j",
+    ]  # fmt: skip
+    site.run("health")
+    assert site.calls[5:] == ["health -f -j", "discovery -l", "health -c -j"]
+
+
+@pytest.mark.parametrize(
+    ("overall", "verdict", "value"), [("Failure", "Failure", 20), ("Warning", "Warning", 10)]
+)
+@pytest.mark.parametrize("status", [0, 253])
+def test_an_incident_is_told_by_gpu_and_watch_whatever_the_exit_status(
+    site: Site, overall: str, verdict: str, value: int, status: int
+) -> None:
+    site.says(health=incidents(overall, ("GPU", "1", "Memory system", verdict, DBE)))
+    done = site.run("health", status)
+    assert done.returncode == 0
+    assert site.bad("health") == {health(1, "MEM"): value}
+    assert f"health: MEM of GPU 1 {UUIDS[1]}: {verdict.lower()}: {DBE}" in done.stdout
+
+
+def test_several_incidents_and_other_things_than_gpus(site: Site) -> None:
+    site.says(
+        health=incidents(
+            "Failure",
+            ("GPU", "0", "Driver", "Failure", "the driver asks for a reset"),
+            ("GPU", "0", "Thermal system", "Warning", "slowed down for heat"),
+            ("GPU", "7", "PCIe system", "Failure", "a GPU that is not active"),
+            ("Switch", "3", "Internal error", "Failure", "fatal errors on a link"),
+        )
+    )
+    assert site.run("health").returncode == 0
+    assert site.bad("health") == {
+        health(0, "DRIVER"): 20,
+        health(0, "THERMAL"): 10,
+        'gpuboot_dcgm_health{gpu="7",UUID="",entity="",health_watch="PCIE"}': 20,
+        'gpuboot_dcgm_health{gpu="",UUID="",entity="Switch 3",health_watch="NVSWITCH"}': 20,
+    }
+
+
+def test_a_verdict_ends_when_dcgm_ends_it(site: Site) -> None:
+    site.says(health=incidents("Failure", ("GPU", "1", "Memory system", "Failure", DBE)))
+    site.run("health")
+    assert site.bad("health")
+    site.says(health=healthy())
+    site.run("health")
+    assert not site.bad("health")
+
+
+NO_HEALTH = {
+    "empty": "",
+    "truncated": incidents("Failure", ("GPU", "1", "Memory system", "Failure", DBE))[:-40],
+    "no watches": "Error: Health watches not enabled. Please enable watches. \n",
+    "no engine": NO_ENGINE,
+    "another verdict": incidents("Failure", ("GPU", "1", "Memory system", "Internal error", DBE)),
+    "another overall verdict": healthy().replace("Healthy", "Fine"),
+    "not healthy, and nothing named": healthy().replace("Healthy", "Failure"),
+    "another layout": json.dumps({"gpus": []}, indent=1),
+    "another nesting": healthy().replace("}\n", '},"GPU":{"0":"Failure"}\n', 1),
+}
+
+
+@pytest.mark.parametrize("answer", list(NO_HEALTH))
+def test_what_cannot_be_read_is_no_verdict(site: Site, answer: str) -> None:
+    """What was known stays, with its age: an alert tells of that."""
+    site.says(health=incidents("Failure", ("GPU", "1", "Memory system", "Failure", DBE)))
+    site.run("health")
+    before = site.metrics("health")
+    site.says(health=NO_HEALTH[answer])
+    done = site.run("health")
+    assert done.returncode == 1
+    assert done.stderr.startswith("gpuboot-dcgm-check: dcgmi health")
+    assert len(done.stderr.splitlines()) == 1
+    assert site.metrics("health") == before
+
+
+@pytest.mark.parametrize("discovery", ["", NO_ENGINE, "0 GPUs found (Active).\n"])
+@pytest.mark.parametrize("what", ["health", "diag"])
+def test_without_gpus_nothing_is_well(site: Site, discovery: str, what: str) -> None:
+    site.says(discovery=discovery, diag=diagnosis(("software", [result(0, "Pass")])))
+    done = site.run(what)
+    assert done.returncode == 1
+    assert "dcgmi discovery lists no GPU" in done.stderr
+    assert site.metrics(what) == {}
+
+
+def test_watches_that_cannot_be_set_end_it(site: Site) -> None:
+    site.says(watches=watches(on=False))
+    (site.said / "watches-on").write_text(watches(on=False))
+    done = site.run("health")
+    assert (done.returncode, site.metrics("health")) == (1, {})
+    assert "DCGM does not watch" in done.stderr
+
+
+def test_a_diagnosis_that_passes(site: Site) -> None:
+    site.says(diag=diagnosis(("software", [result(0, "Pass"), result(1, "Pass")])))
+    done = site.run("diag")
+    assert (done.returncode, done.stdout) == (0, "diag: all well\n")
+    found = site.metrics("diag")
+    assert found.pop('gpuboot_dcgm_diag_timestamp_seconds{node="gpu1"}') > 1.7e9
+    assert found == {diag(0, "software"): 0, diag(1, "software"): 0}
+
+
+@pytest.mark.parametrize("status", [0, 226])
+def test_a_gpu_that_fails_a_test(site: Site, status: int) -> None:
+    broken = result(1, "Fail", (6, "GPU 1 has a pending row remap.\nReset it."))
+    site.says(
+        diag=diagnosis(("software", [result(0, "Pass"), broken]), ("other", [result(0, "Skip")]))
+    )
+    done = site.run("diag", status)
+    assert done.returncode == 0
+    assert site.bad("diag") == {diag(1, "software"): 20}
+    assert "GPU 1 has a pending row remap. Reset it." in done.stdout
+    assert not any("other" in name for name in site.metrics("diag")), "it was not tried"
+
+
+def test_a_mere_setting_of_the_node_is_a_warning(site: Site) -> None:
+    off = result(0, "Fail", (5, "Persistence mode for GPU 0 is disabled."))
+    site.says(diag=diagnosis(("software", [off, result(1, "Warn")])))
+    assert site.run("diag").returncode == 0
+    assert site.bad("diag") == {diag(0, "software"): 10, diag(1, "software"): 10}
+
+
+def test_a_summary_alone_and_another_version(site: Site) -> None:
+    old = json.loads(diagnosis(("Denylist", []), root="DCGM GPU Diagnostic"))
+    test = old["DCGM GPU Diagnostic"]["test_categories"][0]["tests"][0]
+    test["results"] = [{"gpu_id": "1", "status": "Fail", "warnings": ["it is denied"]}]
+    site.says(diag=json.dumps(old, indent=1))
+    assert site.run("diag").returncode == 0
+    assert site.bad("diag") == {diag(1, "Denylist"): 20}
+    del test["results"]
+    test["test_summary"] = {"status": "Fail"}
+    site.says(diag=json.dumps(old, indent=1))
+    assert site.run("diag").returncode == 0
+    assert site.bad("diag") == {
+        'gpuboot_dcgm_diag{gpu="",UUID="",entity="node",test="Denylist"}': 20
+    }
+
+
+NO_DIAGNOSIS = {
+    "empty": "",
+    "truncated": diagnosis(("software", [result(0, "Pass")]))[:-30],
+    "did not run": not_run("Error: Diagnostic could not be run while DCGM is paused."),
+    "no engine": NO_ENGINE,
+    "no diagnostic": json.dumps({"metadata": {"version": "9.0.0"}}, indent=1),
+    "nothing was tried": diagnosis(("software", [result(0, "Skip"), result(1, "Not Run")])),
+    "another verdict": diagnosis(("software", [result(0, "Maybe")])),
+    "another layout": json.dumps({"DCGM Diagnostic": {"tests": []}}, indent=1),
+}
+
+
+@pytest.mark.parametrize("answer", list(NO_DIAGNOSIS))
+def test_a_diagnosis_that_cannot_be_read_is_no_verdict(site: Site, answer: str) -> None:
+    site.says(diag=NO_DIAGNOSIS[answer])
+    done = site.run("diag")
+    assert (done.returncode, site.metrics("diag")) == (1, {})
+    assert done.stderr.startswith("gpuboot-dcgm-check: dcgmi diag")
+
+
+def test_why_it_did_not_run_is_told(site: Site) -> None:
+    site.says(diag=NO_DIAGNOSIS["did not run"])
+    assert "could not be run while DCGM is paused" in site.run("diag").stderr
+
+
+def test_anything_else_is_refused(site: Site) -> None:
+    done = site.run("policy")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "usage: gpuboot-dcgm-check health|diag" in done.stderr
