@@ -10,8 +10,9 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
-from deploys.operations import etcd_backup, gate, kubeadm, volumes
+from deploys.operations import dcgm, etcd_backup, gate, kubeadm, volumes
 from deploys.run.context import begin, cluster_leader
+from gpuboot.kubernetes.backup import METRICS_FOLDER
 
 settings, _, nodes = begin()
 name = settings.cluster.name
@@ -43,5 +44,6 @@ if node_to_reset.role == "control_plane":
     etcd_backup.scheduled(
         name="Reset | Take no more backups of etcd", program="", contents={}, secrets={}
     )
+dcgm.removed(name="Reset | Stop DCGM's host engine", metrics=METRICS_FOLDER)
 gate.installed(name="Reset | Remove the gate's programs", programs={}, contents={})
 volumes.listed(name="Reset | List volumes that stay", folder=settings.monitoring.storage.path)

@@ -38,16 +38,7 @@ def engine(
     + upgrade: an earlier one that is installed is upgraded; else that is left for later
     + settle_s: wait so long after a restart, until an exporter has noticed
     """
-    _, fact, asked = packages.question(host, versions, manager)
-    foresee(
-        [
-            (host, fact, asked),
-            (host, Files, {"paths": list(contents)}),
-            (host, Units, {"units": [dcgm.UNIT]}),
-        ]
-    )
-    installed = read(fact, **asked).versions
-    running = read(Units, units=[dcgm.UNIT]).get(dcgm.UNIT, _ABSENT)[0] == "active"
+    installed, running = _found(versions, manager, contents)
     if not upgrade and dcgm.is_older(installed, version):
         host.noop("an earlier host engine is upgraded after the exporters that read it")
         return
@@ -64,6 +55,22 @@ def engine(
         note = "its exporter ends and starts again; DCGM forgets health watches and job statistics"
         changes.record(Effect(kind="restart", target=dcgm.UNIT, note=note, local=True))
         yield StringCommand("systemctl restart", dcgm.UNIT, *_settled(settle_s))
+
+
+def _found(
+    versions: Mapping[str, str], manager: PackageManager, contents: Mapping[str, str]
+) -> tuple[Mapping[str, str], bool]:
+    """Versions of the packages that are installed, and whether the engine runs."""
+    _, fact, asked = packages.question(host, versions, manager)
+    foresee(
+        [
+            (host, fact, asked),
+            (host, Files, {"paths": list(contents)}),
+            (host, Units, {"units": [dcgm.UNIT]}),
+        ]
+    )
+    unit = read(Units, units=[dcgm.UNIT]).get(dcgm.UNIT, _ABSENT)
+    return read(fact, **asked).versions, unit[0] == "active"
 
 
 def _settled(seconds: int) -> list[str]:

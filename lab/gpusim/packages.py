@@ -14,6 +14,9 @@ from pathlib import Path
 from lab.build.debs import SIMULATED, Deb
 
 DRIVER_DIR = Path(__file__).parent / "driver"
+DCGM_DIR = Path(__file__).parent / "dcgm"
+DCGMI = Path(__file__).parent / "deep/dcgmi"
+DCGM_VERSIONS = ("4.6.0", "4.6.1")  # an earlier one, to upgrade from
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 UNITS = "/usr/lib/systemd/system"
 REVISION = "1"
@@ -233,3 +236,41 @@ if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl stop {unit}; 
 """,
         },
     )
+
+
+def dcgm_debs(version: str) -> list[Deb]:
+    """DCGM's packages of a version, named and cut as by upstream's cmake/packaging.cmake.
+
+    As upstream's they neither enable nor start the unit.
+    """
+    full, prefix = f"1:{version}-{REVISION}", "datacenter-gpu-manager-4"
+    unit = "nvidia-dcgm.service"
+    core = Deb(
+        name=f"{prefix}-core",
+        version=full,
+        depends="perl-base",
+        description=f"DCGM's host engine and dcgmi ({SIMULATED})",
+        files={
+            "/usr/bin/nv-hostengine": DCGM_DIR / "nv-hostengine",
+            "/usr/bin/dcgmi": DCGMI,
+            "/usr/lib/gpu-sim/host-engine": f"{version}\n",
+            f"{UNITS}/{unit}": DCGM_DIR / unit,
+        },
+        modes={"/usr/bin/nv-hostengine": 0o755, "/usr/bin/dcgmi": 0o755},
+        conflicts="datacenter-gpu-manager",
+    )
+    parts = ("cuda11", "cuda12", "cuda13", "proprietary")
+    needs = {f"{prefix}-{part}": f"{prefix}-core" for part in parts}
+    needs |= {f"{prefix}-proprietary-{cuda}": f"{prefix}-proprietary" for cuda in parts[:3]}
+    return [
+        core,
+        *(
+            Deb(
+                name=name,
+                version=full,
+                depends=f"{other} (= {full})",
+                description=f"A part of DCGM, which is empty here ({SIMULATED})",
+            )
+            for name, other in needs.items()
+        ),
+    ]

@@ -25,7 +25,7 @@ from lab.build.store import digest, stored
 from lab.charts import assemble
 from lab.debian_releases import DebianRelease
 from lab.gpusim.builds import DRIVER_VERSIONS
-from lab.gpusim.packages import cuda_keyring, driver_debs
+from lab.gpusim.packages import DCGM_VERSIONS, cuda_keyring, dcgm_debs, driver_debs
 from lab.host import run
 from lab.mirror.apt_repository import build_repo
 from lab.mirror.keys import SigningKey
@@ -142,7 +142,8 @@ def _driver_debs(release: DebianRelease, builds: Builds) -> list[Deb]:
     cuda = repositories(release)["cuda"]
     keyring = cuda_keyring(cuda.key().public(), f"{MIRROR_URL}/{cuda.path}", release.cuda)
     drivers = [deb for version in DRIVER_VERSIONS for deb in driver_debs(version, builds)]
-    return [keyring, *drivers]
+    engines = [deb for version in DCGM_VERSIONS for deb in dcgm_debs(version)]
+    return [keyring, *drivers, *engines]
 
 
 def _vendor_debs(release: DebianRelease, builds: Builds) -> dict[str, list[Deb]]:

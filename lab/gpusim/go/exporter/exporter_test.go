@@ -168,3 +168,22 @@ func TestOptions(t *testing.T) {
 		}
 	}
 }
+
+func TestAHostEngineIsAskedForByOptionOrEnvironment(t *testing.T) {
+	for _, one := range []struct {
+		arguments []string
+		env       string
+		want      string
+	}{
+		{nil, "", ""},
+		{nil, "localhost:5555", "localhost:5555"},
+		{[]string{"-r", "localhost:5555", "-c", "1000"}, "", "localhost:5555"},
+		{[]string{"-c", "1000", "--remote-hostengine-info=localhost:5555"}, "", "localhost:5555"},
+		{[]string{"-c", "1000"}, "", ""},
+	} {
+		getenv := func(string) string { return one.env }
+		if got := RemoteEngine(one.arguments, getenv); got != one.want {
+			t.Errorf("%v, %q: %q, not %q", one.arguments, one.env, got, one.want)
+		}
+	}
+}

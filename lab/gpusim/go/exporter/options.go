@@ -125,12 +125,29 @@ func ParseOptions(arguments []string, getenv func(string) string) (Values, error
 	return values, values.checkRemote()
 }
 
-// The default address means the engine inside the exporter, as with the real one.
+// RemoteEngine is the address of a host engine that was asked for, by option or environment; "" for
+// none. The option's default means the engine inside the exporter, also where it is not given.
+func RemoteEngine(arguments []string, getenv func(string) string) string {
+	for i, word := range arguments {
+		name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !strings.HasPrefix(word, "-") || name != "r" && name != "remote-hostengine-info" {
+			continue
+		}
+		if joined {
+			return value
+		}
+		if i+1 < len(arguments) {
+			return arguments[i+1]
+		}
+	}
+	return getenv("DCGM_REMOTE_HOSTENGINE_INFO")
+}
+
+// Of engines it knows the node's own alone, at the address that is the option's default.
 func (v Values) checkRemote() error {
 	remote := "remote-hostengine-info"
 	if v[remote] != "localhost:5555" {
-		return fmt.Errorf("the simulated exporter has no %s: it has no DCGM engine to connect to",
-			remote)
+		return fmt.Errorf("the simulated exporter has no %s but localhost:5555, the node's own", remote)
 	}
 	return nil
 }

@@ -4,7 +4,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"os/signal"
@@ -33,6 +35,11 @@ func run(arguments []string) error {
 	if err := setLogger(values); err != nil {
 		return err
 	}
+	if remote := exporter.RemoteEngine(arguments, os.Getenv); remote != "" {
+		if err := holdOn(remote); err != nil {
+			return err
+		}
+	}
 	slog.Info("Starting dcgm-exporter SIMULATED by the gpuboot lab: it reads NVML, not DCGM",
 		"Version", "4.6.1-4.8.4-simulated")
 	settings, err := readSettings(values)
@@ -49,6 +56,22 @@ func run(arguments []string) error {
 		return err
 	}
 	return serve(values, server)
+}
+
+// holdOn connects to a host engine, of which it reads nothing: the values are NVML's here too. As the
+// real one, the exporter does not start without the engine, and ends with it.
+func holdOn(engine string) error {
+	connection, err := net.DialTimeout("tcp", engine, 10*time.Second)
+	if err != nil {
+		return fmt.Errorf("error connecting to nv-hostengine: %w", err)
+	}
+	slog.Info("Attempting to connect to remote hostengine at " + engine)
+	go func() {
+		_, err := io.Copy(io.Discard, connection)
+		slog.Error("Host engine connection invalid/disconnected", "error", err)
+		os.Exit(1)
+	}()
+	return nil
 }
 
 func setLogger(values exporter.Values) error {
