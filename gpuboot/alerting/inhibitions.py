@@ -13,7 +13,7 @@ Rule = dict[str, Any]
 # every alert of ours carries `gpu_action`, and nobody else's does
 _OURS = 'gpu_action != ""'
 _OTHERS = 'gpu_action = ""'
-_NODE, _GPU = 'node != ""', 'UUID != ""'
+_NODE, _GPU, _WATCH = 'node != ""', 'UUID != ""', 'health_watch != ""'
 _NOT_CRITICAL = 'severity =~ "warning|info"'
 _PLACE = ["cluster", "node"]
 _THING = ["cluster", "alertname", "node", "UUID", "namespace", "pod"]
@@ -91,8 +91,8 @@ def _of_gpus() -> list[Rule]:
         ),
         # both say what the same engine says
         _rule(
-            [_name("GPUHealthFail"), _GPU],
-            [_name("DCGMHealthFail"), _GPU],
+            [_name("GPUHealthFail"), _GPU, _WATCH],
+            [_name("DCGMHealthFail"), _GPU, _WATCH],
             ["cluster", "UUID", "health_watch"],
         ),
         # a GPU that fell off the bus takes its last readings with it

@@ -7,6 +7,7 @@ the faults that were set. All around them is real: packages, units, timers, metr
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_second_run_has_nothing_to_do(dcgm: Lab) -> None:
 def test_timers_have_asked_and_the_report_knows_it(dcgm: Lab) -> None:
     stamps = ("gpuboot_dcgm_health_timestamp_seconds", "gpuboot_dcgm_diag_timestamp_seconds")
     for stamp in stamps:
-        until(lambda stamp=stamp: dcgm.prometheus(stamp), f"Prometheus knows {stamp}")
+        until(partial(dcgm.prometheus, stamp), f"Prometheus knows {stamp}")
     verified = dcgm.verify()
     assert verified[0].code == 0, verified[0].told
     found = health(verified)
