@@ -25,6 +25,7 @@
     X(nvmlReturn_t, nvmlDeviceGetTemperature, (nvmlDevice_t, int, unsigned *))                 \
     X(nvmlReturn_t, nvmlDeviceGetPowerUsage, (nvmlDevice_t, unsigned *))                       \
     X(nvmlReturn_t, nvmlDeviceGetPowerManagementLimit, (nvmlDevice_t, unsigned *))             \
+    X(nvmlReturn_t, nvmlDeviceGetPowerManagementDefaultLimit, (nvmlDevice_t, unsigned *))      \
     X(nvmlReturn_t, nvmlDeviceGetUtilizationRates, (nvmlDevice_t, nvmlUtilization_t *))        \
     X(nvmlReturn_t, nvmlDeviceGetClockInfo, (nvmlDevice_t, unsigned, unsigned *))              \
     X(nvmlReturn_t, nvmlDeviceGetMaxClockInfo, (nvmlDevice_t, unsigned, unsigned *))           \
