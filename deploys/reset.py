@@ -10,7 +10,7 @@ from __future__ import annotations
 from pyinfra.api.exceptions import DeployError
 from pyinfra.context import host
 
-from deploys.operations import dcgm, etcd_backup, gate, kubeadm, volumes
+from deploys.operations import dcgm, etcd_backup, gate, kubeadm, virtual_address, volumes
 from deploys.run.context import begin, cluster_leader
 from gpuboot.kubernetes.backup import METRICS_FOLDER
 
@@ -41,6 +41,7 @@ else:
         name="Reset | Reset the leader (kubeadm reset)", node=node_to_reset.name, leader=leader.host
     )
 if node_to_reset.role == "control_plane":
+    virtual_address.absent(name="Reset | Take the API's virtual address away (keepalived)")
     etcd_backup.scheduled(
         name="Reset | Take no more backups of etcd", program="", contents={}, secrets={}
     )

@@ -180,6 +180,16 @@ if [ -e $balancer ]; then
   elif { if has dpkg; then dpkg --verify haproxy; else rpm -V haproxy; fi; } 2>/dev/null |
     grep -q "$balancer\$"; then put load_balancer foreign; fi
 fi
+# keepalived: the same; what a package brings is a sample
+keepalived=/etc/keepalived/keepalived.conf
+if [ -s $keepalived ]; then
+  if grep -q '^# Written by gpuboot' $keepalived; then
+    put keepalived ours
+    put virtual_address "$(awk '/^ *virtual_ipaddress/ { getline; print $1; exit }' $keepalived)"
+  elif ! rpm -qf $keepalived >/dev/null 2>&1 || rpm -V keepalived | grep -q "$keepalived\$"; then
+    put keepalived foreign
+  fi
+fi
 [ -r /etc/kubernetes/pki/ca.crt ] &&
   put cluster_ca "$(sha256sum /etc/kubernetes/pki/ca.crt | cut -d ' ' -f 1)"
 

@@ -11,7 +11,7 @@ from deploys.lib import changes
 from deploys.lib.answers import foresee, read
 from deploys.lib.commands import Commands
 from deploys.lib.operation import operation
-from deploys.operations import files, kernel, units
+from deploys.operations import files, kernel, units, virtual_address
 from deploys.operations import packages as package_operations
 from gpuboot.config.inventory import API_NAME
 from gpuboot.hosts.platforms import PackageManager
@@ -31,12 +31,14 @@ STOP = (
 
 
 @operation()
-def named(address: str) -> Commands:
+def named(address: str, awaited: bool = False) -> Commands:
     """Ensure /etc/hosts knows where this host reaches the API, in a block of its own.
 
-    + address: IP address of the API server, or of the load balancer before them
+    + address: IP address of the API server, of the load balancer before them, or the virtual one
+    + awaited: an API server has to answer there before it is written: the host depends on one
     """
-    yield from kernel.hosts_block(HOSTS_BEGIN, HOSTS_END, [f"{address} {API_NAME}"])
+    before = [virtual_address.awaited(address)] if awaited else []
+    yield from kernel.hosts_block(HOSTS_BEGIN, HOSTS_END, [f"{address} {API_NAME}"], before)
 
 
 @operation()

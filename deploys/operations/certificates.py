@@ -15,7 +15,7 @@ from deploys.lib.commands import Commands, shell_failure
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.operation import operation
-from deploys.operations import etcd_backup
+from deploys.operations import etcd_backup, files
 from deploys.operations.kubeadm import SOCKET
 from deploys.operations.kubeadm_changes import CONTROL_PLANE
 from gpuboot.kubernetes import certificates
@@ -27,6 +27,7 @@ from gpuboot.plan import Change
 # processes read their certificates when they start; an API server and its clients after etcd
 _PARTS = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 _MARK = "/etc/gpuboot/certificates.renewed"
+_CONFIG = "/etc/gpuboot/kubeadm-certificate.yaml"
 _STARTS_S = 120
 
 # The kubelet starts a container of a static pod again, whether the API server answers or not.
@@ -47,6 +48,18 @@ until said=$({KUBECTL} --request-timeout=5s get --raw /readyz 2>&1); do
   [ "$(date +%s)" -lt "$end" ] || {{ printf '%s\\n' "$said" >&2; exit 1; }}
   sleep 1
 done
+"""
+# kubeadm keeps a certificate that is there; the API server serves with the last one that it read
+_NEW_PAIR = f"""
+cd /etc/kubernetes/pki
+for end in crt key; do
+  if [ -e apiserver.$end ]; then mv apiserver.$end apiserver.$end.gpuboot-old; fi
+done
+kubeadm init phase certs apiserver --config {_CONFIG} || {{
+  for end in crt key; do mv -f apiserver.$end.gpuboot-old apiserver.$end; done
+  exit 1
+}}
+rm -f apiserver.*.gpuboot-old {_CONFIG}
 """
 _REMEDY = "see `crictl ps -a` and the log of what does not run, then run again: it goes on there"
 
@@ -88,6 +101,27 @@ def renewed(days: int, control_planes: Sequence[str]) -> Commands:
     if len(control_planes) > 1 and not late:
         yield healthy
     yield StringCommand(f"rm {_MARK}")
+
+
+@operation()
+def named(address: str, config: str) -> Commands:
+    """Ensure that the certificate of this control plane's API server names an address as well.
+
+    The API server reads it again by itself, so nothing is restarted.
+
+    + address: IP address by which clients reach it
+    + config: kubeadm's configuration with this node in the leader's place
+    """
+    state = read(Kubeadm, socket=SOCKET)
+    shown = next((item for item in state.certificates if item.name == certificates.SERVING), None)
+    controls = "manifests/kube-apiserver.yaml" in state.files and not state.started
+    if not controls or (shown and address in shown.names):
+        host.noop(f"the API server's certificate names {address}")
+        return
+    changes.record(Change(subject="API server's certificate", field="names", new=address))
+    yield files.write(_CONFIG, config, "600")
+    failed = shell_failure("kubeadm made no certificate for the API server", "run again")
+    yield StringCommand(_script(_NEW_PAIR), "||", failed)
 
 
 def _record(found: Sequence[Certificate], state: KubeadmState) -> None:

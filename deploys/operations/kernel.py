@@ -88,13 +88,19 @@ def hosts(addresses: Mapping[str, str]) -> Commands:
     yield from hosts_block(HOSTS_BEGIN, HOSTS_END, lines)
 
 
-def hosts_block(begin: str, end: str, expected: Sequence[str]) -> Commands:
-    """What an operation yields that keeps lines of /etc/hosts between two marks of its own."""
+def hosts_block(
+    begin: str, end: str, expected: Sequence[str], before: Sequence[StringCommand] = ()
+) -> Commands:
+    """What an operation yields that keeps lines of /etc/hosts between two marks of its own.
+
+    + before: commands that have to succeed before they change
+    """
     present = read(HostsBlock, begin=begin, end=end)
     if present == list(expected):
         host.noop("/etc/hosts is up to date")
         return
     changes.record(text_change("file /etc/hosts", "\n".join(present), "\n".join(expected)))
+    yield from before
     block = "\n".join([begin, *expected, end])
     # written over, not moved: in containers /etc/hosts may be a mount
     yield StringCommand(

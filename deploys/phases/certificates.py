@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from deploys.operations import certificates
 from deploys.run.context import Context
+from gpuboot.config.inventory import led
+from gpuboot.kubernetes.kubeadm import init_config
 
 
 def renewed(context: Context, control_planes: Sequence[str]) -> None:
@@ -19,4 +21,16 @@ def renewed(context: Context, control_planes: Sequence[str]) -> None:
             days=context.settings.cluster.renew_certificates_days,
             control_planes=control_planes,
             _serial=True,
+        )
+
+
+def named(context: Context) -> None:
+    """The virtual address in the API servers' certificates, by which clients outside reach them."""
+    cluster, node = context.settings.cluster, context.node
+    if cluster.virtual_ip and node.role == "control_plane":
+        own = led(context.nodes, [node.host])
+        certificates.named(
+            name="Make the API server's certificate for the virtual address as well",
+            address=cluster.virtual_ip,
+            config=init_config(context.settings, context.lock, own),
         )

@@ -7,7 +7,6 @@ from typing import Any
 
 from deploys.lib.operation import phase
 from deploys.operations import (
-    api_endpoint,
     files,
     kubeadm,
     kubeadm_changes,
@@ -16,7 +15,7 @@ from deploys.operations import (
     kubectl,
     rollout,
 )
-from deploys.phases import backup, certificates
+from deploys.phases import api_endpoint, backup, certificates
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current, members
 from gpuboot.charts import GPUS_LABEL
@@ -27,7 +26,6 @@ from gpuboot.kubernetes import flannel, readiness
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.kubeadm import (
     Configuration,
-    balanced,
     configuration,
     endpoint,
     first_images,
@@ -35,6 +33,7 @@ from gpuboot.kubernetes.kubeadm import (
     join_config,
     packages,
     untainted,
+    way_to_api,
     worker_images,
 )
 from gpuboot.kubernetes.readiness import Part, Progress
@@ -51,7 +50,7 @@ def kubernetes() -> None:
     config = configuration(context.settings, lock, context.nodes)
     kubeadm.images_fetched(name="Start pulling images", images=first_images(lock, node))
     packages_and_config(context, config)
-    _reach_the_api(context)
+    api_endpoint.reached(context)
     kubeadm.images_pulled(
         name="Pull the images of Kubernetes",
         images=worker_images(lock),
@@ -63,6 +62,7 @@ def kubernetes() -> None:
         _initialize(context, config)
     _upgrade(context)
     kubelet_digest = _reconfigure(context, config)
+    certificates.named(context)
     if node.leader:
         # after an upgrade, which renews the certificate in it
         kubeadm.kubeconfig(name="Write root's kubeconfig")
@@ -73,37 +73,15 @@ def kubernetes() -> None:
             kubelet_digest,
             _serial=True,
         )
-        if api.is_ours(context.settings.cluster):
-            api_endpoint.named(
-                name="Point the API's name at the other control-plane nodes themselves",
-                address=node.address,
-            )
+        api_endpoint.served(context)
         kubeadm.kubeconfig(name="Write root's kubeconfig on the other control-plane nodes")
     if node.role == "worker":
+        api_endpoint.awaited(context)
         _join(context, "Join the workers (kubeadm join)", kubelet_digest)
+    api_endpoint.left(context)
     backup.begun(context)
     if node.leader:
         _label(context)
-
-
-def _reach_the_api(context: Context) -> None:
-    """The API's name, and the load balancer behind it on nodes that have no API server."""
-    cluster, nodes, node = context.settings.cluster, context.nodes, context.node
-    if balanced(cluster, nodes) and node.role == "worker":
-        api_endpoint.balanced(
-            name="Run the load balancer before the API servers (haproxy)",
-            config=api.load_balancer(nodes),
-            manager=context.platform.package_manager,
-        )
-    if api.is_ours(cluster):
-        api_endpoint.named(
-            name="Write the API's name to /etc/hosts",
-            address=api.address(node, nodes, context.is_member),
-        )
-    if context.state.load_balancer == "ours" and not (
-        balanced(cluster, nodes) and node.role == "worker"
-    ):
-        api_endpoint.unbalanced(name="Stop the load balancer before the API servers (haproxy)")
 
 
 def _initialize(context: Context, config: Configuration) -> None:
@@ -123,7 +101,7 @@ def _initialize(context: Context, config: Configuration) -> None:
             context.settings,
             context.lock,
             endpoint(context.settings.cluster, context.nodes),
-            balanced(context.settings.cluster, context.nodes),
+            way_to_api(context.settings.cluster, context.nodes),
         ),
         sentinel_workload="kube-flannel-ds",
     )

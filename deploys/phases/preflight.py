@@ -16,6 +16,7 @@ from pyinfra.context import state
 from deploys.facts import apt, dnf
 from deploys.facts.connectivity import UnreachableEndpoints
 from deploys.facts.framed import Framed
+from deploys.facts.neighbour import AddressOwner
 from deploys.lib import answers
 from deploys.lib.connections import unreachable, unreachable_problem
 from deploys.lib.findings import note, refusal
@@ -31,7 +32,7 @@ from gpuboot.hosts.preflight.checks import Check, evaluate
 from gpuboot.hosts.preflight.packages import AvailableVersion, RequiredPackage
 from gpuboot.hosts.reading import Reading
 from gpuboot.hosts.transient import PAUSES_S
-from gpuboot.kubernetes import network_policies
+from gpuboot.kubernetes import network_policies, virtual_address
 from gpuboot.kubernetes.endpoint import problems as api_checks
 
 T = TypeVar("T")
@@ -115,6 +116,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
     ]
     if not run.docker_hosts:
         problems += api_checks(run.nodes, run.states, run.settings)
+        problems += _virtual_address(run)
     problems += _unreachable(run, pauses=() if problems else PAUSES_S)
     warnings = [
         *local_files.warnings(run.settings),
@@ -163,6 +165,18 @@ def _unreachable(run: context.Run, pauses: Iterable[int]) -> list[Problem]:
         with answers.live():
             unanswered = _without_answer(run, unanswered)
     return connectivity.problems(run.settings, readable, unanswered)
+
+
+def _virtual_address(run: context.Run) -> list[Problem]:
+    """Why `cluster.virtual_ip` cannot be had; whether it is free is asked before it is ours."""
+    cluster = run.settings.cluster
+    problems = virtual_address.problems(run.nodes, run.states, cluster)
+    asker = virtual_address.asker(run.nodes, run.states, cluster)
+    if problems or asker is None:
+        return problems
+    asked = {run.inventory.get_host(asker.host): {"address": cluster.virtual_ip}}
+    [found] = answers.read_each(AddressOwner, asked)
+    return virtual_address.taken(cluster, asker.host, found)
 
 
 def _without_answer(run: context.Run, endpoints: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -215,6 +229,9 @@ def _questions(run: context.Run) -> Iterator[tuple[Host, type[Framed[Any]], dict
     for manager, fact in _AVAILABLE.items():
         for host, names in _package_names(run, required, manager).items():
             yield run.inventory.get_host(host), fact, {"packages": names}
+    cluster = run.settings.cluster
+    if asker := virtual_address.asker(run.nodes, run.states, cluster):
+        yield run.inventory.get_host(asker.host), AddressOwner, {"address": cluster.virtual_ip}
 
 
 def _ask(

@@ -90,6 +90,8 @@ def unsupported_settings(settings: Settings) -> Iterator[Finding]:
             yield f"exporter.{name} names a Kubernetes Secret", f"leave exporter.{name} out"
     for problem in kubernetes_secret_problems(receiver_secrets(settings.alertmanager)):
         yield problem.cause, problem.remedy
+    if settings.cluster.virtual_ip:
+        yield "cluster.virtual_ip is set, and Docker hosts have no API server", "leave it out"
     if settings.monitoring.remote_write:
         yield (
             "monitoring.remote_write is set, which deploys/standalone.py does not do",

@@ -58,12 +58,15 @@ class NodeState:
     + dnf_proxy: /etc/dnf/dnf.conf names an HTTP proxy
     + selinux_enforcing: SELinux refuses what its policy does not allow
     + ports: listening TCP ports, with the name of the listening process ("?": not known)
+    + interfaces: network devices, each with one of its addresses and that one's network (CIDR)
     + routes: networks (CIDR) with the device they lead to
     + run_lock: record of the run that last took the lock there (`gpuboot.hosts.run_lock`); ""
       for none since it booted
     + run_lock_age: seconds for which that run has held it; None when it has ended
     + half_made: steps of kubeadm, init or join, that gpuboot began and did not see end
     + load_balancer: whose haproxy's configuration is: ours, foreign (a site's own), "" for none
+    + keepalived: whose keepalived's configuration is: ours, foreign (a site's own), "" for none
+    + virtual_address: the one that ours has, whether this machine holds it or not; "" for none
     + cluster_ca: SHA-256 of the certificate authority of the cluster it belongs to; "" for none
     """
 
@@ -98,6 +101,8 @@ class NodeState:
     cluster_ca: str = ""
     half_made: tuple[str, ...] = ()
     load_balancer: str = ""
+    keepalived: str = ""
+    virtual_address: str = ""
     run_lock: str = ""
     run_lock_age: int | None = None
     clock_skew_s: float = 0.0
@@ -114,6 +119,7 @@ class NodeState:
     swap: tuple[str, ...] = ()
     sysctls: Mapping[str, str] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
+    interfaces: tuple[tuple[str, str], ...] = ()
     routes: tuple[tuple[str, str], ...] = ()
     ports: Mapping[int, str] = field(default_factory=dict)
     units: Mapping[str, Unit] = field(default_factory=dict)
@@ -167,7 +173,7 @@ def parse(lines: Iterable[str]) -> NodeState:
 _TEXTS = (
     "hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version", "os_codename",
     "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package", "run_lock",
-    "load_balancer",
+    "load_balancer", "keepalived", "virtual_address",
 )  # fmt: skip
 # field -> the key of its number
 _NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"}
@@ -219,6 +225,7 @@ def _state(values: Fields) -> NodeState:
         pci=tuple(_pci(item) for item in values.all("pci")),
         package_lock_holders=tuple(dict.fromkeys(values.all("package_lock"))),
         addresses=addresses,
+        interfaces=tuple((item.split()[0], _second(item)) for item in values.all("address")),
         routes=tuple((item.split()[0], _second(item)) for item in values.all("route")),
         ports=_ports(values),
         units={item.split()[0]: _unit(item) for item in values.all("unit")},

@@ -19,16 +19,21 @@ _RENEWABLE = (
 )
 
 
+SERVING = "pki/apiserver.crt"  # what an API server shows to clients
+
+
 @dataclass(frozen=True)
 class Certificate:
     """A certificate of a node.
 
     + name: path of its file, below /etc/kubernetes where it is there
     + expires: seconds since 1970
+    + names: names and addresses that it is for
     """
 
     name: str
     expires: float
+    names: tuple[str, ...] = ()
 
     @property
     def renewable(self) -> bool:
@@ -49,9 +54,20 @@ def parse(rows: Iterable[Sequence[str]]) -> tuple[Certificate, ...]:
         data = base64.b64decode(text)
         pem = data.lstrip().startswith(b"-----")
         read = x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate
-        expires = read(data).not_valid_after_utc.timestamp()
-        found.append(Certificate(path.removeprefix("/etc/kubernetes/"), expires))
+        certificate = read(data)
+        name = path.removeprefix("/etc/kubernetes/")
+        expires = certificate.not_valid_after_utc.timestamp()
+        found.append(Certificate(name, expires, _names(certificate)))
     return tuple(found)
+
+
+def _names(certificate: x509.Certificate) -> tuple[str, ...]:
+    try:
+        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return ()
+    addresses = map(str, found.get_values_for_type(x509.IPAddress))
+    return (*found.get_values_for_type(x509.DNSName), *addresses)
 
 
 def due(certificates: Iterable[Certificate], now: float, days: int) -> list[Certificate]:

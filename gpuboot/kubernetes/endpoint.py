@@ -3,7 +3,8 @@
 A cluster is made with the name `gpuboot-api`, also where it has one control plane, so that more can
 join later. A control plane resolves it to itself. Another node resolves it to the one control
 plane, or, where there are several, to a load balancer of its own (haproxy on 127.0.0.1), so that no
-node depends on any one of them.
+node depends on any one of them; or to the virtual address, where the site has one
+(`gpuboot.kubernetes.virtual_address`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from gpuboot.config.inventory import API_NAME, Node, is_address
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Cluster, Settings
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.kubernetes.kubeadm import API_PORT, balanced
+from gpuboot.kubernetes.kubeadm import API_PORT, api_name_in_force, balanced
 from gpuboot.templates import render
 
 LOCAL = "127.0.0.1"
@@ -39,7 +40,7 @@ def decided(cluster: Cluster, server: str) -> Cluster:
 
 def is_ours(cluster: Cluster) -> bool:
     """Whether nodes resolve the name by what gpuboot writes. + cluster: as `decided` has it"""
-    return cluster.endpoint == _OURS
+    return api_name_in_force(cluster)
 
 
 def control_planes(nodes: Sequence[Node]) -> list[Node]:
@@ -47,13 +48,16 @@ def control_planes(nodes: Sequence[Node]) -> list[Node]:
     return [node for node in nodes if node.role == "control_plane"]
 
 
-def address(node: Node, nodes: Sequence[Node], member: bool) -> str:
+def address(cluster: Cluster, node: Node, nodes: Sequence[Node], member: bool) -> str:
     """What a node resolves the name to.
 
+    + cluster: as `decided` has it
     + member: it is a control plane with an API server; one that is about to join asks the leader's
     """
     if node.leader or (member and node.role == "control_plane"):
         return node.address
+    if node.role == "worker" and cluster.virtual_ip:
+        return cluster.virtual_ip
     if node.role == "worker" and len(control_planes(nodes)) > 1:
         return LOCAL
     return next(item.address for item in nodes if item.leader)
@@ -91,7 +95,7 @@ def problems(
                     "haproxy there has a configuration of its own, in whose place gpuboot would "
                     "put that of the load balancer before the API servers",
                     "move what it does elsewhere and remove /etc/haproxy/haproxy.cfg; or set "
-                    "cluster.endpoint to a load balancer of your own",
+                    "cluster.endpoint to a load balancer of your own, or cluster.virtual_ip",
                 )
             )
         elif owner not in ("haproxy", "?"):
@@ -107,20 +111,37 @@ def problems(
 
 
 def growth_refused(cluster: Cluster, nodes: Sequence[Node]) -> list[Problem]:
-    """Why control planes cannot join a cluster that lives; nothing when they can.
+    """Why a cluster that lives cannot have more control planes, or a virtual address.
 
     + cluster: as `decided` has it
+
+    Nothing when it can. What its nodes know of the API server is in certificates and credentials on
+    each of them, and nothing but an address there makes another one of it.
     """
-    controls = control_planes(nodes)
-    if cluster.endpoint or len(controls) < 2:
+    if cluster.endpoint:
         return []
     lead = next(node for node in nodes if node.leader)
-    return [
-        Problem(
-            lead.host,
-            f"its cluster was made with the address {lead.address}, which all nodes depend on: no "
-            "other control plane can join it",
-            "take the others out of group control_plane; or make the cluster anew "
-            "(deploys/reset.py), which then has a name that all control planes answer to",
+    made = "its cluster was made with an address instead of a name, by which all nodes know its API"
+    anew = (
+        "make the cluster anew (deploys/reset.py), which then has a name that all control planes "
+        "answer to"
+    )
+    found = []
+    if len(control_planes(nodes)) > 1:
+        found.append(
+            Problem(
+                lead.host,
+                f"{made}: no other control plane can join it",
+                f"take the others out of group control_plane; or {anew}",
+            )
         )
-    ]
+    if cluster.virtual_ip:
+        found.append(
+            Problem(
+                lead.host,
+                f"{made}: they would not use cluster.virtual_ip",
+                "take cluster.virtual_ip out (if that address is one of your own before the "
+                f"control planes, set cluster.endpoint to it); or {anew}",
+            )
+        )
+    return found

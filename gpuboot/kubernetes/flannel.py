@@ -19,12 +19,12 @@ def images(lock: Lock) -> tuple[str, str]:
     return f"{_IMAGE}:{lock.flannel.version}", f"{_PLUGIN_IMAGE}:{lock.flannel.cni_plugin}"
 
 
-def manifest(settings: Settings, lock: Lock, api: str, balanced: bool = False) -> str:
+def manifest(settings: Settings, lock: Lock, api: str, way: str = "") -> str:
     """The manifest for these settings, without a digest.
 
     + api: host:port by which nodes reach the API server. By its Service, flannel would depend on
       kube-proxy: started before it, as after a boot, it gives up, and each next start is later.
-    + balanced: nodes have a load balancer, of which pods from before do not know
+    + way: what stands between nodes and the API servers, of which pods from before do not know
     """
     cluster = settings.cluster
     six = ipaddress.ip_network(cluster.pod_cidr).version == 6
@@ -45,5 +45,5 @@ def manifest(settings: Settings, lock: Lock, api: str, balanced: bool = False) -
         plugin_image=plugin_image,
         api_host=host.strip("[]"),
         api_port=port,
-        balanced=balanced,
+        way=way,
     )

@@ -64,7 +64,27 @@ def balanced(cluster: Cluster, nodes: Sequence[Node]) -> bool:
     + cluster: with the endpoint that is in force
     """
     several = sum(node.role == "control_plane" for node in nodes) > 1
-    return several and cluster.endpoint == f"{API_NAME}:{API_PORT}"
+    return several and api_name_in_force(cluster) and not cluster.virtual_ip
+
+
+def api_name_in_force(cluster: Cluster) -> bool:
+    """Whether nodes resolve the endpoint's name by what gpuboot writes to /etc/hosts.
+
+    + cluster: with the endpoint that is in force
+    """
+    return cluster.endpoint == f"{API_NAME}:{API_PORT}"
+
+
+def way_to_api(cluster: Cluster, nodes: Sequence[Node]) -> str:
+    """What stands between nodes and the API servers; "" for nothing, or what is the site's own.
+
+    Pods of the host's network read /etc/hosts when they start, so these begin anew when it changes.
+
+    + cluster: with the endpoint that is in force
+    """
+    if api_name_in_force(cluster) and cluster.virtual_ip:
+        return cluster.virtual_ip
+    return "balanced" if balanced(cluster, nodes) else ""
 
 
 def untainted(cluster: Cluster, nodes: Sequence[Node]) -> bool:
@@ -113,6 +133,8 @@ def _certificate_names(cluster: Cluster, nodes: Sequence[Node]) -> list[str]:
             names += [node.name, node.address]
     if cluster.endpoint:
         names.append(cluster.endpoint.rpartition(":")[0].strip("[]"))
+    if cluster.virtual_ip:
+        names.append(cluster.virtual_ip)
     return list(dict.fromkeys(names))
 
 
@@ -142,9 +164,9 @@ def configuration(settings: Settings, lock: Lock, nodes: Sequence[Node]) -> Conf
         "proxy": parts["KubeProxyConfiguration"],
         "kubelet": parts["KubeletConfiguration"],
     }
-    if balanced(settings.cluster, nodes):
+    if way := way_to_api(settings.cluster, nodes):
         # kube-proxy's pods have read before that the API's name is the one control plane's
-        changeable["api"] = "balanced"
+        changeable["api"] = way
     return Configuration(
         text,
         json_digest(changeable),

@@ -25,6 +25,10 @@ def kubelet(**fields: Any) -> dict[str, Any]:
     return {"cluster": {"kubelet": fields}}
 
 
+def virtual_ip(**fields: Any) -> dict[str, Any]:
+    return {"cluster": {"virtual_ip": "10.0.0.10", **fields}}
+
+
 def alertmanager(**parts: Any) -> dict[str, Any]:
     return {"alertmanager": parts}
 
@@ -69,6 +73,12 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"cluster": {"endpoint": "api.example.com"}}, "cluster.endpoint: takes host:port"),
     ({"cluster": {"endpoint": "api.example.com:70000"}}, "from 1 to 65535"),
     ({"cluster": {"endpoint": "https://api.example.com:6443"}}, "e.g. api.example.com:6443"),
+    ({"cluster": {"virtual_ip": "api"}}, "cluster.virtual_ip: takes an IP address"),
+    ({"cluster": {"virtual_ip": "10.0.0.10/24"}}, "cluster.virtual_ip: takes an IP address"),
+    ({"cluster": {"virtual_ip": "127.0.0.1"}}, "takes an address that other machines reach"),
+    ({"cluster": {"virtual_ip": "ff02::12"}}, "takes an address that other machines reach"),
+    (virtual_ip(virtual_router_id=256), "cluster.virtual_router_id"),
+    (virtual_ip(virtual_ip_interface="eth0 eth1"), "takes a network device, e.g. eth0"),
     ({"exporter": {"remote_engine": "localhost"}}, "e.g. localhost:5555"),
     ({"dcgm": "standalone"}, "dcgm"),
     (
@@ -117,6 +127,10 @@ WRONG: list[tuple[dict[Any, Any], str]] = [
     ({"gpu_operator": {"time_slices": 0}}, "gpu_operator.time_slices"),
     # what does not go together
     ({"cluster": {"pod_cidr": "10.96.0.0/16"}}, "overlaps cluster.service_cidr"),
+    (virtual_ip(endpoint="lb:6443"), "cluster.virtual_ip and cluster.endpoint exclude each other"),
+    (virtual_ip(service_cidr="10.0.0.0/16"), "is in cluster.service_cidr 10.0.0.0/16"),
+    ({"cluster": {"virtual_router_id": 9}}, "says nothing without cluster.virtual_ip"),
+    ({"cluster": {"virtual_ip_interface": "eth0"}}, "says nothing without cluster.virtual_ip"),
     ({"runtime": {"mode": "cdi"}}, 'in the modes "default" and "runtimeclass"'),
     ({"gpu_operator": {"enabled": False}}, 'use exporter.kind "chart"'),
     ({"exporter": {"scrape_timeout": "20s"}}, "longer than scrape_interval 15s"),

@@ -158,7 +158,14 @@ class LivingCluster:
                 _daemonset(
                     "kube-flannel-ds",
                     "kube-flannel",
-                    annotations=_marked(flannel.manifest(self.settings, self.lock, api_server)),
+                    annotations=_marked(
+                        flannel.manifest(
+                            self.settings,
+                            self.lock,
+                            api_server,
+                            kubeadm.way_to_api(self.settings.cluster, self.nodes),
+                        )
+                    ),
                 ),
                 _daemonset("kube-proxy", "kube-system"),
                 *(

@@ -4,7 +4,7 @@ $PLAN_SETTINGS is what the settings are now. What hosts answer is worked out fro
 a run has nothing to do but what those settings change. $PLAN_FAILS: a part of a command that fails
 on the leader. $PLAN_DRIVER: the driver that is loaded, where it is not the lock's. $PLAN_BENT:
 somebody has changed and deleted objects of the cluster by hand. $PLAN_NEW: the inventory has
-another worker, a bare machine.
+another worker, a bare machine. $PLAN_VIRTUAL: the virtual address that the site was made with.
 """
 
 from __future__ import annotations
@@ -22,23 +22,30 @@ from typing import Any
 
 import yaml
 
+from deploys.operations.virtual_address import CONFIG, UNIT_FILE
 from deploys.phases import base
 from deploys.phases.drivers import NOUVEAU
 from deploys.run.context import Context
-from gpuboot.config.inventory import API_NAME, Entry, plan
+from gpuboot.config.inventory import API_NAME, Entry, Node, plan
 from gpuboot.config.load import load
 from gpuboot.fact_output import answer
 from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
 from gpuboot.kubernetes import backup, endpoint, kubeadm
+from gpuboot.kubernetes.virtual_address import unit_file
 from gpuboot.templates import render
 from tests.noise import own
+from tests.plan import virtual_site
 from tests.plan.living_cluster import LivingCluster
 
 _site = runpy.run_path(str(Path(__file__).parent / "inventories/site.py"))
 _hosts = [_site["_host"](11, "cp1", 0), _site["_host"](21, "gpu1", 2)]
 _given = _site["_data"]
-_GPUBOOT = {"preflight": _given["gpuboot"]["preflight"]}
+_virtual = os.environ.get("PLAN_VIRTUAL", "")
+_GPUBOOT = {
+    "preflight": _given["gpuboot"]["preflight"],
+    **({"cluster": {"virtual_ip": _virtual}} if _virtual else {}),
+}
 _settings, _lock = load(_GPUBOOT)
 _settings = _settings.model_copy(update={"cluster": endpoint.decided(_settings.cluster, "")})
 _nodes, _ = plan(
@@ -70,6 +77,7 @@ _installed = {
         _lock.toolkit.version,
     ),
     **_kubernetes,
+    **({"keepalived": "1:2.2.8-1"} if _virtual else {}),
 }
 _PODS = {
     "items": [
@@ -89,6 +97,8 @@ _files = {
     **backup.files(_settings.backup, _nodes[0].name),
     backup.PROGRAM: backup.program(),
 }
+if _virtual:
+    _files |= {CONFIG: virtual_site.keepalived(_settings.cluster, _nodes), UNIT_FILE: unit_file()}
 _modes = {"/etc/gpuboot/kubeadm.yaml": "600", backup.PROGRAM: "755"}
 _backup = (
     '{"taken":1763800000,"reason":"timer","node":"cp1","kubernetes":"v1.36.3","etcd":"etcd:1",'
@@ -108,6 +118,7 @@ def _kubeadm(leads: bool) -> list[str]:
     return [
         *(f"package\t{name} {version}" for name, version in _kubernetes.items()),
         *(f"file\t{name}" for name in ["kubelet.conf", *(_CONTROL_PLANE if leads else [])]),
+        *([virtual_site.certificate(_virtual)] if leads and _virtual else []),
         f"kubelet_config\t{_config.kubelet}",
         "kubeconfig\tsame",
         "end\tok",
@@ -129,6 +140,10 @@ def _prometheus(retention: str) -> dict[str, Any]:
 def _policy(stamp: str) -> dict[str, Any]:
     meta = {"name": "cluster-policy"}
     return {"kind": "ClusterPolicy", "metadata": meta, "spec": {"dcgmExporter": {"stamp": stamp}}}
+
+
+def _reached(node: Node, member: bool) -> str:
+    return endpoint.address(_settings.cluster, node, _nodes, member)
 
 
 def _repositories() -> Iterator[tuple[str, list[str]]]:
@@ -162,6 +177,16 @@ def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
     }
 
 
+def _units() -> list[str]:
+    names = ["containerd.service", "nvidia-persistenced.service", "kubelet.service", backup.TIMER]
+    if _virtual:
+        names.append("keepalived.service")
+    blocks = (
+        f"Id={unit}\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled" for unit in names
+    )
+    return "\n\n".join(blocks).split("\n")
+
+
 def _host_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
     return {
         "stat -c": [
@@ -182,16 +207,12 @@ def _host_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
             "feature br_netfilter",
             *(f"sysctl {key.replace('.', '/')} {value}" for key, value in base.SYSCTLS.items()),
         ],
-        "awk -v b='# gpuboot: the API server'": [f"{_nodes[0].address} {API_NAME}"],
+        "awk -v b='# gpuboot: the API server'": [
+            f"{_reached(_nodes[0 if leads else 1], leads)} {API_NAME}"
+        ],
         # control planes, and the host itself
         "awk -v b=": [f"{node.address} {node.name}" for node in _nodes[: 1 if leads else 2]],
-        "systemctl show -p Id": "\n\n".join(
-            f"Id={unit}\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled"
-            for unit in (
-                *("containerd.service", "nvidia-persistenced.service", "kubelet.service"),
-                backup.TIMER,
-            )
-        ).split("\n"),
+        "systemctl show -p Id": _units(),
         "grep -qs nvidia-uvm /proc/devices": [
             "loaded NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "
             f"{_now}  Release Build",
@@ -216,6 +237,8 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
     packages.append("kubeconfig\t/etc/kubernetes/kubelet.conf https://10.0.0.11:6443")
     if data.get("gpus"):
         packages.append(f"driver\tNVRM version: NVIDIA UNIX Open Kernel Module for x86_64  {_now}")
+    if _virtual and name == "@fake/cp1":
+        packages += virtual_site.machine(_virtual)
     machine = answer(noise[_site["_FACT"]]).lines
     responses = {
         **({fails: refused} if fails and name == "@fake/cp1" else {}),

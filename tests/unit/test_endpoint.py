@@ -27,6 +27,8 @@ PLAIN = parse_settings({})
 NEW = PLAIN.model_copy(update={"cluster": endpoint.decided(PLAIN.cluster, "")})
 OLD = PLAIN.model_copy(update={"cluster": endpoint.decided(PLAIN.cluster, "https://10.0.0.1:6443")})
 OWN = parse_settings({"cluster": {"endpoint": "lb.example.com:6443"}})
+_ADDRESS = parse_settings({"cluster": {"virtual_ip": "10.0.0.10"}})
+VIRTUAL = _ADDRESS.model_copy(update={"cluster": endpoint.decided(_ADDRESS.cluster, "")})
 LOCK = versions.lock(PLAIN)
 
 
@@ -48,11 +50,13 @@ def test_a_site_s_own_endpoint_stays() -> None:
 
 
 def test_who_resolves_the_name_to_what() -> None:
-    assert endpoint.address(GPU1, ONE, member=False) == "10.0.0.1"
-    assert endpoint.address(GPU1, THREE, member=False) == "127.0.0.1"
-    assert endpoint.address(CP1, THREE, member=False) == "10.0.0.1"  # it makes the cluster
-    assert endpoint.address(CP2, THREE, member=False) == "10.0.0.1"  # it joins
-    assert endpoint.address(CP2, THREE, member=True) == "10.0.0.2"
+    for cluster, three in ((NEW.cluster, "127.0.0.1"), (VIRTUAL.cluster, "10.0.0.10")):
+        one = "10.0.0.1" if cluster is NEW.cluster else three
+        assert endpoint.address(cluster, GPU1, ONE, member=False) == one
+        assert endpoint.address(cluster, GPU1, THREE, member=False) == three
+        assert endpoint.address(cluster, CP1, THREE, member=False) == "10.0.0.1"  # it makes it
+        assert endpoint.address(cluster, CP2, THREE, member=False) == "10.0.0.1"  # it joins
+        assert endpoint.address(cluster, CP2, THREE, member=True) == "10.0.0.2"
 
 
 def test_growth_renews_what_has_read_the_name_before() -> None:
@@ -60,8 +64,11 @@ def test_growth_renews_what_has_read_the_name_before() -> None:
     assert one.digest != three.digest
     assert (one.kubelet, one.immutable) == (three.kubelet, three.immutable)
     api = "gpuboot-api:6443"
-    before, after = (flannel.manifest(NEW, LOCK, api, balanced) for balanced in (False, True))
-    assert before != after
+    ways = [kubeadm.way_to_api(it.cluster, THREE) for it in (OWN, NEW, VIRTUAL)]
+    assert ways == ["", "balanced", "10.0.0.10"]
+    assert len({flannel.manifest(NEW, LOCK, api, way) for way in ways}) == 3
+    assert "annotations: {gpuboot.dev/api: balanced}" in flannel.manifest(NEW, LOCK, api, ways[1])
+    assert len({kubeadm.configuration(it, LOCK, THREE).digest for it in (NEW, VIRTUAL)}) == 2
     same = (kubeadm.configuration(OWN, LOCK, nodes).digest for nodes in (ONE, THREE))
     assert len(set(same)) == 1
 
@@ -81,9 +88,14 @@ def test_the_load_balancer_checks_every_api_server() -> None:
 
 def test_a_cluster_of_one_address_cannot_grow() -> None:
     [problem] = endpoint.growth_refused(OLD.cluster, THREE)
-    assert "made with the address 10.0.0.1" in problem.cause
-    for settings, nodes in ((OLD, ONE), (NEW, THREE), (OWN, THREE)):
+    assert "made with an address instead of a name" in problem.cause
+    assert "take the others out of group control_plane" in problem.remedy
+    for settings, nodes in ((OLD, ONE), (NEW, THREE), (OWN, THREE), (VIRTUAL, THREE)):
         assert endpoint.growth_refused(settings.cluster, nodes) == []
+    old = endpoint.decided(_ADDRESS.cluster, "https://10.0.0.1:6443")
+    [problem] = endpoint.growth_refused(old, ONE)
+    assert "would not use cluster.virtual_ip" in problem.cause
+    assert len(endpoint.growth_refused(old, THREE)) == 2
 
 
 @pytest.mark.parametrize(

@@ -147,12 +147,13 @@ def test_each_step_is_done_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> 
     assert operations._reset(state, leader, "@ssh/gpu1")
     assert operations._deleted(state, leader, "gpu1")
     assert site.ran[0] == "drained gpu1 in 60"
-    assert site.ran[1].startswith("@ssh/gpu1: kubeadm reset --force")
-    assert site.ran[2].startswith("@ssh/gpu1: sh -ec")
-    assert "disable --now haproxy.service" in site.ran[3]
-    assert site.ran[4].startswith("@ssh/gpu1: rm -rf /etc/gpuboot/")
-    assert site.ran[5].endswith("delete node gpu1 --ignore-not-found")
-    assert len(site.ran) == 6
+    assert "disable --now keepalived.service" in site.ran[1]
+    assert site.ran[2].startswith("@ssh/gpu1: kubeadm reset --force")
+    assert site.ran[3].startswith("@ssh/gpu1: sh -ec")
+    assert "disable --now haproxy.service" in site.ran[4]
+    assert site.ran[5].startswith("@ssh/gpu1: rm -rf /etc/gpuboot/")
+    assert site.ran[6].endswith("delete node gpu1 --ignore-not-found")
+    assert len(site.ran) == 7
     assert "take it out of the inventory" in site.told[0]
 
 

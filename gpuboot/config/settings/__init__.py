@@ -120,7 +120,7 @@ class Settings(Model):
             )
         pods = ipaddress.ip_network(self.cluster.pod_cidr)
         services = ipaddress.ip_network(self.cluster.service_cidr)
-        if wrong := networks.wrong(pods, services):
+        if wrong := networks.wrong(pods, services) or self.cluster.conflict():
             raise ValueError(wrong)
         if pods.overlaps(services):
             raise ValueError(f"cluster.pod_cidr {pods} overlaps cluster.service_cidr {services}")

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import ipaddress
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
-from gpuboot.config.settings.base import Cidr, Domain, Endpoint, Form, Label, Model, Url
+from gpuboot.config.settings.base import (
+    Address,
+    Cidr,
+    Domain,
+    Endpoint,
+    Form,
+    Label,
+    Model,
+    Url,
+)
+
+
+def _reachable(value: str) -> str:
+    address = ipaddress.ip_address(value)
+    local = address.is_loopback or address.is_link_local or address.is_unspecified
+    if local or address.is_multicast:
+        raise ValueError("takes an address that other machines reach, e.g. 192.0.2.10")
+    return value
+
+
+_VirtualIp = Annotated[Address, AfterValidator(_reachable)]
+_Device = Annotated[str, Form(r"[A-Za-z0-9][-A-Za-z0-9_.]*", "a network device", "eth0", 15)]
 
 
 class Cluster(Model):
@@ -23,6 +45,25 @@ class Cluster(Model):
         "control-plane nodes. Default: `gpuboot-api:6443`, a name that each node resolves itself: "
         "to itself, to the one control plane, or to a load balancer of its own (haproxy) before "
         "several of them. A cluster keeps what it was made with.",
+    )
+    virtual_ip: _VirtualIp | None = Field(
+        None,
+        description="A free address in a network of the control planes, which one of them that is "
+        "ready has at a time (keepalived). Nodes without an API server then reach `gpuboot-api` "
+        "there instead of by haproxy, and so can clients outside of the cluster. May be set, "
+        "changed and taken back at any time; not together with `endpoint`.",
+    )
+    virtual_ip_interface: _Device | None = Field(
+        None,
+        description="Network device that gets `virtual_ip`, on every control plane. Default: on "
+        "each the one whose network it is in.",
+    )
+    virtual_router_id: int | None = Field(
+        None,
+        ge=1,
+        le=255,
+        description="VRRP's number of `virtual_ip`, its own among those of the network that use "
+        "VRRP. Default: made of the address.",
     )
     proxy_mode: Literal["iptables", "ipvs", "nftables"] = Field(
         "nftables", description="kube-proxy's mode; nftables needs a kernel of 5.13 or newer."
@@ -59,6 +100,27 @@ class Cluster(Model):
     schedule_on_control_plane: bool | None = Field(
         None, description="Workloads on control-plane nodes; default: only when there is no worker."
     )
+
+    def conflict(self) -> str:
+        """What of the virtual address does not go with other settings; "" when all of it does."""
+        if self.virtual_ip is None:
+            for name in ("virtual_ip_interface", "virtual_router_id"):
+                if getattr(self, name) is not None:
+                    return f"cluster.{name} says nothing without cluster.virtual_ip"
+            return ""
+        if self.endpoint:
+            return (
+                "cluster.virtual_ip and cluster.endpoint exclude each other: the one is an address "
+                "that gpuboot looks after (keepalived), the other one that the site does"
+            )
+        address = ipaddress.ip_address(self.virtual_ip)
+        for name in ("pod_cidr", "service_cidr"):
+            if address in ipaddress.ip_network(getattr(self, name)):
+                return (
+                    f"cluster.virtual_ip {address} is in cluster.{name} {getattr(self, name)}, "
+                    "which only the cluster itself knows"
+                )
+        return ""
 
 
 class AptMirror(Model):

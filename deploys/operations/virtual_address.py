@@ -1,0 +1,161 @@
+"""The virtual address of the API servers: keepalived on each control plane."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+from pyinfra.context import host
+
+from deploys.facts.files import Files
+from deploys.facts.kubeadm import Kubeadm
+from deploys.facts.units import Units
+from deploys.lib import changes, remote
+from deploys.lib.answers import foresee, read
+from deploys.lib.commands import Commands, executing, failure, report_failure, shell_failure
+from deploys.lib.operation import operation
+from deploys.lib.waiting import unfinished, wait_until
+from deploys.operations import files, units
+from deploys.operations import packages as package_operations
+from gpuboot.hosts.platforms import PackageManager
+from gpuboot.kubernetes.kubeadm import API_PORT, CRI_SOCKET
+from gpuboot.kubernetes.readiness import Progress
+from gpuboot.plan import Change, Effect
+
+CONFIG = "/etc/keepalived/keepalived.conf"
+UNIT = "keepalived.service"
+UNIT_FILE = f"/etc/systemd/system/{UNIT}.d/gpuboot.conf"
+_PACKAGES = {"keepalived": ""}  # the distribution's
+_CHECK = "keepalived --config-test --use-file"
+_SOCKET = CRI_SOCKET.removeprefix("unix://")
+_ANSWERS_S = 60
+_HELD_S = 30
+# a configuration that is not ours stays
+STOP = (
+    f"if grep -qs '^# Written by gpuboot' {CONFIG}; then"
+    f" systemctl disable --now {UNIT} && rm -f {CONFIG} {UNIT_FILE} && systemctl daemon-reload; fi"
+)
+_REMEDY = (
+    "see `journalctl -u keepalived` on the control planes; the network has to let them have a "
+    "second address (in clouds that is a setting), and IP protocol 112 (VRRP) pass between them"
+)
+
+
+@operation()
+def present(config: str, unit_file: str, manager: PackageManager) -> Commands:
+    """Ensure keepalived runs with exactly this configuration, which is tried before it is in place.
+
+    + config: text of its one file
+    + unit_file: what is laid over the package's unit
+    + manager: the program that installs it
+    """
+    contents = {UNIT_FILE: unit_file, CONFIG: config}
+    foresee(
+        [
+            package_operations.question(host, _PACKAGES, manager),
+            (host, Files, {"paths": list(contents)}),
+            (host, Units, {"units": [UNIT]}),
+        ]
+    )
+    existing = read(Files, paths=list(contents))
+    wrong = {
+        path: text
+        for path, text in contents.items()
+        if not files.is_present(existing.get(path), text, "644")
+    }
+    if wrong:
+        files.record_texts(wrong, existing)
+        note = "where its address changes, nodes reach the API again after some seconds"
+        changes.record(Effect(kind="restart", target="keepalived", local=True, note=note))
+    yield from package_operations.installed._inner(_PACKAGES, manager)
+    if UNIT_FILE in wrong:
+        yield files.write(UNIT_FILE, unit_file)
+        yield StringCommand("systemctl daemon-reload")
+    if CONFIG in wrong:
+        trial = f"{CONFIG}.gpuboot-trial"
+        yield files.write(trial, config)
+        yield StringCommand(
+            f"{{ {_CHECK} {trial} && mv {trial} {CONFIG}; }} || {{ rm -f {trial}; exit 1; }}"
+        )
+        yield StringCommand(f"systemctl reload-or-restart {UNIT}")
+    yield from units.ensured([UNIT])
+
+
+@operation()
+def absent() -> Commands:
+    """Ensure that this host does not hold a virtual address of gpuboot's, nor ever takes it."""
+    if CONFIG not in read(Files, paths=[CONFIG]):
+        host.noop("there is no virtual address")
+        return
+    changes.record(Change(subject=f"unit {UNIT}", field="state", old="active", new="stopped"))
+    yield StringCommand(STOP)
+
+
+@operation()
+def answers(address: str) -> Commands:
+    """Wait until an API server answers at the virtual address, on a host that is about to join."""
+    state = read(Kubeadm, socket=_SOCKET)
+    if "kubelet.conf" in state.files and not state.started:
+        host.noop("this host is a node of the cluster")
+        return
+    if not executing():
+        host.noop("there is nothing to wait for before the run")
+        return
+    yield awaited(address)
+
+
+def awaited(address: str) -> StringCommand:
+    """The command that waits for an API server at the virtual address, as this host reaches it."""
+    name = f"[{address}]" if ":" in address else address
+    url = f"https://{name}:{API_PORT}/readyz"
+    ask = f"curl -q -s -k -f --noproxy '*' --max-time 3 -o /dev/null '{url}'"
+    script = (
+        f"end=$(($(date +%s) + {_ANSWERS_S})); until {ask}; do "
+        '[ "$(date +%s)" -lt "$end" ] || exit 1; sleep 1; done'
+    )
+    cause = f"no API server answers at the virtual address {address} within {_ANSWERS_S} s"
+    return StringCommand(f"sh -c {shlex.quote(script)} ||", shell_failure(cause, _REMEDY))
+
+
+@operation()
+def held(
+    address: str, control_planes: Sequence[str], settled: bool, before: Sequence[str]
+) -> Commands:
+    """Make sure that one control plane has the virtual address, and no second one. On the leader.
+
+    + control_planes: inventory names of those that are asked
+    + settled: that was so before the run, and keepalived was as it has to be
+    + before: names of those that had it then
+    """
+    if settled:
+        host.noop("one control plane has the virtual address")
+        return
+    old = ", ".join(before) or None
+    changes.record(
+        Change(subject=f"virtual address {address}", field="on", old=old, new="one control plane")
+    )
+    yield FunctionCommand(_one_holder, (address, list(control_planes)), {})
+
+
+def _one_holder(state: State, host: Host, address: str, control_planes: list[str]) -> bool:
+    def probe() -> Progress:
+        found = _holders(state, address, control_planes)
+        said = f"the virtual address {address} is on {', '.join(found) or 'no control plane'}"
+        return Progress(len(found) == 1, said)
+
+    try:
+        end = wait_until(host, probe, _HELD_S)
+    except PyinfraError as error:
+        return report_failure(host, failure(str(error), "run again"))
+    return end.done or report_failure(host, failure(unfinished(end, _HELD_S), _REMEDY))
+
+
+def _holders(state: State, address: str, control_planes: list[str]) -> list[str]:
+    look = f"ip -o address show to {address}"
+    return [
+        name for name in control_planes if remote.run(state.inventory.get_host(name), look).strip()
+    ]

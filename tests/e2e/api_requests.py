@@ -1,0 +1,122 @@
+"""Requests to the API while a control plane is lost: what the tests of several of them share."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.e2e.conftest import ROOT, Lab, until
+
+REQUESTS = Path(__file__).with_name("requests.sh")
+# of each loss, from a quiet beginning until long after it
+SECONDS = 60
+QUIET_S = 15
+FAILING = 0.01
+FAILING_S = 10.0
+CONTROLS = ("cp1", "cp2", "cp3")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request of `requests.sh`. Times in seconds since 1970."""
+
+    kind: str
+    number: int
+    begun: float
+    ended: float
+    status: int
+
+    @property
+    def failed(self) -> bool:
+        return not 200 <= self.status < 300
+
+
+def ready(site: Lab) -> dict[str, bool]:
+    return {name: status == ["True"] for name, status in site.snapshot()["ready"].items()}
+
+
+def healthy(site: Lab, machine: str) -> bool:
+    """Whether every member of etcd answers, asked on a machine."""
+    said = site.ssh(
+        machine,
+        "curl -s --max-time 5 http://127.0.0.1:2381/health; kubectl get --raw /readyz; true",
+    )
+    return '"health":"true"' in said and said.endswith("ok")
+
+
+def power(site: Lab, machine: str, switch: str) -> None:
+    done = site.lab("power", "--name", site.name, machine, switch)
+    assert done.code == 0, done.told
+
+
+def begin(site: Lab) -> str:
+    """A namespace for the requests. Returns the token of a client that may work there."""
+    site.kubectl("create", "namespace", "requests")
+    site.kubectl("-n", "requests", "create", "configmap", "known")
+    site.kubectl("-n", "requests", "create", "serviceaccount", "client")
+    site.kubectl("-n", "requests", "create", "rolebinding", "client", "--clusterrole=admin",
+                 "--serviceaccount=requests:client")  # fmt: skip
+    return site.kubectl("-n", "requests", "create", "token", "client", "--duration=1h")
+
+
+def bears_the_loss(site: Lab, machine: str, token: str) -> None:
+    """A control plane loses power: few requests fail, and no acknowledged write is lost."""
+    found = requests_during(site, machine, token)
+    failed = [item for item in found if item.failed]
+    print(f"{machine}: {told(found)}")
+    assert len(failed) <= FAILING * len(found), told(found)
+    if failed:
+        took = max(item.ended for item in failed) - min(item.begun for item in failed)
+        assert took <= FAILING_S, told(found)
+    until(lambda: all(healthy(site, name) for name in CONTROLS), f"{machine} is back")
+    until(lambda: all(ready(site).values()), "all nodes are Ready")
+    listed = json.loads(site.kubectl("-n", "requests", "get", "configmaps", "-o", "json"))
+    kept = {item["metadata"]["name"] for item in listed["items"]}
+    acknowledged = {
+        f"{machine}-{item.number}" for item in found
+        if item.kind == "write" and not item.failed
+    }  # fmt: skip
+    assert acknowledged
+    assert acknowledged <= kept
+
+
+def requests_during(site: Lab, machine: str, token: str) -> list[Request]:
+    """What became of each request while a control plane lost power, and came back."""
+    script = REQUESTS.read_text()
+    command = ["scripts/lab", "ssh", "--name", site.name, "gpu1"]
+    remote = f"cat >/run/requests.sh <<'END'\n{script}\nEND\nchmod +x /run/requests.sh"
+    site.ssh("gpu1", remote)
+    with subprocess.Popen(
+        [*command, f"/run/requests.sh {SECONDS} {machine}"],
+        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as client:  # fmt: skip
+        assert client.stdin is not None
+        client.stdin.write(token)
+        client.stdin.close()
+        client.stdin = None
+        time.sleep(QUIET_S)
+        power(site, machine, "off")
+        out, _ = client.communicate(timeout=SECONDS + 60)
+    power(site, machine, "on")
+    rows = [line.split() for line in out.splitlines()]
+    return [
+        Request(kind, int(number), float(begun), float(ended), int(status))
+        for kind, number, begun, ended, status in rows
+    ]
+
+
+def told(found: list[Request]) -> str:
+    """What a person wants to know of them."""
+    failed = [item for item in found if item.failed]
+    slow = max(item.ended - item.begun for item in found)
+    lines = [f"{len(failed)} of {len(found)} requests failed; the slowest took {slow:.1f} s"]
+    start = min(item.begun for item in found)
+    lines += [
+        f"{item.kind} {item.number} at {item.begun - start:.1f} s for "
+        f"{item.ended - item.begun:.1f} s: {item.status}"
+        for item in failed
+    ]
+    return "\n".join(lines)
