@@ -3,9 +3,16 @@
 # shellcheck disable=SC2154  # the fact sets address and port
 export LC_ALL=C
 put() { printf '%s\t%s\n' "$1" "$2"; }
-said=$(timeout 2 bash -c "exec 3<>'/dev/tcp/$address/$port'" 2>&1) && put port open
-case $said in *refused*) put port refused ;; esac
-# an entry of before that nobody has confirmed is STALE or DELAY
-ip -o neigh show to "$address" nud reachable 2>/dev/null |
-  awk '{ for (i = 1; i < NF; i++) if ($i == "lladdr") { print "mac\t" $(i + 1); exit } }'
+found=
+said=$(timeout 2 bash -c "exec 3<>'/dev/tcp/$address/$port'" 2>&1) && found=open
+case $said in *refused*) found=refused ;; esac
+if [ -n "$found" ]; then put port "$found"; fi
+# an entry may be of somebody who has left: then nobody has confirmed it just now
+ip -s -o neigh show to "$address" 2>/dev/null | awk -v found="$found" '{
+  for (i = 1; i < NF; i++) {
+    if ($i == "lladdr") mac = $(i + 1)
+    if ($i == "used") split($(i + 1), seconds, "/")
+  }
+  if (mac != "" && (found != "" || seconds[2] <= 3)) { print "mac\t" mac; exit }
+}'
 put end ok

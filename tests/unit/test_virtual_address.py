@@ -11,7 +11,6 @@ from typing import Any, cast
 
 import pytest
 
-from deploys.operations import virtual_address as operations
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Cluster, Settings, parse_settings
@@ -263,14 +262,27 @@ def test_the_fact_tells_whose_keepalived_it_is(tmp_path: Path, text: str | None,
     assert done.stdout == said
 
 
-@pytest.mark.parametrize(("address", "url"), [("127.0.0.3", "//127.0.0.3:"), ("::1", "//[::1]:")])
-def test_a_wait_for_the_address_ends(
-    monkeypatch: pytest.MonkeyPatch, address: str, url: str
+@pytest.mark.parametrize(
+    ("connection", "confirmed", "found"),
+    [
+        ("exit 124", 1, Neighbour("52:54:00:12:34:56", "")),
+        # whoever had the address has left
+        ("exit 124", 22, Neighbour()),
+        ("exit 0", 22, Neighbour("52:54:00:12:34:56", "open")),
+        ("echo bash: connect: Connection refused >&2; exit 1", 22,
+         Neighbour("52:54:00:12:34:56", "refused")),
+    ],
+)  # fmt: skip
+def test_only_who_answers_now_has_the_address(
+    tmp_path: Path, connection: str, confirmed: int, found: Neighbour
 ) -> None:
-    monkeypatch.setattr(operations, "_ANSWERS_S", 0)
-    command = operations.awaited(address).get_raw_value()
-    assert f"https:{url}6443/readyz" in command
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
-    assert done.returncode == 1
-    assert f"no API server answers at the virtual address {address} within 0 s" in done.stderr
-    assert "remedy: see `journalctl -u keepalived`" in done.stderr
+    entry = f"10.0.0.10 dev eth0 lladdr 52:54:00:12:34:56  ref 1 used 9/{confirmed}/9probes 1 STALE"
+    for name, text in (("timeout", connection), ("ip", f"echo {entry!r}")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    script = resources.files("deploys.facts").joinpath("neighbour.sh").read_text()
+    done = subprocess.run(
+        ["sh", "-c", f"PATH={tmp_path}:$PATH address=10.0.0.10 port=6443\n{script}"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert virtual.parse_neighbour(done.stdout.splitlines()) == found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -29,6 +30,19 @@ from tests.unit.test_virtual_address import (
     state,
     whole,
 )
+
+
+@pytest.mark.parametrize(("address", "url"), [("127.0.0.3", "//127.0.0.3:"), ("::1", "//[::1]:")])
+def test_a_wait_for_the_address_ends(
+    monkeypatch: pytest.MonkeyPatch, address: str, url: str
+) -> None:
+    monkeypatch.setattr(operations, "_ANSWERS_S", 0)
+    command = operations.awaited(address).get_raw_value()
+    assert f"https:{url}6443/readyz" in command
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"no API server answers at the virtual address {address} within 0 s" in done.stderr
+    assert "remedy: see `journalctl -u keepalived`" in done.stderr
 
 
 class Hosts:
