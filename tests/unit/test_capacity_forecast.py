@@ -63,6 +63,21 @@ def test_the_truth_is_found_again(kind: str, most: float) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_week_in_which_gpus_run_out_lies_in_the_band(seed: int) -> None:
+    """One GPU more each week, and room for 12 more with a target of 0.85: ten weeks."""
+    _, found = forecast("trend", seed)
+    again = outlook(found.history, Supply(installed=found.need_now + 12), models())
+    assert again.exhausted is not None
+    early, middle, late = again.exhausted.early, again.exhausted.middle, again.exhausted.late
+    assert early is not None
+    assert middle is not None
+    assert early <= 11
+    assert late is None or late >= 9
+    assert abs(middle - 10) <= 5, again.exhausted
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["season", "flat", "trend"])
 def test_bands_hold_what_they_promise(kind: str) -> None:
     """Of what came, nine of ten lie below P90 and one of ten below P10."""

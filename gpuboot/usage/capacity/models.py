@@ -19,7 +19,7 @@ Model = Callable[[Sequence[float], int], list[float]]
 
 NAIVE = "seasonal-naive"
 LEVEL = "week pattern + level"
-TREND = "week pattern + damped trend"
+TREND = "week pattern + trend"
 _PATTERN_WEEKS = 8  # the pattern is the median of so many weeks at most: holidays fall out of it
 MISSING = (
     "statsmodels is not installed, so only the last week is repeated: "
@@ -31,7 +31,7 @@ def models() -> dict[str, Model]:
     """What there is to choose from, the simplest first."""
     found: dict[str, Model] = {NAIVE: seasonal_naive}
     if find_spec("statsmodels"):
-        found |= {LEVEL: level, TREND: damped_trend}
+        found |= {LEVEL: level, TREND: trend}
     return found
 
 
@@ -46,8 +46,8 @@ def level(values: Sequence[float], hours: int) -> list[float]:
     return _on_pattern(values, hours, _smoothed)
 
 
-def damped_trend(values: Sequence[float], hours: int) -> list[float]:
-    """The week's pattern on a level that goes on rising or falling, ever more slowly (Holt)."""
+def trend(values: Sequence[float], hours: int) -> list[float]:
+    """The week's pattern on a level that goes on rising or falling (Holt's method)."""
     return _on_pattern(values, hours, _holt)
 
 
@@ -85,7 +85,7 @@ def _smoothed(daily: list[float], days: int) -> list[float]:
 def _holt(daily: list[float], days: int) -> list[float]:
     from statsmodels.tsa.holtwinters import Holt
 
-    return _continued(Holt(daily, damped_trend=True, initialization_method="estimated"), days)
+    return _continued(Holt(daily, initialization_method="estimated"), days)
 
 
 def _continued(smoothing: Any, days: int) -> list[float]:
