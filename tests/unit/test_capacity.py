@@ -180,6 +180,9 @@ def test_the_command_on_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     )
     assert "scripts/setup --forecast installs it" in ran.stdout
     assert "lead time 4 weeks" in ran.stdout
+    need = re.search(r"now (\d+) of 50 installed: ceil\(P95 of demand (\d+) / 0.85\)", ran.stdout)
+    assert need
+    assert abs(int(need[1]) - int(need[2]) / 0.85) < 2
     drawn = page.read_text()
     assert "<polygon" in drawn
     assert "prefers-color-scheme: dark" in drawn

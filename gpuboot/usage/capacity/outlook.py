@@ -89,7 +89,7 @@ class Outlook:
     + refusal: why there is no forecast; "" where there is one. Then the rest is empty
     + model: the one that the forecast is made with
     + hours: the forecast by the hour, P10, P50 and P90
-    + need_now: of the last four weeks, or of all there is
+    + peak_now: P95 of the demand of the last four weeks, or of all there is; need_now: by that
     """
 
     history: Hourly
@@ -99,6 +99,7 @@ class Outlook:
     model: str = ""
     hours: tuple[Band, ...] = ()
     weeks: tuple[Ahead, ...] = ()
+    peak_now: float = 0.0
     need_now: int = 0
     exhausted: Exhausted | None = None
     notes: tuple[str, ...] = ()
@@ -130,7 +131,8 @@ def outlook(history: Hourly, supply: Supply, models: Mapping[str, Model]) -> Out
     forecast = models[model](values, weeks * WEEK)
     ahead = tuple(_ahead(forecast, errors, supply, week) for week in range(1, weeks + 1))
     offsets = [errors.of_hour(week) for week in range(1, weeks + 1)]
-    need_now = supply.need(quantile(values[-4 * WEEK :], 0.95))
+    peak_now = quantile(values[-4 * WEEK :], 0.95)
+    need_now = supply.need(peak_now)
     return Outlook(
         history,
         supply,
@@ -138,6 +140,7 @@ def outlook(history: Hourly, supply: Supply, models: Mapping[str, Model]) -> Out
         model=model,
         hours=tuple(_band(value, offsets[hour // WEEK]) for hour, value in enumerate(forecast)),
         weeks=ahead,
+        peak_now=peak_now,
         need_now=need_now,
         exhausted=_exhausted(ahead, need_now, supply.installed),
         notes=tuple(_notes(history, tested, weeks, supply)),

@@ -112,6 +112,7 @@ def _pool_json(pool: Pool, one: Outlook) -> dict[str, Any]:
         "supply": asdict(one.supply),
         "model_used": one.model,
         "backtest": _backtest_json(tested) if tested else None,
+        "peak_now": round(one.peak_now, 3),
         "need_now": one.need_now,
         "exhausted_in_weeks": asdict(one.exhausted) if one.exhausted else None,
         "weeks": [asdict(week) for week in one.weeks],
@@ -185,7 +186,7 @@ def need_words(one: Outlook) -> str:
     supply = one.supply
     of = "" if supply.installed is None else f" of {supply.installed} installed"
     return (
-        f"now {one.need_now}{of}: ceil(P95 of demand / {supply.target:g}) "
+        f"now {one.need_now}{of}: ceil(P95 of demand {one.peak_now:.0f} / {supply.target:g}) "
         f"+ {supply.unavailable:.0f} under repair (P95) + {supply.gang} for the largest job"
     )
 
