@@ -1,9 +1,14 @@
-"""PromQL of GPU hours, held and used, and of what they cost."""
+"""PromQL of GPU hours, held and used, and of what they cost.
+
+They mean what `gpuboot cost` reports (docs/cost.md), which knows more of the cards: odd MIG
+layouts, time slices under the name of whole GPUs, several models in one node.
+"""
 
 from __future__ import annotations
 
 from gpuboot.config.settings import Cost
 from gpuboot.dashboards.variables import HELD_BY
+from gpuboot.rules.promql import DEVICE
 
 IN = 'namespace=~"$namespace"'
 NAMESPACES = f"{{{IN}}}"
@@ -25,25 +30,34 @@ def _weighed(series: str, whole: str, instance: str) -> str:
     )
 
 
-HELD = _weighed(
-    f"namespace_pod:gpu_requested:sum{{{HELD_BY}",
-    'resource="nvidia_com_gpu"',
-    'resource=~"nvidia_com_mig_%s_.+"',
+_TIME_SLICES = 'resource="nvidia_com_gpu_shared"'
+HELD = (
+    _weighed(
+        f"namespace_pod:gpu_requested:sum{{{HELD_BY}",
+        'resource="nvidia_com_gpu"',
+        'resource=~"nvidia_com_mig_%s_.+"',
+    )
+    # a time slice is as many GPUs as the node shows for each that its kubelet offers
+    + f" or namespace_pod:gpu_requested:sum{{{HELD_BY},{_TIME_SLICES}}} / on (node) group_left () ("
+    "node:gpu_capacity:sum / on (node) node:gpu_visible:count)"
 )
-# One price for each node: its dearest model's. Nodes with several models are rare.
+# One price for each node: the mean of its GPUs, as no request says which of them a pod got.
 NODE_PRICE = (
-    "max by (node) (max by (node, modelName) (DCGM_FI_DEV_GPU_TEMP * 0)"
+    "avg by (node) (max by (node, UUID, modelName) (DCGM_FI_DEV_GPU_TEMP * 0)"
     " + on (modelName) group_left () gpu:price_per_hour)"
 )
-# A GPU or MIG instance counts once for each pod that shares it.
+_SHARED_BY = (
+    f'count by ({DEVICE}) (max by (namespace, pod, {DEVICE}) (gpu:engine_active:avg5m{{pod!=""}}))'
+)
+# Pods that share a GPU or MIG instance all show all of its activity: each gets its part.
 USED = (
-    "max by (namespace, pod, node, UUID, GPU_I_ID) ("
+    f"max by (namespace, pod, {DEVICE}) ("
     + _weighed(
         f'gpu:engine_active:avg5m{{{HELD_BY},pod!=""',
         'GPU_I_PROFILE=""',
         'GPU_I_PROFILE=~"%s[.].+"',
     )
-    + ")"
+    + f") / on ({DEVICE}) group_left () {_SHARED_BY}"
 )
 # Recorded: what pods share is divided among them. The meter itself stands on every MIG slice.
 POWER = f"namespace:gpu_power:sum{NAMESPACES}"

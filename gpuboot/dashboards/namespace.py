@@ -30,15 +30,16 @@ TOTALS = (
     stat(
         "Held",
         "GPU hours that pods held in the chosen time, busy or not. A MIG instance counts as its "
-        "share of a GPU: the larger of compute slices / 7 and memory slices / 8.",
+        "share of a GPU: the larger of compute slices / 7 and memory slices / 8; a time slice as "
+        "its part of a GPU.",
         hours(HELD),
         "h",
         decimals=1,
     ),
     stat(
         "Used",
-        "GPU hours in which the engine was active. A GPU that several pods share counts for each "
-        "of them.",
+        "GPU hours in which the engine was active. The activity of a GPU that several pods share "
+        "is divided among them.",
         hours(USED),
         "h",
         decimals=1,

@@ -17,6 +17,8 @@ from gpuboot.verify.prometheus import Prometheus, PrometheusError
 
 # HTTP codes of Prometheus for a query that it could not carry out: too many samples, too long
 _TOO_MUCH = {422, 503, 504}
+# the same where there is no code: Prometheus' own words, and a reader that waited in vain
+_SLOW = ("too many samples", "timed out", "ReadTimeoutError")
 
 
 @dataclass(frozen=True)
@@ -84,9 +86,9 @@ def _asked(prometheus: Prometheus, expression: str, window: Window) -> list[Step
 
 
 def _too_much(error: ClusterError | PrometheusError) -> bool:
-    if isinstance(error, ClusterError):
+    if isinstance(error, ClusterError) and error.status is not None:
         return error.status in _TOO_MUCH
-    return "too many samples" in str(error) or "timed out" in str(error)
+    return any(text in str(error) for text in _SLOW)
 
 
 def _merged(parts: Iterable[StepSeries]) -> tuple[StepSeries, ...]:

@@ -58,6 +58,7 @@ def world() -> dict[str, str]:
 
 def exported() -> dict[str, str]:
     found = {}
+    found[series("DCGM_FI_PROF_SM_ACTIVE", **gpu("gpu1", 0, **TRAIN))] = "0.25x59 stale"
     for what, value in ((ENGINE, "0.5"), ("DCGM_FI_DEV_POWER_USAGE", "300")):
         found[series(what, **gpu("gpu1", 0, **TRAIN))] = f"{value}x59 stale"
         found[series(what, **gpu("gpu1", 0))] = f"_x60 {'0' if what == ENGINE else '60'}x60"
@@ -86,6 +87,7 @@ GIVES: dict[str, list[tuple[dict[str, str], float]]] = {
     "devices": [({"node": "gpu1", **H100}, 120)],
     "seen": [({"node": "gpu1"}, 60)],
     "used": [({**POD, **H100}, 0.5 * 29), *[(who, 0.8 * n) for who, n in SHARED]],
+    "sm": [({**POD, **H100}, 0.25 * 29)],
     "measured": [({**POD, **H100}, 29), *SHARED],
     "power_pod": [
         (POD, 300 * 29),

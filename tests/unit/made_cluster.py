@@ -25,6 +25,7 @@ class MadeNode:
     + cut: GPUs that are divided into these instances
     + single: instances are offered as `nvidia.com/gpu`
     + slices: time slices of each GPU
+    + lost: the exporter shows one GPU less, whatever the kubelet still offers
     + down: the machine is off; cordoned: takes no pods; broken: one GPU is unhealthy
     + swapped: from then on its GPUs are of the other model
     """
@@ -39,6 +40,7 @@ class MadeNode:
     down: Minutes = range(0)
     cordoned: Minutes = range(0)
     broken: Minutes = range(0)
+    lost: Minutes = range(0)
     swapped: int | None = None
 
     def model_at(self, minute: int) -> str:
@@ -184,10 +186,15 @@ class MadeCluster:
         self, node: MadeNode, minute: int
     ) -> Iterator[tuple[str, dict[str, str], float]]:
         model = node.model_at(minute)
+        gone = int(minute in node.lost)
+        if node.cards == gone:
+            return
         yield "seen", {"node": node.name}, 1
-        yield "cards", {"node": node.name, "modelName": model}, node.cards
-        physical = {profile: count for profile, (count, _) in node.instances.items()}
-        for profile, count in {**physical, "": node.whole}.items():
+        yield "cards", {"node": node.name, "modelName": model}, node.cards - gone
+        cut = node.cut - gone if node.cut else 0
+        each = {profile: count // node.cut for profile, (count, _) in node.instances.items()}
+        physical = {profile: count * cut for profile, count in each.items()}
+        for profile, count in {**physical, "": node.cards - gone - cut}.items():
             about = {"node": node.name, "modelName": model, "GPU_I_PROFILE": profile}
             if count:
                 yield "devices", about, count
@@ -202,6 +209,7 @@ class MadeCluster:
             about = {**whose, "modelName": model, "GPU_I_PROFILE": profile}
             yield "measured", about, pod.units / slices
             yield "used", about, pod.units / slices * pod.active
+            yield "sm", about, pod.units / slices * pod.active * 0.75
             yield "power_pod", whose, 100.0 * self.share(pod)
 
 

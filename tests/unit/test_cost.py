@@ -60,7 +60,10 @@ def test_hours_are_held_hours_and_used_is_what_worked() -> None:
     }
     train = grouped(done.lines, ["pod"])["tenant", "train"]
     assert (train.used, train.idle, train.unmeasured) == (2.0, 2.0, 0.0)
+    assert (train.sm, train.efficiency) == (1.5, 0.5)
     assert train.gpu_cost == 10.0
+    whole = total(done.lines.values())
+    assert whole.efficiency == pytest.approx((2.0 + 0.3) / 7), "of what was held, not of all"
     assert total(done.lines.values()).gpu_cost == pytest.approx(16 * 2.5)
     assert f"{UNOWNED}: namespaces without label" in " ".join(done.notes)
 
@@ -137,6 +140,15 @@ def test_a_lost_node_stays_installed_by_the_inventory_s_promise() -> None:
     done = made(History(history.window, series))
     assert done.whole.installed == pytest.approx(12 * HOURS)
     assert done.reasons["unknown"] == pytest.approx(8 * 3)
+
+
+def test_a_gpu_that_vanished_from_the_exporter_makes_no_time_slices_of_the_others() -> None:
+    """The kubelet goes on to offer two, and the exporter shows one."""
+    pair = MadeNode("gpu1", 2, lost=range(60, 240), broken=range(60, 240))
+    pods = (MadePod("ml", "train", "gpu1", WHOLE, 1, range(240)),)
+    done = made(answers(pair, pods=pods))
+    assert done.whole.tenants == pytest.approx(4)
+    assert done.reasons["unhealthy"] == pytest.approx(3)
 
 
 def test_other_models_have_other_prices_or_none() -> None:

@@ -55,8 +55,8 @@ spans = st.tuples(st.integers(0, HOURS * 60), st.integers(0, 90)).map(
 def nodes(draw: st.DrawFn, name: str) -> MadeNode:
     kind = draw(st.sampled_from(["whole", "slices", "mig", "single"]))
     cards = draw(st.integers(1, 4))
-    down, cordoned, broken = (draw(st.just(range(0)) | spans) for _ in range(3))
-    plain = MadeNode(name, cards, down=down, cordoned=cordoned, broken=broken)
+    down, cordoned, broken, lost = (draw(st.just(range(0)) | spans) for _ in range(4))
+    plain = MadeNode(name, cards, down=down, cordoned=cordoned, broken=broken, lost=lost)
     if kind == "slices":
         return replace(plain, slices=draw(st.integers(2, 5)))
     if kind == "whole":
@@ -101,6 +101,8 @@ def clusters(draw: st.DrawFn) -> MadeCluster:
 def shown(cluster: MadeCluster, node: MadeNode) -> bool:
     """Whether exporter and kube-state-metrics told of a node in one hour."""
     dark = cluster.blind | cluster.gaps | set(node.down)
+    if node.cards == 1:
+        dark |= set(node.lost)
     hours = [range(60 * hour, 60 * hour + 60) for hour in range(cluster.hours)]
     return any(
         any(cluster.told(minute) for minute in hour) and not dark.issuperset(hour)
@@ -155,6 +157,7 @@ def energy_is_given_to_somebody_and_once(cluster: MadeCluster, done: Report) -> 
         100.0 * node.cards / 60_000
         for node in cluster.nodes for minute in cluster.minutes
         if minute not in cluster.gaps | cluster.blind and minute not in node.down
+        if minute not in node.lost or node.cards > 1
     )  # fmt: skip
     assert total(done.lines.values()).kwh == pytest.approx(measured, abs=1e-6)
 

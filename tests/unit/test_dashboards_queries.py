@@ -11,6 +11,7 @@ import yaml
 
 from gpuboot.dashboards import classify, cluster, gpu_hours, node
 from gpuboot.dashboards.spec import State
+from gpuboot.usage import shares as of_gpus
 from lab.dashboard_preview.panels import ALL, interpolate
 from tests.tools import promtool
 
@@ -190,6 +191,36 @@ def test_a_mig_instance_counts_as_its_share(tmp_path: Path) -> None:
     expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD, 'namespace')})"
     expected = round(1000 * (1 + 1 / 7 + 1 / 2) / 6)
     ask(tmp_path, expr, series, [('{namespace="a"}', expected)], "60m")
+
+
+def test_shares_are_those_of_a_report_of_costs() -> None:
+    usual = {"1g": "1g.10gb", "2g": "2g.20gb", "3g": "3g.40gb", "4g": "4g.40gb", "7g": "7g.80gb"}
+    shares = {
+        profile: int(over) / int(under or 1)
+        for profile, text in gpu_hours.SHARES.items()
+        for over, _, under in [text.partition(" / ")]
+    }
+    assert shares == {profile: of_gpus.share(name) for profile, name in usual.items()}
+
+
+def test_a_time_slice_is_a_part_of_a_gpu(tmp_path: Path) -> None:
+    series = requested("slice", "nvidia_com_gpu_shared", "_x30 1x9 stale")
+    series |= {
+        'node:gpu_capacity:sum{node="n"}': "8x60",
+        'node:gpu_visible:count{node="n"}': "2x60",
+    }
+    expr = f"round(1000 * {gpu_hours.hours(gpu_hours.HELD)})"
+    ask(tmp_path, expr, series, [("{}", round(1000 / 4 / 6))], "60m")
+
+
+def test_pods_that_share_a_gpu_share_its_activity(tmp_path: Path) -> None:
+    labels = 'namespace="a",node="n",UUID="GPU-1"'
+    series = {
+        f'gpu:engine_active:avg5m{{{labels},pod="{pod}"}}': "_x30 0.8x9 stale" for pod in "xy"
+    }
+    expected = [(f'{{namespace="a", pod="{pod}"}}', float(round(400 / 6))) for pod in "xy"]
+    expr = f"round(1000 * {gpu_hours.hours(gpu_hours.USED, 'namespace, pod')})"
+    ask(tmp_path, expr, series, expected, "60m")
 
 
 def test_the_largest_job_fits_one_schedulable_node(tmp_path: Path) -> None:

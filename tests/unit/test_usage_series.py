@@ -104,7 +104,14 @@ def test_pieces_are_put_together(most: int) -> None:
     assert history.of("other") == ()
 
 
-@pytest.mark.parametrize("error", [None, ClusterError("GET: 422 too much", 422)])
+@pytest.mark.parametrize(
+    "error",
+    [
+        None,
+        ClusterError("GET: 422 too much", 422),
+        ClusterError("GET: ReadTimeoutError: no answer within 20 s"),
+    ],
+)
 def test_a_piece_that_is_too_much_is_halved(error: Exception | None) -> None:
     fake = Endless(most=5, error=error)
     history = read(Prometheus(fake, ""), RangeQuestion({"up": "up"}, DAY))

@@ -27,12 +27,12 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """GPU minutes of one step, of one model of one node.
 
     + kind: tenant, unallocated or unavailable; reason: one of `REASONS`, "" for a tenant
-    + used: minutes in which the GPU worked; unmeasured: minutes of which nobody knows
+    + used: minutes in which the engine worked; sm: its SMs; unmeasured: of which nobody knows
     """
 
     step: int
@@ -44,6 +44,7 @@ class Entry:
     namespace: str = ""
     pod: str = ""
     used: float = 0.0
+    sm: float = 0.0
     unmeasured: float = 0.0
     kwh: float = 0.0
 
@@ -99,13 +100,14 @@ def _entries(
     held: Mapping[Key, float], idle: Mapping[str, float], parts: Mapping[Key | str, float],
 ) -> Iterator[Entry]:  # fmt: skip
     for pod, minutes in held.items():
-        measured, used = node.activity(step, pod)
+        measured, used, sm = node.activity(step, pod)
         unmeasured = max(0.0, minutes - measured)
         yield Entry(
             step, node.name, model, TENANT, minutes * weight,
             namespace=pod[0],
             pod=pod[1],
             used=min(used, minutes - unmeasured) * weight,
+            sm=min(sm, minutes - unmeasured) * weight,
             unmeasured=unmeasured * weight,
             kwh=parts.get(pod, 0.0) * weight,
         )  # fmt: skip

@@ -34,6 +34,7 @@ class Sums:
     """Units: GPU hours, kWh, and the currency of the prices.
 
     + hours: allocated; of a tenant: used + idle + unmeasured
+    + sm: in which SMs worked, a part of what is used
     + unpriced: hours of models without a price; they cost nothing here
     + shared_hours, shared_cost: of GPUs that nobody held, by the policies; these lose what others
       get, so that the sum over a report is 0
@@ -43,12 +44,19 @@ class Sums:
     used: float = 0.0
     idle: float = 0.0
     unmeasured: float = 0.0
+    sm: float = 0.0
     kwh: float = 0.0
     gpu_cost: float = 0.0
     energy_cost: float = 0.0
     unpriced: float = 0.0
     shared_hours: float = 0.0
     shared_cost: float = 0.0
+
+    @property
+    def efficiency(self) -> float | None:
+        """Used as a share of allocated; None where nothing was allocated."""
+        allocated = self.used + self.idle + self.unmeasured
+        return self.used / allocated if allocated else None
 
     @property
     def total_cost(self) -> float:
@@ -77,7 +85,8 @@ def lines(ledger: Ledger, period: Period, teams: Teams, prices: Prices) -> Lines
         idle = max(0.0, entry.minutes - entry.used - entry.unmeasured) if tenant else 0.0
         made.setdefault(key, Sums()).add(
             Sums(
-                hours, entry.used / 60, idle / 60, entry.unmeasured / 60, entry.kwh,
+                hours, entry.used / 60, idle / 60, entry.unmeasured / 60,
+                entry.sm / 60, entry.kwh,
                 gpu_cost=hours * (price or 0.0),
                 energy_cost=entry.kwh * prices.pue * (prices.kwh or 0.0),
                 unpriced=hours if price is None else 0.0,

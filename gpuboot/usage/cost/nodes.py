@@ -32,6 +32,7 @@ _LABELS: Mapping[str, Key] = {
     "devices": ("modelName", "GPU_I_PROFILE"),
     "seen": (),
     "used": ("namespace", "pod", "modelName", "GPU_I_PROFILE"),
+    "sm": ("namespace", "pod", "modelName", "GPU_I_PROFILE"),
     "measured": ("namespace", "pod", "modelName", "GPU_I_PROFILE"),
     "power_pod": ("namespace", "pod"),
     "power_node": (),
@@ -39,6 +40,7 @@ _LABELS: Mapping[str, Key] = {
 }
 _WITH_GPUS = ("promised", "cards", "capacity", "held")
 _TELLING = ("promised_minutes", "reported", "seen")
+_ACTIVE = ("measured", "used", "sm")
 _NOTHING: Mapping[Key, float] = {}
 
 
@@ -89,10 +91,10 @@ class Node:
         self.name = name
         self._tables = _Tables(tables)
         self._models = Carried({step: _weights(tables["cards"][step]) for step in tables["cards"]})
+        self._most = self._most_cards()
         known = {seen: dict(self._known_layouts(seen)) for seen in (True, False)}
         self._layouts = Carried(known[True] or known[False])
-        self._active = {name: self._activity(tables[name]) for name in ("measured", "used")}
-        self._most = self._most_cards()
+        self._active = {name: self._activity(tables[name]) for name in _ACTIVE}
         rates = {step: self._told(step) / minutes for step, minutes in times.items()}
         self._rates = Carried(rates)
 
@@ -139,12 +141,12 @@ class Node:
             "stranded": self._layouts.at(step, Layout({})).stranded * reported,
         }
 
-    def activity(self, step: int, pod: Key) -> tuple[float, float]:
-        """GPU minutes of a pod in which somebody measured, and in which its GPUs worked."""
-        measured, used = (
-            self._active[query].get(step, _NOTHING).get(pod, 0.0) for query in ("measured", "used")
+    def activity(self, step: int, pod: Key) -> tuple[float, float, float]:
+        """GPU minutes of a pod: measured; its GPUs' engines active; their SMs active."""
+        measured, used, sm = (
+            self._active[query].get(step, _NOTHING).get(pod, 0.0) for query in _ACTIVE
         )
-        return measured, used
+        return measured, used, sm
 
     def energy(self, step: int) -> Energy:
         """By the GPUs' counters; by their power where they have none."""
@@ -217,15 +219,21 @@ class Node:
     def _known_layouts(self, by_exporter: bool) -> Iterator[tuple[int, Layout]]:
         """Where the exporter showed devices; else by how many GPUs the inventory promises."""
         for step, capacity in self._tables.found["capacity"].items():
-            reported = self._tables.total("reported", step)
-            told = self._tables.total("seen" if by_exporter else "promised_minutes", step)
-            if not reported or not told or not any(capacity.values()):
-                continue
-            cards = self._tables.total("cards" if by_exporter else "promised", step) / told
-            devices = {key: count / told for key, count in self._tables.at("devices", step).items()}
-            units = {key[0]: count / reported for key, count in capacity.items() if count}
             model = _first(self.models(step))
-            yield step, layout(units, devices if by_exporter else {}, cards, model)
+            cards = self._mean("cards", "seen", step)
+            full = max(cards, self._mean("promised", "promised_minutes", step),
+                       self._most.get(model, 0.0))  # fmt: skip
+            reported, seen = (self._tables.total(name, step) for name in ("reported", "seen"))
+            if not reported or not any(capacity.values()) or not (seen if by_exporter else full):
+                continue
+            devices = {key: n / seen for key, n in self._tables.at("devices", step).items() if seen}
+            units = {key[0]: count / reported for key, count in capacity.items() if count}
+            yield step, layout(units, devices, cards, full, model)
+
+    def _mean(self, query: str, minutes: str, step: int) -> float:
+        """GPUs, over the minutes in which they were counted."""
+        counted = self._tables.total(minutes, step)
+        return self._tables.total(query, step) / counted if counted else 0.0
 
 
 def _weights(cards: Mapping[Key, float]) -> dict[str, float]:

@@ -25,7 +25,9 @@ _CLOSED = (
     ' or max by (node) (kube_node_spec_taint{key=~"gpuboot.io/.+"}) == 1'
 )
 _HELD = 'gpu:engine_active:avg5m{pod!=""}'
-_ACTIVITY = f"max by (namespace, pod, {DEVICE}, modelName, GPU_I_PROFILE) ({_HELD})"
+_EACH = f"max by (namespace, pod, {DEVICE}, modelName, GPU_I_PROFILE)"
+_ACTIVITY = f"{_EACH} ({_HELD})"
+_SM_ACTIVITY = f'{_EACH} (gpu:sm_active:avg5m{{pod!=""}})'
 # pods that share a GPU all show the whole GPU's activity: each gets its part of it
 _SHARERS = (
     f"on ({DEVICE}) group_left () count by ({DEVICE}) (max by (namespace, pod, {DEVICE}) ({_HELD}))"
@@ -46,6 +48,7 @@ EACH_MINUTE = {
     f"{shown_by_exporter(f'{DEVICE}, modelName, GPU_I_PROFILE')})",
     "seen": f"group by (node) ({shown_by_exporter(_CARD)})",
     "used": f"{_BY_POD} ({_ACTIVITY} / {_SHARERS})",
+    "sm": f"{_BY_POD} ({_SM_ACTIVITY} / {_SHARERS})",
     "measured": f"{_BY_POD} ((0 * {_ACTIVITY} + 1) / {_SHARERS})",
     "power_pod": held_power("namespace, pod, node"),
     "power_node": "node:gpu_power:sum",

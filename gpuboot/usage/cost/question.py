@@ -16,7 +16,6 @@ from gpuboot.usage.series import History, Window
 
 DEFAULT_ZONE = "UTC"
 _PIECE_S = 86400  # what one request asks for
-_LEAST = 6  # steps, where they are long
 
 
 @dataclass(frozen=True)
@@ -79,4 +78,4 @@ def from_json(text: str, settings: Settings) -> RangeQuestion:
 def ranges(asked: Period) -> RangeQuestion:
     """The queries for a time, a day at once."""
     window: Window = asked.window
-    return RangeQuestion(queries(window.step), window, max(_LEAST, _PIECE_S // window.step // 4))
+    return RangeQuestion(queries(window.step), window, _PIECE_S // window.step)

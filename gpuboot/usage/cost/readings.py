@@ -76,8 +76,9 @@ class Layout:
 
 
 def layout(
-    capacity: Mapping[str, float], devices: Mapping[Key, float], cards: float, model: str
-) -> Layout:
+    capacity: Mapping[str, float], devices: Mapping[Key, float], cards: float, full: float,
+    model: str,
+) -> Layout:  # fmt: skip
     """What each resource of a node is, by what its kubelet offers and its exporter shows.
 
     Units beyond the GPUs or instances that are there are time slices (or MPS): each is a part.
@@ -85,28 +86,31 @@ def layout(
 
     + capacity: resource -> units
     + devices: (model, MIG profile) -> how many; profile "" for whole GPUs; {}: nobody knows
-    + cards: GPUs in the node; 0: nobody knows
+    + cards: GPUs that the exporter shows; 0: nobody knows
+    + full: GPUs that the node has; those that have vanished do not make time slices of the others
     """
     physical: dict[str, float] = {}
+    scale = full / cards if cards else 1.0
     for (_, profile), count in devices.items():
         name = profile.replace("+", ".")
-        physical[name] = physical.get(name, 0.0) + count
-    if not physical and cards:
-        physical[""] = cards
+        physical[name] = physical.get(name, 0.0) + count * scale
+    if not physical and full:
+        physical[""] = full
+    only = _only_profile(physical)
     shares, cut = {}, 0.0
     for resource, units in capacity.items():
-        profile = mig_profile(resource) or _only_profile(physical)
+        profile = mig_profile(resource) or only
         there = physical.get(profile, 0.0)
         slices = max(1, round(units / there)) if there else 1
         shares[resource] = share(profile, model) / slices
         cut += units * shares[resource] * bool(profile)
-    carved = max(0.0, cards - physical.get("", 0.0)) if devices else 0.0
+    carved = max(0.0, full - physical.get("", 0.0)) if devices else 0.0
     if cut > carved > 0:
         shares = {
-            name: part * (carved / cut if mig_profile(name) or _only_profile(physical) else 1)
+            name: part * (carved / cut if mig_profile(name) or only else 1)
             for name, part in shares.items()
         }
-    return Layout(shares, max(0.0, carved - cut) if cut else 0.0)
+    return Layout(shares, max(0.0, carved / scale - cut) if cut else 0.0)
 
 
 def _only_profile(physical: Mapping[str, float]) -> str:

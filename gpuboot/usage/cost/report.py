@@ -47,6 +47,7 @@ class Report:
     + lines: by day, kind, team, namespace, pod and model
     + proofs: one for each model
     + reasons: why GPUs were held by nobody -> GPU hours
+    + sm_known: whether the GPUs have profiling fields, and hours of active SMs
     + notes: what a reader should know about the numbers
     """
 
@@ -57,6 +58,7 @@ class Report:
     lines: Lines
     proofs: tuple[Proof, ...]
     reasons: Mapping[str, float]
+    sm_known: bool
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -98,6 +100,7 @@ def report(
         charged,
         _proofs(charged, made),
         _reasons(charged),
+        bool(history.of("sm")),
         (*contradictions, *_notes(charged, prices)),
     )
     check(done, made)

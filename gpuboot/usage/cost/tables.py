@@ -18,8 +18,10 @@ _WHOSE = {"team", "namespace", "pod"}
 _COLUMNS = (
     ("gpu_hours", "GPU h", "hours", 2),
     ("used_gpu_hours", "used", "used", 2),
+    ("sm_active_gpu_hours", "SM", "sm", 2),
     ("idle_gpu_hours", "idle", "idle", 2),
     ("unmeasured_gpu_hours", "unmeasured", "unmeasured", 2),
+    ("efficiency", "eff.", "efficiency", 2),
     ("energy_kwh", "kWh", "kwh", 2),
     ("gpu_cost", "GPU cost", "gpu_cost", 2),
     ("energy_cost", "energy cost", "energy_cost", 2),
@@ -28,7 +30,7 @@ _COLUMNS = (
     ("total_cost", "total", "total_cost", 2),
 )
 _MONEY = {"gpu_cost", "energy_cost", "shared_cost", "total_cost"}
-_OF_TENANTS = {"used", "idle", "unmeasured"}
+_OF_TENANTS = {"used", "sm", "idle", "unmeasured", "efficiency"}
 
 
 def text(report: Report, by: Sequence[str]) -> str:
@@ -138,6 +140,8 @@ def _headings(by: Sequence[str]) -> list[str]:
 def _columns(report: Report) -> list[tuple[str, str, str, int]]:
     """Those that have something to say in this report."""
     hidden = {name for name in _MONEY if not report.prices.known}
+    if not report.sm_known:
+        hidden.add("sm_active_gpu_hours")
     if report.prices.kwh is None:
         hidden.add("energy_cost")
     if (report.shared.unallocated, report.shared.unavailable) == ("none", "none"):
@@ -179,8 +183,12 @@ def _cell(sums: Sums, column: tuple[str, str, str, int], tenant: bool) -> str:
         return "-"
     if name == "gpu_cost" and sums.unpriced and sums.unpriced >= sums.hours:
         return "no price"
-    value = round(getattr(sums, field), digits)
-    return f"{value or 0.0:.{digits}f}"
+    value = getattr(sums, field)
+    if value is None:
+        return "-"
+    if name == "efficiency":
+        return f"{value:.0%}"
+    return f"{round(value, digits) or 0.0:.{digits}f}"
 
 
 def _fields(report: Report, by: Sequence[str]) -> list[str]:
@@ -203,7 +211,8 @@ def _values(report: Report, sums: Sums) -> dict[str, Any]:
     values: dict[str, Any] = {
         name: getattr(sums, field)
         for name, _, field, _ in _COLUMNS
-        if report.prices.known or name not in _MONEY
+        if (report.prices.known or name not in _MONEY)
+        and (report.sm_known or name != "sm_active_gpu_hours")
     }
     if report.prices.known:
         values |= {"unpriced_gpu_hours": sums.unpriced, "currency": report.prices.currency}
