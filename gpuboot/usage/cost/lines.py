@@ -63,20 +63,22 @@ class Sums:
         return self.gpu_cost + self.energy_cost + self.shared_cost
 
     def add(self, other: Sums) -> None:
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        for name in _NAMES:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
 
 
+_NAMES = tuple(one.name for one in fields(Sums))
 Lines = dict[LineKey, Sums]
 
 
 def lines(ledger: Ledger, period: Period, teams: Teams, prices: Prices) -> Lines:
     """The ledger by day, team, namespace, pod and model, with prices."""
     made: Lines = {}
+    days = {step: period.day(step) for step in period.window.steps}
     for entry in ledger.entries:
         tenant = entry.kind == TENANT
         key = LineKey(
-            period.day(entry.step), entry.kind, entry.reason,
+            days[entry.step], entry.kind, entry.reason,
             teams.of(entry.namespace, entry.step) if tenant else "",
             entry.namespace, entry.pod, entry.model,
         )  # fmt: skip
