@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import typer
 
+from deploys.operations import query as operations
 from gpuboot.cli import ranges as command
 from gpuboot.cli import runs
+from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import ClusterError
+from gpuboot.usage.cost.question import CostQuestion
 from gpuboot.usage.ranges import RangeQuestion, answered, no_answer, read
 from gpuboot.usage.series import (
     History,
@@ -217,3 +222,43 @@ def test_an_address_is_asked_directly(monkeypatch: pytest.MonkeyPatch) -> None:
         command.at_address(question, "prometheus:9090", None, None)
     monkeypatch.setattr(http_reader, "HttpReader", lambda *_: Endless())
     assert len(command.at_address(question, "http://p", None, None).of("up")) == 1
+
+
+class Leader(Endless):
+    """The same behind the API server's proxy."""
+
+    def service(self, namespace: str, name: str, port: int | str) -> str:
+        return f"/{namespace}/{name}:{port}"
+
+
+@pytest.mark.parametrize("way", ["answers", "no cluster", "forgotten"])
+def test_the_operation_leaves_answers_or_the_reason_for_none(
+    way: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    @contextmanager
+    def clients(_: object) -> Iterator[Leader]:
+        if way == "no cluster":
+            raise ClusterError("there is no cluster to ask")
+        yield Leader()
+
+    for name, stand_in in (
+        ("executing", lambda: True),
+        ("cluster_clients", clients),
+        ("inventory", SimpleNamespace(get_host=lambda name: name)),
+        ("host", SimpleNamespace(noop=lambda text: None)),
+    ):
+        monkeypatch.setattr(operations, name, stand_in)
+    settings = parse_settings({"cost": {"gpu_hour": {"*": 2}}, "monitoring": {"retention": "15d"}})
+    path = tmp_path / "answer"
+    question = RangeQuestion({"up": "up"}, DAY).to_json()
+    if way == "forgotten":
+        question = CostQuestion("2026-01-01", "2026-01-02", "", "", START).to_json()
+    assert list(operations.series_read._inner(question, settings, "cp1", str(path))) == []
+    if way == "answers":
+        history = answered(path.read_text())
+        assert set(history.of("up")[0].values) == set(DAY.steps)
+        assert history.about["cost"]["gpu_hour"] == {"*": 2.0}
+        return
+    said = "Prometheus keeps 15d" if way == "forgotten" else "there is no cluster to ask"
+    with pytest.raises(SeriesError, match=said):
+        answered(path.read_text())
