@@ -12,6 +12,7 @@ from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.docker.compose import services
 from gpuboot.hosts import dcgm, platforms
 from gpuboot.hosts.node_state import parse
+from gpuboot.hosts.preflight.packages import required
 from gpuboot.rules.requirements import IN_CLUSTER, ON_DOCKER_HOSTS, Requirement
 from tests.unit.test_node_state import ANSWER
 
@@ -94,6 +95,28 @@ def test_where_no_engine_comes_nothing_is_in_its_way(settings: dict[str, Any], g
     parsed = parse_settings(settings)
     state = replace(STATE, ports={5555: "python3"})
     assert not list(dcgm.problems(replace(GPU1, gpus=gpus), state, parsed, versions.lock(parsed)))
+
+
+@pytest.mark.parametrize(("settings", "asked"), [(ON, True), ({}, False)])
+def test_preflight_looks_for_its_versions_in_the_repository(
+    settings: dict[str, Any], asked: bool
+) -> None:
+    parsed = parse_settings(settings)
+    state = replace(STATE, packages={"datacenter-gpu-manager-4-proprietary": "1:4.6.1-1"})
+    found = {
+        item.package: item.pattern for item in required(GPU1, state, parsed, versions.lock(parsed))
+    }
+    assert "nvidia-open" in found or "cuda-drivers" in found
+    of_dcgm = {name: pattern for name, pattern in found.items() if "gpu-manager" in name}
+    wanted = dcgm.packages(UBUNTU, "4.6.1", "595.91.07")
+    del wanted["datacenter-gpu-manager-4-proprietary"]  # it is there
+    assert of_dcgm == (wanted if asked else {})
+
+
+def test_a_driver_that_is_too_old_is_another_check_s_to_tell() -> None:
+    parsed = parse_settings({**ON, "driver": {"version": "390.157"}})
+    found = required(GPU1, STATE, parsed, versions.lock(parsed))
+    assert not [item for item in found if "gpu-manager" in item.package]
 
 
 def test_by_default_the_exporter_has_its_own_engine() -> None:

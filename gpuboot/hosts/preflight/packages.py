@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,7 +11,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock, parse
-from gpuboot.hosts import driver_packages, gpu_models, platforms, repositories
+from gpuboot.hosts import dcgm, driver_packages, gpu_models, platforms, repositories
 from gpuboot.hosts.node_state import NodeState, upstream_version
 from gpuboot.hosts.platforms import Platform
 from gpuboot.kubernetes import kubeadm
@@ -72,6 +73,9 @@ def _packages(
         packages["kubernetes"] = kubeadm.packages(lock)
     if node.gpus:
         packages["toolkit"] = {_TOOLKIT: lock.toolkit.version}
+    if node.gpus and settings.dcgm == "host" and (driver := dcgm.driver(state, settings, lock)):
+        with contextlib.suppress(ValueError):  # another check tells of a driver that is too old
+            packages["cuda"] = dcgm.packages(platform, lock.dcgm.version, driver)
     if node.gpus and settings.driver.enabled:
         version = lock.driver.version
         try:
@@ -80,7 +84,7 @@ def _packages(
         except gpu_models.FlavourError:
             return packages  # another check tells of it
         names = driver_packages.driver_packages(platform, version, flavour, fabric_manager=False)
-        packages["cuda"] = dict.fromkeys(names, f"{version}-*")
+        packages["cuda"] = packages.get("cuda", {}) | dict.fromkeys(names, f"{version}-*")
     return packages
 
 
