@@ -121,10 +121,9 @@ def previous_release(name: str, which: str = "previous") -> str:
 
 def _with_overrides(chosen: dict[str, Any]) -> dict[str, Any]:
     given = json.loads(os.environ.get(SETTINGS_VARIABLE, "{}"))
-    return {
-        section: {**chosen.get(section, {}), **given.get(section, {})}
-        for section in (*chosen, *(section for section in given if section not in chosen))
-    }
+    sections = {name: value for name, value in given.items() if isinstance(value, dict)}
+    merged = {name: {**chosen.get(name, {}), **value} for name, value in sections.items()}
+    return {**chosen, **given, **merged}  # a setting of its own, such as dcgm, is no section
 
 
 def _mirrors(url: str, lock: dict[str, Any]) -> dict[str, Any]:
