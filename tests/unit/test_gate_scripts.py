@@ -287,28 +287,3 @@ def test_at_boot_a_person_s_cordon_stays_the_person_s(site: Site) -> None:
     done = site.run(gate.boot_program(), "gpu1", nodes=[node])
     assert done.returncode == 0, done.stderr
     assert site.state["nodes"] == [node]
-
-
-def test_what_a_verification_closed_is_not_opened_by_a_pod_in_the_same_boot(site: Site) -> None:
-    failed = {
-        "status": "False", "reason": "VerifyFailed", "lastTransitionTime": ago(hours=2),
-        "lastHeartbeatTime": ago(hours=2),
-    }  # fmt: skip
-    node = closed(condition=failed)
-    assert site.look(node) == node
-
-
-def test_a_gpu_that_calls_for_a_repair_keeps_its_node_closed_over_a_reboot(site: Site) -> None:
-    failed = {
-        "status": "False", "reason": "HealthFailed", "lastTransitionTime": ago(hours=2),
-        "lastHeartbeatTime": ago(hours=2), "message": "GPU-a: a row remap failed",
-    }  # fmt: skip
-    notes = proven()["annotations"] | {gate.CORDON: "b2"}
-    node = site.look(proven(boot="b2", annotations=notes, cordoned=True, condition=failed))
-    assert node["taints"] == [gate.KEY]
-    assert not node["cordoned"]
-    found = {key: node["condition"][key] for key in ("status", "reason", "message")}
-    assert found == {key: failed[key] for key in found}
-    assert site.state["pods"] == []
-    assert site.look(node) == node
-    assert len(site.state["calls"]) == 1
