@@ -45,10 +45,11 @@ GPU_FAULTS = (
 class Day:
     """Something else that goes wrong.
 
-    + node: whose findings fail; "": the cluster's
-    + link: of the proof chain, at which they fail
+    + node: whose findings do not pass; "": the cluster's
+    + link: of the proof chain, at which they do not
     + says: words of the detail or remedy that a person needs
     + others: further nodes that may fail for the same reason
+    + code: 1 where findings fail; 2 where nobody can tell, which is no pass
     + simulated: what stands in for the real fault; "" where it is the real one
     """
 
@@ -59,6 +60,7 @@ class Day:
     inject: Step
     undo: Step
     others: frozenset[str] = frozenset()
+    code: int = 1
     simulated: str = ""
 
     def __str__(self) -> str:
@@ -79,7 +81,7 @@ DAYS = (
         "exporter killed again and again",
         "gpu2",
         "exporter",
-        "gpu2",
+        "connection refused",
         on(
             "gpu2",
             "systemd-run -q --unit kills sh -c "
@@ -91,7 +93,7 @@ DAYS = (
         "exporter hangs",
         "gpu2",
         "exporter",
-        "gpu2",
+        "timed out",
         on("gpu2", _exporter("STOP")),
         on("gpu2", _exporter("CONT")),
     ),
@@ -99,7 +101,7 @@ DAYS = (
         "exporter serves garbage",
         "gpu2",
         "exporter",
-        "gpu2",
+        "EOF",
         on(
             "gpu2",
             f"printf '{_GARBAGE}' >/root/garbage; systemd-run -q --unit garbage "
@@ -114,10 +116,11 @@ DAYS = (
         "Prometheus down",
         "gpu1",
         "prometheus",
-        "Prometheus",
+        "no endpoints available",
         _replicas(0),
         _replicas(1),
         others=frozenset({"", "gpu2"}),
+        code=2,
     ),
     Day(
         "clock ten minutes off",
