@@ -61,11 +61,7 @@ def balanced(config: str, manager: PackageManager) -> Commands:
         files.record_texts({CONFIG: config}, existing)
         note = "requests go on by the connections of its old process"
         changes.record(Effect(kind="restart", target="haproxy", local=True, note=note))
-        trial = f"{CONFIG}.gpuboot-trial"
-        yield files.write(trial, config)
-        yield StringCommand(
-            f"{{ {_CHECK} {trial} && mv {trial} {CONFIG}; }} || {{ rm -f {trial}; exit 1; }}"
-        )
+        yield from files.write_valid(CONFIG, config, _CHECK)
         yield StringCommand(f"systemctl reload-or-restart {UNIT}")
     yield from units.ensured([UNIT])
 

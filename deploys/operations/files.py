@@ -114,6 +114,18 @@ def write(path: str, text: str, mode: str = "644") -> StringCommand:
     )  # fmt: skip
 
 
+def write_valid(path: str, text: str, check: str) -> Commands:
+    """Commands that write a file, and leave it as it was where a check of the new one fails.
+
+    + check: shell command that takes a path as its last argument
+    """
+    trial = f"{path}.gpuboot-trial"
+    yield write(trial, text)
+    yield StringCommand(
+        f"{{ {check} {trial} && mv {trial} {path}; }} || {{ rm -f {trial}; exit 1; }}"
+    )
+
+
 def is_present(state: FileState | None, text: str, mode: str) -> bool:
     """Whether a file that was read is this one."""
     return bool(state and state.mode == mode and state.sha256 == _digest(text))

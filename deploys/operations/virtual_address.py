@@ -76,11 +76,7 @@ def present(config: str, unit_file: str, manager: PackageManager) -> Commands:
         yield files.write(UNIT_FILE, unit_file)
         yield StringCommand("systemctl daemon-reload")
     if CONFIG in wrong:
-        trial = f"{CONFIG}.gpuboot-trial"
-        yield files.write(trial, config)
-        yield StringCommand(
-            f"{{ {_CHECK} {trial} && mv {trial} {CONFIG}; }} || {{ rm -f {trial}; exit 1; }}"
-        )
+        yield from files.write_valid(CONFIG, config, _CHECK)
         yield StringCommand(f"systemctl reload-or-restart {UNIT}")
     yield from units.ensured([UNIT])
 
