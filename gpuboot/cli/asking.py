@@ -13,6 +13,7 @@ from gpuboot.cli import runs
 
 if TYPE_CHECKING:
     from gpuboot.telemetry.questions import Question
+    from gpuboot.verify.prometheus import Prometheus
 
 DEPLOY = "deploys/query.py"
 
@@ -35,7 +36,7 @@ def ask(
 ) -> dict[str, Any]:
     """The answer, from where the options say. Ends the command where nobody could be asked."""
     if url is not None and inventory is None:
-        answer = _direct(question, url, token_file, ca_file)
+        answer = question.answer(prometheus_at(url, token_file, ca_file))
     elif inventory is not None and url is None:
         answer = _through_ssh(question, inventory, data or [])
     else:
@@ -43,16 +44,16 @@ def ask(
     return cast(dict[str, Any], json.loads(answer))
 
 
-def _direct(question: Question, url: str, token_file: Path | None, ca_file: Path | None) -> str:
+def prometheus_at(url: str, token_file: Path | None, ca_file: Path | None) -> Prometheus:
+    """The Prometheus at an address; ends the command where the options are no way to it."""
     from gpuboot.verify.http_reader import HttpReader
     from gpuboot.verify.prometheus import Prometheus
 
     try:
         token = token_file.read_text(encoding="utf-8").strip() if token_file else ""
-        reader = HttpReader(url, token, ca_file)
+        return Prometheus(HttpReader(url, token, ca_file), "")
     except (OSError, ValueError) as error:
         runs.stop(str(error))
-    return question.answer(Prometheus(reader, ""))
 
 
 def _through_ssh(question: Question, inventory: str, data: Sequence[str]) -> str:

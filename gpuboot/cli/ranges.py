@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuboot.cli import runs
+from gpuboot.cli import asking, runs
 
 if TYPE_CHECKING:
     from gpuboot.usage.cost.question import CostQuestion
@@ -49,11 +49,10 @@ def at_address(
     """What the Prometheus at an address answers; ends the command where none does."""
     from gpuboot.usage.ranges import read
     from gpuboot.usage.series import SeriesError
-    from gpuboot.verify.http_reader import HttpReader
-    from gpuboot.verify.prometheus import Prometheus, PrometheusError
+    from gpuboot.verify.prometheus import PrometheusError
 
+    prometheus = asking.prometheus_at(url, token_file, ca_file)
     try:
-        token = token_file.read_text(encoding="utf-8").strip() if token_file else ""
-        return read(Prometheus(HttpReader(url, token, ca_file), ""), question)
+        return read(prometheus, question)
     except (OSError, ValueError, SeriesError, PrometheusError) as error:
         runs.stop(str(error))

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from gpuboot.diagnose.redaction import masked
+from gpuboot.hosts.clock import skew
 
 Json = dict[str, Any]
 
@@ -42,9 +43,7 @@ class HostRecording:
         if not self.began:
             return 0.0
         latest = self.after - (self.ended - self.began)  # when it can have begun, by our clock
-        if self.began > latest:
-            return self.began - latest
-        return min(self.began - self.before, 0.0)
+        return skew(self.began, self.before, latest)
 
 
 @dataclass(frozen=True, kw_only=True)
