@@ -1,7 +1,7 @@
-"""How busy GPUs are, and what limits them. Run by `gpuboot query` and `gpuboot profile`; it changes
-nothing.
+"""What the cluster's Prometheus knows. Run by `gpuboot query`, `profile`, `cost` and `capacity`.
 
-$GPUBOOT_QUESTION holds the question, $GPUBOOT_ANSWER names the file that gets the answer.
+It changes nothing. $GPUBOOT_QUESTION holds the question, $GPUBOOT_ANSWER names the file that gets
+the answer.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def query() -> None:
     if host.name == leader.host:
         operations.answered(
             name="Query Prometheus",
-            question=from_json(os.environ["GPUBOOT_QUESTION"]).within(settings),
+            question=from_json(os.environ["GPUBOOT_QUESTION"]),
             settings=settings,
             leader=leader.host,
             path=os.environ["GPUBOOT_ANSWER"],

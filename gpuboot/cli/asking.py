@@ -12,7 +12,7 @@ import typer
 from gpuboot.cli import runs
 
 if TYPE_CHECKING:
-    from gpuboot.telemetry.questions import Question
+    from gpuboot.telemetry.questions import Answerable, Question
     from gpuboot.verify.prometheus import Prometheus
 
 DEPLOY = "deploys/query.py"
@@ -27,7 +27,7 @@ CaFile = Annotated[Path | None, typer.Option("--ca-file", help="PEM authority fo
 
 
 def ask(
-    question: Question,
+    question: Answerable,
     inventory: str | None,
     url: str | None,
     token_file: Path | None,
@@ -38,7 +38,7 @@ def ask(
     if url is not None and inventory is None:
         answer = question.answer(prometheus_at(url, token_file, ca_file))
     elif inventory is not None and url is None:
-        answer = _through_ssh(question, inventory, data or [])
+        answer = through_leader(question, inventory, data or [])
     else:
         runs.stop("where to ask?\n    remedy: give either --inventory FILE or --url ADDRESS")
     return cast(dict[str, Any], json.loads(answer))
@@ -56,8 +56,11 @@ def prometheus_at(url: str, token_file: Path | None, ca_file: Path | None) -> Pr
         runs.stop(str(error))
 
 
-def _through_ssh(question: Question, inventory: str, data: Sequence[str]) -> str:
-    """pyinfra holds the connections of an inventory, so a deploy asks."""
+def through_leader(question: Question, inventory: str, data: Sequence[str]) -> str:
+    """What the Prometheus of an inventory's cluster answers, as JSON.
+
+    pyinfra holds the connections of an inventory, so a deploy asks.
+    """
     ended = runs.pyinfra(
         inventory,
         DEPLOY,

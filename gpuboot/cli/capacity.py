@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuboot.cli import ranges, runs
+from gpuboot.cli import asking, ranges, runs
 
 if TYPE_CHECKING:
-    from gpuboot.usage.capacity.question import Answer, CapacityQuestion
+    from gpuboot.usage.capacity.question import CapacityQuestion
     from gpuboot.usage.capacity.report import Capacity, Plan
     from gpuboot.usage.series import History
 
-DEPLOY = "deploys/capacity.py"
 Csv = Annotated[
     Path | None,
     typer.Option("--csv", help="Instead: hourly series of a file (docs/capacity.md)."),
@@ -75,7 +74,8 @@ def capacity(
     question = _question(weeks, cpu_per_gpu, memory_per_gpu)
     plan = Plan(target, lead_time, installed, gang, repair)
     if inventory is not None:
-        report = _of_cluster(inventory, plan, _through_leader(question, inventory, data or []))
+        said = asking.through_leader(question, inventory, data or [])
+        report = _of_cluster(inventory, plan, said)
     elif csv is not None:
         report = _of_series(str(csv), plan, _file(csv))
     else:
@@ -99,11 +99,13 @@ def _question(weeks: int, cpu: float, memory: float) -> CapacityQuestion:
     return CapacityQuestion(asked, Shape(cpu, memory))
 
 
-def _of_cluster(inventory: str, plan: Plan, answer: Answer) -> Capacity:
+def _of_cluster(inventory: str, plan: Plan, said: str) -> Capacity:
     from dataclasses import replace
 
+    from gpuboot.usage.capacity.question import answered
     from gpuboot.usage.capacity.report import capacity as made
 
+    answer = answered(said)
     where = answer.history.about.get("cluster", "") if answer.history else ""
     report = made(where or inventory, answer.history, plan, answer.history_error)
     return replace(report, fit=answer.fit, fit_refusal=answer.fit_error)
@@ -115,16 +117,6 @@ def _of_series(where: str, plan: Plan, history: History) -> Capacity:
     from gpuboot.usage.capacity.report import capacity as made
 
     return replace(made(where, history, plan), fit_refusal="give the inventory of a cluster")
-
-
-def _through_leader(question: CapacityQuestion, inventory: str, data: list[str]) -> Answer:
-    from gpuboot.usage.capacity.question import answered
-
-    asked = {"GPUBOOT_QUESTION": question.to_json()}
-    ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), asked, quiet=True)
-    if not ended.answer:
-        runs.stop(f"{ended.output.strip()}\nnobody could be asked")
-    return answered(ended.answer)
 
 
 def _file(path: Path) -> History:

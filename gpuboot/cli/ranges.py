@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from gpuboot.usage.ranges import RangeQuestion
     from gpuboot.usage.series import History
 
-DEPLOY = "deploys/ranges.py"
 Inventory = Annotated[
     str | None, typer.Argument(help="pyinfra inventory: its Prometheus is reached by SSH.")
 ]
@@ -31,12 +30,9 @@ def through_leader(
     from gpuboot.usage.ranges import answered
     from gpuboot.usage.series import SeriesError
 
-    asked = {"GPUBOOT_QUESTION": question.to_json()}
-    ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), asked, quiet=True)
-    if not ended.answer:
-        runs.stop(f"{ended.output.strip()}\nnobody could be asked")
+    answer = asking.through_leader(question, inventory, data)
     try:
-        return answered(ended.answer)
+        return answered(answer)
     except SeriesError as error:
         if "remedy: " in str(error):
             runs.stop(str(error))

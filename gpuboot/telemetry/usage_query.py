@@ -10,7 +10,7 @@ from typing import Any, Literal, cast
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.telemetry.usage import METRICS, Answer, Kind, Usage, unknown
-from gpuboot.verify.prometheus import Prometheus
+from gpuboot.verify.prometheus import JsonReader, Prometheus
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class UsageQuery:
         """With what the settings know better."""
         return replace(self, stale_s=self.stale_s or 2 * seconds(settings.exporter.scrape_interval))
 
-    def answer(self, prometheus: Prometheus) -> str:
+    def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:
         """The answer as JSON."""
         usage = Usage(prometheus, self.stale_s or 30.0, self.window_s)
         return _json(usage.ask(self.kind, self.name, self.namespace))

@@ -1,19 +1,28 @@
 """Asking Prometheus for series over a window, in pieces that it can bear.
 
 The question travels as JSON from the command line to the deploy that reaches Prometheus through the
-leader (`deploys/ranges.py`), and `gpuboot.usage.series` reads its answer.
+leader (`deploys/query.py`), and `gpuboot.usage.series` reads its answer.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
 
+from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.usage.series import History, SeriesError, StepSeries, Window, from_json, from_matrix
-from gpuboot.verify.prometheus import Prometheus, PrometheusError
+from gpuboot.usage.series import (
+    History,
+    SeriesError,
+    StepSeries,
+    Window,
+    from_json,
+    from_matrix,
+    to_json,
+)
+from gpuboot.verify.prometheus import JsonReader, Prometheus, PrometheusError
 
 # HTTP codes of Prometheus for a query that it could not carry out: too many samples, too long
 _TOO_MUCH = {422, 503, 504}
@@ -27,41 +36,50 @@ class RangeQuestion:
 
     + queries: name -> PromQL, evaluated at the end of each step
     + most: steps that one request asks for
+    + known: of where the answers are from, beside them
     """
 
     queries: Mapping[str, str]
     window: Window
     most: int = 168
+    known: Mapping[str, Any] = field(default_factory=dict)
+
+    about: Literal["series"] = "series"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
 
-    @staticmethod
-    def from_json(text: str) -> RangeQuestion:
-        """The inverse of `to_json`."""
-        given = json.loads(text)
-        return RangeQuestion(given["queries"], Window(**given["window"]), given["most"])
+    def within(self, settings: Settings) -> RangeQuestion:
+        """With the cluster's name and its settings on cost beside the answers."""
+        cost = settings.cost.model_dump(mode="json")
+        return replace(self, known={"cluster": settings.cluster.name, "cost": cost})
+
+    def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:
+        """The answers as JSON, or the reason for none."""
+        try:
+            return to_json(read(prometheus, self))
+        except (ClusterError, PrometheusError, SeriesError) as error:
+            return self.no_answer(str(error))
+
+    def no_answer(self, reason: str) -> str:
+        """The answer, as JSON, when nobody could be asked."""
+        return json.dumps({"error": reason})
 
 
-def read(
-    prometheus: Prometheus, question: RangeQuestion, about: Mapping[str, Any] | None = None
-) -> History:
-    """The answers. Raises `PrometheusError`, and what the reader raises.
+def from_dict(values: Mapping[str, Any]) -> RangeQuestion:
+    """The inverse of `RangeQuestion.to_json`, read."""
+    return RangeQuestion(**{**values, "window": Window(**values["window"])})
 
-    + about: what else is known of where they are from
-    """
+
+def read(prometheus: Prometheus, question: RangeQuestion) -> History:
+    """The answers. Raises `PrometheusError`, and what the reader raises."""
     pieces = list(question.window.chunks(question.most))
     found = {
         name: _merged(one for piece in pieces for one in _asked(prometheus, expression, piece))
         for name, expression in question.queries.items()
     }
-    known = {"retention": prometheus.retention(), **(about or {})}
+    known = {"retention": prometheus.retention(), **question.known}
     return History(question.window, found, known)
-
-
-def no_answer(reason: str) -> str:
-    """The answer, as JSON, when nobody could be asked."""
-    return json.dumps({"error": reason})
 
 
 def answered(text: str) -> History:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gpuboot.kubernetes.api import ClusterError
+from gpuboot.telemetry.questions import from_json
 from gpuboot.usage.capacity.fit import Fit, Shape, fit, sizes
-from gpuboot.usage.capacity.question import CapacityQuestion, answered, asked, no_answer
+from gpuboot.usage.capacity.question import CapacityQuestion, answered
 from gpuboot.usage.capacity.report import Capacity, text
 from gpuboot.usage.ranges import RangeQuestion
 from gpuboot.usage.series import Window
@@ -126,9 +127,9 @@ def question() -> CapacityQuestion:
 
 
 def test_a_silent_prometheus_does_not_hide_what_fits() -> None:
-    there = CapacityQuestion.from_json(question().to_json())
+    there = from_json(question().to_json())
     assert there == question()
-    found = answered(asked(Api(), Prometheus(Api(), "/proxy"), there, {}))
+    found = answered(question().answer(Prometheus(Api(), "/proxy"), Api()))
     assert found.history is None
     assert found.history_error == "Prometheus gives no answer: no such service"
     assert isinstance(found.fit, Fit)
@@ -139,6 +140,6 @@ def test_a_silent_prometheus_does_not_hide_what_fits() -> None:
 
 
 def test_nobody_could_be_asked() -> None:
-    found = answered(no_answer("there is no cluster to ask"))
+    found = answered(question().no_answer("there is no cluster to ask"))
     assert (found.history, found.fit) == (None, None)
     assert found.fit_error == "there is no cluster to ask"

@@ -15,11 +15,12 @@ from typer.testing import CliRunner, Result
 
 from gpuboot.cli import app, runs
 from gpuboot.config.settings import parse_settings
+from gpuboot.telemetry import questions
 from gpuboot.usage.cost.errors import CostError
 from gpuboot.usage.cost.queries import queries
-from gpuboot.usage.cost.question import CostQuestion, from_json
+from gpuboot.usage.cost.question import CostQuestion
 from gpuboot.usage.cost.standards import FOCUS
-from gpuboot.usage.ranges import RangeQuestion, no_answer
+from gpuboot.usage.ranges import RangeQuestion
 from gpuboot.usage.series import History, Window, to_json
 from tests.documents import ROOT
 from tests.unit.made_cluster import H100, example
@@ -154,7 +155,7 @@ def test_a_part_of_what_was_recorded(recorded: Path) -> None:
         (["--from", "here.json", "--time-zone", "Mars"], "no time zone 'Mars'"),
         (["--from", "here.json", "--time-zone", "Asia/Kolkata"], "recorded in steps of 3600 s"),
         (["--from", "wrong.json"], "no file of recorded answers"),
-        (["i.py"], "deploys/ranges.py is not here"),
+        (["i.py"], "deploys/query.py is not here"),
         (["--url", "prometheus:9090"], "is no address"),
     ],
 )
@@ -181,7 +182,9 @@ def test_the_leader_is_asked_with_the_site_s_settings(
     def pyinfra(*given: Any, **_: Any) -> runs.Ended:
         asked.append(given[3]["GPUBOOT_QUESTION"])
         text = to_json(History(answer.window, answer.series, about))
-        return runs.Ended(0, text if len(asked) == 1 else no_answer("forgotten\n    remedy: x"), "")
+        if len(asked) > 1:
+            text = RangeQuestion({}, answer.window).no_answer("forgotten\n    remedy: x")
+        return runs.Ended(0, text, "")
 
     monkeypatch.setattr(runs, "pyinfra", pyinfra)
     clock = SimpleNamespace(time=lambda: answer.window.end + 60)
@@ -192,7 +195,8 @@ def test_the_leader_is_asked_with_the_site_s_settings(
     assert found["prices"] == {"*": 2.0}
     assert found["unallocated_policy"] == "even"
     assert document("--from", kept, "--format", "json")["total"] == found["total"]
-    question = from_json(asked[0], parse_settings({}))
+    question = questions.from_json(asked[0]).within(parse_settings({}))
+    assert isinstance(question, RangeQuestion)
     assert question.window == answer.window
     assert set(question.queries) == set(queries(3600))
     refused = run("i.py")
@@ -209,8 +213,8 @@ def test_a_question_knows_the_settings_of_its_site() -> None:
     assert asked.within(parse_settings({})).window.step == 3600
     with pytest.raises(CostError, match="Prometheus keeps 3d"):
         CostQuestion("4d", "", "", "", now).within(site)
-    plain = RangeQuestion({"up": "up"}, Window(0, 60, 60))
-    assert from_json(plain.to_json(), site) == plain
+    plain = RangeQuestion({"up": "up"}, Window(0, 60, 60)).within(site)
+    assert plain.known["cost"]["time_zone"] == "Asia/Kolkata"
 
 
 @pytest.mark.parametrize(

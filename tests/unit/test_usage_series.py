@@ -16,8 +16,10 @@ from gpuboot.cli import ranges as command
 from gpuboot.cli import runs
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import ClusterError
+from gpuboot.telemetry import questions
+from gpuboot.telemetry.questions import Question
 from gpuboot.usage.cost.question import CostQuestion
-from gpuboot.usage.ranges import RangeQuestion, answered, no_answer, read
+from gpuboot.usage.ranges import RangeQuestion, answered, read
 from gpuboot.usage.series import (
     History,
     SeriesError,
@@ -134,13 +136,13 @@ def test_other_errors_are_not_asked_again(error: Exception) -> None:
 
 def test_questions_and_answers_travel_as_json() -> None:
     question = RangeQuestion({"up": "up"}, DAY, 7)
-    assert RangeQuestion.from_json(question.to_json()) == question
+    assert questions.from_json(question.to_json()) == question
     series = (StepSeries({"node": "gpu1"}, {START: 1.5}), StepSeries({}, {START + HOUR: 0.0}))
     history = History(DAY, {"up": series, "none": ()}, {"retention": "15d"})
     assert from_json(to_json(history)) == history
     assert answered(to_json(history)) == history
     with pytest.raises(SeriesError, match="there is no cluster to ask"):
-        answered(no_answer("there is no cluster to ask"))
+        answered(question.no_answer("there is no cluster to ask"))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def test_the_leader_is_asked_by_a_deploy(
     question = RangeQuestion({"up": "up"}, DAY)
     history = History(DAY, {"up": (StepSeries({}, {START: 1.0}),)})
     asked: list[Any] = []
-    answers = [to_json(history), no_answer("there is no cluster to ask"), ""]
+    answers = [to_json(history), question.no_answer("there is no cluster to ask"), ""]
 
     def pyinfra(*given: Any, **_: Any) -> runs.Ended:
         asked.append(given)
@@ -208,8 +210,8 @@ def test_the_leader_is_asked_by_a_deploy(
 
     monkeypatch.setattr(runs, "pyinfra", pyinfra)
     assert command.through_leader(question, "i.py", ["a=1"]) == history
-    assert asked[0][:3] == ("i.py", "deploys/ranges.py", ["--data", "a=1"])
-    assert RangeQuestion.from_json(asked[0][3]["GPUBOOT_QUESTION"]) == question
+    assert asked[0][:3] == ("i.py", "deploys/query.py", ["--data", "a=1"])
+    assert questions.from_json(asked[0][3]["GPUBOOT_QUESTION"]) == question
     for said in ("Prometheus gives no answer: there is no cluster", "Permission denied"):
         with pytest.raises(typer.Exit):
             command.through_leader(question, "i.py")
@@ -250,10 +252,10 @@ def test_the_operation_leaves_answers_or_the_reason_for_none(
         monkeypatch.setattr(operations, name, stand_in)
     settings = parse_settings({"cost": {"gpu_hour": {"*": 2}}, "monitoring": {"retention": "15d"}})
     path = tmp_path / "answer"
-    question = RangeQuestion({"up": "up"}, DAY).to_json()
+    question: Question = RangeQuestion({"up": "up"}, DAY)
     if way == "forgotten":
-        question = CostQuestion("2026-01-01", "2026-01-02", "", "", START).to_json()
-    assert list(operations.series_read._inner(question, settings, "cp1", str(path))) == []
+        question = CostQuestion("2026-01-01", "2026-01-02", "", "", START)
+    assert list(operations.answered._inner(question, settings, "cp1", str(path))) == []
     if way == "answers":
         history = answered(path.read_text())
         assert set(history.of("up")[0].values) == set(DAY.steps)

@@ -18,7 +18,7 @@ from gpuboot.telemetry.latest_samples import Device, duration, selector
 from gpuboot.telemetry.profile.classes import HostView
 from gpuboot.telemetry.profile.counters import ENGINE, FIELDS, MEAN_S, UTIL, Samples, collect
 from gpuboot.telemetry.profile.window import Span, profile
-from gpuboot.verify.prometheus import Prometheus, PrometheusError
+from gpuboot.verify.prometheus import JsonReader, Prometheus, PrometheusError
 
 Kind = Literal["pod", "job", "namespace", "node", "gpu"]
 LEAST_S, MOST_S = 300.0, 6 * 3600.0
@@ -56,7 +56,7 @@ class ProfileQuestion:
             interval_s=self.interval_s or seconds(settings.exporter.scrape_interval),
         )
 
-    def answer(self, prometheus: Prometheus) -> str:
+    def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:
         """The answer as JSON."""
         try:
             found = _ask(prometheus, self, thresholds(self.own))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
+from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.usage import ranges
 from gpuboot.usage.capacity import fit
@@ -22,16 +23,39 @@ class CapacityQuestion:
     ranges: RangeQuestion
     shape: fit.Shape
 
-    def to_json(self) -> str:
-        return json.dumps({"ranges": self.ranges.to_json(), "shape": asdict(self.shape)})
+    about: Literal["capacity"] = "capacity"
 
-    @staticmethod
-    def from_json(text: str) -> CapacityQuestion:
-        """The inverse of `to_json`."""
-        given = json.loads(text)
-        return CapacityQuestion(
-            RangeQuestion.from_json(given["ranges"]), fit.Shape(**given["shape"])
-        )
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    def within(self, settings: Settings) -> CapacityQuestion:
+        """With the cluster's name beside the answers."""
+        return replace(self, ranges=self.ranges.within(settings))
+
+    def answer(self, prometheus: Prometheus, cluster: JsonReader | None = None) -> str:
+        """The answer as JSON: what one of both cannot tell does not keep the other from it."""
+        answer: dict[str, Any] = {}
+        try:
+            answer["history"] = to_json(ranges.read(prometheus, self.ranges))
+        except (ClusterError, PrometheusError, SeriesError) as error:
+            answer["history_error"] = f"Prometheus gives no answer: {error}"
+        if cluster is None:
+            return json.dumps({**answer, "fit_error": "no API server was asked"})
+        try:
+            objects = {name: cluster.json(path)["items"] for name, path in fit.PATHS.items()}
+            answer["fit"] = asdict(fit.fit(objects["nodes"], objects["pods"], self.shape))
+        except ClusterError as error:
+            answer["fit_error"] = f"the API server gives no answer: {error}"
+        return json.dumps(answer)
+
+    def no_answer(self, reason: str) -> str:
+        """The answer, as JSON, when nobody could be asked."""
+        return json.dumps({"history_error": reason, "fit_error": reason})
+
+
+def from_dict(values: Mapping[str, Any]) -> CapacityQuestion:
+    """The inverse of `CapacityQuestion.to_json`, read."""
+    return CapacityQuestion(ranges.from_dict(values["ranges"]), fit.Shape(**values["shape"]))
 
 
 @dataclass(frozen=True)
@@ -45,31 +69,6 @@ class Answer:
     history_error: str = ""
     fit: fit.Fit | None = None
     fit_error: str = ""
-
-
-def asked(
-    cluster: JsonReader,
-    prometheus: Prometheus,
-    question: CapacityQuestion,
-    about: Mapping[str, Any],
-) -> str:
-    """The answer as JSON: what one of both cannot tell does not keep the other from it."""
-    answer: dict[str, Any] = {}
-    try:
-        answer["history"] = to_json(ranges.read(prometheus, question.ranges, about))
-    except (ClusterError, PrometheusError, SeriesError) as error:
-        answer["history_error"] = f"Prometheus gives no answer: {error}"
-    try:
-        objects = {name: cluster.json(path)["items"] for name, path in fit.PATHS.items()}
-        answer["fit"] = asdict(fit.fit(objects["nodes"], objects["pods"], question.shape))
-    except ClusterError as error:
-        answer["fit_error"] = f"the API server gives no answer: {error}"
-    return json.dumps(answer)
-
-
-def no_answer(reason: str) -> str:
-    """The answer, as JSON, when nobody could be asked."""
-    return json.dumps({"history_error": reason, "fit_error": reason})
 
 
 def answered(text: str) -> Answer:

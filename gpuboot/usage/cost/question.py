@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from gpuboot.config.settings import Settings
 from gpuboot.usage.cost.errors import CostError
@@ -32,14 +32,20 @@ class CostQuestion:
     zone: str
     now: int
 
+    about: Literal["cost"] = "cost"
+
     def to_json(self) -> str:
-        return json.dumps({"cost": asdict(self)})
+        return json.dumps(asdict(self))
 
     def within(self, settings: Settings) -> RangeQuestion:
         """The queries and their window. Raises `CostError`."""
         asked = self.period({"time_zone": settings.cost.time_zone})
         check_kept(asked, settings.monitoring.retention, self.now)
-        return ranges(asked)
+        return ranges(asked).within(settings)
+
+    def no_answer(self, reason: str) -> str:
+        """The answer, as JSON, when nobody could be asked."""
+        return json.dumps({"error": reason})
 
     def period(self, cost: Mapping[str, Any]) -> Period:
         """The time that is meant. + cost: the settings `cost`. Raises `CostError`."""
@@ -67,12 +73,9 @@ class CostQuestion:
         return days_fit(window.start, window.end, held.step, asked.zone)
 
 
-def from_json(text: str, settings: Settings) -> RangeQuestion:
-    """A question of a command as it came to the deploy: queries, or times of a report."""
-    given = json.loads(text)
-    if "cost" in given:
-        return CostQuestion(**given["cost"]).within(settings)
-    return RangeQuestion.from_json(text)
+def from_dict(values: Mapping[str, Any]) -> CostQuestion:
+    """The inverse of `CostQuestion.to_json`, read."""
+    return CostQuestion(**values)
 
 
 def ranges(asked: Period) -> RangeQuestion:
