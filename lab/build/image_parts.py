@@ -12,8 +12,9 @@ Programs = Mapping[str, Path]  # what `lab.build.programs.build_all` returned
 
 NOBODY = "65534"
 SHELL = (
-    *("sh", "cat", "cp", "dirname", "echo", "env", "false", "grep", "head", "hostname", "ls"),
-    *("mkdir", "nc", "rm", "sed", "sha256sum", "sleep", "tail", "test", "tr", "true", "wget"),
+    *("sh", "awk", "cat", "cp", "dirname", "echo", "env", "false", "grep", "head", "hostname"),
+    *("ls", "mkdir", "mktemp", "nc", "rm", "sed", "sha256sum", "sleep", "tail", "test", "tr"),
+    *("true", "wc", "wget"),
 )
 
 

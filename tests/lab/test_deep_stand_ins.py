@@ -15,6 +15,7 @@ import pytest
 
 from gpuboot.verify.deep import dcgm_diag, nccl_tests, nvbandwidth
 from gpuboot.verify.deep.nccl_log import network
+from lab.build.image_parts import SHELL
 from tests.documents import ROOT
 
 STAND_INS = ROOT / "lab/gpusim/deep"
@@ -30,10 +31,13 @@ esac
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A folder with an nvidia-smi that knows two GPUs."""
+    """A folder with an nvidia-smi that knows two GPUs, and the commands that images have."""
     path = tmp_path / "nvidia-smi"
     path.write_text(NVIDIA_SMI)
     path.chmod(0o755)
+    for name in SHELL:
+        if found := shutil.which(name):
+            (tmp_path / name).symlink_to(found)
     return tmp_path
 
 
@@ -41,16 +45,18 @@ def said(programs: Path, *command: str, **values: str) -> str:
     name, *rest = command
     environment = {
         **os.environ,
-        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PATH": str(programs),
         "GPUSIM_DEEP_S": "0",
         "ERRORS": "0",
         "WIDTH": "16",
         **values,
     }
-    return subprocess.run(
+    done = subprocess.run(
         ["sh", str(STAND_INS / name), *rest],
         env=environment, capture_output=True, text=True, check=True, timeout=30,
-    ).stdout  # fmt: skip
+    )  # fmt: skip
+    assert "not found" not in done.stderr, "a pod's log would have it among the answer"
+    return done.stdout
 
 
 def test_dcgmi_fails_the_memory_of_a_gpu_with_errors(programs: Path) -> None:

@@ -11,10 +11,7 @@ from gpuboot.verify import kube_objects
 from gpuboot.verify.workload_pods import GpuContainer, gpu_pod
 from lab.gpusim.pci_devices import gpu_uuid
 from tests.lab.simulated_driver import SEED, VERSION, SimulatedMachine
-from tests.lab.test_gpusim_driver import bins, machine
 from tests.unit.evidence import node
-
-__all__ = ["bins", "machine"]
 
 
 def in_a_container(machine: SimulatedMachine) -> tuple[int, str]:

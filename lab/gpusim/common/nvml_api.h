@@ -38,6 +38,29 @@
     X(nvmlReturn_t, nvmlDeviceGetRemappedRows,                                                 \
       (nvmlDevice_t, unsigned *, unsigned *, unsigned *, unsigned *))                          \
     X(nvmlReturn_t, nvmlDeviceGetMigMode, (nvmlDevice_t, unsigned *, unsigned *))              \
+    X(nvmlReturn_t, nvmlDeviceSetMigMode, (nvmlDevice_t, unsigned, nvmlReturn_t *))            \
+    X(nvmlReturn_t, nvmlDeviceGetMigDeviceHandleByIndex,                                       \
+      (nvmlDevice_t, unsigned, nvmlDevice_t *))                                                \
+    X(nvmlReturn_t, nvmlDeviceGetGpuInstanceId, (nvmlDevice_t, unsigned *))                    \
+    X(nvmlReturn_t, nvmlDeviceGetComputeInstanceId, (nvmlDevice_t, unsigned *))                \
+    X(nvmlReturn_t, nvmlDeviceGetGpuInstanceProfileInfo,                                       \
+      (nvmlDevice_t, unsigned, nvmlGpuInstanceProfileInfo_t *))                                \
+    X(nvmlReturn_t, nvmlDeviceGetGpuInstanceRemainingCapacity,                                 \
+      (nvmlDevice_t, unsigned, unsigned *))                                                    \
+    X(nvmlReturn_t, nvmlDeviceCreateGpuInstance, (nvmlDevice_t, unsigned, nvmlGpuInstance_t *)) \
+    X(nvmlReturn_t, nvmlDeviceGetGpuInstances,                                                 \
+      (nvmlDevice_t, unsigned, nvmlGpuInstance_t *, unsigned *))                               \
+    X(nvmlReturn_t, nvmlGpuInstanceGetInfo, (nvmlGpuInstance_t, nvmlGpuInstanceInfo_t *))      \
+    X(nvmlReturn_t, nvmlGpuInstanceDestroy, (nvmlGpuInstance_t))                               \
+    X(nvmlReturn_t, nvmlGpuInstanceGetComputeInstanceProfileInfo,                              \
+      (nvmlGpuInstance_t, unsigned, unsigned, nvmlComputeInstanceProfileInfo_t *))             \
+    X(nvmlReturn_t, nvmlGpuInstanceCreateComputeInstance,                                      \
+      (nvmlGpuInstance_t, unsigned, nvmlComputeInstance_t *))                                  \
+    X(nvmlReturn_t, nvmlGpuInstanceGetComputeInstanceById,                                     \
+      (nvmlGpuInstance_t, unsigned, nvmlComputeInstance_t *))                                  \
+    X(nvmlReturn_t, nvmlComputeInstanceGetInfo_v2,                                             \
+      (nvmlComputeInstance_t, nvmlComputeInstanceInfo_t *))                                    \
+    X(nvmlReturn_t, nvmlComputeInstanceDestroy, (nvmlComputeInstance_t))                       \
     X(nvmlReturn_t, nvmlDeviceGetGpuFabricInfo, (nvmlDevice_t, nvmlGpuFabricInfo_t *))         \
     X(nvmlReturn_t, nvmlDeviceGetCurrPcieLinkGeneration, (nvmlDevice_t, unsigned *))           \
     X(nvmlReturn_t, nvmlDeviceGetMaxPcieLinkGeneration, (nvmlDevice_t, unsigned *))            \

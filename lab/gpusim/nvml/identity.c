@@ -1,5 +1,5 @@
 /* Simulated NVML: what the system and its GPUs are. Unchanging while the driver is loaded. */
-#include "state.h"
+#include "mig.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,18 @@
         return sim_copy(out, length, value);                                \
     }
 
-DEVICE_TEXT(nvmlDeviceGetName, "name", "NVIDIA H100 80GB HBM3")
+NVML_API nvmlDeviceGetName(nvmlDevice_t device, char *out, unsigned length) {
+    char name[SIM_TEXT], profile[SIM_TEXT], whole[2 * SIM_TEXT + 8];
+    struct sim_compute_instance mig;
+    int divided = sim_mig_enter(device, &mig) == NVML_SUCCESS;
+    if (!divided) REQUIRE_DEVICE(device);
+    sim_text((int)(divided ? mig.gpu : device->gpu), "name", "NVIDIA H100 80GB HBM3", name);
+    if (!divided) return sim_copy(out, length, name);
+    sim_profile_name(mig.gpu, sim_instance(mig.gpu, mig.instance, NULL), profile);
+    snprintf(whole, sizeof whole, "%s MIG %s", name, profile);
+    return sim_copy(out, length, whole);
+}
+
 DEVICE_TEXT(nvmlDeviceGetVbiosVersion, "vbios", "96.00.SIMULATED")
 DEVICE_TEXT(nvmlDeviceGetInforomImageVersion, "inforom", "SIMULATED")
 DEVICE_TEXT(nvmlDeviceGetBoardPartNumber, "board_part", "SIMULATED")
@@ -38,7 +49,9 @@ __attribute__((visibility("default"))) const char *nvmlErrorString(nvmlReturn_t 
     case NVML_ERROR_FUNCTION_NOT_FOUND: return "Function Not Found";
     case NVML_ERROR_GPU_IS_LOST: return "GPU is lost";
     case NVML_ERROR_LIB_RM_VERSION_MISMATCH: return "Driver/library version mismatch";
+    case NVML_ERROR_IN_USE: return "In use by another client";
     case NVML_ERROR_MEMORY: return "Insufficient Memory";
+    case NVML_ERROR_INSUFFICIENT_RESOURCES: return "Insufficient Resources";
     case NVML_ERROR_ARGUMENT_VERSION_MISMATCH: return "Argument version mismatch";
     default: return "Unknown Error";
     }
@@ -78,6 +91,11 @@ NVML_API nvmlSystemGetProcessName(unsigned pid, char *out, unsigned length) {
 
 NVML_API nvmlDeviceGetUUID(nvmlDevice_t device, char *out, unsigned length) {
     char uuid[SIM_TEXT];
+    struct sim_compute_instance mig;
+    if (sim_mig_enter(device, &mig) == NVML_SUCCESS) {
+        sim_mig_uuid(&mig, uuid);
+        return sim_copy(out, length, uuid);
+    }
     REQUIRE_DEVICE(device);
     sim_gpu_uuid(device->gpu, uuid);
     return sim_copy(out, length, uuid);

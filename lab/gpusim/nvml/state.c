@@ -1,5 +1,5 @@
 /* Simulated NVML: initialization, handles and device counting. */
-#include "state.h"
+#include "mig.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -108,6 +108,7 @@ NVML_API nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device) {
     nvmlReturn_t entered = sim_enter();
     if (entered != NVML_SUCCESS) return entered;
     if (!uuid || !device) return NVML_ERROR_INVALID_ARGUMENT;
+    if (strncmp(uuid, "MIG-", 4) == 0) return sim_mig_find(uuid, device);
     for (unsigned gpu = 0; gpu < sim_gpu_count(); gpu++) {
         char own[SIM_TEXT];
         sim_gpu_uuid(gpu, own);

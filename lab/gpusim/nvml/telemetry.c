@@ -1,6 +1,6 @@
 /* Simulated NVML: what changes while a GPU runs. Every value follows the GPU's load, and a key of
  * the configuration can set it. */
-#include "state.h"
+#include "mig.h"
 
 #include <stddef.h>
 
@@ -38,7 +38,19 @@ NVML_API nvmlDeviceSetPersistenceMode(nvmlDevice_t device, unsigned mode) {
                                                                    : NVML_ERROR_NO_PERMISSION;
 }
 
+/* A MIG device's memory, which is held by nobody. */
+static void mig_memory(const struct sim_compute_instance *mig, nvmlMemory_v2_t *memory) {
+    const struct sim_profile *profile = sim_instance(mig->gpu, mig->instance, NULL);
+    memory->total = memory->free = sim_profile_mib(mig->gpu, profile) * MIB;
+    memory->reserved = memory->used = 0;
+}
+
 NVML_API nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory) {
+    struct sim_compute_instance mig;
+    if (sim_mig_enter(device, &mig) == NVML_SUCCESS) {
+        mig_memory(&mig, memory);
+        return NVML_SUCCESS;
+    }
     REQUIRE_DEVICE(device);
     if (memory->version != (sizeof *memory | 2u << 24)) return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     memory->total = number(device, "memory_mib", 81559) * MIB;

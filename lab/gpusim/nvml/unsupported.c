@@ -1,4 +1,4 @@
-/* Simulated NVML: what this GPU does not do. MIG, virtual GPUs and fans answer "Not
+/* Simulated NVML: what this GPU does not do. Virtual GPUs and fans answer "Not
  * Supported" as a GPU without them does, and no process is ever listed. */
 #include "state.h"
 
@@ -8,24 +8,11 @@
         return NVML_ERROR_NOT_SUPPORTED;              \
     }
 
-NOT_SUPPORTED(nvmlDeviceGetMigMode, unsigned *current UNUSED, unsigned *pending UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetMaxMigDeviceCount, unsigned *count UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetMigDeviceHandleByIndex, unsigned index UNUSED, nvmlDevice_t *mig UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetDeviceHandleFromMigDeviceHandle, nvmlDevice_t *parent UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetGpuInstanceId, unsigned *id UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetComputeInstanceId, unsigned *id UNUSED)
-NOT_SUPPORTED(nvmlDeviceGetAttributes_v2, void *attributes UNUSED)
 NOT_SUPPORTED(nvmlDeviceGetVirtualizationMode, unsigned *mode UNUSED)
 NOT_SUPPORTED(nvmlDeviceGetFanSpeed, unsigned *percent UNUSED)
 NOT_SUPPORTED(nvmlDeviceGetAddressingMode, void *mode UNUSED)
 NOT_SUPPORTED(nvmlDeviceGetDriverModel, unsigned *current UNUSED, unsigned *pending UNUSED)
 NOT_SUPPORTED(nvmlDeviceGetDriverModel_v2, unsigned *current UNUSED, unsigned *pending UNUSED)
-
-NVML_API nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned *is_mig) {
-    REQUIRE_DEVICE(device);
-    *is_mig = 0;
-    return NVML_SUCCESS;
-}
 
 #define NO_PROCESSES(function)                                                            \
     NVML_API function(nvmlDevice_t device, unsigned *count, void *processes UNUSED) {     \

@@ -6,19 +6,21 @@
 #include <string.h>
 #include <strings.h>
 
-enum action { TABLE, FULL, LIST, QUERY, PROCESSES, PERSISTENCE, RESET, VERSION };
+enum action { TABLE, FULL, LIST, QUERY, PROCESSES, PERSISTENCE, RESET, VERSION, MIG_MODE, MIG };
 
 struct options {
     enum action action;
     const char *fields, *format, *only; /* only: index, UUID or bus id of one GPU */
     unsigned mode;
+    struct mig_options mig;
 };
 
 static void usage(void) {
     printf("NVIDIA-SMI (SIMULATED by the gpuboot lab) v%s\n\n"
            "nvidia-smi [-i ID] [-L | -q | -pm 0|1 | --gpu-reset | --version |\n"
            "            --query-gpu=FIELDS --format=csv[,noheader][,nounits] |\n"
-           "            --query-compute-apps=FIELDS --format=csv[,noheader][,nounits]]\n",
+           "            --query-compute-apps=FIELDS --format=csv[,noheader][,nounits] | -mig 0|1]\n"
+           "nvidia-smi mig [-i ID] [-lgip | -lgi | -cgi PROFILES [-C] | -cci | -dci | -dgi]\n",
            SIM_DRIVER_VERSION);
 }
 
@@ -31,9 +33,31 @@ static const char *option_value(char **argv, int *at, const char *name) {
     return argv[++*at];
 }
 
+/* What follows `nvidia-smi mig`. */
+static int parse_mig(char **argv, int *at, struct options *options) {
+    static const char *const actions[] = {"-lgip", "-lgi", "-cgi", "-cci", "-dci", "-dgi"};
+    const char *value;
+    if (strcmp(argv[*at], "-C") == 0) return options->mig.with_compute = 1;
+    if ((value = option_value(argv, at, "-cgi"))) {
+        options->mig.action = "-cgi";
+        options->mig.profiles = value;
+        return 1;
+    }
+    for (unsigned i = 0; i < sizeof actions / sizeof actions[0]; i++)
+        if (strcmp(argv[*at], actions[i]) == 0) options->mig.action = actions[i];
+    if ((value = option_value(argv, at, "-i"))) options->only = value;
+    return value || options->mig.action;
+}
+
 static int parse_option(char **argv, int *at, struct options *options) {
     const char *value;
-    if (strcmp(argv[*at], "-L") == 0 || strcmp(argv[*at], "--list-gpus") == 0)
+    if (options->action == MIG) return parse_mig(argv, at, options);
+    if (strcmp(argv[*at], "mig") == 0)
+        options->action = MIG;
+    else if ((value = option_value(argv, at, "-mig"))) {
+        options->action = MIG_MODE;
+        options->mode = strcmp(value, "1") == 0;
+    } else if (strcmp(argv[*at], "-L") == 0 || strcmp(argv[*at], "--list-gpus") == 0)
         options->action = LIST;
     else if (strcmp(argv[*at], "-q") == 0 || strcmp(argv[*at], "--query") == 0)
         options->action = FULL;
@@ -42,9 +66,9 @@ static int parse_option(char **argv, int *at, struct options *options) {
     else if (strcmp(argv[*at], "--version") == 0)
         options->action = VERSION;
     else if ((value = option_value(argv, at, "--query-gpu")))
-        *options = (struct options){QUERY, value, options->format, options->only, 0};
+        *options = (struct options){QUERY, value, options->format, options->only, 0, {0}};
     else if ((value = option_value(argv, at, "--query-compute-apps")))
-        *options = (struct options){PROCESSES, value, options->format, options->only, 0};
+        *options = (struct options){PROCESSES, value, options->format, options->only, 0, {0}};
     else if ((value = option_value(argv, at, "--format")))
         options->format = value;
     else if ((value = option_value(argv, at, "-i")) || (value = option_value(argv, at, "--id")))
@@ -158,13 +182,15 @@ static int run(const struct options *options, const struct gpu *gpus, unsigned c
     case QUERY: return smi_query(gpus, count, options->fields, options->format);
     case PROCESSES: return smi_query_processes(options->fields, options->format);
     case PERSISTENCE: return set_persistence(gpus, count, options->mode);
+    case MIG_MODE: return smi_set_mig(gpus, count, options->mode);
+    case MIG: return smi_mig(gpus, count, &options->mig);
     case RESET: return smi_reset(gpus, count);
     default: return smi_table(gpus, count);
     }
 }
 
 int main(int argc, char **argv) {
-    struct options options = {TABLE, NULL, NULL, NULL, 0};
+    struct options options = {TABLE, NULL, NULL, NULL, 0, {0}};
     struct gpu gpus[SIM_MAX_GPUS];
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-h") == 0 || strcmp(argv[i], "--help") == 0) {
@@ -173,6 +199,11 @@ int main(int argc, char **argv) {
         }
         if (parse_option(argv, &i, &options)) continue;
         printf("Invalid combination of input arguments. Please run 'nvidia-smi -h' for help.\n\n");
+        return SMI_BAD_ARGUMENT;
+    }
+    if (options.action == MIG && (!options.mig.action ||
+                                  (!options.mig.profiles && !strcmp(options.mig.action, "-cgi")))) {
+        usage();
         return SMI_BAD_ARGUMENT;
     }
     nvmlReturn_t result = nvml_open();

@@ -106,6 +106,7 @@ int smi_list(const struct gpu *gpus, unsigned count) {
         smi_value(&gpus[i], "name", 0, name);
         smi_value(&gpus[i], "uuid", 0, uuid);
         printf("GPU %u: %s (UUID: %s)\n", gpus[i].index, name, uuid);
+        smi_list_mig(&gpus[i]);
     }
     return result;
 }

@@ -34,4 +34,14 @@ int smi_query_processes(const char *fields, const char *format);
 /* Resets the GPUs, with the fault tool of the machine. Returns the exit code. */
 int smi_reset(const struct gpu *gpus, unsigned count);
 
+/* MIG: the mode of GPUs, the devices of one in -L and -q, and `nvidia-smi mig`. */
+struct mig_options {
+    const char *action, *profiles; /* -lgip, -lgi, -cgi, -cci, -dci or -dgi; of -cgi, by commas */
+    int with_compute;              /* -C */
+};
+int smi_set_mig(const struct gpu *gpus, unsigned count, unsigned mode);
+void smi_list_mig(const struct gpu *gpu);
+void smi_full_mig(const struct gpu *gpu);
+int smi_mig(const struct gpu *gpus, unsigned count, const struct mig_options *options);
+
 #endif

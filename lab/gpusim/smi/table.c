@@ -105,6 +105,7 @@ static void print_full(const struct gpu *gpu) {
     printf("GPU %s\n", gpu->bus_id);
     for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++)
         print_fact(gpu, facts[i][0], facts[i][1], facts[i][2]);
+    smi_full_mig(gpu);
     printf("%-58s: None\n\n", "    Processes");
 }
 
