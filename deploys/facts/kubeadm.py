@@ -67,7 +67,7 @@ class Cluster(Framed[ClusterState]):
 
 
 class PodIssues(Framed[tuple[PodIssue, ...]]):
-    """Pods that do not start by waiting alone. Read it on the leader.
+    """Pods that are not ready. Read it on the leader.
 
     There are many pods, so they are read only where somebody waits for them.
     """
@@ -117,7 +117,7 @@ class CrashLogs(Framed[dict[str, list[str]]]):
         reads = []
         for name in containers:
             namespace, pod, container = map(shlex.quote, name.split("/"))
-            log = f"{kubectl} -n {namespace} logs {pod} -c {container} --previous --tail=5"
+            log = f"{kubectl} -n {namespace} logs {pod} -c {container} --previous --tail=60"
             reads.append(
                 f"printf 'log\\t%s %s\\n' {shlex.quote(name)} "
                 f'"$({log} 2>/dev/null | cut -c 1-300 | base64 -w 0)"'

@@ -14,7 +14,7 @@ from deploys.lib.commands import inform, warn
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, run
 from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue
-from gpuboot.kubernetes.pod_crashes import Crash, to_restart
+from gpuboot.kubernetes.pod_crashes import Crash, telling, to_restart
 
 _TOLD = 3  # crashing containers of which a wait tells the log
 
@@ -61,7 +61,8 @@ class CrashLoops:
         names = [f"{item.namespace}/{item.pod}/{item.container}" for item in unread]
         logs = read(CrashLogs, kubeconfig=ADMIN_CONF, containers=names)
         self._said |= {
-            _key(item): logs.get(name, []) for item, name in zip(unread, names, strict=True)
+            _key(item): telling(logs.get(name, []))
+            for item, name in zip(unread, names, strict=True)
         }
 
     def _told(self, issue: PodIssue) -> PodIssue:

@@ -112,7 +112,8 @@ def _watched(body: Body[Any], place: int) -> Body[Any]:
     @functools.wraps(body)
     def watched(*args: Any, **kwargs: Any) -> Generator[Any, None, None]:
         if not state.is_executing:
-            yield from body(*args, **kwargs)
+            # pyinfra stops at the first command: the changes that follow belong to the plan as well
+            yield from list(body(*args, **kwargs))
             return
         answers.reached(host, place)
         with closing(body(*args, **kwargs)) as commands:

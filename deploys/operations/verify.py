@@ -123,7 +123,7 @@ def prove_node(
     target = inventory.get_host(leader)
 
     def read() -> Host:
-        return read_host(node, driver_requested, {})
+        return read_host(node, driver_requested, {}, settings)
 
     with cluster_clients(target) as clients:
         findings = node_proof.prove(clients, node.name, read, settings, say)

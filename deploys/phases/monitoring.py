@@ -71,6 +71,8 @@ def monitoring() -> None:
             namespace=settings.namespace,
             prometheus=f"{fullname(settings.release)}-prometheus",
             digest=digest(groups(context.settings, context.nodes)),
+            # a plan may have counted on more than was found to change
+            _if=applied.did_change,
         )
 
 

@@ -26,6 +26,7 @@ from pyinfra.api.state import BaseStateCallback, State, StateStage
 from pyinfra.connectors.base import host_to_connector_data
 from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.connectors.ssh_util import load_key_with_certificate
+from pyinfra.context import ctx_state
 from pyinfra.context import state as run_state
 from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
@@ -69,6 +70,26 @@ def _warn(options: dict[str, Any]) -> None:
             f"{', '.join(named)} prints the hosts' data, passwords such as _sudo_password "
             "included: read what it wrote before you pass it on"
         )
+
+
+def inventory(given: str, data: Mapping[str, Any]) -> Inventory:
+    """An inventory that is read outside of pyinfra's command line, which connects to its hosts.
+
+    + data: host data of the command line
+
+    Raises `CliError` for one that cannot be used.
+    """
+    execute = pyinfra_cli.inventory.exec_file
+    pyinfra_cli.inventory.exec_file = _reading(execute, given)
+    state = State()
+    state.cwd = str(Path.cwd())
+    try:
+        with ctx_state.use(state):
+            load = _loading(pyinfra_cli.inventory.make_inventory)
+            found: Inventory = load(given, override_data=dict(data), cwd=state.cwd)
+            return found
+    finally:
+        pyinfra_cli.inventory.exec_file = execute
 
 
 def _loading(load: Callable[..., Any]) -> Callable[..., Any]:

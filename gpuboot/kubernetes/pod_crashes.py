@@ -10,9 +10,10 @@ pkg/kubelet/kuberuntime/kuberuntime_manager.go (the text that tells it).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from typing import Any
 
 _LOOP = "CrashLoopBackOff"
@@ -20,6 +21,9 @@ _BACK_OFF = re.compile(r"back-off (?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)? restarting f
 # shorter waits end by themselves before another pod would be up
 _LONG_S = 40.0
 _SOON_S = 20.0
+# how a Go program that ends with a panic begins to list where it was
+_STACK = re.compile(r"goroutine \d+ ")
+_TOLD = 5
 # made by the kubelet itself, which keeps the back-off of a pod that is made again
 _STATIC = "kubernetes.io/config.mirror"
 
@@ -93,6 +97,16 @@ def to_restart(
         and item.pause_s >= _LONG_S
         and item.ended + item.pause_s - clock > _SOON_S
     ]
+
+
+def telling(log: Sequence[str]) -> list[str]:
+    """The last lines of a container's log that tell why it ended.
+
+    What a Go program panics with stands above a list of where it was.
+    """
+    said = [line for line in log if line.strip()]
+    before = list(takewhile(lambda line: not _STACK.match(line), said))
+    return (before or said)[-_TOLD:]
 
 
 def _owner(meta: Mapping[str, Any]) -> str:

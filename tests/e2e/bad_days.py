@@ -93,7 +93,7 @@ DAYS = (
         "exporter hangs",
         "gpu2",
         "exporter",
-        "timed out",
+        "error trying to reach service",  # or its liveness probe has it killed meanwhile
         on("gpu2", _exporter("STOP")),
         on("gpu2", _exporter("CONT")),
     ),
@@ -108,7 +108,10 @@ DAYS = (
             "socat TCP-LISTEN:9999,fork,reuseaddr OPEN:/root/garbage,rdonly; "
             "nft 'add table ip fault; add chain ip fault in "
             "{ type nat hook prerouting priority -150; }; "
-            "add rule ip fault in tcp dport 9400 redirect to :9999'",
+            "add rule ip fault in tcp dport 9400 redirect to :9999; "
+            # connections that were open before would go on to the exporter
+            "add chain ip fault open { type filter hook forward priority -150; }; "
+            "add rule ip fault open tcp dport 9400 reject with tcp reset'",
         ),
         on("gpu2", "nft delete table ip fault; systemctl stop garbage"),
     ),
@@ -126,7 +129,7 @@ DAYS = (
         "clock ten minutes off",
         "gpu1",
         "clock",
-        "600 s",
+        "s ahead of this machine",
         on(
             "gpu1",
             f'printf \'#!/bin/sh\\nexec /bin/date -d "+600 seconds" "$@"\\n\' >{_DATE}; '

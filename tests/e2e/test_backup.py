@@ -23,8 +23,7 @@ INVENTORY = "inventories/lab.py"
 # kubeadm makes them as short as its configuration says; what uses them starts anew
 SHORT = """
 sed 's/^kind: ClusterConfiguration$/&\\ncertificateValidityPeriod: 60s/' /etc/gpuboot/kubeadm.yaml \
-  >/root/short.yaml
-kubeadm certs renew all --config /root/short.yaml
+  >/root/short.yaml && kubeadm certs renew all --config /root/short.yaml || exit 1
 for part in etcd kube-apiserver kube-controller-manager kube-scheduler; do
   crictl --runtime-endpoint unix:///run/containerd/containerd.sock stop \
     $(crictl --runtime-endpoint unix:///run/containerd/containerd.sock ps -q --name "^$part$")

@@ -30,6 +30,7 @@ def dcgm(site: Lab) -> Lab:
     lab = Lab(site.name, ON)
     done = lab.deploy("--json")
     print(f"changed: {done.changes}")
+    assert "PROVEN" in done.text, "the proof knows already what DCGM says"
     return lab
 
 

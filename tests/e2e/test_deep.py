@@ -141,6 +141,7 @@ def test_a_node_in_use_is_left_alone(site: Lab) -> None:
         "metadata": {"name": "train-0", "namespace": "default"},
         "spec": {
             "restartPolicy": "Never",
+            "nodeSelector": {"kubernetes.io/hostname": NODE},
             "containers": [
                 {
                     "name": "train",
@@ -199,7 +200,7 @@ def test_two_nodes_work_together_and_are_judged_by_the_site_s_limit(site: Lab) -
 
 def test_a_slow_network_of_a_node_fails_both_of_a_pair(site: Lab) -> None:
     device = site.ssh("gpu2", "ip -o route show default").split(" dev ")[1].split()[0]
-    site.ssh("gpu2", f"tc qdisc replace dev {device} root netem rate 16mbit")
+    site.ssh("gpu2", f"tc qdisc replace dev {device} root tbf rate 16mbit burst 64kb latency 400ms")
     try:
         done, report = verified(site, "--level", "deep", **between())
     finally:

@@ -176,6 +176,7 @@ def test_timers_ask_every_five_minutes_and_every_day() -> None:
     health, diag = (files[f"/etc/systemd/system/{timer}"] for timer in dcgm.TIMERS)
     assert "OnUnitInactiveSec=5min" in health
     assert "OnCalendar=*-*-* 03:00:00" in diag
+    assert "OnActiveSec" not in diag, "systemd would put it off by RandomizedDelaySec as well"
     for check in ("health", "diag"):
         unit = files[f"/etc/systemd/system/gpuboot-dcgm-{check}.service"]
         assert f"ExecStart=/usr/local/sbin/gpuboot-dcgm-check {check}\n" in unit

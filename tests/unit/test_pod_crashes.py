@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gpuboot.kubernetes.pod_crashes import Crash, crash, to_restart
+from gpuboot.kubernetes.pod_crashes import Crash, crash, telling, to_restart
 
 ENDED = 1_795_348_800.0  # 2026-11-22T12:00:00Z
 FLANNEL: dict[str, Any] = {
@@ -92,3 +92,22 @@ def test_a_static_pod_has_nobody_who_makes_it_again() -> None:
 def test_what_is_started_anew(change: dict[str, Any], after_s: float, restarted: bool) -> None:
     item = replace(LOOP, **change)
     assert to_restart([item], ENDED + after_s, OURS) == ([item] if restarted else [])
+
+
+def test_what_a_program_ended_with_stands_above_its_stack() -> None:
+    panic = [
+        'I1123 07:20:11.100000       1 main.go:236] CLI flags config: {healthzIP:"127.0.0.1"}',
+        "E1123 07:20:11.123456       1 main.go:582] Start healthz server error. listen tcp "
+        "127.0.0.1:8081: bind: address already in use",
+        "panic: listen tcp 127.0.0.1:8081: bind: address already in use",
+        "",
+        "goroutine 42 [running]:",
+        "main.mustRunHealthz({0x2b3c4d0, 0xc000123450}, 0xc0001a2b40)",
+        "\t/build/main.go:582 +0x275",
+        "created by main.main in goroutine 1",
+        "\t/build/main.go:310 +0xa3c",
+    ]
+    assert telling(panic)[-1] == "panic: listen tcp 127.0.0.1:8081: bind: address already in use"
+    assert telling(panic[6:]) == panic[6:], "better than nothing"
+    assert telling([f"line {number}" for number in range(9)])[0] == "line 4"
+    assert telling([]) == []
