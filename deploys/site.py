@@ -13,7 +13,7 @@ from deploys.phases.dcgm_exporter import dcgm_exporter
 from deploys.phases.downloads import downloads
 from deploys.phases.drivers import drivers
 from deploys.phases.gate import gate
-from deploys.phases.gpu_operator import gpu_operator
+from deploys.phases.gpu_operator import gpu_operator, gpu_sharing
 from deploys.phases.helm import helm
 from deploys.phases.kubernetes import kubernetes
 from deploys.phases.monitoring import custom_resources, monitoring
@@ -23,6 +23,7 @@ from deploys.phases.rollout import rollout
 from deploys.phases.runtime import runtime
 from deploys.phases.storage import storage
 from deploys.phases.switched_off import switched_off
+from deploys.phases.teams import teams
 from deploys.run.context import begin
 from deploys.run.report import watch
 from deploys.verify import verify
@@ -42,9 +43,11 @@ helm()
 switched_off()
 custom_resources()
 gpu_operator()
+gpu_sharing()
 dcgm_exporter()
 storage()
 monitoring()
+teams()
 rollout()
 dcgm_upgrade()
 verify()

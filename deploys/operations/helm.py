@@ -26,6 +26,7 @@ from gpuboot.hosts.downloads import NOT_PINNED, chart_script, helm_script, with_
 from gpuboot.kubernetes.helm import MANAGED, Decision, Release, evaluate, needs_crds
 from gpuboot.kubernetes.managed_objects import undefined
 from gpuboot.kubernetes.release_objects import unknown_kinds
+from gpuboot.kubernetes.values import keeping
 from gpuboot.plan import Change, Unknown
 from gpuboot.plan.differences import safe_text
 from gpuboot.plan.releases import release_changes
@@ -167,7 +168,12 @@ def custom_resources(
 
 @operation()
 def release(
-    release: str, chart: str, version: str, namespace: str, values: dict[str, Any]
+    release: str,
+    chart: str,
+    version: str,
+    namespace: str,
+    values: dict[str, Any],
+    kept: Sequence[str] = (),
 ) -> Commands:
     """Ensure that a release runs this chart, version and values; it does not wait for pods.
 
@@ -178,8 +184,10 @@ def release(
     + chart, version: an archive that `chart` has put on the host, whose custom resources
       `custom_resources` has put into the cluster
     + values: all values that differ from the chart's own defaults
+    + kept: path in the values at which entries of the live release stay beside these
     """
     live = _released(release, namespace)
+    values = keeping(values, live.config, kept) if kept else values
     if live.error and executing():
         yield fail(f"Helm cannot read release {release}: {live.error}", "run again")
         return
@@ -196,13 +204,17 @@ def release(
     )  # fmt: skip
     if change.action == "unlock":
         yield _unlock(release, namespace, live.revision)
-    source = QuoteString(archive(chart, version))
+    yield _upgrade(release, archive(chart, version), namespace, path)
+
+
+def _upgrade(release: str, source: str, namespace: str, values: str) -> StringCommand:
+    """+ source: the chart's archive; values: their file"""
     # what a person has changed since is Helm's again, or it would refuse because of a conflict
-    yield StringCommand(
-        HELM, "upgrade --install", QuoteString(release), source, "--namespace",
+    return StringCommand(
+        HELM, "upgrade --install", QuoteString(release), QuoteString(source), "--namespace",
         QuoteString(namespace), "--create-namespace --reset-values --history-max 5 --timeout 10m",
         "--skip-crds --server-side=true --force-conflicts --labels", f"{MANAGED}=true", "--values",
-        QuoteString(path),
+        QuoteString(values),
         ">/dev/null",
     )  # fmt: skip
 

@@ -21,26 +21,30 @@ from gpuboot.kubernetes import manifests, network_policies
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.managed_objects import ManagedObjects
 from gpuboot.kubernetes.set_fields import otherwise
-from gpuboot.plan import Change, Effect
+from gpuboot.plan import Change, Effect, Kept
 from gpuboot.plan.differences import field_change
 from gpuboot.plan.workloads import label
+
+_TEAM = "its team is gone from the settings, what is in it stays; kubectl delete namespace ends it"
 
 
 @operation()
 def synced(
     objects: Sequence[manifests.Object],
-    namespaces: Sequence[str],
+    namespaces: Sequence[str] | None,
     after: str = "",
     timeout_s: int = 300,
     pod_network: bool = False,
+    kinds: Sequence[str] = tuple(manifests.KINDS),
 ) -> Commands:
     """Ensure that these objects are there as they are given, and no others of ours.
 
-    + objects: ConfigMaps, NetworkPolicies, PrometheusRules and ServiceMonitors, each with its
-      namespace
-    + namespaces: where objects of these kinds that gpuboot made and that are not given are removed
+    + objects: of kinds of `manifests.KINDS`, each with its namespace where it has one
+    + namespaces: where objects of these kinds that gpuboot made and that are not given are removed;
+      None: in all
     + after: `namespace/deployment` that must run before anything can be applied; "": none
     + timeout_s: how long to wait for it
+    + kinds: those that it is about
     + pod_network: let hosts that policies let in do so by their addresses in the pod network too
 
     What somebody has changed is put back, and what was added to them is taken away; labels and
@@ -53,17 +57,24 @@ def synced(
         return
     ranges = {address: node.pod_cidrs for node in state.nodes for address in node.address.split()}
     objects = network_policies.reached(objects, ranges)
-    change = manifests.difference(objects, managed.objects, namespaces)
+    change = manifests.difference(objects, managed.objects, namespaces, kinds)
     if change.nothing:
         host.noop(f"{len(objects)} objects are up to date")
         return
     inform(describe(change))
     _record(change, managed)
-    before = _rollout(after, timeout_s)
+    yield from _applied(change, _rollout(after, timeout_s))
+
+
+def _applied(change: manifests.Difference, before: str) -> Commands:
+    """+ before: lines of shell that come before the first command"""
     if change.replace:
         replaced = [found.item for found in change.replace]
         yield with_objects(f"{KUBECTL} replace --field-manager gpuboot -f", replaced, before)
         before = ""
+    if change.remake:
+        again = f"{KUBECTL} replace --force --field-manager gpuboot -f"
+        yield with_objects(again, change.remake, before)
     if change.apply:
         yield with_objects(KUBECTL_APPLY, change.apply, before)
     yield from _deleted(change.delete)
@@ -74,17 +85,23 @@ def _deleted(objects: Sequence[manifests.Object]) -> Commands:
     for kind, namespace, name in map(manifests.key, objects):
         names[namespace, manifests.KINDS[kind]].append(name)
     for (namespace, plural), items in names.items():
+        where = ["-n", QuoteString(namespace)] if namespace else []
         yield StringCommand(
-            KUBECTL, "-n", QuoteString(namespace), "delete --ignore-not-found", plural,
-            *map(QuoteString, items),
-        )  # fmt: skip
+            KUBECTL, *where, "delete --ignore-not-found", plural, *map(QuoteString, items)
+        )
 
 
 def _record(change: manifests.Difference, managed: ManagedObjects) -> None:
-    record_objects(change.apply, {label(item): item for item in managed.objects})
+    live = {label(item): item for item in managed.objects}
+    record_objects([*change.apply, *change.remake], live)
     for found in change.replace:
         changes.record(*_replaced(found))
     changes.record(*[Change(subject=label(item), old="present") for item in change.delete])
+    changes.record(*[
+        Kept(what=f"namespace {item['metadata']['namespace']}", why=_TEAM)
+        for item in change.delete
+        if item["kind"] == "ResourceQuota"
+    ])  # fmt: skip
     everything = [*change.apply, *change.delete, *(found.item for found in change.replace)]
     if {item["kind"] for item in everything} & manifests.OPERATORS.keys():
         note = "it reads the new configuration; nothing restarts"
@@ -115,6 +132,8 @@ def describe(change: manifests.Difference) -> str:
     words = []
     if change.apply:
         words.append("applying " + _names(change.apply))
+    if change.remake:
+        words.append("making anew " + _names(change.remake))
     if change.replace:
         words.append("putting back " + _names(found.item for found in change.replace))
     if change.delete:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import gevent
 from gevent.pool import Pool
 from pyinfra import logger
 from pyinfra.context import inventory
@@ -21,6 +22,7 @@ from deploys.operations.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
+from gpuboot.hosts import sharing
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.verify import gpu_state
 from gpuboot.verify.control_plane import ControlPlane
@@ -56,8 +58,9 @@ def read_site(
 ) -> Site:
     """Read all that a verification asks of hosts. + scope: of the GPU nodes, which are read"""
     begun, found = time.monotonic(), find()
+    control_planes = gevent.spawn(_read_control_planes, settings, found)
     hosts = read_hosts(settings, lock, found, scope)
-    return Site(found.nodes, hosts, _read_control_planes(settings, found), time.monotonic() - begun)
+    return Site(found.nodes, hosts, control_planes.get(), time.monotonic() - begun)
 
 
 def _read_control_planes(settings: Settings, found: Found) -> list[ControlPlane]:
@@ -95,10 +98,14 @@ def read_hosts(settings: Settings, lock: Lock, found: Found, scope: Scope = ALL)
     driver_requested = lock.driver.version if settings.driver.enabled else None
     say(f"reading {len(gpu_nodes)} GPU nodes")
     pool = Pool(min(len(gpu_nodes), _MAX_AT_ONCE) or 1)
-    return list(pool.map(lambda node: read_host(node, driver_requested, found.states), gpu_nodes))
+    return list(
+        pool.map(lambda node: read_host(node, driver_requested, found.states, settings), gpu_nodes)
+    )
 
 
-def read_host(node: Node, driver_requested: str | None, states: Mapping[str, NodeState]) -> Host:
+def read_host(
+    node: Node, driver_requested: str | None, states: Mapping[str, NodeState], settings: Settings
+) -> Host:
     """Read one GPU node.
 
     + states: of hosts that were read a moment ago, by inventory name
@@ -115,6 +122,7 @@ def read_host(node: Node, driver_requested: str | None, states: Mapping[str, Nod
             why = "its state could not be read" if target.connected else "cannot be reached"
             return gpu_state.unreachable_host(node, f"{why}: {answer}")
     found = gpu_state.host(node, said[state], said[gpus], driver_requested)
+    found = replace(found, **sharing.promised(node, settings, said[state].gpu_ids))
     if isinstance(printed, Unanswered):
         return replace(found, printed={})
     ended = time.time()

@@ -10,22 +10,10 @@ from pydantic import SecretStr
 from deploys.lib.operation import phase
 from deploys.operations import files, kernel, packages
 from deploys.run.context import Context, current
+from gpuboot.hosts import prerequisites
 from gpuboot.hosts import proxy as proxies
 from gpuboot.templates import render
 
-PACKAGES = (
-    "ca-certificates",
-    "conntrack",
-    "curl",
-    "ethtool",
-    "gnupg",
-    "iproute2",
-    "iptables",
-    "kmod",
-    "nftables",
-    "pciutils",
-    "socat",
-)
 TIME_SERVICES = ("chrony", "chronyd", "ntp", "ntpsec", "systemd-timesyncd")
 SYSCTLS = {
     "net.ipv4.ip_forward": "1",
@@ -95,7 +83,7 @@ def known_names(context: Context) -> dict[str, str]:
     }
 
 
-def package_names(context: Context, names: Sequence[str] = PACKAGES) -> list[str]:
+def package_names(context: Context, names: Sequence[str] = prerequisites.KUBERNETES) -> list[str]:
     """The packages a host needs; chrony only where nothing keeps the time yet.
 
     + names: what is needed in any case, as Debian calls it
@@ -104,7 +92,7 @@ def package_names(context: Context, names: Sequence[str] = PACKAGES) -> list[str
     """
     state = context.state
     timed = state.container or any(state.is_active(unit) for unit in TIME_SERVICES)
-    return context.platform.package_names([*names, *([] if timed else ["chrony"])])
+    return context.platform.package_names([*names, *([] if timed else [prerequisites.TIME])])
 
 
 def configure_apt(context: Context) -> None:

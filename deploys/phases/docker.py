@@ -9,9 +9,8 @@ from deploys.phases.repositories import add_repository
 from deploys.phases.runtime import install_toolkit, keep_secrets
 from deploys.run.context import Context, current
 from gpuboot.docker.compose.images import mirror_addresses
-from gpuboot.hosts import proxy, registries
+from gpuboot.hosts import prerequisites, proxy, registries
 
-PACKAGES = ("ca-certificates", "curl", "gnupg", "iproute2", "iptables", "kmod", "pciutils")
 _PROXY = "/etc/systemd/system/docker.service.d/gpuboot-proxy.conf"
 
 
@@ -26,7 +25,7 @@ def base() -> None:
     )
     packages.installed(
         name="Install prerequisites of Docker",
-        versions=dict.fromkeys(cluster_base.package_names(context, PACKAGES), ""),
+        versions=dict.fromkeys(cluster_base.package_names(context, prerequisites.DOCKER), ""),
         manager=context.platform.package_manager,
         update=True,
     )

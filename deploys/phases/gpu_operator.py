@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from deploys.lib.node_sharing import Turn
 from deploys.lib.operation import phase
-from deploys.operations import kubectl
+from deploys.operations import kubectl, sharing, verify
 from deploys.phases.helm import deploy_chart
+from deploys.phases.kubernetes import moving
 from deploys.run.context import Context, current
-from gpuboot.charts import expected_gpus, expected_operands, operands, operator_values, rollout_s
+from gpuboot.charts import (
+    PLUGIN_CONFIGS,
+    expected_gpus,
+    expected_operands,
+    operands,
+    operator_values,
+    rollout_s,
+)
+from gpuboot.config.inventory import Node
+from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.readiness import Part, Progress, operator_ready
 
@@ -22,7 +37,52 @@ def gpu_operator() -> None:
         return
     kubectl.namespace(name="Create the namespace", namespace=settings.namespace, labels=_PRIVILEGED)
     values = operator_values(context.settings, context.lock)
-    deploy_chart("gpu-operator", "gpu-operator", settings.namespace, values)
+    # a node's label goes on naming an earlier configuration until the node is drained
+    deploy_chart("gpu-operator", "gpu-operator", settings.namespace, values, PLUGIN_CONFIGS)
+
+
+@phase("GPU sharing")
+def gpu_sharing() -> None:
+    """Have nodes divide and share their GPUs as the settings say, each drained before."""
+    context = current()
+    settings = context.settings
+    if not (context.node.leader and settings.gpu_operator.enabled):
+        return
+    wanted = operands(settings, context.lock, _gpu_nodes(context))
+    made_of = expected_operands(settings, context.lock)
+    namespace = settings.gpu_operator.namespace
+    sharing.applied(
+        name="Share GPUs by MIG layouts, time-slicing and MPS",
+        nodes=_turns(context),
+        look=lambda state: operator_ready(state, namespace, wanted, {}, made_of),
+        timeout_s=settings.gpu_operator.timeout_s,
+    )
+
+
+def _turns(context: Context) -> list[Turn]:
+    offers, leader = _offers(context), context.leader.host
+    return [
+        Turn(
+            node=node.name,
+            host=node.host,
+            offer=offers[node.name],
+            moved=partial(_moved, context, node),
+            proof=partial(verify.prove_node, context.settings, context.lock, node, leader),
+        )
+        for node in context.present
+        if node.gpus
+    ]
+
+
+def _moved(context: Context, node: Node) -> dict[str, Any]:
+    """How the pods of a node are moved away, as for an upgrade of it."""
+    found = asdict(moving(replace(context, node=node)))
+    return {} if found.pop("drain") == "never" else found
+
+
+def _offers(context: Context) -> dict[str, Offer]:
+    devices = {name: state.gpu_ids for name, state in context.states.items()}
+    return expected_gpus(context.present, context.settings, devices)
 
 
 def awaited(context: Context) -> list[Part]:
@@ -35,8 +95,7 @@ def awaited(context: Context) -> list[Part]:
 
     def look(state: ClusterState) -> Progress:
         wanted = operands(settings, context.lock, _gpu_nodes(context))
-        gpus = expected_gpus(context.present, settings)
-        return operator_ready(state, namespace, wanted, gpus, made_of)
+        return operator_ready(state, namespace, wanted, _offers(context), made_of)
 
     return [
         Part(

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from deploys.run.context import Context
-from gpuboot.hosts import driver_packages, fabric, gpu_models
+from gpuboot.hosts import driver_packages, fabric, gpu_models, prerequisites
 from gpuboot.hosts.driver_packages import Flavour
 from gpuboot.kubernetes.node_upgrade import mismatched
 
-TOOLKIT = (
-    "libnvidia-container1",
-    "libnvidia-container-tools",
-    "nvidia-container-toolkit",
-    "nvidia-container-toolkit-base",
-)
 _JOINED = "/etc/kubernetes/kubelet.conf"
 
 
@@ -54,7 +48,11 @@ def containerd(context: Context) -> dict[str, str]:
 
 def toolkit(context: Context) -> dict[str, str]:
     """The container toolkit's packages with their version; {} on hosts without GPUs."""
-    return dict.fromkeys(TOOLKIT, context.lock.toolkit.version) if context.node.gpus else {}
+    return (
+        dict.fromkeys(prerequisites.TOOLKIT, context.lock.toolkit.version)
+        if context.node.gpus
+        else {}
+    )
 
 
 def is_node(context: Context) -> bool:

@@ -19,11 +19,11 @@ from deploys.run.collect import collect
 from gpuboot.config.inventory import Node, led, plan
 from gpuboot.config.load import load
 from gpuboot.config.problems import Problem, render
-from gpuboot.config.settings import Settings, SettingsError
+from gpuboot.config.settings import Settings, SettingsError, valid_parts
 from gpuboot.config.settings.upgrade import unknown_groups
 from gpuboot.config.versions import Lock
 from gpuboot.docker import inventory as docker_inventory
-from gpuboot.hosts import platforms
+from gpuboot.hosts import platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import network
@@ -243,6 +243,8 @@ def _checked(source: Inventory) -> Run:
         problems += network.room(nodes, settings)
         groups = {group for entry in entries for group in entry.groups}
         problems += unknown_groups(settings.upgrade.max_unavailable, groups)
+    known = settings if lock else valid_parts(data)
+    problems += sharing_checks.of_inventory(known, nodes, docker_hosts)
     if problems or lock is None:
         raise DeployError(refusal(problems))
     return Run(source, settings, lock, nodes, docker_hosts)

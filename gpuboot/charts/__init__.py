@@ -12,7 +12,6 @@ from gpuboot.charts.exporter import (
 )
 from gpuboot.charts.gpu_operator import (
     COLLECTORS_MAP,
-    PLUGIN_MAP,
     expected_gpus,
     operands,
     operator_values,
@@ -28,11 +27,13 @@ from gpuboot.charts.monitoring import (
 from gpuboot.charts.operator_daemonsets import expected_operands
 from gpuboot.charts.repositories import PUBLISHERS, repository
 from gpuboot.charts.service_monitors import exporter_objects, secrets_needed, server_name
+from gpuboot.charts.sharing import PLUGIN_CONFIGS, PLUGIN_MAP
 
 __all__ = [
     "COLLECTORS_MAP",
     "GPUS_LABEL",
     "GRAFANA_SECRET",
+    "PLUGIN_CONFIGS",
     "PLUGIN_MAP",
     "PUBLISHERS",
     "claim_names",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpuboot.charts.service_monitors import WEB_CONFIG, service_monitor
 from gpuboot.config.settings import Exporter, Settings
 from gpuboot.config.versions import Lock
+from gpuboot.hosts import sharing
 from gpuboot.kubernetes import gate
 from gpuboot.kubernetes.values import Values
 from gpuboot.telemetry import collectors
@@ -133,7 +134,7 @@ def environment(settings: Settings) -> list[Values]:
         env["DCGM_REMOTE_HOSTENGINE_INFO"] = settings.engine
     if exporter.devices:
         env["DCGM_EXPORTER_DEVICES_STR"] = exporter.devices
-    if settings.gpu_operator.time_slices > 1:
+    if sharing.most_replicas(settings) > 1:
         # Without it only one of the pods that share a GPU is named (dcgm-exporter, app.go).
         env["KUBERNETES_VIRTUAL_GPUS"] = "true"
     return [{"name": name, "value": value} for name, value in env.items()]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-
-import yaml
+from collections.abc import Iterable, Mapping, Sequence
 
 from gpuboot.charts.exporter import (
     RESOURCES,
@@ -14,15 +12,17 @@ from gpuboot.charts.exporter import (
     tolerations,
 )
 from gpuboot.charts.service_monitors import service_monitor
+from gpuboot.charts.sharing import device_plugin, mig_manager
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
+from gpuboot.hosts import sharing
+from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes.values import Values, merge
 from gpuboot.telemetry import collectors
 from gpuboot.telemetry.collectors import collectors_annotation
 
 COLLECTORS_MAP = "gpuboot-dcgm-metrics"
-PLUGIN_MAP = "gpuboot-device-plugin"
 
 
 def operator_values(settings: Settings, lock: Lock) -> Values:
@@ -34,7 +34,7 @@ def operator_values(settings: Settings, lock: Lock) -> Values:
         "nfd": {"enabled": True},
         "cdi": {"enabled": True},
         "mig": {"strategy": settings.gpu_operator.mig_strategy},
-        "migManager": {"enabled": settings.gpu_operator.mig_manager},
+        "migManager": mig_manager(settings),
         "daemonsets": {"tolerations": tolerations(settings)},
         "dcgmExporter": _operated_exporter(settings, lock) if by_operator else _no_exporter(),
     }
@@ -43,8 +43,8 @@ def operator_values(settings: Settings, lock: Lock) -> Values:
         everywhere = {"tolerations": tolerations(settings)}
         values["operator"] = everywhere
         values["node-feature-discovery"] = dict.fromkeys(("master", "gc", "worker"), everywhere)
-    if settings.gpu_operator.time_slices > 1:
-        values["devicePlugin"] = {"config": _time_slicing(settings)}
+    if configured := device_plugin(settings):
+        values["devicePlugin"] = configured
     return merge(values, settings.gpu_operator.values)
 
 
@@ -74,33 +74,18 @@ def _operated_exporter(settings: Settings, lock: Lock) -> Values:
     return values
 
 
-def _time_slicing(settings: Settings) -> Values:
-    """A configuration of the device plugin, named by what stands in it.
+def expected_gpus(
+    nodes: Iterable[Node], settings: Settings, devices: Mapping[str, Sequence[int]]
+) -> dict[str, Offer]:
+    """What each GPU node is to offer, by Kubernetes node name.
 
-    config-manager (k8s-device-plugin v0.20.0, cmd/config-manager/main.go:273) looks at its files
-    when a label of the node changes, and at no other time. Another name of the default is another
-    pod template (object_controls.go:2893 and :2929), so the pods restart with new content.
+    + devices: PCI device ids of a host's GPUs, by inventory name
     """
-    operator = settings.gpu_operator
-    shared = {"name": "nvidia.com/gpu", "replicas": operator.time_slices}
-    config = {
-        "version": "v1",
-        "flags": {"migStrategy": operator.mig_strategy},
-        "sharing": {"timeSlicing": {"renameByDefault": False, "resources": [shared]}},
+    return {
+        node.name: sharing.offer(node, settings, devices.get(node.host, ()))
+        for node in nodes
+        if node.gpus
     }
-    text = yaml.safe_dump(config, sort_keys=False)
-    name = f"time-slices-{operator.time_slices}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-    return {"name": PLUGIN_MAP, "create": True, "default": name, "data": {name: text}}
-
-
-def expected_gpus(nodes: tuple[Node, ...], settings: Settings) -> dict[str, int]:
-    """Allocatable `nvidia.com/gpu` that each GPU node must show, by Kubernetes node name.
-
-    MIG slices have other resource names under the `mixed` strategy and other counts under
-    `single`, so this holds for whole GPUs.
-    """
-    slices = settings.gpu_operator.time_slices
-    return {node.name: node.gpus * slices for node in nodes if node.gpus}
 
 
 def operands(settings: Settings, lock: Lock, nodes: int) -> dict[str, int]:

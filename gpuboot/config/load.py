@@ -10,6 +10,8 @@ from gpuboot.config import versions
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings, SettingsError, kubelet, parse_settings, valid_parts
 from gpuboot.config.versions import Lock
+from gpuboot.hosts import sharing_checks
+from gpuboot.kubernetes import teams
 
 
 def load(data: Mapping[str, Any]) -> tuple[Settings, Lock]:
@@ -27,6 +29,8 @@ def load(data: Mapping[str, Any]) -> tuple[Settings, Lock]:
         problems += error.problems
         settings = valid_parts(data)
     problems += rules.validate(settings)
+    problems += sharing_checks.of_settings(settings)
+    problems += teams.problems(settings)
     problems += telemetry.problems(settings.exporter)
     try:
         lock = versions.lock(settings)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
+from gpuboot.hosts import sharing
 from gpuboot.hosts.node_state import NodeState
 
 
@@ -25,10 +26,13 @@ def warnings(
     lines = []
     for node in nodes:
         state = states.get(node.host)
+        share = sharing.of(node, settings)
+        if share and share.mig:
+            continue  # as the settings ask
         if state and state.mig_instances and not state.cluster_ca:
             lines.append(
                 f"[{node.host}] its GPUs are divided into {state.mig_instances} MIG instances, "
                 "which the GPU Operator's MIG manager removes; remedy: gpu_operator.mig_manager = "
-                "False keeps them, or have the MIG manager lay the GPUs out (docs/mig.md)"
+                "False keeps them, or name their layout in sharing (docs/sharing.md)"
             )
     return lines

@@ -132,6 +132,11 @@ class NodeState:
         return tuple(item for item in self.pci if item.kind.startswith(_GPU_CLASSES))
 
     @property
+    def gpu_ids(self) -> tuple[int, ...]:
+        """PCI device ids of its GPUs."""
+        return tuple(item.device for item in self.gpus)
+
+    @property
     def nvswitches(self) -> tuple[PciDevice, ...]:
         """The NVSwitches on the PCI bus; NVLink 5 has none there (`gpuboot.hosts.fabric`)."""
         return tuple(item for item in self.pci if item.kind.startswith(_SWITCH_CLASS))

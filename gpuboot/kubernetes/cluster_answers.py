@@ -93,7 +93,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
 
 
 def parse_pod_issues(lines: Iterable[str]) -> tuple[PodIssue, ...]:
-    """Pods that do not start by waiting alone. Nothing where the API server does not answer."""
+    """Pods that are not ready. Nothing where the API server does not answer."""
     return tuple(filter(None, map(_pod_issue, parse_answers(lines, [PODS]).items(PODS))))
 
 
@@ -189,9 +189,15 @@ def _pod_issue(item: Json) -> PodIssue | None:
         if entry["type"] == "PodScheduled" and entry.get("message")
     ]
     node = item.get("spec", {}).get("nodeName", "")
-    if not reasons:
+    if not reasons and not (node and _is_unready(status)):
         return None
     return PodIssue(meta["namespace"], meta["name"], node, ", ".join(reasons), looping)
+
+
+def _is_unready(status: Json) -> bool:
+    """Whether a pod that is to run says that it is not ready, or its silent node's controller."""
+    states = {entry["type"]: entry["status"] for entry in status.get("conditions", ())}
+    return status.get("phase") == "Running" and states.get("Ready") == "False"
 
 
 def _tags(pods: Iterable[Json], component: str) -> dict[str, str]:

@@ -93,8 +93,9 @@ class Workload:
 
 @dataclass(frozen=True)
 class PodIssue:
-    """A pod that cannot start, on which node ("" when none takes it), and why.
+    """A pod that is not ready, on which node ("" when none takes it), and why it cannot start.
 
+    + reason: "" for one that may only need more time
     + crash: the crash loop of one of its containers, where that is why
     """
 
@@ -118,13 +119,13 @@ class ClusterState:
       the control plane of the first node has been upgraded
     + immutable: as `gpuboot.kubernetes.kubeadm.immutable_fields` reads it from that record
     + namespaces: their labels, by name
-    + pod_issues: pods that do not start by waiting alone; read where somebody waits for them
+    + pod_issues: pods that are not ready; read where somebody waits for them
     + policy: state of the GPU Operator's ClusterPolicy; "" for none
     + classes: StorageClasses by name, and whether each is a default one
     + operands: DaemonSets that the GPU Operator makes
     + runtimes: RuntimeClasses by name, and the runtime handler of each
     + flannel_backend: how flannel carries packets, e.g. `vxlan`; "" where it is not known
-    + absent: how many of its nodes a run goes without; their pods are waited for by nobody
+    + absent: nodes that a run goes without; their pods are waited for by nobody
     + node_ports: node port -> the Service, as `namespace/name`, that has it
     + clock: that moment by the leader's clock, in seconds since 1970
     """
@@ -147,7 +148,7 @@ class ClusterState:
     runtimes: Mapping[str, str] = field(default_factory=dict)
     flannel_backend: str = ""
     node_ports: Mapping[str, str] = field(default_factory=dict)
-    absent: int = 0
+    absent: tuple[str, ...] = ()
     clock: float = 0.0
 
 

@@ -39,6 +39,7 @@ KINDS = {
     "ConfigMap": Kind("v1", "configmaps"),
     "Namespace": Kind("v1", "namespaces", namespaced=False),
     "PersistentVolumeClaim": Kind("v1", "persistentvolumeclaims"),
+    "ResourceQuota": Kind("v1", "resourcequotas"),
     "Service": Kind("v1", "services"),
     "ServiceAccount": Kind("v1", "serviceaccounts"),
     "DaemonSet": Kind("apps/v1", "daemonsets"),

@@ -27,7 +27,14 @@ OWNER = "gpuboot"
 DIGEST = "gpuboot.io/sha256"
 # Kind -> its name for kubectl. The second half exists only once the Prometheus operator's
 # definitions are in the cluster.
-BUILT_IN = {"ConfigMap": "configmaps", "NetworkPolicy": "networkpolicies.networking.k8s.io"}
+BUILT_IN = {
+    "ConfigMap": "configmaps",
+    "NetworkPolicy": "networkpolicies.networking.k8s.io",
+    "PriorityClass": "priorityclasses.scheduling.k8s.io",
+    "ResourceQuota": "resourcequotas",
+}
+# of which nothing can be changed: they are made anew
+_FIXED = ("PriorityClass",)
 OPERATORS = {
     "PrometheusRule": "prometheusrules.monitoring.coreos.com",
     "ServiceMonitor": "servicemonitors.monitoring.coreos.com",
@@ -53,21 +60,30 @@ class Replaced:
 
 @dataclass(frozen=True)
 class Difference:
-    """What it takes to come from what is there to what is wanted."""
+    """What it takes to come from what is there to what is wanted.
+
+    + remake: those that exist otherwise and cannot be changed
+    """
 
     apply: tuple[Object, ...]
     delete: tuple[Object, ...]
     replace: tuple[Replaced, ...] = ()
+    remake: tuple[Object, ...] = ()
 
     @property
     def nothing(self) -> bool:
-        return not (self.apply or self.delete or self.replace)
+        return not (self.apply or self.delete or self.replace or self.remake)
 
 
 def key(item: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Kind, namespace and name of an object. Raises ValueError where one of them is missing."""
+    """Kind, namespace ("" for kinds that have none) and name of an object.
+
+    Raises ValueError where one of them is missing.
+    """
     try:
-        return item["kind"], item["metadata"]["namespace"], item["metadata"]["name"]
+        kind, meta = item["kind"], item["metadata"]
+        known = managed_objects.KINDS.get(kind)
+        return kind, "" if known and not known.namespaced else meta["namespace"], meta["name"]
     except KeyError as error:
         raise ValueError(f"an object without {error}: {json.dumps(item)[:120]}") from None
 
@@ -93,13 +109,17 @@ def digests(objects: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], 
 
 
 def difference(
-    expected: Sequence[Mapping[str, Any]], existing: Iterable[Object], namespaces: Collection[str]
+    expected: Sequence[Mapping[str, Any]],
+    existing: Iterable[Object],
+    namespaces: Collection[str] | None,
+    kinds: Collection[str] = tuple(KINDS),
 ) -> Difference:
     """What to apply, what to put in the place of what is there, and what to remove.
 
     + expected: objects without our label and digest
     + existing: objects as the API server has them; others than ours are passed over
-    + namespaces: where objects of ours that are not expected are removed
+    + namespaces: where objects of ours that are not expected are removed; None: everywhere
+    + kinds: those that are looked at
 
     Raises ValueError for an object that is given twice.
     """
@@ -107,27 +127,39 @@ def difference(
     if len(objects) != len(expected):
         names = sorted("/".join(key(item)) for item in expected)
         raise ValueError(f"an object is given twice: {', '.join(names)}")
-    ours = (item for item in existing if item["kind"] in KINDS and _is_ours(item))
+    ours = (item for item in existing if item["kind"] in kinds and _is_ours(item))
     present = {key(item): item for item in ours}
     added = {
         name: additions(item, present[name]) for name, item in objects.items() if name in present
     }
+    differing = [
+        item
+        for name, item in objects.items()
+        if name not in present or (_changed(item, present[name]) and not added[name])
+    ]
+    fixed = [item for item in differing if item["kind"] in _FIXED and key(item) in present]
     return Difference(
-        tuple(
-            item
-            for name, item in objects.items()
-            if name not in present or (_changed(item, present[name]) and not added[name])
-        ),
-        tuple(
-            item
-            for name, item in sorted(present.items(), key=lambda pair: pair[0])
-            if name not in objects and item["metadata"]["namespace"] in namespaces
-        ),
-        tuple(
+        apply=tuple(item for item in differing if item not in fixed),
+        delete=_gone(present, objects, namespaces),
+        replace=tuple(
             Replaced(_in_place_of(present[name], objects[name]), present[name], found)
             for name, found in added.items()
             if found
         ),
+        remake=tuple(fixed),
+    )
+
+
+def _gone(
+    present: Mapping[tuple[str, str, str], Object],
+    objects: Mapping[tuple[str, str, str], Object],
+    namespaces: Collection[str] | None,
+) -> tuple[Object, ...]:
+    """Those of ours that nobody wants any more."""
+    return tuple(
+        item
+        for name, item in sorted(present.items(), key=lambda pair: pair[0])
+        if name not in objects and (namespaces is None or name[1] in namespaces)
     )
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpuboot.kubernetes import operands
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, Workload
+from gpuboot.hosts.sharing import Offer
+from gpuboot.kubernetes import offers, operands
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
 from gpuboot.kubernetes.node_reports import SILENT_S
 from gpuboot.verify import mig_devices
 
@@ -41,9 +42,9 @@ class Part:
 
 def without(state: ClusterState, names: Sequence[str]) -> ClusterState:
     """The cluster for a run that goes on without some nodes, which it could not reach."""
-    absent = [node for node in state.nodes if node.name in names]
-    nodes = tuple(node for node in state.nodes if node not in absent)
-    return replace(state, nodes=nodes, absent=len(absent))
+    absent = tuple(node.name for node in state.nodes if node.name in names)
+    nodes = tuple(node for node in state.nodes if node.name not in absent)
+    return replace(state, nodes=nodes, absent=absent)
 
 
 def api_answers(state: ClusterState) -> Progress:
@@ -116,9 +117,7 @@ def workloads_ready(
     minimum = dict(required) if isinstance(required, Mapping) else dict.fromkeys(required, 0)
     absent = [f"{name} (not made yet)" for name in minimum if name not in names]
     unready = [
-        _describe(item)
-        for item in workloads
-        if not _ready(item, minimum.get(item.name, 0), state.absent)
+        _describe(item) for item in workloads if not _ready(item, minimum.get(item.name, 0), state)
     ]
     total = len(workloads) + len(absent)
     text = f"{total - len(absent) - len(unready)} of {total} workloads in {namespace} ready"
@@ -128,16 +127,25 @@ def workloads_ready(
     issues = [
         f"; {item.pod} on {item.node or 'no node'}: {item.reason}"
         for item in state.pod_issues
-        if item.namespace == namespace
+        if item.namespace == namespace and item.reason
     ]
     return Progress(False, f"{text}; not yet: {', '.join(missing)}{''.join(issues)}")
 
 
-def _ready(item: Workload, minimum: int, absent: int) -> bool:
+def _ready(item: Workload, minimum: int, state: ClusterState) -> bool:
     wanted = item.desired
     if item.kind == "DaemonSet":  # it counts nodes that are away, where nothing can get ready
-        wanted = max(item.desired - absent, min(minimum, item.desired))
+        wanted = max(item.desired - len(state.absent), min(minimum, item.desired))
+    if item.kind == "StatefulSet":  # nothing replaces a pod that may still run on a silent node
+        wanted -= sum(_is_away(issue, item, state) for issue in state.pod_issues)
     return item.observed and item.ready >= wanted and item.desired >= minimum
+
+
+def _is_away(pod: PodIssue, item: Workload, state: ClusterState) -> bool:
+    """Whether this is a StatefulSet's pod on a node that is away."""
+    owner, _, ordinal = pod.pod.rpartition("-")
+    same = (pod.namespace, owner) == (item.namespace, item.name) and ordinal.isdecimal()
+    return same and pod.node in state.absent
 
 
 def _describe(item: Workload) -> str:
@@ -145,24 +153,26 @@ def _describe(item: Workload) -> str:
     return f"{item.name} ({item.ready} of {item.desired} {unit})"
 
 
-def gpus_allocatable(state: ClusterState, expected: Mapping[str, int], resource: str) -> Progress:
-    """Whether every GPU node offers exactly as many GPUs as promised.
+def gpus_allocatable(state: ClusterState, expected: Mapping[str, Offer]) -> Progress:
+    """Whether every GPU node offers exactly what it is to offer, as its labels are to be.
 
-    + expected: GPUs by node name; nodes whose GPUs are divided by MIG are left out
+    + expected: by node name; nodes whose GPUs others have divided by MIG are left out
     """
     if state.error:
         return api_answers(state)
     divided = {
         node.name for node in state.nodes if mig_devices.uses_mig(node.labels, node.allocatable)
     }
-    expected = {name: count for name, count in expected.items() if name not in divided}
-    offered = {node.name: int(node.allocatable.get(resource, "0")) for node in state.nodes}
+    asked = {
+        name: offer for name, offer in expected.items() if not (offer.foreign and name in divided)
+    }
+    known = {node.name: node for node in state.nodes}
     wrong = [
-        f"{name} ({offered.get(name, 0)} of {count})"
-        for name, count in expected.items()
-        if offered.get(name, 0) != count
+        f"{name} ({why})"
+        for name, offer in asked.items()
+        if (why := offers.lacking(known.get(name), offer))
     ]
-    text = f"{len(expected) - len(wrong)} of {len(expected)} nodes offer their {resource}"
+    text = f"{len(asked) - len(wrong)} of {len(asked)} nodes offer their GPUs"
     return Progress(not wrong, f"{text}; not yet: {', '.join(wrong)}" if wrong else text)
 
 
@@ -192,7 +202,7 @@ def policy_ready(state: ClusterState) -> Progress:
     It says `notReady` while a node is away on which operands ran: then, what it has made of the
     policy and whether that runs on the others is all that can be asked for.
     """
-    known = bool(state.policy) and state.absent > 0
+    known = bool(state.policy) and bool(state.absent)
     text = f"ClusterPolicy is {state.policy or 'not there'}"
     return Progress(known or state.policy == "ready", text)
 
@@ -201,19 +211,19 @@ def operator_ready(
     state: ClusterState,
     namespace: str,
     wanted: Mapping[str, int],
-    gpus: Mapping[str, int],
+    gpus: Mapping[str, Offer],
     made_of: Mapping[str, operands.ExpectedOperand],
 ) -> Progress:
     """Whether the GPU Operator has carried out its values, and nodes offer their GPUs.
 
     + wanted: DaemonSet -> number of nodes it must be on
-    + gpus: node -> GPUs it must offer; {}: there is no GPU, and no ClusterPolicy to look at
+    + gpus: node -> what it must offer; {}: there is no GPU, and no ClusterPolicy to look at
     + made_of: DaemonSet -> what the operator makes it of
     """
     return all_of(
         operands_current(state, namespace, made_of),
         workloads_ready(state, namespace, wanted),
-        gpus_allocatable(state, gpus, "nvidia.com/gpu"),
+        gpus_allocatable(state, gpus),
         *([policy_ready(state)] if gpus else []),
     )
 

@@ -30,6 +30,12 @@ class LocalVolume:
     path: str
 
 
+def images(lock: Lock) -> tuple[str, str]:
+    """The images of the provisioner itself and of its helper pods."""
+    provisioner = f"{_IMAGE}:{lock.images.local_path_provisioner}"
+    return provisioner, f"{_HELPER}:{lock.images.busybox}"
+
+
 def volumes_on(node: str, volumes: Mapping[str, Any]) -> list[LocalVolume]:
     """The folders that the provisioner made on a node, by their claims.
 
@@ -60,10 +66,11 @@ def local_path(settings: Settings, lock: Lock) -> str:
         "node": "DEFAULT_PATH_FOR_NON_LISTED_NODES",
         "paths": [settings.monitoring.storage.path],
     }
+    image, helper_image = images(lock)
     return render(
         "kubernetes/local-path.yaml.j2",
-        image=f"{_IMAGE}:{lock.images.local_path_provisioner}",
-        helper_image=f"{_HELPER}:{lock.images.busybox}",
+        image=image,
+        helper_image=helper_image,
         config={"nodePathMap": [everywhere]},
         gated=settings.gate.enabled,
     )

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpuboot.hosts import sharing
 from gpuboot.kubernetes.api_answers import parse_answers
 from gpuboot.kubernetes.helm import Release
 from gpuboot.kubernetes.managed_objects import Object
@@ -112,8 +113,9 @@ def stale_labels(
 ) -> dict[str, list[str]]:
     """Node -> labels of the GPU Operator that nobody keeps right once it is gone.
 
-    What people set stays: `nvidia.com/mig.config`, `nvidia.com/gpu.deploy.…=false`. A label by
-    which somebody's DaemonSet chooses its nodes stays too: without it, its pods would end.
+    What people set stays: `nvidia.com/mig.config`, which `sharing` may have set as well, and
+    `nvidia.com/gpu.deploy.…=false`. A label by which somebody's DaemonSet chooses its nodes stays
+    too: without it, its pods would end.
 
     + nodes: the labels of each
     + contents: of the operator's namespace; + release: whose DaemonSets do not count
@@ -147,6 +149,8 @@ def _set_by_operator(key: str, value: str, discovery: bool) -> bool:
         return value != "false"
     if key.startswith(_SET_BY_DISCOVERY):
         return discovery
+    if key == sharing.PLUGIN_LABEL:
+        return sharing.is_ours(value)
     return bool(_SET_BY_OPERATOR.fullmatch(key))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 Values = dict[str, Any]
@@ -17,6 +17,20 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Values:
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
         merged[key] = merge(old, value) if both else value  # type: ignore[arg-type]
     return merged
+
+
+def keeping(values: Mapping[str, Any], live: Mapping[str, Any], path: Sequence[str]) -> Values:
+    """Values with the entries that a live release has at a path beside their own.
+
+    Nothing is kept where the values have nothing at that path.
+    """
+    if not path:
+        return {**live, **values}
+    name, *rest = path
+    mine, theirs = values.get(name), live.get(name)
+    if not isinstance(mine, Mapping) or not isinstance(theirs, Mapping):
+        return dict(values)
+    return {**values, name: keeping(mine, theirs, rest)}
 
 
 def changed_keys(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str = "") -> list[str]:

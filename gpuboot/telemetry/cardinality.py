@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuboot.hosts import sharing
 from gpuboot.telemetry.collectors import collected
 from gpuboot.telemetry.fields import BY_NAME, Limit
 
@@ -83,7 +84,7 @@ def _of_field(name: str, settings: Settings, shape: Shape) -> int:
     if field is not None and set(field.limits) & set(shape.lacking):
         return 0
     each = shape.gpus - 1 if name == _PEERS else _EACH.get(name, 1)
-    pods = settings.gpu_operator.time_slices
+    pods = sharing.most_replicas(settings)
     if field is not None and field.level == "once" and shape.slices:
         return each
     beside = 1 if pods > 1 and name in _PER_PROCESS else 0

@@ -120,6 +120,9 @@ class Host:
     + printed: what the commands of checks that are one file printed, by their links; None where
       nobody asked for them
     + dcgm: what DCGM's host engine said last, where there is one
+    + replicas: how many pods may hold the same of its GPUs or MIG instances, where the settings
+      say so of this node; None: they do not
+    + layout: MIG profile -> how many instances its GPUs are to have together; None: any
     + error: why the host could not be read at all; all else is then empty
     """
 
@@ -137,7 +140,18 @@ class Host:
     default_runtime: str = ""
     printed: Mapping[str, Printed] | None = None
     dcgm: tuple[DcgmAnswer, ...] = ()
+    replicas: int | None = None
+    layout: Mapping[str, int] | None = None
     error: str = ""
+
+    def shared(self, resource: str, slices: int) -> int:
+        """How many pods may hold the same of a resource's devices.
+
+        + slices: `settings.gpu_operator.time_slices`, which is about `nvidia.com/gpu` alone
+        """
+        if self.replicas is not None:
+            return self.replicas
+        return slices if resource == GPU_RESOURCE else 1
 
     @property
     def working(self) -> tuple[Gpu, ...]:

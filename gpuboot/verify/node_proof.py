@@ -77,7 +77,7 @@ class _Found:
         self.findings = operating_system.evaluate(host, settings.runtime.mode)
         if self.offers and settings.gpu_operator.enabled and not host.error:
             evidence = Evidence(hosts=(host,), nodes={name: self.node})
-            limits = chain.limits(settings)
+            limits = chain.limits(settings, host)
             self.findings += kubernetes.allocatable(host, evidence, limits.slices, limits.strategy)
 
 
@@ -127,5 +127,5 @@ def _try_gpus(
         gpu_pods=held,
         workload_results=tuple(results),
     )
-    limits = chain.limits(settings)
+    limits = chain.limits(settings, found.host)
     return kubernetes.workload(found.host, evidence, limits.slices, limits.strategy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ from gpuboot.verify.session import LABELS, pod_name
 
 TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane", gate.KEY)
 GRACE_S = 120  # a pod that nobody deletes ends itself this long after the time-out
-_REPLICAS = "nvidia.com/gpu.replicas"  # GPU feature discovery's label: pods that share one GPU
+# GPU feature discovery's labels of each resource: pods that share one GPU or MIG instance
+_REPLICAS = re.compile(r"nvidia\.com/(gpu|mig-.+)\.replicas")
 # Listing UUIDs first names the devices even when the computation fails. CUDA's variable chooses
 # one of them; all are tried at once, each line with its UUID. Only sh itself is taken for granted.
 _SCRIPT = """\
@@ -154,8 +156,8 @@ def _can_share_a_pod(node: KubeNode, settings: Settings) -> bool:
     Of GPUs that are shared, a plugin may refuse more than one at once; and under the MIG strategy
     none a container gets GPUs with MIG beside GPUs without.
     """
-    shared = settings.gpu_operator.time_slices > 1 or (
-        node.labels.get(_REPLICAS, "1") not in {"", "0", "1"}
+    shared = settings.gpu_operator.time_slices > 1 or any(
+        value not in {"", "0", "1"} for name, value in node.labels.items() if _REPLICAS.match(name)
     )
     strategy = effective_strategy(node, settings.gpu_operator.mig_strategy)
     return not shared and not (strategy == "none" and uses_mig(node.labels, node.mig))

@@ -17,8 +17,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = [
     "Base", "Downloads", "Node upgrades", "Drivers", "DCGM", "Runtime", "Kubernetes", "Gate",
-    "Helm", "Switched off", "Custom resources", "GPU Operator", "DCGM exporter", "Storage",
-    "Monitoring", "Rollout", "DCGM upgrade", "Verify",
+    "Helm", "Switched off", "Custom resources", "GPU Operator", "GPU sharing", "DCGM exporter",
+    "Storage", "Monitoring", "Teams", "Rollout", "DCGM upgrade", "Verify",
 ]  # fmt: skip
 
 

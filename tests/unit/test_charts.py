@@ -118,7 +118,7 @@ def test_time_slices() -> None:
         Node("cp1", "cp1", "10.0.0.1", "control_plane", 0, True),
         Node("h2", "gpu1", "10.0.0.2", "worker", 2, False),
     )
-    assert charts.expected_gpus(nodes, settings) == {"gpu1": 8}
+    assert charts.expected_gpus(nodes, settings, {})["gpu1"].resources == {"nvidia.com/gpu": 8}
 
 
 def test_each_content_of_the_plugins_configuration_has_a_name_of_its_own() -> None:

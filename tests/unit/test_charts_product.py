@@ -23,6 +23,10 @@ if shutil.which("go") is None:
 SITES: dict[str, dict[str, Any]] = {
     "defaults": {},
     "time slices": {"gpu_operator": {"time_slices": 4}},
+    "shared": {
+        "sharing": {"dev": {"time_slices": 4}, "gpu1": {"mig": "half"}},
+        "mig_layouts": {"half": [{"instances": {"3g.40gb": 2}}]},
+    },
     "own exporter": {"exporter": {"kind": "chart"}, "runtime": {"mode": "runtimeclass"}},
     "no grafana": {"monitoring": {"grafana": False, "prometheus_node_port": 30090}},
     "kept, shown and sent on": {

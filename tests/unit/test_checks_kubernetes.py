@@ -132,7 +132,7 @@ def test_one_gpu_given_to_two_pods_fails_unless_shared() -> None:
     assert {f.gpu_uuid for f in of(evaluate(workload_results=twice), "fail")} == {uuid("gpu1", 0)}
     shared = evaluate(slices=2, nodes=nodes(gpus=4), workload_results=twice)
     assert of(shared, "fail") == []
-    assert "time-slicing" in only(shared, "not_covered").detail
+    assert "are shared" in only(shared, "not_covered").detail
 
 
 def test_a_gpu_of_another_machine_fails() -> None:

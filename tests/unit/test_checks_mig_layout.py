@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuboot.config.settings import parse_settings
-from gpuboot.verify.checks import chain, kubernetes, operating_system
+from gpuboot.verify.checks import chain, kubernetes, layout, operating_system
 from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.devices import Device, Gpu
 from gpuboot.verify.evidence import (
@@ -148,3 +148,23 @@ def test_a_mig_node_whose_host_could_not_be_read_is_not_blamed(offers: dict[str,
     assert kubernetes.allocatable(unread, what, 1) == []
     plain = replace(what, nodes={NODE: node(NODE, 7)})
     assert only(kubernetes.allocatable(unread, plain, 1), "fail").node == NODE
+
+
+def test_instances_other_than_those_of_the_settings_fail() -> None:
+    """The card is divided as the DGX's was, which offers all of it; the settings ask for more."""
+    asked = {"1g.10gb": 4, "3g.40gb": 1}
+    nodes = {NODE: node(NODE, 1, mig=OFFER, labels={"nvidia.com/mig.strategy": "mixed"})}
+    as_asked = evaluate(evidence(machine(layout=asked), nodes=nodes))
+    assert not [item for item in of(as_asked, "fail") if item.link == "allocatable"]
+    more = evaluate(evidence(machine(layout={**asked, "1g.10gb": 5}), nodes=nodes))
+    failed = [item for item in of(more, "fail") if item.link == "allocatable"]
+    assert [item.detail for item in failed] == [
+        "its MIG instances are not those of the settings: 4 of 5 1g.10gb"
+    ]
+    assert "nvidia-mig-manager" in failed[0].remedy
+
+
+def test_shared_instances_are_offered_several_times() -> None:
+    host = machine(replicas=3)
+    offered = {name: 3 * count for name, count in OFFER.items()}
+    assert layout.expected_resources(host, 1, "mixed") == {**offered, "nvidia.com/gpu": 3}

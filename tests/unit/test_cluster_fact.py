@@ -156,7 +156,7 @@ def test_a_cluster_that_comes_up(tmp_path: Path) -> None:
         "runtimes": {"nvidia": "nvidia"},
         "flannel_backend": "vxlan",
         "node_ports": {"30080": "shop/web"},
-        "absent": 0,
+        "absent": (),
     }
 
 
@@ -224,13 +224,22 @@ def test_pods_that_do_not_start_by_waiting(tmp_path: Path) -> None:
             },
         ),
         named("homeless", "a", spec={}, status=scheduled("0/2 nodes are available")),
+        *(
+            named(name, "a", spec={"nodeName": "gpu2"}, status={"phase": "Running", **ready})
+            for name, ready in (("silent", is_ready("False")), ("well", is_ready("True")))
+        ),
     )
     with served(tmp_path, {api.PODS: pods}) as host:
         found = host.read(PodIssues(), kubeconfig=str(host.kubeconfig))
     assert found == (
         PodIssue("a", "crashing", "gpu1", "CrashLoopBackOff in main"),
         PodIssue("a", "homeless", "", "0/2 nodes are available"),
+        PodIssue("a", "silent", "gpu2", ""),
     )
+
+
+def is_ready(status: str) -> dict[str, Any]:
+    return {"conditions": [{"type": "Ready", "status": status}]}
 
 
 @pytest.mark.parametrize(

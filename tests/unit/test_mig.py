@@ -13,6 +13,7 @@ from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.hosts import mig
 from gpuboot.hosts.node_state import parse
+from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
 from tests.unit.test_node_state import ANSWER
@@ -23,6 +24,7 @@ DIVIDED = replace(parse([*ANSWER, "mig_instances\t7"]), cluster_ca="")
 JOINED = replace(DIVIDED, cluster_ca="abc")
 A100 = "NVIDIA-A100-SXM4-40GB"
 WHOLE = replace(DIVIDED, mig_instances=0)
+ONE = Offer({"nvidia.com/gpu": 1})
 
 
 def test_instances_that_the_operator_would_remove_are_told() -> None:
@@ -81,5 +83,5 @@ def test_divided_gpus_are_not_waited_for(
         labels=labels,
         taints=(),
     )
-    look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": 1}, "nvidia.com/gpu")
+    look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": ONE})
     assert look.done is left_out

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from gpuboot.fact_output import FactOutputError
+from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.cluster_state import (
     ClusterState,
@@ -40,6 +41,7 @@ GPU = NodeStatus(
 )
 PLUGIN = Workload("DaemonSet", "gpu-operator", "plugin", 2, 2, True, "")
 DOWN = ClusterState(error="connection refused")
+TWO = Offer({"nvidia.com/gpu": 2})
 
 
 def test_nodes_ready() -> None:
@@ -90,13 +92,13 @@ def test_the_network_is_ready_when_it_runs_on_every_node() -> None:
 
 def test_the_gpu_operator_is_ready_with_its_policy_and_all_gpus() -> None:
     state = ClusterState(nodes=(READY, GPU), workloads=(PLUGIN,), policy="ready")
-    assert readiness.operator_ready(state, "gpu-operator", {"plugin": 2}, {"gpu1": 2}, {}).done
+    assert readiness.operator_ready(state, "gpu-operator", {"plugin": 2}, {"gpu1": TWO}, {}).done
     for broken in (
         replace(state, policy="notReady"),
         replace(state, workloads=(replace(PLUGIN, ready=1),)),
         replace(state, nodes=(READY, replace(GPU, allocatable={}))),
     ):
-        look = readiness.operator_ready(broken, "gpu-operator", {"plugin": 2}, {"gpu1": 2}, {})
+        look = readiness.operator_ready(broken, "gpu-operator", {"plugin": 2}, {"gpu1": TWO}, {})
         assert not look.done
     without = replace(state, policy="")
     assert readiness.operator_ready(without, "gpu-operator", {"plugin": 2}, {}, {}).done
@@ -132,24 +134,24 @@ def test_an_empty_namespace_is_not_ready() -> None:
 )
 def test_gpus_allocatable(offered: str, done: bool) -> None:
     node = replace(GPU, allocatable={"nvidia.com/gpu": offered})
-    look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": 2}, "nvidia.com/gpu")
+    look = readiness.gpus_allocatable(ClusterState(nodes=(node,)), {"gpu1": TWO})
     assert look.done is done
 
 
 def test_nodes_cut_by_mig_are_left_to_the_verification() -> None:
     node = replace(GPU, allocatable={}, labels={"nvidia.com/mig.config": "all-1g.10gb"})
     state = ClusterState(nodes=(node,))
-    assert readiness.gpus_allocatable(state, {"gpu1": 2}, "nvidia.com/gpu").done
+    assert readiness.gpus_allocatable(state, {"gpu1": TWO}).done
     whole = replace(node, labels={"nvidia.com/mig.config": "all-disabled"})
     state = ClusterState(nodes=(whole,))
-    assert not readiness.gpus_allocatable(state, {"gpu1": 2}, "nvidia.com/gpu").done
+    assert not readiness.gpus_allocatable(state, {"gpu1": TWO}).done
 
 
 def test_a_silent_api_server_is_never_done() -> None:
     for look in (
         readiness.nodes_ready(DOWN, []),
         readiness.workloads_ready(DOWN, "x"),
-        readiness.gpus_allocatable(DOWN, {}, "nvidia.com/gpu"),
+        readiness.gpus_allocatable(DOWN, {}),
         readiness.policy_ready(DOWN),
     ):
         assert not look.done

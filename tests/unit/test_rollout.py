@@ -122,17 +122,35 @@ def test_nodes_that_are_away_are_not_waited_for(
 
 def test_a_node_that_is_away_excuses_no_other_one() -> None:
     one = Workload("DaemonSet", "gpu", "plugin", 2, 1, True, "")
-    state = ClusterState(workloads=(one,), absent=1)
+    state = ClusterState(workloads=(one,), absent=("gpu2",))
     assert not workloads_ready(state, "gpu", {"plugin": 2}).done
     assert workloads_ready(state, "gpu", {"plugin": 1}).done
-    assert not workloads_ready(replace(state, absent=0), "gpu", {"plugin": 1}).done
+    assert not workloads_ready(replace(state, absent=()), "gpu", {"plugin": 1}).done
+
+
+def test_the_pod_of_a_statefulset_on_a_node_that_is_away_is_waited_for_by_nobody() -> None:
+    """Kubernetes makes no other one: that of a silent node may still run."""
+    one = Workload("StatefulSet", "monitoring", "alertmanager", 1, 0, True, "")
+    there = PodIssue("monitoring", "alertmanager-0", "gpu2", "")
+    state = ClusterState(workloads=(one,), absent=("gpu2",), pod_issues=(there,))
+    assert workloads_ready(state, "monitoring").done
+    for other in (
+        replace(state, absent=()),
+        replace(state, pod_issues=(replace(there, node="gpu1"),)),
+        replace(state, pod_issues=(replace(there, pod="alertmanager-x-0"),)),
+        replace(state, pod_issues=()),
+    ):
+        assert not workloads_ready(other, "monitoring").done
+    assert "not yet: alertmanager (0 of 1 pods)" in workloads_ready(
+        replace(state, absent=()), "monitoring"
+    ).text  # fmt: skip
 
 
 def test_the_operator_s_own_word_counts_while_all_nodes_are_there() -> None:
     """gpu-operator v26.7.0 is notReady while a DaemonSet has a pod that is not available."""
-    away = ClusterState(policy="notReady", absent=1)
+    away = ClusterState(policy="notReady", absent=("gpu2",))
     assert policy_ready(away).done
-    assert not policy_ready(replace(away, absent=0)).done
+    assert not policy_ready(replace(away, absent=())).done
     assert not policy_ready(replace(away, policy="")).done
     assert policy_ready(ClusterState(policy="ready")).done
 

@@ -228,3 +228,10 @@ def test_volumes_as_the_api_server_lists_them() -> None:
     assert found.claims == (Claim("ml", "db", "1Gi", "fast", "pvc-3"),)
     assert found.volumes == (Volume("pvc-3", "fast", "fast.example", "ml/db", "Retain"),)
     assert parse_volumes([]) == Volumes()
+
+
+def test_a_configuration_that_gpuboot_chose_goes_with_the_operator() -> None:
+    contents = Contents("", tuple(OPERATOR), (), tuple(OPERATOR[2:]))
+    nodes = {"gpu1": {"nvidia.com/device-plugin.config": "time-slices-4-0a1b2c3d"}}
+    found = stale_labels(nodes, contents, "gpu-operator", discovery=True)
+    assert found == {"gpu1": ["nvidia.com/device-plugin.config"]}

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from gevent.event import Event
 
 from deploys.facts.batch import Request, Unanswered
 from deploys.facts.host_checks import HostChecks
@@ -14,7 +15,7 @@ from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
 from deploys.lib import answers
 from deploys.operations import verify_hosts
-from deploys.operations.verify_hosts import Found, read_hosts
+from deploys.operations.verify_hosts import Found, read_hosts, read_site
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import lock
@@ -82,3 +83,21 @@ def test_a_host_that_does_not_answer_is_a_finding_and_stops_no_other(
     monkeypatch.setattr(answers, "ask", silent)
     hosts = read_hosts(Settings(), lock(Settings()), Found(NODES))
     assert [host.error for host in hosts] == ["cannot be reached: no route to host", ""]
+
+
+def test_control_planes_are_read_beside_gpu_nodes(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask, leader_asked = answers.ask, Event()
+
+    def waiting(host: Any, requests: Sequence[Request]) -> dict[Request, Any]:
+        if host.name == "cp1":
+            leader_asked.set()
+            return dict.fromkeys(requests, Unanswered("no route to host"))
+        assert leader_asked.wait(timeout=5)
+        return ask(host, requests)
+
+    monkeypatch.setattr(answers, "ask", waiting)
+    site = read_site(Settings(), lock(Settings()), lambda: Found(NODES))
+    assert [host.error for host in site.hosts] == ["", ""]
+    assert [one.error for one in site.control_planes] == ["it could not be read: no route to host"]

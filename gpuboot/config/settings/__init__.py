@@ -17,14 +17,16 @@ from gpuboot.config.problems import Problem, render
 from gpuboot.config.settings import messages, networks
 from gpuboot.config.settings.alerting import Alertmanager, Alerts
 from gpuboot.config.settings.backup import Backup
-from gpuboot.config.settings.base import Model, RegistryHost
+from gpuboot.config.settings.base import Label, Model, RegistryHost
 from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
 from gpuboot.config.settings.gate import Gate
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
 from gpuboot.config.settings.monitoring import Cost, Monitoring
 from gpuboot.config.settings.profile import Profile
 from gpuboot.config.settings.remediate import Remediate
+from gpuboot.config.settings.sharing import Layout, MigPart, Share
 from gpuboot.config.settings.standalone import Standalone
+from gpuboot.config.settings.teams import Team
 from gpuboot.config.settings.upgrade import Upgrade
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "Exporter",
     "Gate",
     "GpuOperator",
+    "MigPart",
     "Mirrors",
     "Model",
     "Monitoring",
@@ -49,7 +52,9 @@ __all__ = [
     "Runtime",
     "Settings",
     "SettingsError",
+    "Share",
     "Standalone",
+    "Team",
     "Upgrade",
     "Verify",
     "parse_settings",
@@ -77,6 +82,24 @@ class Settings(Model):
     runtime: Runtime = Runtime()
     gpu_operator: GpuOperator = GpuOperator()
     exporter: Exporter = Exporter()
+    sharing: dict[str, Share] = Field(
+        {},
+        description="Hosts, or groups of the inventory -> how the GPUs of these nodes are shared, "
+        'such as `{"inference": {"mig": "all-1g.10gb"}, "dev": {"time_slices": 4}}`. A host\'s '
+        "own entry wins, else the first of a group that it is in (docs/sharing.md).",
+    )
+    mig_layouts: dict[Layout, tuple[MigPart, ...]] = Field(
+        {},
+        description="MIG layouts that `sharing` names: name -> the GPUs of a node, and what they "
+        'are divided into, such as `{"half": ({"gpus": [0], "instances": {"3g.40gb": 2}}, '
+        '{"gpus": [1]})}`.',
+    )
+    teams: dict[Label, Team] = Field(
+        {},
+        description="Teams with a namespace, a quota and a priority each, such as "
+        '`{"vision": {"gpus": 8, "priority": 100}}` (docs/sharing.md). Of a team that is taken '
+        "away, quota and PriorityClass go; its namespace stays, with what is in it.",
+    )
     dcgm: Literal["embedded", "host"] = Field(
         "embedded",
         description="Where DCGM runs: `embedded`: within dcgm-exporter; `host`: as the service "

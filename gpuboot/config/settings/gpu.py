@@ -147,15 +147,20 @@ class GpuOperator(Model):
     mig_strategy: Literal["none", "single", "mixed"] = Field(
         "single",
         description="Under which names MIG instances are offered: `single` "
-        "as `nvidia.com/gpu`, `mixed` as `nvidia.com/mig-1g.10gb` and so on (docs/mig.md).",
+        "as `nvidia.com/gpu`, `mixed` as `nvidia.com/mig-1g.10gb` and so on (docs/sharing.md).",
     )
     mig_manager: bool = Field(
         True,
         description="The MIG manager: it divides GPUs as the label `nvidia.com/mig.config` of "
-        "their node says, and undoes every division of a node without one. `False`: divisions "
-        "made by hand stay.",
+        "their node says (`sharing` sets it), and undoes every division of a node without one. "
+        "`False`: divisions made by hand stay.",
     )
-    time_slices: int = Field(1, ge=1, le=64, description="Pods that may share one GPU.")
+    time_slices: int = Field(
+        1,
+        ge=1,
+        le=64,
+        description="Pods that may share one GPU, on nodes without an entry of `sharing`.",
+    )
     values: dict[str, Any] = Field({}, description="More chart values, merged over ours.")
     timeout_s: int = Field(900, ge=60, description="How long its operands may take.")
 

@@ -10,7 +10,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.hosts import dcgm, platforms
+from gpuboot.hosts import dcgm, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import driver, exporter, network
@@ -194,6 +194,7 @@ MACHINE: tuple[Check, ...] = (
 )
 CHECKS: tuple[Check, ...] = (
     *MACHINE,
+    lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
     _kernel,
     _runtimes,
     _kubernetes,

@@ -22,7 +22,7 @@ def attribution(host: Host, evidence: Evidence, limits: Limits) -> list[Finding]
     if limits.slices > 1:
         # with KUBERNETES_VIRTUAL_GPUS, which gpuboot sets, every share has a series of its own
         reason = "GPUs are shared: their series name every pod that shares them, not one each"
-        remedy = "verify with gpu_operator.time_slices = 1"
+        remedy = "verify before they are shared"
         return [
             builder.not_covered(reason, remedy, device.uuid) for device in monitored_devices(host)
         ]

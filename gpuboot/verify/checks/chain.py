@@ -38,7 +38,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     for host in evidence.hosts:
         of_node = _node_findings(host, evidence, settings)
-        told = health.without(_links(settings), host, evidence, limits(settings))
+        told = health.without(_links(settings), host, evidence, limits(settings, host))
         links = hosts.without(told, host)
         findings += of_node + unreached(host, of_node, links) + services.evaluate(host, evidence)
     if not evidence.hosts:
@@ -75,13 +75,14 @@ def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     return levels.within(findings, settings.verify.level)
 
 
-def limits(settings: Settings) -> Limits:
-    """The metric checks' limits, as the settings have them."""
+def limits(settings: Settings, host: Host | None = None) -> Limits:
+    """The metric checks' limits, as the settings have them. + host: for what is said of it alone"""
+    slices = settings.gpu_operator.time_slices if settings.gpu_operator.enabled else 1
     return Limits(
         monitoring=settings.monitoring.enabled,
         max_age_s=settings.verify.max_sample_age_s,
         interval_s=settings.exporter.interval_ms / 1000,
-        slices=settings.gpu_operator.time_slices if settings.gpu_operator.enabled else 1,
+        slices=(host.replicas if host else None) or slices,
         strategy=settings.gpu_operator.mig_strategy,
         every_sensor=settings.exporter.collectors_file is None,
         devices=settings.exporter.devices,
@@ -91,7 +92,7 @@ def limits(settings: Settings) -> Limits:
 
 def _node_findings(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
     findings = operating_system.evaluate(host, settings.runtime.mode)
-    bounds = limits(settings)
+    bounds = limits(settings, host)
     if host.error:
         # what Kubernetes knows of it may be worse than that the host could not be read
         return findings + [
@@ -108,7 +109,10 @@ def _node_findings(host: Host, evidence: Evidence, settings: Settings) -> list[F
 
 
 def _metric_findings(host: Host, evidence: Evidence, settings: Settings) -> list[Finding]:
-    return [*metrics.evaluate(host, evidence, limits(settings)), *fields.evaluate(host, evidence)]
+    return [
+        *metrics.evaluate(host, evidence, limits(settings, host)),
+        *fields.evaluate(host, evidence),
+    ]
 
 
 def _links(settings: Settings) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gpuboot.verify.checks.layout import expected_resources, unsupported_layout
+from gpuboot.verify.checks.layout import expected_resources, other_layout, unsupported_layout
 from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.devices import GPU_RESOURCE, Device, MigStrategy
 from gpuboot.verify.evidence import Evidence, GpuPod, Host, KubeNode, WorkloadResult
@@ -71,7 +71,7 @@ def allocatable(
         return [
             builder.not_covered(why, remedy, device.uuid) for device in mig_devices
         ] + _resource_findings(host, evidence, node, slices, strategy, builder)
-    if problem := unsupported_layout(host, strategy):
+    if problem := unsupported_layout(host, strategy) or other_layout(host):
         return [builder.failed(*problem)]
     unpartitioned = [
         builder.not_covered(UNPARTITIONED, UNPARTITIONED_REMEDY, gpu.uuid)
@@ -106,7 +106,7 @@ def _resource_findings(
             expected.get(resource, 0),
             [item for item in host.devices if item.resource(strategy) == resource],
             frozenset()
-            if slices > 1 and resource == GPU_RESOURCE
+            if host.shared(resource, slices) > 1
             else _uuids_seen_by_pods(host, evidence, resource),
             builder,
         )
@@ -240,7 +240,7 @@ def _passed_pod(
     if uuid not in {device.uuid for device in host.devices}:
         remedy = "nvidia-smi on the node does not list it: restart the device plugin, then verify"
         return builder.failed(f"{result.pod} ran on {uuid}, which the host lacks", remedy, uuid)
-    if owners[uuid] > 1 and (slices == 1 or result.resource != GPU_RESOURCE):
+    if owners[uuid] > 1 and host.shared(result.resource, slices) == 1:
         remedy = "one GPU was handed out twice: restart the device plugin and the kubelet"
         return builder.failed(f"{owners[uuid]} pods ran on it at once", remedy, uuid)
     return builder.passed(f"Test PASSED in {result.seconds:.1f} s", uuid)
@@ -264,9 +264,9 @@ def _not_run(
         return builder.not_covered(f"no room for a pod: {waiting}", "verify again", uuid)
     if gpu_pods:
         return builder.not_covered(_held_by(gpu_pods), "verify again when it is free", uuid)
-    if slices > 1 and resource == GPU_RESOURCE:
-        reason = "time-slicing: the scheduler does not say which GPU a pod gets"
-        return builder.not_covered(reason, "verify with time_slices = 1", uuid)
+    if host.shared(resource, slices) > 1:
+        reason = "its GPUs are shared: the scheduler does not say which of them a pod gets"
+        return builder.not_covered(reason, "verify before they are shared", uuid)
     if any(not result.uuids for result in results):
         return builder.unknown("a pod failed before it listed its GPU", "see the failed pod", uuid)
     return builder.not_covered(f"the node offered no {resource} for it", PLUGIN_REMEDY, uuid)

@@ -16,7 +16,7 @@ from gpuboot.verify.evidence import Host
 def expected_resources(host: Host, slices: int, strategy: MigStrategy) -> dict[str, int]:
     """Resource -> how many of it the node should offer.
 
-    + slices: pods that share one `nvidia.com/gpu`; MIG devices by profile are not shared
+    + slices: `settings.gpu_operator.time_slices`; what is said of the node itself wins over it
 
     Whole GPUs are counted by the inventory's promise, MIG devices by what the host has.
     """
@@ -25,8 +25,29 @@ def expected_resources(host: Host, slices: int, strategy: MigStrategy) -> dict[s
     for gpu in with_mig:
         for item in gpu.instances:
             counts[item.resource if strategy == "mixed" else GPU_RESOURCE] += 1
-    counts[GPU_RESOURCE] *= slices
-    return {name: count for name, count in counts.items() if count}
+    return {name: count * host.shared(name, slices) for name, count in counts.items() if count}
+
+
+def other_layout(host: Host) -> tuple[str, str] | None:
+    """How its MIG instances differ from those of the settings, and the remedy; None: they do not.
+
+    They are counted by the UUIDs that nvidia-smi lists.
+    """
+    if host.layout is None:
+        return None
+    have = Counter(item.profile for gpu in host.working for item in gpu.instances)
+    wrong = [
+        f"{have[profile]} of {host.layout.get(profile, 0)} {profile}"
+        for profile in sorted({*have, *host.layout})
+        if have[profile] != host.layout.get(profile, 0)
+    ]
+    if not wrong:
+        return None
+    return (
+        f"its MIG instances are not those of the settings: {', '.join(wrong)}",
+        f"the label nvidia.com/mig.config.state of {host.node}, and the log of its "
+        "nvidia-mig-manager pod, tell why; run deploys/site.py again",
+    )
 
 
 def unsupported_layout(host: Host, strategy: MigStrategy) -> tuple[str, str] | None:

@@ -107,8 +107,8 @@ def _unfit(host: Host, node: KubeNode | None, held: Sequence[str], settings: Set
         return f"its GPUs are in use by {', '.join(held)}"
     if any(gpu.mig for gpu in host.gpus):
         return "MIG is on: these tests need whole GPUs"
-    if settings.gpu_operator.time_slices > 1:
-        return "its GPUs are shared (gpu_operator.time_slices)"
+    if host.shared(GPU_RESOURCE, settings.gpu_operator.time_slices) > 1:
+        return "its GPUs are shared by several pods"
     if not host.working or node.gpus != len(host.working):
         return f"it offers {node.gpus} of {len(host.working)} GPUs"
     return ""

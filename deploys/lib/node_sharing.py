@@ -1,0 +1,133 @@
+"""GPUs of nodes in use that are shared in another way: out of service, changed, proven, let in.
+
+A MIG layout cannot change under a program on the GPU, and a pod that was given a whole GPU would
+share it with others without knowing. So a node is drained before, by the rules of upgrades.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.facts.details import GpuPods
+from deploys.facts.kubeadm import Cluster
+from deploys.lib import node_service
+from deploys.lib.commands import failure, report_failure
+from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
+from deploys.lib.remote import RemoteError, read_fact, run
+from deploys.lib.waiting import unfinished, wait_until
+from gpuboot.hosts.sharing import Offer
+from gpuboot.kubernetes import offers
+from gpuboot.kubernetes.api import ClusterError
+from gpuboot.kubernetes.cluster_state import ClusterState
+from gpuboot.kubernetes.readiness import Progress
+
+# names no UUIDs: a layout makes new ones
+Proof = Callable[[Sequence[str]], tuple[str, str] | None]
+Look = Callable[[ClusterState], Progress]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """A node whose GPUs are to be shared in another way.
+
+    + node: its name in Kubernetes; host: its inventory name
+    + offer: what it is to offer then
+    + moved: tells how its pods are moved away: arguments of `drain`; nothing: they stay
+    + proof: proves its GPUs
+    """
+
+    node: str
+    host: str
+    offer: Offer
+    moved: Callable[[], Mapping[str, Any]] = dict
+    proof: Proof | None = None
+
+
+def operands_ready(state: State, host: Host, look: Look, timeout_s: float) -> bool:
+    """Wait until the GPU Operator has the new configurations in its pods; a command's body.
+
+    + look: how far it is
+    """
+    end = wait_until(host, lambda: look(_cluster(host)), timeout_s)
+    if end.done:
+        return True
+    remedy = "see the pods of the GPU Operator's namespace, then run again"
+    return report_failure(host, failure(unfinished(end, timeout_s), remedy))
+
+
+def changed(
+    state: State, host: Host, turn: Turn, labels: Mapping[str, str | None], timeout_s: float
+) -> bool:
+    """Share the GPUs of a node in use in another way; a FunctionCommand's body on the leader.
+
+    What it has begun, the next run's upgrade of nodes finds by its mark, and proves. A node that
+    does not come to offer what it should, or is not proven, stays cordoned with the reason.
+
+    + labels: those to set; None: to take away
+    + timeout_s: how long the new offer may take
+    """
+    target = state.inventory.get_host(turn.host)
+    try:
+        run(target, f"mkdir -p /etc/gpuboot && touch {node_service.BEGUN}")
+        if not node_service.take_out(state, target, turn.node, host.name, False, turn.moved()):
+            cause = f"the GPUs of {turn.node} stay as they are: its pods could not be moved away"
+            return report_failure(host, failure(cause, "see what was said of it, then run again"))
+        held = read_fact(host, GpuPods, node=turn.node)
+        if held is None:
+            raise RemoteError("the API server does not tell which pods hold GPUs; run again")
+        if held:
+            node_service.let_in(state, target, turn.node, host.name)
+            return report_failure(host, _held(turn.node, held))
+        run(host, label_command(turn.node, labels))
+        problem = _settled(host, turn, timeout_s)
+        if problem:
+            node_service.keep_out(host, turn.node, problem[0])
+            return report_failure(host, failure(f"{turn.node}: {problem[0]}", problem[1]))
+    except RemoteError as error:
+        return report_failure(host, str(error))
+    return node_service.let_in(state, target, turn.node, host.name)
+
+
+def _settled(host: Host, turn: Turn, timeout_s: float) -> tuple[str, str] | None:
+    """Cause and remedy where a node does not offer what it should, or is not proven."""
+
+    def probe() -> Progress:
+        found = _cluster(host)
+        node = next((item for item in found.nodes if item.name == turn.node), None)
+        lacking = found.error or offers.lacking(node, turn.offer)
+        return Progress(not lacking, f"{turn.node}: {lacking or 'offers its GPUs as it should'}")
+
+    end = wait_until(host, probe, timeout_s)
+    if not end.done:
+        return (
+            unfinished(end, timeout_s),
+            "see the log of its pod of nvidia-mig-manager or nvidia-device-plugin-daemonset, "
+            "then run again",
+        )
+    try:
+        return turn.proof([]) if turn.proof else None
+    except (RemoteError, ClusterError) as error:
+        return str(error), "see whether the API server answers, then run again"
+
+
+def _cluster(leader: Host) -> ClusterState:
+    return read_fact(leader, Cluster, kubeconfig=ADMIN_CONF)
+
+
+def _held(node: str, pods: Sequence[str]) -> str:
+    return failure(
+        f"the GPUs of {node} stay as they are: {', '.join(pods)} still hold some",
+        "end these pods, or let gpuboot move them away (upgrade.drain), then run again",
+    )
+
+
+def label_command(node: str, labels: Mapping[str, str | None]) -> str:
+    """The command that sets labels of a node. + labels: None: to take away"""
+    words = [f"{key}-" if value is None else f"{key}={value}" for key, value in labels.items()]
+    return f"{KUBECTL} label --overwrite node {shlex.quote(node)} {shlex.join(words)}"

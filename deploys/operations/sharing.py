@@ -1,0 +1,79 @@
+"""How nodes share their GPUs. All of it runs on the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.context import host
+
+from deploys.facts.details import GpuPods
+from deploys.facts.kubeadm import Cluster
+from deploys.lib import changes
+from deploys.lib.answers import read
+from deploys.lib.commands import Commands, executing
+from deploys.lib.kubectl import ADMIN_CONF
+from deploys.lib.node_sharing import Look, Turn, changed, label_command, operands_ready
+from deploys.lib.operation import operation
+from gpuboot.kubernetes import offers
+from gpuboot.kubernetes.cluster_state import NodeStatus
+from gpuboot.plan import Change, Effect
+
+Labels = Mapping[str, str | None]
+
+
+@operation()
+def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 900) -> Commands:
+    """Ensure that each node's labels ask for what it is to offer.
+
+    A node that offers GPUs already is drained before and proven after, one after the other; one
+    that does not yet, is only labelled, and the rollout waits for it. The first that fails ends it.
+
+    + look: whether the GPU Operator's pods have the configurations that the labels name
+    + timeout_s: how long each wait may take
+    """
+    known = {node.name: node for node in read(Cluster, kubeconfig=ADMIN_CONF).nodes}
+    wrong = {
+        turn.node: labels
+        for turn in nodes
+        if (labels := offers.label_changes(_labels(known.get(turn.node)), turn.offer))
+    }
+    if not wrong:
+        host.noop("each node shares its GPUs as the settings say")
+        return
+    turns = [turn for turn in nodes if turn.node in wrong]
+    in_use = [turn for turn in turns if _offers(known.get(turn.node))]
+    for turn in turns:
+        changes.record(*_changes(turn, known.get(turn.node), wrong[turn.node]))
+        changes.record(*(_effects(turn) if turn in in_use else ()))
+    for turn in turns:
+        if turn not in in_use:
+            yield StringCommand(label_command(turn.node, wrong[turn.node]))
+    if in_use and look:
+        yield FunctionCommand(operands_ready, (look, timeout_s), {})
+    for turn in in_use:
+        yield FunctionCommand(changed, (turn, wrong[turn.node], timeout_s), {})
+
+
+def _labels(node: NodeStatus | None) -> Mapping[str, str]:
+    return node.labels if node else {}
+
+
+def _offers(node: NodeStatus | None) -> bool:
+    return node is not None and bool(offers.offered(node))
+
+
+def _changes(turn: Turn, node: NodeStatus | None, labels: Labels) -> Iterator[Change]:
+    old = _labels(node)
+    for name, value in labels.items():
+        subject = f"node {turn.node}"
+        yield Change(subject=subject, field=f"label {name}", old=old.get(name), new=value)
+
+
+def _effects(turn: Turn) -> Iterator[Effect]:
+    target = f"node {turn.node}"
+    yield Effect(kind="cordon", target=target, note="no new pods until its GPUs are proven")
+    if turn.moved():
+        note = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
+        pods = () if executing() else read(GpuPods, node=turn.node)
+        yield Effect(kind="drain", target=target, note=note, gpu_pods=pods)

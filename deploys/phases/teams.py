@@ -1,0 +1,29 @@
+"""Teams: namespaces with quotas and priorities."""
+
+from __future__ import annotations
+
+from deploys.lib.operation import phase
+from deploys.operations import kubectl, objects
+from deploys.run.context import current
+from gpuboot.kubernetes import teams as rules
+
+
+@phase("Teams")
+def teams() -> None:
+    """Make the teams' namespaces, and bound what each may ask for; others' are let alone."""
+    context = current()
+    if not context.node.leader:
+        return
+    settings = context.settings.teams
+    for name, team in settings.items():
+        kubectl.namespace(
+            name=f"Create the namespace of team {name}",
+            namespace=rules.namespace(name, team),
+            labels={rules.TEAM_LABEL: name},
+        )
+    objects.synced(
+        name="Apply quotas and priorities of teams",
+        objects=rules.objects(settings),
+        namespaces=None,
+        kinds=rules.KINDS,
+    )

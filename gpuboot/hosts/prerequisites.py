@@ -1,0 +1,25 @@
+"""Packages that hosts need of their distribution, and those of the container toolkit."""
+
+from __future__ import annotations
+
+KUBERNETES = (
+    "ca-certificates",
+    "conntrack",
+    "curl",
+    "ethtool",
+    "gnupg",
+    "iproute2",
+    "iptables",
+    "kmod",
+    "nftables",
+    "pciutils",
+    "socat",
+)
+DOCKER = ("ca-certificates", "curl", "gnupg", "iproute2", "iptables", "kmod", "pciutils")
+TIME = "chrony"  # where nothing keeps the time yet
+TOOLKIT = (
+    "libnvidia-container1",
+    "libnvidia-container-tools",
+    "nvidia-container-toolkit",
+    "nvidia-container-toolkit-base",
+)

@@ -1,0 +1,198 @@
+"""How the GPUs of nodes are shared: which settings hold for a node, and what it then offers.
+
+A node offers `nvidia.com/gpu` for each pod that may hold a whole GPU, or, under the MIG strategy
+`single`, an instance; under `mixed` an instance is offered by its profile, `nvidia.com/mig-1g.10gb`
+(k8s-device-plugin v0.20.0, internal/rm/rm.go, AddDefaultResourcesToConfig).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+import yaml
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import MigPart, Settings, Share
+from gpuboot.hosts import mig_profiles
+
+GPU = "nvidia.com/gpu"
+MIG_LABEL = "nvidia.com/mig.config"
+MIG_STATE = f"{MIG_LABEL}.state"
+PLUGIN_LABEL = "nvidia.com/device-plugin.config"
+# how names of configurations of ours begin, so that a label of somebody else stays
+_OURS = ("time-slices-", "mps-", "whole-")
+DISABLED = "all-disabled"
+
+
+def of(node: Node, settings: Settings) -> Share | None:
+    """What `settings.sharing` says of a node; None: nothing."""
+    known = settings.sharing
+    names = [node.host, node.name, *(name for name in known if name in node.groups)]
+    return next((known[name] for name in names if name in known), None)
+
+
+def replicas(node: Node, settings: Settings) -> int:
+    """How many pods may hold the same GPU or MIG instance of a node."""
+    if not settings.gpu_operator.enabled:
+        return 1
+    share = of(node, settings)
+    return share.replicas if share else settings.gpu_operator.time_slices
+
+
+def most_replicas(settings: Settings) -> int:
+    """The largest number of pods that may hold one GPU anywhere."""
+    shares = settings.sharing.values()
+    return max([settings.gpu_operator.time_slices, *(item.replicas for item in shares)])
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a node is to offer, and the labels that make it so.
+
+    + resources: resource -> how many of it
+    + labels: label -> value; None: it must not be there
+    + foreign: with no layout of ours, MIG instances made by others change what it offers
+    """
+
+    resources: Mapping[str, int]
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    foreign: bool = True
+
+
+def offer(node: Node, settings: Settings, devices: Sequence[int] = ()) -> Offer:
+    """What a node is to offer.
+
+    + devices: PCI device ids of its GPUs; nothing where they are not known, or not needed
+    """
+    share = of(node, settings)
+    if share is None:
+        return Offer({GPU: node.gpus * replicas(node, settings)})
+    labels: dict[str, str | None] = {PLUGIN_LABEL: plugin_config(share, settings)[0]}
+    if share.mig is None:
+        return Offer({GPU: node.gpus * share.replicas}, labels)
+    labels[MIG_LABEL] = layout_label(share.mig, settings)
+    found = per_gpu(share.mig, settings, node.gpus, devices)
+    counts = _resources(found, settings.gpu_operator.mig_strategy)
+    return Offer({name: n * share.replicas for name, n in counts.items()}, labels, foreign=False)
+
+
+def _resources(gpus: Sequence[Mapping[str, int]], strategy: str) -> Counter[str]:
+    counts = Counter[str]()
+    for instances in gpus:
+        if not instances or strategy == "none":
+            counts[GPU] += 1
+        for profile, count in instances.items():
+            counts[resource(profile) if strategy == "mixed" else GPU] += count
+    return counts
+
+
+def resource(profile: str) -> str:
+    """The resource of a MIG profile under the strategy `mixed`."""
+    return "nvidia.com/mig-" + profile.replace("+", ".")
+
+
+def per_gpu(
+    layout: str, settings: Settings, gpus: int, devices: Sequence[int]
+) -> list[Mapping[str, int]]:
+    """The MIG instances of each GPU: profile -> how many. Nothing for one that stays whole.
+
+    + devices: PCI device ids of the GPUs
+    """
+    found: list[Mapping[str, int]] = [{} for _ in range(gpus)]
+    if layout in settings.mig_layouts:
+        for part in settings.mig_layouts[layout]:
+            for index in indices(part, gpus):
+                found[index] = part.instances
+        return found
+    known = {
+        device: counts for card, counts in mig_profiles.of_all(layout) for device in card.devices
+    }
+    return [known.get(device, {}) for device in devices] or found
+
+
+def indices(part: MigPart, gpus: int) -> list[int]:
+    """The GPUs of a node that a part of a layout is about, of those that are there."""
+    wanted = range(gpus) if part.gpus == "all" else part.gpus
+    return [index for index in wanted if index < gpus]
+
+
+def layout_label(layout: str, settings: Settings) -> str:
+    """The value of the label `nvidia.com/mig.config` for a layout.
+
+    A layout of the settings has its content in its name: the MIG manager looks at its
+    configuration when the label changes, and at no other time.
+    """
+    if layout not in settings.mig_layouts:
+        return layout
+    text = repr([part.model_dump() for part in settings.mig_layouts[layout]])
+    return f"{layout}-{_digest(text)}"
+
+
+def plugin_config(share: Share | None, settings: Settings) -> tuple[str, str]:
+    """Name and content of the device plugin's configuration for nodes that are shared so.
+
+    config-manager (k8s-device-plugin v0.20.0, cmd/config-manager/main.go:273) looks at its files
+    when a label of the node changes, and at no other time: another content has another name.
+
+    + share: None for nodes of which `settings.sharing` says nothing
+    """
+    operator = settings.gpu_operator
+    share = share or Share(time_slices=operator.time_slices)
+    by = "mps" if share.mps > 1 else "time-slices"
+    key = "mps" if share.mps > 1 else "timeSlicing"
+    config: dict[str, object] = {
+        "version": "v1",
+        "flags": {"migStrategy": operator.mig_strategy},
+    }
+    if share.replicas > 1:
+        parts = [{"name": name, "replicas": share.replicas} for name in _shared(share, settings)]
+        sharing: dict[str, object] = {"renameByDefault": False}
+        if share.one_per_pod or share.mps > 1:
+            sharing["failRequestsGreaterThanOne"] = True
+        config["sharing"] = {key: {**sharing, "resources": parts}}
+    text = yaml.safe_dump(config, sort_keys=False)
+    name = f"{by}-{share.replicas}" if share.replicas > 1 else "whole"
+    return f"{name}-{_digest(text)}", text
+
+
+def _shared(share: Share, settings: Settings) -> list[str]:
+    """The resources that several pods may hold: under `mixed` each profile is one of its own."""
+    if not share.mig or settings.gpu_operator.mig_strategy != "mixed":
+        return [GPU]
+    layouts = [counts for _, counts in mig_profiles.of_all(share.mig)]
+    layouts += [part.instances for part in settings.mig_layouts.get(share.mig, ())]
+    profiles = sorted({profile for counts in layouts for profile in counts})
+    return [GPU, *map(resource, profiles)]
+
+
+def is_ours(value: str) -> bool:
+    """Whether a value of the device plugin's label is one that gpuboot gives."""
+    return value.startswith(_OURS)
+
+
+class Promised(TypedDict):
+    """What the settings say of a node itself: fields of `verify.devices.Host`."""
+
+    replicas: int | None
+    layout: dict[str, int] | None
+
+
+def promised(node: Node, settings: Settings, devices: Sequence[int]) -> Promised:
+    """What the proof compares a node with. + devices: PCI device ids of its GPUs"""
+    share = of(node, settings)
+    if share is None:
+        return {"replicas": None, "layout": None}
+    if share.mig is None:
+        return {"replicas": share.replicas, "layout": None}
+    instances = Counter[str]()
+    for counts in per_gpu(share.mig, settings, node.gpus, devices):
+        instances.update(counts)
+    return {"replicas": share.replicas, "layout": dict(instances)}
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

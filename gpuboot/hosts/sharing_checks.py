@@ -1,0 +1,184 @@
+"""What is wrong with the settings of shared GPUs: in themselves, for an inventory, for its GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import Settings, Share
+from gpuboot.hosts import gpu_names, mig_profiles, sharing
+from gpuboot.hosts.gpu_models import generation
+from gpuboot.hosts.mig_profiles import Card
+from gpuboot.hosts.node_state import NodeState
+
+Finding = tuple[str, str]  # cause, remedy
+# before Turing an MPS server has 16 clients (k8s-device-plugin v0.19.0,
+# cmd/mps-control-daemon/mps/device.go, maxClients)
+_OLD_MPS_CLIENTS = 16
+_BEFORE_TURING = ("Kepler", "Maxwell", "Pascal", "Volta")
+
+
+def of_settings(settings: Settings) -> list[Problem]:
+    """What excludes each other, and layouts that nobody knows."""
+    problems = [
+        Problem("", f'sharing["{name}"]: {cause}', remedy)
+        for name, share in settings.sharing.items()
+        for cause, remedy in _of_share(share, settings)
+    ]
+    for name, parts in settings.mig_layouts.items():
+        if name.startswith("all-"):
+            problems.append(
+                Problem(
+                    "",
+                    f'mig_layouts["{name}"]: names with all- are the MIG manager\'s own',
+                    "choose another name",
+                )
+            )
+        named = [index for part in parts if part.gpus != "all" for index in part.gpus]
+        everything = [part for part in parts if part.gpus == "all"]
+        if len(named) != len(set(named)) or len(everything) > (0 if named else 1) or not parts:
+            problems.append(
+                Problem(
+                    "",
+                    f'mig_layouts["{name}"] does not name each GPU once',
+                    'list every GPU in one part, or have one part with gpus = "all"',
+                )
+            )
+    return problems
+
+
+def _of_share(share: Share, settings: Settings) -> Iterator[Finding]:
+    operator = settings.gpu_operator
+    if not operator.enabled:
+        yield "GPUs are shared by the GPU Operator", "set gpu_operator.enabled = True"
+    if share.time_slices > 1 and share.mps > 1:
+        yield "time_slices and mps exclude each other", "keep one of them"
+    if share.mps > 1 and share.mig not in (None, sharing.DISABLED):
+        yield "the device plugin shares no MIG instance by MPS", "use time_slices, or leave mig out"
+    if share.mps > 1 and operator.mig_strategy == "mixed":
+        yield (
+            "the device plugin refuses mps under gpu_operator.mig_strategy mixed",
+            'use time_slices, or set mig_strategy = "single"',
+        )
+    if share.replicas > 1 and settings.gate.enabled:
+        yield (
+            "gate.enabled excludes time_slices and mps: which of the shared GPUs a pod gets cannot "
+            "be chosen, so none could be proven",
+            "switch the gate off, or do not share these GPUs",
+        )
+    if share.mig is not None:
+        yield from _of_layout(share.mig, settings)
+
+
+def _of_layout(layout: str, settings: Settings) -> Iterator[Finding]:
+    operator = settings.gpu_operator
+    if not operator.mig_manager:
+        yield "mig needs the MIG manager", "set gpu_operator.mig_manager = True"
+    ours = settings.mig_layouts.get(layout)
+    if ours is None and not any(mig_profiles.of_all(layout)):
+        known = ", ".join(sorted(settings.mig_layouts)) or "none"
+        yield (
+            f"{layout} is no MIG layout that gpuboot knows",
+            "name all-PROFILE such as all-1g.10gb, all-balanced, all-disabled, or one of "
+            f"mig_layouts ({known})",
+        )
+    if layout == sharing.DISABLED:
+        return
+    if operator.mig_strategy == "none":
+        yield (
+            "under gpu_operator.mig_strategy none no pod gets a MIG instance",
+            'set mig_strategy = "single" or "mixed"',
+        )
+    kinds = {profile for part in ours or () for profile in part.instances}
+    whole = any(not part.instances for part in ours or ())
+    alike = layout != "all-balanced" and len(kinds) < 2 and not (kinds and whole)
+    if operator.mig_strategy == "single" and not alike:
+        yield (
+            "gpu_operator.mig_strategy single needs one profile on all GPUs of a node",
+            'set mig_strategy = "mixed"',
+        )
+
+
+def of_inventory(settings: Settings, nodes: Sequence[Node], docker_hosts: bool) -> list[Problem]:
+    """Names that no host and no group has; and Docker hosts, where nothing shares GPUs."""
+    if docker_hosts and settings.sharing:
+        return [
+            Problem(
+                "",
+                "sharing is for clusters: containers of Docker share GPUs as they are started",
+                "leave sharing out",
+            )
+        ]
+    known = {name for node in nodes for name in (node.host, node.name, *node.groups)}
+    return [
+        Problem(
+            "",
+            f"sharing names {name!r}, which is neither a host nor a group of the inventory",
+            f"name one of {', '.join(sorted(known))}",
+        )
+        for name in settings.sharing
+        if name not in known
+    ]
+
+
+def of_host(node: Node, state: NodeState, settings: Settings) -> Iterator[Finding]:
+    """What the GPUs of a machine cannot do of what the settings ask."""
+    share = sharing.of(node, settings)
+    if share is None or not node.gpus:
+        return
+    old = sorted({generation(device).name for device in state.gpu_ids} & set(_BEFORE_TURING))
+    if share.mps > _OLD_MPS_CLIENTS and old:
+        yield (
+            f"mps = {share.mps}, and a GPU of {', '.join(old)} has {_OLD_MPS_CLIENTS} clients",
+            f"set mps = {_OLD_MPS_CLIENTS} or less",
+        )
+    if share.mig is None:
+        return
+    cards = {device: mig_profiles.card(device) for device in state.gpu_ids}
+    for device in sorted(device for device, card in cards.items() if card is None):
+        yield (
+            f"gpuboot knows no MIG profile of {gpu_names.name(device)}",
+            "leave mig out for this host",
+        )
+    if all(cards.values()):
+        yield from _unfit(share.mig, node, state, settings)
+
+
+def _unfit(layout: str, node: Node, state: NodeState, settings: Settings) -> Iterator[Finding]:
+    """+ state: of a machine all of whose GPUs can do MIG"""
+    for part in settings.mig_layouts.get(layout, ()):
+        for index in () if part.gpus == "all" else part.gpus:
+            if index >= node.gpus:
+                yield (
+                    f"MIG layout {layout} is about GPU {index}, of {node.gpus}",
+                    f"name GPUs 0 to {node.gpus - 1}",
+                )
+    wanted = sharing.per_gpu(layout, settings, node.gpus, state.gpu_ids)
+    ours = layout in settings.mig_layouts
+    each = {
+        (device, tuple(one.items())) for device, one in zip(state.gpu_ids, wanted, strict=False)
+    }
+    for device, instances in sorted(each):
+        card = mig_profiles.card(device)
+        if card and (ours or layout == sharing.DISABLED or instances):
+            yield from _lacking(card, dict(instances))
+        elif card:
+            yield f"{card.name} has no MIG layout {layout}", _choices(card)
+
+
+def _lacking(card: Card, instances: Mapping[str, int]) -> Iterator[Finding]:
+    missing = [name for name in instances if card.profile(name) is None]
+    if missing:
+        yield f"{card.name} has no MIG profile {', '.join(missing)}", _choices(card)
+    elif not card.fits(instances):
+        asked = ", ".join(f"{count} x {name}" for name, count in instances.items())
+        yield (
+            f"{asked} do not fit on one {card.name}",
+            "see what fits beside what: NVIDIA's MIG User Guide, Supported MIG Profiles",
+        )
+
+
+def _choices(card: Card) -> str:
+    most = ", ".join(f"{item.name} (at most {item.most})" for item in card.profiles)
+    return f"its profiles are {most}"

@@ -1,0 +1,51 @@
+"""What GPU nodes offer to pods beside what they are to offer, and labels that make it so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuboot.hosts import sharing
+from gpuboot.hosts.sharing import Offer
+from gpuboot.kubernetes.cluster_state import NodeStatus
+
+_APPLIED = "success"
+_PREFIXES = ("nvidia.com/gpu", "nvidia.com/mig-")
+
+
+def offered(node: NodeStatus) -> dict[str, int]:
+    """What a node offers of GPUs and MIG instances: resource -> how many, of those above 0."""
+    counts = {
+        name: int(count) for name, count in node.allocatable.items() if name.startswith(_PREFIXES)
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def lacking(node: NodeStatus | None, offer: Offer) -> str:
+    """Why a node does not offer what it is to offer; "" when it does."""
+    if node is None:
+        return "no node of the cluster"
+    if changed := label_changes(node.labels, offer):
+        return "its labels are not set: " + ", ".join(changed)
+    layout, state = offer.labels.get(sharing.MIG_LABEL), node.labels.get(sharing.MIG_STATE, "none")
+    if layout and state != _APPLIED:
+        return f"MIG layout {layout}: {state}"
+    have = offered(node)
+    wrong = [
+        f"{have.get(name, 0)} of {offer.resources.get(name, 0)} {name}"
+        for name in sorted({*have, *offer.resources})
+        if have.get(name, 0) != offer.resources.get(name, 0)
+    ]
+    return ", ".join(wrong)
+
+
+def label_changes(labels: Mapping[str, str], offer: Offer) -> dict[str, str | None]:
+    """The labels to change on a node, each with its new value; None: taken away.
+
+    A configuration of the device plugin that gpuboot chose goes when the settings name none; one
+    that somebody else chose stays, and so does a MIG layout that the settings do not name.
+    """
+    changed = {name: value for name, value in offer.labels.items() if labels.get(name) != value}
+    chosen = labels.get(sharing.PLUGIN_LABEL, "")
+    if sharing.PLUGIN_LABEL not in offer.labels and sharing.is_ours(chosen):
+        changed[sharing.PLUGIN_LABEL] = None
+    return changed

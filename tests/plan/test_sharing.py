@@ -1,0 +1,37 @@
+"""Shared GPUs in the plan of a run: the labels of nodes, and all that is wrong at once."""
+
+from __future__ import annotations
+
+import json
+
+from tests.plan.test_plan import plan
+
+
+def test_a_node_is_labelled_before_it_is_waited_for() -> None:
+    done = plan(
+        settings={"sharing": {"gpu1": {"time_slices": 4}}, "teams": {"vision": {"gpus": 4}}}
+    )
+    assert done.returncode == 0, done.stderr
+    names = [step["name"] for step in json.loads(done.stdout)["plan"]]
+    shared = names.index("GPU sharing | Share GPUs by MIG layouts, time-slicing and MPS")
+    assert shared < names.index("Rollout | Wait until nodes, workloads and GPUs are ready")
+    assert "Teams | Create the namespace of team vision" in names
+    assert "Teams | Apply quotas and priorities of teams" in names
+
+
+def test_what_is_wrong_in_settings_and_inventory_is_told_at_once() -> None:
+    wrong = {"gpu9": {"time_slices": 2, "mps": 2}, "gpu1": {"mig": "all-1g.99gb"}}
+    done = plan(settings={"sharing": wrong})
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode != 0
+    assert "3 problems; nothing was changed" in said
+    for words in ("exclude each other", "all-1g.99gb is no MIG layout", "sharing names 'gpu9'"):
+        assert words in said
+
+
+def test_what_the_gpus_of_a_host_cannot_do_is_told_by_preflight() -> None:
+    done = plan(settings={"sharing": {"gpu1": {"mig": "all-1g.18gb"}}})
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode != 0
+    assert "H100 or H800 80GB has no MIG layout all-1g.18gb" in said
+    assert "its profiles are 1g.10gb (at most 7)" in said

@@ -1,0 +1,178 @@
+"""Nodes that come to share their GPUs otherwise: drained, labelled, proven, or kept out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from deploys.facts.details import GpuPods
+from deploys.lib import changes, node_sharing, waiting
+from deploys.lib.kubectl import KUBECTL
+from deploys.lib.node_sharing import Turn
+from deploys.operations import sharing
+from gpuboot.hosts.sharing import Offer
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
+from gpuboot.plan import Change, Effect
+
+LABELS: dict[str, str | None] = {
+    "nvidia.com/device-plugin.config": "whole-f2bcc930",
+    "nvidia.com/mig.config": "all-1g.10gb",
+}
+SET = " ".join(f"{key}={value}" for key, value in LABELS.items())
+TURN = Turn(
+    node="gpu1",
+    host="h1",
+    offer=Offer({"nvidia.com/gpu": 14}, LABELS, foreign=False),
+    moved=lambda: {"timeout_s": 600},
+)
+WHOLE = NodeStatus(
+    name="gpu1",
+    address="10.0.0.2",
+    kubelet="1.36.6",
+    ready=True,
+    message="",
+    allocatable={"cpu": "8", "nvidia.com/gpu": "2"},
+    labels={"nvidia.com/mig.config": "all-disabled"},
+    taints=(),
+)
+DIVIDED = replace(
+    WHOLE,
+    allocatable={"nvidia.com/gpu": "14"},
+    labels={
+        **{key: str(value) for key, value in LABELS.items()},
+        "nvidia.com/mig.config.state": "success",
+    },
+)
+
+
+class Site:
+    """A leader and a node; what they are told. + nodes: as the API server shows them, in turn"""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *nodes: NodeStatus, held: Any = ()) -> None:
+        self.nodes, self.held, self.told = list(nodes), held, list[str]()
+        self.failed = ""
+        self.host = cast(Any, SimpleNamespace(name="cp1", print_prefix="[cp1] ", noop=self.say))
+        there = SimpleNamespace(name="h1", print_prefix="[h1] ")
+        self.state = cast(
+            Any, SimpleNamespace(inventory=SimpleNamespace(get_host=lambda name: there))
+        )
+        monkeypatch.setattr(sharing, "host", self.host)
+        monkeypatch.setattr(sharing, "read", self.read)
+        monkeypatch.setattr(sharing, "executing", lambda: False)
+        monkeypatch.setattr(changes, "record", self.record)
+        monkeypatch.setattr(node_sharing, "read_fact", lambda _, fact, **more: self.read(fact))
+        monkeypatch.setattr(node_sharing, "run", self.run)
+        monkeypatch.setattr(node_sharing, "report_failure", self.fail)
+        monkeypatch.setattr(waiting, "POLL_S", 0)
+        self.service = SimpleNamespace(
+            BEGUN="/begun",
+            take_out=lambda *given: self.say(f"take out {given[2]} {given[5]}"),
+            let_in=lambda *given: self.say(f"let in {given[2]}"),
+            keep_out=lambda leader, node, reason: self.say(f"keep out {node}: {reason}"),
+        )
+        monkeypatch.setattr(node_sharing, "node_service", self.service)
+        self.recorded: list[Change | Effect] = []
+
+    def say(self, text: str) -> bool:
+        self.told.append(text)
+        return True
+
+    def fail(self, host: Any, message: str) -> bool:
+        self.failed = message
+        return False
+
+    def record(self, *items: Change | Effect) -> None:
+        self.recorded += items
+
+    def run(self, target: Any, command: str) -> str:
+        self.told.append(f"{target.name}: {command.replace(KUBECTL, 'kubectl')}")
+        return ""
+
+    def read(self, fact: Any, **_: Any) -> Any:
+        if fact is GpuPods:
+            return self.held
+        node = self.nodes.pop(0) if len(self.nodes) > 1 else self.nodes[0]
+        return ClusterState(nodes=(node,))
+
+    def changed(self, turn: Turn = TURN, timeout_s: float = 5) -> bool:
+        return node_sharing.changed(self.state, self.host, turn, LABELS, timeout_s)
+
+
+BEGIN = [
+    "h1: mkdir -p /etc/gpuboot && touch /begun",
+    "take out gpu1 {'timeout_s': 600}",
+]
+LABEL = f"cp1: kubectl label --overwrite node gpu1 {SET}"
+
+
+def test_a_node_that_offers_no_gpu_yet_is_only_labelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, replace(WHOLE, allocatable={"cpu": "8"}))
+    [command] = sharing.applied._inner([TURN])
+    assert str(command) == f"{KUBECTL} label --overwrite node gpu1 {SET}"
+    assert not any(isinstance(item, Effect) for item in site.recorded)
+
+
+def test_a_node_in_use_waits_for_the_operator_and_is_drained(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = Site(monkeypatch, WHOLE, held=("ml/train",))
+    look: Any = object()
+    first, second = cast(Any, list(sharing.applied._inner([TURN], look, 60)))
+    assert first.function is node_sharing.operands_ready
+    assert second.function is node_sharing.changed
+    assert list(second.args) == [TURN, LABELS, 60]
+    told = [(item.field, item.old, item.new) for item in site.recorded if isinstance(item, Change)]
+    assert told == [
+        ("label nvidia.com/device-plugin.config", None, "whole-f2bcc930"),
+        ("label nvidia.com/mig.config", "all-disabled", "all-1g.10gb"),
+    ]
+    [cordon, drain] = [item for item in site.recorded if isinstance(item, Effect)]
+    assert (cordon.kind, drain.kind, drain.gpu_pods) == ("cordon", "drain", ("ml/train",))
+
+
+def test_a_node_that_is_as_it_should_be_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, DIVIDED)
+    assert list(sharing.applied._inner([TURN])) == []
+    assert site.recorded == []
+
+
+def test_a_change_is_proven_before_pods_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    pending = replace(DIVIDED, labels={**DIVIDED.labels, "nvidia.com/mig.config.state": "pending"})
+    few = replace(DIVIDED, allocatable={"nvidia.com/gpu": "7"})
+    site = Site(monkeypatch, WHOLE, pending, few, DIVIDED)
+    proof = lambda gpus: site.say(f"prove {gpus}") and None  # noqa: E731
+    assert site.changed(replace(TURN, proof=cast(Any, proof)))
+    assert site.told == [*BEGIN, LABEL, "prove []", "let in gpu1"]
+
+
+def test_a_node_that_is_not_proven_stays_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, DIVIDED)
+    assert not site.changed(replace(TURN, proof=lambda gpus: ("vectorAdd failed", "look")))
+    assert site.told == [*BEGIN, LABEL, "keep out gpu1: vectorAdd failed"]
+    assert "remedy: look" in site.failed
+
+
+def test_a_layout_that_does_not_come_keeps_the_node_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = replace(DIVIDED, labels={**DIVIDED.labels, "nvidia.com/mig.config.state": "failed"})
+    site = Site(monkeypatch, failed)
+    assert not site.changed(timeout_s=0)
+    assert "MIG layout all-1g.10gb: failed" in site.failed
+    assert site.told[-1].startswith("keep out gpu1")
+
+
+def test_pods_that_still_hold_gpus_keep_them_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a DaemonSet, which no drain ends, or all where nothing may be moved."""
+    site = Site(monkeypatch, WHOLE, held=("ml/agent-x7k2p",))
+    assert not site.changed()
+    assert site.told == [*BEGIN, "let in gpu1"]
+    assert "ml/agent-x7k2p still hold some" in site.failed
+
+
+def test_a_node_that_cannot_be_drained_is_not_relabelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, WHOLE)
+    site.service.take_out = lambda *given: False
+    assert not site.changed()
+    assert LABEL not in site.told
