@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from gpuboot.cli import autoscaling, docs
+from gpuboot.cli import autoscaling, docs, mirror
 from gpuboot.cli.bundle import bundle
 from gpuboot.cli.capacity import capacity
 from gpuboot.cli.check import check
@@ -43,6 +43,7 @@ app.command()(report)
 app.command()(history)
 app.command("runs")(past_runs)
 app.add_typer(autoscaling.app, name="autoscaling")
+app.add_typer(mirror.app, name="mirror")
 app.add_typer(docs.app, name="docs")
 
 

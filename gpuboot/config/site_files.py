@@ -75,7 +75,7 @@ def _group(group: str, hosts: Sequence[SiteHost], shared: Data, written: set[str
             continue
         written.add(host.name)
         yield from _comments(host)
-        yield f"    {_literal((host.name, _data(host, shared)), 4)},"
+        yield f"    {literal((host.name, _data(host, shared)), 4)},"
     yield "]"
 
 
@@ -145,7 +145,7 @@ def group_data_text(site: Site) -> str:
     title = f"Settings of the site {name}: how to log in, and what differs from the defaults."
     chosen = settings_of(site).items()
     lines = [f'"""{title}"""', "", *_login_lines(site), "gpuboot = {"]
-    lines += [f"    {_string(key)}: {_literal(value, 4)}," for key, value in chosen]
+    lines += [f"    {_string(key)}: {literal(value, 4)}," for key, value in chosen]
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -159,7 +159,7 @@ def _login_lines(site: Site) -> Iterator[str]:
     shared |= {"ssh_key": site.choices.ssh_key} if site.choices.ssh_key else {}
     shared |= {"ssh_config_file": site.choices.ssh_config} if site.choices.ssh_config else {}
     for key in sorted(shared, key=lambda key: key.startswith("_")):
-        yield f"{key} = {_literal(shared[key], 0)}{notes.get(key, '')}"
+        yield f"{key} = {literal(shared[key], 0)}{notes.get(key, '')}"
     if any(host.target.is_ssh for host in site.hosts):
         why = "host keys come from your known_hosts, not from the wire"
         yield f'ssh_strict_host_key_checking = "yes"  # {why}'
@@ -184,7 +184,7 @@ def _string(text: str) -> str:
     return json.dumps(_printable(text), ensure_ascii=False)
 
 
-def _literal(value: Any, indent: int) -> str:
+def literal(value: Any, indent: int) -> str:
     """A value as ruff formats it: on one line if it fits behind `indent` columns, else split."""
     line = _one_line(value)
     # with the comma that follows it
@@ -192,10 +192,10 @@ def _literal(value: Any, indent: int) -> str:
         return line
     pad = " " * (indent + 4)
     if isinstance(value, tuple):
-        inner = [_literal(item, indent + 4) for item in value]
+        inner = [literal(item, indent + 4) for item in value]
         opening, closing = "()"
     else:
-        inner = [f"{_string(key)}: {_literal(item, indent + 4)}" for key, item in value.items()]
+        inner = [f"{_string(key)}: {literal(item, indent + 4)}" for key, item in value.items()]
         opening, closing = "{}"
     return "\n".join([opening, *(f"{pad}{item}," for item in inner), " " * indent + closing])
 

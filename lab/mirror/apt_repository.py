@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 
+from gpuboot.hosts.mirror import release
 from lab.host import write_atomically
 from lab.mirror.keys import SigningKey
 from lab.state import LabError
@@ -43,17 +42,15 @@ def build_repo(
     index.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(index, content)
     names = {} if flat else {"Suite": suite, "Codename": suite, "Components": component}
-    release = {
+    fields = {
         "Origin": origin,
         "Label": origin,
         **names,
-        "Date": datetime.now(UTC).strftime("%a, %d %b %Y %H:%M:%S UTC"),
+        "Date": release.date(),
         "Architectures": ARCHITECTURE,
     }
     name = index.relative_to(release_dir).as_posix()
-    text = "".join(f"{field}: {value}\n" for field, value in release.items())
-    text += f"SHA256:\n {hashlib.sha256(content).hexdigest()} {len(content)} {name}\n"
-    return sign_release(release_dir, text, key)
+    return sign_release(release_dir, release.text(fields, {name: content}), key)
 
 
 def _scan(directory: Path, pool: Path) -> bytes:
@@ -66,11 +63,12 @@ def _scan(directory: Path, pool: Path) -> bytes:
     return done.stdout
 
 
-def sign_release(release_dir: Path, release: str, key: SigningKey) -> Path:
+def sign_release(release_dir: Path, text: str, key: SigningKey) -> Path:
     """Write `Release`, `Release.gpg` and `InRelease` with `key`'s signatures."""
-    write_atomically(release_dir / "Release", release.encode())
-    write_atomically(release_dir / "Release.gpg", key.detached(release.encode()))
-    write_atomically(release_dir / "InRelease", key.clearsigned(release.encode()))
+    content = text.encode()
+    write_atomically(release_dir / "Release", content)
+    write_atomically(release_dir / "Release.gpg", key.detached(content))
+    write_atomically(release_dir / "InRelease", key.clearsigned(content))
     return release_dir / "InRelease"
 
 

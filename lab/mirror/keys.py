@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import ipaddress
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from gpuboot.hosts.mirror.signing import Home
 
 
 @dataclass(frozen=True)
@@ -34,48 +35,36 @@ class SigningKey:
         if not (home / "public.asc").exists():
             home.mkdir(parents=True, exist_ok=True)
             home.chmod(0o700)
-            with key._agent():
+            with key._alone() as gpg:
                 if not (home / "public.asc").exists():
                     make = ("--quick-generate-key", uid, "rsa3072", "sign", "0")
-                    key._gpg("--passphrase", "", *make)
-                    _write(home / "public.asc", key._gpg("--armor", "--export"))
+                    gpg.run("--passphrase", "", *make)
+                    _write(home / "public.asc", gpg.public())
         return key
 
     def public(self, armor: bool = True) -> bytes:
         """The public key: ASCII-armoured as vendors publish it, or binary as a keyring."""
         if armor:
             return (self.home / "public.asc").read_bytes()
-        with self._agent():
-            return self._gpg("--export")
+        with self._alone() as gpg:
+            return gpg.run("--export")
 
     def detached(self, content: bytes) -> bytes:
         """An armoured detached signature of `content`."""
-        with self._agent():
-            return self._gpg("--armor", "--detach-sign", stdin=content)
+        with self._alone() as gpg:
+            return gpg.detached(content)
 
     def clearsigned(self, content: bytes) -> bytes:
         """`content` with an inline signature."""
-        with self._agent():
-            return self._gpg("--clearsign", stdin=content)
-
-    def _gpg(self, *args: str, stdin: bytes = b"") -> bytes:
-        command = ["gpg", "--homedir", str(self.home), "--batch", "--yes", "--quiet"]
-        command += ["--pinentry-mode", "loopback", "--digest-algo", "SHA512", *args]
-        return subprocess.run(command, input=stdin, check=True, stdout=subprocess.PIPE).stdout
+        with self._alone() as gpg:
+            return gpg.clearsigned(content)
 
     @contextlib.contextmanager
-    def _agent(self) -> Iterator[None]:
-        # gpg starts an agent per home folder and leaves it running; the lab leaves nothing. One
-        # at a time: two labs that come up together would end each other's.
-        with _locked(self.home):
-            try:
-                yield
-            finally:
-                subprocess.run(
-                    ["gpgconf", "--homedir", str(self.home), "--kill", "gpg-agent"],
-                    check=True,
-                    capture_output=True,
-                )
+    def _alone(self) -> Iterator[Home]:
+        # one at a time: two labs that come up together would end each other's agent
+        gpg = Home(self.home)
+        with _locked(self.home), gpg.agent():
+            yield gpg
 
 
 @dataclass(frozen=True)

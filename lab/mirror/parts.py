@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from gpuboot.hosts.mirror.layout import chart_index
 from lab import publishers
 from lab.build import packages, packages_docker
 from lab.build.base import MIRRORED, mirrored_debs
@@ -243,26 +244,9 @@ def _charts(progress: Progress, names: Iterable[str] = CHARTS) -> Iterator[Part]
         def make(part: Path, chart: str = chart) -> None:
             progress(f"mirror: chart {chart}")
             archive = assemble.package(chart, part)
-            _index(part, chart, archive)
+            # JSON is YAML
+            index = json.dumps(chart_index({archive.name: archive.read_bytes()}), indent=2)
+            (part / "index.yaml").write_text(index + "\n")
 
         folder = stored(f"chart-{chart}-{key}", make)
         yield Part(folder, f"charts/{repository}")
-
-
-def _index(folder: Path, chart: str, archive: Path) -> None:
-    """Write a chart repository's index.yaml (JSON is YAML) for its one archive."""
-    version = archive.name.removeprefix(f"{chart}-").removesuffix(".tgz")
-    entry = {
-        "apiVersion": "v2",
-        "name": chart,
-        "version": version,
-        "digest": hashlib.sha256(archive.read_bytes()).hexdigest(),
-        "urls": [archive.name],
-        "created": "2026-01-01T00:00:00Z",
-    }
-    index = {
-        "apiVersion": "v1",
-        "entries": {chart: [entry]},
-        "generated": "2026-01-01T00:00:00Z",
-    }
-    (folder / "index.yaml").write_text(json.dumps(index, indent=2) + "\n")

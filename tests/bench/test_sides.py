@@ -16,12 +16,12 @@ from jinja2.nativetypes import NativeEnvironment
 
 from bench import sides
 from deploys.operations import kernel, kubeadm
-from deploys.phases import base, drivers, parts
+from deploys.phases import base, drivers
 from deploys.run.context import Context
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node, Role
 from gpuboot.config.settings import Settings
-from gpuboot.hosts import proxy, registries
+from gpuboot.hosts import prerequisites, proxy, registries
 from gpuboot.kubernetes.endpoint import decided
 from gpuboot.kubernetes.kubeadm import init_config, packages
 from gpuboot.templates import render
@@ -98,13 +98,13 @@ def test_gpuboot_tells_what_its_report_says(tmp_path: Path) -> None:
 def test_the_playbook_has_the_settings_of_the_base_phase(variables: dict[str, Any]) -> None:
     assert variables["sysctls"] == base.SYSCTLS
     assert variables["blacklist"] == list(base.UNATTENDED_UPGRADES_BLACKLIST)
-    assert set(variables["prerequisites"]) == {*base.PACKAGES, "nvidia-persistenced"}
+    assert set(variables["prerequisites"]) == {*prerequisites.KUBERNETES, "nvidia-persistenced"}
     assert (ANSIBLE / "templates/nouveau.conf.j2").read_text() == drivers.NOUVEAU
 
 
 def test_the_playbook_holds_what_gpuboot_holds(variables: dict[str, Any]) -> None:
     kubernetes = packages(versions.lock(Settings()))
-    assert set(variables["held"]) == {"containerd.io", *parts.TOOLKIT, *kubernetes}
+    assert set(variables["held"]) == {"containerd.io", *prerequisites.TOOLKIT, *kubernetes}
     locked = {entry.partition("=")[0] for entry in variables["locked_packages"]}
     assert locked == {*variables["held"], "nvidia-open"}
 

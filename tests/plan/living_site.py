@@ -29,6 +29,7 @@ from deploys.run.context import Context
 from gpuboot.config.inventory import API_NAME, Entry, Node, plan
 from gpuboot.config.load import load
 from gpuboot.fact_output import answer
+from gpuboot.hosts import prerequisites
 from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
 from gpuboot.kubernetes import backup, endpoint, kubeadm
@@ -62,7 +63,7 @@ _CONTROL_PLANE = ("admin.conf", "manifests/kube-apiserver.yaml")
 _now = os.environ.get("PLAN_DRIVER") or _driver
 _kubernetes = {name: f"{it.rstrip('*-')}-1.1" for name, it in kubeadm.packages(_lock).items()}
 _installed = {
-    **dict.fromkeys([*base.PACKAGES, "chrony", "nvidia-persistenced"], "1"),
+    **dict.fromkeys([*prerequisites.KUBERNETES, "chrony", "nvidia-persistenced"], "1"),
     "linux-headers-6.8.0-90-generic": "1",
     f"nvidia-driver-pinning-{_driver}": "1",
     "nvidia-open": f"{_now}-1",

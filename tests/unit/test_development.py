@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from deploys.phases import base
 from gpuboot.config.settings import Settings
 from gpuboot.docs.settings import models
-from gpuboot.hosts import platforms
+from gpuboot.hosts import platforms, prerequisites
 from lab.build.base import INCLUDE, MIRRORED
 from tests.documents import ROOT
 
@@ -166,7 +165,7 @@ def test_every_platform_is_tested_and_named_to_its_users() -> None:
 
 
 def test_the_lab_offers_what_every_host_gets() -> None:
-    assert set(base.PACKAGES) <= {*MIRRORED, *INCLUDE.split(",")}
+    assert set(prerequisites.KUBERNETES) <= {*MIRRORED, *INCLUDE.split(",")}
 
 
 def test_recipes_are_there_for_what_people_add() -> None:

@@ -21,6 +21,7 @@ from gpuboot.config.settings.base import Label, Model, RegistryHost
 from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
 from gpuboot.config.settings.gate import Gate
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
+from gpuboot.config.settings.mirror import Mirror
 from gpuboot.config.settings.monitoring import Cost, Monitoring
 from gpuboot.config.settings.profile import Profile
 from gpuboot.config.settings.remediate import Remediate
@@ -41,6 +42,7 @@ __all__ = [
     "Gate",
     "GpuOperator",
     "MigPart",
+    "Mirror",
     "Mirrors",
     "Model",
     "Monitoring",
@@ -119,6 +121,7 @@ class Settings(Model):
     profile: Profile = Profile()
     preflight: Preflight = Preflight()
     mirrors: Mirrors = Mirrors()
+    mirror: Mirror = Mirror()
     registries: dict[RegistryHost, Registry] = Field(
         {},
         description="Registries that ask for a password: host, or `host:port`, as images are "

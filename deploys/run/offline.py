@@ -1,0 +1,55 @@
+"""An inventory's hosts and settings, read without connecting to any host.
+
+    python -m deploys.run.offline INVENTORY [KEY=VALUE ...]
+
+prints them as JSON: who fills a mirror reaches the internet, and often no host. What is wrong with
+them is told on stderr.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from pyinfra_cli.exceptions import CliError
+
+from deploys.run import startup, topology
+from gpuboot.config import inventory_files
+from gpuboot.config.inventory import plan
+from gpuboot.config.load import load
+from gpuboot.config.problems import render
+from gpuboot.config.settings import SettingsError
+from gpuboot.docker import inventory as docker_inventory
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 0 when the inventory was printed."""
+    given, *data = arguments
+    values = {key: value for key, _, value in (item.partition("=") for item in data)}
+    try:
+        source = startup.inventory(given, values)
+    except CliError as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    tree, problems = topology.settings_data(source)
+    if not len(source):
+        problems.append(inventory_files.no_hosts(given, Path.cwd()))
+    endpoint = None
+    try:
+        endpoint = load(tree)[0].cluster.endpoint
+    except SettingsError as error:
+        problems += error.problems
+    entries = topology.read(source)
+    docker = topology.docker_hosts(source)
+    nodes, more = docker_inventory.plan(entries) if docker else plan(entries, endpoint)
+    if problems := [*problems, *more]:
+        print(render(problems), file=sys.stderr)
+        return 1
+    print(json.dumps({"gpuboot": tree, "nodes": [asdict(node) for node in nodes]}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

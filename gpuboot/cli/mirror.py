@@ -1,0 +1,248 @@
+"""`gpuboot mirror`: what a site without internet needs, in one folder (docs/mirror.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuboot.cli import runs
+
+if TYPE_CHECKING:
+    from gpuboot.hosts.mirror.fill import Plan
+    from gpuboot.hosts.mirror.manifest import Manifest
+    from gpuboot.hosts.mirror.wanted import Site
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="What a site without internet needs, in one folder: packages, charts, Helm, images.",
+)
+WRONG = 1
+
+Folder = Annotated[Path, typer.Argument(help="The mirror's folder.")]
+There = Annotated[
+    Path | None, typer.Option("--folder", help="Count what this mirror has as fetched.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print it as JSON.")]
+Checked = Annotated[
+    str | None,
+    typer.Option("--inventory", help="Whose versions the mirror must have, besides being whole."),
+]
+Address = Annotated[str, typer.Option("--address", help="Where to listen.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65535, help="0: one that is free.")]
+Certificate = Annotated[
+    Path | None, typer.Option("--certificate", help="PEM file with the chain, for https.")
+]
+Key = Annotated[Path | None, typer.Option("--key", help="PEM file with its private key.")]
+Url = Annotated[str, typer.Argument(help="Where hosts reach the mirror: https://mirror.example")]
+
+
+@app.command()
+def plan(
+    inventory: runs.Inventory,
+    folder: There = None,
+    as_json: AsJson = False,
+    data: runs.Data = None,
+) -> None:
+    """Tell what a mirror would hold, how large it is, and what has to be fetched.
+
+    Reads the publishers' indices, the manifests of images, kubeadm and Helm. Changes nothing.
+
+    Exit code: 0 it can be filled, 1 something is not to be had, 2 could not tell.
+    """
+    import tempfile
+
+    from gpuboot.hosts.mirror import fill
+
+    site = _site(inventory, data)
+    with _told(), tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as work:
+        client = fill.client_for(site)
+        found = fill.plan(client, site, folder or Path(work), Path(work), _say)
+        there = _right(folder, found)
+    print(_json(found, there) if as_json else _text(found, there))
+    raise typer.Exit(WRONG if found.problems else 0)
+
+
+@app.command("fill")
+def fill_folder(inventory: runs.Inventory, folder: Folder, data: runs.Data = None) -> None:
+    """Fetch what is not there yet, and verify all of it. Run it again when it was interrupted.
+
+    Exit code: 0 the mirror is whole, 2 it is not.
+    """
+    from gpuboot.hosts.mirror import fill, manifest
+
+    site = _site(inventory, data)
+    with _told():
+        found, made = fill.fill(fill.client_for(site), site, folder, _say)
+    for note in found.notes:
+        print(f"note: {note}")
+    size = manifest.size_text(manifest.total(made.files))
+    print(f"{folder} is whole: {len(made.files)} files, {size}; {manifest.NAME} lists them")
+    print(f"the site's settings: gpuboot mirror settings {folder} https://mirror.example")
+
+
+@app.command()
+def check(
+    folder: Folder, inventory: Checked = None, as_json: AsJson = False, data: runs.Data = None
+) -> None:
+    """Verify every file of a mirror by its digest, and its versions by an inventory's settings.
+
+    Exit code: 0 all is right, 1 something is missing, altered or of another version.
+    """
+    from dataclasses import asdict
+
+    from gpuboot.config.problems import render
+    from gpuboot.hosts.mirror import content, manifest
+
+    made = _manifest(folder)
+    looked = {file.path: content.look(folder, file) for file in made.files}
+    problems = manifest.differences(made, {path: one for path, one in looked.items() if one})
+    if inventory is not None:
+        site = _site(inventory, data)
+        mirror, lock = site.settings.mirror, site.lock.model_dump(mode="json")
+        needs = manifest.Needs(mirror.platforms, mirror.architectures, lock)
+        problems += manifest.wrong_versions(made, needs)
+    if as_json:
+        print(json.dumps([asdict(problem) for problem in problems], indent=1))
+    elif problems:
+        print(render(problems, f"{folder}, filled {made.made}").replace("[inventory] ", ""))
+    else:
+        size = manifest.size_text(manifest.total(made.files))
+        print(f"{folder} is whole: {len(made.files)} files, {size}, filled {made.made}")
+    raise typer.Exit(WRONG if problems else 0)
+
+
+@app.command()
+def serve(
+    folder: Folder,
+    address: Address = "0.0.0.0",
+    port: Port = 8080,
+    certificate: Certificate = None,
+    key: Key = None,
+) -> None:
+    """Serve a mirror by HTTP, or HTTPS with a certificate: to apt, Helm, containerd and Docker.
+
+    Each request is a line on stdout. For more than a small site let a web server do it.
+    """
+    from gpuboot.hosts.mirror import web
+
+    made = _manifest(folder)
+    if (certificate is None) != (key is None):
+        runs.stop("--certificate and --key go together\n    remedy: give both, or none for http")
+    try:
+        server = web.make_server(folder.resolve(), address, port, certificate, key)
+    except OSError as error:
+        runs.stop(
+            f"{address}:{port}: {error}\n    remedy: choose another --port or --address, or "
+            "correct the files of the certificate"
+        )
+    scheme = "https" if certificate else "http"
+    url = f"{scheme}://{server.server_name}:{server.server_port}"
+    print(f"serving {folder}, filled {made.made}, on {url}", flush=True)
+    with contextlib.suppress(KeyboardInterrupt):
+        server.serve_forever()
+
+
+@app.command()
+def settings(folder: Folder, url: Url) -> None:
+    """Print the settings of a site whose hosts reach the mirror at URL, for its group_data."""
+    from gpuboot.config.site_files import literal
+    from gpuboot.hosts.mirror import layout
+
+    made = _manifest(folder)
+    paths = [file.path for file in made.files]
+    tree = layout.site_settings(url.rstrip("/"), made.key_sha256, paths)
+    print(f'    "mirrors": {literal(tree, 4)},')
+
+
+def _manifest(folder: Path) -> Manifest:
+    from gpuboot.hosts.mirror import manifest
+
+    path = folder / manifest.NAME
+    remedy = f"gpuboot mirror fill INVENTORY {folder}"
+    try:
+        return manifest.from_json(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        runs.stop(f"{folder} is no mirror that was filled: {error}\n    remedy: {remedy}")
+    except manifest.BadManifestError as error:
+        runs.stop(f"{path}: {error}\n    remedy: {remedy}")
+
+
+def _site(inventory: str, data: list[str] | None) -> Site:
+    """The settings and hosts of an inventory; no host is connected to."""
+    from gpuboot.config.inventory import Node
+    from gpuboot.config.load import load
+    from gpuboot.hosts.mirror.wanted import Site
+
+    if not Path("deploys/site.py").is_file():
+        runs.stop(runs.wrong_folder("deploys/site.py"))
+    command = [sys.executable, "-m", "deploys.run.offline", inventory, *(data or [])]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        runs.stop(done.stderr.rstrip())
+    tree = json.loads(done.stdout)
+    chosen, lock = load(tree["gpuboot"])
+    return Site(chosen, lock, tuple(Node(**node) for node in tree["nodes"]))
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What goes wrong while fetching, told in words."""
+    from gpuboot.config.settings import SettingsError
+    from gpuboot.hosts.mirror.client import FetchError
+    from gpuboot.hosts.mirror.signing import SigningError
+
+    try:
+        yield
+    except (FetchError, SettingsError, SigningError) as error:
+        runs.stop(str(error))
+    except OSError as error:
+        runs.stop(f"{error}\n    remedy: correct that, and run the same command again")
+
+
+def _say(line: str) -> None:
+    typer.echo(line, err=True)
+
+
+def _right(folder: Path | None, found: Plan) -> set[str]:
+    from gpuboot.hosts.mirror.content import is_right
+
+    if folder is None:
+        return set()
+    return {item.file.path for item in found.items if is_right(folder, item.file)}
+
+
+def _json(found: Plan, there: set[str]) -> str:
+    from dataclasses import asdict
+
+    document = {
+        "files": [{**asdict(item.file), "there": item.file.path in there} for item in found.items],
+        "images": found.images,
+        "notes": found.notes,
+        "problems": [asdict(problem) for problem in found.problems],
+    }
+    return json.dumps(document, indent=1)
+
+
+def _text(found: Plan, there: set[str]) -> str:
+    from gpuboot.config.problems import render
+    from gpuboot.hosts.mirror.manifest import parts, size_text
+
+    rows = parts((item.file for item in found.items), there)
+    lines = [f"{'':<28}{'files':>8}{'size':>12}{'to fetch':>12}"]
+    for row in rows:
+        fetch = size_text(row.missing)
+        lines.append(f"{row.name:<28}{row.files:>8}{size_text(row.size):>12}{fetch:>12}")
+    size, missing = sum(row.size for row in rows), sum(row.missing for row in rows)
+    files = sum(row.files for row in rows)
+    lines.append(f"{'together':<28}{files:>8}{size_text(size):>12}{size_text(missing):>12}")
+    lines += [f"note: {note}" for note in found.notes]
+    if found.problems:
+        lines.append(render(found.problems, "it cannot be filled").replace("[inventory] ", ""))
+    return "\n".join(lines)

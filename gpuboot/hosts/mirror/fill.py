@@ -1,0 +1,218 @@
+"""Finding out what a mirror has to hold, and filling it: nothing that is right is fetched again."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from gpuboot.config import secret_files
+from gpuboot.config.problems import Problem
+from gpuboot.config.settings import SettingsError
+from gpuboot.hosts import registries
+from gpuboot.hosts.mirror import (
+    apt_content,
+    chart_content,
+    image_content,
+    manifest,
+    signing,
+    wanted,
+)
+from gpuboot.hosts.mirror.apt_content import AptContent
+from gpuboot.hosts.mirror.client import Client, FetchError, Login
+from gpuboot.hosts.mirror.content import Item, Say, is_right, link, put, unique, write
+from gpuboot.hosts.mirror.manifest import Manifest, size_text
+from gpuboot.hosts.mirror.wanted import Site
+
+_RESERVE = 256 << 20  # bytes that stay free on the folder's disk
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a mirror has to hold, but for what it makes itself at the end.
+
+    + apt: for the indices; charts: their archives; images: by reference
+    """
+
+    apt: AptContent
+    charts: tuple[Item, ...]
+    images: tuple[str, ...]
+    items: tuple[Item, ...]
+    problems: tuple[Problem, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.apt.notes
+
+
+def client_for(site: Site) -> Client:
+    """Raises `SettingsError` for a file with a registry's password that cannot be read."""
+    found, problems = secret_files.read(registries.files(site.settings))
+    if problems:
+        raise SettingsError(problems)
+    logins = {
+        "registry-1.docker.io" if host == "docker.io" else host: Login(login.username, found[host])
+        for host, login in site.settings.registries.items()
+    }
+    return Client(site.settings.mirror.sources.ca_bundle, logins)
+
+
+def plan(client: Client, site: Site, folder: Path, work: Path, say: Say) -> Plan:
+    """Ask publishers what there is. What has to be read for it is fetched into `work`.
+
+    + folder: the mirror's; what is right there is read there. It may be `work` itself
+
+    Raises `FetchError`.
+    """
+    apt = apt_content.contents(client, site, say)
+    archives: dict[str, Item] = {}
+    tarballs: list[Item] = []
+    named = wanted.images(site)
+    if not site.docker and not apt.problems:
+        archives, tarballs = _helm_and_charts(client, site)
+        with _tools() as tools:
+            reading = _Reading(client, site, (folder, work), tools, say)
+            named += reading.of_kubeadm(apt.items)
+            named += reading.of_charts(archives, tarballs)
+    named = list(dict.fromkeys(named))
+    images = image_content.contents(client, site, named, say)
+    items = unique([*apt.items, *tarballs, *archives.values(), *images.items])
+    problems = (*apt.problems, *images.problems)
+    return Plan(apt, tuple(archives.values()), tuple(named), tuple(items), problems)
+
+
+def _helm_and_charts(client: Client, site: Site) -> tuple[dict[str, Item], list[Item]]:
+    archives = {
+        chart: chart_content.archive(client, site, chart)
+        for chart in chart_content.chart_values(site)
+    }
+    tarballs = [
+        item
+        for architecture in site.settings.mirror.architectures
+        for item in chart_content.helm(client, site, architecture)
+    ]
+    return archives, tarballs
+
+
+@contextmanager
+def _tools() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as name:
+        yield Path(name)
+
+
+class _Reading:
+    """What kubeadm and Helm say that a site runs. + places: the mirror's folder, and our own"""
+
+    def __init__(
+        self, client: Client, site: Site, places: tuple[Path, Path], tools: Path, say: Say
+    ) -> None:
+        self._client, self._site, self._tools, self._say = client, site, tools, say
+        self._folder, self._work = places
+
+    def of_kubeadm(self, items: Sequence[Item]) -> list[str]:
+        own, version = image_content.own_architecture(), self._site.lock.kubernetes.version
+        for item in items:
+            name = item.file.path.rpartition("/")[2]
+            if name.startswith(f"kubeadm_{version}-") and name.endswith(f"_{own}.deb"):
+                return image_content.kubeadm_images(self._there(item), self._tools, version)
+        raise FetchError(f"there is no kubeadm {version} for {own or 'this machine'}", _HERE)
+
+    def of_charts(self, archives: dict[str, Item], tarballs: Sequence[Item]) -> list[str]:
+        if not archives:
+            return []
+        ending = f"-linux-{image_content.own_architecture()}.tar.gz"
+        for item in tarballs:
+            if item.file.path.endswith(ending):
+                program = chart_content.program(self._there(item), self._tools)
+                paths = {chart: self._there(one) for chart, one in archives.items()}
+                return chart_content.named_images(program, self._site, paths)
+        raise FetchError("there is no Helm for this machine", _HERE)
+
+    def _there(self, item: Item) -> Path:
+        """Where a file is, which is fetched if it has to be."""
+        if is_right(self._folder, item.file):
+            return self._folder / item.file.path
+        self._say(f"fetching {item.file.path} ({size_text(item.file.size)}), to read it")
+        put(self._client, self._work, item)
+        return self._work / item.file.path
+
+
+_HERE = "run this on a Linux machine of one of mirror.architectures"
+
+
+def fill(client: Client, site: Site, folder: Path, say: Say) -> tuple[Plan, Manifest]:
+    """Fill a folder. It may be interrupted at any time, and be run again.
+
+    Raises `FetchError`, `SigningError`, and `SettingsError` for what hosts need and nobody has.
+    """
+    path = site.settings.mirror.signing_key
+    if path is None:
+        raise signing.SigningError(_NO_KEY)
+    with signing.site_key(Path(path).expanduser()) as key:
+        folder.mkdir(parents=True, exist_ok=True)
+        found = plan(client, site, folder, folder, say)
+        if found.problems:
+            raise SettingsError(list(found.problems))
+        fetch(client, folder, found.items, say)
+        public = hashlib.sha256(key.public()).hexdigest()
+        own = [
+            *apt_content.indices(found.apt.chosen, key),
+            *chart_content.indices(folder, list(found.charts)),
+        ]
+        for item in own:
+            put(client, folder, item)
+    made = _manifest(site, public, [*found.items, *own])
+    write(folder / manifest.NAME, made.to_json().encode())
+    return found, made
+
+
+_NO_KEY = (
+    "mirror.signing_key names no key, and hosts install nothing that is not signed\n"
+    "    remedy: make one: gpg --quick-generate-key 'mirror of SITE' rsa3072 sign never; then gpg "
+    "--armor --export-secret-keys 'mirror of SITE' > mirror.key; chmod 600 mirror.key; and name "
+    "that file"
+)
+
+
+def fetch(client: Client, folder: Path, items: Sequence[Item], say: Say) -> None:
+    """Put all of these in a folder; what is right there is left alone. Raises `FetchError`."""
+    say(f"verifying what is in {folder} already")
+    missing = [item for item in items if not is_right(folder, item.file)]
+    lacking = {item.file.path for item in missing}
+    groups = manifest.shared(item.file for item in items)
+    size = sum(one[0].size for one in groups if all(file.path in lacking for file in one))
+    free = shutil.disk_usage(folder).free
+    if size + _RESERVE > free:
+        raise FetchError(
+            f"{folder} needs {size_text(size)} more, and its disk has {size_text(free)} free",
+            "name a folder on a larger disk, or free space on that one",
+        )
+    there = {item.file.sha256: item.file.path for item in items if item.file.path not in lacking}
+    for position, item in enumerate(missing, 1):
+        file = item.file
+        if file.sha256 in there:
+            link(folder / there[file.sha256], folder / file.path)
+        else:
+            if item.content is None:
+                say(f"{position} of {len(missing)}: {file.path} ({size_text(file.size)})")
+            put(client, folder, item)
+            there[file.sha256] = file.path
+
+
+def _manifest(site: Site, key_sha256: str, items: Sequence[Item]) -> Manifest:
+    settings = site.settings.mirror
+    return Manifest(
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        gpuboot=version("gpuboot"),
+        platforms=settings.platforms,
+        architectures=settings.architectures,
+        key_sha256=key_sha256,
+        versions=site.lock.model_dump(mode="json"),
+        files=tuple(sorted(item.file for item in unique(items))),
+    )

@@ -1,0 +1,151 @@
+"""The images of a mirror: what kubeadm and the settings name, read from their registries."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from debian.arfile import ArError
+from debian.debfile import DebError, DebFile
+
+from gpuboot.config.problems import Problem
+from gpuboot.hosts.mirror import images, layout
+from gpuboot.hosts.mirror.apt_content import sources
+from gpuboot.hosts.mirror.client import Client, FetchError
+from gpuboot.hosts.mirror.content import Item, Say, made
+from gpuboot.hosts.mirror.images import Reference
+from gpuboot.hosts.mirror.manifest import File
+from gpuboot.hosts.mirror.wanted import Site
+from gpuboot.hosts.platforms import ARCHITECTURES
+
+_KUBEADM = "./usr/bin/kubeadm"
+
+
+@dataclass(frozen=True)
+class ImageContent:
+    """+ items: manifests and blobs; references: the images, as hosts name them"""
+
+    references: tuple[str, ...]
+    items: tuple[Item, ...]
+    problems: tuple[Problem, ...]
+
+
+def own_architecture() -> str:
+    """Debian's name for the architecture of this machine; "" for one that gpuboot does not know."""
+    return ARCHITECTURES.get(platform.machine(), ("", ""))[0]
+
+
+def kubeadm_images(package: Path, folder: Path, version: str) -> list[str]:
+    """What kubeadm of a Debian package says that it needs.
+
+    + folder: where the program may be unpacked; version: of Kubernetes, without v
+
+    Raises `FetchError`.
+    """
+    target = folder / "kubeadm"
+    try:
+        # members are read as they are asked for: the program is some 70 MB
+        with DebFile(str(package)) as opened:
+            content = opened.data.get_content(_KUBEADM)
+        assert isinstance(content, bytes)
+        target.write_bytes(content)
+        target.chmod(0o755)
+        command = [str(target), "config", "images", "list", "--kubernetes-version", f"v{version}"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except (ArError, DebError, OSError) as error:
+        raise FetchError(f"{package.name}: {error}", _RUN_HERE) from None
+    if done.returncode != 0:
+        raise FetchError(f"kubeadm config images list: {done.stderr.strip()}", _RUN_HERE)
+    return done.stdout.split()
+
+
+_RUN_HERE = (
+    "fill the mirror on a Linux machine of one of mirror.architectures: kubeadm says which images "
+    "it needs, and is run for it"
+)
+
+
+def contents(client: Client, site: Site, named: Sequence[str], say: Say) -> ImageContent:
+    """All files of these images. Raises `FetchError`."""
+    items: list[Item] = []
+    problems: list[Problem] = []
+    for position, name in enumerate(named, 1):
+        say(f"images: reading {name} ({position} of {len(named)})")
+        try:
+            reader = _Reader(client, site, images.reference(name))
+            items += reader.read()
+        except images.BadImageError as error:
+            problems.append(Problem("", error.cause, error.remedy))
+            continue
+        problems += reader.problems()
+    return ImageContent(tuple(named), tuple(items), tuple(problems))
+
+
+class _Reader:
+    """One image, from its registry."""
+
+    def __init__(self, client: Client, site: Site, image: Reference) -> None:
+        self._client, self._image = client, image
+        self._architectures = site.settings.mirror.architectures
+        base = images.base_url(image.registry, sources(site.settings).mirrors.images)
+        self._url = f"{base}/{image.repository}"
+        self._part = f"images {image.registry}"
+        self._lacking: tuple[str, ...] = ()
+
+    def read(self) -> Iterator[Item]:
+        image = self._image
+        content = self._manifest(image.wanted)
+        digest = _digest(content)
+        if image.digest and digest != image.digest:
+            raise _altered(f"{self._url}/manifests/{image.digest}", digest)
+        for name in (image.tag, digest):
+            if name:
+                yield self._made(name, content, digest)
+        parsed = images.parse(str(image), content, self._architectures)
+        self._lacking = parsed.lacking
+        yield from self._blobs(parsed.blobs)
+        for one in parsed.manifests:
+            inner = self._manifest(one.digest)
+            if _digest(inner) != one.digest:
+                raise _altered(f"{self._url}/manifests/{one.digest}", _digest(inner))
+            yield self._made(one.digest, inner, one.digest)
+            found = images.parse(str(image), inner, self._architectures)
+            yield from self._blobs(found.blobs)
+
+    def problems(self) -> Iterator[Problem]:
+        for architecture in self._lacking:
+            yield Problem(
+                "",
+                f"{self._image} has nothing for {architecture}",
+                "name another image in the settings, or take the architecture out of "
+                "mirror.architectures",
+            )
+
+    def _manifest(self, name: str) -> bytes:
+        return self._client.text(f"{self._url}/manifests/{name}", {"Accept": images.ACCEPT})
+
+    def _made(self, name: str, content: bytes, digest: str) -> Item:
+        path = layout.manifest(self._image.registry, self._image.repository, name)
+        return made(path, content, self._part, f"{self._url}/manifests/{digest}")
+
+    def _blobs(self, blobs: Iterable[images.Descriptor]) -> Iterator[Item]:
+        for one in blobs:
+            path = layout.blob(self._image.registry, self._image.repository, one.digest)
+            url = f"{self._url}/blobs/{one.digest}"
+            sha256 = one.digest.removeprefix("sha256:")
+            yield Item(File(path, sha256, one.size, url, self._part))
+
+
+def _digest(content: bytes) -> str:
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def _altered(url: str, found: str) -> FetchError:
+    return FetchError(
+        f"{url} is not what its digest says: {found}",
+        "run it again; if it stays, ask who runs that registry",
+    )

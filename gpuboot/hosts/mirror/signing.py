@@ -1,0 +1,146 @@
+"""OpenPGP by GnuPG: what signs a mirror's apt repositories, and what tells a publisher's signature.
+
+No secret is on a command line: the key goes in by standard input.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_LOOPBACK = ("--pinentry-mode", "loopback", "--digest-algo", "SHA512")
+
+
+class SigningError(RuntimeError):
+    """A key or a signature cannot be used; the text says why, and what to do."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """A GnuPG home folder; its key signs."""
+
+    folder: Path
+
+    def run(self, *args: str, stdin: bytes = b"") -> bytes:
+        """What gpg prints. Raises `SigningError` with what it said when it fails."""
+        command = ["gpg", "--homedir", str(self.folder), "--batch", "--yes", "--quiet", *_LOOPBACK]
+        done = subprocess.run([*command, *args], input=stdin, capture_output=True, check=False)
+        if done.returncode != 0:
+            raise SigningError(f"gpg {args[-1]}: {done.stderr.decode(errors='replace').strip()}")
+        return done.stdout
+
+    def public(self) -> bytes:
+        """The public key, ASCII-armoured as publishers have it."""
+        return self.run("--armor", "--export")
+
+    def detached(self, content: bytes) -> bytes:
+        """An armoured signature of `content`, for `Release.gpg`."""
+        return self.run("--armor", "--detach-sign", stdin=content)
+
+    def clearsigned(self, content: bytes) -> bytes:
+        """`content` with its signature, for `InRelease`."""
+        return self.run("--clearsign", stdin=content)
+
+    @contextlib.contextmanager
+    def agent(self) -> Iterator[None]:
+        """For as long as gpg is run: the agent that it starts by itself does not stay."""
+        try:
+            yield
+        finally:
+            stop = ["gpgconf", "--homedir", str(self.folder), "--kill", "gpg-agent"]
+            subprocess.run(stop, check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def site_key(path: Path) -> Iterator[Home]:
+    """The site's key, from the file that `gpg --export-secret-keys` wrote.
+
+    Raises `SigningError` for a file that is no such key, or that others may read.
+    """
+    with temporary_home() as home, home.agent():
+        home.run("--import", stdin=_secret(path))
+        if not home.run("--list-secret-keys", "--with-colons"):
+            raise SigningError(f"{path} holds no secret key: write it by gpg --export-secret-keys")
+        yield home
+
+
+def _secret(path: Path) -> bytes:
+    try:
+        content, mode = path.read_bytes(), path.stat().st_mode
+    except OSError as error:
+        raise SigningError(f"mirror.signing_key: {error}") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise SigningError(f"others may read the secret key {path}: chmod 600 {path}")
+    return content
+
+
+@contextlib.contextmanager
+def temporary_home() -> Iterator[Home]:
+    """A home of its own, gone afterwards. The path is short: gpg's sockets lie in it."""
+    folder = Path(tempfile.mkdtemp(prefix="gpg-"))
+    try:
+        yield Home(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def fingerprints(key: bytes) -> set[str]:
+    """The fingerprints of the primary keys in a public key file."""
+    with temporary_home() as home, home.agent():
+        listed = home.run("--with-colons", "--show-keys", stdin=key).decode()
+    found, primary = set(), False
+    for line in listed.splitlines():
+        fields = line.split(":")
+        if fields[0] in ("pub", "sub"):
+            primary = fields[0] == "pub"
+        elif fields[0] == "fpr" and primary:
+            found.add(fields[9])
+    return found
+
+
+def verified(signed: bytes, key: bytes, detached: bytes | None = None) -> bytes:
+    """The text that a key has signed.
+
+    + signed: with its signature in it, or the plain text where that is `detached`
+    + key: public key file, armoured or binary
+
+    Raises `SigningError` when the signature is not of this key.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpg-") as name:
+        folder = Path(name)
+        ring, text, out = folder / "ring.gpg", folder / "signed", folder / "text"
+        ring.write_bytes(_binary(key))
+        text.write_bytes(signed)
+        files = ["--output", str(out), str(text)]
+        if detached is not None:
+            (folder / "signature").write_bytes(detached)
+            files = [str(folder / "signature"), str(text)]
+        command = ["gpgv", "--homedir", name, "--keyring", str(ring), *files]
+        done = subprocess.run(command, capture_output=True, check=False)
+        if done.returncode != 0:
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            raise SigningError(said[-1] if said else "gpgv failed")
+        return signed if detached is not None else out.read_bytes()
+
+
+def _binary(key: bytes) -> bytes:
+    """A public key file without its armour (RFC 9580, 6.2), which gpgv does not read."""
+    text = key.decode("ascii", "replace").strip()
+    if not text.startswith("-----BEGIN"):
+        return key
+    blocks = []
+    for block in text.split("-----BEGIN")[1:]:
+        lines = block.partition("-----END")[0].splitlines()[1:]
+        body = lines[lines.index("") + 1 :] if "" in lines else lines
+        blocks.append("".join(line for line in body if not line.startswith("=")))
+    try:
+        return b"".join(base64.b64decode(block, validate=True) for block in blocks)
+    except ValueError:
+        raise SigningError("the public key's file is not one") from None

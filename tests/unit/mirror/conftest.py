@@ -1,0 +1,44 @@
+"""A site, and publishers on this machine, for all tests of mirrors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuboot.hosts.mirror.signing import Home
+from gpuboot.hosts.mirror.wanted import Site
+from tests.unit.mirror.mirror_site import fill_upstream, made_key, made_site
+from tests.unit.mirror.mirror_upstream import Upstream, running
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Home, Path]]:
+    """The publishers' key, and the file with the site's."""
+    folder = tmp_path_factory.mktemp("k")
+    publisher, site = made_key(folder / "p"), made_key(folder / "s")
+    secret = folder / "site.key"
+    with publisher.agent(), site.agent():
+        secret.write_bytes(site.run("--armor", "--export-secret-keys"))
+        secret.chmod(0o600)
+        yield publisher, secret
+
+
+@pytest.fixture(scope="module")
+def published(keys: tuple[Home, Path]) -> dict[str, bytes]:
+    found = Upstream()
+    fill_upstream(found, keys[0])
+    return found.files
+
+
+@pytest.fixture
+def upstream(published: dict[str, bytes]) -> Iterator[Upstream]:
+    with running() as found:
+        found.files |= published
+        yield found
+
+
+@pytest.fixture
+def site(upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path) -> Site:
+    return made_site(upstream, keys, tmp_path)

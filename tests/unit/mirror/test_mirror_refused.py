@@ -1,0 +1,103 @@
+"""What no mirror is filled with: what nobody signed, what is another file, what nobody has."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from gpuboot.config.settings import SettingsError
+from gpuboot.hosts.mirror import manifest, signing
+from gpuboot.hosts.mirror.client import FetchError
+from gpuboot.hosts.mirror.signing import Home, SigningError
+from gpuboot.hosts.mirror.wanted import Site
+from tests.unit.mirror.mirror_site import filled, made_site
+from tests.unit.mirror.mirror_upstream import Upstream, digest
+
+
+def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(
+    site: Site, upstream: Upstream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage._replace(free=100 << 20))
+    with pytest.raises(FetchError, match=r"needs .* more, and its disk has 100\.0 MiB free"):
+        filled(site, tmp_path / "mirror")
+    assert not [path for path, _ in upstream.asked if path.endswith(".deb") or "/blobs/" in path]
+
+
+def test_a_repository_that_another_key_signed_is_refused(
+    site: Site, keys: tuple[Home, Path], upstream: Upstream, tmp_path: Path
+) -> None:
+    path = "/toolkit/stable/deb/amd64/InRelease"
+    with signing.site_key(keys[1]) as other:
+        upstream.files[path] = other.clearsigned(b"Origin: x\n")
+    with pytest.raises(FetchError, match="its signature is not of the key that is known"):
+        filled(site, tmp_path / "mirror")
+    upstream.files[path] = b"Origin: x\n"
+    with pytest.raises(FetchError, match="its signature is not of the key that is known"):
+        filled(site, tmp_path / "mirror")
+
+
+def test_an_index_that_is_not_what_its_release_says_is_refused(
+    site: Site, upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.files["/toolkit/stable/deb/amd64/Packages.gz"] += b"x"
+    with pytest.raises(FetchError, match="is not what its Release says"):
+        filled(site, tmp_path / "mirror")
+
+
+def test_another_key_than_the_known_one_is_refused(
+    site: Site, upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.files["/toolkit/gpgkey"] += b"\n"
+    with pytest.raises(FetchError, match="is another than the one that is known"):
+        filled(site, tmp_path / "mirror")
+
+
+def test_an_image_that_is_not_its_digest_is_refused(
+    site: Site, upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path
+) -> None:
+    name = "nvcr.io/team/model:1@" + digest(b"wanted")
+    upstream.files[f"/v2/nvcr.io/team/model/manifests/{digest(b'wanted')}"] = b'{"layers": []}'
+    pinned = made_site(upstream, keys, tmp_path, images=[name])
+    with pytest.raises(FetchError, match="is not what its digest says"):
+        filled(pinned, tmp_path / "mirror")
+
+
+def test_what_nobody_has_is_told_with_what_needs_it(
+    upstream: Upstream, keys: tuple[Home, Path], tmp_path: Path
+) -> None:
+    lacking = made_site(
+        upstream, keys, tmp_path, packages=["nothing"], architectures=["amd64", "arm64"]
+    )
+    with pytest.raises(FetchError, match="has no packages for arm64"):
+        filled(lacking, tmp_path / "mirror")
+    lacking = made_site(upstream, keys, tmp_path, packages=["nothing"])
+    with pytest.raises(SettingsError, match=r"no repository has nothing, needed by every host"):
+        filled(lacking, tmp_path / "mirror")
+
+
+def test_a_site_key_that_others_may_read_is_refused(
+    site: Site, keys: tuple[Home, Path], upstream: Upstream, tmp_path: Path
+) -> None:
+    loose = tmp_path / "loose.key"
+    loose.write_bytes(keys[1].read_bytes())
+    loose.chmod(0o644)
+    with pytest.raises(SigningError, match="chmod 600"):
+        filled(made_site(upstream, keys, tmp_path, signing_key=str(loose)), tmp_path / "mirror")
+    with pytest.raises(SigningError, match="names no key"):
+        filled(made_site(upstream, keys, tmp_path, signing_key=None), tmp_path / "mirror")
+    public = tmp_path / "public.key"
+    public.write_bytes(keys[0].public())
+    public.chmod(0o600)
+    with pytest.raises(SigningError, match="holds no secret key"):
+        filled(made_site(upstream, keys, tmp_path, signing_key=str(public)), tmp_path / "mirror")
+    assert not (tmp_path / "mirror").exists()
+
+
+def test_a_manifest_that_is_none_is_told() -> None:
+    for text in ("", "[]", "{}", json.dumps({"format": 2})):
+        with pytest.raises(manifest.BadManifestError):
+            manifest.from_json(text)
