@@ -86,11 +86,18 @@ def folder(bare: Lab, wanted: dict[str, Any], tmp_path_factory: pytest.TempPathF
     """A mirror that was filled in two commands: the first was killed."""
     path = tmp_path_factory.mktemp("filled") / "mirror"
     command, settings = [*FILL, str(path)], {"mirror": wanted}
-    begun = subprocess.Popen(
-        command, cwd=ROOT, env=bare.environment(settings), stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )  # fmt: skip
-    until(lambda: len(list(path.rglob("*.deb"))) >= 20, "20 packages are there", 300)
+    log = path.parent / "killed.log"
+    with log.open("w") as stream:
+        begun = subprocess.Popen(
+            command, cwd=ROOT, env=bare.environment(settings), stderr=stream,
+            start_new_session=True,
+        )  # fmt: skip
+
+    def some() -> bool:
+        assert begun.poll() is None, log.read_text()
+        return len(list(path.rglob("*.deb"))) >= 20
+
+    until(some, "20 packages are there", 300)
     os.killpg(begun.pid, signal.SIGKILL)
     assert begun.wait() == -signal.SIGKILL
     assert not (path / manifest.NAME).exists()
