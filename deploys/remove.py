@@ -21,6 +21,7 @@ from deploys.operations import removal as operations
 from deploys.operations.kubeadm import SOCKET, reset_commands
 from deploys.run import kinds
 from deploys.run.context import begin, read_leader
+from gpuboot.charts import remade_claims
 from gpuboot.config.problems import Problem, render
 from gpuboot.kubernetes import removal
 from gpuboot.kubernetes.cluster_state import KubeadmState
@@ -56,6 +57,7 @@ def remove() -> None:
         machine=node.host if node and reset_commands(state) else "",
         address=address,
         member=member,
+        remade_claims=remade_claims(settings) if settings.monitoring.enabled else (),
         drain_timeout_s=int(host.data.get("gpuboot_drain_timeout_s") or 600),
     )
 

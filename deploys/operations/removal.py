@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyinfra.api.command import FunctionCommand
 from pyinfra.api.exceptions import PyinfraError
@@ -15,21 +15,21 @@ from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.node_pods import NodePods
 from deploys.lib import changes, etcd, remote
 from deploys.lib.answers import read
-from deploys.lib.commands import Commands, fail, failure, inform, report_failure
+from deploys.lib.commands import Commands, fail, failure, inform, report_failure, warn
 from deploys.lib.drain import drain
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import SOCKET, reset_commands
-from gpuboot.kubernetes import etcd_members
+from gpuboot.kubernetes import etcd_members, removal
 from gpuboot.plan import Change, Effect
 
 
 @operation()
 def removed(
     node: str, machine: str = "", address: str = "", member: bool = False,
-    drain_timeout_s: int = 600,
+    drain_timeout_s: int = 600, remade_claims: Sequence[str] = (),
 ) -> Commands:  # fmt: skip
     """Ensure that a node is no longer part of the cluster. Runs on the leader.
 
@@ -42,6 +42,8 @@ def removed(
     + address: of the machine, which a member of etcd that never started is known by; "": not known
     + member: etcd has a member of it
     + drain_timeout_s: how long its pods may take to leave
+    + remade_claims: regular expressions of claims, as namespace/name, that go with volumes which
+      the node alone has, since they are made again; pods wait for ever for those that stay
     """
     state = read(NodePods, kubeconfig=ADMIN_CONF, node=node)
     if state.error:
@@ -52,7 +54,10 @@ def removed(
         return
     note = f"{len(state.leaving)} pods end there"
     busy = tuple(f"{pod.namespace}/{pod.name}" for pod in state.leaving if pod.gpus)
+    ours, others = removal.claims(state, remade_claims)
     changes.record(Change(subject=f"node {node}", old="member of the cluster"))
+    for claim in ours:
+        changes.record(Change(subject=f"volume claim {claim}", old=f"on {node} alone"))
     if state.known:
         changes.record(Effect(kind="cordon", target=f"node {node}", note=note, gpu_pods=busy))
     if member:
@@ -64,7 +69,11 @@ def removed(
         yield FunctionCommand(_reset, (machine,), {})
     if member:
         yield FunctionCommand(_etcd_left, (node, address), {})
+    if ours:
+        yield FunctionCommand(_claims_deleted, (node, ours), {})
     yield FunctionCommand(_deleted, (node,), {})
+    if others:
+        yield FunctionCommand(_claims_told, (node, others), {})
 
 
 def _told(host: Host, what: str, do: Callable[[], None]) -> bool:
@@ -116,6 +125,30 @@ def _etcd_left(state: State, host: Host, node: str, address: str) -> bool:
                 etcd.remove_member(host, member)
 
     return _told(host, f"etcd's member of {node} is not removed: ", leave)
+
+
+def _claims_deleted(state: State, host: Host, node: str, claims: Sequence[str]) -> bool:
+    """Before the node is, so that a run which is killed in between finds them again.
+
+    They are gone when the last pod that is bound to the node is: nothing waits for that here.
+    """
+
+    def delete() -> None:
+        for claim in claims:
+            namespace, name = map(shlex.quote, claim.split("/"))
+            remote.run(host, f"{KUBECTL} -n {namespace} delete pvc {name} --wait=false "
+                             "--ignore-not-found")  # fmt: skip
+
+    done = _told(host, f"volume claims of {node} are not deleted: ", delete)
+    if done:
+        inform(f"{', '.join(claims)}: begin empty on another node, since {node} alone had them")
+    return done
+
+
+def _claims_told(state: State, host: Host, node: str, claims: Sequence[str]) -> bool:
+    warn(f"volume claims of {node} alone stay: {', '.join(claims)}; pods with them wait until "
+         "somebody deletes claim and pod, and what was in the volume is restored")  # fmt: skip
+    return True
 
 
 def _deleted(state: State, host: Host, node: str) -> bool:

@@ -23,6 +23,7 @@ from gpuboot.charts.monitoring import (
     grafana_name,
     monitoring_values,
     monitoring_workloads,
+    remade_claims,
 )
 from gpuboot.charts.operator_daemonsets import expected_operands
 from gpuboot.charts.repositories import PUBLISHERS, repository
@@ -48,6 +49,7 @@ __all__ = [
     "needs_runtime_class",
     "operands",
     "operator_values",
+    "remade_claims",
     "repository",
     "rollout_s",
     "secrets_needed",

@@ -163,6 +163,15 @@ def claim_names(release: str) -> list[str]:
     ]
 
 
+def remade_claims(settings: Settings) -> list[str]:
+    """Claims that are made again once they are deleted, as regular expressions of namespace/name.
+
+    The operator's StatefulSets make theirs; Grafana's is made by the next run.
+    """
+    space = re.escape(settings.monitoring.namespace)
+    return [f"{space}/{name}" for name in claim_names(settings.monitoring.release)]
+
+
 def monitoring_workloads(settings: Settings) -> list[str]:
     """What the Prometheus operator makes or is, and must be there before monitoring runs."""
     full = fullname(settings.monitoring.release)

@@ -55,6 +55,17 @@ class Pod:
         return f"{self.namespace}/{self.name} ({whose}{gpus})"
 
 
+@dataclass(frozen=True)
+class NodeVolume:
+    """A PersistentVolume that is on one node alone. + claim: namespace/name; "" for none"""
+
+    name: str
+    claim: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.claim})" if self.claim else self.name
+
+
 @dataclass(frozen=True, kw_only=True)
 class NodePods:
     """What runs on a node, for who wants it empty.
@@ -62,14 +73,14 @@ class NodePods:
     + error: why there is no answer; "" when there is one
     + known, ready: the cluster has this node; its kubelet answers
     + leaving: pods that a drain moves away; DaemonSets' and static pods stay
-    + volumes: PersistentVolumes that are on this node alone, each with its claim
+    + volumes: PersistentVolumes that are on this node alone
     """
 
     error: str = ""
     known: bool = False
     ready: bool = False
     leaving: tuple[Pod, ...] = ()
-    volumes: tuple[str, ...] = ()
+    volumes: tuple[NodeVolume, ...] = ()
 
 
 def paths(node: str) -> tuple[str, ...]:
@@ -187,7 +198,7 @@ def _matches(expression: Json, labels: Json) -> bool:
     }[expression["operator"]]
 
 
-def _volumes(volumes: Iterable[Json], node: str) -> Iterator[str]:
+def _volumes(volumes: Iterable[Json], node: str) -> Iterator[NodeVolume]:
     """Volumes that only this node has, such as those of local-path."""
     for volume in volumes:
         affinity = volume["spec"].get("nodeAffinity", {}).get("required", {})
@@ -200,8 +211,8 @@ def _volumes(volumes: Iterable[Json], node: str) -> Iterator[str]:
         ]
         if only and all(values == [node] for values in only):
             claim = volume["spec"].get("claimRef") or {}
-            whose = f" ({claim['namespace']}/{claim['name']})" if claim else ""
-            yield f"{volume['metadata']['name']}{whose}"
+            whose = f"{claim['namespace']}/{claim['name']}" if claim else ""
+            yield NodeVolume(volume["metadata"]["name"], whose)
 
 
 def lost(state: NodePods, leaves_for_good: bool = True) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
@@ -57,6 +58,19 @@ def unsafe(
             "again when the cluster shows it NotReady",
         )
     return None
+
+
+def claims(state: NodePods, remade: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Claims of volumes that the node alone has: those that are made again, and all others.
+
+    A pod whose claim is bound to a volume of a node that is gone waits for ever.
+
+    + remade: regular expressions of whole claims, as namespace/name, whose owner makes them again
+    """
+    patterns = [re.compile(pattern) for pattern in remade]
+    found = [volume.claim for volume in state.volumes if volume.claim]
+    ours = [claim for claim in found if any(pattern.fullmatch(claim) for pattern in patterns)]
+    return ours, [claim for claim in found if claim not in ours]
 
 
 def question(name: str, cluster: str, reached: bool, state: NodePods) -> str:

@@ -13,10 +13,12 @@ from pyinfra.api.state import State
 from deploys.lib import commands, remote
 from deploys.lib.remote import RemoteError
 from deploys.operations import removal as operations
+from gpuboot.charts import remade_claims
 from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
 from gpuboot.kubernetes import removal
 from gpuboot.kubernetes.cluster_state import KubeadmState
-from gpuboot.kubernetes.drain import NodePods, Pod
+from gpuboot.kubernetes.drain import NodePods, NodeVolume, Pod
 
 
 def node(name: str, role: Any = "worker", leader: bool = False) -> Node:
@@ -33,7 +35,7 @@ BUSY = NodePods(
             held_by=("PodDisruptionBudget ml/b (1 healthy, 1 needed)",)),
         Pod(namespace="ml", name="shell"),
     ),
-    volumes=("pv1 (ml/data)",),
+    volumes=(NodeVolume("pv1", "ml/data"),),
 )  # fmt: skip
 
 
@@ -86,6 +88,16 @@ def test_the_question_says_what_runs_there() -> None:
     gone = removal.question("gpu1", "prod", False, NodePods(known=True)).splitlines()
     assert gone[0].endswith("its pods end, its machine does not answer, and stays as is")
     assert gone[1] == "    no pods run there but those that every node has"
+
+
+def test_claims_that_are_made_again_go_with_the_only_volume_they_had() -> None:
+    full = "prometheus-kube-prometheus-stack-prometheus"
+    prometheus = f"{full}-db-{full}-0"
+    names = (f"monitoring/{prometheus}", f"ml/{prometheus}", "ml/data", "monitoring/other", "")
+    state = NodePods(volumes=tuple(NodeVolume(f"pv{at}", name) for at, name in enumerate(names)))
+    ours, others = removal.claims(state, remade_claims(Settings()))
+    assert ours == [names[0]]
+    assert others == ["ml/" + prometheus, "ml/data", "monitoring/other"]
 
 
 class Site:
@@ -157,6 +169,17 @@ def test_each_step_is_done_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> 
     assert "take it out of the inventory" in site.told[0]
 
 
+def test_claims_go_before_the_node_that_alone_had_their_volumes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = Site(monkeypatch)
+    assert operations._claims_deleted(cast(State, site), cast(Host, "cp1"), "gpu1", ["m/a", "m/b"])
+    assert [command.partition("delete")[2] for command in site.ran] == [
+        f" pvc {name} --wait=false --ignore-not-found" for name in ("a", "b")
+    ]
+    assert "m/a, m/b: begin empty on another node" in site.told[0]
+
+
 def test_etcd_forgets_a_control_plane_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch)
     site.ill = (255,)
@@ -182,6 +205,7 @@ def test_etcd_keeps_its_majority(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("drain", "not drained\n    remedy: wait"),
         ("kubeadm reset", "gpu1 is drained but not reset: it broke\n    remedy: run again"),
+        ("delete pvc", "volume claims of gpu1 are not deleted: it broke\n    remedy: run again"),
         ("delete node", "node gpu1 is not deleted: it broke\n    remedy: run again"),
     ],
 )
@@ -191,6 +215,7 @@ def test_a_step_that_fails_ends_it(monkeypatch: pytest.MonkeyPatch, fails: str, 
     done = {
         "drain": lambda: operations._drained(state, leader, "gpu1", 60),
         "kubeadm reset": lambda: operations._reset(state, leader, "gpu1"),
+        "delete pvc": lambda: operations._claims_deleted(state, leader, "gpu1", ["a/b"]),
         "delete node": lambda: operations._deleted(state, leader, "gpu1"),
     }[fails]()
     assert done is False
