@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import requests
@@ -66,8 +66,6 @@ class Client:
         self._session = requests.Session()
         self._session.headers["User-Agent"] = "gpuboot-mirror"
         self._session.headers["Accept-Encoding"] = "identity"  # digests are of files as they are
-        if self.ca_file:
-            self._session.verify = self.ca_file
 
     def text(self, url: str, headers: Headers | None = None) -> bytes:
         """What is at an address, whole. Raises `FetchError`."""
@@ -196,7 +194,12 @@ class Client:
 
     def _ask(self, url: str, headers: Headers, authorization: str | None) -> requests.Response:
         more = {"Authorization": authorization} if authorization else {}
-        return self._session.get(url, headers={**headers, **more}, stream=True, timeout=_TIMEOUT)
+        return self._get(url, headers={**headers, **more}, stream=True)
+
+    def _get(self, url: str, **more: Any) -> requests.Response:
+        # said of each request: the environment's REQUESTS_CA_BUNDLE goes before a session's
+        # (github.com/psf/requests/issues/3829)
+        return self._session.get(url, verify=self.ca_file, timeout=_TIMEOUT, **more)
 
     def _authorize(self, host: str, challenge: str) -> str:
         """The header that a registry wants (distribution/spec, "Token Authentication")."""
@@ -208,7 +211,7 @@ class Client:
         if scheme != "bearer" or "realm" not in asked:
             raise FetchError(f"{host} asks for a password", _LOGIN.format(host=host))
         query = {name: asked[name] for name in ("service", "scope") if name in asked}
-        given = self._session.get(asked["realm"], params=query, auth=pair, timeout=_TIMEOUT)
+        given = self._get(asked["realm"], params=query, auth=pair)
         if given.status_code in _AGAIN:
             raise _Again(f"{asked['realm']}: {given.status_code}", _retry_after(given))
         if given.status_code >= 400:

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import pytest
 from pydantic import SecretStr
+from requests.adapters import HTTPAdapter
 
 from gpuboot.hosts.mirror.client import Client, FetchError, Login
 from tests.unit.mirror.mirror_upstream import Fault, Upstream, running
@@ -199,3 +200,20 @@ def test_a_full_disk_keeps_what_is_there_and_says_so(
     assert (tmp_path / "file.part").read_bytes() == CONTENT[:100]
     fetch(client, upstream, tmp_path / "file")
     assert upstream.asked[-1] == ("/file", "bytes=100-")
+
+
+def test_the_authority_of_the_settings_goes_before_the_environments(
+    upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+    send = HTTPAdapter.send
+
+    def sent(self: HTTPAdapter, request: Any, **how: Any) -> Any:
+        asked.append(how["verify"])
+        return send(self, request, **how)
+
+    monkeypatch.setattr(HTTPAdapter, "send", sent)
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/environment.pem")
+    Client(ca_file="/site.pem").text(f"{upstream.url}/file")
+    Client().text(f"{upstream.url}/file")
+    assert asked == ["/site.pem", "/environment.pem"]
