@@ -26,7 +26,7 @@ from gpuboot.charts.monitoring import (
     remade_claims,
 )
 from gpuboot.charts.operator_daemonsets import expected_operands
-from gpuboot.charts.repositories import PUBLISHERS, repository
+from gpuboot.charts.repositories import PUBLISHERS, repository, used
 from gpuboot.charts.service_monitors import exporter_objects, secrets_needed, server_name
 from gpuboot.charts.sharing import PLUGIN_CONFIGS, PLUGIN_MAP
 
@@ -54,4 +54,5 @@ __all__ = [
     "rollout_s",
     "secrets_needed",
     "server_name",
+    "used",
 ]

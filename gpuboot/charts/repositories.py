@@ -13,6 +13,16 @@ PUBLISHERS = {
 }
 
 
+def used(settings: Settings) -> list[str]:
+    """The charts that a cluster gets, by their names in the version lock."""
+    needed = {
+        "gpu-operator": settings.gpu_operator.enabled,
+        "dcgm-exporter": settings.exporter.kind == "chart",
+        "kube-prometheus-stack": settings.monitoring.enabled,
+    }
+    return [chart for chart, wanted in needed.items() if wanted]
+
+
 def repository(name: str, settings: Settings) -> str:
     """Base URL of a chart repository: the site's mirror, or its publisher.
 

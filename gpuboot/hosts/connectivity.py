@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from gpuboot import charts
+from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import downloads, repositories
 from gpuboot.hosts import proxy as proxies
 
-REGISTRIES = ("registry.k8s.io", "ghcr.io", "quay.io", "nvcr.io")
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -45,22 +45,32 @@ def _downloads(settings: Settings, node: Node) -> Iterable[tuple[str, str]]:
         yield f"images of {registry}", mirrored or f"https://{address}"
     if node.leader:
         yield "Helm", mirrors.helm or downloads.HELM_PUBLISHER
-        for name, url in charts.PUBLISHERS.items():
-            chart = mirrors.charts.get(name)  # type: ignore[call-overload]
-            yield f"charts of {name}", chart or url
+        locked = versions.lock(settings).charts
+        for name in sorted({locked[chart].repository for chart in charts.used(settings)}):
+            yield f"charts of {name}", charts.repository(name, settings)
 
 
 def _cluster_registries(settings: Settings, node: Node) -> list[str]:
     monitoring = settings.monitoring
     local_path = monitoring.storage.provisioner == "local-path"
-    hub = monitoring.enabled and (monitoring.grafana or local_path)
-    return [*REGISTRIES, *(["docker.io"] if hub else [])]
+    return _needed(
+        {
+            "registry.k8s.io": True,
+            "ghcr.io": True,  # flannel's
+            "quay.io": monitoring.enabled,
+            "nvcr.io": settings.gpu_operator.enabled or bool(node.gpus),
+            "docker.io": monitoring.enabled and (monitoring.grafana or local_path),
+        }
+    )
 
 
 def _docker_registries(settings: Settings, node: Node) -> list[str]:
     grafana = node.monitor and settings.standalone.grafana
-    needed = {"quay.io": True, "nvcr.io": bool(node.gpus), "docker.io": grafana}
-    return [registry for registry, is_needed in needed.items() if is_needed]
+    return _needed({"quay.io": True, "nvcr.io": bool(node.gpus), "docker.io": grafana})
+
+
+def _needed(registries: Mapping[str, bool]) -> list[str]:
+    return [registry for registry, needed in registries.items() if needed]
 
 
 def _address(url: str) -> str:

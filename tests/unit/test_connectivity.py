@@ -31,6 +31,22 @@ def test_a_node_needs_only_what_it_installs() -> None:
     assert "registry.k8s.io:443" in leader
 
 
+def test_only_parts_that_are_installed_are_fetched() -> None:
+    everything = endpoints(parse_settings({"exporter": {"kind": "chart"}}), LEADER)
+    assert everything["nvidia.github.io:443"] == ["charts of dcgm-exporter"]
+    plain = endpoints(parse_settings({}), LEADER)
+    assert "nvidia.github.io:443" not in plain
+    assert {"helm.ngc.nvidia.com:443", "prometheus-community.github.io:443"} <= set(plain)
+    off = {
+        "monitoring": {"enabled": False},
+        "gpu_operator": {"enabled": False},
+        "exporter": {"kind": "chart"},
+    }
+    bare = set(endpoints(parse_settings(off), LEADER))
+    assert bare & {"helm.ngc.nvidia.com:443", "quay.io:443", "nvcr.io:443"} == set()
+    assert "nvcr.io:443" in endpoints(parse_settings(off), GPU)
+
+
 def test_a_mirror_takes_the_publishers_place() -> None:
     mirrors = {
         "apt": {

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -51,16 +51,12 @@ def _size(client: Client, url: str) -> int:
 def chart_values(site: Site) -> dict[str, Values]:
     """The charts that are installed, with their values."""
     settings, lock = site.settings, site.lock
-    found: dict[str, Values] = {}
-    if site.docker:
-        return found
-    if settings.gpu_operator.enabled:
-        found["gpu-operator"] = charts.operator_values(settings, lock)
-    if settings.exporter.kind == "chart":
-        found["dcgm-exporter"] = charts.exporter_values(settings, lock)
-    if settings.monitoring.enabled:
-        found["kube-prometheus-stack"] = charts.monitoring_values(settings)
-    return found
+    values: dict[str, Callable[[], Values]] = {
+        "gpu-operator": lambda: charts.operator_values(settings, lock),
+        "dcgm-exporter": lambda: charts.exporter_values(settings, lock),
+        "kube-prometheus-stack": lambda: charts.monitoring_values(settings),
+    }
+    return {} if site.docker else {chart: values[chart]() for chart in charts.used(settings)}
 
 
 def archive(client: Client, site: Site, chart: str) -> Item:

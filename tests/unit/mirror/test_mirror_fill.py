@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -240,10 +241,14 @@ def test_a_mirror_of_another_version_is_told(site: Site, tmp_path: Path) -> None
     ]
 
 
-def test_no_agent_of_gpg_is_left_running(site: Site, tmp_path: Path) -> None:
-    filled(site, tmp_path / "mirror")
-    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
-    assert "--homedir /tmp/gpg-" not in running.stdout
+def test_no_agent_of_gpg_is_left_running(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="own-", dir="/tmp") as own:  # others have agents too
+        monkeypatch.setattr(tempfile, "tempdir", own)
+        filled(site, tmp_path / "mirror")
+        running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+        assert f"gpg-agent --homedir {own}" not in running.stdout
 
 
 def test_a_publisher_that_is_busy_is_waited_for(
