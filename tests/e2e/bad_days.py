@@ -71,6 +71,14 @@ def _exporter(signal: str) -> str:
     return f"pkill -{signal} -f '[d]cgm-exporter'"
 
 
+def _again_and_again(signal: str, unit: str) -> str:
+    """What the kubelet starts anew meanwhile gets it as well."""
+    return (
+        f"systemd-run -q --unit {unit} sh -c "
+        f'"while :; do {_exporter(signal)}; sleep 0.3; done"; sleep 20'
+    )
+
+
 def _replicas(count: int) -> Callable[[Lab], object]:
     patch = json.dumps([{"op": "replace", "path": "/spec/replicas", "value": count}])
     return kubectl(*PATCH, patch)
@@ -82,20 +90,16 @@ DAYS = (
         "gpu2",
         "exporter",
         "connection refused",
-        on(
-            "gpu2",
-            "systemd-run -q --unit kills sh -c "
-            f'"while :; do {_exporter("KILL")}; sleep 0.3; done"; sleep 20',
-        ),
+        on("gpu2", _again_and_again("KILL", "kills")),
         on("gpu2", "systemctl stop kills"),
     ),
     Day(
         "exporter hangs",
         "gpu2",
         "exporter",
-        "error trying to reach service",  # or its liveness probe has it killed meanwhile
-        on("gpu2", _exporter("STOP")),
-        on("gpu2", _exporter("CONT")),
+        "error trying to reach service",
+        on("gpu2", _again_and_again("STOP", "hangs")),
+        on("gpu2", f"systemctl stop hangs; {_exporter('CONT')}"),
     ),
     Day(
         "exporter serves garbage",
