@@ -22,7 +22,7 @@ _SELECTOR = {"labelSelector": ",".join(f"{key}={value}" for key, value in LABELS
 _NAMESPACES = "/api/v1/namespaces"
 _POLL_S = 1.0
 _GONE_S = 60.0  # for pods that are deleted
-_ACCOUNT_S = 15.0
+_ACCOUNT_S = 60.0  # a control plane under load takes its time
 
 
 def pod_name(what: str, node: str, number: int | None = None) -> str:
