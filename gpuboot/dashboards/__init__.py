@@ -1,4 +1,4 @@
-"""Grafana dashboards as code: five, written as tables of panels.
+"""Grafana dashboards as code: six, written as tables of panels.
 
 Their queries read the recording rules of `gpuboot.rules`, fields that the exporter collects by
 default, and kube-state-metrics' series; tests hold them to it.
@@ -12,6 +12,7 @@ from typing import Any
 
 from gpuboot.config.settings import Settings
 from gpuboot.dashboards import health, namespace
+from gpuboot.dashboards.applications import APPLICATIONS
 from gpuboot.dashboards.availability import available
 from gpuboot.dashboards.build import build
 from gpuboot.dashboards.cluster import CLUSTER
@@ -34,6 +35,7 @@ def boards(settings: Settings) -> tuple[Dashboard, ...]:
         PROFILE,
         namespace.board(settings.cost),
         health.board(settings.alerts),
+        APPLICATIONS,
     )
     return tuple(_with_runbooks(board, settings.alerts.runbooks) for board in tables)
 

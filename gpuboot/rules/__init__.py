@@ -34,7 +34,7 @@ __all__ = [
 Object = dict[str, Any]
 
 # Sums over time of the allocation's records count minutes.
-_INTERVALS = {"static": "1m", "gpus": "30s", "allocation": "1m"}
+_INTERVALS = {"static": "1m", "gpus": "30s", "allocation": "1m", "applications": "30s"}
 _ALERT_INTERVAL = "30s"
 
 # Its label `digest` is of all our rules, thresholds included: Prometheus' value of it tells which

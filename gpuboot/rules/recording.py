@@ -29,6 +29,7 @@ from gpuboot.rules.promql import (
     shown_by_exporter,
 )
 from gpuboot.rules.record import Record
+from gpuboot.rules.recording_applications import applications
 from gpuboot.rules.recording_use import activity, allocation, power
 from gpuboot.rules.recording_xid import VISIBLE, xids
 from gpuboot.rules.requirements import Requirement
@@ -243,4 +244,5 @@ def recordings(settings: Settings, nodes: Sequence[Node]) -> dict[str, list[Reco
             *power(),
         ],
         "allocation": allocation(),
+        "applications": applications(),
     }

@@ -13,6 +13,9 @@ from gpuboot.telemetry import metric_names
 from tests.rules.model import series
 from tests.rules.suite import NODES, SETTINGS, all_rules, run, write_rules
 from tests.rules.worlds import WORLDS, World
+from tests.rules.worlds_applications import APPLICATIONS
+
+ALL = [*WORLDS, *APPLICATIONS]
 
 
 def _suite(world: World) -> dict[str, Any]:
@@ -46,7 +49,7 @@ def test_records_have_the_values_they_promise(tmp_path: Path) -> None:
     suite = {
         "rule_files": ["rules.yml"],
         "evaluation_interval": "30s",
-        "tests": [_suite(world) for world in WORLDS],
+        "tests": [_suite(world) for world in ALL],
     }
     (tmp_path / "test.yml").write_text(yaml.safe_dump(suite, sort_keys=False))
     ran = run("test", "rules", tmp_path / "test.yml")
@@ -54,7 +57,7 @@ def test_records_have_the_values_they_promise(tmp_path: Path) -> None:
 
 
 def test_every_record_is_tried() -> None:
-    text = " ".join(expr for world in WORLDS for expr in world.gives)
+    text = " ".join(expr for world in ALL for expr in world.gives)
     names = {record["record"] for record in all_rules()[""]}
     assert not {name for name in names if name not in text}
 

@@ -50,11 +50,27 @@ OTHERS = {
     "gpuboot_dcgm_diag",
     "gpuboot_dcgm_diag_timestamp_seconds",
 }
+# Of applications: docs/applications.md's own, vLLM's (vllm/v1/metrics/loggers.py; a counter's
+# series is named with `_total`) and Triton's (core, src/metrics.cc). Where nobody exports them, the
+# records that read them are empty.
+APPLICATIONS = {
+    "ml_tokens_total",
+    "ml_samples_total",
+    "ml_requests_waiting",
+    "ml_requests_running",
+    "vllm:generation_tokens_total",
+    "vllm:prompt_tokens_total",
+    "vllm:num_requests_waiting",
+    "vllm:num_requests_running",
+    "nv_inference_count",
+    "nv_inference_pending_request_count",
+}
 COUNTERS = {field.name for field in FIELDS if field.kind == "counter"}
 
 
 def test_every_metric_is_collected_by_default() -> None:
     known = {field.name for field in FIELDS if field.default} | KUBE_STATE_METRICS | OTHERS
+    known |= APPLICATIONS
     known |= {rule["record"] for rule in RULES if "record" in rule}
     for rule in RULES:
         missing = metric_names(rule["expr"]) - known

@@ -50,8 +50,9 @@ def exprs() -> list[str]:
     return [target["expr"] for _, _, target in TARGETS]
 
 
-def test_there_are_five_with_fixed_addresses() -> None:
-    assert set(BOARDS) == {"gpu-cluster", "gpu-node", "gpu-profile", "gpu-namespace", "gpu-health"}
+def test_there_are_six_with_fixed_addresses() -> None:
+    names = {"cluster", "node", "profile", "namespace", "health", "applications"}
+    assert set(BOARDS) == {f"gpu-{name}" for name in names}
     for uid, board in BOARDS.items():
         assert board["uid"] == uid
         assert board["schemaVersion"] >= 39
