@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -56,7 +55,7 @@ def objects() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def training(site: Lab) -> Iterator[str]:
+def training(site: Lab) -> str:
     """The pod's name, while it trains on two GPUs that draw `WATTS`."""
     for gpu, watts in enumerate(WATTS):
         done = site.lab("fault", "--name", site.name, "gpu1", "set", str(gpu), "power_mw",
@@ -72,7 +71,8 @@ def training(site: Lab) -> Iterator[str]:
         pods = json.loads(site.kubectl("get", "pods", "-n", "ml", "-o", "json"))["items"]
         return "".join(p["metadata"]["name"] for p in pods if p["status"]["phase"] == "Running")
 
-    yield until(running, "the training pod")
+    pod: str = until(running, "the training pod")
+    return pod
 
 
 def value(lab: Lab, query: str) -> float | None:
