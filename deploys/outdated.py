@@ -13,7 +13,7 @@ from pyinfra.context import host
 
 from deploys.operations import outdated as operations
 from deploys.run.context import begin, cluster_leader
-from gpuboot.charts import repository
+from gpuboot.charts import repository, used
 from gpuboot.config.outdated import PACKAGES, next_minor
 from gpuboot.hosts.downloads import environment
 
@@ -28,7 +28,11 @@ def outdated() -> None:
     if host.name not in asked:
         return
     mirrored = any(chart.repository in settings.mirrors.charts for chart in lock.charts.values())
-    charts = {name: repository(it.repository, settings) for name, it in lock.charts.items()}
+    charts = {
+        name: repository(it.repository, settings)
+        for name, it in lock.charts.items()
+        if it.repository in used(settings)
+    }
     operations.answered(
         name="Ask the repositories",
         packages=sorted({name for names in PACKAGES.values() for name in names}),

@@ -16,6 +16,7 @@ from deploys.phases.gate import gate
 from deploys.phases.gpu_operator import gpu_operator, gpu_sharing
 from deploys.phases.helm import helm
 from deploys.phases.kubernetes import kubernetes
+from deploys.phases.logs import logs
 from deploys.phases.monitoring import custom_resources, monitoring
 from deploys.phases.node_upgrades import node_upgrades
 from deploys.phases.preflight import preflight
@@ -47,6 +48,7 @@ gpu_sharing()
 dcgm_exporter()
 storage()
 monitoring()
+logs()
 teams()
 rollout()
 dcgm_upgrade()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deploys.lib.operation import phase
 from deploys.operations import rollout as operations
-from deploys.phases import dcgm_exporter, gpu_operator, kubernetes, monitoring, storage
+from deploys.phases import dcgm_exporter, gpu_operator, kubernetes, logs, monitoring, storage
 from deploys.run.context import Context, current
 from gpuboot.kubernetes.storage import NAMESPACE
 
@@ -22,6 +22,7 @@ def rollout() -> None:
             kubernetes.awaited(context),
             *storage.awaited(context),
             *monitoring.awaited(context),
+            *logs.awaited(context),
             *gpu_operator.awaited(context),
             *dcgm_exporter.awaited(context),
         ],

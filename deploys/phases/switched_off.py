@@ -11,7 +11,7 @@ from deploys.phases import dcgm_exporter
 from deploys.run.context import Context, current
 from gpuboot import alerting
 from gpuboot import monitoring as stack
-from gpuboot.charts import GRAFANA_SECRET, claim_names, fullname, remote_write
+from gpuboot.charts import GRAFANA_SECRET, claim_names, fullname, logs, remote_write
 from gpuboot.kubernetes.storage import STORAGE_CLASS, local_path
 from gpuboot.plan import Kept
 
@@ -37,6 +37,7 @@ def switched_off() -> None:
         )
     if not settings.gpu_operator.enabled:
         _no_operator(context)
+    _no_logs(context)
     if not settings.monitoring.enabled:
         _no_monitoring(context, delete_volumes)
     if not (
@@ -45,6 +46,26 @@ def switched_off() -> None:
         storage.provisioner_absent(
             name="Remove the local-path provisioner, unless volumes need it",
             manifest=local_path(settings, context.lock),
+        )
+
+
+def _no_logs(context: Context) -> None:
+    """Take away what ships logs that nobody wants shipped any more."""
+    settings, namespace = context.settings, context.settings.monitoring.namespace
+    wanted = logs.releases(settings)
+    for release in (name for name in (logs.NODES, logs.EVENTS) if name not in wanted):
+        absent.release(
+            name=f"Remove {release}",
+            release=release,
+            namespace=namespace,
+            chart=logs.CHART,
+        )
+    if not wanted:
+        secrets.synced(
+            name=f"Remove the Secret {logs.SECRET}",
+            namespace=namespace,
+            secret=logs.SECRET,
+            contents={},
         )
 
 

@@ -1,7 +1,8 @@
-"""The values of the three Helm charts, as plain dicts made from settings and version lock.
+"""The values of the Helm charts, as plain dicts made from settings and version lock.
 
 Sources of the keys: values.yaml of gpu-operator v26.7.0, kube-prometheus-stack 88.5.3 and
-dcgm-exporter 4.8.4; tests check every key against the charts' own lists.
+dcgm-exporter 4.8.4; tests check every key against the charts' own lists. Fluent Bit's are in
+`gpuboot.charts.logs`.
 """
 
 from gpuboot.charts.exporter import (

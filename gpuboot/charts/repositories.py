@@ -10,6 +10,7 @@ PUBLISHERS = {
     "nvidia": "https://helm.ngc.nvidia.com/nvidia",
     "prometheus-community": "https://prometheus-community.github.io/helm-charts",
     "dcgm-exporter": "https://nvidia.github.io/dcgm-exporter/helm-charts",
+    "fluent": "https://fluent.github.io/helm-charts",
 }
 
 
@@ -19,6 +20,7 @@ def used(settings: Settings) -> list[str]:
         "gpu-operator": settings.gpu_operator.enabled,
         "dcgm-exporter": settings.exporter.kind == "chart",
         "kube-prometheus-stack": settings.monitoring.enabled,
+        "fluent-bit": settings.logs.enabled,
     }
     return [chart for chart, wanted in needed.items() if wanted]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuboot import alerting
-from gpuboot.charts import remote_write
+from gpuboot.charts import logs, remote_write
 from gpuboot.config import secret_files
 from gpuboot.config.problems import Problem
 from gpuboot.config.secret_files import SecretFile
@@ -33,6 +33,7 @@ def _files(settings: Settings) -> dict[str, SecretFile]:
     }
     if settings.monitoring.enabled:
         found |= {**alerting.files(settings), **remote_write.files(settings)}
+    found |= {source.setting: source for source in logs.files(settings).values()}
     if settings.exporter.collectors_file:
         setting, path = "exporter.collectors_file", settings.exporter.collectors_file
         found[setting] = SecretFile(setting, path, _collectors, public=True)

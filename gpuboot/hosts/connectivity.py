@@ -60,6 +60,7 @@ def _cluster_registries(settings: Settings, node: Node) -> list[str]:
             "quay.io": monitoring.enabled,
             "nvcr.io": settings.gpu_operator.enabled or bool(node.gpus),
             "docker.io": monitoring.enabled and (monitoring.grafana or local_path),
+            "cr.fluentbit.io": settings.logs.enabled,
         }
     )
 

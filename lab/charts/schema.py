@@ -23,6 +23,8 @@ SOURCES: dict[str, tuple[tuple[str, str], ...]] = {
         ("", "gpu-operator-v26.7.0"),
         ("", "gpu-operator-extra"),
     ),
+    # without a stand-in: nothing installs it in the lab
+    "fluent-bit": (("", "fluent-bit-0.58.1"),),
     "dcgm-exporter": (("", "dcgm-exporter-4.8.2"), ("", "dcgm-exporter-extra")),
     "kube-prometheus-stack": (
         ("grafana", "grafana-12.11.1"),

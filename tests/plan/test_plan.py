@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PHASES = [
     "Base", "Downloads", "Node upgrades", "Drivers", "DCGM", "Runtime", "Kubernetes", "Gate",
     "Helm", "Switched off", "Custom resources", "GPU Operator", "GPU sharing", "DCGM exporter",
-    "Storage", "Monitoring", "Teams", "Rollout", "DCGM upgrade", "Verify",
+    "Storage", "Monitoring", "Logs", "Teams", "Rollout", "DCGM upgrade", "Verify",
 ]  # fmt: skip
 
 

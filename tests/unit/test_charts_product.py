@@ -74,7 +74,7 @@ def test_values_are_accepted(folders: dict[str, Path], chart: str, data: dict[st
 
 def test_lock_and_stand_ins_agree(folders: dict[str, Path]) -> None:
     lock = versions.lock(settings.parse_settings({}))
-    locked = {name: chart.version for name, chart in lock.charts.items()}
+    locked = {name: chart.version for name, chart in lock.charts.items() if name != "fluent-bit"}
     assert locked == {name: charts.chart_version(folder) for name, folder in folders.items()}
 
 

@@ -21,6 +21,7 @@ from gpuboot.config.settings.base import Label, Model, RegistryHost
 from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
 from gpuboot.config.settings.gate import Gate
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
+from gpuboot.config.settings.logs import Logs
 from gpuboot.config.settings.mirror import Mirror
 from gpuboot.config.settings.monitoring import Cost, Monitoring
 from gpuboot.config.settings.profile import Profile
@@ -41,6 +42,7 @@ __all__ = [
     "Exporter",
     "Gate",
     "GpuOperator",
+    "Logs",
     "MigPart",
     "Mirror",
     "Mirrors",
@@ -111,6 +113,7 @@ class Settings(Model):
     monitoring: Monitoring = Monitoring()
     alerts: Alerts = Alerts()
     alertmanager: Alertmanager = Alertmanager()
+    logs: Logs = Logs()
     cost: Cost = Cost()
     standalone: Standalone = Standalone()
     upgrade: Upgrade = Upgrade()

@@ -149,7 +149,7 @@ class Mirrors(Model):
     images: dict[str, Url] = Field(
         {}, description="Registry host -> base URL of its mirror (`*` stands for all registries)."
     )
-    charts: dict[Literal["nvidia", "prometheus-community", "dcgm-exporter"], Url] = Field(
+    charts: dict[Literal["nvidia", "prometheus-community", "dcgm-exporter", "fluent"], Url] = Field(
         {}, description="Chart repository -> base URL of its mirror."
     )
     helm: Url | None = Field(None, description="Folder that holds Helm's release tarballs.")

@@ -14,6 +14,7 @@ from urllib.parse import urljoin
 import yaml
 
 from gpuboot import charts
+from gpuboot.charts import logs
 from gpuboot.config.versions import ChartLock
 from gpuboot.hosts import downloads
 from gpuboot.hosts.mirror import images, layout
@@ -55,6 +56,8 @@ def chart_values(site: Site) -> dict[str, Values]:
         "gpu-operator": lambda: charts.operator_values(settings, lock),
         "dcgm-exporter": lambda: charts.exporter_values(settings, lock),
         "kube-prometheus-stack": lambda: charts.monitoring_values(settings),
+        # both releases of it have the same image
+        logs.CHART: lambda: next(iter(logs.releases(settings).values())),
     }
     return {} if site.docker else {chart: values[chart]() for chart in charts.used(settings)}
 

@@ -1,0 +1,205 @@
+"""Fluent Bit's configuration: what it reads, what it makes of it, and how it is sent to Loki.
+
+Keys and defaults are of Fluent Bit 5.1 (its manual, and `config_map` of each plugin's source). In
+this format, "classic mode", a value ends with its line. Secrets come from the environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from gpuboot.config.settings import Settings
+from gpuboot.config.settings.logs import Loki
+
+# On the node: how far each file has been read, so that a restart neither loses nor repeats.
+STATE = "/var/lib/gpuboot/fluent-bit"
+CA = "/fluent-bit/gpuboot/ca.crt"
+XID_PARSER = "gpuboot_xid"
+# NVRM: Xid (PCI:0000:3b:00): 79, pid=…, GPU has fallen off the bus.
+# NVRM: Xid (PCI:0000:3b:00 GPU-I:05): 31, … of a MIG instance
+XID = (
+    r"^NVRM: Xid \(PCI:(?<pci_bus_id>[0-9A-Fa-f:.]+)(?: GPU-I:(?<gpu_instance>\d+))?\): "
+    r"(?<xid>\d+)(?:, (?<detail>.*))?$"
+)
+Section = tuple[str, tuple[tuple[str, str], ...]]
+# labels make streams, and each stream costs Loki: nothing that is another one with each GPU or line
+_PODS_LABELS = (
+    "job=pods, node=${NODE_NAME}, namespace=$kubernetes['namespace_name'], "
+    "pod=$kubernetes['pod_name'], container=$kubernetes['container_name']"
+)
+_XIDS_LABELS = "job=kernel, node=${NODE_NAME}"
+_EVENTS_LABELS = "job=events, namespace=$involvedObject['namespace']"
+_OF_EVENTS = (
+    *("involvedObject", "reason", "message", "type", "count", "source", "reportingComponent"),
+    *("firstTimestamp", "lastTimestamp"),
+)
+
+
+def nodes_config(settings: Settings, release: str) -> dict[str, str]:
+    """Of the pod on every node: `config` in the chart's values.
+
+    + release: of the pods whose own logs are left out, or an error would make more of itself
+    """
+    sections = [
+        *(_pods(settings, release) if settings.logs.pods else ()),
+        *(_xids(settings) if settings.logs.xids else ()),
+    ]
+    parser: Section = (
+        "PARSER",
+        (("Name", XID_PARSER), ("Format", "regex"), ("Regex", XID), ("Types", "xid:integer")),
+    )
+    return {**_parts(sections), "customParsers": _text([parser])}
+
+
+def events_config(settings: Settings) -> dict[str, str]:
+    """Of the one pod that watches Events: `config` in the chart's values."""
+    sections: list[Section] = [
+        ("INPUT", (("Name", "kubernetes_events"), ("Tag", "events"))),
+        (
+            "FILTER",
+            (
+                ("Name", "record_modifier"),
+                ("Match", "events"),
+                *(("Allowlist_key", key) for key in _OF_EVENTS),
+            ),
+        ),
+        _output(settings, "events", (("Labels", _EVENTS_LABELS), ("Line_Format", "json"))),
+    ]
+    return {**_parts(sections), "customParsers": ""}
+
+
+def _pods(settings: Settings, release: str) -> Iterable[Section]:
+    left_out = [
+        f"/var/log/containers/{release}-*_{settings.monitoring.namespace}_*.log",
+        *(f"/var/log/containers/*_{name}_*.log" for name in settings.logs.exclude_namespaces),
+    ]
+    yield (
+        "INPUT",
+        (
+            ("Name", "tail"),
+            ("Tag", "kube.*"),
+            ("Path", "/var/log/containers/*.log"),
+            ("Exclude_Path", ",".join(left_out)),
+            ("multiline.parser", "cri"),
+            ("DB", f"{STATE}/pods.db"),
+            ("DB.locking", "On"),
+            ("Mem_Buf_Limit", "16MB"),
+            ("Skip_Long_Lines", "On"),
+        ),
+    )
+    # names from the file's name: the API server is not asked
+    yield (
+        "FILTER",
+        (
+            ("Name", "kubernetes"),
+            ("Match", "kube.*"),
+            ("Use_Tag_For_Meta", "On"),
+            ("Labels", "Off"),
+            ("Annotations", "Off"),
+        ),
+    )
+    # Nothing but `log` is left, which is sent as the program wrote it.
+    yield _output(
+        settings,
+        "kube.*",
+        (
+            ("Labels", _PODS_LABELS),
+            ("Remove_Keys", "kubernetes, stream, time, _p"),
+            ("Line_Format", "json"),
+            ("Drop_Single_Key", "raw"),
+        ),
+    )
+
+
+def _xids(settings: Settings) -> Iterable[Section]:
+    yield (
+        "INPUT",
+        (
+            ("Name", "systemd"),
+            ("Tag", "kernel"),
+            ("Systemd_Filter", "_TRANSPORT=kernel"),
+            ("DB", f"{STATE}/kernel.db"),
+            ("Read_From_Tail", "On"),
+        ),
+    )
+    yield (
+        "FILTER",
+        (("Name", "grep"), ("Match", "kernel"), ("Regex", r"MESSAGE ^NVRM: Xid \(")),
+    )
+    yield (
+        "FILTER",
+        (
+            ("Name", "parser"),
+            ("Match", "kernel"),
+            ("Key_Name", "MESSAGE"),
+            ("Parser", XID_PARSER),
+            ("Preserve_Key", "On"),
+            ("Reserve_Data", "On"),
+        ),
+    )
+    kept = ("MESSAGE", "pci_bus_id", "gpu_instance", "xid", "detail")
+    yield (
+        "FILTER",
+        (
+            ("Name", "record_modifier"),
+            ("Match", "kernel"),
+            *(("Allowlist_key", key) for key in kept),
+        ),
+    )
+    yield (
+        "FILTER",
+        (
+            ("Name", "modify"),
+            ("Match", "kernel"),
+            ("Rename", "MESSAGE message"),
+            ("Set", "node ${NODE_NAME}"),
+        ),
+    )
+    yield _output(settings, "kernel", (("Labels", _XIDS_LABELS), ("Line_Format", "json")))
+
+
+def _output(settings: Settings, match: str, own: tuple[tuple[str, str], ...]) -> Section:
+    assert settings.logs.loki
+    to = destination(settings.logs.loki)
+    return ("OUTPUT", (("Name", "loki"), ("Match", match), *to.items(), *own))
+
+
+def destination(loki: Loki) -> Mapping[str, str]:
+    """How Loki is reached. What it is tried for is kept in memory until it can be sent."""
+    parts = urlsplit(loki.url)
+    tls = parts.scheme == "https"
+    found = {
+        "Host": parts.hostname or "",
+        "Port": str(parts.port or (443 if tls else 80)),
+        "Uri": f"{parts.path.rstrip('/')}/loki/api/v1/push",
+        "Tls": "On" if tls else "Off",
+        "Retry_Limit": "no_limits",
+    }
+    if tls:
+        found["Tls.verify"] = "On"
+    if loki.ca:
+        found["Tls.ca_file"] = CA
+    if loki.tenant:
+        found["Tenant_ID"] = loki.tenant
+    if loki.username:
+        found |= {"Http_User": loki.username, "Http_Passwd": "${LOKI_PASSWORD}"}
+    if loki.bearer_token:
+        found["Bearer_Token"] = "${LOKI_TOKEN}"
+    return found
+
+
+def _parts(sections: Iterable[Section]) -> dict[str, str]:
+    kinds = {"INPUT": "inputs", "FILTER": "filters", "OUTPUT": "outputs"}
+    made = list(sections)
+    return {
+        key: _text(section for section in made if section[0] == kind) for kind, key in kinds.items()
+    }
+
+
+def _text(sections: Iterable[Section]) -> str:
+    """Sections in Fluent Bit's classic format; what Helm's `tpl` would evaluate is kept from it."""
+    lines = []
+    for kind, entries in sections:
+        lines += [f"[{kind}]", *(f"    {key} {value}" for key, value in entries), ""]
+    return "\n".join(lines).replace("{{", '{{"{{"}}')

@@ -1,0 +1,238 @@
+"""Values of Fluent Bit's chart: its keys, its options, and what they must not hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuboot.charts import fluent_bit, logs, used
+from gpuboot.config import local_files, versions
+from gpuboot.config.settings import Settings, SettingsError, parse_settings
+from lab.charts.render import render
+from lab.charts.schema import json_schema
+
+LOKI = {
+    "url": "https://logs.example.org:8443/loki",
+    "tenant": "team-a",
+    "username": "gpu",
+    "password": {"file": "loki.password"},
+    "ca": {"file": "ca.pem"},
+}
+# Options of each plugin, and of every input, filter, output and network connection, in lower case:
+# Fluent Bit 5.1.1's manual and the `config_map` of each plugin's source.
+OPTIONS = {
+    "tail": {"tag", "path", "exclude_path", "multiline.parser", "db", "db.locking",
+             "mem_buf_limit", "skip_long_lines"},
+    "systemd": {"tag", "systemd_filter", "db", "read_from_tail"},
+    "kubernetes_events": {"tag"},
+    "kubernetes": {"match", "use_tag_for_meta", "labels", "annotations"},
+    "grep": {"match", "regex"},
+    "parser": {"match", "key_name", "parser", "preserve_key", "reserve_data"},
+    "record_modifier": {"match", "allowlist_key"},
+    "modify": {"match", "rename", "set"},
+    "loki": {"match", "host", "port", "uri", "tls", "tls.verify", "tls.ca_file", "retry_limit",
+             "tenant_id", "http_user", "http_passwd", "bearer_token", "labels", "remove_keys",
+             "line_format", "drop_single_key"},
+}  # fmt: skip
+
+
+def site(loki: dict[str, Any] = LOKI, **more: Any) -> Settings:
+    return parse_settings({"logs": {"enabled": True, "loki": loki, **more}})
+
+
+def sections(text: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """What Fluent Bit's classic format holds: kind of each section, and its entries."""
+    found: list[tuple[str, list[tuple[str, str]]]] = []
+    for line in text.splitlines():
+        if head := re.fullmatch(r"\[(\w+)\]", line):
+            found.append((head[1], []))
+        elif line.strip():
+            key, _, value = line.strip().partition(" ")
+            found[-1][1].append((key, value))
+    return found
+
+
+def configuration(settings: Settings, release: str) -> list[tuple[str, dict[str, str]]]:
+    """Kind and entries of each section of a release; of keys that repeat the last."""
+    config = logs.releases(settings)[release]["config"]
+    text = "\n".join(config[part] for part in ("inputs", "filters", "outputs"))
+    return [(kind, dict(entries)) for kind, entries in sections(text)]
+
+
+def test_nothing_is_shipped_unless_it_is_asked_for() -> None:
+    assert logs.releases(parse_settings({})) == {}
+    assert logs.releases(parse_settings({"logs": {"loki": LOKI}})) == {}
+    assert logs.files(parse_settings({"logs": {"loki": LOKI}})) == {}
+    assert "fluent" not in used(parse_settings({}))
+    assert "fluent" in used(site())
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"enabled": True}, "needs logs.loki"),
+        ({"enabled": True, "loki": LOKI, "pods": False, "xids": False, "events": False}, "one of"),
+        ({"loki": {**LOKI, "password": None}}, "go together"),
+        ({"loki": {**LOKI, "bearer_token": {"file": "t"}}}, "either"),
+        ({"loki": {"url": "http://loki:3100", "ca": {"file": "c"}}}, "https://"),
+        ({"loki": {**LOKI, "tenant": "a\n    Host evil"}}, "one word"),
+        ({"loki": {**LOKI, "username": "${HOME}"}}, "one word"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(data: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        parse_settings({"logs": data})
+
+
+@pytest.mark.parametrize("release", [logs.NODES, logs.EVENTS])
+def test_upstreams_chart_has_every_key(release: str, tmp_path: Path) -> None:
+    lock = versions.lock(site()).charts[logs.CHART]
+    (tmp_path / "Chart.yaml").write_text(
+        f"apiVersion: v2\nname: {logs.CHART}\nversion: {lock.version}\n"
+    )
+    schema = json_schema(logs.CHART)
+    (tmp_path / "values.schema.json").write_text(json.dumps(schema))
+    (tmp_path / "templates").mkdir()
+    assert render(tmp_path, release, "monitoring", logs.releases(site())[release], []) == []
+    with pytest.raises(Exception, match="demonset"):
+        render(tmp_path, release, "monitoring", {"demonset": 1}, [])
+    assert lock.sha256
+
+
+@pytest.mark.parametrize("release", [logs.NODES, logs.EVENTS])
+@pytest.mark.parametrize(
+    "loki", [LOKI, {"url": "http://loki:3100"}, {"url": "https://l", "bearer_token": {"file": "t"}}]
+)
+def test_every_option_is_one_of_its_plugin(release: str, loki: dict[str, Any]) -> None:
+    for kind, entries in configuration(site(loki), release):
+        name = entries.pop("Name")
+        assert kind in ("INPUT", "FILTER", "OUTPUT")
+        assert {key.lower() for key in entries} <= OPTIONS[name], name
+
+
+def test_everything_that_is_read_is_sent_once() -> None:
+    for release in (logs.NODES, logs.EVENTS):
+        found = configuration(site(), release)
+        tags = [entries["Tag"] for kind, entries in found if kind == "INPUT"]
+        matches = [entries["Match"] for kind, entries in found if kind == "OUTPUT"]
+        assert sorted(tags) == sorted(matches)
+        assert {entries["Match"] for kind, entries in found if kind == "FILTER"} <= set(tags)
+
+
+def test_each_part_can_be_left_out() -> None:
+    assert set(logs.releases(site(events=False))) == {logs.NODES}
+    assert set(logs.releases(site(pods=False, xids=False))) == {logs.EVENTS}
+    only_xids = configuration(site(pods=False), logs.NODES)
+    assert {entries["Name"] for _, entries in only_xids} == {
+        "systemd", "grep", "parser", "record_modifier", "modify", "loki"
+    }  # fmt: skip
+
+
+def test_events_are_watched_by_one_pod_that_may_read_them() -> None:
+    values = logs.releases(site())[logs.EVENTS]
+    assert (values["kind"], values["replicaCount"]) == ("Deployment", 1)
+    assert values["rbac"] == {"create": True, "eventsAccess": True}
+    nodes = logs.releases(site())[logs.NODES]
+    assert nodes["rbac"]["create"] is False
+    assert nodes["serviceAccount"]["automountServiceAccountToken"] is False
+    assert nodes["tolerations"] == [{"operator": "Exists"}]
+
+
+def test_labels_are_few_and_no_gpu_is_among_them() -> None:
+    found: set[str] = set()
+    for release in (logs.NODES, logs.EVENTS):
+        for kind, entries in configuration(site(), release):
+            if kind == "OUTPUT":
+                found |= {part.partition("=")[0].strip() for part in entries["Labels"].split(",")}
+    assert found == {"job", "node", "namespace", "pod", "container"}
+
+
+def test_where_loki_is() -> None:
+    [(_, first), *_] = [
+        item for item in configuration(site(), logs.NODES) if item[0] == "OUTPUT"
+    ]  # fmt: skip
+    assert first | {
+        "Host": "logs.example.org", "Port": "8443", "Uri": "/loki/loki/api/v1/push", "Tls": "On",
+        "Tls.verify": "On", "Tls.ca_file": fluent_bit.CA, "Tenant_ID": "team-a",
+    } == first  # fmt: skip
+    plain = parse_settings({"logs": {"loki": {"url": "http://loki:3100"}}}).logs.loki
+    assert plain
+    assert fluent_bit.destination(plain) == {
+        "Host": "loki", "Port": "3100", "Uri": "/loki/api/v1/push", "Tls": "Off",
+        "Retry_Limit": "no_limits",
+    }  # fmt: skip
+
+
+def test_secrets_are_in_a_secret_alone(tmp_path: Path) -> None:
+    password, ca = tmp_path / "password", tmp_path / "ca.pem"
+    password.write_text("hunter2\n")
+    ca.write_text("-----BEGIN CERTIFICATE-----\n")
+    password.chmod(0o600)
+    given = site({**LOKI, "password": {"file": str(password)}, "ca": {"file": str(ca)}})
+    assert "hunter2" not in json.dumps(logs.releases(given))
+    found = logs.contents(given)
+    assert found["password"].get_secret_value() == "hunter2"
+    assert "hunter2" not in repr(found)
+    assert local_files.problems(given) == []
+    for values in logs.releases(given).values():
+        [variable] = [item for item in values["env"] if item["name"] == "LOKI_PASSWORD"]
+        assert variable["valueFrom"]["secretKeyRef"] == {"name": logs.SECRET, "key": "password"}
+
+
+def test_a_secret_of_the_site_is_named_and_looked_for() -> None:
+    given = site({"url": "https://l", "bearer_token": {"secret": "loki/token"}})
+    assert logs.existing(given) == {"loki": ["token"]}
+    assert logs.files(given) == {}
+    [_, variable] = logs.releases(given)[logs.NODES]["env"]
+    assert variable == {
+        "name": "LOKI_TOKEN",
+        "valueFrom": {"secretKeyRef": {"name": "loki", "key": "token"}},
+    }
+
+
+def test_a_missing_file_is_told_before_anything_is_touched() -> None:
+    said = [str(problem) for problem in local_files.problems(site())]
+    assert any("logs.loki.password.file" in one for one in said)
+    assert any("logs.loki.ca.file" in one for one in said)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (
+            "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off "
+            "the bus.",
+            {"pci_bus_id": "0000:3b:00", "xid": "79", "gpu_instance": None,
+             "detail": "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."},
+        ),
+        (
+            "NVRM: Xid (PCI:0000:b3:00 GPU-I:05): 31, pid=1, Ch 00000008",
+            {"pci_bus_id": "0000:b3:00", "xid": "31", "gpu_instance": "05",
+             "detail": "pid=1, Ch 00000008"},
+        ),
+        # as the lab's simulated driver writes it
+        (
+            "NVRM: Xid (PCI:0000:10:00): 13, SIMULATED by gpu-sim",
+            {"pci_bus_id": "0000:10:00", "xid": "13", "gpu_instance": None,
+             "detail": "SIMULATED by gpu-sim"},
+        ),
+        ("NVRM: Xid (PCI:0000:10:00): 63",
+         {"pci_bus_id": "0000:10:00", "xid": "63", "gpu_instance": None, "detail": None}),
+        ("NVRM: GPU at PCI:0000:3b:00: GPU-6f1d", None),
+    ],
+)  # fmt: skip
+def test_the_parser_takes_kernel_lines_apart(
+    line: str, found: dict[str, str | None] | None
+) -> None:
+    match = re.search(fluent_bit.XID.replace("(?<", "(?P<"), line)
+    assert (match.groupdict() if match else None) == found
+
+
+def test_helm_does_not_evaluate_what_stands_in_the_configuration() -> None:
+    for release in (logs.NODES, logs.EVENTS):
+        config = logs.releases(site())[release]["config"]
+        assert not any("{{" in text for text in config.values())
