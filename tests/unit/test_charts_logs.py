@@ -67,8 +67,8 @@ def test_nothing_is_shipped_unless_it_is_asked_for() -> None:
     assert logs.releases(parse_settings({})) == {}
     assert logs.releases(parse_settings({"logs": {"loki": LOKI}})) == {}
     assert logs.files(parse_settings({"logs": {"loki": LOKI}})) == {}
-    assert "fluent" not in used(parse_settings({}))
-    assert "fluent" in used(site())
+    assert logs.CHART not in used(parse_settings({}))
+    assert logs.CHART in used(site())
 
 
 @pytest.mark.parametrize(
