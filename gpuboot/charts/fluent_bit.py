@@ -35,6 +35,65 @@ _OF_EVENTS = (
     *("firstTimestamp", "lastTimestamp"),
 )
 
+_CONTAINERS = (
+    ("Name", "tail"),
+    ("Tag", "kube.*"),
+    ("Path", "/var/log/containers/*.log"),
+    ("multiline.parser", "cri"),
+    ("DB", f"{STATE}/pods.db"),
+    ("DB.locking", "On"),
+    ("Mem_Buf_Limit", "16MB"),
+    ("Skip_Long_Lines", "On"),
+)
+# names from the file's name: the API server is not asked
+_NAMES = (
+    ("Name", "kubernetes"),
+    ("Match", "kube.*"),
+    ("Use_Tag_For_Meta", "On"),
+    ("Labels", "Off"),
+    ("Annotations", "Off"),
+)
+# Nothing but `log` is left of a record, which is sent as the program wrote it.
+_AS_WRITTEN = (
+    ("Labels", _PODS_LABELS),
+    ("Remove_Keys", "kubernetes, stream, time, _p"),
+    ("Line_Format", "json"),
+    ("Drop_Single_Key", "raw"),
+)
+_KERNEL = (
+    ("Name", "systemd"),
+    ("Tag", "kernel"),
+    ("Systemd_Filter", "_TRANSPORT=kernel"),
+    ("DB", f"{STATE}/kernel.db"),
+    ("Read_From_Tail", "On"),
+)
+# one filter after the other
+_OF_KERNEL = (
+    (("Name", "grep"), ("Match", "kernel"), ("Regex", r"MESSAGE ^NVRM: Xid \(")),
+    (
+        ("Name", "parser"),
+        ("Match", "kernel"),
+        ("Key_Name", "MESSAGE"),
+        ("Parser", XID_PARSER),
+        ("Preserve_Key", "On"),
+        ("Reserve_Data", "On"),
+    ),
+    (
+        ("Name", "record_modifier"),
+        ("Match", "kernel"),
+        *(
+            ("Allowlist_key", key)
+            for key in ("MESSAGE", "pci_bus_id", "gpu_instance", "xid", "detail")
+        ),
+    ),
+    (
+        ("Name", "modify"),
+        ("Match", "kernel"),
+        ("Rename", "MESSAGE message"),
+        ("Set", "node ${NODE_NAME}"),
+    ),
+)
+
 
 def nodes_config(settings: Settings, release: str) -> dict[str, str]:
     """Of the pod on every node: `config` in the chart's values.
@@ -74,88 +133,15 @@ def _pods(settings: Settings, release: str) -> Iterable[Section]:
         f"/var/log/containers/{release}-*_{settings.monitoring.namespace}_*.log",
         *(f"/var/log/containers/*_{name}_*.log" for name in settings.logs.exclude_namespaces),
     ]
-    yield (
-        "INPUT",
-        (
-            ("Name", "tail"),
-            ("Tag", "kube.*"),
-            ("Path", "/var/log/containers/*.log"),
-            ("Exclude_Path", ",".join(left_out)),
-            ("multiline.parser", "cri"),
-            ("DB", f"{STATE}/pods.db"),
-            ("DB.locking", "On"),
-            ("Mem_Buf_Limit", "16MB"),
-            ("Skip_Long_Lines", "On"),
-        ),
-    )
-    # names from the file's name: the API server is not asked
-    yield (
-        "FILTER",
-        (
-            ("Name", "kubernetes"),
-            ("Match", "kube.*"),
-            ("Use_Tag_For_Meta", "On"),
-            ("Labels", "Off"),
-            ("Annotations", "Off"),
-        ),
-    )
-    # Nothing but `log` is left, which is sent as the program wrote it.
-    yield _output(
-        settings,
-        "kube.*",
-        (
-            ("Labels", _PODS_LABELS),
-            ("Remove_Keys", "kubernetes, stream, time, _p"),
-            ("Line_Format", "json"),
-            ("Drop_Single_Key", "raw"),
-        ),
-    )
+    yield ("INPUT", (*_CONTAINERS, ("Exclude_Path", ",".join(left_out))))
+    yield ("FILTER", _NAMES)
+    yield _output(settings, "kube.*", _AS_WRITTEN)
 
 
 def _xids(settings: Settings) -> Iterable[Section]:
-    yield (
-        "INPUT",
-        (
-            ("Name", "systemd"),
-            ("Tag", "kernel"),
-            ("Systemd_Filter", "_TRANSPORT=kernel"),
-            ("DB", f"{STATE}/kernel.db"),
-            ("Read_From_Tail", "On"),
-        ),
-    )
-    yield (
-        "FILTER",
-        (("Name", "grep"), ("Match", "kernel"), ("Regex", r"MESSAGE ^NVRM: Xid \(")),
-    )
-    yield (
-        "FILTER",
-        (
-            ("Name", "parser"),
-            ("Match", "kernel"),
-            ("Key_Name", "MESSAGE"),
-            ("Parser", XID_PARSER),
-            ("Preserve_Key", "On"),
-            ("Reserve_Data", "On"),
-        ),
-    )
-    kept = ("MESSAGE", "pci_bus_id", "gpu_instance", "xid", "detail")
-    yield (
-        "FILTER",
-        (
-            ("Name", "record_modifier"),
-            ("Match", "kernel"),
-            *(("Allowlist_key", key) for key in kept),
-        ),
-    )
-    yield (
-        "FILTER",
-        (
-            ("Name", "modify"),
-            ("Match", "kernel"),
-            ("Rename", "MESSAGE message"),
-            ("Set", "node ${NODE_NAME}"),
-        ),
-    )
+    yield ("INPUT", _KERNEL)
+    for entries in _OF_KERNEL:
+        yield ("FILTER", entries)
     yield _output(settings, "kernel", (("Labels", _XIDS_LABELS), ("Line_Format", "json")))
 
 

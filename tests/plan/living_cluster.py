@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from gpuboot import alerting, monitoring
 from gpuboot.charts import (
     GPUS_LABEL,
     expected_operands,
+    logs,
     monitoring_values,
     monitoring_workloads,
     operands,
@@ -22,7 +23,7 @@ from gpuboot.charts import (
     remote_write,
 )
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings import Settings
+from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes import cluster_answers as api
 from gpuboot.kubernetes import (
@@ -239,6 +240,8 @@ class LivingCluster:
             ("kube-prometheus-stack", "monitoring"): monitoring_values(self.settings),
             ("gpu-operator", "gpu-operator"): operator_values(self.settings, self.lock),
             ("dcgm-exporter", "dcgm-exporter"): None,
+            # the longer name first: it holds the other one
+            **{(name, "monitoring"): _shipped().get(name) for name in (logs.EVENTS, logs.NODES)},
         }
 
     def _releases(self) -> dict[str | re.Pattern[str], list[str]]:
@@ -247,12 +250,12 @@ class LivingCluster:
             helm.release_path(name, namespace): None
             if values is None
             else revision(
-                name,
-                self.lock.charts[name].version,
+                chart := logs.CHART if name in (logs.EVENTS, logs.NODES) else name,
+                self.lock.charts[chart].version,
                 "deployed",
                 1,
                 values,
-                _MANIFESTS[name, namespace],
+                _MANIFESTS.get((name, namespace), ""),
             )
             for (name, namespace), values in self._wanted_releases().items()
         }
@@ -267,6 +270,12 @@ class LivingCluster:
         }
 
 
+def _shipped() -> Mapping[str, dict[str, Any]]:
+    """Releases that ship logs, where $PLAN_LOGS asks for them."""
+    given = {"enabled": bool(os.environ.get("PLAN_LOGS")), "loki": {"url": "https://l.example.org"}}
+    return logs.releases(parse_settings({"logs": given}))
+
+
 def _volumes() -> list[str]:
     """Prometheus' volume, where $PLAN_VOLUME asks for one."""
     claim = {"namespace": "monitoring", "name": "prometheus"}
@@ -277,12 +286,12 @@ def _volumes() -> list[str]:
 
 def _secrets() -> list[str]:
     """Grafana's password is there, and no other Secret."""
-    names = ("gpuboot-grafana-admin", alerting.SECRET, remote_write.SECRET)
+    names = ("gpuboot-grafana-admin", alerting.SECRET, remote_write.SECRET, logs.SECRET)
     paths = [f"/api/v1/namespaces/monitoring/secrets/{name}?pretty=true" for name in names]
     return [
         *(f"asked\t{path}" for path in paths),
         "status\t0 200",
         f"digest\t0 admin-password {hashlib.sha256(b'x').hexdigest()}",
-        *("status\t1 404", "status\t2 404"),
+        *("status\t1 404", "status\t2 404", "status\t3 404"),
         "end\tok",
     ]

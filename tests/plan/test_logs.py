@@ -63,3 +63,12 @@ def test_a_file_that_is_missing_stops_the_run_before_anything() -> None:
     said = " ".join((done.stdout + done.stderr).split())
     assert "logs.loki.bearer_token.file: /nowhere/token" in said
     assert "nothing was changed" in said
+
+
+def test_what_ships_logs_goes_when_nobody_wants_it() -> None:
+    lines = told(settings={}, PLAN_LOGS="1")
+    gone = [line for line in lines if line.startswith("- Helm release")]
+    assert sorted(gone) == [
+        "- Helm release fluent-bit-events: was fluent-bit 0.58.1",
+        "- Helm release fluent-bit: was fluent-bit 0.58.1",
+    ]

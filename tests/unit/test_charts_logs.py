@@ -142,6 +142,14 @@ def test_events_are_watched_by_one_pod_that_may_read_them() -> None:
     assert nodes["tolerations"] == [{"operator": "Exists"}]
 
 
+def test_own_logs_and_namespaces_that_settings_name_stay_on_the_node() -> None:
+    [first, *_] = configuration(site(exclude_namespaces=["noisy"]), logs.NODES)
+    assert first[1]["Exclude_Path"].split(",") == [
+        "/var/log/containers/fluent-bit-*_monitoring_*.log",
+        "/var/log/containers/*_noisy_*.log",
+    ]
+
+
 def test_labels_are_few_and_no_gpu_is_among_them() -> None:
     found: set[str] = set()
     for release in (logs.NODES, logs.EVENTS):
