@@ -204,6 +204,11 @@ int sim_append(int gpu, const char *key, uint64_t value) {
     return written == length ? 0 : -1;
 }
 
+int sim_conf_open(void) {
+    char path[512];
+    return conf_path(path, sizeof path) == 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+}
+
 double sim_now(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);

@@ -61,6 +61,9 @@ double sim_sum(int gpu, double since, sim_piece piece, const void *context);
 /* Appends "<gpu>.key = value". Returns 0, or -1 with errno set. */
 int sim_append(int gpu, const char *key, uint64_t value);
 
+/* The configuration, opened to be read; -1 without one. */
+int sim_conf_open(void);
+
 /* An error counter: the key's number, and since that was set what "<key>_rate" adds a minute. */
 uint64_t sim_count(int gpu, const char *key);
 
@@ -73,10 +76,14 @@ int sim_gpu_visible(unsigned gpu);
 void sim_gpu_uuid(unsigned gpu, char out[SIM_TEXT]);
 unsigned sim_gpu_bus(unsigned gpu);
 
-/* Load in percent: the key "util", or a slow wave of at most "util_max" (default 0, idle). */
+/* Load in percent that is set: the key "util", or a slow wave of at most "util_max" (default 0). */
+unsigned sim_gpu_set_load(unsigned gpu);
+
+/* Load in percent: what is set, or what processes compute (simwork.h) where that is more. */
 unsigned sim_gpu_load(unsigned gpu);
 
-/* The load's mean over a piece of time in which its keys did not change, in percent. */
+/* The mean of the load that is set, over a piece of time in which its keys did not change, in
+ * percent. What processes computed is not known afterwards. */
 double sim_gpu_mean_load(int gpu, double from, double until);
 
 #endif

@@ -1,5 +1,6 @@
 /* Simulated GPU state: the driver, the GPUs' identity and load, and counters. See simconf.h. */
 #include "simconf.h"
+#include "simwork.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,13 +64,19 @@ static double limited(double percent) {
     return percent > 100 ? 100 : percent;
 }
 
-unsigned sim_gpu_load(unsigned gpu) {
+unsigned sim_gpu_set_load(unsigned gpu) {
     double now = whole(sim_now()) + WAVE_LAG * gpu, half = WAVE_SECONDS / 2;
     double at = now - whole(now / WAVE_SECONDS) * WAVE_SECONDS;
     double share = at < half ? at / half : (WAVE_SECONDS - at) / half;
     unsigned peak = (unsigned)sim_number((int)gpu, "util_max", 0);
     unsigned load = (unsigned)sim_number((int)gpu, "util", (uint64_t)(share * peak));
     return (unsigned)limited(load);
+}
+
+unsigned sim_gpu_load(unsigned gpu) {
+    unsigned set = sim_gpu_set_load(gpu);
+    unsigned computed = sim_work((int)gpu, SIM_COMPUTE) + sim_work((int)gpu, SIM_COPY);
+    return computed > set ? (unsigned)limited(computed) : set;
 }
 
 double sim_gpu_mean_load(int gpu, double from, double until) {

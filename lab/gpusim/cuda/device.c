@@ -171,5 +171,7 @@ CUDA_API cuCtxSetCurrent(CUcontext context) {
 
 CUDA_API cuCtxSynchronize(void) {
     int gpu;
+    TRY(sim_cuda_context(&gpu));
+    TRY(sim_cuda_wait_all());
     return sim_cuda_context(&gpu);
 }

@@ -1,4 +1,5 @@
 /* Simulated NVML: values that are asked for by number. */
+#include "../common/simwork.h"
 #include "state.h"
 
 #include <stddef.h>
@@ -14,7 +15,7 @@ static const struct field {
     unsigned id;
     enum kind kind;
     const char *key;
-    uint64_t value; /* HELD_DOWN: reasons; SHARE: percent of the load */
+    uint64_t value; /* HELD_DOWN: reasons; SHARE: percent of the load that is set */
 } fields[] = {
     {NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, COUNT, "nvlink_crc_flit", 0},
     {NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL, COUNT, "nvlink_crc_data", 0},
@@ -54,6 +55,26 @@ static const struct field {
 };
 #define UNSET UINT64_MAX
 
+/* What of the shares SIM_FIELD + 0 and on each work of a process makes, in percent of that work:
+ * arithmetic, copies within the memory, copies from the host and to it. */
+static const unsigned of_work[][SIM_ALLOCATED] = {
+    {100, 100, 0, 0}, /* engine */
+    {98, 96, 0, 0},   /* SM */
+    {90, 75, 0, 0},   /* occupancy */
+    {0, 0, 0, 0},     /* tensor */
+    {1, 90, 2, 2},    /* DRAM */
+    {0, 0, 0, 0},     /* FP64 */
+    {94, 2, 0, 0},    /* FP32 */
+};
+
+static uint64_t share(int gpu, const struct field *field) {
+    uint64_t sum = sim_gpu_set_load((unsigned)gpu) * field->value;
+    size_t row = field->id - SIM_FIELD;
+    for (int what = 0; row < sizeof of_work / sizeof *of_work && what < SIM_ALLOCATED; what++)
+        sum += (uint64_t)sim_work(gpu, (enum sim_work)what) * of_work[row][what];
+    return sum > 10000 ? 10000 : sum;
+}
+
 static uint64_t read_value(int gpu, const struct field *field) {
     uint64_t percent;
     switch (field->kind) {
@@ -63,7 +84,7 @@ static uint64_t read_value(int gpu, const struct field *field) {
     case IF_SET: return sim_number(gpu, field->key, UNSET);
     case SHARE:
         percent = sim_number(gpu, field->key, UNSET);
-        return percent != UNSET ? percent * 100 : sim_gpu_load((unsigned)gpu) * field->value;
+        return percent != UNSET ? percent * 100 : share(gpu, field);
     }
     return UNSET;
 }

@@ -1,5 +1,6 @@
 /* Simulated NVML: what changes while a GPU runs. Every value follows the GPU's load, and a key of
  * the configuration can set it. */
+#include "../common/simwork.h"
 #include "mig.h"
 
 #include <stddef.h>
@@ -58,6 +59,7 @@ NVML_API nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory
     /* A GPU that is given a load holds data: half of its memory. */
     int busy = number(device, "util", 0) > 0 || number(device, "util_max", 0) > 0;
     uint64_t room = memory->total - memory->reserved, held = busy ? memory->total / MIB / 2 : 0;
+    held += sim_work((int)device->gpu, SIM_ALLOCATED);
     memory->used = number(device, "memory_used_mib", held) * MIB;
     if (memory->used > room) memory->used = room;
     memory->free = room - memory->used;
@@ -152,7 +154,9 @@ NVML_API nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long 
 NVML_API nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates) {
     REQUIRE_DEVICE(device);
     rates->gpu = sim_gpu_load(device->gpu);
-    rates->memory = rates->gpu / 2;
+    unsigned copying = sim_work((int)device->gpu, SIM_COPY);
+    rates->memory = sim_gpu_set_load(device->gpu) / 2;
+    if (copying > rates->memory) rates->memory = copying;
     return NVML_SUCCESS;
 }
 
@@ -177,11 +181,15 @@ NVML_API nvmlDeviceGetPcieReplayCounter(nvmlDevice_t device, unsigned *replays) 
     return NVML_SUCCESS;
 }
 
-/* In KiB/s; counter: 0 to the host, 1 from it. Both follow the load, where they are not set. */
+#define LINK_KIB 48828125 /* a second, in each direction: what the simulated libcuda moves */
+
+/* In KiB/s; counter: 0 to the host, 1 from it. Both follow load and copies, where they are not set. */
 NVML_API nvmlDeviceGetPcieThroughput(nvmlDevice_t device, int counter, unsigned *rate) {
     REQUIRE_DEVICE(device);
     const char *key = counter ? "pcie_rx_mib" : "pcie_tx_mib";
     uint64_t mib = sim_number((int)device->gpu, key, UINT64_MAX);
-    *rate = mib == UINT64_MAX ? sim_gpu_load(device->gpu) * 1000 : (unsigned)(mib * 1024);
+    unsigned copies = sim_work((int)device->gpu, counter ? SIM_TO_DEVICE : SIM_TO_HOST);
+    unsigned now = sim_gpu_set_load(device->gpu) * 1000 + copies * (LINK_KIB / 100);
+    *rate = mib == UINT64_MAX ? now : (unsigned)(mib * 1024);
     return NVML_SUCCESS;
 }

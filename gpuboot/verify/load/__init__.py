@@ -1,0 +1,1 @@
+"""Keeps free GPUs busy, so that their metrics move: `gpuboot load`."""

@@ -1,0 +1,164 @@
+"""Work that programs do on simulated GPUs: its result, its time, and what NVML shows of it."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+from gpuboot.verify.load import program
+from tests.lab.simulated_driver import SimulatedMachine
+
+# shares as the simulated NVML counts them: 1/10000, by the numbers of nvml/fields.c
+SHARES = {"engine": 0, "sm": 1, "dram": 4, "fp64": 5, "fp32": 6}
+READ = f"""
+import json
+for i in range(n.nvmlDeviceGetCount()):
+    d = n.nvmlDeviceGetHandleByIndex(i)
+    fields = n.nvmlDeviceGetFieldValues(d, [0x51AA0000 + k for k in {list(SHARES.values())}])
+    found = dict(zip({list(SHARES)}, [f.value.ullVal / 10000 for f in fields]))
+    found["util"] = n.nvmlDeviceGetUtilizationRates(d).gpu
+    found["power"] = n.nvmlDeviceGetPowerUsage(d) / 1000
+    found["used"] = n.nvmlDeviceGetMemoryInfo(d, version=n.nvmlMemory_v2).used >> 20
+    found["rx"] = n.nvmlDeviceGetPcieThroughput(d, 1) * 1024
+    found["tx"] = n.nvmlDeviceGetPcieThroughput(d, 0) * 1024
+    print(json.dumps(found))
+"""
+IDLE = {**dict.fromkeys(SHARES, 0.0), "util": 0, "power": 72.0, "used": 0, "rx": 0, "tx": 0}
+
+
+def seen(machine: SimulatedMachine) -> list[dict[str, float]]:
+    return [json.loads(line) for line in machine.pynvml(READ).splitlines()]
+
+
+@contextmanager
+def running(
+    machine: SimulatedMachine, kind: str, seconds: float, gpu: int = 0
+) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, program.__file__, kind, str(seconds)],
+        env=machine.env() | {"CUDA_VISIBLE_DEVICES": str(gpu)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def loaded(machine: SimulatedMachine, gpu: int) -> list[dict[str, float]]:
+    """What is seen when its load has come to rest."""
+    until = time.monotonic() + 15
+    before: list[dict[str, float]] = []
+    while time.monotonic() < until:
+        found = seen(machine)
+        values = (found[gpu][name] for name in ("fp32", "dram", "rx"))
+        if before and any(value > 0.5 for value in values):
+            return found
+        before = found
+        time.sleep(0.7)
+    pytest.fail(f"no load: {before}")
+
+
+LOADS: Mapping[str, Mapping[str, tuple[float, float]]] = {
+    "compute": {"sm": (0.8, 1), "fp32": (0.7, 1), "dram": (0, 0.1), "util": (80, 100)},
+    "memory": {"sm": (0.8, 1), "fp32": (0, 0.1), "dram": (0.7, 1), "used": (2048, 2048)},
+    "transfer": {"sm": (0, 0), "dram": (0.01, 0.05), "rx": (30e9, 51e9), "tx": (30e9, 51e9)},
+}
+
+
+@pytest.mark.parametrize("kind", LOADS)
+def test_work_of_each_kind_is_seen_on_its_gpu_and_on_no_other(
+    machine: SimulatedMachine, kind: str
+) -> None:
+    machine.load(3)
+    with running(machine, kind, 60, gpu=1):
+        found = loaded(machine, 1)
+    wrong = {
+        name: found[1][name]
+        for name, (least, most) in LOADS[kind].items()
+        if not least <= found[1][name] <= most
+    }
+    assert not wrong, found[1]
+    assert found[0] == found[2] == IDLE
+
+
+def test_load_ends_with_a_program_that_is_killed(machine: SimulatedMachine) -> None:
+    machine.load(1)
+    with running(machine, "memory", 60) as process:
+        loaded(machine, 0)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert seen(machine) == [IDLE]
+
+
+def test_two_programs_on_a_gpu_are_both_seen(machine: SimulatedMachine) -> None:
+    machine.load(1)
+    with running(machine, "memory", 60), running(machine, "transfer", 60):
+        loaded(machine, 0)
+        time.sleep(1.5)
+        found = seen(machine)[0]
+    assert found["rx"] > 30e9
+    assert found["dram"] > 0.7
+    assert found["used"] == 2048 + 128
+
+
+def test_what_the_program_counts_is_what_the_simulated_gpu_does(machine: SimulatedMachine) -> None:
+    """Its speeds: 60 TFLOP/s, 2.8 TB/s, and 50 GB/s in each direction; less what Python takes."""
+    machine.load(1)
+    most = {"compute": 60e12, "memory": 2.8e12, "transfer": 100e9}
+    for kind, speed in most.items():
+        with running(machine, kind, 1.5) as process:
+            out, _ = process.communicate(timeout=30)
+        last = json.loads(out.splitlines()[-1])
+        assert 0.5 * speed < last["per_second"] <= 1.01 * speed, (kind, last)
+        assert last["seconds"] >= 1.5
+        assert process.returncode == 0
+
+
+@pytest.mark.parametrize("kind", ["compute", "memory"])
+def test_a_wrong_result_ends_the_program(machine: SimulatedMachine, kind: str) -> None:
+    machine.load(1)
+    machine.inject("0.cuda_wrong = 1")
+    with running(machine, kind, 1) as process:
+        out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "failed: wrong result" in out.splitlines()[-1]
+
+
+def test_a_gpu_that_is_lost_ends_the_program(machine: SimulatedMachine) -> None:
+    machine.load(1)
+    with running(machine, "compute", 60) as process:
+        loaded(machine, 0)
+        machine.inject("0.lost = 1")
+        out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "CUDA_ERROR_UNKNOWN" in out
+
+
+def test_a_load_that_is_set_and_work_add_up(machine: SimulatedMachine) -> None:
+    machine.load(1)
+    machine.inject("0.util = 20")
+    with running(machine, "memory", 60):
+        found = loaded(machine, 0)[0]
+    assert found["util"] > 80
+    assert found["used"] == 81559 // 2 + 2048
+
+
+def test_without_a_driver_the_program_says_so(machine: SimulatedMachine) -> None:
+    done = subprocess.run(
+        [sys.executable, program.__file__, "compute", "1"],
+        env=machine.env(),
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stdout.startswith("failed: cuInit: CUDA_ERROR_NO_DEVICE")
