@@ -9,7 +9,7 @@ from deploys.run import time_notes
 # they go on without a host that does not answer: preflight or verification tells of it
 TELLING = (
     "site.py", "host_layers.py", "standalone.py", "verify.py", "query.py", "check.py",
-    "read_hosts.py", "remove.py", "restore.py", "outdated.py", "diagnose.py",
+    "read_hosts.py", "remove.py", "restore.py", "outdated.py", "diagnose.py", "load.py",
 )  # fmt: skip
 # they show a plan before they run, and what happens while they do
 PLANNED = (
@@ -18,7 +18,7 @@ PLANNED = (
 )  # fmt: skip
 # they change nothing, so they stop for no other run
 READ_ONLY = (
-    "verify.py", "query.py", "check.py", "read_hosts.py", "outdated.py", "diagnose.py",
+    "verify.py", "query.py", "check.py", "read_hosts.py", "outdated.py", "diagnose.py", "load.py",
 )  # fmt: skip
 # the one deploy whose inventory says only how to log in
 READING = "read_hosts.py"

@@ -13,6 +13,7 @@ from gpuboot.cli.diagnose import diagnose
 from gpuboot.cli.drift import drift
 from gpuboot.cli.history import history
 from gpuboot.cli.init import init
+from gpuboot.cli.load import load
 from gpuboot.cli.outdated import outdated
 from gpuboot.cli.past_runs import past_runs
 from gpuboot.cli.plan import plan
@@ -34,6 +35,7 @@ app.command()(outdated)
 app.command()(query)
 app.command()(cost)
 app.command()(profile)
+app.command()(load)
 app.command()(capacity)
 app.command()(verify)
 app.command()(diagnose)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -58,6 +60,7 @@ def pyinfra(
     answer: str = ANSWER,
     quiet: bool = False,
     dry: bool = False,
+    tidies: bool = False,
 ) -> Ended:
     """`pyinfra INVENTORY DEPLOY -y` in the current folder, which must be the project's.
 
@@ -66,6 +69,8 @@ def pyinfra(
     + answer: variable that names the file for the deploy's answer
     + quiet: keep its output back, instead of printing it on stderr
     + dry: `--dry` instead of `-y`: find out what would change, and change nothing
+    + tidies: the deploy removes what it made when it is told to end, so signals are handed on to it
+      and its end is waited for
     """
     if not Path(deploy).is_file():
         stop(wrong_folder(deploy))
@@ -73,28 +78,48 @@ def pyinfra(
         path = Path(folder) / "answer"
         command = [sys.executable, "-m", "pyinfra", inventory, deploy, "--dry" if dry else "-y"]
         variables = {**os.environ, **(environment or {}), answer: str(path)}
-        ended = _ended([*command, *more], variables, quiet)
+        ended = _ended([*command, *more], variables, quiet, tidies)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
     return Ended(ended.returncode, text, ended.stdout or "")
 
 
 def _ended(
-    command: Sequence[str], variables: Mapping[str, str], quiet: bool
+    command: Sequence[str], variables: Mapping[str, str], quiet: bool, tidies: bool
 ) -> subprocess.CompletedProcess[str]:
     """stdout of pyinfra is for its own JSON; all that a person reads goes to stderr."""
     progress = os.dup(2)  # for a deploy whose output is kept back to tell how far it is
     try:
-        return subprocess.run(
+        return (_handed_on if tidies else subprocess.run)(
             command,
             env={**variables, PROGRESS: str(progress)},
             pass_fds=(progress,),
             stdout=subprocess.PIPE if quiet else sys.stderr,
             stderr=subprocess.STDOUT if quiet else None,
             text=True,
-            check=False,
         )
     finally:
         os.close(progress)
+
+
+def _handed_on(command: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:
+    """`subprocess.run` of what removes what it made when it is told to end."""
+    with subprocess.Popen(command, **how) as process, _handing_on(process):
+        output, _ = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, output)
+
+
+@contextlib.contextmanager
+def _handing_on(process: subprocess.Popen[str]) -> Iterator[None]:
+    """Signals that end a command end what it started, and the command waits for that."""
+    asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {
+        one: signal.signal(one, lambda *_: process.send_signal(signal.SIGTERM)) for one in asked
+    }
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def wrong_folder(deploy: str) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -18,11 +19,31 @@ from gpuboot.verify.pod_feed import PodFeed
 
 _LONGEST = 100  # of a node's name in a pod's: far from any limit, and from cutting names alike
 LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/component": "verify"}
-_SELECTOR = {"labelSelector": ",".join(f"{key}={value}" for key, value in LABELS.items())}
 _NAMESPACES = "/api/v1/namespaces"
 _POLL_S = 1.0
 _GONE_S = 60.0  # for pods that are deleted
 _ACCOUNT_S = 60.0  # a control plane under load takes its time
+
+
+@dataclass(frozen=True)
+class Namespace:
+    """What the namespace of a session is called and carries.
+
+    + prefix: of its name
+    + labels: by which those that were left are found; of its pods as well
+    """
+
+    prefix: str = VERIFY_PREFIX
+    labels: Mapping[str, str] = field(default_factory=lambda: LABELS)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def selector(self) -> dict[str, str]:
+        """The query for all of its kind."""
+        return {"labelSelector": ",".join(f"{key}={value}" for key, value in self.labels.items())}
+
+
+OF_VERIFICATION = Namespace()
 
 
 def pod_name(what: str, node: str, number: int | None = None) -> str:
@@ -39,9 +60,14 @@ class Session:
     """
 
     def __init__(
-        self, cluster: Cluster, progress: Callable[[str], None], patience_s: float
+        self,
+        cluster: Cluster,
+        progress: Callable[[str], None],
+        patience_s: float,
+        kind: Namespace = OF_VERIFICATION,
     ) -> None:
-        self.namespace = f"{VERIFY_PREFIX}{secrets.token_hex(3)}"
+        self.namespace = f"{kind.prefix}{secrets.token_hex(3)}"
+        self._kind = kind
         self._cluster = cluster
         self._progress = progress
         self._lock = VerificationLock(cluster, self.namespace, progress)
@@ -72,7 +98,7 @@ class Session:
             return
         self._progress(f"removing what was left of a killed verification: {', '.join(left)}")
         for name in left:
-            self._delete(name)
+            delete_namespace(self._cluster, name)
         until = time.monotonic() + _GONE_S
         while any(map(self._pods, left)) and time.monotonic() < until:
             time.sleep(_POLL_S)
@@ -81,7 +107,7 @@ class Session:
         """Other verifications' namespaces, but for those that are being deleted and empty."""
         return [
             item
-            for item in self._cluster.json(_NAMESPACES, _SELECTOR)["items"]
+            for item in self._cluster.json(_NAMESPACES, self._kind.selector)["items"]
             if item["status"].get("phase") != "Terminating" or self._pods(item["metadata"]["name"])
         ]
 
@@ -102,9 +128,11 @@ class Session:
 
     def _create_namespace(self) -> None:
         if not self._namespace_created:
-            body = {"metadata": {"name": self.namespace, "labels": dict(LABELS)}}
+            kind = self._kind
+            metadata = {"name": self.namespace, "labels": dict(kind.labels)}
+            metadata |= {"annotations": dict(kind.annotations)} if kind.annotations else {}
             self._namespace_created = True
-            self._cluster.send("POST", _NAMESPACES, body)
+            self._cluster.send("POST", _NAMESPACES, {"metadata": metadata})
 
     def _create(self, pod: dict[str, Any]) -> Json:
         """A new namespace has no service account for an instant; pods are refused until then."""
@@ -155,15 +183,19 @@ class Session:
             if self._feed:
                 self._feed.close()
             if self._namespace_created:
-                self._delete(self.namespace)
+                delete_namespace(self._cluster, self.namespace)
         finally:
             self._lock.release()
 
-    def _delete(self, namespace: str) -> None:
-        """Without grace the API server has forgotten the pods when it answers."""
-        path = f"{_NAMESPACES}/{namespace}"
-        self._cluster.send("DELETE", f"{path}/pods", {"gracePeriodSeconds": 0})
-        self._cluster.send("DELETE", path, missing_ok=True)
-
     def _pods(self, namespace: str) -> list[Any]:
         return list(self._cluster.json(f"{_NAMESPACES}/{namespace}/pods")["items"])
+
+
+def delete_namespace(cluster: Cluster, name: str) -> None:
+    """Delete a namespace and its pods, at once. Raises `ClusterError`.
+
+    Without grace the API server has forgotten the pods when it answers.
+    """
+    path = f"{_NAMESPACES}/{name}"
+    cluster.send("DELETE", f"{path}/pods", {"gracePeriodSeconds": 0})
+    cluster.send("DELETE", path, missing_ok=True)

@@ -127,7 +127,7 @@ def containers(node: KubeNode, free: Mapping[str, int], settings: Settings) -> l
     With several devices of a resource, one container asks for one and another for the rest: each
     must see as many as it asked for, and no device twice.
     """
-    if not _can_share_a_pod(node, settings):
+    if not can_share_a_pod(node, settings):
         return separate_containers(node, free)
     counts = [
         (resource, part)
@@ -150,7 +150,7 @@ def separate_containers(node: KubeNode, free: Mapping[str, int]) -> list[GpuCont
     ]
 
 
-def _can_share_a_pod(node: KubeNode, settings: Settings) -> bool:
+def can_share_a_pod(node: KubeNode, settings: Settings) -> bool:
     """Whether a container may ask for several devices and know which it got.
 
     Of GPUs that are shared, a plugin may refuse more than one at once; and under the MIG strategy

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import sysconfig
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,6 +23,27 @@ SHELL = (
 def built_from(module: str) -> str:
     """The origin of an image whose programs are built from a module of lab/build/recipes/go.mod."""
     return f"real, built from the Go module {module}@{module_version(module)}"
+
+
+# of Python's standard library: what a small program with ctypes and json imports
+_PACKAGES = {"collections", "ctypes", "encodings", "importlib", "json", "re"}
+_EXTENSIONS = {"_ctypes", "_json", "_struct", "math"}
+
+
+def python() -> dict[str, Source]:
+    """The Python that runs the lab, as /usr/bin/python3, with a part of its standard library; and
+    `date`, which NVIDIA's images have from Ubuntu and the script of a load needs beside it.
+    """
+    library = Path(sysconfig.get_path("stdlib"))
+    inside = f"/usr/lib/{library.name}"
+    found = [*library.glob("*.py"), *(library / "lib-dynload").glob("*.so")]
+    found += [path for name in _PACKAGES for path in (library / name).rglob("*.py")]
+    files: dict[str, Source] = {"/usr/bin/python3": Path(sys.executable).resolve()}
+    files["/usr/bin/date"] = f"{SYMLINK}busybox"
+    for path in sorted(found):
+        if path.suffix == ".py" or path.name.partition(".")[0] in _EXTENSIONS:
+            files[f"{inside}/{path.relative_to(library)}"] = path.resolve()
+    return files
 
 
 def shell(programs: Programs) -> dict[str, Source]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from lab.build import image_table_monitoring as monitoring
 from lab.build import software
 from lab.build.golang import module_version
-from lab.build.image_parts import NOBODY, Programs, built_from, shell
+from lab.build.image_parts import NOBODY, Programs, built_from, python, shell
 from lab.build.images import SYMLINK, Image, Source, write_images
 from lab.build.progress import Progress
 from lab.build.software_kubernetes import EARLIER, KUBERNETES, KubernetesRelease
@@ -243,13 +243,14 @@ def _sample(programs: Programs) -> dict[str, Source]:
     return {**shell(programs), **_ubuntu(), "/cuda-samples/vectorAdd": programs["vectorAdd"]}
 
 
-def _deep_test(programs: Programs, name: str, *tests: str) -> Image:
-    """An image of a deep verification's, which may run vectorAdd, too."""
+def _deep_test(programs: Programs, name: str, *tests: str, for_loads: bool = False) -> Image:
+    """An image of a deep verification's, which may run vectorAdd, too; and `gpuboot load`."""
     return Image(
         name,
         {
             **_sample(programs),
             **{f"/usr/bin/{test}": DEEP_TESTS / test for test in tests},
+            **(python() if for_loads else {}),
         },
         ("/usr/bin/sh",),
         "SIMULATED: scripts that print what programs of these names print, and test nothing",
@@ -268,7 +269,7 @@ def _simulated(programs: Programs) -> list[Image]:
     }
     operator = {**shell(programs), "/usr/bin/sim-gpu-operator": programs["sim-gpu-operator"]}
     return [
-        _deep_test(programs, DCGM, "nv-hostengine", "dcgmi"),
+        _deep_test(programs, DCGM, "nv-hostengine", "dcgmi", for_loads=True),
         _deep_test(
             programs, NCCL_TESTS, "all_reduce_perf", "mpirun", "ssh", "sshd", "sshd-session"
         ),

@@ -21,6 +21,7 @@ from gpuboot.config.settings.base import Label, Model, RegistryHost
 from gpuboot.config.settings.cluster import AptMirror, Cluster, Mirrors, Preflight, Proxy, Registry
 from gpuboot.config.settings.gate import Gate
 from gpuboot.config.settings.gpu import Driver, Exporter, GpuOperator, Runtime, Verify
+from gpuboot.config.settings.load import Load
 from gpuboot.config.settings.logs import Logs
 from gpuboot.config.settings.mirror import Mirror
 from gpuboot.config.settings.monitoring import Cost, Monitoring
@@ -42,6 +43,7 @@ __all__ = [
     "Exporter",
     "Gate",
     "GpuOperator",
+    "Load",
     "Logs",
     "MigPart",
     "Mirror",
@@ -122,6 +124,7 @@ class Settings(Model):
     backup: Backup = Backup()
     verify: Verify = Verify()
     profile: Profile = Profile()
+    load: Load = Load()
     preflight: Preflight = Preflight()
     mirrors: Mirrors = Mirrors()
     mirror: Mirror = Mirror()

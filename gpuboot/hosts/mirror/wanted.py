@@ -155,3 +155,5 @@ def _of_verification(site: Site) -> Iterator[str]:
         deep = verify.deep
         named = (deep.dcgm_image, deep.nvbandwidth_image, deep.nccl_image, deep.internode.image)
         yield from (image for image in named if image)
+    if site.settings.load.image:
+        yield site.settings.load.image

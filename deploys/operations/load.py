@@ -1,0 +1,110 @@
+"""The operation that keeps free GPUs busy. What it makes it removes, so it yields no command."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import gevent
+from gevent.event import Event
+from gevent.pool import Pool
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.context import host, inventory
+
+from deploys.lib.cluster_api import cluster_clients
+from deploys.lib.commands import Commands, executing
+from deploys.lib.operation import operation
+from deploys.lib.recording import say
+from deploys.lib.remote import run
+from gpuboot.config.inventory import Node
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.api import ClusterError
+from gpuboot.verify.load import runner
+from gpuboot.verify.load.answers import Outcome
+from gpuboot.verify.load.pods import Wanted
+
+_AT_ONCE = 32
+_READ = "cat /proc/driver/nvidia/version && nvidia-smi -L"
+
+
+@operation(compared=False)
+def loaded(
+    settings: Settings,
+    leader: str,
+    nodes: Sequence[Node],
+    wanted: Wanted,
+    path: str,
+    parent: int,
+) -> Commands:
+    """Load free GPUs, tell how far it is, and write what became of it.
+
+    + leader: inventory name of the host with the administrator's credentials
+    + nodes: those with GPUs that it is about
+    + path: file on the control machine that gets the answer as JSON
+    + parent: number of the process with whose end it ends
+    """
+    if not executing():
+        return
+    with _stop(parent) as stopped:
+        outcome = _load(settings, leader, nodes, wanted, stopped)
+    if Path(path).parent.exists():  # it is gone with a command that was killed
+        Path(path).write_text(outcome.to_json(), encoding="utf-8")
+    host.noop("GPUs were kept busy")
+    yield from ()
+
+
+def _load(
+    settings: Settings,
+    leader: str,
+    nodes: Sequence[Node],
+    wanted: Wanted,
+    stopped: Callable[[], bool],
+) -> Outcome:
+    said = _said(nodes)
+    named = f"(UUID: {wanted.uuid})" if wanted.uuid else ""
+    names = [name for name, text in said.items() if named in text]
+    nothing = Outcome(kind=wanted.kind, asked_s=wanted.seconds)
+    if not names:
+        why = f"{wanted.uuid or 'a GPU'} is on none of {', '.join(said) or 'the nodes'}"
+        return replace(nothing, error=why)
+    try:
+        with cluster_clients(inventory.get_host(leader)) as clients:
+            outcome = runner.run(clients, names, settings, wanted, say, stopped)
+    except ClusterError as error:
+        return replace(nothing, error=str(error))
+    return replace(outcome, simulated=_simulated(said))
+
+
+@contextmanager
+def _stop(parent: int) -> Iterator[Callable[[], bool]]:
+    """Whether it is to end: by a signal, or with the command that began it."""
+    asked = Event()
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    watchers = [gevent.signal_handler(one, asked.set) for one in signals]
+    try:
+        yield lambda: bool(asked.is_set()) or os.getppid() != parent
+    finally:
+        for watcher in watchers:
+            watcher.cancel()
+
+
+def _said(nodes: Sequence[Node]) -> dict[str, str]:
+    """What each node's driver says of itself and its GPUs, by UUID; "" where nobody can say."""
+
+    def ask(node: Node) -> str:
+        try:
+            return run(inventory.get_host(node.host), _READ)
+        except PyinfraError:
+            return ""
+
+    return dict(zip((node.name for node in nodes), Pool(_AT_ONCE).map(ask, nodes), strict=True))
+
+
+def _simulated(said: dict[str, str]) -> str:
+    """What a driver says that is simulated; "" on real hardware."""
+    lines = (line for text in said.values() for line in text.splitlines())
+    return next((line for line in lines if "simulated" in line.lower()), "")

@@ -1,0 +1,178 @@
+"""Which nodes get a pod that keeps GPUs busy, and what runs in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes import gate
+from gpuboot.verify.devices import GPU_RESOURCE
+from gpuboot.verify.evidence import GpuPod, KubeNode
+from gpuboot.verify.load import program
+from gpuboot.verify.session import pod_name
+from gpuboot.verify.workload_pods import (
+    TOLERATED_TAINTS,
+    can_share_a_pod,
+    plan_pods,
+    pod_manifest,
+)
+
+Kind = Literal["compute", "memory", "transfer"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MOST_S = 3600
+START_S = 600  # for a pod to start: DCGM's image is larger than 1 GB
+GRACE_S = 60
+CONTAINER = "load"
+LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/component": "load"}
+# A closed gate says that nobody has proven the GPUs: verification passes it, a load does not.
+TOLERATED = tuple(key for key in TOLERATED_TAINTS if key != gate.KEY)
+# The profiling field whose load dcgmproftester makes: tensor cores, memory, PCIe from the host.
+FIELDS: Mapping[Kind, int] = {"compute": 1004, "memory": 1005, "transfer": 1010}
+# $1 kind, $2 seconds, $3 when it is too late to begin (seconds since 1970), $4 dcgmproftester's
+# field, $5 the one GPU that is wanted or "", $6 our own program. dcgmproftester ends at once where
+# it is of another CUDA than the driver; it counts GPUs as nvidia-smi does, and knows no UUIDs.
+_SCRIPT = """\
+listed=$(nvidia-smi -L 2>&1); code=$?
+printf '%s\\n' "$listed"
+[ "$code" = 0 ] || exit "$code"
+[ "$(date +%s)" -lt "$3" ] || {
+  echo "too late: the command that asked for this has ended"
+  exit 1
+}
+load() {
+  begun=$(date +%s) code=1
+  for tester in dcgmproftester13 dcgmproftester12 dcgmproftester11; do
+    command -v "$tester" >/dev/null 2>&1 || continue
+    echo "program $tester"
+    "$tester" --no-dcgm-validation -t "$field" -d "$seconds" -i "$2" && return 0
+    code=$?
+    [ $(($(date +%s) - begun)) -lt 20 ] || return "$code"
+  done
+  command -v python3 >/dev/null 2>&1 || {
+    echo "failed: the image has no python3, and no dcgmproftester that runs with this driver"
+    return "$code"
+  }
+  echo "program gpuboot"
+  CUDA_VISIBLE_DEVICES=$1 exec python3 -c "$program" "$kind" "$seconds"
+}
+kind=$1 seconds=$2 field=$4 wanted=$5 program=$6 number=0
+set -f
+for word in $listed; do
+  case $word in
+    GPU-*")")
+      uuid=${word%)}
+      if [ -z "$wanted" ] || [ "$wanted" = "$uuid" ]; then
+        { (load "$uuid" "$number") 2>&1; echo "exit $?"; } |
+          while IFS= read -r line; do printf '%s: %s\\n' "$uuid" "$line"; done &
+      fi
+      number=$((number + 1)) ;;
+  esac
+done
+wait
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What somebody asks for.
+
+    + kind: compute, memory or transfer
+    + seconds: for how long, at most `MOST_S`
+    + gpus: at most so many of a node; 0: all that are free
+    + uuid: only this GPU; "": any
+    """
+
+    kind: Kind
+    seconds: int
+    gpus: int = 0
+    uuid: str = ""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which nodes get a pod.
+
+    + gpus: node -> how many it asks for
+    + left: node -> why it gets none
+    """
+
+    gpus: Mapping[str, int]
+    left: Mapping[str, str]
+
+
+def plan(
+    names: Iterable[str],
+    nodes: Mapping[str, KubeNode],
+    gpu_pods: Sequence[GpuPod],
+    taints: Mapping[str, str],
+    settings: Settings,
+    wanted: Wanted,
+) -> Plan:
+    """One pod for the free GPUs of each node. Nothing of others is moved.
+
+    + names: GPU nodes that it is about
+    + gpu_pods: pods that hold GPUs now
+    + taints: node -> a taint that is none of `TOLERATED`, or ""
+
+    To get one GPU by its UUID all free ones of its node are asked for: nobody can choose.
+    """
+    chosen = plan_pods(names, nodes, tuple(gpu_pods), taints)
+    gpus, left = dict[str, int](), dict(chosen.skipped_nodes)
+    for name, free in chosen.pods.items():
+        count = free.get(GPU_RESOURCE, 0)
+        if why := _unfit(nodes[name], count, gpu_pods, settings):
+            left[name] = why
+        else:
+            gpus[name] = min(count, wanted.gpus) if wanted.gpus and not wanted.uuid else count
+    return Plan(gpus, left)
+
+
+def _unfit(node: KubeNode, free: int, gpu_pods: Iterable[GpuPod], settings: Settings) -> str:
+    """Why a node's GPUs are left alone; "" where they are not."""
+    if node.mig:
+        return "MIG is on: a load is for whole GPUs"
+    if not can_share_a_pod(node, settings):
+        return "its GPUs are shared by several pods: who else is on one is not known"
+    if free:
+        return ""
+    if not node.gpus:
+        return "it offers no GPU"
+    held = sorted(pod.key for pod in gpu_pods if pod.node == node.name)
+    return f"its GPUs are held by {', '.join(held)}"
+
+
+def pod(node: KubeNode, gpus: int, wanted: Wanted, begin_by: int, settings: Settings) -> Any:
+    """The pod that keeps GPUs of a node busy. It ends itself, whatever becomes of who made it.
+
+    + begin_by: seconds since 1970 after which it does nothing
+    """
+    arguments = (
+        wanted.kind,
+        str(wanted.seconds),
+        str(begin_by),
+        str(FIELDS[wanted.kind]),
+        wanted.uuid,
+        Path(program.__file__).read_text(encoding="utf-8"),
+    )
+    container = {
+        "name": CONTAINER,
+        "image": image(settings),
+        "command": ["sh", "-c", _SCRIPT, "sh", *arguments],
+        "resources": {"limits": {GPU_RESOURCE: str(gpus)}},
+    }
+    runtime_class = "nvidia" if settings.runtime.mode == "runtimeclass" else ""
+    plain = replace(node, cordoned=False)  # by the scheduler, which knows who else wants a GPU
+    made = pod_manifest(pod_name("load", node.name), plain, settings, [container], runtime_class)
+    made["metadata"]["labels"] = dict(LABELS)
+    spec = made["spec"]
+    spec["activeDeadlineSeconds"] = START_S + wanted.seconds + GRACE_S
+    spec["tolerations"] = [one for one in spec["tolerations"] if one["key"] in TOLERATED]
+    return made
+
+
+def image(settings: Settings) -> str:
+    """With dcgmproftester, or with python3."""
+    return settings.load.image or settings.verify.deep.dcgm_image

@@ -1,0 +1,47 @@
+"""What a load did, in words, and what to type to see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuboot.verify.load.answers import GpuLoad, Outcome, rate
+
+PROFILED_S = 600  # `gpuboot profile` goes by means of five minutes, within a window
+
+
+def text(outcome: Outcome, inventory: str) -> str:
+    """The lines for a terminal. + inventory: as commands name it"""
+    return "\n".join(_lines(outcome, inventory))
+
+
+def _lines(outcome: Outcome, inventory: str) -> Iterator[str]:
+    if outcome.error:
+        yield outcome.error
+    ended = ", ended before its time" if outcome.stopped else ""
+    yield f"{outcome.kind}, {outcome.asked_s} s asked for{ended}"
+    if outcome.simulated:
+        yield f"SIMULATED: no real GPU is behind this. It says so itself: {outcome.simulated}"
+    for gpu in outcome.gpus:
+        yield f"{gpu.node} {gpu.uuid}: {_gpu(gpu)}"
+    for node, why in outcome.left.items():
+        yield f"{node}: not loaded: {why}"
+    if not outcome.gpus:
+        yield "no GPU was loaded"
+        return
+    yield "to see it:"
+    first = outcome.gpus[0]
+    yield f"  gpuboot query gpu {first.uuid} -i {inventory}"
+    yield f"  gpuboot profile node {first.node} -i {inventory}"
+    if outcome.asked_s < PROFILED_S:
+        yield f"  (for its class, which is of means of five minutes: --seconds {PROFILED_S})"
+
+
+def _gpu(gpu: GpuLoad) -> str:
+    if gpu.error:
+        return f"failed: {gpu.error}"
+    if not gpu.program:
+        return "nothing was counted"
+    by = f"by {gpu.program}"
+    if gpu.per_second is None:
+        return f"{gpu.said or 'nothing was counted'}, {by}"
+    return f"{rate(gpu)}, {gpu.launches} launches in {gpu.seconds:g} s, {by}"

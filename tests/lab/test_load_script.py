@@ -1,0 +1,145 @@
+"""What the pods of a load run, with the simulated driver and, in its place, NVIDIA's program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuboot.config.settings import Settings
+from gpuboot.verify.load import answers, pods
+from gpuboot.verify.load.pods import Wanted
+from lab.gpusim.pci_devices import gpu_uuid
+from tests.lab.simulated_driver import SEED, VERSION, SimulatedMachine
+from tests.unit.evidence import node
+
+USED = ("sh", "date", "cat", "sleep")
+# which of them the driver's CUDA refuses, as NVIDIA's does
+TESTER = """#!/bin/sh
+echo "asked for $*"
+case $0 in *{refused}) echo "Wrong version of dcgmproftester is used."; exit 244 ;; esac
+echo "Worker 0:0[$3]: generated ???, dcgm 0.000 (612391.2 gflops)."
+"""
+
+
+def programs(machine: SimulatedMachine) -> Path:
+    folder = machine.folder / "programs"
+    folder.mkdir()
+    (folder / "nvidia-smi").symlink_to(machine.bins / f"nvidia-smi.{VERSION}")
+    for name in USED:
+        (folder / name).symlink_to(f"/bin/{name}")
+    return folder
+
+
+def in_a_pod(
+    machine: SimulatedMachine, folder: Path, begin_by: float | None = None, uuid: str = ""
+) -> tuple[int, str]:
+    """Its exit code and log."""
+    wanted = Wanted(kind="compute", seconds=2, uuid=uuid)
+    late = time.time() + 60 if begin_by is None else begin_by
+    made = pods.pod(node("gpu1", 2), 2, wanted, int(late), Settings())
+    done = subprocess.run(
+        made["spec"]["containers"][0]["command"],
+        env=machine.env() | {"PATH": str(folder)},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=60,
+        check=False,
+    )
+    return done.returncode, done.stdout
+
+
+def with_python(folder: Path) -> Path:
+    python = folder / "python3"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return folder
+
+
+def with_tester(folder: Path, name: str, refused: str = "nothing") -> Path:
+    (folder / name).write_text(TESTER.replace("{refused}", refused))
+    (folder / name).chmod(0o755)
+    return folder
+
+
+def test_our_own_program_loads_every_gpu_of_the_pod(machine: SimulatedMachine) -> None:
+    machine.load(4, visible=(1, 3))
+    code, log = in_a_pod(machine, with_python(programs(machine)))
+    assert code == 0, log
+    found = {gpu.uuid: gpu for gpu in answers.read("gpu1", log)}
+    assert set(found) == {gpu_uuid(SEED, 1), gpu_uuid(SEED, 3)}
+    for gpu in found.values():
+        assert (gpu.program, gpu.unit, gpu.ended, gpu.error) == ("gpuboot", "FLOP/s", True, "")
+        assert gpu.per_second
+        assert gpu.per_second > 1e12
+
+
+def test_one_gpu_alone(machine: SimulatedMachine) -> None:
+    machine.load(3)
+    folder = with_python(programs(machine))
+    _, log = in_a_pod(machine, folder, uuid=gpu_uuid(SEED, 2))
+    assert [gpu.uuid for gpu in answers.read("gpu1", log)] == [gpu_uuid(SEED, 2)]
+    _, log = in_a_pod(machine, folder, uuid="GPU-of-another-pod")
+    assert answers.read("gpu1", log) == []
+
+
+def test_a_gpu_that_computes_wrong_is_told(machine: SimulatedMachine) -> None:
+    machine.load(2)
+    machine.inject("1.cuda_wrong = 1")
+    code, log = in_a_pod(machine, with_python(programs(machine)))
+    errors = {gpu.uuid: gpu.error for gpu in answers.read("gpu1", log)}
+    assert errors[gpu_uuid(SEED, 0)] == ""
+    assert errors[gpu_uuid(SEED, 1)].startswith("wrong result of thread 0")
+    assert code == 0
+
+
+@pytest.mark.parametrize(
+    ("there", "refused", "program"),
+    [
+        (("dcgmproftester12", "dcgmproftester13"), "nothing", "dcgmproftester13"),
+        (("dcgmproftester12", "dcgmproftester13"), "13", "dcgmproftester12"),
+        (("dcgmproftester13",), "13", "gpuboot"),
+    ],
+)
+def test_nvidias_program_goes_first_where_it_runs(
+    machine: SimulatedMachine, there: tuple[str, ...], refused: str, program: str
+) -> None:
+    machine.load(2)
+    folder = with_python(programs(machine))
+    for name in there:
+        with_tester(folder, name, refused)
+    _, log = in_a_pod(machine, folder)
+    found = {gpu.uuid: gpu for gpu in answers.read("gpu1", log)}
+    assert {gpu.program for gpu in found.values()} == {program}
+    assert all(gpu.ended and not gpu.error for gpu in found.values())
+    for number, gpu in enumerate((gpu_uuid(SEED, 0), gpu_uuid(SEED, 1))):
+        assert f"{gpu}: asked for --no-dcgm-validation -t 1004 -d 2 -i {number}" in log
+        if program != "gpuboot":
+            assert "612391.2 gflops" in found[gpu].said
+
+
+def test_an_image_without_either_is_an_error(machine: SimulatedMachine) -> None:
+    machine.load(1)
+    _, log = in_a_pod(machine, programs(machine))
+    [gpu] = answers.read("gpu1", log)
+    assert gpu.error == "the image has no python3, and no dcgmproftester that runs with this driver"
+
+
+def test_a_pod_that_starts_too_late_does_nothing(machine: SimulatedMachine) -> None:
+    machine.load(1)
+    code, log = in_a_pod(machine, with_python(programs(machine)), begin_by=time.time() - 1)
+    assert code == 1
+    assert "too late" in log
+    assert answers.read("gpu1", log) == []
+
+
+def test_without_a_driver_the_pod_ends(machine: SimulatedMachine) -> None:
+    machine.load(1)
+    (machine.folder / "dev/nvidiactl").unlink()
+    code, log = in_a_pod(machine, with_python(programs(machine)))
+    assert code == 9
+    assert "couldn't communicate with the NVIDIA driver" in log

@@ -1,0 +1,86 @@
+"""What the pods of a load print, and what is told of it."""
+
+from __future__ import annotations
+
+from gpuboot.verify.load import answers, report
+from gpuboot.verify.load.answers import GpuLoad, Outcome
+
+A, B = "GPU-51aa0001-5157-4c6c-8abc-000000000000", "GPU-51aa0001-5157-4c6c-8abc-000000000001"
+LISTED = f"GPU 0: NVIDIA H100 80GB HBM3 (UUID: {A})\nGPU 1: NVIDIA H100 80GB HBM3 (UUID: {B})\n"
+COUNTED = '{"launches": 1280, "seconds": 20.1, "per_second": 58912345678901.0, "unit": "FLOP/s"}'
+
+
+def test_before_anything_ran_nothing_is_known() -> None:
+    assert answers.read("gpu1", LISTED) == []
+
+
+def test_each_gpu_tells_its_own() -> None:
+    log = (
+        f"{LISTED}{A}: program gpuboot\n{B}: program gpuboot\n"
+        f"{A}: {COUNTED.replace('1280', '640').replace('20.1', '10')}\n"
+        f"{A}: {COUNTED}\n{B}: failed: wrong result of thread 0: 7.0, not 1048582.0\n"
+        f"{B}: exit 1\n"
+    )
+    first, second = answers.read("gpu1", log)
+    assert (first.launches, first.seconds, first.unit) == (1280, 20.1, "FLOP/s")
+    assert (first.ended, first.error) == (False, "")
+    assert answers.rate(first) == "58.9 TFLOP/s"
+    assert second.error == "wrong result of thread 0: 7.0, not 1048582.0"
+    assert second.ended
+
+
+def test_of_nvidias_program_its_own_last_line_is_told() -> None:
+    said = "Worker 0:0[1004]: TensorEngineActive: generated ???, dcgm 0.000 (612391.2 gflops)."
+    log = f"{LISTED}{A}: program dcgmproftester13\n{A}: Starting\n{A}: {said}\n{A}: exit 0\n"
+    [gpu] = answers.read("gpu1", log)
+    assert (gpu.program, gpu.per_second, gpu.said) == ("dcgmproftester13", None, said)
+    text = report.text(Outcome(kind="compute", asked_s=600, gpus=(gpu,)), "i.py")
+    assert f"gpu1 {A}: {said}, by dcgmproftester13" in text
+    assert "means of five minutes" not in text
+
+
+def test_a_program_that_fails_without_a_word_of_its_own() -> None:
+    log = f"{A}: program dcgmproftester12\n{A}: Killed\n{A}: exit 137\n"
+    [gpu] = answers.read("gpu1", log)
+    assert gpu.error == "Killed / exit code 137"
+
+
+def test_what_other_programs_print_is_never_taken_for_a_count() -> None:
+    [gpu] = answers.read("gpu1", f"{A}: program dcgmproftester13\n{A}: {COUNTED}\n{A}: exit 0\n")
+    assert gpu.per_second is None
+    [gpu] = answers.read("gpu1", f"{A}: program gpuboot\n{A}: 17\n{A}: [1]\n")
+    assert gpu.per_second is None
+
+
+def test_the_report_tells_where_what_and_what_to_type() -> None:
+    log = f"{A}: program gpuboot\n{A}: {COUNTED}\n{A}: exit 0\n"
+    outcome = Outcome(
+        kind="compute",
+        asked_s=120,
+        gpus=tuple(answers.read("gpu1", log)),
+        left={"gpu2": "the node is cordoned"},
+        simulated="NVRM version: SIMULATED by the gpuboot lab",
+    )
+    assert answers.from_json(outcome.to_json()) == outcome
+    assert report.text(outcome, "inventories/prod.py").splitlines() == [
+        "compute, 120 s asked for",
+        "SIMULATED: no real GPU is behind this. It says so itself: NVRM version: SIMULATED by the "
+        "gpuboot lab",
+        f"gpu1 {A}: 58.9 TFLOP/s, 1280 launches in 20.1 s, by gpuboot",
+        "gpu2: not loaded: the node is cordoned",
+        "to see it:",
+        f"  gpuboot query gpu {A} -i inventories/prod.py",
+        "  gpuboot profile node gpu1 -i inventories/prod.py",
+        "  (for its class, which is of means of five minutes: --seconds 600)",
+    ]
+
+
+def test_a_load_that_nobody_counted_says_so() -> None:
+    gpus = (GpuLoad(node="gpu1", uuid=A), GpuLoad(node="gpu1", uuid=B, error="it hangs"))
+    text = report.text(Outcome(kind="memory", asked_s=60, gpus=gpus, stopped=True), "i.py")
+    assert "memory, 60 s asked for, ended before its time" in text
+    assert f"gpu1 {A}: nothing was counted" in text
+    assert f"gpu1 {B}: failed: it hangs" in text
+    nothing = report.text(Outcome(kind="memory", asked_s=60, error="no cluster"), "i.py")
+    assert nothing.startswith("no cluster\n")
+    assert nothing.endswith("no GPU was loaded")
