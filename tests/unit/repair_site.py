@@ -10,10 +10,11 @@ from typing import Any
 
 from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import ClusterError
-from gpuboot.kubernetes.repair.controller import Controller
+from gpuboot.kubernetes.repair.controller import Controller, UndecidedError
 from gpuboot.kubernetes.repair.decide import decide
-from gpuboot.kubernetes.repair.model import TAINT_KEY, GpuNode
+from gpuboot.kubernetes.repair.model import TAINT_KEY, GpuNode, Repair
 from gpuboot.kubernetes.repair.observe import NODES, observe, parse_node
+from gpuboot.kubernetes.repair.writing import EVENTS
 
 START = 1_763_800_000.0
 XID_79 = {"alertname": "GPUXidFatal", "xid": "79"}
@@ -40,6 +41,7 @@ class Site:
 
     + cure: what takes the faults of a node away: `reset`, `reboot` or `never`
     + blocked: nodes whose pods may not be evicted
+    + undecided: jobs that come to no verdict; refused: why nothing may be done to nodes
     + lives: how many changes and jobs until the controller is killed; None: it is not
     + writes: (method, path) of all that was changed; did: (job, node)
     """
@@ -49,6 +51,8 @@ class Site:
     faults: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     cure: dict[str, str] = field(default_factory=dict)
     blocked: set[str] = field(default_factory=set)
+    undecided: set[str] = field(default_factory=set)
+    refused: str = ""
     maps: dict[str, dict[str, str]] = field(default_factory=dict)
     clock: float = START
     scrape_age: float = 5.0
@@ -93,9 +97,17 @@ class Site:
             if name not in self.maps:
                 raise ClusterError("not found", 404)
             return {"data": self.maps[name]}
+        if path.startswith(EVENTS):
+            return self._event(path.rpartition("/")[2])
         assert path.endswith("/query")
         assert query
         return {"status": "success", "data": {"result": self._answer(query["query"])}}
+
+    def _event(self, name: str) -> dict[str, Any]:
+        for one in self.events:
+            if one["metadata"]["name"] == name:
+                return one
+        raise ClusterError("not found", 404)
 
     def _answer(self, expression: str) -> list[dict[str, Any]]:
         if "ALERTS" not in expression:
@@ -117,6 +129,8 @@ class Site:
         elif path.endswith("/configmaps"):
             self.maps[body["metadata"]["name"]] = body["data"]
         else:
+            if body["metadata"]["name"] in {one["metadata"]["name"] for one in self.events}:
+                raise ClusterError("exists", 409)
             self.events.append(body)
         return body
 
@@ -151,6 +165,10 @@ class Site:
         self._job("prove", node)
         return "vectorAdd failed" if self.faults.get(node) else ""
 
+    def hand_over(self, node: str, repair: Repair) -> str:
+        self._job("hand_over", node)
+        return f"admin:/bundles/{node}.tar.gz"
+
     def _repair(self, job: str, node: str) -> str:
         if self.cure.get(node, "reset") == job or (job, self.cure.get(node)) == ("reboot", None):
             self.faults.pop(node, None)
@@ -163,6 +181,8 @@ class Site:
         """Killed when it is done, before anybody knows: the worst moment."""
         found = self.node(node)
         assert (found.tainted, found.cordoned) == (True, True), f"{job} of a node in service"
+        if job in self.undecided:
+            raise UndecidedError(f"{job}: no connection")
         self.did.append((job, node))
         self.live()
 
@@ -196,7 +216,9 @@ class Site:
 
     def run(self) -> None:
         """One run of the timer."""
-        Controller(self, self.settings, self, self.told.append).run()
+        Controller(
+            self, self.settings, self, self.told.append, refused=lambda: self.refused
+        ).run()
 
     def runs(self, count: int = 6, every_s: float = 120) -> Site:
         for _ in range(count):

@@ -109,7 +109,11 @@ def test_nodes_under_repair_come_first(monkeypatch: pytest.MonkeyPatch, tmp_path
     made.runs(3)
     made.fault("gpu1", XID_119)
     _, said = told(monkeypatch, tmp_path, made)
-    assert said.index("gpu3 (draining): would be repaired: reboot") < said.index("gpu1")
+    assert said.index("gpu3 (draining): nothing is done") < said.index("gpu1")
+    assert "it is tried again at" in said
+    made.clock += 600
+    _, said = told(monkeypatch, tmp_path, made)
+    assert "gpu3 (draining): would be repaired: reboot" in said
     assert "reboot the node" in said
     made.fault("gpu3", REMAP).blocked = set()
     made.runs()

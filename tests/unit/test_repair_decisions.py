@@ -61,9 +61,10 @@ def test_after_an_hour_nothing_is_left_but_the_memory() -> None:
 
 def test_a_gpu_that_is_to_be_replaced_waits_for_a_person() -> None:
     made = site().fault("gpu1", REMAP, cure="never").runs(20)
-    assert path(made) == WAY[:-1]
-    assert made.did == [("drain", "gpu1")]
-    assert why_not(made) == "a person has to repair it"
+    assert path(made) == [*WAY[:-1], "repairing"], "the last tells where the bundle is"
+    assert made.did == [("drain", "gpu1"), ("hand_over", "gpu1")]
+    where = "admin:/bundles/gpu1.tar.gz"
+    assert why_not(made) == f"a person has to repair it; what is known of it: {where}"
 
 
 def test_a_reset_that_does_not_help_is_followed_by_a_reboot_and_that_by_a_person() -> None:
@@ -72,7 +73,7 @@ def test_a_reset_that_does_not_help_is_followed_by_a_reboot_and_that_by_a_person
     assert jobs == ["drain", "reset", "prove", "reboot", "prove"]
     assert made.states()["gpu1"] == "released"
     made = site().fault("gpu1", RESET_ASKED, cure="never").runs(20)
-    assert [job for job, _ in made.did] == jobs
+    assert [job for job, _ in made.did] == [*jobs, "hand_over"]
     assert made.states()["gpu1"] == "failed"
     assert made.tainted() == {"gpu1"}
     assert "vectorAdd failed" in why_not(made)
@@ -99,10 +100,49 @@ def test_a_budget_that_lets_no_pod_go_is_waited_for() -> None:
     made.blocked = {"gpu1"}
     made.runs(10)
     assert made.states()["gpu1"] == "draining"
-    assert made.did == [("drain", "gpu1")] * 9, "once a run"
-    assert (
-        "PodDisruptionBudget" in (made.node("gpu1").repair or Repair(state="failed", since=0)).note
-    )
+    assert made.did == [("drain", "gpu1")] * 2, "every ten minutes"
+    reasons = why_not(made)
+    assert "PodDisruptionBudget ml/train; it is tried again at 2025-" in reasons
+    made = site(retry_s=0).fault("gpu1", RESET_ASKED)
+    made.blocked = {"gpu1"}
+    assert made.runs(10).did == [("drain", "gpu1")] * 9, "once a run"
+
+
+def test_work_without_a_verdict_is_done_again() -> None:
+    made = site().fault("gpu1", RESET_ASKED)
+    made.undecided = {"prove", "reset"}
+    made.runs(5)
+    assert made.states()["gpu1"] == "repairing"
+    assert [one["why"] for one in made.told][-1] == "reset: to be done again: reset: no connection"
+    assert path(made).count("repairing") == 2, "told once"
+    made.undecided = {"prove"}
+    made.runs(3)
+    assert made.states()["gpu1"] == "validating"
+    made.undecided = set()
+    made.runs(1)
+    assert made.states()["gpu1"] == "released"
+    assert made.did == [("drain", "gpu1"), ("reset", "gpu1"), ("prove", "gpu1")]
+
+
+def test_a_bundle_that_cannot_be_written_hides_no_reason() -> None:
+    made = site().fault("gpu1", RESET_ASKED, cure="never")
+    made.undecided = {"hand_over"}
+    made.runs(20)
+    assert (made.node("gpu1").repair or Repair(state="failed", since=0)).note == "vectorAdd failed"
+    made.undecided = set()
+    made.runs(1)
+    assert "vectorAdd failed; what is known of it: admin:/bundles" in why_not(made)
+
+
+def test_nothing_is_done_to_nodes_while_another_run_changes_the_site() -> None:
+    made = site().fault("gpu1", RESET_ASKED)
+    made.refused = "another run changes this site"
+    made.runs(5)
+    assert path(made) == ["observed", "confirmed"]
+    assert made.did == []
+    made.refused = ""
+    made.runs(1)
+    assert made.states()["gpu1"] == "released"
 
 
 @pytest.mark.parametrize("alerts", [[HOT], [HEALTH | {"health_watch": "THERMAL"}],
@@ -140,7 +180,7 @@ def test_a_person_ends_a_repair(how: str) -> None:
     else:
         made.untaint("gpu1")
     made.runs(20)
-    assert made.told[len(WAY) - 1]["why"].startswith("cancelled: somebody")
+    assert made.told[len(WAY)]["why"].startswith("cancelled: somebody")
     node = made.node("gpu1")
     assert [one.end for one in node.past] == ["cancelled"]
     assert not node.tainted

@@ -179,6 +179,13 @@ def deaths(scene: str) -> Iterator[int]:
     yield from range(len(whole.writes) + len(whole.did))
 
 
+def told(it: Site) -> tuple[list[str], list[str]]:
+    """What Events and lines tell; a line may come twice."""
+    ways = [event["message"] for event in it.events]
+    lines = [f"{one['from']} -> {one['to']}: {one['why']}" for one in it.told]
+    return ways, list(dict.fromkeys(lines))
+
+
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_run_that_is_killed_anywhere_is_continued_to_the_same_end(scene: str) -> None:
     whole = ended(scene, None)
@@ -189,6 +196,7 @@ def test_a_run_that_is_killed_anywhere_is_continued_to_the_same_end(scene: str) 
         assert it.node("gpu1").cordoned == whole.node("gpu1").cordoned, lives
         assert len(it.node("gpu1").past) == len(whole.node("gpu1").past), lives
         assert it.did.count(("reboot", "gpu1")) == whole.did.count(("reboot", "gpu1")), lives
+        assert told(it) == told(whole), lives
         again = [job for job, _ in it.did]
         assert list(dict.fromkeys(again)) == list(dict.fromkeys(job for job, _ in whole.did)), lives
 

@@ -61,6 +61,11 @@ class Remediate(Model):
         description="Repairs of a node in seven days. One that needs more is taken out of service "
         "and left to a person.",
     )
+    retry_s: int = Field(
+        600,
+        ge=0,
+        description="How long a node whose pods could not be moved away waits for the next try.",
+    )
     windows: tuple[Window, ...] = Field(
         (),
         description="When repairs may begin, in UTC, such as `Mon-Fri 22:00-06:00` or "

@@ -15,11 +15,25 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.repair import writing
 from gpuboot.kubernetes.repair.decide import Decision, World, decide
-from gpuboot.kubernetes.repair.model import GpuNode
+from gpuboot.kubernetes.repair.model import GpuNode, Repair
 from gpuboot.kubernetes.repair.observe import CONFIG_MAPS, NODES, Reader, observe, parse_node
-from gpuboot.kubernetes.repair.steps import Step, Work, concluded
+from gpuboot.kubernetes.repair.steps import (
+    Step,
+    Work,
+    concluded,
+    handed_over,
+    last,
+    unfinished,
+)
 
-_CONFLICT = 409
+_CONFLICT, _MISSING = 409, 404
+_WRITES = 5  # tries: a kubelet writes its node's object as well
+# The API server keeps Events for an hour: of older steps nobody can tell whether they were told.
+_TOLD_WITHIN_S = 1800
+
+
+class UndecidedError(Exception):
+    """Work came to no verdict: what it needs does not answer, or is not allowed now."""
 
 
 class Writer(Reader, Protocol):
@@ -31,7 +45,10 @@ class Writer(Reader, Protocol):
 
 
 class Hands(Protocol):
-    """What is done on nodes. Each returns what went wrong, or ""; each may be done again."""
+    """What is done on nodes. Each may be done again, and raises `UndecidedError`.
+
+    All but `hand_over` return what went wrong, or "".
+    """
 
     def drain(self, node: str) -> str: ...
 
@@ -41,6 +58,9 @@ class Hands(Protocol):
 
     def prove(self, node: str) -> str: ...
 
+    def hand_over(self, node: str, repair: Repair) -> str:
+        """Write what a person needs; where that is, as `machine:path`."""
+
 
 @dataclass
 class Controller:
@@ -48,6 +68,8 @@ class Controller:
 
     + tell: takes each transition, as `writing.line` makes it
     + mine: whether no other controller has taken over; asked before each change
+    + refused: why nothing may be done to nodes now; "" when it may. Asked once nodes are to be
+      changed by more than a note
     """
 
     cluster: Writer
@@ -55,41 +77,61 @@ class Controller:
     hands: Hands
     tell: Callable[[dict[str, Any]], None]
     mine: Callable[[], bool] = lambda: True
+    refused: Callable[[], str] = lambda: ""
     _tried: set[tuple[str, str, float]] = field(default_factory=set)
-    _events: int = 0
 
     def run(self) -> Decision:
         """Until nothing more can be done now; what is left then. Raises `ClusterError`.
 
         One node is worked on at a time. Work that failed without an end is left to the next run.
         """
+        first = True
         while True:
             now = self.cluster.now().timestamp()
             world = observe(self.cluster, self.settings, now)
             decision = decide(world, now, self.settings.remediate)
             if not self.mine():
                 return decision
+            if first:
+                self._catch_up(world, now)
+                first = False
             if decision.breaker:
                 self._open(decision)
-            wrote = [self._write(step, _node(world, step.node)) for step in decision.steps]
+            wrote = [
+                self._write(step, _node(world, step.node))
+                for step in decision.steps
+                if not step.leaves or not self.refused()
+            ]
             if any(wrote):
                 continue
             left = [work for work in decision.works if _key(work) not in self._tried]
-            if not left:
+            if not left or self.refused():
                 return decision
             self._do(left[0], _node(world, left[0].node))
 
     def _do(self, work: Work, node: GpuNode) -> None:
         self._tried.add(_key(work))
-        failure = self._work(work)
+        conclude = self._work(work)
         if self.mine():
             now = self.cluster.now().timestamp()
             found = parse_node(self.cluster.json(f"{NODES}/{work.node}"))
-            if found.repair == work.repair:
-                limits = self.settings.remediate
-                self._write(concluded(found, work, failure, now, limits), found)
+            if found.repair == work.repair and (step := conclude(found, now)):
+                self._write(step, found)
 
-    def _work(self, work: Work) -> str:
+    def _work(self, work: Work) -> Callable[[GpuNode, float], Step | None]:
+        """Do it; what makes a step of how it ended."""
+        try:
+            if work.job == "hand_over":
+                bundle = self.hands.hand_over(work.node, work.repair)
+                return lambda found, now: handed_over(found, work, bundle)
+            failure = self._done(work)
+        except UndecidedError as error:
+            why = str(error)
+            return lambda found, now: unfinished(found, work, why)
+        limits = self.settings.remediate
+        return lambda found, now: concluded(found, work, failure, now, limits)
+
+    def _done(self, work: Work) -> str:
         if work.job == "reset":
             return self.hands.reset(work.node, work.repair.gpus)
         return {
@@ -101,27 +143,52 @@ class Controller:
     def _write(self, step: Step, seen: GpuNode) -> bool:
         """Whether the step was taken: nobody has changed what it was decided by."""
         path = f"{NODES}/{step.node}"
-        item = self.cluster.json(path)
-        if _decisive(parse_node(item)) != _decisive(seen):
-            return False
-        try:
-            self.cluster.send("PUT", path, writing.patched(item, step))
-        except ClusterError as error:
-            if error.status == _CONFLICT:
+        for attempt in range(_WRITES):
+            item = self.cluster.json(path)
+            wanted, found = writing.patched(item, step), parse_node(item)
+            if attempt and _decisive(found) == _decisive(parse_node(wanted)):
+                break  # the answer to an earlier try was lost
+            if _decisive(found) != _decisive(seen):
                 return False
-            raise
-        now = self.cluster.now().timestamp()
-        self.tell(writing.line(step, now, self.settings.cluster.name))
-        self._events += 1
-        self.cluster.send("POST", writing.EVENTS, writing.event(step, now, self._events))
+            try:
+                self.cluster.send("PUT", path, wanted)
+                break
+            except ClusterError as error:
+                if error.status != _CONFLICT:
+                    raise
+        else:
+            return False
+        self._tell(step, self.cluster.now().timestamp())
         return True
+
+    def _catch_up(self, world: World, now: float) -> None:
+        """Tell of last steps that a controller wrote that was killed before it told of them."""
+        for node in world.nodes:
+            step = last(node)
+            if step is None or step.repair is None or now - step.repair.since > _TOLD_WITHIN_S:
+                continue
+            try:
+                self.cluster.json(f"{writing.EVENTS}/{writing.event_name(step, now)}")
+            except ClusterError as error:
+                if error.status != _MISSING:
+                    raise
+                self._tell(step, now)
+
+    def _tell(self, step: Step, now: float) -> None:
+        """One line and one Event. The line first: where this is killed in between it comes twice."""
+        self.tell(writing.line(step, now, self.settings.cluster.name))
+        self._post(writing.EVENTS, writing.event(step, now))
 
     def _open(self, decision: Decision) -> None:
         assert decision.breaker is not None
+        self._post(CONFIG_MAPS, writing.breaker(decision.breaker))
+
+    def _post(self, path: str, body: dict[str, Any]) -> None:
+        """Make an object, unless it is there already."""
         try:
-            self.cluster.send("POST", CONFIG_MAPS, writing.breaker(decision.breaker))
+            self.cluster.send("POST", path, body)
         except ClusterError as error:
-            if error.status != _CONFLICT:  # open already
+            if error.status != _CONFLICT:
                 raise
 
 

@@ -192,7 +192,10 @@ def _quarantined(node: GpuNode, repair: Repair, case: Case | None, turn: _Round)
 
 
 def _draining(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
-    if reasons := rails.holds(turn.breaker, turn.now, turn.limits):
+    reasons = rails.holds(turn.breaker, turn.now, turn.limits)
+    if repair.tried and (until := repair.tried + turn.limits.retry_s) > turn.now:
+        reasons.append(f"{repair.note}; it is tried again at {stamp(until)}")
+    if reasons:
         return hold(node, case, reasons)
     return Work(node=node.name, job="drain", repair=repair, why=repair.why)
 
@@ -214,7 +217,7 @@ def _drained(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> 
 
 def _repairing(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
     if repair.action == "manual" or repair.action is None:
-        return hold(node, case, ["a person has to repair it"])
+        return _for_person(node, repair, case, "a person has to repair it")
     if repair.action == "reboot" and node.boot != repair.boot:
         if not node.ready:
             return hold(node, case, ["it has rebooted, and is not Ready yet"])
@@ -239,7 +242,14 @@ def _watched(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> 
 
 
 def _failed(node: GpuNode, repair: Repair, case: Case | None, turn: _Round) -> Next:
-    return hold(node, case, [f"a person has to repair it: {repair.note or repair.why}"])
+    why = f"a person has to repair it: {repair.note or repair.why}"
+    return _for_person(node, repair, case, why)
+
+
+def _for_person(node: GpuNode, repair: Repair, case: Case | None, why: str) -> Next:
+    if not repair.bundle:
+        return Work(node=node.name, job="hand_over", repair=repair, why=why)
+    return hold(node, case, [f"{why}; what is known of it: {repair.bundle}"])
 
 
 _STATES: Mapping[State, Callable[[GpuNode, Repair, Case | None, _Round], Next]] = {

@@ -47,6 +47,9 @@ class Repair:
     + boot: id of the boot in which a repair began
     + cordoned: gpuboot cordoned the node, so gpuboot may end that
     + note: what the last step said
+    + tried: when moving its pods away last failed; 0: it did not
+    + bundle: where what a person needs of it was written, as `machine:path`
+    + before, said: the state before the last step, and that step's reason
     """
 
     state: State
@@ -59,6 +62,10 @@ class Repair:
     boot: str = ""
     cordoned: bool = False
     note: str = ""
+    tried: float = 0.0
+    bundle: str = ""
+    before: State | None = None
+    said: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,7 +135,7 @@ def seconds(text: str) -> float:
     return datetime.fromisoformat(text).timestamp()
 
 
-_TIMES = ("since", "case_at", "at")
+_TIMES = ("since", "case_at", "at", "tried")
 
 
 def _plain(item: Repair | Past) -> dict[str, Any]:

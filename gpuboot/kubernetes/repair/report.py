@@ -104,6 +104,9 @@ def _would(node: GpuNode, case: Case | None, limits: Remediate, now: float) -> I
             yield f"leave it to a person: repaired {limits.max_repairs} times in seven days"
             return
     action = case.action if case and case.action else repair.action if repair else None
+    if state == "failed" or (state == "repairing" and action == "manual"):
+        yield "pack what is known of it into a bundle, for the person who repairs it"
+        return
     if state in (None, "observed", "confirmed", "released", "quarantined", "draining"):
         yield "move its pods to other nodes, as PodDisruptionBudgets allow"
     gpus = case.gpus if case else repair.gpus if repair else ()

@@ -10,7 +10,7 @@ from gpuboot.config.settings.remediate import Action, Remediate
 from gpuboot.kubernetes.repair.model import TAINT_KEY, GpuNode, Past, Repair, State
 from gpuboot.kubernetes.repair.signals import Case
 
-Job = Literal["drain", "reset", "reboot", "prove"]
+Job = Literal["drain", "reset", "reboot", "prove", "hand_over"]
 _ESCALATED: Mapping[Action, Action] = {"reset": "reboot"}
 
 
@@ -35,6 +35,11 @@ class Step:
     @property
     def after(self) -> State | None:
         return self.repair.state if self.repair else None
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the node leaves service by it."""
+        return self.cordoned is True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +74,8 @@ def concluded(node: GpuNode, work: Work, failure: str, now: float, limits: Remed
     repair = work.repair
     if work.job == "drain":
         if failure:
-            return step(node, replace(repair, note=failure), f"not drained yet: {failure}")
+            noted = replace(repair, note=failure, tried=now)
+            return step(node, noted, f"not drained yet: {failure}")
         return to(node, "drained", now, "its pods have left")
     if not failure:
         if work.job == "prove":
@@ -80,6 +86,33 @@ def concluded(node: GpuNode, work: Work, failure: str, now: float, limits: Remed
         return to(node, "failed", now, failure)
     why = f"{failure}; a {again} is next"
     return step(node, moved(repair, "drained", now, action=again, note=failure), why)
+
+
+def unfinished(node: GpuNode, work: Work, why: str) -> Step | None:
+    """What is noted of work that came to no verdict, and is done again; None: nothing new.
+
+    + why: it did not
+    """
+    # where a person has the node already, the note says why
+    if work.job == "hand_over" or work.repair.note == why:
+        return None
+    return step(node, replace(work.repair, note=why), f"{work.job}: to be done again: {why}")
+
+
+def handed_over(node: GpuNode, work: Work, bundle: str) -> Step:
+    """A person has all that is known. + bundle: where that is, as `machine:path`"""
+    return step(node, replace(work.repair, bundle=bundle), f"for a person: see {bundle}")
+
+
+def last(node: GpuNode) -> Step | None:
+    """The last step of a repair that is under way, as it was taken."""
+    repair = node.repair
+    if repair is None or not repair.said:
+        return None
+    return Step(
+        node=node.name, before=repair.before, repair=repair, past=node.past, tainted=node.tainted,
+        why=repair.said,
+    )  # fmt: skip
 
 
 def _done(work: Work) -> str:

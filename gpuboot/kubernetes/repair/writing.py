@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
+from hashlib import sha256
 from typing import Any
 
 from gpuboot.kubernetes.repair.model import (
@@ -30,8 +32,9 @@ def patched(item: Mapping[str, Any], step: Step) -> Json:
     """
     new = deepcopy(dict(item))
     notes = new["metadata"].setdefault("annotations", {})
+    repair = replace(step.repair, before=step.before, said=step.why) if step.repair else None
     for key, text in (
-        (STATE_KEY, dump(step.repair) if step.repair else ""),
+        (STATE_KEY, dump(repair) if repair else ""),
         (PAST_KEY, dump_past(step.past) if step.past else ""),
     ):
         notes.pop(key, None)
@@ -63,14 +66,21 @@ def line(step: Step, now: float, cluster: str) -> Json:
     }
 
 
-def event(step: Step, now: float, number: int) -> Json:
-    """The same as an Event of the node. + number: makes its name one of its own"""
+def event_name(step: Step, now: float) -> str:
+    """The same for the same step, whoever tells of it. + now: when it was written"""
+    since = step.repair.since if step.repair else now
+    digest = sha256(f"{step.before} {step.after} {step.why}".encode()).hexdigest()[:10]
+    return f"{step.node}.remediate.{int(since):x}.{digest}"
+
+
+def event(step: Step, now: float) -> Json:
+    """The same as an Event of the node. + now: when it was written"""
     after = step.after or "ended"
     message = f"repair of {step.node}: {step.before or 'begun'} -> {after}: {step.why}"
     wrong = after in ("quarantined", "failed") or step.why.startswith("not drained")
     return {
         "metadata": {
-            "name": f"{step.node}.remediate.{int(now * 1e6):x}{number:x}",
+            "name": event_name(step, now),
             "namespace": "default",
         },
         "involvedObject": {"apiVersion": "v1", "kind": "Node", "name": step.node,
