@@ -1,6 +1,7 @@
-"""Which GPU nodes would be repaired, and why. Run by `gpuboot remediate`; it changes nothing.
+"""Which GPU nodes would be repaired, and why; or their repair. Run by `gpuboot remediate`.
 
-$GPUBOOT_ANSWER names the file that gets the answer.
+$GPUBOOT_ANSWER names the file that gets the answer. It changes nothing unless $GPUBOOT_ACT is 1;
+then each step is told as it is taken, as a line of JSON for $GPUBOOT_PROGRESS.
 """
 
 from __future__ import annotations
@@ -16,16 +17,27 @@ from deploys.run.context import begin, read_leader
 
 @deploy("Remediate")
 def remediate() -> None:
-    """Ask on the leader, and on no other host."""
-    settings = begin()[0]
+    """Ask on the leader, and on no other host; nodes are reached when they are to be changed."""
+    settings, lock, nodes = begin()
     leader = read_leader()
-    if host.name == leader.host:
-        operations.judged(
-            name="Judge the GPU nodes",
+    if host.name != leader.host:
+        return
+    if os.environ.get("GPUBOOT_ACT") == "1":
+        operations.acted(
+            name="Repair GPU nodes",
             settings=settings,
+            versions=lock,
+            nodes=nodes,
             leader=leader.host,
             path=os.environ["GPUBOOT_ANSWER"],
         )
+        return
+    operations.judged(
+        name="Judge the GPU nodes",
+        settings=settings,
+        leader=leader.host,
+        path=os.environ["GPUBOOT_ANSWER"],
+    )
 
 
 # pyinfra executes a deploy file without a module name; an import must not run anything

@@ -32,6 +32,10 @@ class RebootError(Exception):
     """The machine may not be rebooted from here, or did not come back in time."""
 
 
+class RebootRefusedError(RebootError):
+    """The machine was not rebooted: this runs on it, or it does not tell which boot it is."""
+
+
 def reboot(host: Host, reason: str, timeout_s: int) -> str:
     """Reboot a host and wait until it answers as a new boot and has started its units.
 
@@ -83,12 +87,14 @@ def _without_tracebacks() -> Iterator[None]:
 
 
 def _boot_id_to_leave(host: Host, reason: str) -> str:
-    """The boot id before the reboot. Raises `RebootError` where a reboot must not be tried."""
+    """The boot id before the reboot. Raises `RebootRefusedError` where it must not be tried."""
     before = _boot_id(host)
     if not before:
-        raise RebootError(f"{host.name} does not tell its boot id, so a reboot could not be seen")
+        raise RebootRefusedError(
+            f"{host.name} does not tell its boot id, so a reboot could not be seen"
+        )
     if before == BOOT_ID.read_text().strip():
-        raise RebootError(
+        raise RebootRefusedError(
             failure(
                 f"{reason}, and {host.name} is the machine that you run this from",
                 "reboot it yourself, then run again: the run goes on from there",

@@ -1,25 +1,45 @@
-"""The operation that tells which GPU nodes would be repaired. It changes nothing."""
+"""The operations that tell which GPU nodes would be repaired, and repair them."""
 
 from __future__ import annotations
 
+import getpass
 import json
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from pyinfra.context import host, inventory
+from pyinfra import logger
+from pyinfra.context import host, inventory, state
 
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
 from deploys.lib.operation import operation
+from deploys.lib.recording import say
+from deploys.operations.repair import Hands, one_line
+from deploys.run import lock as run_lock
+from deploys.run.collect import denied_root
+from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.kubernetes.api import ClusterError
+from gpuboot.config.versions import Lock
+from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.repair import report
+from gpuboot.kubernetes.repair.controller import Controller
+from gpuboot.kubernetes.repair.controller import Hands as AnyHands
 from gpuboot.kubernetes.repair.decide import decide
 from gpuboot.kubernetes.repair.observe import observe
+from gpuboot.verify.lease import VerificationLock
+
+LEASE = "gpuboot-remediate"
+_PATIENCE_S = 60  # longer than the Lease of a controller that was killed lasts
 
 
 @operation(compared=False)
 def judged(settings: Settings, leader: str, path: str) -> Commands:
-    """Ask the cluster, and write what would be done and why.
+    """Ask the cluster, and write what would be done and why. Changes nothing.
 
     + leader: inventory name of the host with the administrator's credentials
     + path: file on the control machine that gets the answer as JSON
@@ -28,11 +48,96 @@ def judged(settings: Settings, leader: str, path: str) -> Commands:
         return
     try:
         with cluster_clients(inventory.get_host(leader)) as clients:
-            now = clients.now().timestamp()
-            world = observe(clients, settings, now)
-        found = report.document(world, decide(world, now, settings.remediate), settings, now)
+            found = _judged(clients, settings)
     except ClusterError as error:
         found = report.failed(settings, str(error))
     Path(path).write_text(json.dumps(found, indent=1), encoding="utf-8")
     host.noop("the cluster was asked")
     yield from ()
+
+
+@operation(is_idempotent=False, compared=False)
+def acted(
+    settings: Settings, versions: Lock, nodes: Sequence[Node], leader: str, path: str
+) -> Commands:
+    """Repair what may be repaired now, tell each step, and write what is left to do and why.
+
+    Only one such controller is at work, and none while a run changes the site.
+
+    + versions: the version lock; nodes: all of the inventory; others as of `judged`
+    """
+    if not executing():
+        return
+    lead = inventory.get_host(leader)
+    hands = Hands(lead, settings, versions, nodes, denied_root)
+    try:
+        with cluster_clients(lead) as clients, site_lock() as site:
+            found = repaired(clients, settings, hands, site)
+    except ClusterError as error:
+        found = report.failed(settings, str(error))
+    Path(path).write_text(json.dumps(found, indent=1), encoding="utf-8")
+    host.noop("the controller has done what it may do now")
+    yield from ()
+
+
+@dataclass
+class SiteLock:
+    """The lock by which one run at a time changes a site, taken when nodes are to be changed.
+
+    + take: takes it; raises `LockError`
+    """
+
+    take: Callable[[], run_lock.RunLock | None]
+    why: str | None = None  # it was refused; "" when it was not; None: nobody has asked
+    _held: list[run_lock.RunLock] = field(default_factory=list)
+
+    def refused(self) -> str:
+        """Why nothing may be done to nodes in this run; "" when it may."""
+        if self.why is None:
+            try:
+                self._held += filter(None, [self.take()])
+                self.why = ""
+            except run_lock.LockError as error:
+                self.why = one_line(error)
+                logger.warning(self.why)
+        return self.why
+
+    def lost(self) -> bool:
+        """Whether another run has taken it since."""
+        return any(lock.lost() for lock in self._held)
+
+
+@contextmanager
+def site_lock() -> Iterator[SiteLock]:
+    with ExitStack() as stack:
+        command = "gpuboot remediate --act"
+        yield SiteLock(lambda: stack.enter_context(run_lock.held(state, command)))
+
+
+def repaired(clients: Cluster, settings: Settings, hands: AnyHands, site: SiteLock) -> report.Json:
+    """What is left when the controller has done what it may. Raises `ClusterError`."""
+    who = f"{getpass.getuser()}@{socket.gethostname()}-{os.getpid()}"
+    lease = VerificationLock(clients, who, logger.info, LEASE, "another gpuboot remediate --act")
+    if blocked := lease.acquire(_PATIENCE_S):
+        return report.failed(settings, f"{blocked}: nothing was done")
+    try:
+        controller = Controller(
+            clients, settings, hands, _tell,
+            mine=lambda: not lease.lost() and not site.lost(), refused=site.refused,
+        )  # fmt: skip
+        controller.run()
+        found = _judged(clients, settings)
+    finally:
+        lease.release()
+    found["stopped"] = found["stopped"] or site.why or ""
+    return found
+
+
+def _judged(clients: Cluster, settings: Settings) -> report.Json:
+    now = clients.now().timestamp()
+    world = observe(clients, settings, now)
+    return report.document(world, decide(world, now, settings.remediate), settings, now)
+
+
+def _tell(line: dict[str, Any]) -> None:
+    say(json.dumps(line))

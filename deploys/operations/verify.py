@@ -119,6 +119,13 @@ def prove_node(
 
     Returns cause and remedy where they are not proven. Raises `ClusterError`.
     """
+    return judge_node(settings, lock, node, leader, before)[1]
+
+
+def judge_node(
+    settings: Settings, lock: Lock, node: Node, leader: str, before: Sequence[str] = ()
+) -> tuple[list[Finding], tuple[str, str] | None]:
+    """As `prove_node`, with the findings."""
     driver_requested = lock.driver.version if settings.driver.enabled else None
     target = inventory.get_host(leader)
 
@@ -134,7 +141,7 @@ def prove_node(
     if problem is None:
         tried = sum(item.link == "workload" and item.status == "pass" for item in findings)
         say(f"{node.name}: {node.gpus} GPUs, vectorAdd passed on {tried}")
-    return problem
+    return findings, problem
 
 
 def _expected_objects(

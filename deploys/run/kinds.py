@@ -10,20 +10,22 @@ from deploys.run import time_notes
 TELLING = (
     "site.py", "host_layers.py", "standalone.py", "verify.py", "query.py", "check.py",
     "read_hosts.py", "remove.py", "restore.py", "outdated.py", "diagnose.py", "load.py",
+    "remediate.py",
 )  # fmt: skip
 # they show a plan before they run, and what happens while they do
 PLANNED = (
     "site.py", "host_layers.py", "standalone.py", "reset.py", "remove.py", "restore.py",
     "verify.py", "query.py",
 )  # fmt: skip
-# they change nothing, so they stop for no other run
+# they change nothing, so they stop for no other run; remediate.py asks by itself where it acts
 READ_ONLY = (
     "verify.py", "query.py", "check.py", "read_hosts.py", "outdated.py", "diagnose.py", "load.py",
+    "remediate.py",
 )  # fmt: skip
 # the one deploy whose inventory says only how to log in
 READING = "read_hosts.py"
 # done by the leader alone, whichever control plane that is; it reaches hosts that `--limit` names
-LED = ("remove.py", "restore.py")
+LED = ("remove.py", "restore.py", "remediate.py")
 limited: list[str] = []  # those, by inventory name
 
 

@@ -151,6 +151,10 @@ class RunLock(BaseStateCallback):
         for lease in self._leases:
             lease.give_back()
 
+    def lost(self) -> Problem | None:
+        """Who has taken one of them, if anybody has."""
+        return next((lease.lost for lease in self._leases if lease.lost), None)
+
     def operation_start(self, state: State, op_hash: str) -> None:  # type: ignore[override]
         for lease in self._leases:
             if lease.lost:
@@ -165,16 +169,17 @@ class RunLock(BaseStateCallback):
 
 
 @contextmanager
-def held(state: State, command: str) -> Iterator[None]:
+def held(state: State, command: str) -> Iterator[RunLock | None]:
     """Hold the lock for the length of the block, where this run has something to change.
 
     + command: of this run, as other runs are to see it
 
-    Raises `LockError`, before anything is touched, when another run has it.
+    Yields the lock, or None without one. Raises `LockError`, before anything is touched, when
+    another run has it.
     """
     comparison = compare.current()
     if comparison is not None and not comparison.differs:
-        yield
+        yield None
         return
     user = f"{getpass.getuser()}@{socket.gethostname()}"
     mine = Holder(uuid.uuid4().hex, user, str(Path.cwd()), command)
@@ -182,7 +187,7 @@ def held(state: State, command: str) -> Iterator[None]:
     lock.take()
     state.add_callback_handler(lock)  # type: ignore[no-untyped-call]
     try:
-        yield
+        yield lock
     finally:
         lock.give_back()
 

@@ -260,7 +260,7 @@ def _before(state: State, hosts: list[Host], given: str, ours: list[str]) -> Non
         kinds.limited = [host.name for host in hosts] if state.limit_hosts else []
         # whichever of them leads is known later; a restore begins with the first
         controls = [node.host for node in nodes if node.role == "control_plane"]
-        last = len(controls) if ours == ["remove.py"] else 1
+        last = 1 if ours == ["restore.py"] else len(controls)
         state.limit_hosts = [state.inventory.get_host(name) for name in controls[:last]]
 
 

@@ -1,31 +1,72 @@
-"""`gpuboot remediate`: which GPU nodes would be repaired, how, and why others would not."""
+"""`gpuboot remediate`: which GPU nodes would be repaired, how, and why others would not; `--act`
+repairs them.
+"""
 
 from __future__ import annotations
 
 import json as json_format
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gpuboot.cli import runs
 
 DEPLOY = "deploys/remediate.py"
+_ACT = {"GPUBOOT_ACT": "1"}
 
 
 def remediate(
     inventory: runs.Inventory,
+    act: Annotated[
+        bool, typer.Option("--act", help="Repair them, instead of only telling.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="With --act: do not ask first.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
     data: runs.Data = None,
 ) -> None:
-    """Tell which GPU nodes have to be repaired, what would be done, and why not. Changes nothing.
+    """Tell which GPU nodes have to be repaired, what would be done, and why not.
 
-    Exit code: 0 none, 1 there are nodes to look at, 2 could not tell.
+    Changes nothing without --act; with it, stdout gets one line of JSON for each step as it is
+    taken. Exit code: 0 none, 1 there are nodes to look at, 2 could not tell.
     """
     from gpuboot.kubernetes.repair import report
 
+    if yes and not act:
+        runs.stop("-y goes with --act\n    remedy: leave it out, or add --act")
+    if not act or not yes:
+        found = _judged(inventory, data)
+        show = not act and json
+        typer.echo(json_format.dumps(found, indent=1) if show else report.text(found), err=act)
+        if not act or report.exit_code(found) != report.ASKS:
+            raise typer.Exit(report.exit_code(found))
+        _confirm()
+    found = _acted(inventory, data)
+    typer.echo(report.text(found), err=True)
+    if json:
+        print(json_format.dumps(found))
+    raise typer.Exit(report.exit_code(found))
+
+
+def _confirm() -> None:
+    if not runs.is_terminal():
+        cause = "standard input is no terminal, so nobody can answer whether to go on"
+        runs.stop(f"{cause}\n    remedy: look at what would be done, then run with --act -y")
+    if not typer.confirm("Do that?", err=True):
+        runs.stop("nothing was done")
+
+
+def _judged(inventory: str, data: list[str] | None) -> dict[str, Any]:
     ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), quiet=True)
+    return _answer(ended)
+
+
+def _acted(inventory: str, data: list[str] | None) -> dict[str, Any]:
+    """Steps are printed while it goes on."""
+    return _answer(runs.pyinfra(inventory, DEPLOY, runs.options(data), _ACT, progress=1))
+
+
+def _answer(ended: runs.Ended) -> dict[str, Any]:
     if not ended.answer:
         runs.stop(ended.output.rstrip() or "pyinfra told nothing")
-    found = json_format.loads(ended.answer)
-    print(ended.answer if json else report.text(found))
-    raise typer.Exit(report.exit_code(found))
+    found: dict[str, Any] = json_format.loads(ended.answer)
+    return found

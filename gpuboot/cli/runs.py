@@ -61,6 +61,7 @@ def pyinfra(
     quiet: bool = False,
     dry: bool = False,
     tidies: bool = False,
+    progress: int = 2,
 ) -> Ended:
     """`pyinfra INVENTORY DEPLOY -y` in the current folder, which must be the project's.
 
@@ -71,6 +72,7 @@ def pyinfra(
     + dry: `--dry` instead of `-y`: find out what would change, and change nothing
     + tidies: the deploy removes what it made when it is told to end, so signals are handed on to it
       and its end is waited for
+    + progress: file descriptor for what the deploy tells while it runs
     """
     if not Path(deploy).is_file():
         stop(wrong_folder(deploy))
@@ -78,16 +80,16 @@ def pyinfra(
         path = Path(folder) / "answer"
         command = [sys.executable, "-m", "pyinfra", inventory, deploy, "--dry" if dry else "-y"]
         variables = {**os.environ, **(environment or {}), answer: str(path)}
-        ended = _ended([*command, *more], variables, quiet, tidies)
+        ended = _ended([*command, *more], variables, quiet, progress, tidies)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
     return Ended(ended.returncode, text, ended.stdout or "")
 
 
 def _ended(
-    command: Sequence[str], variables: Mapping[str, str], quiet: bool, tidies: bool
+    command: Sequence[str], variables: Mapping[str, str], quiet: bool, told: int, tidies: bool
 ) -> subprocess.CompletedProcess[str]:
     """stdout of pyinfra is for its own JSON; all that a person reads goes to stderr."""
-    progress = os.dup(2)  # for a deploy whose output is kept back to tell how far it is
+    progress = os.dup(told)  # for a deploy whose output is kept back to tell how far it is
     try:
         return (_handed_on if tidies else subprocess.run)(
             command,

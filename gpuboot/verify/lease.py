@@ -1,4 +1,7 @@
-"""A lock, held as a Lease: two verifications at once would take each other's GPUs."""
+"""A lock, held as a Lease: two verifications at once would take each other's GPUs.
+
+Repairs have one of their own, so that two controllers do not act at once.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ NAMESPACE = "kube-system"
 NAME = "gpuboot-verify"
 LEASES = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases"
 PATH = f"{LEASES}/{NAME}"
+VERIFICATION = "another verification"
 _RENEW_S = 10.0
 _EXPIRED_S = 40  # a verification that has not renewed for so long was killed
 _POLL_S = 2.0
@@ -25,11 +29,21 @@ class VerificationLock:
 
     + holder: name of this verification
     + progress: takes lines of progress
+    + name: of the Lease; what: its holders are, for a person
 
     Times in the Lease are the API server's, so that nobody's own clock matters.
     """
 
-    def __init__(self, cluster: Cluster, holder: str, progress: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        holder: str,
+        progress: Callable[[str], None],
+        name: str = NAME,
+        what: str = VERIFICATION,
+    ) -> None:
+        self._name, self._what = name, what
+        self._path = f"{LEASES}/{name}"
         self._cluster = cluster
         self._holder = holder
         self._progress = progress
@@ -53,9 +67,9 @@ class VerificationLock:
             holder = lease["spec"].get("holderIdentity", "")
             if time.monotonic() >= until:
                 began = lease["spec"].get("acquireTime", "")
-                return f"another verification, {holder}, has been running since {began}"
+                return f"{self._what}, {holder}, has been running since {began}"
             if holder != last_reported:
-                self._progress(f"waiting for another verification, {holder}, to end")
+                self._progress(f"waiting for {self._what}, {holder}, to end")
                 last_reported = holder
             time.sleep(_POLL_S)
         self._renewing = threading.Thread(target=self._renew, daemon=True)
@@ -70,7 +84,7 @@ class VerificationLock:
         self._renewing.join(timeout=_RENEW_S)
         self._renewing = None
         if not self.lost():
-            self._cluster.send("DELETE", PATH, missing_ok=True)
+            self._cluster.send("DELETE", self._path, missing_ok=True)
 
     def lost(self) -> bool:
         """Whether another verification took this one for dead. Raises `ClusterError`.
@@ -94,7 +108,8 @@ class VerificationLock:
         }
         try:
             if lease is None:
-                body = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": spec}
+                meta = {"name": self._name, "namespace": NAMESPACE}
+                body = {"metadata": meta, "spec": spec}
                 self._cluster.send("POST", LEASES, body)
             elif self._expired(lease):
                 self._replace({**lease, "spec": spec})
@@ -119,7 +134,7 @@ class VerificationLock:
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            lease: dict[str, Any] = self._cluster.json(PATH)
+            lease: dict[str, Any] = self._cluster.json(self._path)
         except ClusterError as error:
             if error.status == 404:
                 return None
@@ -128,7 +143,7 @@ class VerificationLock:
 
     def _replace(self, lease: dict[str, Any]) -> None:
         # the resource version in it makes this fail where somebody else was faster
-        self._cluster.send("PUT", PATH, lease)
+        self._cluster.send("PUT", self._path, lease)
 
     def _expired(self, lease: dict[str, Any]) -> bool:
         try:

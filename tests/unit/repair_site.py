@@ -216,9 +216,7 @@ class Site:
 
     def run(self) -> None:
         """One run of the timer."""
-        Controller(
-            self, self.settings, self, self.told.append, refused=lambda: self.refused
-        ).run()
+        Controller(self, self.settings, self, self.told.append, refused=lambda: self.refused).run()
 
     def runs(self, count: int = 6, every_s: float = 120) -> Site:
         for _ in range(count):

@@ -175,7 +175,7 @@ class Controller:
                 self._tell(step, now)
 
     def _tell(self, step: Step, now: float) -> None:
-        """One line and one Event. The line first: where this is killed in between it comes twice."""
+        """One line and one Event. Killed in between, the line comes twice."""
         self.tell(writing.line(step, now, self.settings.cluster.name))
         self._post(writing.EVENTS, writing.event(step, now))
 
