@@ -54,6 +54,7 @@ class Site:
     undecided: set[str] = field(default_factory=set)
     refused: str = ""
     maps: dict[str, dict[str, str]] = field(default_factory=dict)
+    leases: dict[str, dict[str, Any]] = field(default_factory=dict)
     clock: float = START
     scrape_age: float = 5.0
     rules_age: float = 5.0
@@ -97,6 +98,10 @@ class Site:
             if name not in self.maps:
                 raise ClusterError("not found", 404)
             return {"data": self.maps[name]}
+        if "/leases/" in path:
+            if path not in self.leases:
+                raise ClusterError("not found", 404)
+            return self.leases[path]
         if path.startswith(EVENTS):
             return self._event(path.rpartition("/")[2])
         assert path.endswith("/query")
@@ -118,6 +123,8 @@ class Site:
         return [{"metric": one, "value": value} for one in labels]
 
     def send(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
+        if "/leases" in path:
+            return self._lease(method, path, body)
         self.live()
         self.writes.append((method, path))
         if path.startswith(NODES):
@@ -132,6 +139,12 @@ class Site:
             if body["metadata"]["name"] in {one["metadata"]["name"] for one in self.events}:
                 raise ClusterError("exists", 409)
             self.events.append(body)
+        return body
+
+    def _lease(self, method: str, path: str, body: Any) -> Any:
+        if method == "DELETE":
+            return self.leases.pop(path)
+        self.leases[f"{path}/{body['metadata']['name']}" if method == "POST" else path] = body
         return body
 
     def version(self, name: str) -> str:

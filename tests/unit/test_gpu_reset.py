@@ -1,0 +1,86 @@
+"""The script that resets GPUs of a node, with programs that note what they are asked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploys.operations.repair import RESET
+
+PROGRAM = '#!/bin/sh\necho "$(basename $0) $*" >>"$NOTES"\n'
+CRICTL = """
+case $* in
+  *"pods -q"*) echo plugin; echo exporter ;;
+  *"ps -q --pod plugin"*) echo c1; echo c2 ;;
+  *"ps -q --pod exporter"*) echo c3 ;;
+esac
+"""
+SYSTEMCTL = "case $* in *nvsm*) exit 1 ;; esac\n"
+SMI = 'case $* in *GPU-lost*) echo "GPU is lost"; echo "All done."; exit 15 ;; esac\n'
+STOPPED = ["systemctl stop kubelet nvidia-persistenced nvidia-dcgm"]
+STARTED = "systemctl start nvidia-persistenced nvidia-dcgm kubelet"
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A folder with programs that stand in for those of a node."""
+    for name, more in (
+        ("systemctl", SYSTEMCTL),
+        ("crictl", CRICTL),
+        ("nvidia-smi", SMI),
+        ("sleep", ""),
+        ("find", ""),
+    ):
+        path = tmp_path / name
+        path.write_text(PROGRAM + more)
+        path.chmod(0o755)
+    return tmp_path
+
+
+def reset(programs: Path, gpus: str) -> tuple[list[str], list[str]]:
+    """The answer, and what was done."""
+    notes = programs / "notes"
+    done = subprocess.run(
+        ["sh", "-c", f"gpus='{gpus}'; folder={programs}; socket=unix:///run/c.sock\n{RESET}"],
+        env={"PATH": f"{programs}:{os.environ['PATH']}", "NOTES": str(notes)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    looks = ("systemctl is-", "sleep", "find")
+    told = [line for line in notes.read_text().splitlines() if not line.startswith(looks)]
+    return done.stdout.splitlines()[-1].split("\t"), told
+
+
+def test_what_watches_gpus_ends_before_and_starts_after(programs: Path) -> None:
+    answer, told = reset(programs, "GPU-a GPU-b")
+    assert answer == ["done", "GPU-a GPU-b"]
+    stops = [
+        line.partition("stop ")[2] for line in told if line.startswith("crictl") and "stop" in line
+    ]
+    assert stops == ["--timeout 10 c1 c2", "--timeout 10 c3"]
+    resets = ["nvidia-smi --gpu-reset -i GPU-a", "nvidia-smi --gpu-reset -i GPU-b"]
+    ours = [line for line in told if not line.startswith("crictl")]
+    assert ours == [*STOPPED, *resets, STARTED, STARTED]
+    assert told.index(resets[0]) > max(at for at, line in enumerate(told) if "stop --" in line)
+
+
+def test_a_gpu_that_is_not_reset_is_named_and_all_starts_again(programs: Path) -> None:
+    answer, told = reset(programs, "GPU-lost GPU-b")
+    assert answer == ["failed", "GPU-lost: GPU is lost All done."]
+    assert "nvidia-smi --gpu-reset -i GPU-b" not in told
+    assert told[-1] == STARTED
+
+
+def test_a_program_that_is_not_ours_keeps_its_gpu(programs: Path) -> None:
+    find = programs / "find"
+    find.write_text(f"#!/bin/sh\necho /proc/{os.getpid()}/fd/7\n")
+    answer, told = reset(programs, "GPU-a")
+    name = Path("/proc/self/comm").read_text().strip()
+    assert answer == ["busy", f"GPUs are used by {name} (process {os.getpid()})"]
+    assert not any("gpu-reset" in line for line in told)
+    assert told[-1] == STARTED
