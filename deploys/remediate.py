@@ -7,12 +7,15 @@ then each step is told as it is taken, as a line of JSON for $GPUBOOT_PROGRESS.
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from pyinfra.api.deploy import deploy
-from pyinfra.context import host
+from pyinfra.context import host, state
 
 from deploys.operations import remediate as operations
+from deploys.run.collect import denied_root
 from deploys.run.context import begin, read_leader
+from deploys.run.lock import held
 
 
 @deploy("Remediate")
@@ -30,6 +33,8 @@ def remediate() -> None:
             nodes=nodes,
             leader=leader.host,
             path=os.environ["GPUBOOT_ANSWER"],
+            locking=partial(held, state, "gpuboot remediate --act"),
+            denied=denied_root,
         )
         return
     operations.judged(

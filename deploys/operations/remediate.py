@@ -7,22 +7,23 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pyinfra import logger
-from pyinfra.context import host, inventory, state
+from pyinfra.api.host import Host
+from pyinfra.context import host, inventory
+from pyinfra_cli.exceptions import CliError
 
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
 from deploys.lib.operation import operation
 from deploys.lib.recording import say
 from deploys.operations.repair import Hands, one_line
-from deploys.run import lock as run_lock
-from deploys.run.collect import denied_root
 from gpuboot.config.inventory import Node
+from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes.api import Cluster, ClusterError
@@ -56,22 +57,40 @@ def judged(settings: Settings, leader: str, path: str) -> Commands:
     yield from ()
 
 
+class RunLock(Protocol):
+    """Held by this run: one at a time changes a site."""
+
+    def lost(self) -> object:
+        """Who has taken it since, if anybody has."""
+
+
+Locking = Callable[[], AbstractContextManager[RunLock | None]]
+
+
 @operation(is_idempotent=False, compared=False)
 def acted(
-    settings: Settings, versions: Lock, nodes: Sequence[Node], leader: str, path: str
+    settings: Settings,
+    versions: Lock,
+    nodes: Sequence[Node],
+    leader: str,
+    path: str,
+    locking: Locking,
+    denied: Callable[[Host], Problem | None],
 ) -> Commands:
     """Repair what may be repaired now, tell each step, and write what is left to do and why.
 
     Only one such controller is at work, and none while a run changes the site.
 
-    + versions: the version lock; nodes: all of the inventory; others as of `judged`
+    + versions: the version lock; nodes: all of the inventory; leader, path: as of `judged`
+    + locking: holds the lock of the site's runs, or raises `CliError`
+    + denied: what keeps a host's user from becoming root; None: nothing
     """
     if not executing():
         return
     lead = inventory.get_host(leader)
-    hands = Hands(lead, settings, versions, nodes, denied_root)
+    hands = Hands(lead, settings, versions, nodes, denied)
     try:
-        with cluster_clients(lead) as clients, site_lock() as site:
+        with cluster_clients(lead) as clients, site_lock(locking) as site:
             found = repaired(clients, settings, hands, site)
     except ClusterError as error:
         found = report.failed(settings, str(error))
@@ -84,12 +103,12 @@ def acted(
 class SiteLock:
     """The lock by which one run at a time changes a site, taken when nodes are to be changed.
 
-    + take: takes it; raises `LockError`
+    + take: takes it; raises `CliError`
     """
 
-    take: Callable[[], run_lock.RunLock | None]
+    take: Callable[[], RunLock | None]
     why: str | None = None  # it was refused; "" when it was not; None: nobody has asked
-    _held: list[run_lock.RunLock] = field(default_factory=list)
+    _held: list[RunLock] = field(default_factory=list)
 
     def refused(self) -> str:
         """Why nothing may be done to nodes in this run; "" when it may."""
@@ -97,7 +116,7 @@ class SiteLock:
             try:
                 self._held += filter(None, [self.take()])
                 self.why = ""
-            except run_lock.LockError as error:
+            except CliError as error:
                 self.why = one_line(error)
                 logger.warning(self.why)
         return self.why
@@ -108,10 +127,10 @@ class SiteLock:
 
 
 @contextmanager
-def site_lock() -> Iterator[SiteLock]:
+def site_lock(locking: Locking) -> Iterator[SiteLock]:
+    """It is given back at the end of the block. + locking: as of `acted`"""
     with ExitStack() as stack:
-        command = "gpuboot remediate --act"
-        yield SiteLock(lambda: stack.enter_context(run_lock.held(state, command)))
+        yield SiteLock(lambda: stack.enter_context(locking()))
 
 
 def repaired(clients: Cluster, settings: Settings, hands: AnyHands, site: SiteLock) -> report.Json:

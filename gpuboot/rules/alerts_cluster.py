@@ -109,8 +109,10 @@ _NODES = [
         description="It has been in quarantine for six hours.",
         meaning="A repair takes minutes to an hour; this one has stopped somewhere.",
         why="The node's alerts are muted while it lasts.",
-        check=("`kubectl describe node NODE`", "What still runs there: `kubectl get pods -A -o "
-               "wide --field-selector spec.nodeName=NODE`"),
+        check=("What it waits for: `gpuboot remediate INVENTORY`",
+               "What was done: `kubectl describe node NODE`",
+               "What still runs there: `kubectl get pods -A -o wide "
+               "--field-selector spec.nodeName=NODE`"),
         remedy=("A pod that cannot be evicted: its PodDisruptionBudget; talk to its owner.",
                 "Repaired by hand: " + VERIFY + f" Then `kubectl taint node NODE {QUARANTINE}-`."),
         requires=Requirement.KUBE_STATE_METRICS,

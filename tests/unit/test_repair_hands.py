@@ -10,9 +10,10 @@ from typing import Any, cast
 
 import pytest
 
+from deploys.lib.connections import unreachable
 from deploys.lib.drain import DrainRefusedError
 from deploys.lib.remote import RemoteError
-from deploys.operations import repair
+from deploys.operations import repair, verify
 from deploys.operations.reboot import RebootError, RebootRefusedError
 from deploys.operations.repair import Hands
 from gpuboot.config.inventory import Node
@@ -49,7 +50,7 @@ class Place:
         monkeypatch.setattr(repair, "reach", lambda found: found.connected)
         for name in ("run", "drain", "reboot", "wait_until_rejoined"):
             monkeypatch.setattr(repair, name, self.tool(name))
-        monkeypatch.setattr(repair.verify, "judge_node", self.judge)
+        monkeypatch.setattr(verify, "judge_node", self.judge)
 
     def tool(self, name: str) -> Callable[..., str]:
         def called(target: Any, *given: Any) -> str:
@@ -135,7 +136,7 @@ def test_nodes_that_are_not_there(place: Place, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(UndecidedError, match="not in the inventory"):
         place.hands.prove("gpu9")
     monkeypatch.setattr(repair, "reach", lambda _: False)
-    monkeypatch.setitem(repair.unreachable, "h1", "no route")
+    monkeypatch.setitem(unreachable, "h1", "no route")
     for job in (place.hands.prove, place.hands.reboot):
         with pytest.raises(UndecidedError, match="h1 cannot be reached: no route"):
             job("gpu1")

@@ -23,8 +23,8 @@ Share = (
 
 
 class Remediate(Model):
-    """Repairs of GPU nodes by `gpuboot remediate`, which without more only tells what it would do
-    (docs/remediate.md)."""
+    """Repairs of GPU nodes by `gpuboot remediate`, which without `--act` only tells what it
+    would do (docs/remediate.md)."""
 
     actions: tuple[Action, ...] = Field(
         ("reset", "reboot", "manual"),

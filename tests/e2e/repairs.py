@@ -1,0 +1,180 @@
+"""Repairs in a lab: one run of their timer, what it told, and what stands on a node."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tests.e2e.alert_faults import HOLD_FOR
+from tests.e2e.conftest import ROOT, Lab, Run, until
+
+ACT = ("gpuboot", "remediate", "inventories/lab.py", "--act", "-y")
+SOON = {"hold_for": "10s"}
+LIMITS = {
+    "confirm_s": 15,
+    "retry_s": 5,
+    "watch_s": 0,
+    "cooldown_h": 0,
+    "max_repairs": 99,
+    "breaker_share": 3,
+    "breaker_window_s": 30,
+}
+SETTINGS: Mapping[str, Any] = {
+    "alerts": {
+        "rules": {
+            **HOLD_FOR,
+            "GPUExporterDown": SOON,
+            "GPURepairStuck": {"hold_for": "30s"},
+        }
+    },
+    "remediate": LIMITS,
+    "upgrade": {"drain_timeout_s": 20},
+}
+STATE, PAST, TAINT = "gpuboot.io/repair", "gpuboot.io/repairs", "gpu-quarantine"
+BREAKER = ("-n", "kube-system", "configmap", "gpuboot-remediate-breaker")
+WAY = ("quarantined", "draining", "drained", "repairing", "validating", "released")
+ALERT_S, REPAIR_S = 240, 600
+BOOT = "cat /proc/sys/kernel/random/boot_id"
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      nodeSelector: {kubernetes.io/hostname: gpu1}
+      terminationGracePeriodSeconds: 0
+      containers:
+      - name: main
+        image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
+        command: [sleep, "36000"]
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web, namespace: default}
+spec:
+  minAvailable: 1
+  selector: {matchLabels: {app: web}}
+"""
+
+
+def act(site: Lab, **limits: Any) -> tuple[Run, list[dict[str, Any]]]:
+    """One run of the timer, and the steps that it told. + limits: laid over `LIMITS`"""
+    done = site.command(ACT, settings={"remediate": {**LIMITS, **limits}})
+    assert "Traceback" not in done.text, done.text
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    for line in lines:
+        print(f"{line['time']} {line['node']}: {line['from']} -> {line['to']}: {line['why']}")
+    print(done.err[done.err.rfind("gpuboot: ") :])
+    return done, lines
+
+
+def acting(site: Lab, node: str, state: str | None, **limits: Any) -> list[dict[str, Any]]:
+    """Runs, one after the other, until a node is in a state; all steps that they told."""
+    told: list[dict[str, Any]] = []
+
+    def there() -> bool:
+        told.extend(act(site, **limits)[1])
+        return repair(site, node).get("state") == state
+
+    until(there, f"{node} {state}", REPAIR_S)
+    return told
+
+
+def path(told: list[dict[str, Any]], node: str) -> list[str]:
+    """The states that a node came to, each once."""
+    return list(dict.fromkeys(one["to"] for one in told if one["node"] == node))
+
+
+def inject(site: Lab, machine: str, key: str, value: int = 1, gpu: int = 0) -> None:
+    words = ("set", str(gpu), key, str(value))
+    assert site.lab("fault", "--name", site.name, machine, *words).code == 0
+
+
+def firing(site: Lab, alert: str, node: str) -> None:
+    """Wait until an alert of a node fires."""
+    query = f'ALERTS{{alertname="{alert}", node="{node}", alertstate="firing"}}'
+    until(lambda: site.prometheus(query), f"{alert} of {node}", ALERT_S)
+
+
+def item(site: Lab, node: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(site.kubectl("get", "node", node, "-o", "json"))
+    return found
+
+
+def repair(site: Lab, node: str) -> dict[str, Any]:
+    """What its annotation says; {} where there is none."""
+    found: dict[str, Any] = json.loads(
+        item(site, node)["metadata"].get("annotations", {}).get(STATE, "{}")
+    )
+    return found
+
+
+def out(site: Lab, node: str) -> tuple[bool, bool]:
+    """Whether it has the taint, and whether it is cordoned."""
+    spec = item(site, node)["spec"]
+    tainted = any(one["key"] == TAINT for one in spec.get("taints", ()))
+    return tainted, bool(spec.get("unschedulable"))
+
+
+def in_service(site: Lab, *nodes: str) -> None:
+    """Nothing is left of a repair, once the alerts of it have ended."""
+
+    def gone() -> bool:
+        return act(site)[0].code == 0
+
+    until(gone, "nothing to look at", REPAIR_S)
+    for node in nodes:
+        assert out(site, node) == (False, False)
+        assert repair(site, node) == {}
+
+
+def untouched(site: Lab, *nodes: str) -> None:
+    for node in nodes:
+        assert out(site, node) == (False, False)
+        assert "gpuboot.io/repair" not in item(site, node)["metadata"].get("annotations", {})
+
+
+def events(site: Lab, node: str) -> list[str]:
+    """Reasons of the Events that repairs made of a node."""
+    found = json.loads(
+        site.kubectl("get", "events", "-n", "default", "--field-selector",
+                     f"involvedObject.kind=Node,involvedObject.name={node}", "-o", "json")
+    )["items"]  # fmt: skip
+    ours = [one for one in found if one["source"].get("component") == "gpuboot-remediate"]
+    return [one["reason"] for one in sorted(ours, key=lambda one: one["firstTimestamp"])]
+
+
+def killed(site: Lab, seen: set[tuple[str, str]]) -> bool:
+    """A run that is killed with its first new step; False: it ended by itself before."""
+    with subprocess.Popen(
+        ACT,
+        cwd=ROOT,
+        env=site.environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    ) as running:
+        assert running.stdout
+        for text in running.stdout:
+            line = json.loads(text)
+            step = (line["to"], line["why"])
+            if step in seen:
+                continue  # of the one before, which could not tell whether it was told
+            seen.add(step)
+            print(f"killed with {line['to']}: {line['why']}")
+            if line["to"] in ("draining", "repairing", "validating"):
+                time.sleep(2)  # in the midst of work
+            os.killpg(running.pid, signal.SIGKILL)
+            return True
+    return False
