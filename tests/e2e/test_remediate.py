@@ -15,6 +15,7 @@ import pytest
 
 from tests.e2e.conftest import Lab, fresh, until
 from tests.e2e.repairs import (
+    ALERT_S,
     BOOT,
     BREAKER,
     LIMITS,
@@ -51,7 +52,10 @@ def site() -> Iterator[Lab]:
 
 def test_heat_is_no_reason(site: Lab) -> None:
     inject(site, "gpu2", "health_thermal", 20)
-    firing(site, "GPUHealthFail", "gpu2")
+    inject(site, "gpu2", "temperature", 85)
+    firing(site, "GPUThermalMarginLow", "gpu2")
+    verdict = 'DCGM_EXP_GPU_HEALTH_STATUS{health_watch="THERMAL", node="gpu2"} == 20'
+    until(lambda: site.prometheus(verdict), "a FAIL of heat", ALERT_S)
     for _ in range(2):
         done, told = act(site)
         assert done.code == 0, done.told
