@@ -18,7 +18,7 @@ SOON = {"hold_for": "10s"}
 LIMITS = {
     "confirm_s": 15,
     "retry_s": 5,
-    "watch_s": 0,
+    "watch_s": 20,
     "cooldown_h": 0,
     "max_repairs": 99,
     "breaker_share": 3,
@@ -73,17 +73,17 @@ def act(site: Lab, **limits: Any) -> tuple[Run, list[dict[str, Any]]]:
     lines = [json.loads(line) for line in done.out.splitlines()]
     for line in lines:
         print(f"{line['time']} {line['node']}: {line['from']} -> {line['to']}: {line['why']}")
-    print(done.err[done.err.rfind("gpuboot: ") :])
+    print(done.err[done.err.find("Disconnecting") :])
     return done, lines
 
 
-def acting(site: Lab, node: str, state: str | None, **limits: Any) -> list[dict[str, Any]]:
-    """Runs, one after the other, until a node is in a state; all steps that they told."""
+def acting(site: Lab, node: str, state: str, **limits: Any) -> list[dict[str, Any]]:
+    """Runs, one after the other, until a node came to a state; all steps that they told."""
     told: list[dict[str, Any]] = []
 
     def there() -> bool:
         told.extend(act(site, **limits)[1])
-        return repair(site, node).get("state") == state
+        return state in path(told, node)
 
     until(there, f"{node} {state}", REPAIR_S)
     return told
@@ -91,7 +91,7 @@ def acting(site: Lab, node: str, state: str | None, **limits: Any) -> list[dict[
 
 def path(told: list[dict[str, Any]], node: str) -> list[str]:
     """The states that a node came to, each once."""
-    return list(dict.fromkeys(one["to"] for one in told if one["node"] == node))
+    return list(dict.fromkeys(one["to"] for one in told if one["node"] == node and one["to"]))
 
 
 def inject(site: Lab, machine: str, key: str, value: int = 1, gpu: int = 0) -> None:
