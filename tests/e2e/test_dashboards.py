@@ -75,7 +75,16 @@ SIGNS = (
 
 # (dashboard, panel, its query) -> what the lab lacks for it. A query of these that does return
 # data fails the test, so that this list stays true.
+NO_APPLICATION = "an application that counts; tests/e2e/test_applications.py runs one"
+UNCOUNTED = {
+    *("Tokens a second", "Tokens a second and GPU", "Tokens per joule"),
+    *("Samples a second", "Samples a second and GPU", "Samples per joule"),
+    *("Requests waiting", "Requests running"),
+}
 LACKS: dict[tuple[str, str, str], str] = {
+    **{("gpu-applications", title, "A"): NO_APPLICATION for title in UNCOUNTED},
+    # of the table all columns but the pod's GPUs and their activity
+    **{("gpu-applications", "Pods", column): NO_APPLICATION for column in "BCDEFGHI"},
     ("gpu-health", "Memory and links", "I"): "retired pages end with Ampere; it simulates Hopper",
     ("gpu-namespace", "Held and idle now", "A"): "it takes a GPU that was idle for an hour",
 }
