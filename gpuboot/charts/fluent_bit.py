@@ -39,6 +39,7 @@ _CONTAINERS = (
     ("Name", "tail"),
     ("Tag", "kube.*"),
     ("Path", "/var/log/containers/*.log"),
+    ("Refresh_Interval", "10"),  # seconds, in which a new file is found
     ("multiline.parser", "cri"),
     ("DB", f"{STATE}/pods.db"),
     ("DB.locking", "On"),
@@ -148,7 +149,10 @@ def _xids(settings: Settings) -> Iterable[Section]:
 def _output(settings: Settings, match: str, own: tuple[tuple[str, str], ...]) -> Section:
     assert settings.logs.loki
     to = destination(settings.logs.loki)
-    return ("OUTPUT", (("Name", "loki"), ("Match", match), *to.items(), *own))
+    # Outputs of one thread share what they remove of a record (`thread_local_remove_mpa` of
+    # plugins/out_loki/loki.c): each has a thread of its own.
+    thread = (("Workers", "1"),)
+    return ("OUTPUT", (("Name", "loki"), ("Match", match), *thread, *to.items(), *own))
 
 
 def destination(loki: Loki) -> Mapping[str, str]:

@@ -25,8 +25,8 @@ LOKI = {
 # Options of each plugin, and of every input, filter, output and network connection, in lower case:
 # Fluent Bit 5.1.1's manual and the `config_map` of each plugin's source.
 OPTIONS = {
-    "tail": {"tag", "path", "exclude_path", "multiline.parser", "db", "db.locking",
-             "mem_buf_limit", "skip_long_lines"},
+    "tail": {"tag", "path", "exclude_path", "refresh_interval", "multiline.parser", "db",
+             "db.locking", "mem_buf_limit", "skip_long_lines"},
     "systemd": {"tag", "systemd_filter", "db", "read_from_tail"},
     "kubernetes_events": {"tag"},
     "kubernetes": {"match", "use_tag_for_meta", "labels", "annotations"},
@@ -34,8 +34,8 @@ OPTIONS = {
     "parser": {"match", "key_name", "parser", "preserve_key", "reserve_data"},
     "record_modifier": {"match", "allowlist_key"},
     "modify": {"match", "rename", "set"},
-    "loki": {"match", "host", "port", "uri", "tls", "tls.verify", "tls.ca_file", "retry_limit",
-             "tenant_id", "http_user", "http_passwd", "bearer_token", "labels", "remove_keys",
+    "loki": {"match", "workers", "host", "port", "uri", "tls", "tls.verify", "tls.ca_file",
+             "retry_limit", "tenant_id", "http_user", "http_passwd", "bearer_token", "labels", "remove_keys",
              "line_format", "drop_single_key"},
 }  # fmt: skip
 
@@ -120,6 +120,8 @@ def test_everything_that_is_read_is_sent_once() -> None:
         tags = [entries["Tag"] for kind, entries in found if kind == "INPUT"]
         matches = [entries["Match"] for kind, entries in found if kind == "OUTPUT"]
         assert sorted(tags) == sorted(matches)
+        # in one thread two outputs would take the same keys out of their records
+        assert all(entries["Workers"] == "1" for kind, entries in found if kind == "OUTPUT")
         assert {entries["Match"] for kind, entries in found if kind == "FILTER"} <= set(tags)
 
 
