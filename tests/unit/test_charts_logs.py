@@ -35,8 +35,8 @@ OPTIONS = {
     "record_modifier": {"match", "allowlist_key"},
     "modify": {"match", "rename", "set"},
     "loki": {"match", "workers", "host", "port", "uri", "tls", "tls.verify", "tls.ca_file",
-             "retry_limit", "tenant_id", "http_user", "http_passwd", "bearer_token", "labels", "remove_keys",
-             "line_format", "drop_single_key"},
+             "retry_limit", "tenant_id", "http_user", "http_passwd", "bearer_token", "labels",
+             "remove_keys", "line_format", "drop_single_key"},
 }  # fmt: skip
 
 
