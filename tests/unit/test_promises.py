@@ -173,7 +173,9 @@ def test_firewalls_are_told_every_site() -> None:
     rows = table("docs/servers.md", "Sites that the servers reach")
     told = {site.strip() for row in rows for site in row[0].split(",")}
     with_gpus = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=8, leader=True)
-    asked = {address.rpartition(":")[0] for address in endpoints(parse_settings({}), with_gpus)}
+    logs = {"enabled": True, "loki": {"url": "https://loki.example.org"}}
+    settings = parse_settings({"logs": logs})
+    asked = {address.rpartition(":")[0] for address in endpoints(settings, with_gpus)}
     assert told == asked
     assert all(address.endswith(":443") for address in endpoints(parse_settings({}), with_gpus))
 
