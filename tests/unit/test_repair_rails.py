@@ -79,6 +79,17 @@ def test_what_stops_everything(change: Any, said: str) -> None:
     assert made.writes == before
 
 
+def test_an_empty_node_goes_on_while_prometheus_is_silent() -> None:
+    """It may be what waits for the node: its volume is there."""
+    made = site().fault("gpu1", RESET_ASKED)
+    made.undecided = {"reset"}
+    made.runs(3)
+    assert made.states()["gpu1"] == "repairing"
+    made.undecided, made.scrape_age = set(), 500.0
+    made.fault("gpu2", XID_79).runs(1)
+    assert made.states() == {"gpu1": "released", "gpu2": None, "gpu3": None, "gpu4": None}
+
+
 def test_without_monitoring_nobody_tells_of_faults() -> None:
     made = site()
     made.settings = made.settings.model_copy(

@@ -6,12 +6,12 @@ So a run that was killed is continued by the next one, wherever it stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuboot.config.settings.remediate import Remediate
 from gpuboot.kubernetes.repair import rails
-from gpuboot.kubernetes.repair.model import OUT, Breaker, GpuNode, Repair, State, stamp
+from gpuboot.kubernetes.repair.model import EMPTY, OUT, Breaker, GpuNode, Repair, State, stamp
 from gpuboot.kubernetes.repair.signals import (
     Case,
     Ignored,
@@ -93,16 +93,33 @@ def decide(world: World, now: float, limits: Remediate) -> Decision:
 
     Nodes whose repair has begun come first, then those that have waited longest.
     """
-    if blocked := world.stopped or world.stale:
-        held = [hold(node, case, [blocked]) for node, case in _known(world)]
-        return Decision(stopped=blocked, held=tuple(held))
+    if world.stopped:
+        held = [hold(node, case, [world.stopped]) for node, case in _known(world)]
+        return Decision(stopped=world.stopped, held=tuple(held))
+    if world.stale:
+        return _blind(world, now, limits)
     breaker = rails.opened(world.nodes, _fresh(world), world.breaker, now, limits)
     turn = _Round(world, now, limits, breaker or world.breaker, rails.Fleet.of(world.nodes))
     found = [_next(node, turn) for node in sorted(world.nodes, key=_order)]
+    return _sorted(found, breaker=breaker)
+
+
+def _blind(world: World, now: float, limits: Remediate) -> Decision:
+    """Empty nodes go on: Prometheus itself may be what waits for one, as its volume is there."""
+    turn = _Round(world, now, limits, world.breaker, rails.Fleet.of(world.nodes))
+    found = [_next(node, turn) for node in world.nodes if node.state in EMPTY]
+    held = [
+        hold(node, case, [world.stale]) for node, case in _known(world) if node.state not in EMPTY
+    ]
+    return _sorted([*found, *held], stopped=world.stale)
+
+
+def _sorted(found: Sequence[Next], stopped: str = "", breaker: Breaker | None = None) -> Decision:
     return Decision(
         steps=tuple(one for one in found if isinstance(one, Step)),
         works=tuple(one for one in found if isinstance(one, Work)),
         held=tuple(one for one in found if isinstance(one, Held)),
+        stopped=stopped,
         breaker=breaker,
     )
 
