@@ -20,14 +20,13 @@ from pyinfra_cli.exceptions import CliError
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing
 from deploys.lib.operation import operation
-from deploys.lib.recording import say
 from deploys.operations.repair import Hands, one_line
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.kubernetes.repair import report
+from gpuboot.kubernetes.repair import STEPS, report
 from gpuboot.kubernetes.repair.controller import Controller
 from gpuboot.kubernetes.repair.controller import Hands as AnyHands
 from gpuboot.kubernetes.repair.decide import decide
@@ -159,4 +158,4 @@ def _judged(clients: Cluster, settings: Settings) -> report.Json:
 
 
 def _tell(line: dict[str, Any]) -> None:
-    say(json.dumps(line))
+    os.write(int(os.environ[STEPS]), f"{json.dumps(line)}\n".encode())

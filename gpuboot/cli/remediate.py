@@ -62,7 +62,7 @@ def _judged(inventory: str, data: list[str] | None) -> dict[str, Any]:
 
 def _acted(inventory: str, data: list[str] | None) -> dict[str, Any]:
     """Steps are printed while it goes on."""
-    return _answer(runs.pyinfra(inventory, DEPLOY, runs.options(data), _ACT, progress=1))
+    return _answer(runs.pyinfra(inventory, DEPLOY, runs.options(data), _ACT))
 
 
 def _answer(ended: runs.Ended) -> dict[str, Any]:

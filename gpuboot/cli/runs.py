@@ -16,6 +16,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from gpuboot.diagnose import PROGRESS
+from gpuboot.kubernetes.repair import STEPS
 
 COULD_NOT_TELL = 2
 # deploys that a command starts leave what it needs to know in the file that this names
@@ -61,7 +62,6 @@ def pyinfra(
     quiet: bool = False,
     dry: bool = False,
     tidies: bool = False,
-    progress: int = 2,
 ) -> Ended:
     """`pyinfra INVENTORY DEPLOY -y` in the current folder, which must be the project's.
 
@@ -72,7 +72,6 @@ def pyinfra(
     + dry: `--dry` instead of `-y`: find out what would change, and change nothing
     + tidies: the deploy removes what it made when it is told to end, so signals are handed on to it
       and its end is waited for
-    + progress: file descriptor for what the deploy tells while it runs
     """
     if not Path(deploy).is_file():
         stop(wrong_folder(deploy))
@@ -80,27 +79,29 @@ def pyinfra(
         path = Path(folder) / "answer"
         command = [sys.executable, "-m", "pyinfra", inventory, deploy, "--dry" if dry else "-y"]
         variables = {**os.environ, **(environment or {}), answer: str(path)}
-        ended = _ended([*command, *more], variables, quiet, progress, tidies)
+        ended = _ended([*command, *more], variables, quiet, tidies)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
     return Ended(ended.returncode, text, ended.stdout or "")
 
 
 def _ended(
-    command: Sequence[str], variables: Mapping[str, str], quiet: bool, told: int, tidies: bool
+    command: Sequence[str], variables: Mapping[str, str], quiet: bool, tidies: bool
 ) -> subprocess.CompletedProcess[str]:
     """stdout of pyinfra is for its own JSON; all that a person reads goes to stderr."""
-    progress = os.dup(told)  # for a deploy whose output is kept back to tell how far it is
+    progress = os.dup(2)  # for a deploy whose output is kept back to tell how far it is
+    steps = os.dup(1)  # for one that tells each step to programs
     try:
         return (_handed_on if tidies else subprocess.run)(
             command,
-            env={**variables, PROGRESS: str(progress)},
-            pass_fds=(progress,),
+            env={**variables, PROGRESS: str(progress), STEPS: str(steps)},
+            pass_fds=(progress, steps),
             stdout=subprocess.PIPE if quiet else sys.stderr,
             stderr=subprocess.STDOUT if quiet else None,
             text=True,
         )
     finally:
         os.close(progress)
+        os.close(steps)
 
 
 def _handed_on(command: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:

@@ -15,7 +15,7 @@ from deploys.operations import remediate as operations
 from deploys.operations.remediate import LEASE, SiteLock
 from deploys.run.lock import LockError
 from gpuboot.cli import app, runs
-from gpuboot.kubernetes.repair import report
+from gpuboot.kubernetes.repair import STEPS, report
 from gpuboot.verify import lease
 from tests.unit.repair_site import RESET_ASKED, Site, site
 
@@ -31,7 +31,10 @@ def free() -> SiteLock:
 def told(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the operation tells while it runs."""
     lines: list[dict[str, Any]] = []
-    monkeypatch.setattr(operations, "say", lambda text: lines.append(json.loads(text)))
+    monkeypatch.setenv(STEPS, "71")
+    monkeypatch.setattr(
+        operations.os, "write", lambda to, data: to == 71 and lines.append(json.loads(data))
+    )
     return lines
 
 

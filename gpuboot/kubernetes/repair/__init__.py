@@ -2,3 +2,6 @@
 
 Pure judgements. What was seen of a cluster goes in, the next step of each node comes out.
 """
+
+# variable of the deploy that repairs: the file descriptor for the steps that it takes
+STEPS = "GPUBOOT_STEPS"
