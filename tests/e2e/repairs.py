@@ -137,6 +137,13 @@ def in_service(site: Lab, *nodes: str) -> None:
         assert repair(site, node) == {}
 
 
+def without_prometheus(site: Lab) -> str:
+    """A GPU node that Prometheus does not run on."""
+    pods = ("-n", "monitoring", "get", "pods", "-l", "app.kubernetes.io/name=prometheus")
+    there = site.kubectl(*pods, "-o", "jsonpath={.items[*].spec.nodeName}").split()
+    return next(name for name in ("gpu2", "gpu3") if name not in there)
+
+
 def untouched(site: Lab, *nodes: str) -> None:
     for node in nodes:
         assert out(site, node) == (False, False)
