@@ -79,12 +79,13 @@ def test_what_stops_everything(change: Any, said: str) -> None:
     assert made.writes == before
 
 
-def test_an_empty_node_goes_on_while_prometheus_is_silent() -> None:
+@pytest.mark.parametrize(("job", "state"), [("drain", "draining"), ("reset", "repairing")])
+def test_a_node_that_is_emptied_goes_on_while_prometheus_is_silent(job: str, state: str) -> None:
     """It may be what waits for the node: its volume is there."""
     made = site().fault("gpu1", RESET_ASKED)
-    made.undecided = {"reset"}
+    made.undecided = {job}
     made.runs(3)
-    assert made.states()["gpu1"] == "repairing"
+    assert made.states()["gpu1"] == state
     made.undecided, made.scrape_age = set(), 500.0
     made.fault("gpu2", XID_79).runs(1)
     assert made.states() == {"gpu1": "released", "gpu2": None, "gpu3": None, "gpu4": None}

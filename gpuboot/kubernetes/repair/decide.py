@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from gpuboot.config.settings.remediate import Remediate
 from gpuboot.kubernetes.repair import rails
-from gpuboot.kubernetes.repair.model import EMPTY, OUT, Breaker, GpuNode, Repair, State, stamp
+from gpuboot.kubernetes.repair.model import EMPTIED, OUT, Breaker, GpuNode, Repair, State, stamp
 from gpuboot.kubernetes.repair.signals import (
     Case,
     Ignored,
@@ -105,11 +105,11 @@ def decide(world: World, now: float, limits: Remediate) -> Decision:
 
 
 def _blind(world: World, now: float, limits: Remediate) -> Decision:
-    """Empty nodes go on: Prometheus itself may be what waits for one, as its volume is there."""
+    """What has begun goes on: Prometheus itself may wait for a node, as its volume is there."""
     turn = _Round(world, now, limits, world.breaker, rails.Fleet.of(world.nodes))
-    found = [_next(node, turn) for node in world.nodes if node.state in EMPTY]
+    found = [_next(node, turn) for node in world.nodes if node.state in EMPTIED]
     held = [
-        hold(node, case, [world.stale]) for node, case in _known(world) if node.state not in EMPTY
+        hold(node, case, [world.stale]) for node, case in _known(world) if node.state not in EMPTIED
     ]
     return _sorted([*found, *held], stopped=world.stale)
 

@@ -20,8 +20,8 @@ STATES: tuple[State, ...] = get_args(State)
 OUT: tuple[State, ...] = (
     "quarantined", "draining", "drained", "repairing", "validating", "failed",
 )  # fmt: skip
-# in these its pods have left
-EMPTY: tuple[State, ...] = ("drained", "repairing", "validating", "failed")
+# in these its pods leave, or have left
+EMPTIED: tuple[State, ...] = ("draining", "drained", "repairing", "validating", "failed")
 # annotations of a node: the repair that is under way, and the earlier ones
 STATE_KEY = "gpuboot.io/repair"
 PAST_KEY = "gpuboot.io/repairs"
