@@ -23,6 +23,7 @@ from deploys.lib.remote import RemoteError
 from deploys.operations import etcd_backup
 from deploys.operations.kubeadm import SOCKET, reset_commands
 from gpuboot.kubernetes import etcd_members, removal
+from gpuboot.kubernetes.drain import NodePods as Leaving
 from gpuboot.plan import Change, Effect
 
 
@@ -37,13 +38,12 @@ def removed(
     deleted. A node that is not Ready cannot be drained: its pods are deleted with it.
 
     + node: its name in Kubernetes
-    + machine: inventory name of its machine, to be reset; "" for one that is gone, or is in no
-      cluster any more
+    + machine: inventory name of its machine, to be reset; "" for one that is gone or in no cluster
     + address: of the machine, which a member of etcd that never started is known by; "": not known
     + member: etcd has a member of it
     + drain_timeout_s: how long its pods may take to leave
-    + remade_claims: regular expressions of claims, as namespace/name, that go with volumes which
-      the node alone has, since they are made again; pods wait for ever for those that stay
+    + remade_claims: regular expressions of claims, as namespace/name, that go with the node's own
+      volumes and are made again
     """
     state = read(NodePods, kubeconfig=ADMIN_CONF, node=node)
     if state.error:
@@ -52,14 +52,8 @@ def removed(
     if not state.known and not machine and not member:
         host.noop(f"the cluster does not know node {node}")
         return
-    note = f"{len(state.leaving)} pods end there"
-    busy = tuple(f"{pod.namespace}/{pod.name}" for pod in state.leaving if pod.gpus)
     ours, others = removal.claims(state, remade_claims)
-    changes.record(Change(subject=f"node {node}", old="member of the cluster"))
-    for claim in ours:
-        changes.record(Change(subject=f"volume claim {claim}", old=f"on {node} alone"))
-    if state.known:
-        changes.record(Effect(kind="cordon", target=f"node {node}", note=note, gpu_pods=busy))
+    _record(node, state, ours)
     if member:
         yield FunctionCommand(_etcd_can_spare, (node, address), {})
         yield etcd_backup.before("removal")
@@ -74,6 +68,16 @@ def removed(
     yield FunctionCommand(_deleted, (node,), {})
     if others:
         yield FunctionCommand(_claims_told, (node, others), {})
+
+
+def _record(node: str, state: Leaving, claims: Sequence[str]) -> None:
+    busy = tuple(f"{pod.namespace}/{pod.name}" for pod in state.leaving if pod.gpus)
+    changes.record(Change(subject=f"node {node}", old="member of the cluster"))
+    for claim in claims:
+        changes.record(Change(subject=f"volume claim {claim}", old=f"on {node} alone"))
+    if state.known:
+        note = f"{len(state.leaving)} pods end there"
+        changes.record(Effect(kind="cordon", target=f"node {node}", note=note, gpu_pods=busy))
 
 
 def _told(host: Host, what: str, do: Callable[[], None]) -> bool:

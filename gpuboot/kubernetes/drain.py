@@ -6,12 +6,13 @@ not tell what a person wants to know: whose pods these are, and why one does not
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gpuboot.kubernetes import gpu_pods
 from gpuboot.kubernetes.api_answers import parse_answers
+from gpuboot.kubernetes.node_volumes import NodeVolume, of_node
 from gpuboot.kubernetes.readiness import Progress
 
 Json = Mapping[str, Any]
@@ -55,17 +56,6 @@ class Pod:
         return f"{self.namespace}/{self.name} ({whose}{gpus})"
 
 
-@dataclass(frozen=True)
-class NodeVolume:
-    """A PersistentVolume that is on one node alone. + claim: namespace/name; "" for none"""
-
-    name: str
-    claim: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name} ({self.claim})" if self.claim else self.name
-
-
 @dataclass(frozen=True, kw_only=True)
 class NodePods:
     """What runs on a node, for who wants it empty.
@@ -105,7 +95,7 @@ def parse(lines: Iterable[str], node: str) -> NodePods:
         known=found is not None,
         ready=found is not None and _ready(found),
         leaving=tuple(_pod(item, budgets) for item in answers.items(asked[1]) if _leaves(item)),
-        volumes=tuple(_volumes(answers.items(VOLUMES), node)),
+        volumes=tuple(of_node(answers.items(VOLUMES), node)),
     )
 
 
@@ -196,23 +186,6 @@ def _matches(expression: Json, labels: Json) -> bool:
         "Exists": value is not None,
         "DoesNotExist": value is None,
     }[expression["operator"]]
-
-
-def _volumes(volumes: Iterable[Json], node: str) -> Iterator[NodeVolume]:
-    """Volumes that only this node has, such as those of local-path."""
-    for volume in volumes:
-        affinity = volume["spec"].get("nodeAffinity", {}).get("required", {})
-        terms = affinity.get("nodeSelectorTerms") or []
-        only = [
-            item.get("values")
-            for term in terms
-            for item in term.get("matchExpressions") or []
-            if item["key"] == "kubernetes.io/hostname" and item["operator"] == "In"
-        ]
-        if only and all(values == [node] for values in only):
-            claim = volume["spec"].get("claimRef") or {}
-            whose = f"{claim['namespace']}/{claim['name']}" if claim else ""
-            yield NodeVolume(volume["metadata"]["name"], whose)
 
 
 def lost(state: NodePods, leaves_for_good: bool = True) -> list[str]:

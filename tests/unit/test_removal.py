@@ -18,7 +18,8 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes import removal
 from gpuboot.kubernetes.cluster_state import KubeadmState
-from gpuboot.kubernetes.drain import NodePods, NodeVolume, Pod
+from gpuboot.kubernetes.drain import NodePods, Pod
+from gpuboot.kubernetes.node_volumes import NodeVolume
 
 
 def node(name: str, role: Any = "worker", leader: bool = False) -> Node:
