@@ -90,7 +90,7 @@ def test_xid_79_reboots_its_node(site: Lab) -> None:
     assert site.ssh("gpu2", BOOT) != before
     assert out(site, "gpu2") == (False, False)
     made = [f"Repair{state.capitalize()}" for state in path(told, "gpu2")]
-    assert events(site, "gpu2")[: len(made)] == made
+    assert set(made) <= set(events(site, "gpu2"))
     under = 'count_over_time(ALERTS{alertname="GPUNodeUnderRepair", node="gpu2"}[10m])'
     assert site.prometheus(under), "the alert has seen the taint"
     in_service(site, "gpu2")
@@ -151,9 +151,8 @@ def test_a_controller_that_is_killed_at_every_step_is_continued(site: Lab) -> No
     assert set(states) <= {state for state, _ in seen}
     assert out(site, "gpu3") == (False, False)
     made = events(site, "gpu3")
-    assert [one for one in dict.fromkeys(made) if one != "RepairEnded"] == [
-        f"Repair{state.capitalize()}" for state in states
-    ]
+    for state in states:
+        assert made.count(f"Repair{state.capitalize()}") == 1, "told once, whoever was killed"
     assert site.ssh("gpu3", BOOT) == boot
     assert site.ssh("gpu3", "systemctl is-active kubelet").strip() == "active"
     in_service(site, "gpu3")

@@ -31,11 +31,18 @@ def free() -> SiteLock:
 def told(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """What the operation tells while it runs."""
     lines: list[dict[str, Any]] = []
-    monkeypatch.setenv(STEPS, "71")
-    monkeypatch.setattr(
-        operations.os, "write", lambda to, data: to == 71 and lines.append(json.loads(data))
-    )
+    monkeypatch.setattr(operations, "_tell", lines.append)
     return lines
+
+
+def test_a_step_is_a_line_for_whoever_started_the_deploy(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = tmp_path / "steps"
+    with path.open("w") as steps:
+        monkeypatch.setenv(STEPS, str(steps.fileno()))
+        operations._tell({"to": "drained"})
+    assert path.read_text() == '{"to": "drained"}\n'
 
 
 def act(made: Site, lock: SiteLock | None = None) -> report.Json:
