@@ -256,7 +256,7 @@ def _parts(requests: Sequence[Request]) -> Iterator[tuple[Request, ...]]:
     part: list[Request] = []
     size = 0
     for request in requests:
-        length = len(shlex.quote(request.command))
+        length = _length(request, part)
         if part and size + length > _LONGEST:
             yield tuple(part)
             part, size = [], 0
@@ -264,6 +264,14 @@ def _parts(requests: Sequence[Request]) -> Iterator[tuple[Request, ...]]:
         size += length
     if part:
         yield tuple(part)
+
+
+def _length(request: Request, part: Sequence[Request]) -> int:
+    """Bytes that it adds to a command line: one that merges with another of it, its arguments."""
+    own = dict(request.arguments)
+    if any(item.fact is request.fact for item in part) and request.fact.merged([own, own]):
+        return len(str(request.arguments))
+    return len(shlex.quote(request.command))
 
 
 def reached(target: Host, place: int) -> None:
