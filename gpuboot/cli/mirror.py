@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -145,6 +146,7 @@ def serve(
     scheme = "https" if certificate else "http"
     url = f"{scheme}://{server.server_name}:{server.server_port}"
     print(f"serving {folder}, filled {made.made}, on {url}", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as systemd ends it
     with contextlib.suppress(KeyboardInterrupt):
         server.serve_forever()
 
