@@ -72,7 +72,8 @@ def test_the_contract_was_read_at_the_version_of_the_lock(chart: str) -> None:
 
 
 def test_the_lock_pins_no_chart_without_a_contract() -> None:
-    assert set(lock(parse_settings({})).charts) == set(CONTRACT["read"])
+    # of Fluent Bit's chart the lab has no stand-in, which could differ from it
+    assert set(lock(parse_settings({})).charts) == {*CONTRACT["read"], "fluent-bit"}
     assert {fact["chart"] for fact in FACTS} == set(CONTRACT["read"])
 
 

@@ -50,8 +50,8 @@ def test_what_is_switched_off_is_not_expected() -> None:
             },
         }
     )
-    left = {"gpuboot-static", "gpuboot-gpus", "gpuboot-allocation", "gpuboot-info"}
-    assert set(wanted.groups) == left
+    left = {"static", "gpus", "allocation", "info", "applications"}
+    assert set(wanted.groups) == {f"gpuboot-{name}" for name in left}
     assert (wanted.alertmanager, wanted.claims) == ({}, {})
     assert not wanted.state_metrics
 

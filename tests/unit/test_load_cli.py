@@ -140,7 +140,9 @@ def test_a_signal_is_handed_on_and_the_end_waited_for(
 def test_other_commands_end_at_once(tmp_path: Path) -> None:
     (tmp_path / "deploy.py").touch()
     (tmp_path / "pyinfra.py").write_text(TIDY)
-    code = 'from gpuboot.cli import runs; runs.pyinfra("i.py", "deploy.py", quiet=True)'
+    # what a script runs in the background ignores SIGINT
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    code += 'from gpuboot.cli import runs; runs.pyinfra("i.py", "deploy.py", quiet=True)'
     command = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
     until = time.monotonic() + 20
     while not (tmp_path / "begun").exists() and time.monotonic() < until:
