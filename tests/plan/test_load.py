@@ -2,32 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.plan.test_changes import call
 
 
 def load(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [
-            str(Path(sys.executable).with_name("gpuboot")),
-            "load",
-            "tests/plan/inventories/site.py",
-            "--kind",
-            "compute",
-            *words,
-        ],
-        cwd=ROOT,
-        env={**os.environ, "PLAN_BREAKAGE": "{}", "PLAN_SETTINGS": "{}"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = ["gpuboot", "load", "tests/plan/inventories/site.py", "--kind", "compute", *words]
+    return call(command, PLAN_BREAKAGE="{}")
 
 
 def test_a_silent_cluster_is_told_and_nothing_is_loaded() -> None:

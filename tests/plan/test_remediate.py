@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.plan.test_changes import call
 
 
 def remediate(*options: str) -> subprocess.CompletedProcess[str]:
-    gpuboot = str(Path(sys.executable).with_name("gpuboot"))
-    return subprocess.run(
-        [gpuboot, "remediate", "tests/plan/inventories/site.py", *options],
-        cwd=ROOT,
-        env={**os.environ, "PLAN_BREAKAGE": "{}", "PLAN_SETTINGS": "{}"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    command = ["gpuboot", "remediate", "tests/plan/inventories/site.py", *options]
+    return call(command, PLAN_BREAKAGE="{}")
 
 
 def test_the_leader_is_asked_and_a_silent_cluster_is_no_verdict() -> None:
