@@ -136,6 +136,9 @@ Suites: {lab.debian.codename}
 Components: main
 Signed-By: /{_DEBIAN_KEY}
 """
+        # apt asks for SRV records. The kernel says only so often that nobody answers at the host,
+        # and who is not told waits for 5 s.
+        _write(root, "etc/apt/apt.conf.d/99lab", 'Acquire::EnableSrvRecords "false";\n')
     _write(root, "etc/apt/sources.list.d/debian.sources", source)
 
 
