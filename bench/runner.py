@@ -56,6 +56,7 @@ class Runner:
         site = machines.site(self.lab, cell.hosts)
         if cell.scenario == "fresh":
             machines.only(self.lab, cell.hosts)
+            self._deliver_anew(site)  # none may be up yet, and the link is measured first
             self.equal.clear()
         else:
             self._prepare(site)
