@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import os
 import shutil
 import stat
 import subprocess
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LOOPBACK = ("--pinentry-mode", "loopback", "--digest-algo", "SHA512")
+_KEY_HOME = "gpuboot-key"
 
 
 class SigningError(RuntimeError):
@@ -54,8 +56,12 @@ class Home:
         try:
             yield
         finally:
-            stop = ["gpgconf", "--homedir", str(self.folder), "--kill", "gpg-agent"]
-            subprocess.run(stop, check=True, capture_output=True)
+            self.stop_agent()
+
+    def stop_agent(self) -> None:
+        """Nothing happens where there is none."""
+        stop = ["gpgconf", "--homedir", str(self.folder), "--kill", "gpg-agent"]
+        subprocess.run(stop, check=True, capture_output=True)
 
 
 @contextlib.contextmanager
@@ -64,7 +70,8 @@ def site_key(path: Path) -> Iterator[Home]:
 
     Raises `SigningError` for a file that is no such key, or that others may read.
     """
-    with temporary_home() as home, home.agent():
+    _remove_left_behind()
+    with temporary_home(f"{_KEY_HOME}-{os.getpid()}-") as home, home.agent():
         home.run("--import", stdin=_secret(path))
         if not home.run("--list-secret-keys", "--with-colons"):
             raise SigningError(f"{path} holds no secret key: write it by gpg --export-secret-keys")
@@ -81,10 +88,29 @@ def _secret(path: Path) -> bytes:
     return content
 
 
+def _remove_left_behind() -> None:
+    """Homes with a key, and their agents, whose process was killed before it could remove them."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_KEY_HOME}-*"):
+        process = folder.name.removeprefix(f"{_KEY_HOME}-").partition("-")[0]
+        if folder.lstat().st_uid == os.getuid() and process.isdigit() and not _runs(int(process)):
+            Home(folder).stop_agent()
+            shutil.rmtree(folder, ignore_errors=True)  # the agent removes its sockets meanwhile
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's, with a number that was used before
+        return True
+    return True
+
+
 @contextlib.contextmanager
-def temporary_home() -> Iterator[Home]:
+def temporary_home(prefix: str = "gpg-") -> Iterator[Home]:
     """A home of its own, gone afterwards. The path is short: gpg's sockets lie in it."""
-    folder = Path(tempfile.mkdtemp(prefix="gpg-"))
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
     try:
         yield Home(folder)
     finally:

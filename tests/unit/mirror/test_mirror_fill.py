@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -249,6 +252,32 @@ def test_no_agent_of_gpg_is_left_running(
         filled(site, tmp_path / "mirror")
         running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
         assert f"gpg-agent --homedir {own}" not in running.stdout
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from gpuboot.hosts.mirror import signing
+with signing.site_key(Path(sys.argv[1])) as key:
+    key.clearsigned(b"text")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_one_left_of_the_key_is_removed(
+    keys: tuple[Home, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(prefix="own-", dir="/tmp") as own:
+        command = [sys.executable, "-c", _KILLED, str(keys[1])]
+        killed = subprocess.run(command, env={**os.environ, "TMPDIR": own}, check=False)
+        assert killed.returncode == -signal.SIGKILL
+        (left,) = Path(own).glob("gpuboot-key-*")
+        monkeypatch.setattr(tempfile, "tempdir", own)
+        with signing.site_key(keys[1]):
+            assert not left.exists()
+            running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True)
+            assert f"gpg-agent --homedir {left}" not in running.stdout
+        assert not list(Path(own).iterdir())
 
 
 def test_a_publisher_that_is_busy_is_waited_for(
