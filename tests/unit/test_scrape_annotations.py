@@ -73,6 +73,8 @@ def test_prometheus_takes_it(tmp_path: Path) -> None:
     path.write_text(yaml.safe_dump({"scrape_configs": scrape_configs(SETTINGS)}))
     command = [str(promtool()), "check", "config", "--syntax-only", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if "field kubernetes_sd_configs not found" in done.stdout + done.stderr:
+        pytest.skip("Debian's promtool is built without Kubernetes: scripts/lab builds one with it")
     assert done.returncode == 0, done.stdout + done.stderr
 
 
