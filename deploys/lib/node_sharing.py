@@ -21,6 +21,7 @@ from deploys.lib.commands import failure, report_failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, read_fact, run
 from deploys.lib.waiting import unfinished, wait_until
+from gpuboot.hosts import sharing
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import offers
 from gpuboot.kubernetes.api import ClusterError
@@ -30,6 +31,7 @@ from gpuboot.kubernetes.readiness import Progress
 # names no UUIDs: a layout makes new ones
 Proof = Callable[[Sequence[str]], tuple[str, str] | None]
 Look = Callable[[ClusterState], Progress]
+MIG_MANAGER = "nvidia-mig-manager"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +103,10 @@ def _settled(host: Host, turn: Turn, timeout_s: float) -> tuple[str, str] | None
         found = _cluster(host)
         node = next((item for item in found.nodes if item.name == turn.node), None)
         lacking = found.error or offers.lacking(node, turn.offer)
-        return Progress(not lacking, f"{turn.node}: {lacking or 'offers its GPUs as it should'}")
+        text = f"{turn.node}: {lacking or 'offers its GPUs as it should'}"
+        return Progress(
+            not lacking, text, failed=node is not None and offers.given_up(node.labels, turn.offer)
+        )
 
     end = wait_until(host, probe, timeout_s)
     if not end.done:
@@ -128,6 +133,19 @@ def _held(node: str, pods: Sequence[str]) -> str:
 
 
 def label_command(node: str, labels: Mapping[str, str | None]) -> str:
-    """The command that sets labels of a node. + labels: None: to take away"""
+    """The command that sets labels of a node. + labels: None: to take away
+
+    The MIG manager looks at its label when that has another value, and when it starts: so to have
+    a layout tried again its pod goes.
+    """
     words = [f"{key}-" if value is None else f"{key}={value}" for key, value in labels.items()]
-    return f"{KUBECTL} label --overwrite node {shlex.quote(node)} {shlex.join(words)}"
+    command = f"{KUBECTL} label --overwrite node {shlex.quote(node)} {shlex.join(words)}"
+    if not tried_again(labels):
+        return command
+    its_pod = f"--selector app={MIG_MANAGER} --field-selector spec.nodeName={shlex.quote(node)}"
+    return f"{command} && {KUBECTL} delete pods --all-namespaces {its_pod}"
+
+
+def tried_again(labels: Mapping[str, str | None]) -> bool:
+    """Whether labels to set mean that the MIG manager is to try the same layout again."""
+    return sharing.MIG_STATE in labels and sharing.MIG_LABEL not in labels

@@ -13,7 +13,15 @@ from deploys.lib import changes
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing
 from deploys.lib.kubectl import ADMIN_CONF
-from deploys.lib.node_sharing import Look, Turn, changed, label_command, operands_ready
+from deploys.lib.node_sharing import (
+    MIG_MANAGER,
+    Look,
+    Turn,
+    changed,
+    label_command,
+    operands_ready,
+    tried_again,
+)
 from deploys.lib.operation import operation
 from gpuboot.kubernetes import offers
 from gpuboot.kubernetes.cluster_state import NodeStatus
@@ -46,6 +54,9 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
     for turn in turns:
         changes.record(*_changes(turn, known.get(turn.node), wrong[turn.node]))
         changes.record(*(_effects(turn) if turn in in_use else ()))
+        if tried_again(wrong[turn.node]):
+            note = f"it tries again what failed on {turn.node}"
+            changes.record(Effect(kind="restart", target=f"DaemonSet {MIG_MANAGER}", note=note))
     for turn in turns:
         if turn not in in_use:
             yield StringCommand(label_command(turn.node, wrong[turn.node]))

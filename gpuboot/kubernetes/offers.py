@@ -8,7 +8,7 @@ from gpuboot.hosts import sharing
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes.cluster_state import NodeStatus
 
-_APPLIED = "success"
+_APPLIED, _GIVEN_UP = "success", "failed"
 _PREFIXES = ("nvidia.com/gpu", "nvidia.com/mig-")
 
 
@@ -24,7 +24,7 @@ def lacking(node: NodeStatus | None, offer: Offer) -> str:
     """Why a node does not offer what it is to offer; "" when it does."""
     if node is None:
         return "no node of the cluster"
-    if changed := label_changes(node.labels, offer):
+    if changed := _differing(node.labels, offer):
         return "its labels are not set: " + ", ".join(changed)
     layout, state = offer.labels.get(sharing.MIG_LABEL), node.labels.get(sharing.MIG_STATE, "none")
     if layout and state != _APPLIED:
@@ -38,12 +38,27 @@ def lacking(node: NodeStatus | None, offer: Offer) -> str:
     return ", ".join(wrong)
 
 
+def given_up(labels: Mapping[str, str], offer: Offer) -> bool:
+    """Whether the MIG manager has failed to make the layout that a node asks for."""
+    layout = offer.labels.get(sharing.MIG_LABEL)
+    asked = layout is not None and labels.get(sharing.MIG_LABEL) == layout
+    return asked and labels.get(sharing.MIG_STATE) == _GIVEN_UP
+
+
 def label_changes(labels: Mapping[str, str], offer: Offer) -> dict[str, str | None]:
     """The labels to change on a node, each with its new value; None: taken away.
 
     A configuration of the device plugin that gpuboot chose goes when the settings name none; one
-    that somebody else chose stays, and so does a MIG layout that the settings do not name.
+    that somebody else chose stays, and so does a MIG layout that the settings do not name. What the
+    MIG manager said of the layout before goes with it, and so does that it has failed.
     """
+    changed = _differing(labels, offer)
+    if sharing.MIG_STATE in labels and (sharing.MIG_LABEL in changed or given_up(labels, offer)):
+        changed[sharing.MIG_STATE] = None
+    return changed
+
+
+def _differing(labels: Mapping[str, str], offer: Offer) -> dict[str, str | None]:
     changed = {name: value for name, value in offer.labels.items() if labels.get(name) != value}
     chosen = labels.get(sharing.PLUGIN_LABEL, "")
     if sharing.PLUGIN_LABEL not in offer.labels and sharing.is_ours(chosen):

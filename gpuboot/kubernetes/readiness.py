@@ -173,7 +173,11 @@ def gpus_allocatable(state: ClusterState, expected: Mapping[str, Offer]) -> Prog
         if (why := offers.lacking(known.get(name), offer))
     ]
     text = f"{len(asked) - len(wrong)} of {len(asked)} nodes offer their GPUs"
-    return Progress(not wrong, f"{text}; not yet: {', '.join(wrong)}" if wrong else text)
+    failed = any(
+        name in known and offers.given_up(known[name].labels, offer)
+        for name, offer in asked.items()
+    )
+    return Progress(not wrong, f"{text}; not yet: {', '.join(wrong)}" if wrong else text, failed)
 
 
 def operands_current(

@@ -14,8 +14,6 @@ from gpuboot.config.load import load
 from gpuboot.config.settings import Settings, SettingsError, parse_settings
 from gpuboot.hosts import sharing, sharing_checks
 from gpuboot.hosts.node_state import PciDevice, parse
-from gpuboot.kubernetes import offers
-from gpuboot.kubernetes.cluster_state import NodeStatus
 from tests.unit.test_node_state import ANSWER
 
 H100, H200, A100_40, T4, V100 = 0x2330, 0x2335, 0x20B0, 0x1EB8, 0x1DB5
@@ -249,40 +247,3 @@ def test_what_fits_on_one_gpu(instances: dict[str, int], fits: bool) -> None:
         }
     )
     assert ("do not fit" in told(settings, H100, H100)) is not fits
-
-
-def seen(labels: dict[str, str], **allocatable: str) -> NodeStatus:
-    return NodeStatus(
-        name="gpu2",
-        address="10.0.0.2",
-        kubelet="1.36.6",
-        ready=True,
-        message="",
-        allocatable={"cpu": "8", **allocatable},
-        labels=labels,
-        taints=(),
-    )
-
-
-def test_a_layout_is_there_when_the_mig_manager_and_the_plugin_say_so() -> None:
-    settings = shared(mig="all-1g.10gb")
-    offer = sharing.offer(NODE, settings, [H100] * 2)
-    labels = {name: str(value) for name, value in offer.labels.items()}
-    done = {**labels, "nvidia.com/mig.config.state": "success"}
-    gpus = {"nvidia.com/gpu": "14"}
-    assert "not set" in offers.lacking(seen({}), offer)
-    assert "pending" in offers.lacking(
-        seen({**labels, "nvidia.com/mig.config.state": "pending"}, **gpus), offer
-    )
-    two = {"nvidia.com/gpu": "2"}
-    assert offers.lacking(seen(done, **two), offer) == "2 of 14 nvidia.com/gpu"
-    assert offers.lacking(seen(done, **gpus), offer) == ""
-    assert offers.lacking(None, offer) == "no node of the cluster"
-
-
-def test_labels_of_others_stay() -> None:
-    nothing = sharing.offer(NODE, parse_settings({}))
-    key = "nvidia.com/device-plugin.config"
-    kept = {key: "mine", "nvidia.com/mig.config": "all-1g.10gb"}
-    assert offers.label_changes(kept, nothing) == {}
-    assert offers.label_changes({key: "time-slices-4-0a1b2c3d"}, nothing) == {key: None}

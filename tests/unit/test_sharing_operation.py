@@ -133,6 +133,30 @@ def test_a_node_in_use_waits_for_the_operator_and_is_drained(
     assert (cordon.kind, drain.kind, drain.gpu_pods) == ("cordon", "drain", ("ml/train",))
 
 
+FAILED = replace(DIVIDED, labels={**DIVIDED.labels, "nvidia.com/mig.config.state": "failed"})
+
+
+def test_a_layout_that_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, replace(FAILED, allocatable={"cpu": "8"}))
+    [command] = sharing.applied._inner([TURN])
+    assert str(command) == (
+        f"{KUBECTL} label --overwrite node gpu1 nvidia.com/mig.config.state- && "
+        f"{KUBECTL} delete pods --all-namespaces --selector app=nvidia-mig-manager "
+        "--field-selector spec.nodeName=gpu1"
+    )
+    [restart] = [item for item in site.recorded if isinstance(item, Effect)]
+    assert (restart.kind, restart.target) == ("restart", "DaemonSet nvidia-mig-manager")
+
+
+def test_a_layout_that_the_mig_manager_gave_up_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    site = Site(monkeypatch, FAILED)
+    assert not site.changed(timeout_s=3600)
+    assert "MIG layout all-1g.10gb: failed" in site.failed
+    assert "after 3600 s" not in site.failed
+
+
 def test_a_node_that_is_as_it_should_be_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch, DIVIDED)
     assert list(sharing.applied._inner([TURN])) == []
