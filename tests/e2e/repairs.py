@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.e2e.alert_faults import HOLD_FOR
 from tests.e2e.conftest import ROOT, Lab, Run, until
+from tests.e2e.workloads import web
 
 ACT = ("gpuboot", "remediate", "inventories/lab.py", "--act", "-y")
 SOON = {"hold_for": "10s"}
@@ -39,31 +40,8 @@ STATE, PAST, TAINT = "gpuboot.io/repair", "gpuboot.io/repairs", "gpu-quarantine"
 BREAKER = ("-n", "kube-system", "configmap", "gpuboot-remediate-breaker")
 WAY = ("quarantined", "draining", "drained", "repairing", "validating", "released")
 ALERT_S, REPAIR_S = 240, 600
+WEB = web("gpu1")
 BOOT = "cat /proc/sys/kernel/random/boot_id"
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: default}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      nodeSelector: {kubernetes.io/hostname: gpu1}
-      terminationGracePeriodSeconds: 0
-      containers:
-      - name: main
-        image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
-        command: [sleep, "36000"]
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: web, namespace: default}
-spec:
-  minAvailable: 1
-  selector: {matchLabels: {app: web}}
-"""
 
 
 def act(site: Lab, **limits: Any) -> tuple[Run, list[dict[str, Any]]]:

@@ -18,6 +18,7 @@ import pytest
 
 from lab.settings import home
 from tests.e2e.conftest import ROOT, Lab, Run, refused, until
+from tests.e2e.workloads import web
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 LAB = ("test-nodes", "--gpus", "1,1", "--no-deploy")
@@ -27,32 +28,6 @@ SMALLER = "tests/e2e/inventories/smaller/lab.py"
 REMOVE = "deploys/remove.py"
 HELD = "flock -n /run/gpuboot/run.lock true && echo free || echo held"
 ANOTHER = "another run changes this site"
-WEB = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: web, namespace: default}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: web}}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      nodeSelector: {kubernetes.io/hostname: gpu2}
-      terminationGracePeriodSeconds: 0
-      volumes: [{name: cache, emptyDir: {}}]
-      containers:
-      - name: main
-        image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
-        command: [sleep, "36000"]
-        volumeMounts: [{name: cache, mountPath: /cache}]
----
-apiVersion: policy/v1
-kind: PodDisruptionBudget
-metadata: {name: web, namespace: default}
-spec:
-  minAvailable: 1
-  selector: {matchLabels: {app: web}}
-"""
 
 
 @contextmanager
@@ -133,7 +108,7 @@ def test_a_worker_joins_and_the_others_are_left_alone(site: Lab) -> None:
 
 
 def test_a_pod_that_may_not_go_keeps_its_node(site: Lab) -> None:
-    site.kubectl("apply", "-f", "-", given=WEB)
+    site.kubectl("apply", "-f", "-", given=web("gpu2", cache=True))
     site.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
     asked = remove(site, "", "--limit", "gpu2")
     refused(asked, "this removes node gpu2", "(Deployment web)", "--data gpuboot_remove=gpu2",

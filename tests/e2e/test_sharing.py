@@ -1,7 +1,6 @@
 """GPUs that several pods share: a node in use is drained, changed, proven; and quotas of teams.
 
-Device plugin, its config-manager and GPU feature discovery are real. The lab has no MIG manager, so
-that nobody divides GPUs by a node's label (tests/lab/test_gpusim_mig.py has MIG).
+Device plugin, its config-manager and GPU feature discovery are real. MIG is in test_mig.py.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.conftest import Lab, Run, refused, until
+from tests.e2e.workloads import train
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 LAB = ("test-sharing", "--gpus", "1,1")
@@ -20,30 +20,6 @@ SLICED = {"sharing": {"gpu1": {"time_slices": 4, "one_per_pod": True}}}
 TEAMS = {"teams": {"vision": {"gpus": 1, "priority": 100}}}
 LABEL = "nvidia.com/device-plugin.config"
 # what makes it again when it is drained, and computes on a GPU as long as it runs
-TRAIN = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: train, namespace: default}
-spec:
-  replicas: 1
-  selector: {matchLabels: {app: train}}
-  template:
-    metadata: {labels: {app: train}}
-    spec:
-      affinity:
-        nodeAffinity:
-          preferredDuringSchedulingIgnoredDuringExecution:
-          - weight: 100
-            preference:
-              matchExpressions:
-              - {key: kubernetes.io/hostname, operator: In, values: [gpu1]}
-      terminationGracePeriodSeconds: 0
-      containers:
-      - name: train
-        image: nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0
-        command: [bash, -c, "while :; do /cuda-samples/vectorAdd; sleep 1; done"]
-        resources: {limits: {nvidia.com/gpu: 1}}
-"""
 POD = """
 apiVersion: v1
 kind: Pod
@@ -69,7 +45,7 @@ def offered(lab: Lab, name: str = "gpu1") -> str:
 
 
 def train_on(lab: Lab) -> str:
-    """The node on which the only pod of `TRAIN` runs; "" while there is none."""
+    """The node on which the only pod of `train` runs; "" while there is none."""
     said = lab.kubectl("get", "pods", "-l", "app=train", "-o", "json")
     pods = [one for one in json.loads(said)["items"] if one["status"]["phase"] == "Running"]
     return str(pods[0]["spec"]["nodeName"]) if len(pods) == 1 else ""
@@ -93,7 +69,7 @@ def test_wrong_settings_are_refused_before_anything_is_touched(site: Lab) -> Non
 
 
 def test_a_node_in_use_is_drained_shared_and_proven(site: Lab) -> None:
-    site.kubectl("apply", "-f", "-", given=TRAIN)
+    site.kubectl("apply", "-f", "-", given=train("gpu1"))
     until(lambda: train_on(site) == "gpu1", "the pod computes on gpu1")
     plan = site.dry(settings=SLICED)
     print(plan.err)
