@@ -9,7 +9,8 @@ import pytest
 from gpuboot.verify.service_probe import TOOLS
 from lab import publishers
 from lab.build import packages
-from lab.build.image_table import CONTROL_PLANE, earlier, simulated, table
+from lab.build.image_table import CONTROL_PLANE, earlier, table
+from lab.build.image_table_nvidia import images as simulated
 from lab.build.images import Image
 from lab.build.programs import recipes
 from lab.build.software_kubernetes import EARLIER, PROGRAMS, KubernetesRelease

@@ -66,7 +66,7 @@ def state(folder: Path, data: dict[str, Any]) -> ClusterState:
         for o in made
         if o["kind"] == "DaemonSet" and o["metadata"]["labels"].get("app") == o["metadata"]["name"]
     )
-    assert len(found) == 4
+    assert len(found) == 5
     return ClusterState(policy="ready", operands=found)
 
 

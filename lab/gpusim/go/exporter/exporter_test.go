@@ -57,6 +57,7 @@ func device(uuid string) nvml.Device {
 		GetP2PStatusFunc: func(nvml.Device, nvml.GpuP2PCapsIndex) (nvml.GpuP2PStatus, nvml.Return) {
 			return nvml.P2P_STATUS_OK, nvml.SUCCESS
 		},
+		GetMigModeFunc: func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_NOT_SUPPORTED },
 		GetTotalEccErrorsFunc: func(nvml.MemoryErrorType, nvml.EccCounterType) (uint64, nvml.Return) {
 			return 0, nvml.SUCCESS
 		},

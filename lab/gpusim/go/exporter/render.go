@@ -134,7 +134,7 @@ func peerSamples(gpu GPU) []sample {
 var splitByPod = []string{"DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED"}
 
 func writeForHolders(out *strings.Builder, name string, gpu GPU, sample sample, view View) {
-	pods := view.Pods[gpu.UUID]
+	pods := gpu.holders(view.Pods)
 	switch {
 	case len(pods) == 0:
 		writeSample(out, name, gpu, sample, nil, view)
@@ -189,6 +189,10 @@ func gpuLabels(gpu GPU, view View) []label {
 	labels := []label{
 		{"gpu", itoa(gpu.Index)}, {uuid, gpu.UUID}, {"pci_bus_id", gpu.BusID},
 		{"device", "nvidia" + itoa(gpu.Index)}, {"modelName", model},
+	}
+	if gpu.Instance != nil {
+		labels = append(labels, label{"GPU_I_PROFILE", gpu.Instance.Profile},
+			label{"GPU_I_ID", itoa(gpu.Instance.ID)})
 	}
 	if view.Hostname != "" {
 		labels = append(labels, label{"hostname", view.Hostname})

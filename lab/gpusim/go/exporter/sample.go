@@ -20,6 +20,8 @@ type GPU struct {
 	Health Health
 	Peers  map[int]int // NVLink P2P states of the other GPUs, by index
 	Lost   bool        // known from before; has no values of its own any more
+
+	Instance *Instance // of a GPU that MIG divides; nil: the whole GPU
 }
 
 // Sample reads every GPU that can be reached; one that is lost is missing. `selected` says which
@@ -39,7 +41,7 @@ func Sample(lib nvml.Interface, counters Counters, selected map[int]bool, trends
 			continue
 		}
 		if gpu, ok := sampleGPU(lib, device, index, counters, trends); ok {
-			gpus = append(gpus, gpu)
+			gpus = append(gpus, divided(lib, device, gpu, counters)...)
 		}
 	}
 	return gpus
@@ -56,7 +58,7 @@ func WithLost(now, before []GPU) []GPU {
 		gpu.Lost, gpu.Values, gpu.Clocks = true, nil, 0
 		merged = append(merged, gpu)
 	}
-	slices.SortFunc(merged, func(a, b GPU) int { return a.Index - b.Index })
+	slices.SortStableFunc(merged, func(a, b GPU) int { return a.Index - b.Index })
 	return merged
 }
 

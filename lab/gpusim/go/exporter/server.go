@@ -52,8 +52,10 @@ func (e *Exporter) sample() {
 	e.mutex.Lock()
 	defer e.mutex.Unlock()
 	now := Sample(e.lib, e.counters, e.settings.Selected, &e.trends)
-	for _, gpu := range now {
-		e.events.AddClocks(gpu.UUID, gpu.Clocks, time.Now())
+	for at, gpu := range now {
+		if at == 0 || now[at-1].UUID != gpu.UUID { // instances of a GPU share its clocks
+			e.events.AddClocks(gpu.UUID, gpu.Clocks, time.Now())
+		}
 	}
 	e.gpus = WithLost(now, e.gpus)
 }

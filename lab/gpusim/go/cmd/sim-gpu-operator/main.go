@@ -4,6 +4,7 @@
 //	sim-gpu-operator validate   one validation, as its environment says
 //	sim-gpu-operator wait FILE  until the file exists
 //	sim-gpu-operator idle       until it is stopped; takes the validations' files away
+//	sim-gpu-operator mig        the MIG manager, as its environment says
 package main
 
 import (
@@ -46,6 +47,8 @@ func run(ctx context.Context, arguments []string) error {
 		return validate(ctx, output)
 	case command == "idle" && len(arguments) == 1:
 		return operator.Idle(ctx, output)
+	case command == "mig" && len(arguments) == 1:
+		return divide(ctx)
 	case command == "wait" && len(arguments) == 2:
 		return operator.WaitForFile(ctx, arguments[1])
 	}
@@ -59,6 +62,34 @@ func validate(ctx context.Context, output string) error {
 		NodeName:  os.Getenv("NODE_NAME"),
 		Wait:      os.Getenv("WITH_WAIT") == "true",
 		Client:    client,
+	}.Run(ctx)
+}
+
+// The real MIG manager's environment.
+func divide(ctx context.Context) error {
+	slog.Info("MIG manager SIMULATED by the gpuboot lab")
+	api, err := client()
+	if err != nil {
+		return err
+	}
+	services, err := operator.HostClients(os.Getenv("GPU_CLIENTS_FILE"))
+	if err != nil {
+		return err
+	}
+	layouts := func() (operator.Layouts, error) {
+		if path := os.Getenv("CONFIG_FILE"); path != "" {
+			return operator.ReadLayouts(path)
+		}
+		return operator.Generated(ctx, operator.OnHost)
+	}
+	return operator.MIGManager{
+		Client:    api,
+		NodeName:  os.Getenv("NODE_NAME"),
+		Namespace: os.Getenv("DEFAULT_GPU_CLIENTS_NAMESPACE"),
+		Layouts:   layouts,
+		Services:  services,
+		Settle:    operator.Settle,
+		Host:      operator.OnHost,
 	}.Run(ctx)
 }
 

@@ -1,0 +1,160 @@
+"""GPUs that the settings divide by MIG: made, proven by instance, changed under a drain, undone.
+
+Device plugin and GPU feature discovery are real. The MIG manager is a stand-in that takes the steps
+of the real one, among them to stop the kubelet for a change of MIG mode.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.e2e.conftest import Lab, refused, until
+from tests.e2e.workloads import train
+
+pytestmark = [pytest.mark.lab, pytest.mark.long]
+LAB = ("test-mig", "--gpus", "2,1", "--no-deploy")
+OPERATOR = {"gpu_operator": {"mig_strategy": "mixed"}}
+BALANCED = {**OPERATOR, "sharing": {"gpu1": {"mig": "all-balanced"}}}
+HALF = {
+    **OPERATOR,
+    "sharing": {"gpu1": {"mig": "half"}},
+    "mig_layouts": {
+        "half": [
+            {"gpus": [0], "instances": {"3g.40gb": 1, "1g.10gb": 3}},
+            {"gpus": [1], "instances": {}},
+        ]
+    },
+}
+WHOLE = {**OPERATOR, "sharing": {"gpu1": {"mig": "all-disabled"}}}
+SMALL = "nvidia.com/mig-1g.10gb"
+STATE = "nvidia.com/mig.config.state"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def capable(site: Lab) -> None:
+    """Machines whose GPUs can be divided."""
+    for machine in ("gpu1", "gpu2"):
+        site.ssh(machine, "echo 'mig = 1' >> /var/lib/gpu-sim/hardware.conf")
+
+
+def node(lab: Lab, name: str = "gpu1") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(lab.kubectl("get", "node", name, "-o", "json"))
+    return found
+
+
+def offered(lab: Lab) -> dict[str, int]:
+    """What gpu1 offers of GPUs and instances."""
+    offers = node(lab)["status"]["allocatable"]
+    counts = {name: int(n) for name, n in offers.items() if name.startswith("nvidia.com/")}
+    return {name: count for name, count in counts.items() if count}
+
+
+def instances(lab: Lab) -> Counter[str]:
+    """What nvidia-smi lists of gpu1: profile -> how many."""
+    said = lab.lab("ssh", "--name", lab.name, "gpu1", "nvidia-smi -L").out
+    return Counter(re.findall(r"^  MIG (\S+) +Device", said, re.M))
+
+
+def series(lab: Lab) -> Counter[str]:
+    """Instances that Prometheus has temperatures of: profile -> how many."""
+    found = lab.prometheus('DCGM_FI_DEV_GPU_TEMP{GPU_I_ID!=""}')
+    return Counter(one["metric"]["GPU_I_PROFILE"] for one in found)
+
+
+def test_a_node_comes_into_the_cluster_divided(site: Lab) -> None:
+    done = site.deploy(settings=BALANCED)
+    print(done.told)
+    assert done.code == 0, done.told
+    made = {"1g.10gb": 4, "2g.20gb": 2, "3g.40gb": 2}
+    assert instances(site) == made
+    assert offered(site) == {f"nvidia.com/mig-{name}": count for name, count in made.items()}
+    assert node(site)["metadata"]["labels"][STATE] == "success"
+    assert node(site, "gpu2")["metadata"]["labels"]["nvidia.com/mig.config"] == "all-disabled"
+    assert "gpu1: 2 GPUs, vectorAdd passed on 8" in done.text
+    assert series(site) == made
+
+
+def test_a_second_run_has_nothing_to_do(site: Lab) -> None:
+    assert site.deploy("--json", settings=BALANCED).changes == []
+
+
+def test_a_pod_on_an_instance_is_told_by_its_series(site: Lab) -> None:
+    site.kubectl("apply", "-f", "-", given=train("gpu1", SMALL))
+    site.kubectl("rollout", "status", "deployment/train", "--timeout=120s")
+    first = "jsonpath={.items[0].metadata.name}"
+    name = site.kubectl("get", "pods", "-l", "app=train", "-o", first)
+    query = f'DCGM_FI_DEV_GPU_TEMP{{pod="{name}"}}'
+    [one] = until(lambda: site.prometheus(query), "the pod's series")
+    assert one["metric"]["GPU_I_PROFILE"] == "1g.10gb"
+    done, report = site.verify(settings=BALANCED)
+    assert done.code == 0, done.told
+    assert report["verdict"] == "proven"
+
+
+def test_another_layout_drains_the_node_and_is_proven(site: Lab) -> None:
+    plan = site.dry(settings=HALF)
+    print(plan.err)
+    assert "default/train-" in plan.text, "the plan names the pod that is moved away"
+    done = site.deploy(settings=HALF)
+    print(done.told)
+    assert done.code == 0, done.told
+    made = {"1g.10gb": 3, "3g.40gb": 1}
+    assert instances(site) == made
+    whole = {f"nvidia.com/mig-{name}": count for name, count in made.items()}
+    assert offered(site) == {**whole, "nvidia.com/gpu": 1}
+    assert "unschedulable" not in node(site)["spec"]
+    site.kubectl("rollout", "status", "deployment/train", "--timeout=120s")
+    site.kubectl("delete", "deployment", "train")
+    assert site.deploy("--json", settings=HALF).changes == []
+
+
+def test_a_layout_is_made_again_after_a_reboot(site: Lab) -> None:
+    """Which the simulated GPUs forget, as H100 and newer do."""
+    boot = site.ssh("gpu1", "cat /proc/sys/kernel/random/boot_id")
+    site.ssh("gpu1", "systemctl --no-block reboot")
+
+    def again() -> bool:
+        done = site.lab("ssh", "--name", site.name, "gpu1", "cat /proc/sys/kernel/random/boot_id")
+        return done.code == 0 and done.out != boot
+
+    until(again, "gpu1 has rebooted", 120)
+    until(lambda: instances(site) == {"1g.10gb": 3, "3g.40gb": 1}, "divided again", 240)
+    done = site.deploy("--json", settings=HALF)
+    assert done.code == 0, done.told
+
+
+def test_a_layout_that_cannot_be_made_is_told_and_tried_again(site: Lab) -> None:
+    """nvidia-smi of gpu1 answers the MIG manager as a driver does whose GPU is in use."""
+    fail = """
+mv /usr/bin/nvidia-smi /usr/bin/nvidia-smi.real
+cat > /usr/bin/nvidia-smi <<'EOF'
+#!/bin/sh
+case "$*" in
+  mig*-dgi*) echo 'Unable to destroy GPU instance ID 1: In use by another client'; exit 19 ;;
+esac
+exec /usr/bin/nvidia-smi.real "$@"
+EOF
+chmod +x /usr/bin/nvidia-smi
+"""
+    site.ssh("gpu1", fail)
+    try:
+        refused(site.deploy(settings=BALANCED), "MIG layout all-balanced: failed")
+    finally:
+        site.ssh("gpu1", "mv /usr/bin/nvidia-smi.real /usr/bin/nvidia-smi")
+    assert node(site)["spec"]["unschedulable"], "what is not proven stays out of service"
+    done = site.deploy(settings=BALANCED)
+    assert done.code == 0, done.told
+    assert instances(site) == {"1g.10gb": 4, "2g.20gb": 2, "3g.40gb": 2}
+
+
+def test_without_mig_the_gpus_are_whole_again(site: Lab) -> None:
+    done = site.deploy(settings=WHOLE)
+    assert done.code == 0, done.told
+    assert instances(site) == {}
+    assert offered(site) == {"nvidia.com/gpu": 2}
+    assert series(site) == {}
