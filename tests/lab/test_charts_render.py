@@ -132,7 +132,7 @@ def test_gpu_operator_objects(rendered: Render) -> None:
     nfd = "gpu-operator-node-feature-discovery"
     assert names(objects, "DaemonSet") == {
         "nvidia-device-plugin-daemonset", "gpu-feature-discovery", "nvidia-dcgm-exporter",
-        "nvidia-operator-validator", f"{nfd}-worker",
+        "nvidia-mig-manager", "nvidia-operator-validator", f"{nfd}-worker",
     }  # fmt: skip
     assert names(objects, "Deployment") == {"gpu-operator", f"{nfd}-master", f"{nfd}-gc"}
     assert names(objects, "RuntimeClass") == {"nvidia", "nvidia-cdi", "nvidia-legacy"}
@@ -147,6 +147,7 @@ def test_gpu_operator_objects(rendered: Render) -> None:
         ("nvidia-device-plugin-daemonset", "device-plugin"),
         ("gpu-feature-discovery", "gpu-feature-discovery"),
         ("nvidia-dcgm-exporter", "dcgm-exporter"),
+        ("nvidia-mig-manager", "mig-manager"),
         ("nvidia-operator-validator", "operator-validator"),
     ],
 )
@@ -167,7 +168,8 @@ def test_operand_is_scheduled_by_its_deploy_label(
 
 
 def test_operands_can_be_switched_off(rendered: Render) -> None:
-    off = {key: {"enabled": False} for key in ("devicePlugin", "gfd", "dcgmExporter", "nfd")}
+    operands = ("devicePlugin", "gfd", "dcgmExporter", "migManager", "nfd")
+    off = {key: {"enabled": False} for key in operands}
     objects = rendered("gpu-operator", off)
     assert names(objects, "DaemonSet") == {"nvidia-operator-validator"}
     assert names(objects, "Deployment") == {"gpu-operator"}
