@@ -47,16 +47,17 @@ class Site:
         resolved: bool = False,
         annotations: Mapping[str, str] | None = None,
     ) -> None:
-        """Tell Alertmanager of alerts that begin, or end, now.
+        """Tell Alertmanager of alerts that begin in a moment, or end now.
 
-        It does not wait for more of the group once an alert is older than the group's wait.
+        It does not wait for more of the group once an alert is older than the group's wait, and on
+        a busy computer one that begins now is so when it arrives.
         """
         now = datetime.now(UTC)
         body = [
             {
                 "labels": dict(labels),
                 "annotations": {"summary": f"about {labels['alertname']}", **(annotations or {})},
-                "startsAt": (now - timedelta(seconds=resolved)).isoformat(),
+                "startsAt": (now + timedelta(seconds=-1 if resolved else 5)).isoformat(),
                 "endsAt": (now if resolved else now + timedelta(minutes=5)).isoformat(),
                 "generatorURL": "http://prometheus.example/graph?a=1&b=2",
             }
