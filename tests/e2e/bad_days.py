@@ -110,12 +110,14 @@ DAYS = (
             "gpu2",
             f"printf '{_GARBAGE}' >/root/garbage; systemd-run -q --unit garbage "
             "socat TCP-LISTEN:9999,fork,reuseaddr OPEN:/root/garbage,rdonly; "
-            "nft 'add table ip fault; add chain ip fault in "
+            # its own pods': Prometheus may run here, and asks other nodes' exporters as well
+            "pods=$(ip -4 -o addr show cni0 | awk '{print $4}'); "
+            'nft "add table ip fault; add chain ip fault in '
             "{ type nat hook prerouting priority -150; }; "
-            "add rule ip fault in tcp dport 9400 redirect to :9999; "
+            "add rule ip fault in ip daddr $pods tcp dport 9400 redirect to :9999; "
             # connections that were open before would go on to the exporter
             "add chain ip fault open { type filter hook forward priority -150; }; "
-            "add rule ip fault open tcp dport 9400 reject with tcp reset'",
+            'add rule ip fault open ip daddr $pods tcp dport 9400 reject with tcp reset"',
         ),
         on("gpu2", "nft delete table ip fault; systemctl stop garbage"),
     ),
