@@ -70,7 +70,7 @@ def test_two_sound_nodes_pass_by_what_is_published_for_their_network() -> None:
     found = judged(answered("n1", "n2"))
     assert {item.status for item in found.values()} == {"pass"}
     assert found["n1"].detail == (
-        "with n2: bus bandwidth 470.0 GB/s by RoCE, 3200 Gb/s a node, at least 440 "
+        "with n2: bus bandwidth 470 GB/s by RoCE, 3200 Gb/s a node, at least 440 "
         "(oracle-quickstart/oci-hpc scripts/ncclscout.py)"
     )
     assert found["n1"].seconds == 61.0
@@ -80,7 +80,7 @@ def test_a_slow_node_is_told_from_its_neighbours() -> None:
     found = judged(*ring(n1n2=SLOW, n2n3=SLOW), nodes=4)
     assert {node for node, item in found.items() if item.status == "fail"} == {"n2"}
     assert found["n2"].detail.endswith("; it fails with every node that it was tried with")
-    assert "bus bandwidth 98.0 GB/s by RoCE, 3200 Gb/s a node, below 440" in found["n2"].detail
+    assert "bus bandwidth 98 GB/s by RoCE, 3200 Gb/s a node, below 440" in found["n2"].detail
     assert found["n1"].detail.endswith("; n2 fails with others, too")
 
 
@@ -104,7 +104,7 @@ def test_where_all_are_slow_all_fail() -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"adapters": 0}, "bus bandwidth 470.0 GB/s by Socket: nothing is published"),
+        ({"adapters": 0}, "bus bandwidth 470 GB/s by Socket: nothing is published"),
         ({"adapters": 4}, "by RoCE, 1600 Gb/s a node: nothing is published"),
     ],
 )

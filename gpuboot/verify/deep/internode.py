@@ -213,7 +213,7 @@ def _figure(
             return _Result("fail", "; ".join(found.problems[:3]), _NETWORK)
         return _Result("unknown", "the output ends before the result", _BROKEN)
     through = network(pair.answer.output)
-    figure = f"bus bandwidth {largest.busbw:.1f} GB/s by {through}"
+    figure = f"bus bandwidth {largest.busbw:.4g} GB/s by {through}"
     least, source = least_gbps, "verify.deep.internode.least_gbps"
     if least is None and (model := _model(pair.nodes, hosts)):
         published = internode_threshold(model, pair.gpus[pair.nodes[0]], through)
