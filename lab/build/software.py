@@ -6,12 +6,14 @@ exchanged to build it is said here, at its recipe.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from lab.build import software_kubernetes, software_monitoring
-from lab.build.golang import go_recipe, module_dir, module_version
+from lab.build.golang import go_recipe, module_dir, module_version, run_go
 from lab.build.recipe import BuildContext, Recipe
 from lab.build.toolchain import RECIPES
+from lab.state import LabError
 
 CONTAINERD = "github.com/containerd/containerd/v2"
 CNI = "github.com/containernetworking/plugins"
@@ -162,12 +164,44 @@ def _nvidia() -> list[Recipe]:
             replace={
                 f"{NVIDIA}/go-nvml": "v0.13.0-1.0.20260212130905-92cf8c963449",
                 f"{NVIDIA}/go-nvlib": "v0.9.1-0.20251202135446-d0f42ba016dd",
-                toolkit: "v1.19.0",
+                toolkit: _PLUGIN_TOOLKIT,
             },
+            prepare=_host_driver_files,
+            inputs=_DRIVER_FILES,
             cgo=True,
             seconds=40,
         ),
     ]
+
+
+# The toolkit's version that the device plugin is made with.
+_PLUGIN_TOOLKIT = "v1.19.0"
+# What of /proc/driver the device plugin reads of MIG instances, and where the lab's has it: the
+# kernel shows a real driver's files in each container's /proc, but the simulated driver's lie in
+# the host's alone, which is a part of the host's root that the container has.
+_DRIVER_FILES = ('"/proc/driver/nvidia', '"/host/proc/driver/nvidia')
+
+
+def _host_driver_files(build: BuildContext) -> None:
+    """Make the device plugin from sources that look for the driver's files in the host's root."""
+    read_by = {
+        ("k8s-device-plugin", ""): ("internal/mig/mig-dp.go", "internal/rm/nvml_devices.go"),
+        ("nvidia-container-toolkit", _PLUGIN_TOOLKIT): ("internal/nvcaps/nvcaps.go",),
+    }
+    for (name, version), files in read_by.items():
+        copy = build.work / name
+        shutil.copytree(module_dir(f"{NVIDIA}/{name}", version), copy)
+        for file in files:
+            _replace_in(copy / file, *_DRIVER_FILES)
+        run_go(build, "mod", "edit", f"-replace={NVIDIA}/{name}=./{name}")
+
+
+def _replace_in(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    if old not in text:
+        raise LabError(f"{file} does not say {old}: see what upstream has in its place")
+    file.chmod(0o644)
+    file.write_text(text.replace(old, new))
 
 
 def _helm() -> Recipe:

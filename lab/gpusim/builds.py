@@ -15,7 +15,7 @@ DRIVER_VERSIONS = ("595.91.07", "595.71.05")
 STAND_INS = ("sim-dcgm-exporter", "sim-gpu-operator")
 CFLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11")
 LIBRARY_FLAGS = ("-fPIC", "-shared", "-fvisibility=hidden")
-STATE_SOURCES = ("common/simconf.c", "common/simgpu.c", "common/simwork.c")
+STATE_SOURCES = ("common/simconf.c", "common/simgpu.c", "common/simmig.c", "common/simwork.c")
 C_FOLDERS = ("common", "nvml", "cuda", "smi", "vectoradd", "driver")
 
 

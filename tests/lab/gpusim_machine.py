@@ -104,10 +104,15 @@ def make_machine(root: Path, bins: Path, gpus: int = 2) -> Machine:
     """A machine in the folder `root` with the outputs of `lab.gpusim.builds.build` in `bins`."""
     made = Machine(root, bins)
     install_pci_devices(root, gpus, 0x51AA0001)
-    for folder in ("proc/driver/nvidia", "dev", "lib", made.conf.parent.relative_to(root)):
+    for folder in (
+        "proc/driver/nvidia",
+        "dev/nvidia-caps",
+        "lib",
+        made.conf.parent.relative_to(root),
+    ):
         (root / folder).mkdir(parents=True)
     (root / "proc/driver/nvidia/version").write_text("NVRM version: SIMULATED\n")
-    for node in ("nvidiactl", *(f"nvidia{i}" for i in range(gpus))):
+    for node in ("nvidiactl", "nvidia-caps/nvidia-cap2", *(f"nvidia{i}" for i in range(gpus))):
         (root / "dev" / node).touch()
     (root / "lib/libnvidia-ml.so.1").symlink_to(bins / f"libnvidia-ml.so.{VERSION}")
     made.load()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pathlib import Path
 VERSION = "595.91.07"
 SEED = 0x51AA0001
 NO_LIBRARIES = "/nonexistent"
+MONITOR = 2  # the capability that shows all MIG devices
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,20 @@ class SimulatedMachine:
     ) -> None:
         dev = self.folder / "dev"
         dev.mkdir()
+        self.give(MONITOR)
         for name in ("ctl", *map(str, range(gpus) if visible is None else visible)):
             (dev / f"nvidia{name}").touch()
         self.conf.write_text(
             f"count = {gpus}\nuuid_seed = {SEED:#x}\ndriver_version = {version}\n[faults]\n"
         )
+
+    def give(self, *minors: int) -> None:
+        """The capabilities of MIG that there are, and no others."""
+        folder = self.folder / "dev/nvidia-caps"
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        for minor in minors:
+            (folder / f"nvidia-cap{minor}").touch()
 
     def inject(self, line: str) -> None:
         with self.conf.open("a") as stream:

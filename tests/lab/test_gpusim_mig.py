@@ -32,6 +32,10 @@ def create(machine: SimulatedMachine, *profiles: str, gpu: int = 0) -> tuple[int
     return machine.smi("mig", "-i", str(gpu), "-cgi", ",".join(profiles), "-C")
 
 
+def mig_uuid(gpu: int, instance: int) -> str:
+    return f"MIG-{SEED:08x}-5157-5c6c-8abc-{gpu:04x}{instance:04x}0000"
+
+
 def listing(machine: SimulatedMachine) -> dict[str, tuple[Instance, ...]]:
     """What `nvidia-smi -L` lists, as the fact of a host reads it."""
     return mig_devices.parse_list(line.strip() for line in machine.smi("-L")[1].splitlines())
@@ -124,6 +128,55 @@ def test_what_cannot_be_divided_says_so(machine: SimulatedMachine) -> None:
     machine.load(1)
     assert "Not Supported" in machine.smi("-mig", "1")[1]
     assert machine.smi("mig", "-lgip")[1] == "No MIG-supported devices found.\n"
+
+
+def capabilities(gpu: int, instance: int) -> tuple[int, int]:
+    """Minor numbers of a GPU instance and of its first compute instance: lab/gpusim/driver/load."""
+    minor = 3 + 9 * (15 * gpu + instance)
+    return minor, minor + 1
+
+
+def test_a_container_sees_the_instances_that_it_was_given(machine: SimulatedMachine) -> None:
+    create(divided(machine, gpus=2), "3g.40gb", "1g.10gb", gpu=1)
+    machine.give(*capabilities(1, 7))
+    assert [item.profile for item in listing(machine)[gpu_uuid(SEED, 1)]] == ["1g.10gb"]
+    machine.give(capabilities(1, 7)[0])
+    assert listing(machine)[gpu_uuid(SEED, 1)] == ()
+
+
+@pytest.mark.parametrize(
+    ("named", "seen"),
+    [
+        (None, "MIG 3g.40gb"),
+        ("0", "MIG 3g.40gb"),
+        (mig_uuid(0, 7), "MIG 1g.10gb"),
+        (f"{mig_uuid(0, 7)},{mig_uuid(0, 1)}", "MIG 1g.10gb"),
+        (mig_uuid(0, 1)[:-1], ""),
+        (mig_uuid(1, 7), ""),
+    ],
+)
+def test_cuda_computes_on_one_instance(
+    machine: SimulatedMachine, named: str | None, seen: str
+) -> None:
+    create(divided(machine), "3g.40gb", "1g.10gb")
+    variable = {} if named is None else {"CUDA_VISIBLE_DEVICES": named}
+    code, said = machine.run("vectorAdd", "--verbose", **variable)
+    assert said.count("[Vector addition of 50000 elements]") == (1 if seen else 0)
+    assert seen in said
+    assert code == (0 if seen else 1)
+
+
+def test_cuda_shows_no_instance_beside_a_whole_gpu(machine: SimulatedMachine) -> None:
+    create(divided(machine, gpus=2), "7g.80gb")
+    machine.smi("-i", "1", "-mig", "0")
+    _, said = machine.run("vectorAdd", "--verbose")
+    assert gpu_uuid(SEED, 1) in said
+    assert "MIG" not in said
+
+
+def test_a_divided_gpu_without_instances_is_none_to_cuda(machine: SimulatedMachine) -> None:
+    code, said = divided(machine).run("vectorAdd")
+    assert (code, "CUDA_ERROR_NO_DEVICE" in said) == (1, True)
 
 
 def discovery() -> list[Path]:

@@ -70,6 +70,9 @@ uint64_t sim_count(int gpu, const char *key);
 /* How many GPUs the hardware has, at most SIM_MAX_GPUS. */
 unsigned sim_gpu_count(void);
 
+/* Whether this process has a device node below /dev. */
+int sim_device_node(const char *name);
+
 /* Whether this process sees the GPU's device node, as in a container that was given it. */
 int sim_gpu_visible(unsigned gpu);
 

@@ -10,7 +10,7 @@
 #define WAVE_SECONDS 120.0
 #define WAVE_LAG 15.0 /* each GPU is this many seconds behind the one before */
 
-static int device_node(const char *name) {
+int sim_device_node(const char *name) {
     const char *folder = getenv("SIM_GPU_DEV");
     char path[256];
     struct stat status;
@@ -22,7 +22,7 @@ enum sim_driver sim_driver_state(void) {
     char loaded[SIM_TEXT];
     sim_text(SIM_ALL_GPUS, "driver_version", "", loaded);
     /* A configuration left from before a reboot does not count: the nodes come with loading. */
-    if (!*loaded || !device_node("nvidiactl")) return SIM_DRIVER_NOT_LOADED;
+    if (!*loaded || !sim_device_node("nvidiactl")) return SIM_DRIVER_NOT_LOADED;
     return strcmp(loaded, SIM_DRIVER_VERSION) == 0 ? SIM_DRIVER_READY : SIM_DRIVER_MISMATCH;
 }
 
@@ -34,7 +34,7 @@ unsigned sim_gpu_count(void) {
 int sim_gpu_visible(unsigned gpu) {
     char name[32];
     snprintf(name, sizeof name, "nvidia%u", gpu);
-    return device_node(name);
+    return sim_device_node(name);
 }
 
 void sim_gpu_uuid(unsigned gpu, char out[SIM_TEXT]) {

@@ -29,18 +29,14 @@ nvmlReturn_t sim_mig_enter(nvmlDevice_t device, struct sim_compute_instance *fou
                                                                : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-void sim_mig_uuid(const struct sim_compute_instance *mig, char out[SIM_TEXT]) {
-    unsigned seed = (unsigned)sim_number(SIM_ALL_GPUS, "uuid_seed", 0);
-    snprintf(out, SIM_TEXT, "MIG-%08x-5157-5c6c-8abc-%04x%04x%04x", seed, mig->gpu, mig->instance,
-             mig->id);
-}
-
 nvmlReturn_t sim_mig_find(const char *uuid, nvmlDevice_t *device) {
     char own[SIM_TEXT];
     struct sim_compute_instance mig;
     for (size_t i = 0; i < HANDLES; i++) {
         *device = &handles[i];
-        if (sim_mig_enter(*device, &mig) != NVML_SUCCESS || !sim_gpu_visible(mig.gpu)) continue;
+        if (sim_mig_enter(*device, &mig) != NVML_SUCCESS || !sim_gpu_visible(mig.gpu) ||
+            !sim_mig_visible(&mig))
+            continue;
         sim_mig_uuid(&mig, own);
         if (strcmp(own, uuid) == 0) return NVML_SUCCESS;
     }
@@ -74,12 +70,11 @@ NVML_API nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count) {
 NVML_API nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index, nvmlDevice_t *mig) {
     REQUIRE_DEVICE(device);
     if (!sim_mig_capable(device->gpu)) return NVML_ERROR_NOT_SUPPORTED;
-    for (unsigned gi = 0; gi < SIM_GPU_INSTANCES; gi++)
-        for (unsigned ci = 0; ci < SIM_COMPUTE_INSTANCES; ci++)
-            if (sim_compute(device->gpu, gi, ci) && index-- == 0) {
-                *mig = sim_mig_handle(device->gpu, gi, ci);
-                return NVML_SUCCESS;
-            }
+    for (struct sim_compute_instance found = {.gpu = device->gpu}; sim_mig_next(&found); found.id++)
+        if (index-- == 0) {
+            *mig = sim_mig_handle(found.gpu, found.instance, found.id);
+            return NVML_SUCCESS;
+        }
     return NVML_ERROR_NOT_FOUND;
 }
 

@@ -149,18 +149,25 @@ func (c *Controller) labelNodes(
 		if len(changes) == 0 {
 			continue
 		}
-		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": changes}})
-		if err != nil {
-			return nil, err
-		}
 		slog.Info("labelling node", "node", node.GetName(), "changes", len(changes))
-		_, err = c.Client.Resource(nodeResource).Patch(
-			ctx, node.GetName(), types.MergePatchType, patch, metav1.PatchOptions{})
-		if err != nil {
+		if err := setLabels(ctx, c.Client, node.GetName(), changes); err != nil {
 			return nil, fmt.Errorf("node %s: %w", node.GetName(), err)
 		}
 	}
 	return all, nil
+}
+
+// setLabels changes labels of a node and leaves the others; one without a value is taken away.
+func setLabels[V string | *string](
+	ctx context.Context, client dynamic.Interface, node string, labels map[string]V,
+) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
+	if err != nil {
+		return err
+	}
+	_, err = client.Resource(nodeResource).Patch(
+		ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
+	return err
 }
 
 // migManager says whether the policy has a MIG manager, and its default layout.

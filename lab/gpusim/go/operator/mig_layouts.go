@@ -165,7 +165,8 @@ func (d *division) otherInstances(gpu dividedGPU) bool {
 func (d *division) apply(ctx context.Context) error {
 	for _, gpu := range d.gpus {
 		for _, command := range d.commands(gpu) {
-			if _, err := d.host(ctx, append([]string{"nvidia-smi"}, command...)...); err != nil {
+			_, err := d.host(ctx, append([]string{"nvidia-smi"}, command...)...)
+			if err != nil && !(nothingToEnd(command) && strings.Contains(err.Error(), notFound)) {
 				return err
 			}
 		}
@@ -179,11 +180,19 @@ func (d *division) apply(ctx context.Context) error {
 	return nil
 }
 
+// How nvidia-smi ends where there is no instance to destroy.
+const notFound = "exit status 6"
+
+func nothingToEnd(command []string) bool {
+	return slices.Contains([]string{"-dci", "-dgi"}, command[len(command)-1])
+}
+
 // commands divide one GPU: its instances go, its mode changes, and others come, the largest first.
 func (d *division) commands(gpu dividedGPU) [][]string {
 	var found [][]string
 	index, part := strconv.Itoa(gpu.index), d.wanted[gpu.index]
-	if len(gpu.instances) > 0 && d.otherInstances(gpu) {
+	// GPU instances without compute instances, which are not listed, go as well
+	if gpu.enabled && (d.otherInstances(gpu) || d.otherMode(gpu)) {
 		found = append(found, []string{"mig", "-i", index, "-dci"}, []string{"mig", "-i", index, "-dgi"})
 	}
 	if d.otherMode(gpu) {

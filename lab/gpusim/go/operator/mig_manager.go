@@ -2,7 +2,6 @@ package operator
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
@@ -56,7 +54,8 @@ type MIGManager struct {
 	Services  []string // of the host, that use GPUs
 	Settle    time.Duration
 	// Host runs a program in the host's root and returns what it prints.
-	Host func(ctx context.Context, command ...string) (string, error)
+	Host  func(ctx context.Context, command ...string) (string, error)
+	Units func(ctx context.Context) (Units, error) // the host's services
 }
 
 // Run divides the GPUs whenever the label has another value, until the context ends.
@@ -80,12 +79,17 @@ func (m MIGManager) Run(ctx context.Context) error {
 
 func (m MIGManager) reconfigure(ctx context.Context, name string, labels map[string]string) error {
 	slog.Info("MIG layout (simulated MIG manager)", "name", name)
-	stopped, err := m.divide(ctx, name, labels, &division{host: m.Host})
+	units, err := m.Units(ctx)
+	if err != nil {
+		return err // the label's state stays as it was, as with the real one
+	}
+	defer units.Close()
+	stopped, err := m.divide(ctx, name, labels, &division{host: m.Host}, units)
 	state := migSuccess
 	if err != nil {
 		state = migFailed
 	}
-	if restart := m.restart(ctx, labels, stopped); restart != nil {
+	if restart := m.restart(ctx, labels, units, stopped); restart != nil {
 		return restart
 	}
 	if label := m.label(ctx, map[string]string{migState: state}); label != nil {
@@ -94,9 +98,9 @@ func (m MIGManager) reconfigure(ctx context.Context, name string, labels map[str
 	return err
 }
 
-// divide returns the host's services that it has stopped.
+// divide returns the host's services that are to be started afterwards.
 func (m MIGManager) divide(
-	ctx context.Context, name string, labels map[string]string, gpus *division,
+	ctx context.Context, name string, labels map[string]string, gpus *division, units Units,
 ) ([]string, error) {
 	layouts, err := m.Layouts()
 	if err != nil {
@@ -114,7 +118,11 @@ func (m MIGManager) divide(
 	if err := m.waitForPods(ctx); err != nil {
 		return nil, err
 	}
-	stopped, err := m.stopServices(ctx, gpus.changesMode())
+	services := slices.Clone(m.Services)
+	if gpus.changesMode() {
+		services = append(services, "kubelet.service")
+	}
+	stopped, err := stopUnits(ctx, units, services)
 	if err != nil {
 		return stopped, err
 	}
@@ -128,10 +136,11 @@ func (m MIGManager) divide(
 }
 
 func (m MIGManager) restart(
-	ctx context.Context, labels map[string]string, stopped []string,
+	ctx context.Context, labels map[string]string, units Units, stopped []string,
 ) error {
-	for _, service := range slices.Backward(stopped) {
-		if _, err := m.Host(ctx, "systemctl", "start", service); err != nil {
+	for _, service := range stopped {
+		slog.Info("starting", "service", service)
+		if err := units.Start(ctx, service); err != nil {
 			return err
 		}
 	}
@@ -152,26 +161,6 @@ func clientLabels(labels map[string]string, value string) map[string]string {
 	return changes
 }
 
-func (m MIGManager) stopServices(ctx context.Context, kubelet bool) ([]string, error) {
-	services := slices.Clone(m.Services)
-	if kubelet {
-		services = append(services, "kubelet.service")
-	}
-	var stopped []string
-	for _, service := range services {
-		state, _ := m.Host(ctx, "systemctl", "is-active", service)
-		if strings.TrimSpace(state) != "active" {
-			continue
-		}
-		slog.Info("stopping", "service", service)
-		if _, err := m.Host(ctx, "systemctl", "stop", service); err != nil {
-			return stopped, err
-		}
-		stopped = append(stopped, service)
-	}
-	return stopped, nil
-}
-
 func (m MIGManager) labels(ctx context.Context) (map[string]string, error) {
 	node, err := m.Client.Resource(nodeResource).Get(ctx, m.NodeName, metav1.GetOptions{})
 	if err != nil {
@@ -181,13 +170,7 @@ func (m MIGManager) labels(ctx context.Context) (map[string]string, error) {
 }
 
 func (m MIGManager) label(ctx context.Context, labels map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": labels}})
-	if err != nil {
-		return err
-	}
-	_, err = m.Client.Resource(nodeResource).Patch(
-		ctx, m.NodeName, types.MergePatchType, patch, metav1.PatchOptions{})
-	return err
+	return setLabels(ctx, m.Client, m.NodeName, labels)
 }
 
 func (m MIGManager) waitForPods(ctx context.Context) error {
@@ -251,12 +234,12 @@ func HostClients(path string) ([]string, error) {
 	return file.Services, nil
 }
 
-// OnHost runs a program in the host's root, whose systemd it reaches from there.
+// OnHost runs a program in the host's root.
 func OnHost(ctx context.Context, words ...string) (string, error) {
 	command := exec.CommandContext(ctx, words[0], words[1:]...)
 	command.Path = "/usr/bin/" + words[0]
 	command.Err = nil // it is not in this container's PATH
-	command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "SYSTEMD_IGNORE_CHROOT=1"}
+	command.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
 	command.SysProcAttr = &syscall.SysProcAttr{Chroot: hostRoot}
 	command.Dir = "/"
 	output, err := command.CombinedOutput()

@@ -59,13 +59,11 @@ func (h *host) run(_ context.Context, words ...string) (string, error) {
 			}
 		}
 		return lines.String(), nil
-	case strings.HasPrefix(command, "systemctl is-active"):
-		if words[2] == "kubelet.service" || words[2] == "nvidia-dcgm.service" {
-			return "active\n", nil
-		}
-		return "inactive\n", errors.New("exit status 3")
 	}
 	h.commands = append(h.commands, command)
+	if strings.HasSuffix(command, "-dci") && strings.Contains(h.fail, "-dgi") {
+		return "", errors.New("exit status 6") // only what it cannot destroy is left
+	}
 	if h.fail != "" && strings.Contains(command, h.fail) {
 		return "", errors.New("In use by another client")
 	}
@@ -85,6 +83,27 @@ func (h *host) run(_ context.Context, words ...string) (string, error) {
 	return "", nil
 }
 
+func (h *host) Unit(_ context.Context, name string) (Unit, error) {
+	running := Unit{Found: true, Active: true, Enabled: true}
+	known := map[string]Unit{
+		"kubelet.service": running, "nvidia-dcgm.service": running,
+		"dcgm.service": {Found: true, Enabled: true}, "dcgm-exporter.service": {Found: true},
+	}
+	return known[name], nil
+}
+
+func (h *host) Stop(_ context.Context, name string) error {
+	h.commands = append(h.commands, "stop "+name)
+	return nil
+}
+
+func (h *host) Start(_ context.Context, name string) error {
+	h.commands = append(h.commands, "start "+name)
+	return nil
+}
+
+func (h *host) Close() {}
+
 func manager(t *testing.T, machine *host) (MIGManager, func() map[string]string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
@@ -101,8 +120,17 @@ func manager(t *testing.T, machine *host) (MIGManager, func() map[string]string)
 		map[schema.GroupVersionResource]string{podResource: "PodList", nodeResource: "NodeList"}, node)
 	made := MIGManager{
 		Client: client, NodeName: "gpu1", Namespace: "gpu-operator",
-		Layouts:  func() (Layouts, error) { return ReadLayouts(path) },
-		Services: []string{"nvsm.service", "nvidia-dcgm.service"}, Host: machine.run,
+		Layouts: func() (Layouts, error) { return ReadLayouts(path) },
+		Services: []string{
+			"nvsm.service", "nvidia-dcgm.service", "dcgm.service", "dcgm-exporter.service",
+		},
+		Host: machine.run,
+		Units: func(context.Context) (Units, error) {
+			if machine.fail == "bus" {
+				return nil, errors.New("no bus")
+			}
+			return machine, nil
+		},
 	}
 	return made, func() map[string]string {
 		labels, err := made.labels(context.Background())
@@ -127,9 +155,9 @@ func TestALayoutIsMade(t *testing.T) {
 		t.Fatal(err)
 	}
 	wanted := []string{
-		"systemctl stop nvidia-dcgm.service", "systemctl stop kubelet.service",
+		"stop nvidia-dcgm.service", "stop kubelet.service",
 		"nvidia-smi -i 0 -mig 1", "nvidia-smi mig -i 0 -cgi 3g.40gb,1g.10gb,1g.10gb -C",
-		"systemctl start kubelet.service", "systemctl start nvidia-dcgm.service",
+		"start kubelet.service", "start dcgm.service", "start nvidia-dcgm.service",
 	}
 	if !slices.Equal(machine.commands, wanted) {
 		t.Errorf("commands: %q", machine.commands)
@@ -156,7 +184,7 @@ func TestOtherInstancesLeaveTheKubeletAlone(t *testing.T) {
 	if _, err := reconfigured(t, machine, "half-0a1b2c3d"); err != nil {
 		t.Fatal(err)
 	}
-	if slices.Contains(machine.commands, "systemctl stop kubelet.service") {
+	if slices.Contains(machine.commands, "stop kubelet.service") {
 		t.Errorf("commands: %q", machine.commands)
 	}
 	if at := slices.Index(machine.commands, "nvidia-smi mig -i 0 -dgi"); at < 0 ||
@@ -172,8 +200,29 @@ func TestALayoutThatFailsIsSaidAndTheHostServesAgain(t *testing.T) {
 		labels[deployPrefix+"device-plugin"] != "true" {
 		t.Errorf("error %v, labels %v", err, labels)
 	}
-	if last := machine.commands[len(machine.commands)-1]; last != "systemctl start nvidia-dcgm.service" {
+	if last := machine.commands[len(machine.commands)-1]; last != "start nvidia-dcgm.service" {
 		t.Errorf("commands: %q", machine.commands)
+	}
+}
+
+func TestAGPUInstanceThatIsNotListedGoesAsWell(t *testing.T) {
+	machine := &host{enabled: [2]bool{true, false}, fail: "mig -i 1 -dgi"}
+	labels, err := reconfigured(t, machine, "all-disabled")
+	wanted := []string{
+		"stop nvidia-dcgm.service", "stop kubelet.service",
+		"nvidia-smi mig -i 0 -dci", "nvidia-smi mig -i 0 -dgi", "nvidia-smi -i 0 -mig 0",
+		"start kubelet.service", "start dcgm.service", "start nvidia-dcgm.service",
+	}
+	if err != nil || labels[migState] != migSuccess || !slices.Equal(machine.commands, wanted) {
+		t.Errorf("error %v, labels %v, commands %q", err, labels, machine.commands)
+	}
+}
+
+func TestAHostWithoutABusIsLeftAsItIs(t *testing.T) {
+	machine := &host{fail: "bus"}
+	labels, err := reconfigured(t, machine, "half-0a1b2c3d")
+	if err == nil || labels[migState] != "" || machine.commands != nil {
+		t.Errorf("error %v, labels %v, commands %q", err, labels, machine.commands)
 	}
 }
 

@@ -90,6 +90,7 @@ func divide(ctx context.Context) error {
 		Services:  services,
 		Settle:    operator.Settle,
 		Host:      operator.OnHost,
+		Units:     operator.HostUnits,
 	}.Run(ctx)
 }
 
