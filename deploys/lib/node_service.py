@@ -47,7 +47,7 @@ def take_out(
             logger.warning(f"{host.print_prefix}{node} is not cordoned: {problem.splitlines()[0]}")
             return True
         ours = cordon.cordon(lead, node, host)
-        _unmark(lead, node)
+        unmark(lead, node)
         if moved:
             drain(lead, node, **moved)
     except DrainRefusedError as error:
@@ -66,7 +66,7 @@ def let_in(state: State, host: Host, node: str, leader: str) -> bool:
     try:
         if problem := _silent(lead):
             return report_failure(host, problem)
-        _unmark(lead, node)
+        unmark(lead, node)
         if cordon.by_gpuboot(host):
             cordon.uncordon(lead, node, host)
         run(host, f"rm -f {BEGUN}")
@@ -106,8 +106,8 @@ def keep_out(leader: Host, node: str, reason: str) -> None:
     run(leader, f"{KUBECTL} taint --overwrite node {name} {node_upgrade.TAINT}")
 
 
-def _unmark(leader: Host, node: str) -> None:
-    """Take away what `keep_out` put there."""
+def unmark(leader: Host, node: str) -> None:
+    """Take away what `keep_out` put there; the cordon stays."""
     name, key = shlex.quote(node), node_upgrade.KEY
     keys = "'jsonpath={.spec.taints[*].key}'"
     if key in run(leader, f"{KUBECTL} get node {name} --ignore-not-found -o {keys}").split():

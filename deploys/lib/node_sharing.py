@@ -13,6 +13,7 @@ from typing import Any
 
 from pyinfra.api.host import Host
 from pyinfra.api.state import State
+from pyinfra.context import host as current_host
 
 from deploys.facts.details import GpuPods
 from deploys.facts.kubeadm import Cluster
@@ -21,6 +22,7 @@ from deploys.lib.commands import failure, report_failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, read_fact, run
 from deploys.lib.waiting import unfinished, wait_until
+from deploys.operations.containerd import CDI_SPEC
 from gpuboot.hosts import sharing
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import offers
@@ -51,11 +53,19 @@ class Turn:
     proof: Proof | None = None
 
 
-def operands_ready(state: State, host: Host, look: Look, timeout_s: float) -> bool:
+def operands_ready(
+    state: State, host: Host, look: Look, timeout_s: float, kept_out: Sequence[str] = ()
+) -> bool:
     """Wait until the GPU Operator has the new configurations in its pods; a command's body.
 
     + look: how far it is
+    + kept_out: nodes that an earlier run tainted, which are to have such pods again
     """
+    try:
+        for node in kept_out:
+            node_service.unmark(host, node)
+    except RemoteError as error:
+        return report_failure(host, str(error))
     end = wait_until(host, lambda: look(_cluster(host)), timeout_s)
     if end.done:
         return True
@@ -88,6 +98,9 @@ def changed(
             return report_failure(host, _held(turn.node, held))
         run(host, label_command(turn.node, labels))
         problem = _settled(host, turn, timeout_s)
+        if problem is None:
+            _describe(target, labels)
+            problem = _proven(turn)
         if problem:
             node_service.keep_out(host, turn.node, problem[0])
             return report_failure(host, failure(f"{turn.node}: {problem[0]}", problem[1]))
@@ -96,8 +109,18 @@ def changed(
     return node_service.let_in(state, target, turn.node, host.name)
 
 
+def _describe(target: Host, labels: Mapping[str, str | None]) -> None:
+    """Have the host's CDI specification name the instances of a new layout.
+
+    Neither the MIG manager nor nvidia-cdi-refresh does so (NVIDIA Container Toolkit v1.20.1,
+    "Support for Container Device Interface").
+    """
+    if {sharing.MIG_LABEL, sharing.MIG_STATE} & set(labels):
+        run(target, f"nvidia-ctk cdi generate --output {CDI_SPEC}")
+
+
 def _settled(host: Host, turn: Turn, timeout_s: float) -> tuple[str, str] | None:
-    """Cause and remedy where a node does not offer what it should, or is not proven."""
+    """Cause and remedy where a node does not come to offer what it should."""
 
     def probe() -> Progress:
         found = _cluster(host)
@@ -109,16 +132,31 @@ def _settled(host: Host, turn: Turn, timeout_s: float) -> tuple[str, str] | None
         )
 
     end = wait_until(host, probe, timeout_s)
-    if not end.done:
-        return (
-            unfinished(end, timeout_s),
-            "see the log of its pod of nvidia-mig-manager or nvidia-device-plugin-daemonset, "
-            "then run again",
-        )
+    if end.done:
+        return None
+    return (
+        unfinished(end, timeout_s),
+        "see the log of its pod of nvidia-mig-manager or nvidia-device-plugin-daemonset, "
+        "then run again",
+    )
+
+
+def _proven(turn: Turn) -> tuple[str, str] | None:
+    """Cause and remedy where its GPUs are not proven."""
     try:
         return turn.proof([]) if turn.proof else None
     except (RemoteError, ClusterError) as error:
         return str(error), "see whether the API server answers, then run again"
+
+
+def pending(node: str, leader: str, offer: Offer) -> bool:
+    """Whether labels of a node still ask for another way of sharing, e.g. a MIG layout that failed.
+
+    A proof that expects the new way would wait in vain. + leader: its inventory name
+    """
+    target = current_host.state.inventory.hosts.get(leader)
+    nodes = _cluster(target).nodes if target else ()
+    return any(offers.label_changes(item.labels, offer) for item in nodes if item.name == node)
 
 
 def _cluster(leader: Host) -> ClusterState:

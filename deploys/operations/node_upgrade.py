@@ -17,14 +17,9 @@ from pyinfra.context import host
 from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import changes, gate, node_service
+from deploys.lib import changes, gate, node_service, node_sharing
 from deploys.lib.answers import read
-from deploys.lib.commands import (
-    Commands,
-    executing,
-    fail,
-    messages,
-)
+from deploys.lib.commands import Commands, executing, fail, messages
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
@@ -37,6 +32,7 @@ from deploys.operations.kubeadm_changes import clock, wait_until_ready
 from deploys.operations.kubeadm_upgrade import Moving
 from deploys.operations.node_parts import Parts, difference
 from gpuboot.hosts.platforms import PackageManager
+from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import node_upgrade as rules
 from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.plan import Change, Effect
@@ -59,18 +55,18 @@ def upgraded(
     moving: Moving | None = None,
     proof: node_service.Proof | None = None,
     gated: bool = False,
+    shares: Offer | None = None,
 ) -> Commands:
     """Ensure that a node of a living cluster runs these versions, and is proven with them.
 
-    A node that fails ends the upgrade of those that have not begun, and stays cordoned. Hosts that
-    are in no cluster are left alone.
+    One that fails stays cordoned, and no other begins. Hosts in no cluster are left alone.
 
     + node: its Kubernetes name; leader: inventory name of the leader
     + turn: whether it is this host's turn; else it is only read, so that all hosts answer at once
-    + several: how many nodes may be away at a time
+    + several: how many nodes may be away at a time; moving: None: pods are never moved away
     + control_planes: inventory names of all control planes, if this host is one of them
-    + moving: None: pods are never moved away
     + proof: proves the GPUs of this host; None: it has none; gated: until then it takes no pods
+    + shares: what its GPUs are to offer, which a later phase may have to change
     """
     state = read(Kubeadm, socket=SOCKET)
     if not turn or "kubelet.conf" not in state.files:
@@ -78,16 +74,15 @@ def upgraded(
         return
     loaded = read(Driver, timeout_s=driver.SMI_S) if parts.driver else DriverState()
     found = difference(parts, manager, loaded)
-    if not found and not _begun(state, loaded):
+    if not found and not (_begun(state, loaded) and _proves(node, leader, shares)):
         host.noop("driver, container toolkit and containerd are as they are to be")
         return
-    member = not {"init", "join"} & set(state.started)
     it = _Upgrade(
-        node, leader, parts, manager, found, loaded.gpus, member, _STEP in state.started,
-        control_planes, proof, gated,
+        node, leader, parts, manager, found, loaded.gpus, not {"init", "join"} & set(state.started),
+        _STEP in state.started, control_planes, proof, gated,
     )  # fmt: skip
     with turn_of(several):
-        yield from _upgrade(it, _moved(moving, found) if member else {})
+        yield from _upgrade(it, _moved(moving, found) if it.member else {})
 
 
 @operation()
@@ -146,6 +141,11 @@ def _begun(state: KubeadmState, loaded: DriverState) -> bool:
     """Whether an upgrade was begun and did not end. One of kubeadm's goes on by itself."""
     left = loaded.cordoned_by_gpuboot and "upgrade" not in state.started
     return _STEP in state.started or left
+
+
+def _proves(node: str, leader: str, shares: Offer | None) -> bool:
+    """Whether the proof is this phase's: one whose GPUs have to be divided otherwise waits."""
+    return shares is None or not node_sharing.pending(node, leader, shares)
 
 
 def _moved(moving: Moving | None, found: rules.Difference) -> dict[str, object]:

@@ -23,7 +23,7 @@ from deploys.lib.node_sharing import (
     tried_again,
 )
 from deploys.lib.operation import operation
-from gpuboot.kubernetes import offers
+from gpuboot.kubernetes import node_upgrade, offers
 from gpuboot.kubernetes.cluster_state import NodeStatus
 from gpuboot.plan import Change, Effect
 
@@ -34,8 +34,9 @@ Labels = Mapping[str, str | None]
 def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 900) -> Commands:
     """Ensure that each node's labels ask for what it is to offer.
 
-    A node that offers GPUs already is drained before and proven after, one after the other; one
-    that does not yet, is only labelled, and the rollout waits for it. The first that fails ends it.
+    A node that offers GPUs already, or was kept out by an earlier run, is drained before and proven
+    after, one after the other; one that does not yet, is only labelled, and the rollout waits for
+    it. The first that fails ends it.
 
     + look: whether the GPU Operator's pods have the configurations that the labels name
     + timeout_s: how long each wait may take
@@ -50,7 +51,7 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
         host.noop("each node shares its GPUs as the settings say")
         return
     turns = [turn for turn in nodes if turn.node in wrong]
-    in_use = [turn for turn in turns if _offers(known.get(turn.node))]
+    in_use = [turn for turn in turns if _in_use(known.get(turn.node))]
     for turn in turns:
         changes.record(*_changes(turn, known.get(turn.node), wrong[turn.node]))
         changes.record(*(_effects(turn) if turn in in_use else ()))
@@ -61,7 +62,8 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
         if turn not in in_use:
             yield StringCommand(label_command(turn.node, wrong[turn.node]))
     if in_use and look:
-        yield FunctionCommand(operands_ready, (look, timeout_s), {})
+        kept_out = [turn.node for turn in in_use if _kept_out(known.get(turn.node))]
+        yield FunctionCommand(operands_ready, (look, timeout_s, kept_out), {})
     for turn in in_use:
         yield FunctionCommand(changed, (turn, wrong[turn.node], timeout_s), {})
 
@@ -70,8 +72,14 @@ def _labels(node: NodeStatus | None) -> Mapping[str, str]:
     return node.labels if node else {}
 
 
-def _offers(node: NodeStatus | None) -> bool:
-    return node is not None and bool(offers.offered(node))
+def _in_use(node: NodeStatus | None) -> bool:
+    return node is not None and (_kept_out(node) or bool(offers.offered(node)))
+
+
+def _kept_out(node: NodeStatus | None) -> bool:
+    """Whether an earlier run left it tainted."""
+    key = f"{node_upgrade.KEY}:"
+    return node is not None and any(taint.startswith(key) for taint in node.taints)
 
 
 def _changes(turn: Turn, node: NodeStatus | None, labels: Labels) -> Iterator[Change]:

@@ -12,7 +12,8 @@ from deploys.phases.kubernetes import control_planes, moving
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.config.settings.upgrade import batches
-from gpuboot.hosts import driver_packages
+from gpuboot.hosts import driver_packages, sharing
+from gpuboot.hosts.sharing import Offer
 
 
 @phase("Node upgrades")
@@ -50,9 +51,16 @@ def node_upgrades() -> None:
             if node.gpus
             else None,
             gated=settings.gate.enabled and bool(node.gpus),
+            shares=_shares(context),
         )
     if node.leader:
         node_upgrade.all_proven(name="Go on if all upgraded nodes are proven")
+
+
+def _shares(context: Context) -> Offer | None:
+    if not (context.node.gpus and context.settings.gpu_operator.enabled):
+        return None
+    return sharing.offer(context.node, context.settings, context.state.gpu_ids)
 
 
 def _repositories(context: Context) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from deploys.lib.operation import phase
+from deploys.operations import containerd
 from deploys.operations import rollout as operations
 from deploys.phases import dcgm_exporter, gpu_operator, kubernetes, logs, monitoring, storage
 from deploys.run.context import Context, current
+from gpuboot.hosts import sharing
 from gpuboot.kubernetes.storage import NAMESPACE
 
 
@@ -13,8 +15,14 @@ from gpuboot.kubernetes.storage import NAMESPACE
 def rollout() -> None:
     """Wait until nodes are Ready, workloads run, and every GPU node offers exactly its GPUs."""
     context = current()
-    if not context.node.leader:
-        return
+    if context.node.leader:
+        _awaited(context)
+    share = sharing.of(context.node, context.settings)
+    if context.node.gpus and share and share.mig:  # a new node has its instances only now
+        containerd.cdi(name="Generate the CDI specification of the MIG instances")
+
+
+def _awaited(context: Context) -> None:
     operations.complete(
         name="Wait until nodes, workloads and GPUs are ready",
         without=lambda: [node.name for node in context.nodes if node not in context.present],

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from typing import Any
+
+import pytest
 
 from tests.plan.test_plan import plan
 
@@ -35,3 +38,40 @@ def test_what_the_gpus_of_a_host_cannot_do_is_told_by_preflight() -> None:
     assert done.returncode != 0
     assert "H100 or H800 80GB has no MIG layout all-1g.18gb" in said
     assert "its profiles are 1g.10gb (at most 7)" in said
+
+
+MIXED: dict[str, Any] = {
+    "sharing": {"gpu1": {"mig": "half"}},
+    "mig_layouts": {"half": [{"gpus": [0], "instances": {"3g.40gb": 2}}, {"gpus": [1]}]},
+}
+
+
+def test_a_docker_host_is_divided_before_anything_gets_its_gpus() -> None:
+    """Of unlike profiles, as the GPU Operator's strategy would have to allow in a cluster."""
+    done = plan(settings=MIXED, inventory="docker", deploy="standalone")
+    assert done.returncode == 0, done.stderr
+    steps = json.loads(done.stdout)["plan"]
+    names = [step["name"] for step in steps]
+    divided = names.index("GPU sharing | Divide GPUs by MIG")
+    changed = steps[divided]
+    whom = [*changed["hosts_with_change"], *changed["hosts_with_conditional_change"]]
+    assert whom == ["@fake/gpu1"]
+    phases = [name.split(" | ")[0] for name in names]
+    assert phases.index("Drivers") < divided < phases.index("DCGM") < phases.index("Toolkit")
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        ({"time_slices": 2}, "time_slices and mps are for clusters"),
+        ({"mps": 2}, "time_slices and mps are for clusters"),
+        ({"mig": "all-1g.18gb"}, "H100 or H800 80GB has no MIG layout all-1g.18gb"),
+    ],
+)
+def test_what_a_docker_host_cannot_do_is_refused(share: dict[str, Any], words: str) -> None:
+    done = plan(settings={"sharing": {"gpu1": share}}, inventory="docker", deploy="standalone")
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode != 0
+    assert words in said
+    assert "nothing was changed" in said
+    assert "remedy" in said

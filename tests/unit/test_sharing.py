@@ -186,11 +186,37 @@ def test_all_problems_are_told_at_once() -> None:
 
 def test_names_that_the_inventory_lacks() -> None:
     settings = parse_settings({"sharing": {"infrence": {"time_slices": 2}}})
-    [problem] = sharing_checks.of_inventory(settings, [NODE], docker_hosts=False)
+    [problem] = sharing_checks.of_inventory(settings, [NODE])
     assert "'infrence'" in problem.cause
     assert "inference" in problem.remedy
-    [docker] = sharing_checks.of_inventory(settings, [NODE], docker_hosts=True)
-    assert "for clusters" in docker.cause
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"mig": "half"}, ""),  # of unlike profiles, which the operator's strategy refuses
+        ({"mig": "all-balanced"}, ""),
+        ({"mig": "all-disabled"}, ""),
+        ({"time_slices": 2}, "time_slices and mps are for clusters"),
+        ({"mig": "half", "mps": 2}, "time_slices and mps are for clusters"),
+        ({"mig": "all-1g.99gb"}, "no MIG layout that gpuboot knows"),
+    ],
+)
+def test_docker_hosts_have_mig_alone(data: dict[str, Any], words: str) -> None:
+    settings = {
+        "gpu_operator": {"enabled": False, "mig_manager": False},
+        "exporter": {"kind": "chart"},
+        "sharing": {"inference": data},
+        "mig_layouts": HALF,
+    }
+    if not words:
+        load(settings, docker_hosts=True)
+        return
+    with pytest.raises(SettingsError) as caught:
+        load(settings, docker_hosts=True)
+    [problem] = caught.value.problems
+    assert words in problem.cause
+    assert problem.remedy
 
 
 def told(settings: Settings, *devices: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,14 +14,16 @@ from deploys.lib import changes, node_sharing, waiting
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.node_sharing import Turn
 from deploys.operations import sharing
-from gpuboot.hosts.sharing import Offer
+from gpuboot.hosts.sharing import PLUGIN_LABEL, Offer
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus
+from gpuboot.kubernetes.readiness import Progress
 from gpuboot.plan import Change, Effect
 
 LABELS: dict[str, str | None] = {
     "nvidia.com/device-plugin.config": "whole-f2bcc930",
     "nvidia.com/mig.config": "all-1g.10gb",
 }
+CDI = "h1: nvidia-ctk cdi generate --output /var/run/cdi/nvidia.yaml"
 SET = " ".join(f"{key}={value}" for key, value in LABELS.items())
 TURN = Turn(
     node="gpu1",
@@ -71,6 +74,7 @@ class Site:
             BEGUN="/begun",
             take_out=lambda *given: self.say(f"take out {given[2]} {given[5]}"),
             let_in=lambda *given: self.say(f"let in {given[2]}"),
+            unmark=lambda leader, node: self.say(f"unmark {node}"),
             keep_out=lambda leader, node, reason: self.say(f"keep out {node}: {reason}"),
         )
         monkeypatch.setattr(node_sharing, "node_service", self.service)
@@ -97,8 +101,10 @@ class Site:
         node = self.nodes.pop(0) if len(self.nodes) > 1 else self.nodes[0]
         return ClusterState(nodes=(node,))
 
-    def changed(self, turn: Turn = TURN, timeout_s: float = 5) -> bool:
-        return node_sharing.changed(self.state, self.host, turn, LABELS, timeout_s)
+    def changed(
+        self, turn: Turn = TURN, timeout_s: float = 5, labels: Mapping[str, str | None] = LABELS
+    ) -> bool:
+        return node_sharing.changed(self.state, self.host, turn, labels, timeout_s)
 
 
 BEGIN = [
@@ -148,6 +154,19 @@ def test_a_layout_that_failed_is_tried_again(monkeypatch: pytest.MonkeyPatch) ->
     assert (restart.kind, restart.target) == ("restart", "DaemonSet nvidia-mig-manager")
 
 
+def test_a_node_that_was_kept_out_is_proven_though_it_offers_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = replace(FAILED, allocatable={"cpu": "8"}, taints=("gpuboot.io/upgrade:NoSchedule",))
+    site = Site(monkeypatch, kept)
+    look: Any = lambda state: Progress(True, "ready")  # noqa: E731
+    ready, change = cast(Any, list(sharing.applied._inner([TURN], look, 60)))
+    assert change.function is node_sharing.changed
+    # else no pod of the operator's DaemonSets comes back, which this waits for
+    assert ready.function(site.state, site.host, *ready.args)
+    assert site.told == ["unmark gpu1"]
+
+
 def test_a_layout_that_the_mig_manager_gave_up_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -155,6 +174,18 @@ def test_a_layout_that_the_mig_manager_gave_up_is_not_waited_for(
     assert not site.changed(timeout_s=3600)
     assert "MIG layout all-1g.10gb: failed" in site.failed
     assert "after 3600 s" not in site.failed
+
+
+@pytest.mark.parametrize(("node", "pending"), [(FAILED, True), (WHOLE, True), (DIVIDED, False)])
+def test_an_upgrade_leaves_a_node_to_sharing_that_has_labels_to_change(
+    monkeypatch: pytest.MonkeyPatch, node: NodeStatus, pending: bool
+) -> None:
+    site = Site(monkeypatch, node)
+    hosts = {"cp1": site.host}
+    there = SimpleNamespace(state=SimpleNamespace(inventory=SimpleNamespace(hosts=hosts)))
+    monkeypatch.setattr(node_sharing, "current_host", there)
+    assert node_sharing.pending("gpu1", "cp1", TURN.offer) is pending
+    assert not node_sharing.pending("gpu2", "cp1", TURN.offer)
 
 
 def test_a_node_that_is_as_it_should_be_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,13 +200,19 @@ def test_a_change_is_proven_before_pods_come_back(monkeypatch: pytest.MonkeyPatc
     site = Site(monkeypatch, WHOLE, pending, few, DIVIDED)
     proof = lambda gpus: site.say(f"prove {gpus}") and None  # noqa: E731
     assert site.changed(replace(TURN, proof=cast(Any, proof)))
-    assert site.told == [*BEGIN, LABEL, "prove []", "let in gpu1"]
+    assert site.told == [*BEGIN, LABEL, CDI, "prove []", "let in gpu1"]
+
+
+def test_time_slicing_leaves_the_cdi_specification(monkeypatch: pytest.MonkeyPatch) -> None:
+    site = Site(monkeypatch, DIVIDED)
+    assert site.changed(labels={PLUGIN_LABEL: "time-slices-4-083b1ddf"})
+    assert CDI not in site.told
 
 
 def test_a_node_that_is_not_proven_stays_out(monkeypatch: pytest.MonkeyPatch) -> None:
     site = Site(monkeypatch, DIVIDED)
     assert not site.changed(replace(TURN, proof=lambda gpus: ("vectorAdd failed", "look")))
-    assert site.told == [*BEGIN, LABEL, "keep out gpu1: vectorAdd failed"]
+    assert site.told == [*BEGIN, LABEL, CDI, "keep out gpu1: vectorAdd failed"]
     assert "remedy: look" in site.failed
 
 
