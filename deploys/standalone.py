@@ -9,7 +9,7 @@ from pyinfra.context import state
 
 from deploys.phases.compose import compose
 from deploys.phases.dcgm import dcgm, dcgm_upgrade
-from deploys.phases.docker import base, engine, runtime, toolkit
+from deploys.phases.docker import base, engine, gpu_sharing, runtime, toolkit
 from deploys.phases.drivers import drivers
 from deploys.phases.preflight import preflight
 from deploys.run.context import begin
@@ -21,6 +21,7 @@ watch(state, begin()[0])
 preflight(deploy=__file__, docker_hosts=True)
 base()
 drivers()
+gpu_sharing()
 dcgm()
 toolkit()
 engine()

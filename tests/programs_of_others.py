@@ -66,6 +66,7 @@ OTHERS: dict[str, str] = {
     "ssh-keyscan": "-p= -t=",
     "systemctl cat": "",
     "systemctl daemon-reload": "",
+    "systemctl disable": "--now",
     "systemctl edit": "",
     "systemctl enable": "--now",
     "systemctl reboot": "",

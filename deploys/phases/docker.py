@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from deploys.lib.operation import phase
-from deploys.operations import containerd, docker, files, packages, units
+from deploys.operations import containerd, docker, files, mig, packages, units
 from deploys.phases import base as cluster_base
 from deploys.phases.repositories import add_repository
 from deploys.phases.runtime import install_toolkit, keep_secrets
 from deploys.run.context import Context, current
+from gpuboot.docker import mig as mig_layouts
 from gpuboot.docker.compose.images import mirror_addresses
 from gpuboot.hosts import prerequisites, proxy, registries
 
@@ -29,6 +30,20 @@ def base() -> None:
         manager=context.platform.package_manager,
         update=True,
     )
+
+
+@phase("GPU sharing")
+def gpu_sharing() -> None:
+    """Divide GPUs by MIG as the settings say, before anything hands them to containers."""
+    context = current()
+    layout = mig_layouts.layout(context.node, context.settings, context.state.gpu_ids)
+    if layout:
+        mig.divided(
+            name="Divide GPUs by MIG",
+            layout=layout,
+            program=mig_layouts.program(),
+            contents=mig_layouts.files(layout),
+        )
 
 
 @phase("Toolkit")

@@ -229,12 +229,12 @@ def _begin() -> Run:
 
 def _checked(source: Inventory) -> Run:
     data, problems = topology.settings_data(source)
-    settings, lock = Settings(), None
+    settings, lock, docker_hosts = Settings(), None, topology.docker_hosts(source)
     try:
-        settings, lock = load(data)
+        settings, lock = load(data, docker_hosts)
     except SettingsError as error:
         problems += error.problems
-    entries, docker_hosts = topology.read(source), topology.docker_hosts(source)
+    entries = topology.read(source)
     nodes, plan_problems = (
         docker_inventory.plan(entries) if docker_hosts else plan(entries, settings.cluster.endpoint)
     )
@@ -244,7 +244,7 @@ def _checked(source: Inventory) -> Run:
         groups = {group for entry in entries for group in entry.groups}
         problems += unknown_groups(settings.upgrade.max_unavailable, groups)
     known = settings if lock else valid_parts(data)
-    problems += sharing_checks.of_inventory(known, nodes, docker_hosts)
+    problems += sharing_checks.of_inventory(known, nodes)
     if problems or lock is None:
         raise DeployError(refusal(problems))
     return Run(source, settings, lock, nodes, docker_hosts)

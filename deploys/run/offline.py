@@ -36,13 +36,12 @@ def main(arguments: list[str]) -> int:
     tree, problems = topology.settings_data(source)
     if not len(source):
         problems.append(inventory_files.no_hosts(given, Path.cwd()))
-    endpoint = None
+    endpoint, docker = None, topology.docker_hosts(source)
     try:
-        endpoint = load(tree)[0].cluster.endpoint
+        endpoint = load(tree, docker)[0].cluster.endpoint
     except SettingsError as error:
         problems += error.problems
     entries = topology.read(source)
-    docker = topology.docker_hosts(source)
     nodes, more = docker_inventory.plan(entries) if docker else plan(entries, endpoint)
     if problems := [*problems, *more]:
         print(render(problems), file=sys.stderr)

@@ -189,8 +189,9 @@ def _site(inventory: str, data: list[str] | None) -> Site:
     if done.returncode != 0:
         runs.stop(done.stderr.rstrip())
     tree = json.loads(done.stdout)
-    chosen, lock = load(tree["gpuboot"])
-    return Site(chosen, lock, tuple(Node(**node) for node in tree["nodes"]))
+    nodes = tuple(Node(**node) for node in tree["nodes"])
+    chosen, lock = load(tree["gpuboot"], any(node.role == "docker" for node in nodes))
+    return Site(chosen, lock, nodes)
 
 
 @contextlib.contextmanager

@@ -14,10 +14,11 @@ from gpuboot.hosts import sharing_checks
 from gpuboot.kubernetes import teams
 
 
-def load(data: Mapping[str, Any]) -> tuple[Settings, Lock]:
+def load(data: Mapping[str, Any], docker_hosts: bool = False) -> tuple[Settings, Lock]:
     """The settings, and the version lock that holds for them.
 
     + data: the `gpuboot` dict of the inventory's group data
+    + docker_hosts: they are for Docker hosts, not for a cluster
 
     Raises `SettingsError` with one problem per mistake: in a setting itself, in what it names
     (alerts, metrics, kubelet fields), and in versions that do not go together.
@@ -29,7 +30,7 @@ def load(data: Mapping[str, Any]) -> tuple[Settings, Lock]:
         problems += error.problems
         settings = valid_parts(data)
     problems += rules.validate(settings)
-    problems += sharing_checks.of_settings(settings)
+    problems += sharing_checks.of_settings(settings, docker_hosts)
     problems += teams.problems(settings)
     problems += telemetry.problems(settings.exporter)
     try:

@@ -36,12 +36,11 @@ def problems(site: Site, inventory: str, group_data: str) -> tuple[list[Problem]
     path = f"inventories/{site.choices.name}.py"
     groups = written(path, inventory)
     mistakes = inventory_files.groups(path, groups)
-    entries = _entries(groups)
+    entries, docker = _entries(groups), site.choices.docker
     try:
-        settings, lock = load(written("group_data", group_data)["gpuboot"])
+        settings, lock = load(written("group_data", group_data)["gpuboot"], docker)
     except SettingsError as error:
         return [*mistakes, *error.problems], []
-    docker = site.choices.docker
     nodes, more = (
         docker_inventory.plan(entries) if docker else plan(entries, settings.cluster.endpoint)
     )

@@ -7,7 +7,16 @@ from dataclasses import replace
 from gpuboot.config.settings import Settings
 from gpuboot.docker.remedies import DOCKER_HOSTS
 from gpuboot.verify import levels
-from gpuboot.verify.checks import chain, health, hosts, links, metrics, monitoring, operating_system
+from gpuboot.verify.checks import (
+    chain,
+    health,
+    hosts,
+    layout,
+    links,
+    metrics,
+    monitoring,
+    operating_system,
+)
 from gpuboot.verify.checks.limits import Limits
 from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
 from gpuboot.verify.findings import Finding, FindingBuilder
@@ -77,7 +86,7 @@ def _monitor(evidence: Evidence, settings: Settings) -> list[Finding]:
 
 
 def runtime(host: Host) -> list[Finding]:
-    """dockerd gives containers NVIDIA's runtime unless they ask for another one."""
+    """dockerd gives containers NVIDIA's runtime, and there are the instances of the settings."""
     if not host.working:
         return []
     builder = FindingBuilder("runtime", "Docker's default runtime", host.node)
@@ -88,13 +97,16 @@ def runtime(host: Host) -> list[Finding]:
         return [builder.failed("dockerd has no runtime `nvidia`", remedy)]
     if host.default_runtime != "nvidia":
         return [builder.failed(f"dockerd's default runtime is {host.default_runtime}", remedy)]
+    if problem := layout.other_layout(host, DOCKER_HOSTS):
+        return [builder.failed(*problem)]
     passed = [builder.passed("default runtime nvidia", device.uuid) for device in host.devices]
     return passed + _without_instances(host, builder)
 
 
 def _without_instances(host: Host, builder: FindingBuilder) -> list[Finding]:
     remedy = (
-        "create instances (`nvidia-smi mig -cgi … -C`), or switch MIG off (`nvidia-smi -mig 0`)"
+        "name a layout in sharing (docs/sharing.md), create instances (`nvidia-smi mig -cgi … "
+        "-C`), or switch MIG off (`nvidia-smi -mig 0`)"
     )
     why = "MIG is on and it has no instances, so no container can get it"
     return [builder.not_covered(why, remedy, gpu.uuid) for gpu in host.unpartitioned]

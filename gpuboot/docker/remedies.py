@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuboot.docker import mig
 from gpuboot.verify.checks.remedies import Remedies
 
 DEPLOY = "deploys/standalone.py"
@@ -41,4 +42,6 @@ DOCKER_HOSTS = Remedies(
     alertmanager=_logs("alertmanager"),
     grafana=_logs("grafana"),
     dashboards_missing=_logs("grafana"),
+    mig_layout=f"run {DEPLOY}, which makes the layout; `journalctl -u {mig.UNIT}` there tells why "
+    "it was not made again at boot",
 )

@@ -27,8 +27,8 @@ def warnings(
     for node in nodes:
         state = states.get(node.host)
         share = sharing.of(node, settings)
-        if share and share.mig:
-            continue  # as the settings ask
+        if node.role == "docker" or (share and share.mig):
+            continue  # nobody divides its GPUs, or the settings say how
         if state and state.mig_instances and not state.cluster_ca:
             lines.append(
                 f"[{node.host}] its GPUs are divided into {state.mig_instances} MIG instances, "

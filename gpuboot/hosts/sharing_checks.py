@@ -19,12 +19,16 @@ _OLD_MPS_CLIENTS = 16
 _BEFORE_TURING = ("Kepler", "Maxwell", "Pascal", "Volta")
 
 
-def of_settings(settings: Settings) -> list[Problem]:
-    """What excludes each other, and layouts that nobody knows."""
+def of_settings(settings: Settings, docker_hosts: bool = False) -> list[Problem]:
+    """What excludes each other, and layouts that nobody knows.
+
+    + docker_hosts: they are for Docker hosts, which have no GPU Operator, and MIG alone
+    """
+    of_share = _of_docker_hosts if docker_hosts else _of_share
     problems = [
         Problem("", f'sharing["{name}"]: {cause}', remedy)
         for name, share in settings.sharing.items()
-        for cause, remedy in _of_share(share, settings)
+        for cause, remedy in of_share(share, settings)
     ]
     for name, parts in settings.mig_layouts.items():
         if name.startswith("all-"):
@@ -46,6 +50,17 @@ def of_settings(settings: Settings) -> list[Problem]:
                 )
             )
     return problems
+
+
+def _of_docker_hosts(share: Share, settings: Settings) -> Iterator[Finding]:
+    if share.replicas > 1:
+        yield (
+            "time_slices and mps are for clusters: containers of Docker share a GPU as they are "
+            "started, each with --gpus",
+            "leave them out; mig divides GPUs on Docker hosts too",
+        )
+    if share.mig is not None:
+        yield from _unknown_layout(share.mig, settings)
 
 
 def _of_share(share: Share, settings: Settings) -> Iterator[Finding]:
@@ -75,14 +90,8 @@ def _of_layout(layout: str, settings: Settings) -> Iterator[Finding]:
     operator = settings.gpu_operator
     if not operator.mig_manager:
         yield "mig needs the MIG manager", "set gpu_operator.mig_manager = True"
+    yield from _unknown_layout(layout, settings)
     ours = settings.mig_layouts.get(layout)
-    if ours is None and not any(mig_profiles.of_all(layout)):
-        known = ", ".join(sorted(settings.mig_layouts)) or "none"
-        yield (
-            f"{layout} is no MIG layout that gpuboot knows",
-            "name all-PROFILE such as all-1g.10gb, all-balanced, all-disabled, or one of "
-            f"mig_layouts ({known})",
-        )
     if layout == sharing.DISABLED:
         return
     if operator.mig_strategy == "none":
@@ -100,16 +109,18 @@ def _of_layout(layout: str, settings: Settings) -> Iterator[Finding]:
         )
 
 
-def of_inventory(settings: Settings, nodes: Sequence[Node], docker_hosts: bool) -> list[Problem]:
-    """Names that no host and no group has; and Docker hosts, where nothing shares GPUs."""
-    if docker_hosts and settings.sharing:
-        return [
-            Problem(
-                "",
-                "sharing is for clusters: containers of Docker share GPUs as they are started",
-                "leave sharing out",
-            )
-        ]
+def _unknown_layout(layout: str, settings: Settings) -> Iterator[Finding]:
+    if layout not in settings.mig_layouts and not any(mig_profiles.of_all(layout)):
+        known = ", ".join(sorted(settings.mig_layouts)) or "none"
+        yield (
+            f"{layout} is no MIG layout that gpuboot knows",
+            "name all-PROFILE such as all-1g.10gb, all-balanced, all-disabled, or one of "
+            f"mig_layouts ({known})",
+        )
+
+
+def of_inventory(settings: Settings, nodes: Sequence[Node]) -> list[Problem]:
+    """Names that no host and no group has."""
     known = {name for node in nodes for name in (node.host, node.name, *node.groups)}
     return [
         Problem(

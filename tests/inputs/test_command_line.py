@@ -19,6 +19,10 @@ control_plane = [("@fake/cp1", {"node_name": "cp1", "address": "192.0.2.1"})]
 workers = [("@fake/gpu1", {"node_name": "gpu1", "address": "192.0.2.2", "gpus": 8})]
 """
 LEADER = GOOD.splitlines()[0] + "\n"
+DOCKER = """\
+gpu_hosts = [("@fake/gpu1", {"node_name": "gpu1", "address": "192.0.2.2", "gpus": 8})]
+monitor = gpu_hosts
+"""
 
 
 def ssh(name: str, more: str = "") -> str:
@@ -95,6 +99,14 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
     "an environment that is none": (
         {MINE: GOOD.splitlines()[0], "group_data/mine.py": f"_env = '{WORD}'"},
         "_env is a str, not a dict of environment variables",
+    ),
+    "turns on a Docker host": (
+        {MINE: DOCKER, "group_data/mine.py": "gpuboot = {'sharing': {'gpu1': {'time_slices': 2}}}"},
+        "time_slices and mps are for clusters",
+    ),
+    "a Docker host that there is not": (
+        {MINE: DOCKER, "group_data/mine.py": "gpuboot = {'sharing': {'gpu9': {'time_slices': 1}}}"},
+        "sharing names 'gpu9', which is neither a host nor a group",
     ),
     # how to log in
     "no key": ({MINE: ssh("w", '"ssh_key": "~/none"')}, "No such private key file: ~/none (ssh_k"),

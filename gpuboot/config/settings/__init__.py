@@ -92,7 +92,8 @@ class Settings(Model):
         {},
         description="Hosts, or groups of the inventory -> how the GPUs of these nodes are shared, "
         'such as `{"inference": {"mig": "all-1g.10gb"}, "dev": {"time_slices": 4}}`. A host\'s '
-        "own entry wins, else the first of a group that it is in (docs/sharing.md).",
+        "own entry wins, else the first of a group that it is in; on Docker hosts `mig` alone "
+        "(docs/sharing.md).",
     )
     mig_layouts: dict[Layout, tuple[MigPart, ...]] = Field(
         {},

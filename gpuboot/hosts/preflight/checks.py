@@ -191,10 +191,10 @@ MACHINE: tuple[Check, ...] = (
     lambda it: dcgm.problems(it.node, it.state, it.settings, it.lock),
     lambda it: exporter.devices(it.node, it.settings.exporter),
     lambda it: platform_checks.problems(it.node, it.state, it.settings),
+    lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
     *MACHINE,
-    lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
     _kernel,
     _runtimes,
     _kubernetes,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 from gpuboot.verify.devices import GPU_RESOURCE, MigStrategy
 from gpuboot.verify.evidence import Host
 
@@ -28,7 +29,7 @@ def expected_resources(host: Host, slices: int, strategy: MigStrategy) -> dict[s
     return {name: count * host.shared(name, slices) for name, count in counts.items() if count}
 
 
-def other_layout(host: Host) -> tuple[str, str] | None:
+def other_layout(host: Host, remedies: Remedies = CLUSTER) -> tuple[str, str] | None:
     """How its MIG instances differ from those of the settings, and the remedy; None: they do not.
 
     They are counted by the UUIDs that nvidia-smi lists.
@@ -45,8 +46,7 @@ def other_layout(host: Host) -> tuple[str, str] | None:
         return None
     return (
         f"its MIG instances are not those of the settings: {', '.join(wrong)}",
-        f"the label nvidia.com/mig.config.state of {host.node}, and the log of its "
-        "nvidia-mig-manager pod, tell why; run deploys/site.py again",
+        remedies.mig_layout,
     )
 
 

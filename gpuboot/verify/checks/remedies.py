@@ -20,6 +20,7 @@ class Remedies:
     + rules_missing, rule_broken: no rule is loaded; one has an error
     + prometheus, alertmanager, grafana: it does not answer
     + dashboards_missing: Grafana answers, and has none of ours
+    + mig_layout: the GPUs' MIG instances are not those of the settings
     """
 
     deploy: str
@@ -40,6 +41,7 @@ class Remedies:
     alertmanager: str
     grafana: str
     dashboards_missing: str
+    mig_layout: str
 
 
 _EXPORTER = (
@@ -69,4 +71,6 @@ CLUSTER = Remedies(
     alertmanager=_PODS,
     grafana=_PODS,
     dashboards_missing="run deploys/site.py, which brings the GPU dashboards as ConfigMaps",
+    mig_layout="the node's label nvidia.com/mig.config.state, and the log of its "
+    "nvidia-mig-manager pod, tell why; run deploys/site.py again",
 )

@@ -1,0 +1,223 @@
+"""The program that divides GPUs of Docker hosts, with stand-ins of nvidia-smi and docker."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from deploys.operations.containerd import CDI_SPEC
+from gpuboot.docker import mig
+
+HEAD = '#!/bin/sh\necho "$(basename $0) $*" >>"$STATE/notes"\n'
+# keeps for each GPU a file with its mode now, one with that after a reset, one with its instances
+SMI = """
+gpu='' all=$*
+while [ $# -gt 0 ]; do
+  case $1 in
+    -i) gpu=$2; shift ;;
+    -mig | -cgi) act=$1 given=$2; shift ;;
+    --query-gpu=*) act=query ;;
+    --query-compute-apps=*) act=apps ;;
+    -L | -dci | -dgi) act=$1 ;;
+  esac
+  shift
+done
+cd "$STATE"
+refuse() { echo "$*: In use by another client"; exit 19; }
+[ ! -e "refuse.$act" ] || refuse "Unable to $act"
+case $act in
+  query)
+    for file in mode.*; do
+      n=${file#mode.}
+      case $gpu in '' | "$n") ;; *) continue ;; esac
+      case $all in *index*) printf '%s, GPU-%s, ' "$n" "$n" ;; esac
+      echo "$(cat "$file"), $(cat "pending.$n")"
+    done ;;
+  apps) cat apps ;;
+  -L)
+    for file in mode.*; do
+      n=${file#mode.}
+      echo "GPU $n: NVIDIA H100 80GB HBM3 (UUID: GPU-$n)"
+      i=0
+      for profile in $(cat "have.$n"); do
+        printf '  MIG %-12sDevice %2u: (UUID: MIG-%s-%s)\\n' "$profile" $i "$n" $i
+        i=$((i + 1))
+      done
+    done ;;
+  -dci) [ -s "have.$gpu" ] || { echo 'No compute instances found: Not Found'; exit 6; } ;;
+  -dgi) [ -s "have.$gpu" ] || { echo 'No GPU instances found: Not Found'; exit 6; }
+    : >"have.$gpu" ;;
+  -mig)
+    case $given in 1) mode=Enabled ;; *) mode=Disabled ;; esac
+    echo $mode >"pending.$gpu"
+    [ -e slow ] || echo $mode >"mode.$gpu" ;;
+  -cgi) echo "$given" | tr ',' '\\n' >"have.$gpu" ;;
+esac
+"""
+DOCKER = """
+case $1 in
+  ps) cut -d ' ' -f 2 "$STATE/containers" ;;
+  inspect) for id; do :; done; grep " $id " "$STATE/containers" ;;
+esac
+"""
+SYSTEMCTL = 'case $* in *is-active*) grep -qx "$3" "$STATE/active" ;; esac\n'
+LAYOUT = "# comment\n0 3g.40gb 1g.10gb 1g.10gb\n1\n"
+
+
+class Machine:
+    """A Docker host with two GPUs that MIG could divide. dockerd and DCGM's engine run."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        for name, text in (
+            ("nvidia-smi", SMI), ("docker", DOCKER), ("systemctl", SYSTEMCTL), ("nvidia-ctk", ""),
+        ):  # fmt: skip
+            (root / name).write_text(HEAD + text)
+            (root / name).chmod(0o755)
+        for gpu in range(2):
+            self.says({f"mode.{gpu}": "Disabled\n", f"pending.{gpu}": "Disabled\n"})
+            self.says({f"have.{gpu}": "", f"proc/driver/nvidia/gpus/{gpu}/information":
+                       f"GPU UUID: \t GPU-{gpu}\nDevice Minor: \t {gpu}\n"})  # fmt: skip
+        self.says({"containers": "", "apps": "", "notes": ""})
+        self.says({"active": "docker.service\nnvidia-dcgm.service\n", "layout": LAYOUT})
+        program = mig.program().replace(CDI_SPEC, f"{root}/cdi.yaml")
+        program = program.replace("proc=/proc", f"proc={root}/proc")
+        self.program = re.sub(r"PATH=\S+", f"PATH={root}:/usr/bin:/bin", program, count=1)
+
+    def says(self, files: dict[str, str]) -> None:
+        for name, text in files.items():
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / name).write_text(text)
+
+    def container(self, pid: int, name: str, device: str, project: str = "") -> None:
+        """One that was given a device file."""
+        with (self.root / "containers").open("a") as file:
+            file.write(f"{pid} c0ffee{pid} /{name} {project}\n")
+        self.says({f"proc/{pid}/root/dev/{device}": "", f"proc/{pid}/cgroup": f"0::/c0ffee{pid}\n"})
+
+    def run(self, what: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", self.program, "gpuboot-mig", what, f"{self.root}/layout"],
+            env={**os.environ, "STATE": str(self.root)},
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+
+    @property
+    def changes(self) -> list[str]:
+        """The commands that change something."""
+        looks = ("--query", "is-active", "-L", "docker ps", "docker inspect")
+        notes = (self.root / "notes").read_text().splitlines()
+        return [line for line in notes if not any(word in line for word in looks)]
+
+    def have(self, gpu: int) -> list[str]:
+        return (self.root / f"have.{gpu}").read_text().split()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def test_a_layout_is_made_once(machine: Machine) -> None:
+    machine.says({"cdi.yaml": ""})
+    machine.container(7, "gpuboot-dcgm-exporter-1", "nvidia0", "gpuboot")
+    machine.container(8, "gpuboot-prometheus-1", "null", "gpuboot")
+    done = machine.run("apply")
+    assert done.returncode == 0, done.stderr
+    assert machine.changes == [
+        "systemctl stop nvidia-dcgm.service",
+        "docker stop -t 20 gpuboot-dcgm-exporter-1",
+        "nvidia-smi -i 0 -mig 1",
+        "nvidia-smi mig -i 0 -cgi 3g.40gb,1g.10gb,1g.10gb -C",
+        f"nvidia-ctk cdi generate --output {machine.root}/cdi.yaml",
+        "systemctl start nvidia-dcgm.service",
+        "docker start gpuboot-dcgm-exporter-1",
+    ]
+    assert machine.run("look").stdout == "end\tok\n"
+    machine.says({"notes": ""})
+    assert machine.run("apply").returncode == 0
+    assert machine.changes == []
+
+
+@pytest.mark.parametrize(
+    ("have", "layout", "steps"),
+    [
+        ("1g.10gb", "0 3g.40gb\n", ["mig -i 0 -dci", "mig -i 0 -dgi", "mig -i 0 -cgi 3g.40gb -C"]),
+        ("1g.10gb", "0\n", ["mig -i 0 -dci", "mig -i 0 -dgi", "-i 0 -mig 0"]),
+        ("", "0 7g.80gb\n", ["mig -i 0 -dci", "mig -i 0 -dgi", "mig -i 0 -cgi 7g.80gb -C"]),
+        ("1g.10gb 3g.40gb", "0 3g.40gb 1g.10gb\n", []),
+    ],
+)
+def test_a_gpu_that_is_divided_already(
+    machine: Machine, have: str, layout: str, steps: list[str]
+) -> None:
+    machine.says({"mode.0": "Enabled\n", "have.0": have, "layout": layout, "active": ""})
+    done = machine.run("apply")
+    assert done.returncode == 0, done.stderr
+    assert machine.changes == [f"nvidia-smi {step}" for step in steps]
+    assert sorted(machine.have(0)) == sorted(layout.split()[1:])
+
+
+@pytest.mark.parametrize(
+    ("device", "apps", "said"),
+    [
+        ("nvidia0", "", "GPU 0: container train"),
+        ("nvidia0", "GPU-0, 9, python\n", "GPU 0: process 9 (python) of container train"),
+        ("nvidia1", "GPU-0, 55, python3\n", "GPU 0: process 55 (python3)"),
+        ("nvidia1", "GPU-1, 9, python\n", ""),
+        ("nvidia1", "GPU-0, 56, nv-hostengine\n", ""),
+    ],
+)
+def test_what_uses_a_gpu_keeps_its_layout(
+    machine: Machine, device: str, apps: str, said: str
+) -> None:
+    machine.container(9, "train", device)
+    machine.says({"apps": apps, "proc/56/cgroup": "0::/system.slice/nvidia-dcgm.service\n"})
+    looked = [line for line in machine.run("look").stdout.splitlines() if "used" in line]
+    assert looked == ([said.replace("GPU 0:", "used\t0")] if said else [])
+    assert machine.changes == []
+    done = machine.run("apply")
+    if not said:
+        assert done.returncode == 0, done.stderr
+        return
+    assert done.returncode == 1
+    assert f"nothing was changed: {said}\n    remedy: stop that" in done.stderr
+    assert machine.changes == []
+
+
+def test_nobody_asks_a_dockerd_that_waits_for_this_program(machine: Machine) -> None:
+    machine.says({"active": ""})
+    assert machine.run("apply").returncode == 0
+    assert "docker" not in (machine.root / "notes").read_text().replace("docker.service", "")
+
+
+def test_a_mode_that_takes_a_reset_is_told(machine: Machine) -> None:
+    machine.says({"slow": ""})
+    done = machine.run("apply")
+    assert done.returncode == 1
+    assert "its MIG mode is Disabled, Enabled until it is reset" in done.stderr
+    assert "systemctl start nvidia-dcgm.service" in machine.changes
+
+
+def test_one_gpu_that_refuses_does_not_keep_the_others(machine: Machine) -> None:
+    machine.says({"mode.1": "Enabled\n", "have.1": "1g.10gb", "refuse.-cgi": ""})
+    done = machine.run("apply")
+    assert done.returncode == 1
+    assert "GPU 0 is not divided: Unable to -cgi: In use by another client" in done.stderr
+    assert machine.have(1) == []
+    assert "systemctl start nvidia-dcgm.service" in machine.changes
+
+
+def test_a_driver_that_does_not_answer_is_told(machine: Machine) -> None:
+    machine.says({"refuse.query": ""})
+    looked = machine.run("look")
+    assert (looked.returncode, looked.stdout) == (
+        0, "error\tnvidia-smi: Unable to query: In use by another client\nend\tok\n",
+    )  # fmt: skip
+    done = machine.run("apply")
+    assert done.returncode == 1
+    assert "remedy" in done.stderr
