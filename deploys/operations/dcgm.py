@@ -44,12 +44,7 @@ def engine(
         return
     other = bool(mismatched(versions, installed))
     yield from packages.installed._inner(versions, manager, hold=True)
-    written = False
-    for command in files.present._inner(contents):
-        written = True
-        yield command
-    if written:
-        yield StringCommand("systemctl daemon-reload")
+    written = yield from files.of_units(contents)
     yield from units.ensured([dcgm.UNIT])
     if running and (other or written):
         note = "its exporter ends and starts again; DCGM forgets health watches and job statistics"
@@ -93,12 +88,7 @@ def checked(program: str, contents: Mapping[str, str]) -> Commands:
     )
     running = read(Units, units=timers)
     yield from files.present._inner({dcgm.PROGRAM: program}, mode="755")
-    written = False
-    for command in files.present._inner(contents):
-        written = True
-        yield command
-    if written:
-        yield StringCommand("systemctl daemon-reload")
+    written = yield from files.of_units(contents)
     yield from units.ensured(timers)
     if written and running:
         yield StringCommand("systemctl restart", *timers)

@@ -71,12 +71,7 @@ def scheduled(
     yield from files.present._inner({PROGRAM: program}, mode="755")
     if secrets:
         yield from files.secret._inner(secrets)
-    changed = False
-    for command in files.present._inner(contents, absent=gone):
-        changed = True
-        yield command
-    if changed:
-        yield StringCommand("systemctl daemon-reload")
+    changed = yield from files.of_units(contents, absent=gone)
     yield from units.ensured([TIMER])
     if changed:
         yield StringCommand("systemctl restart", TIMER)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 
 from pydantic import SecretStr
-from pyinfra.api.command import QuoteString, StringCommand
+from pyinfra.api.command import PyinfraCommand, QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.facts.details import FileTexts
@@ -41,6 +41,22 @@ def present(contents: Mapping[str, str], mode: str = "644", absent: Sequence[str
     yield from _removed(absent, existing)
     if not wrong and not any(path in existing for path in absent):
         host.noop(f"files are up to date: {', '.join([*contents, *absent])}")
+
+
+def of_units(
+    contents: Mapping[str, str], absent: Sequence[str] = ()
+) -> Generator[str | PyinfraCommand, None, bool]:
+    """What `present` yields, and systemd told of a change. Returns whether there was one.
+
+    + contents, absent: files of systemd units, and others that change with them
+    """
+    changed = False
+    for command in present._inner(contents, absent=absent):
+        changed = True
+        yield command
+    if changed:
+        yield StringCommand("systemctl daemon-reload")
+    return changed
 
 
 @operation()

@@ -52,11 +52,8 @@ def installed(
         # a kubelet that requires the unit of its boot would be stopped with it
         yield StringCommand("systemctl disable", *(["--now"] if unit == gate.TIMER else []), unit)
     yield from files.present._inner(programs, mode="755", absent=rest)
-    changed = False
-    for command in files.present._inner(contents):
-        changed = True
-        yield command
-    if changed or leaving:
+    changed = yield from files.of_units(contents)
+    if leaving and not changed:
         yield StringCommand("systemctl daemon-reload")
     if started:
         yield from units.ensured(started)

@@ -55,12 +55,7 @@ def divided(layout: str, program: str, contents: Mapping[str, str]) -> Commands:
         yield fail(*_refusal(state))
         return
     yield from files.present._inner({mig.PROGRAM: program}, mode="755")
-    written = False
-    for command in files.present._inner(contents):
-        written = True
-        yield command
-    if written:
-        yield StringCommand("systemctl daemon-reload")
+    yield from files.of_units(contents)
     yield from units.ensured([mig.UNIT], started=False)
     if state.differs:
         yield StringCommand(mig.PROGRAM, "apply")

@@ -114,6 +114,18 @@ class Lab:
         assert done.code == 0, f"kubectl {arguments}\n{done.text}"
         return done.out
 
+    def reboot(self, machine: str) -> None:
+        """Reboot it, and wait until it can be logged in to."""
+        read = ("ssh", "--name", self.name, machine, "cat /proc/sys/kernel/random/boot_id")
+        before = self.lab(*read).out
+        self.ssh(machine, "systemctl --no-block reboot")
+
+        def again() -> bool:
+            done = self.lab(*read)
+            return done.code == 0 and done.out != before
+
+        until(again, f"{machine} has rebooted")
+
     def renew(self, daemon_set: str, machine: str) -> None:
         """Restart the pod of a GPU Operator's DaemonSet on a machine."""
         pod = ("-l", f"app={daemon_set}", "--field-selector", f"spec.nodeName={machine}")

@@ -105,14 +105,7 @@ def test_another_layout_is_made_and_what_watches_goes_on(site: Lab) -> None:
 
 def test_a_layout_is_made_again_after_a_reboot(site: Lab) -> None:
     """Which the simulated GPUs forget, as H100 and newer do."""
-    boot = site.ssh("node1", "cat /proc/sys/kernel/random/boot_id")
-    site.ssh("node1", "systemctl --no-block reboot")
-
-    def again() -> bool:
-        done = site.lab("ssh", "--name", site.name, "node1", "cat /proc/sys/kernel/random/boot_id")
-        return done.code == 0 and done.out != boot
-
-    until(again, "node1 has rebooted", 120)
+    site.reboot("node1")
     until(lambda: sum(instances(site).values()) == 8, "divided again", 120)
     done = deploy(site, BALANCED)
     assert done.code == 0, done.told

@@ -127,14 +127,7 @@ def test_another_layout_drains_the_node_and_is_proven(site: Lab) -> None:
 
 def test_a_layout_is_made_again_after_a_reboot(site: Lab) -> None:
     """Which the simulated GPUs forget, as H100 and newer do."""
-    boot = site.ssh("gpu1", "cat /proc/sys/kernel/random/boot_id")
-    site.ssh("gpu1", "systemctl --no-block reboot")
-
-    def again() -> bool:
-        done = site.lab("ssh", "--name", site.name, "gpu1", "cat /proc/sys/kernel/random/boot_id")
-        return done.code == 0 and done.out != boot
-
-    until(again, "gpu1 has rebooted", 120)
+    site.reboot("gpu1")
     until(lambda: instances(site) == {"1g.10gb": 3, "3g.40gb": 1}, "divided again", 240)
     done = site.deploy("--json", settings=HALF)
     assert done.code == 0, done.told
