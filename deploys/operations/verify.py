@@ -11,7 +11,7 @@ import gevent
 from pyinfra import logger
 from pyinfra.context import host, inventory
 
-from deploys.lib import gate
+from deploys.lib import gate, node_sharing
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
@@ -21,6 +21,7 @@ from deploys.run import report as run_report
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
+from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import network_policies, node_upgrade
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import node_proof, runner
@@ -110,30 +111,43 @@ def verify(
 
 
 def prove_node(
-    settings: Settings, lock: Lock, node: Node, leader: str, before: Sequence[str]
+    settings: Settings,
+    lock: Lock,
+    node: Node,
+    leader: str,
+    before: Sequence[str],
+    offer: Offer | None = None,
 ) -> tuple[str, str] | None:
     """Prove the GPUs of one node, from the PCI bus to vectorAdd, whether it is cordoned or not.
 
     + node: whose host is connected; leader: inventory name of the leader
     + before: UUIDs that nvidia-smi listed before it was upgraded; nothing where that is not known
+    + offer: what a later phase of the run has it offer, so it is proven as it is shared now
 
     Returns cause and remedy where they are not proven. Raises `ClusterError`.
     """
-    return judge_node(settings, lock, node, leader, before)[1]
+    return judge_node(settings, lock, node, leader, before, offer)[1]
 
 
 def judge_node(
-    settings: Settings, lock: Lock, node: Node, leader: str, before: Sequence[str] = ()
+    settings: Settings,
+    lock: Lock,
+    node: Node,
+    leader: str,
+    before: Sequence[str] = (),
+    offer: Offer | None = None,
 ) -> tuple[list[Finding], tuple[str, str] | None]:
     """As `prove_node`, with the findings."""
     driver_requested = lock.driver.version if settings.driver.enabled else None
     target = inventory.get_host(leader)
+    divided_later = offer is not None and node_sharing.pending(node.name, leader, offer)
 
     def read() -> Host:
-        return read_host(node, driver_requested, {}, settings)
+        found = read_host(node, driver_requested, {}, settings)
+        return replace(found, layout=None) if divided_later else found
 
     with cluster_clients(target) as clients:
-        findings = node_proof.prove(clients, node.name, read, settings, say)
+        findings = node_proof.prove(clients, node.name, read, settings, say, offer is not None)
     listed = [gpu.uuid for gpu in read().gpus] if before else []
     problem = node_proof.problem(findings, node_upgrade.missing_gpus(before, listed))
     if settings.gate.enabled:

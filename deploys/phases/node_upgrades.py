@@ -30,6 +30,7 @@ def node_upgrades() -> None:
     if parts.upgraded_as_node(context):
         _repositories(context)
     workers = [item for item in context.nodes if item.role == "worker"]
+    shares = _shares(context)
     turns = [
         (batch.title, node in batch.nodes, batch.several)
         for batch in batches(settings.upgrade.max_unavailable, workers)
@@ -47,11 +48,13 @@ def node_upgrades() -> None:
             several=several,
             control_planes=control_planes(context) if node.role == "control_plane" else (),
             moving=moving(context),
-            proof=partial(verify.prove_node, settings, context.lock, node, context.leader.host)
+            proof=partial(
+                verify.prove_node, settings, context.lock, node, context.leader.host, offer=shares
+            )
             if node.gpus
             else None,
             gated=settings.gate.enabled and bool(node.gpus),
-            shares=_shares(context),
+            shares=shares,
         )
     if node.leader:
         node_upgrade.all_proven(name="Go on if all upgraded nodes are proven")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from gpuboot.verify.checks.host_check import Printed
@@ -123,6 +123,8 @@ class Host:
     + replicas: how many pods may hold the same of its GPUs or MIG instances, where the settings
       say so of this node; None: they do not
     + layout: MIG profile -> how many instances its GPUs are to have together; None: any
+    + shared_now: resource -> how many pods may hold the same of its devices, as its node says;
+      wins over `replicas`
     + error: why the host could not be read at all; all else is then empty
     """
 
@@ -142,6 +144,7 @@ class Host:
     dcgm: tuple[DcgmAnswer, ...] = ()
     replicas: int | None = None
     layout: Mapping[str, int] | None = None
+    shared_now: Mapping[str, int] = field(default_factory=dict)
     error: str = ""
 
     def shared(self, resource: str, slices: int) -> int:
@@ -149,6 +152,8 @@ class Host:
 
         + slices: `settings.gpu_operator.time_slices`, which is about `nvidia.com/gpu` alone
         """
+        if resource in self.shared_now:
+            return self.shared_now[resource]
         if self.replicas is not None:
             return self.replicas
         return slices if resource == GPU_RESOURCE else 1

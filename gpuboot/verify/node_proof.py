@@ -18,7 +18,7 @@ from gpuboot.verify.findings import Finding, FindingBuilder
 from gpuboot.verify.heartbeat import Heartbeats
 from gpuboot.verify.session import Session
 from gpuboot.verify.workload import Progress, Workload
-from gpuboot.verify.workload_pods import plan_pods
+from gpuboot.verify.workload_pods import plan_pods, replicas
 
 _POLL_S = 3.0
 _NVIDIA = "nvidia.com/"
@@ -30,17 +30,19 @@ def prove(
     read_host: Callable[[], Host],
     settings: Settings,
     progress: Progress,
+    shared_now: bool = False,
 ) -> list[Finding]:
     """The links from the PCI bus to vectorAdd of one node, which may be cordoned.
 
     + name: the node's in Kubernetes
     + read_host: what its operating system says, now
     + progress: takes lines of progress
+    + shared_now: pods may share GPUs as the node's labels say, not as the settings do
 
     Waits until the node offers its GPUs. A node to which no device plugin has come yet is judged by
     its operating system alone. Raises `ClusterError` when the API server does not answer.
     """
-    found = _until_offered(cluster, name, read_host, settings, progress)
+    found = _until_offered(cluster, name, read_host, settings, progress, shared_now)
     if unproven(found.findings) or not found.offers or not settings.gpu_operator.enabled:
         return found.findings
     return [*found.findings, *_try_gpus(cluster, found, settings, progress)]
@@ -69,10 +71,14 @@ def problem(findings: Sequence[Finding], lost: str) -> tuple[str, str] | None:
 class _Found:
     """One look at host and node."""
 
-    def __init__(self, cluster: Cluster, name: str, host: Host, settings: Settings) -> None:
+    def __init__(
+        self, cluster: Cluster, name: str, host: Host, settings: Settings, shared_now: bool
+    ) -> None:
         item = cluster.json(f"/api/v1/nodes/{name}")
-        self.host = host
         self.node = kube_objects.parse_node(item)
+        if shared_now:
+            host = replace(host, shared_now=replicas(self.node.labels))
+        self.host = host
         self.offers = any(key.startswith(_NVIDIA) for key in item["status"].get("capacity", {}))
         self.findings = operating_system.evaluate(host, settings.runtime.mode)
         if self.offers and settings.gpu_operator.enabled and not host.error:
@@ -87,12 +93,13 @@ def _until_offered(
     read_host: Callable[[], Host],
     settings: Settings,
     progress: Progress,
+    shared_now: bool,
 ) -> _Found:
     """After a boot drivers, services and device plugin take a while."""
     until = time.monotonic() + settings.verify.timeout_s
     said = ""
     while True:
-        found = _Found(cluster, name, read_host(), settings)
+        found = _Found(cluster, name, read_host(), settings, shared_now)
         wrong = unproven(found.findings)
         if not wrong or time.monotonic() > until:
             return found

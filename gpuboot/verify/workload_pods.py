@@ -19,7 +19,7 @@ from gpuboot.verify.session import LABELS, pod_name
 TOLERATED_TAINTS = ("nvidia.com/gpu", "node-role.kubernetes.io/control-plane", gate.KEY)
 GRACE_S = 120  # a pod that nobody deletes ends itself this long after the time-out
 # GPU feature discovery's labels of each resource: pods that share one GPU or MIG instance
-_REPLICAS = re.compile(r"nvidia\.com/(gpu|mig-.+)\.replicas")
+_REPLICAS = re.compile(r"(nvidia\.com/(?:gpu|mig-.+))\.replicas")
 # Listing UUIDs first names the devices even when the computation fails. CUDA's variable chooses
 # one of them; all are tried at once, each line with its UUID. Only sh itself is taken for granted.
 _SCRIPT = """\
@@ -150,6 +150,12 @@ def separate_containers(node: KubeNode, free: Mapping[str, int]) -> list[GpuCont
     ]
 
 
+def replicas(labels: Mapping[str, str]) -> dict[str, int]:
+    """Resource -> how many pods may hold the same of its devices, as GPU feature discovery says."""
+    found = {match[1]: value for name, value in labels.items() if (match := _REPLICAS.match(name))}
+    return {name: int(value) for name, value in found.items() if value.isdecimal() and int(value)}
+
+
 def can_share_a_pod(node: KubeNode, settings: Settings) -> bool:
     """Whether a container may ask for several devices and know which it got.
 
@@ -157,7 +163,7 @@ def can_share_a_pod(node: KubeNode, settings: Settings) -> bool:
     none a container gets GPUs with MIG beside GPUs without.
     """
     shared = settings.gpu_operator.time_slices > 1 or any(
-        value not in {"", "0", "1"} for name, value in node.labels.items() if _REPLICAS.match(name)
+        count > 1 for count in replicas(node.labels).values()
     )
     strategy = effective_strategy(node, settings.gpu_operator.mig_strategy)
     return not shared and not (strategy == "none" and uses_mig(node.labels, node.mig))

@@ -157,9 +157,14 @@ chmod +x /usr/bin/nvidia-smi
     assert instances(site) == {"1g.10gb": 4, "2g.20gb": 2, "3g.40gb": 2}
 
 
-def test_without_mig_the_gpus_are_whole_again(site: Lab) -> None:
-    done = site.deploy(settings=WHOLE)
+def test_whole_again_with_another_driver_in_one_run(site: Lab, lock: dict[str, Any]) -> None:
+    """The node is upgraded first, and proven with the layout that it has until then."""
+    earlier = lock["previous"]["driver"]
+    done = site.deploy(settings={**WHOLE, "driver": earlier})
+    print(done.told)
     assert done.code == 0, done.told
+    query = "nvidia-smi --query-gpu=driver_version --format=csv,noheader"
+    assert set(site.ssh("gpu1", query).split()) == {earlier["version"]}
     assert instances(site) == {}
     assert offered(site) == {"nvidia.com/gpu": 2}
     # Prometheus goes on showing what a pod told that is gone, for at most five minutes

@@ -39,6 +39,7 @@ class FakeCluster(FakePods):
     + annotations: of the exporters' pods
     + stored: GPU -> when Prometheus last stored a name of an earlier verification's pod
     + not_offered: node -> how many of its GPUs are not allocatable
+    + labels: of every node, beside its name
     + without_plugin: nodes to which no device plugin has come yet
     """
 
@@ -52,6 +53,7 @@ class FakeCluster(FakePods):
     energy: int = 0
     not_offered: dict[str, int] = field(default_factory=dict)
     without_plugin: set[str] = field(default_factory=set)
+    labels: dict[str, str] = field(default_factory=dict)
 
     def send(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
         namespace, _, name = path.removeprefix("/api/v1/namespaces/").partition("/pods")
@@ -125,7 +127,7 @@ class FakeCluster(FakePods):
 
     def _node(self, name: str, count: int) -> dict[str, Any]:
         return {
-            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **self.labels}},
             "spec": {"unschedulable": True} if name in self.cordoned else {},
             "status": {
                 "allocatable": {"nvidia.com/gpu": str(count - self.not_offered.get(name, 0))},

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from gpuboot.config.settings import parse_settings
+from gpuboot.config.settings import Settings, parse_settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify import node_proof
 from gpuboot.verify.findings import Finding
@@ -20,9 +20,13 @@ __all__ = ["clock"]
 NODE = next(name for name, count in SIZES.items() if count > 1)
 
 
-def prove(cluster: FakeCluster) -> Sequence[Finding]:
+def prove(
+    cluster: FakeCluster, settings: Settings = SETTINGS, shared_now: bool = False
+) -> Sequence[Finding]:
     found = host(NODE, SIZES[NODE])
-    return node_proof.prove(cast(Cluster, cluster), NODE, lambda: found, SETTINGS, lambda _: None)
+    return node_proof.prove(
+        cast(Cluster, cluster), NODE, lambda: found, settings, lambda _: None, shared_now
+    )
 
 
 def test_a_cordoned_node_is_proven_past_the_scheduler() -> None:
@@ -59,6 +63,15 @@ def test_a_node_has_to_offer_its_gpus_again() -> None:
     wrong = node_proof.unproven(prove(cluster))
     assert node_proof.cause(wrong).startswith("allocatable GPUs = inventory")
     assert cluster.created == []
+
+
+@pytest.mark.parametrize("shared_now", [False, True])
+def test_a_node_whose_sharing_changes_later_is_proven_as_it_is_shared(shared_now: bool) -> None:
+    asked = {"gpu_operator": {"time_slices": 4}, "verify": {"timeout_s": 10}}
+    labels = {"nvidia.com/gpu.replicas": "1", "nvidia.com/mig-1g.10gb.replicas": "0"}
+    cluster = FakeCluster(cordoned={NODE}, labels=labels)
+    wrong = node_proof.unproven(prove(cluster, parse_settings(asked), shared_now))
+    assert bool(wrong) is not shared_now
 
 
 def test_without_a_device_plugin_the_operating_system_decides() -> None:
