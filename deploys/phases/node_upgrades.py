@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from deploys.lib.node_service import Proof
 from deploys.lib.operation import phase
 from deploys.operations import node_upgrade, verify
 from deploys.operations.node_parts import DriverPart, Parts
@@ -30,7 +31,6 @@ def node_upgrades() -> None:
     if parts.upgraded_as_node(context):
         _repositories(context)
     workers = [item for item in context.nodes if item.role == "worker"]
-    shares = _shares(context)
     turns = [
         (batch.title, node in batch.nodes, batch.several)
         for batch in batches(settings.upgrade.max_unavailable, workers)
@@ -48,16 +48,21 @@ def node_upgrades() -> None:
             several=several,
             control_planes=control_planes(context) if node.role == "control_plane" else (),
             moving=moving(context),
-            proof=partial(
-                verify.prove_node, settings, context.lock, node, context.leader.host, offer=shares
-            )
-            if node.gpus
-            else None,
+            proof=_proof(context),
             gated=settings.gate.enabled and bool(node.gpus),
-            shares=shares,
+            shares=_shares(context),
         )
     if node.leader:
         node_upgrade.all_proven(name="Go on if all upgraded nodes are proven")
+
+
+def _proof(context: Context) -> Proof | None:
+    if not context.node.gpus:
+        return None
+    settings, leader = context.settings, context.leader.host
+    return partial(
+        verify.prove_node, settings, context.lock, context.node, leader, offer=_shares(context)
+    )
 
 
 def _shares(context: Context) -> Offer | None:
