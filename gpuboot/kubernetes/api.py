@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT = urllib3.Timeout(connect=10, read=20)
 _BEHIND = re.compile(r"/(proxy/.*|log)$")  # what a pod or a kubelet answers, not the server itself
+_WAITED = re.compile(r"read timeout=([0-9.]+)")  # as urllib3 words it
 
 
 class _Retry(urllib3.Retry):
@@ -240,6 +241,8 @@ class Cluster:
 
 def _cause(error: BaseException) -> str:
     reason = getattr(error, "reason", None) or error
+    if isinstance(reason, ReadTimeoutError) and (waited := _WAITED.search(str(reason))):
+        return f"no answer within {waited[1]} s"
     return f"{type(reason).__name__}: {reason}"
 
 

@@ -27,7 +27,7 @@ from gpuboot.verify.prometheus import JsonReader, Prometheus, PrometheusError
 # HTTP codes of Prometheus for a query that it could not carry out: too many samples, too long
 _TOO_MUCH = {422, 503, 504}
 # the same where there is no code: Prometheus' own words, and a reader that waited in vain
-_SLOW = ("too many samples", "timed out", "ReadTimeoutError")
+_SLOW = ("too many samples", "timed out", "no answer within")
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Day:
 
     + node: whose findings do not pass; "": the cluster's
     + link: of the proof chain, at which they do not
-    + says: words of the detail or remedy that a person needs
+    + says: words of the detail or remedy that a person needs, as a pattern
     + others: further nodes that may fail for the same reason
     + code: 1 where findings fail; 2 where nobody can tell, which is no pass
     + simulated: what stands in for the real fault; "" where it is the real one
@@ -97,7 +97,7 @@ DAYS = (
         "exporter hangs",
         "gpu2",
         "exporter",
-        "error trying to reach service",
+        "no answer within|error trying to reach service",
         on("gpu2", _again_and_again("STOP", "hangs")),
         on("gpu2", f"systemctl stop hangs; {_exporter('CONT')}"),
     ),

@@ -110,7 +110,7 @@ class Dead(FakeCluster):
     def _log(self, name: str, container: str) -> str:
         if "gpu2" in name:
             time.sleep(20)
-            raise ClusterError("GET log: ReadTimeoutError: Read timed out. (read timeout=20)")
+            raise ClusterError("GET log: no answer within 20 s")
         return super()._log(name, container)
 
 
