@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyinfra.api.host import Host
@@ -16,7 +16,7 @@ from pyinfra.api.state import State
 from pyinfra.context import host as current_host
 
 from deploys.facts.details import GpuPods
-from deploys.facts.kubeadm import Cluster
+from deploys.facts.kubeadm import Cluster, PodIssues
 from deploys.lib import node_service
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
@@ -28,7 +28,7 @@ from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import offers
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.kubernetes.cluster_state import ClusterState
-from gpuboot.kubernetes.readiness import Progress
+from gpuboot.kubernetes.readiness import Progress, held_up
 
 # names no UUIDs: a layout makes new ones
 Proof = Callable[[Sequence[str]], tuple[str, str] | None]
@@ -54,19 +54,30 @@ class Turn:
 
 
 def operands_ready(
-    state: State, host: Host, look: Look, timeout_s: float, kept_out: Sequence[str] = ()
+    state: State,
+    host: Host,
+    look: Look,
+    timeout_s: float,
+    kept_out: Sequence[str] = (),
+    changing: Sequence[str] = (),
 ) -> bool:
     """Wait until the GPU Operator has the new configurations in its pods; a command's body.
 
     + look: how far it is
     + kept_out: nodes that an earlier run tainted, which are to have such pods again
+    + changing: nodes whose sharing is about to change; what they hold up is not waited for
     """
     try:
         for node in kept_out:
             node_service.unmark(host, node)
     except RemoteError as error:
         return report_failure(host, str(error))
-    end = wait_until(host, lambda: look(_cluster(host)), timeout_s)
+
+    def probe() -> Progress:
+        issues = read_fact(host, PodIssues, kubeconfig=ADMIN_CONF)
+        return look(held_up(replace(_cluster(host), pod_issues=issues), changing, MIG_MANAGER))
+
+    end = wait_until(host, probe, timeout_s)
     if end.done:
         return True
     remedy = "see the pods of the GPU Operator's namespace, then run again"

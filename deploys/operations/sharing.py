@@ -63,7 +63,8 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
             yield StringCommand(label_command(turn.node, wrong[turn.node]))
     if in_use and look:
         kept_out = [turn.node for turn in in_use if _kept_out(known.get(turn.node))]
-        yield FunctionCommand(operands_ready, (look, timeout_s, kept_out), {})
+        changing = [turn.node for turn in in_use]
+        yield FunctionCommand(operands_ready, (look, timeout_s, kept_out, changing), {})
     for turn in in_use:
         yield FunctionCommand(changed, (turn, wrong[turn.node], timeout_s), {})
 

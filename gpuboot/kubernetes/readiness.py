@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuboot.hosts.sharing import Offer
@@ -230,6 +230,29 @@ def operator_ready(
         gpus_allocatable(state, gpus),
         *([policy_ready(state)] if gpus else []),
     )
+
+
+def held_up(state: ClusterState, nodes: Collection[str], but: str) -> ClusterState:
+    """The cluster, with DaemonSets counted as ready that pods on these nodes hold up.
+
+    Under another MIG strategy the device plugin ends on each node whose layout breaks its rules,
+    until that has changed, and none of its other pods is renewed meanwhile.
+
+    + nodes: those whose layout is about to change
+    + but: the DaemonSet that changes it, which has to be ready
+    """
+    stuck = {
+        (issue.namespace, issue.pod.rpartition("-")[0])
+        for issue in state.pod_issues
+        if issue.node in nodes
+    } - {(issue.namespace, but) for issue in state.pod_issues}
+    workloads = tuple(
+        replace(item, ready=item.desired)
+        if item.kind == "DaemonSet" and (item.namespace, item.name) in stuck
+        else item
+        for item in state.workloads
+    )
+    return replace(state, workloads=workloads)
 
 
 def all_of(*parts: Progress) -> Progress:

@@ -30,6 +30,10 @@ HALF = {
         ]
     },
 }
+SINGLE = {
+    "gpu_operator": {"mig_strategy": "single"},
+    "sharing": {"gpu1": {"mig": "all-1g.10gb"}},
+}
 WHOLE = {**OPERATOR, "sharing": {"gpu1": {"mig": "all-disabled"}}}
 SMALL = "nvidia.com/mig-1g.10gb"
 STATE = "nvidia.com/mig.config.state"
@@ -155,6 +159,19 @@ chmod +x /usr/bin/nvidia-smi
     done = site.deploy(settings=BALANCED)
     assert done.code == 0, done.told
     assert instances(site) == {"1g.10gb": 4, "2g.20gb": 2, "3g.40gb": 2}
+
+
+def test_under_the_strategy_single_each_instance_is_a_gpu(site: Lab) -> None:
+    done = site.deploy(settings=SINGLE)
+    print(done.told)
+    assert done.code == 0, done.told
+    assert instances(site) == {"1g.10gb": 14}
+    assert offered(site) == {"nvidia.com/gpu": 14}
+    report = json.loads((site.reports / "latest/verify.json").read_text())
+    assert report["verdict"] == "proven", report
+    tried = {one["gpu_uuid"] for one in report["findings"] if one["link"] == "workload"}
+    assert len(tried) == 15, "those of gpu1, and the GPU of gpu2"
+    assert site.deploy("--json", settings=SINGLE).changes == []
 
 
 def test_whole_again_with_another_driver_in_one_run(site: Lab, lock: dict[str, Any]) -> None:

@@ -104,6 +104,19 @@ def test_the_gpu_operator_is_ready_with_its_policy_and_all_gpus() -> None:
     assert readiness.operator_ready(without, "gpu-operator", {"plugin": 2}, {}, {}).done
 
 
+@pytest.mark.parametrize(
+    ("node", "but", "done"),
+    [("gpu1", "manager", True), ("gpu1", "plugin", False), ("gpu2", "manager", False)],
+)
+def test_a_node_whose_layout_changes_may_hold_up_all_but_who_changes_it(
+    node: str, but: str, done: bool
+) -> None:
+    crashing = PodIssue("gpu-operator", "plugin-x7k2p", "gpu1", "invalid MIG configuration")
+    state = ClusterState(workloads=(replace(PLUGIN, ready=0),), pod_issues=(crashing,))
+    seen = readiness.held_up(state, [node], but)
+    assert readiness.operator_ready(seen, "gpu-operator", {"plugin": 2}, {}, {}).done is done
+
+
 def test_workloads_ready() -> None:
     state = ClusterState(workloads=(PLUGIN,))
     assert readiness.workloads_ready(state, "gpu-operator", {"plugin": 2}).done
