@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.e2e.conftest import Lab
-from tests.e2e.diagnose_faults import PATCH, Step, kubectl, on
+from tests.e2e.diagnose_faults import Step, on, replicas, served_instead
 
 _GARBAGE = (
     "HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n\\r\\n\\x00\\xff{]DCGM_FI_DEV_GPU_TEMP{gpu=\\n"
@@ -79,11 +76,6 @@ def _again_and_again(signal: str, unit: str) -> str:
     )
 
 
-def _replicas(count: int) -> Callable[[Lab], object]:
-    patch = json.dumps([{"op": "replace", "path": "/spec/replicas", "value": count}])
-    return kubectl(*PATCH, patch)
-
-
 DAYS = (
     Day(
         "exporter killed again and again",
@@ -106,28 +98,15 @@ DAYS = (
         "gpu2",
         "exporter",
         "EOF",
-        on(
-            "gpu2",
-            f"printf '{_GARBAGE}' >/root/garbage; systemd-run -q --unit garbage "
-            "socat TCP-LISTEN:9999,fork,reuseaddr OPEN:/root/garbage,rdonly; "
-            # its own pods': Prometheus may run here, and asks other nodes' exporters as well
-            "pods=$(ip -4 -o addr show cni0 | awk '{print $4}'); "
-            'nft "add table ip fault; add chain ip fault in '
-            "{ type nat hook prerouting priority -150; }; "
-            "add rule ip fault in ip daddr $pods tcp dport 9400 redirect to :9999; "
-            # connections that were open before would go on to the exporter
-            "add chain ip fault open { type filter hook forward priority -150; }; "
-            'add rule ip fault open ip daddr $pods tcp dport 9400 reject with tcp reset"',
-        ),
-        on("gpu2", "nft delete table ip fault; systemctl stop garbage"),
+        *served_instead("gpu2", _GARBAGE),
     ),
     Day(
         "Prometheus down",
         "gpu1",
         "prometheus",
         "no endpoints available",
-        _replicas(0),
-        _replicas(1),
+        replicas(0),
+        replicas(1),
         others=frozenset({"", "gpu2"}),
         code=2,
     ),

@@ -1,4 +1,4 @@
-"""Faults of a living cluster, each with the cause that `gpuboot diagnose` must name."""
+"""Faults of a living cluster, each with the cause that `gpuboot diagnose` must name: of hosts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.e2e.conftest import Lab
+from tests.e2e.conftest import Lab, until
 
 PROMETHEUS = "prometheuses.monitoring.coreos.com/kube-prometheus-stack-prometheus"
 PATCH = ("-n", "monitoring", "patch", PROMETHEUS, "--type=json", "-p")
 _FULL = "/var/log"
-_NEVER = "registry.k8s.io/pause:never"
+_KUBELET = "/var/lib/kubelet/config.yaml"
 _PKI = "/etc/kubernetes/pki"
+_DRIVER = "/usr/lib/firmware/nvidia/*/gsp_sim.bin"
 
 Step = Callable[[Lab], object]
 
@@ -25,117 +26,109 @@ def kubectl(*arguments: str, given: str = "") -> Step:
     return lambda lab: lab.kubectl(*arguments, given=given)
 
 
+def steps(*those: Step) -> Step:
+    """All of them, one after the other."""
+    return lambda lab: [step(lab) for step in those]
+
+
+def replicas(count: int) -> Step:
+    """As many pods of Prometheus."""
+    patch = json.dumps([{"op": "replace", "path": "/spec/replicas", "value": count}])
+    return kubectl(*PATCH, patch)
+
+
+def served_instead(machine: str, page: str) -> tuple[Step, Step]:
+    """Answer the exporter's scrapes on a machine with this page (printf's format), and no more."""
+    begin = on(
+        machine,
+        f"printf '{page}' >/root/page; systemd-run -q --unit page "
+        "socat TCP-LISTEN:9999,fork,reuseaddr OPEN:/root/page,rdonly; "
+        # its own pods': Prometheus may run here, and asks other nodes' exporters as well
+        "pods=$(ip -4 -o addr show cni0 | awk '{print $4}'); "
+        'nft "add table ip fault; add chain ip fault in '
+        "{ type nat hook prerouting priority -150; }; "
+        "add rule ip fault in ip daddr $pods tcp dport 9400 redirect to :9999; "
+        # connections that were open before would go on to the exporter
+        "add chain ip fault open { type filter hook forward priority -150; }; "
+        'add rule ip fault open ip daddr $pods tcp dport 9400 reject with tcp reset"',
+    )
+    return begin, on(machine, "nft delete table ip fault; systemctl stop page")
+
+
 @dataclass(frozen=True)
 class Fault:
     """One fault, or several at once.
 
     + causes: ids that must be named, all of them
     + simulated: what stands in for the real fault; "" where it is the real one
+    + alone: told only where nothing else explains it, so the cluster has to be well before
     """
 
     causes: tuple[str, ...]
     inject: Step
     undo: Step
     simulated: str = ""
+    alone: bool = False
 
     def __str__(self) -> str:
         return "+".join(self.causes)
 
 
-def _pod(name: str, **spec: object) -> dict[str, object]:
-    container = {"name": "main", "image": "registry.k8s.io/pause:3.10", **_limits(spec)}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "faults"},
-        "spec": {"containers": [container], **spec},
-    }
+def _bent(machine: str, file: str, script: str, *units: str) -> tuple[Step, Step]:
+    """Change a file of a machine (`$file` in the script), and put it back as it was."""
+    copy = f"/root/{file.rpartition('/')[2]}.before"
+    again = "".join(f"; systemctl restart {unit}" for unit in units)
+    return (
+        on(machine, f"set -e; file={file}; cp -p $file {copy}; {script}{again}"),
+        on(machine, f"cat {copy} >{file}{again}"),
+    )
 
 
-def _limits(spec: dict[str, object]) -> dict[str, object]:
-    gpus = spec.pop("gpus", None)
-    return {"resources": {"limits": {"nvidia.com/gpu": gpus}}} if gpus else {}
+def _renewed(machine: str, *before: str) -> Step:
+    """Undo on a machine, and start the pods anew that remember what its GPUs were like."""
+
+    def renew(lab: Lab) -> None:
+        lab.renew("nvidia-device-plugin-daemonset", machine)
+        lab.renew("nvidia-dcgm-exporter", machine)
+
+    return steps(*(on(machine, script) for script in before), renew)
 
 
-def _limited() -> list[dict[str, object]]:
-    """A quota that allows no pod, and a Deployment that wants one."""
-    labels = {"app": "many"}
-    containers = [{"name": "main", "image": "registry.k8s.io/pause:3.10"}]
-    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
-    return [
-        {
-            "apiVersion": "v1",
-            "kind": "ResourceQuota",
-            "metadata": {"name": "none", "namespace": "limited"},
-            "spec": {"hard": {"pods": "0"}},
-        },
-        {
-            "apiVersion": "apps/v1",
-            "kind": "Deployment",
-            "metadata": {"name": "many", "namespace": "limited"},
-            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
-        },
-    ]
+def _answers(lab: Lab) -> None:
+    """Wait until the rule that keeps SSH away has gone by itself."""
+    look = ("ssh", "--name", lab.name, "gpu2", "true")
+    until(lambda: lab.lab(*look).code == 0, "gpu2 answers again")
 
 
-def _waiting() -> str:
-    """A pod for each reason to wait."""
-    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "nowhere"}}
-    claim = {
-        "accessModes": ["ReadWriteOnce"],
-        "storageClassName": "no-such-class",
-        "resources": {"requests": {"storage": "1Gi"}},
-    }
-    items: list[dict[str, object]] = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "faults"}},
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "limited"}},
-        *_limited(),
-        {
-            "apiVersion": "v1",
-            "kind": "PersistentVolumeClaim",
-            "metadata": {"name": "nowhere", "namespace": "faults"},
-            "spec": claim,
-        },
-        _pod("too-many", gpus="64"),
-        _pod("picky", nodeSelector={"disk": "none"}),
-        _pod("gated", schedulingGates=[{"name": "example.org/quota"}]),
-        _pod("unbound", volumes=[volume]),
-    ]
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+def _routed(lab: Lab) -> None:
+    """A second address of gpu1, as which it goes to one of its peers."""
+    peer = lab.kubectl("get", "node", "gpu2", "-o", "jsonpath={.status.addresses[0].address}")
+    lab.ssh(
+        "gpu1",
+        f"peer={peer}; device=$(ip -o route get $peer | sed 's/.* dev \\([^ ]*\\) .*/\\1/'); "
+        "ip address add 198.51.100.7/32 dev $device && "
+        "ip route add $peer/32 dev $device src 198.51.100.7 && "
+        'printf "ip route del %s/32; ip address del 198.51.100.7/32 dev %s" $peer $device '
+        ">/root/straighten",
+    )
 
 
-def _selector(words: str) -> str:
-    """A patch of Prometheus, which takes every monitor as gpuboot deploys it."""
-    path = "/spec/serviceMonitorSelector"
-    return json.dumps([{"op": "replace", "path": path, "value": json.loads(words)}])
-
-
-FAULTS = (
-    Fault(
-        ("pending-resource", "pending-affinity", "pending-gate", "pending-volume", "pending-quota"),
-        kubectl("apply", "-f", "-", given=_waiting()),
-        kubectl("delete", "namespace", "faults", "limited", "--wait=false"),
-    ),
-    Fault(
-        ("operand-desired-zero", "coredns-not-ready"),
-        lambda lab: [
-            lab.kubectl("taint", "node", "gpu1", "team=ml:NoSchedule"),
-            lab.kubectl("-n", "kube-system", "scale", "deployment/coredns", "--replicas=0"),
-        ],
-        lambda lab: [
-            lab.kubectl("taint", "node", "gpu1", "team-"),
-            lab.kubectl("-n", "kube-system", "scale", "deployment/coredns", "--replicas=2"),
-        ],
-    ),
-    Fault(
-        ("service-monitor-not-selected",),
-        kubectl(*PATCH, _selector('{"matchLabels": {"release": "other"}}')),
-        kubectl(*PATCH, _selector("{}")),
-    ),
+HOST_FAULTS = (
     Fault(
         ("kubelet-stopped",),
         on("gpu1", "systemctl stop kubelet"),
         on("gpu1", "systemctl start kubelet"),
+    ),
+    Fault(
+        ("node-not-ready",),
+        on("gpu2", "systemctl kill -s STOP kubelet; sleep 45"),
+        on("gpu2", "systemctl kill -s CONT kubelet"),
+        alone=True,
+    ),
+    Fault(
+        ("pod-network-missing",),
+        on("gpu2", "mkdir -p /root/cni && mv /etc/cni/net.d/* /root/cni/"),
+        on("gpu2", "mv /root/cni/* /etc/cni/net.d/"),
     ),
     Fault(
         ("containerd-config",),
@@ -151,6 +144,11 @@ FAULTS = (
         ),
     ),
     Fault(
+        ("containerd-stopped",),
+        on("gpu2", "systemctl stop containerd"),
+        on("gpu2", "systemctl start containerd"),
+    ),
+    Fault(
         ("nvidia-runtime-missing",),
         on(
             "gpu1",
@@ -162,6 +160,21 @@ FAULTS = (
         ),
     ),
     Fault(
+        ("cgroup-mismatch",),
+        *_bent("gpu2", _KUBELET, "sed -i 's/^cgroupDriver:.*/cgroupDriver: cgroupfs/' $file"),
+    ),
+    Fault(
+        ("memory-short",),
+        *_bent(
+            "gpu2",
+            _KUBELET,
+            "printf 'evictionSoft: {memory.available: 64Ti}\n"
+            "evictionSoftGracePeriod: {memory.available: 1h}\n' >>$file",
+            "kubelet",
+        ),
+        simulated="a kubelet that wants more memory free than there is",
+    ),
+    Fault(
         ("api-firewalled",),
         on(
             "gpu1",
@@ -170,6 +183,19 @@ FAULTS = (
             "add rule inet fault out tcp dport 6443 drop'",
         ),
         on("gpu1", "nft delete table inet fault"),
+    ),
+    Fault(
+        ("dns-search-path",),
+        *_bent(
+            "gpu1",
+            "/etc/resolv.conf",
+            "seq -s ' ' -f 'site%.0f.example' 30 | sed 's/^/search /' >>$file",
+        ),
+    ),
+    Fault(
+        ("mtu", "asymmetric-route"),
+        steps(on("gpu1", "ip link set flannel.1 mtu 1500"), _routed),
+        on("gpu1", "ip link set flannel.1 mtu 1450; sh /root/straighten"),
     ),
     Fault(
         ("certificates-expired",),
@@ -195,9 +221,49 @@ FAULTS = (
         simulated="the lab's machines have one clock: a program `date` tells another time",
     ),
     Fault(
-        ("image-missing",),
-        kubectl("-n", "default", "run", "absent", f"--image={_NEVER}"),
-        kubectl("-n", "default", "delete", "pod", "absent", "--now"),
+        ("disk-read-only",),
+        on("gpu2", "mount --bind /var /var && mount -o remount,ro,bind /var"),
+        on("gpu2", "umount -l /var"),
+        simulated="/var is mounted read-only by hand: the machines share the computer's disk",
+    ),
+    Fault(
+        ("driver-mismatch",),
+        on("gpu1", f"sed -i 's/^driver_version = .*/driver_version = 1.2.3/' {_DRIVER}"),
+        on(
+            "gpu1",
+            "version=$(sed -n 's/^NVRM version: .*  \\([0-9.]*\\)  Release.*/\\1/p' "
+            "/proc/driver/nvidia/version); "
+            f'sed -i "s/^driver_version = .*/driver_version = $version/" {_DRIVER}',
+        ),
+        simulated="what the libraries are told of the module that is loaded",
+    ),
+    Fault(
+        ("driver-not-loaded",),
+        on("gpu1", "systemctl stop nvidia-persistenced && modprobe -r nvidia"),
+        _renewed("gpu1", "modprobe nvidia && systemctl start nvidia-persistenced"),
+        alone=True,
+    ),
+    Fault(
+        ("gpu-failed",),
+        on("gpu2", "gpu-sim set 0 lost 1"),
+        _renewed("gpu2", "gpu-sim clear"),
+        simulated="the GPU",
+    ),
+    Fault(
+        ("gpu-unhealthy",),
+        on("gpu2", "gpu-sim set 0 xid 79"),
+        _renewed("gpu2", "gpu-sim repair"),
+        simulated="the GPU: NVML tells of an XID, and the device plugin (real) hears it",
+    ),
+    Fault(
+        ("host-silent",),
+        on(
+            "gpu2",
+            "nft 'add table inet fault; add chain inet fault in "
+            "{ type filter hook input priority 0; }; add rule inet fault in tcp dport 22 drop' & "
+            "systemd-run -q --on-active=60 nft delete table inet fault; wait",
+        ),
+        _answers,
     ),
     Fault(
         ("api-server-down",),

@@ -1,0 +1,175 @@
+"""Faults of the GPU Operator's pods and of the monitoring, each with the cause to be named."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tests.e2e.conftest import Lab
+from tests.e2e.diagnose_faults import (
+    PATCH,
+    Fault,
+    Step,
+    kubectl,
+    on,
+    replicas,
+    served_instead,
+    steps,
+)
+
+_GPUS = ("-n", "gpu-operator")
+_EXPORTER = "daemonset/nvidia-dcgm-exporter"
+_OPERATOR = "deployment/gpu-operator"
+_TWICE = (
+    "HTTP/1.1 200 OK\\r\\nConnection: close\\r\\n"
+    "Content-Type: text/plain; version=0.0.4\\r\\n\\r\\n"
+    'DCGM_FI_DEV_GPU_TEMP{gpu="0",pod="a",pod="b"} 40\\n'
+)
+
+
+class _Kept:
+    """An object that is changed or deleted by hand, and made again as it was."""
+
+    def __init__(self, *which: str, old: str = "", new: str = "") -> None:
+        self.which, self.old, self.new = which, old, new
+        self.before: dict[str, Any] = {}
+
+    def _read(self, lab: Lab) -> None:
+        self.before = json.loads(lab.kubectl("get", *self.which, "-o", "json"))
+        for key in ("resourceVersion", "uid", "creationTimestamp", "generation"):
+            self.before["metadata"].pop(key, None)
+
+    def change(self, lab: Lab) -> None:
+        """Put `new` in place of `old`, in whichever of its values has that."""
+        self._read(lab)
+        data = self.before["data"]
+        changed = {key: text.replace(self.old, self.new) for key, text in data.items()}
+        assert changed != data, f"{self.old} is not in {self.which}"
+        lab.kubectl("replace", "-f", "-", given=json.dumps({**self.before, "data": changed}))
+
+    def delete(self, lab: Lab) -> None:
+        self._read(lab)
+        lab.kubectl("delete", *self.which)
+
+    def restore(self, lab: Lab) -> None:
+        lab.kubectl(
+            "apply", "--server-side", "--force-conflicts", "-f", "-", given=json.dumps(self.before)
+        )
+
+
+def _selector(words: str) -> str:
+    """A patch of Prometheus, which takes every monitor as gpuboot deploys it."""
+    path = "/spec/serviceMonitorSelector"
+    return json.dumps([{"op": "replace", "path": path, "value": json.loads(words)}])
+
+
+def _again(lab: Lab) -> None:
+    lab.renew("nvidia-dcgm-exporter", "gpu2")
+
+
+_COLLECTORS = _Kept(
+    *_GPUS,
+    "configmap",
+    "gpuboot-dcgm-metrics",
+    old="DCGM_FI_DEV_GPU_TEMP,",
+    new="DCGM_FI_DEV_NO_SUCH_FIELD, gauge, none.\nDCGM_FI_DEV_GPU_TEMP,",
+)
+_MONITOR = _Kept(*_GPUS, "servicemonitor", "nvidia-dcgm-exporter")
+
+
+def _operators(count: int) -> Step:
+    return kubectl(*_GPUS, "scale", _OPERATOR, f"--replicas={count}")
+
+
+def _patched(what: str, path: str, value: object) -> tuple[Step, Step]:
+    """Change a workload of the GPU Operator, and go back to its revision before."""
+    patch = json.dumps([{"op": "add", "path": path, "value": value}])
+    return (
+        kubectl(*_GPUS, "patch", what, "--type=json", "-p", patch),
+        kubectl(*_GPUS, "rollout", "undo", what),
+    )
+
+
+OPERAND_FAULTS = (
+    Fault(
+        ("operator-crash-loop",),
+        *_patched(_OPERATOR, "/spec/template/spec/containers/0/args/-", "--no-such-flag"),
+    ),
+    Fault(
+        ("operand-unlabelled",),
+        steps(
+            _operators(0),
+            kubectl("label", "node", "gpu2", "nvidia.com/gpu.deploy.dcgm-exporter-"),
+        ),
+        _operators(1),
+    ),
+    Fault(
+        ("time-slicing-attribution",),
+        kubectl("label", "node", "gpu2", "--overwrite", "nvidia.com/gpu.replicas=4"),
+        kubectl("label", "node", "gpu2", "--overwrite", "nvidia.com/gpu.replicas=1"),
+        simulated="the label that GPU feature discovery sets; no GPU is shared",
+    ),
+    Fault(
+        ("exporter-stale-collectors", "exporter-unknown-counter"),
+        steps(_COLLECTORS.change, _again),
+        steps(_COLLECTORS.restore, _again),
+    ),
+    Fault(
+        ("exporter-probe-killed",),
+        on("gpu2", "pkill -STOP -f '[d]cgm-exporter'; sleep 60"),
+        on("gpu2", "true"),  # the kubelet starts it again
+    ),
+    Fault(
+        ("exporter-oom",),
+        *_patched(
+            _EXPORTER,
+            "/spec/template/spec/containers/0/resources",
+            {"limits": {"memory": "12Mi"}},
+        ),
+    ),
+    Fault(
+        ("exporter-duplicate-labels",),
+        *served_instead("gpu2", _TWICE),
+        simulated="another page in place of the exporter's",
+    ),
+    Fault(
+        ("port-conflict",),
+        steps(
+            on(
+                "gpu2",
+                "systemd-run -q --unit holder sh -c "
+                "'until socat TCP-LISTEN:9100,fork,reuseaddr OPEN:/dev/null; do sleep 0.1; done'",
+            ),
+            kubectl(
+                *("-n", "monitoring", "delete", "pods", "--field-selector", "spec.nodeName=gpu2"),
+                *("-l", "app.kubernetes.io/name=prometheus-node-exporter"),
+            ),
+        ),
+        on("gpu2", "systemctl stop holder"),
+    ),
+    Fault(
+        ("prometheus-target-down",),
+        on(
+            "gpu1",
+            "nft 'add table ip fault; add chain ip fault in "
+            "{ type filter hook input priority -150; }; "
+            "add rule ip fault in tcp dport 9100 reject with tcp reset'",
+        ),
+        on("gpu1", "nft delete table ip fault"),
+    ),
+    Fault(
+        ("prometheus-down",),
+        replicas(0),
+        replicas(1),
+    ),
+    Fault(
+        ("service-monitor-not-selected",),
+        kubectl(*PATCH, _selector('{"matchLabels": {"release": "other"}}')),
+        kubectl(*PATCH, _selector("{}")),
+    ),
+    Fault(
+        ("service-monitor-missing",),
+        _MONITOR.delete,
+        _MONITOR.restore,
+    ),
+)
