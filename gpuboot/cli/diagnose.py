@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 DEPLOY = "deploys/diagnose.py"
 # of the minute that it may take: the rest is for starting pyinfra and telling what was found
 WITHIN_S = 50.0
+# a run of site.py tries longer, since a machine may be booting; each try at a silent one takes 10 s
+RETRIES = 1
 
 
 def diagnose(
@@ -57,7 +59,9 @@ def recorded(inventory: str, data: list[str] | None) -> Recording:
     from gpuboot.diagnose.recording import from_json
 
     until = {UNTIL: str(time.time() + WITHIN_S)}
-    ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), until, quiet=True)
+    tries = ["--data", f"ssh_connect_retries={RETRIES}"]
+    options = [*tries, *runs.options(data)]
+    ended = runs.pyinfra(inventory, DEPLOY, options, until, quiet=True)
     if not ended.answer:
         runs.stop(ended.output.rstrip() or "pyinfra told nothing")
     return from_json(ended.answer)

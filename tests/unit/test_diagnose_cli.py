@@ -62,3 +62,15 @@ def test_what_is_not_there_cannot_be_asked_about(monkeypatch: pytest.MonkeyPatch
     assert code == 2
     assert "one of gpu1" in told
     assert diagnosed(monkeypatch, SITE, "--node", "gpu1", "--pod", "a/b")[0] == 2
+
+
+def test_a_silent_host_does_not_take_the_whole_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[str] = []
+
+    def pyinfra(_inventory: str, _deploy: str, more: list[str], *_: Any, **__: Any) -> runs.Ended:
+        given.extend(more)
+        return runs.Ended(0, SITE.to_json(), "")
+
+    monkeypatch.setattr(runs, "pyinfra", pyinfra)
+    runner.invoke(app, ["diagnose", "inventories/x.py", "--data", "ssh_user=me"])
+    assert given == ["--data", "ssh_connect_retries=1", "--data", "ssh_user=me"]
