@@ -124,7 +124,7 @@ OPERAND_FAULTS = (
         *_patched(
             _EXPORTER,
             "/spec/template/spec/containers/0/resources",
-            {"limits": {"memory": "12Mi"}},
+            {"limits": {"memory": "6Mi"}},
         ),
     ),
     Fault(

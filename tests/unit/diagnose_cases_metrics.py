@@ -24,6 +24,11 @@ from tests.unit.diagnose_site import (
 )
 
 EXPORTER_LOG = f"{EXPORTER.key}/main"
+TOO_LITTLE = (
+    "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc "
+    "create failed: unable to start container process: container init was OOM-killed (memory limit "
+    "too low?): unknown"
+)
 PULL = 'failed to pull and unpack image "nvcr.io/nvidia/k8s-device-plugin:v1": failed to resolve '
 HEAD = 'reference: failed to do request: Head "https://mirror.lab/v2/nvidia/manifests/v1": '
 
@@ -101,6 +106,12 @@ EXPORTING = (
         site(at=cluster(pods=(replace(EXPORTER, **crashed(137, "OOMKilled")),))),
         site(at=cluster(pods=(replace(EXPORTER, **crashed(137, "OOMKilled", ago=7200)),))),
         "OOMKilled 30 s ago",
+    ),
+    Case(
+        "exporter-oom",
+        site(at=cluster(pods=(replace(EXPORTER, **stuck("RunContainerError", TOO_LITTLE)),))),
+        site(at=cluster(pods=(replace(EXPORTER, **stuck("RunContainerError", "timed out")),))),
+        "memory limit too low?",
     ),
     Case(
         "exporter-probe-killed",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from gpuboot.diagnose.facts import RECENT_S, Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.diagnose.objects import Pod
+from gpuboot.diagnose.objects import Ended, Pod
 
 _LABELS = (("app", "nvidia-dcgm-exporter"), ("app.kubernetes.io/name", "dcgm-exporter"))
 _UNKNOWN = re.compile(
@@ -18,6 +18,9 @@ _DUPLICATE = re.compile(
     r"is not unique|collected before with the same name and label values|[Dd]uplicate Key|"
     r"duplicate sample|[Dd]uplicate metrics"
 )
+_OOM = "OOMKilled"
+# runc, libcontainer/process_linux.go: the limit is less than a container takes to start
+_NO_START = "container init was OOM-killed"
 _SHARED = "nvidia.com/gpu.sharing-strategy"
 _VIRTUAL = "KUBERNETES_VIRTUAL_GPUS"
 
@@ -33,14 +36,17 @@ def is_exporter(pod: Pod) -> bool:
 
 
 def oom(facts: Facts) -> Iterator[Sighting]:
+    """Killed while it ran, or, with still less, while runc started it."""
     for pod in exporters(facts):
         for one in pod.containers:
-            if one.ended is None or one.ended.reason != "OOMKilled":
-                continue
-            ago = facts.cluster.now - one.ended.at
-            if ago < RECENT_S:
-                seen = f"container {one.name}: OOMKilled {ago:.0f} s ago"
-                yield Sighting(node=pod.node, pod=pod.key, evidence=(seen,))
+            ended = one.ended or Ended()
+            ago = facts.cluster.now - ended.at
+            seen = [told for told in (one.message, ended.message) if _NO_START in told]
+            if ended.reason == _OOM and ago < RECENT_S:
+                seen = [f"{_OOM} {ago:.0f} s ago"]
+            if seen:
+                told = f"container {one.name}: {seen[-1]}"
+                yield Sighting(node=pod.node, pod=pod.key, evidence=(told,))
 
 
 def probe_killed(facts: Facts) -> Iterator[Sighting]:
@@ -54,7 +60,7 @@ def probe_killed(facts: Facts) -> Iterator[Sighting]:
             if one.restarts
             and one.ended
             and facts.cluster.now - one.ended.at < RECENT_S
-            and one.ended.reason != "OOMKilled"
+            and one.ended.reason != _OOM
         ]
         if told and killed:
             seen = (
