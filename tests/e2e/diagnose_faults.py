@@ -194,8 +194,8 @@ HOST_FAULTS = (
     ),
     Fault(
         ("mtu", "asymmetric-route"),
-        steps(on("gpu1", "ip link set flannel.1 mtu 1500"), _routed),
-        on("gpu1", "ip link set flannel.1 mtu 1450; sh /root/straighten"),
+        steps(on("gpu1", "ip link set host0 mtu 1400"), _routed),
+        on("gpu1", "ip link set host0 mtu 1500; sh /root/straighten"),
     ),
     Fault(
         ("certificates-expired",),

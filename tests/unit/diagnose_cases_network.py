@@ -33,6 +33,12 @@ CGROUPS = (
 )
 API_OFF = "api\t7 000"
 NVML = "Failed to initialize NVML: Unknown Error"
+SHORTENED = event(
+    "train-0",
+    "DNSConfigForming",
+    "Search Line limits were exceeded, some search paths have been omitted, "
+    "the applied search line is: ml.svc.cluster.local",
+)
 NO_CNI = (
     "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
     "message:Network plugin returns error: cni plugin not initialized"
@@ -188,19 +194,14 @@ NETWORK = (
     Case(
         "dns-search-path",
         site(
-            at=cluster(
-                pods=(pod("train-0"),),
-                events=(
-                    event(
-                        "train-0",
-                        "DNSConfigForming",
-                        "Search Line limits were exceeded, some search paths have been omitted, "
-                        "the applied search line is: ml.svc.cluster.local",
-                    ),
-                ),
-            )
+            gpu_host("resolv\tsearch " + " ".join(f"s{number}.example" for number in range(30))),
+            at=cluster(pods=(pod("train-0"),), events=(SHORTENED,)),
         ),
-        site(gpu_host("resolv\tsearch a.example b.example c.example d.example")),
+        # the same is said for a while after the file was mended
+        site(
+            gpu_host("resolv\tsearch a.example b.example c.example d.example"),
+            at=cluster(pods=(pod("train-0"),), events=(SHORTENED,)),
+        ),
         "Search Line limits",
     ),
 )

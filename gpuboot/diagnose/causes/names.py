@@ -64,12 +64,8 @@ def dns_search_path(facts: Facts) -> Iterator[Sighting]:
             seen.append(f"{host.details.resolv_file}: {len(domains)} search domains")
         if len(servers) > _MOST_SERVERS:
             seen.append(f"{host.details.resolv_file}: {len(servers)} name servers, 3 are used")
-        told = [
-            one.message
-            for pod in facts.cluster.pods
-            if pod.node == host.node
-            for one in facts.cluster.told(pod.key, _LIMITS)
-        ]
+        # what the kubelet said of a file that is in order now, it said before that was mended
+        told = [] if host.details.resolv and not seen else _told(facts, host.node)
         if seen or told:
             sure = Confidence.CERTAIN if seen else Confidence.LIKELY
             yield Sighting(
@@ -78,6 +74,16 @@ def dns_search_path(facts: Facts) -> Iterator[Sighting]:
                 confidence=sure,
                 values={"file": host.details.resolv_file or "/etc/resolv.conf"},
             )
+
+
+def _told(facts: Facts, node: str) -> list[str]:
+    """What a kubelet says of its pods' names."""
+    return [
+        one.message
+        for pod in facts.cluster.pods
+        if pod.node == node
+        for one in facts.cluster.told(pod.key, _LIMITS)
+    ]
 
 
 TABLE = (
