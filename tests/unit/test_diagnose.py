@@ -12,6 +12,9 @@ from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.causes.pending import reasons
 from gpuboot.diagnose.facts import Facts, of
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording, from_json
+from tests.e2e.diagnose_faults import HOST_FAULTS
+from tests.e2e.diagnose_operands import OPERAND_FAULTS
+from tests.e2e.diagnose_pods import POD_FAULTS
 from tests.unit import (
     diagnose_cases_hosts,
     diagnose_cases_metrics,
@@ -39,6 +42,19 @@ CASES = (
     *diagnose_cases_metrics.CASES,
 )
 BY_ID = {cause.id: cause for cause in TABLE}
+# held by cases alone
+NOT_IN_THE_LAB = {
+    **dict.fromkeys(
+        ("headers-missing", "module-rejected", "nouveau-loaded"),
+        "the machines share the computer's kernel",
+    ),
+    **dict.fromkeys(
+        ("fabric-manager-missing", "fabric-manager-version", "fabric-not-ready"),
+        "the simulated GPUs have no NVSwitches",
+    ),
+    "gpu-xid": "the kernel's log is the computer's",
+    "image-pull": "for texts that nobody has seen yet",
+}
 
 
 def test_a_sound_site_yields_nothing() -> None:
@@ -52,6 +68,13 @@ def test_a_cause_is_found_and_its_near_miss_is_not(case: Case) -> None:
     evidence = "\n".join(line for one in seen[case.id].sightings for line in one.evidence)
     assert case.said in evidence
     assert case.id not in found(case.near)
+
+
+def test_every_cause_is_produced_in_the_lab_where_that_can_be() -> None:
+    faults = (*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS)
+    produced = {cause for fault in faults for cause in fault.causes}
+    assert produced | set(NOT_IN_THE_LAB) == set(BY_ID)
+    assert not produced & set(NOT_IN_THE_LAB)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
