@@ -41,12 +41,13 @@ def oom(facts: Facts) -> Iterator[Sighting]:
         for one in pod.containers:
             ended = one.ended or Ended()
             ago = facts.cluster.now - ended.at
-            seen = [told for told in (one.message, ended.message) if _NO_START in told]
+            told = () if one.ready else (one.message, ended.message)
+            seen = [text for text in told if _NO_START in text]
             if ended.reason == _OOM and ago < RECENT_S:
                 seen = [f"{_OOM} {ago:.0f} s ago"]
             if seen:
-                told = f"container {one.name}: {seen[-1]}"
-                yield Sighting(node=pod.node, pod=pod.key, evidence=(told,))
+                evidence = (f"container {one.name}: {seen[-1]}",)
+                yield Sighting(node=pod.node, pod=pod.key, evidence=evidence)
 
 
 def probe_killed(facts: Facts) -> Iterator[Sighting]:
