@@ -13,6 +13,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
+from gpuboot.verify.checks.cluster_check import CHECKS, Answer
 from gpuboot.verify.concurrently import concurrently
 from gpuboot.verify.devices import SeriesKey
 from gpuboot.verify.evidence import (
@@ -111,6 +112,16 @@ class MetricsCollector:
             for item in listed["items"]
         }
         return ObservedObjects(objects, tuple(_claim(item) for item in stored["items"]))
+
+    def answers(self) -> dict[str, Answer]:
+        """What the API answers to each check of `checks.of_cluster`, by its link."""
+        return {check.link.name: self._answer(check.path) for check in CHECKS}
+
+    def _answer(self, path: str) -> Answer:
+        try:
+            return Answer(self._cluster.get(path))
+        except ClusterError as error:
+            return Answer(error=str(error))
 
     def series(self, errors: dict[str, str]) -> tuple[Reading, ...] | None:
         """Prometheus' GPU series; None, with the reason in `errors`, without an answer."""

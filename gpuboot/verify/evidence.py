@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
+from gpuboot.verify.checks.cluster_check import Answer
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import GPU_RESOURCE, SeriesKey
 from gpuboot.verify.devices import Device as Device
@@ -16,6 +16,9 @@ from gpuboot.verify.devices import Gpu as Gpu
 from gpuboot.verify.devices import Host as Host
 from gpuboot.verify.devices import Instance as Instance
 from gpuboot.verify.firing_alerts import FiringAlert
+from gpuboot.verify.stack_objects import Claim as Claim
+from gpuboot.verify.stack_objects import ExpectedObjects as ExpectedObjects
+from gpuboot.verify.stack_objects import ObservedObjects as ObservedObjects
 
 VERIFY_PREFIX = "gpuboot-verify-"  # of the namespaces of verifications' pods
 
@@ -206,45 +209,6 @@ class Rule:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A volume that a pod of the monitoring stack asked for. size: what it got, e.g. `50Gi`."""
-
-    name: str
-    phase: str
-    size: str = ""
-
-
-@dataclass(frozen=True)
-class ObservedObjects:
-    """What the cluster has of the objects that gpuboot adds to the charts' own.
-
-    + objects: kind, namespace and name of each object of ours -> digest of what was applied
-    """
-
-    objects: Mapping[tuple[str, str, str], str]
-    claims: tuple[Claim, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExpectedObjects:
-    """What it should have, as the settings say.
-
-    + groups: rule group -> names of its rules
-    + rules: the rules' digest, which `gpuboot.rules.RULES_INFO_METRIC` carries
-    + alertmanager: its configuration, as a map
-    + claims: beginning of a claim's name -> size
-    + state_metrics: kube-state-metrics is part of it
-    """
-
-    objects: Mapping[tuple[str, str, str], str]
-    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    alertmanager: Mapping[str, Any] = field(default_factory=dict)
-    claims: Mapping[str, str] = field(default_factory=dict)
-    state_metrics: bool = True
-    rules_digest: str = ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Metrics:
     """What exporters and Prometheus said at one moment; None: the question had no answer."""
@@ -279,6 +243,7 @@ class Evidence:
     + control_planes: of a cluster that kubeadm made; none where they were not read
     + observed_objects: what exists of the expected; None: it could not be read, and objects_error
       says why
+    + answers: of the API to each check of `checks.of_cluster`, by its link; None: it was not asked
     """
 
     hosts: tuple[Host, ...]
@@ -298,3 +263,4 @@ class Evidence:
     observed_objects: ObservedObjects | None = None
     objects_error: str = ""
     control_planes: tuple[ControlPlane, ...] = ()
+    answers: Mapping[str, Answer] | None = None

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from gpuboot.verify.checks import links
+from gpuboot.verify.checks.link import Link
+from gpuboot.verify.checks.one_file import Says
 
 Status = Literal["pass", "fail", "not_covered", "unknown"]
 Verdict = Literal["proven", "answering", "failed", "not_covered"]
@@ -62,6 +64,19 @@ class Finding:
 def from_json(item: dict[str, Any]) -> Finding:
     """The inverse of `Finding.to_json`. Raises TypeError for missing or unknown keys."""
     return Finding(**item)
+
+
+def from_file(link: Link, says: Says, node: str) -> Finding:
+    """What a check that is one file says, as a finding. + node: "" for the whole cluster"""
+    return Finding(
+        check=link.passes,
+        link=link.name,
+        node=node,
+        gpu_uuid=says.uuid,
+        status=says.status,
+        detail=says.detail,
+        remedy=says.remedy,
+    )
 
 
 class FindingBuilder:

@@ -153,6 +153,7 @@ class _Runner:
         self._service_probe.start({name: nodes[name] for name in chosen.pods}, carriers)
         exporters = self._pool.submit(self._collector.exporters)
         objects = self._pool.submit(self._objects, asked.expected_objects)
+        answers = self._pool.submit(self._collector.answers)
         hosts = self._pool.submit(asked.read_hosts)
         results = self._workload.wait()
         services = self._service_probe.wait(self._workload.lost_nodes)
@@ -167,6 +168,7 @@ class _Runner:
             objects_error=error,
             workload_results=tuple(results),
             service_probes=services,
+            answers=answers.result(),
             nodes=self._with_kubelet_errors(nodes, self._workload.lost_nodes),
         )
 

@@ -171,8 +171,9 @@ def test_the_lab_offers_what_every_host_gets() -> None:
 def test_recipes_are_there_for_what_people_add() -> None:
     recipes = re.findall(r"^### (.+)$", section("## Recipes"), re.MULTILINE)
     assert recipes == ["A setting", "A phase", "An alert", "A check of hosts",
-                       "A check of the chain", "A cause that diagnose names", "A platform",
-                       "A fault of the lab", "A version"]  # fmt: skip
+                       "A check of the cluster", "A check of the chain",
+                       "A cause that diagnose names", "A platform", "A fault of the lab",
+                       "A version"]  # fmt: skip
     for recipe in recipes:
         assert "Held by:" in section(f"### {recipe}"), recipe
 

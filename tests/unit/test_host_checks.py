@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from deploys.facts.host_checks import HostChecks
 from gpuboot.fact_output import answer
@@ -18,23 +17,10 @@ from gpuboot.verify.checks import hosts
 from gpuboot.verify.checks.host_check import CHECKS, TIMED_OUT, HostCheck, Printed
 from gpuboot.verify.evidence import Gpu, Host
 from tests.documents import ROOT
+from tests.unit.one_file_checks import KINDS, cases, file_names, parameters
 
 CASES = ROOT / "tests/host_checks"
-KINDS = {"good", "bad", "truncated", "empty", "other version"}
-
-
-def cases(check: HostCheck) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = yaml.safe_load((CASES / f"{check.link.name}.yaml").read_text())
-    return found
-
-
 NOW = 1763870000.0  # when cases are asked
-
-ALL = [
-    pytest.param(check, case, id=f"{check.link.name}: {case['name']}")
-    for check in CHECKS
-    for case in cases(check)
-]
 
 
 def host(models: dict[str, str], printed: dict[str, Printed] | None) -> Host:
@@ -50,7 +36,7 @@ def host(models: dict[str, str], printed: dict[str, Printed] | None) -> Host:
     return Host(node="gpu1", expected_gpus=2, gpus=gpus, printed=printed)
 
 
-@pytest.mark.parametrize(("check", "case"), ALL)
+@pytest.mark.parametrize(("check", "case"), parameters(CHECKS, CASES))
 def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, Any]) -> None:
     printed = Printed(case["printed"], case.get("exit", 0), asked=NOW, answered=NOW + 1)
     found = [
@@ -67,11 +53,11 @@ def test_a_check_on_what_its_command_prints(check: HostCheck, case: dict[str, An
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.link.name)
 def test_a_check_has_cases_of_every_kind(check: HostCheck) -> None:
-    assert {case["kind"] for case in cases(check)} == KINDS
+    assert {case["kind"] for case in cases(CASES, check)} == KINDS
 
 
 def test_cases_are_of_checks() -> None:
-    assert {path.stem for path in CASES.glob("*.yaml")} == {check.link.name for check in CHECKS}
+    assert file_names(CASES) == {check.link.name for check in CHECKS}
 
 
 def test_a_host_that_was_not_asked_says_nothing_and_one_that_is_silent_is_unknown() -> None:
@@ -118,8 +104,9 @@ def test_a_command_that_hangs_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 NEW = """
-from gpuboot.verify.checks.host_check import HostCheck, Says
+from gpuboot.verify.checks.host_check import HostCheck
 from gpuboot.verify.checks.link import Link
+from gpuboot.verify.checks.one_file import Says
 
 def _evaluate(gpus, printed):
     low = [line.split()[0] for line in printed.text.splitlines() if int(line.split()[1]) < 50]

@@ -13,6 +13,7 @@ from gpuboot.docs.checks import checks_markdown
 from gpuboot.kubernetes.backup import Backups
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.verify.checks import chain, hosts
+from gpuboot.verify.checks.cluster_check import Answer as Answered
 from gpuboot.verify.checks.link import Link
 from gpuboot.verify.checks.links import TABLE
 from gpuboot.verify.deep import internode, verdicts
@@ -53,8 +54,11 @@ def with_metrics(**other: Any) -> Evidence:
     return evidence(metrics=metrics(**other))
 
 
+NO_NODE = b'{"items": []}'
+
 # what breaks each link, in the way of its commonest failure
 BROKEN: dict[str, Evidence] = {
+    "nodes": replace(evidence(), answers={"nodes": Answered(NO_NODE)}),
     "pci": with_host(expected_gpus=3),
     "driver": with_host(driver_loaded=""),
     "nvidia-smi": with_host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, lost=True))),

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gpuboot.config.settings import Settings
 from gpuboot.verify import levels
 from gpuboot.verify.checks import (
+    cluster,
     control_plane,
     fields,
     health,
@@ -48,6 +49,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
         findings += monitoring_objects.evaluate(evidence)
+    findings += cluster.evaluate(evidence.answers)
     findings += control_plane.evaluate(evidence, settings)
     return ordered(levels.within(findings, settings.verify.level))
 

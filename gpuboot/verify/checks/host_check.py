@@ -6,14 +6,12 @@ report and of docs/checks.md; its command is run with what a verification reads 
 
 from __future__ import annotations
 
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Literal
 
 from gpuboot.verify.checks import of_hosts
 from gpuboot.verify.checks.link import Link
+from gpuboot.verify.checks.one_file import Says, found_in
 
 TIMED_OUT = 124  # exit status of timeout(1)
 
@@ -30,20 +28,6 @@ class Printed:
     exit: int = 0
     asked: float = 0.0
     answered: float = 0.0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Says:
-    """What a check says of a GPU: a finding without what all of them have in common.
-
-    + status, detail, remedy: as of `gpuboot.verify.findings.Finding`
-    + uuid: of the GPU; None: it is about the host
-    """
-
-    status: Literal["pass", "fail", "not_covered", "unknown"]
-    detail: str
-    remedy: str = ""
-    uuid: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,9 +48,4 @@ class HostCheck:
     timeout_s: int = 30
 
 
-def _found() -> tuple[HostCheck, ...]:
-    names = sorted(module.name for module in pkgutil.iter_modules(of_hosts.__path__))
-    return tuple(import_module(f"{of_hosts.__name__}.{name}").CHECK for name in names)
-
-
-CHECKS = _found()
+CHECKS: tuple[HostCheck, ...] = found_in(of_hosts)

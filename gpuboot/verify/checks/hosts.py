@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuboot.verify.checks.host_check import CHECKS, HostCheck, Says
+from gpuboot.verify.checks.host_check import CHECKS, HostCheck
+from gpuboot.verify.checks.one_file import Says
 from gpuboot.verify.evidence import Host
-from gpuboot.verify.findings import Finding
+from gpuboot.verify.findings import Finding, from_file
 
 NAMES = frozenset(check.link.name for check in CHECKS)
 
@@ -26,18 +27,7 @@ def _of(check: HostCheck, host: Host) -> Iterable[Finding]:
         said = [Says(status="unknown", detail="the host did not answer this check", remedy=remedy)]
     else:
         said = check.evaluate({gpu.uuid: gpu.name for gpu in host.working}, printed)
-    return [
-        Finding(
-            check=check.link.passes,
-            link=check.link.name,
-            node=host.node,
-            gpu_uuid=one.uuid,
-            status=one.status,
-            detail=one.detail,
-            remedy=one.remedy,
-        )
-        for one in said
-    ]
+    return [from_file(check.link, one, host.node) for one in said]
 
 
 def without(links: Iterable[str], host: Host) -> list[str]:

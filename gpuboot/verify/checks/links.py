@@ -1,13 +1,16 @@
 """The links of the proof chain, from the PCI bus to the pod that a series names, in their order.
 
-Those of `host_check.CHECKS` come from files of their own, and stand behind the link that they name.
+Those of `host_check.CHECKS` and `cluster_check.CHECKS` come from files of their own, and stand
+behind the link that they name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gpuboot.verify.checks.host_check import CHECKS, HostCheck
+from gpuboot.verify.checks import cluster_check, host_check
+from gpuboot.verify.checks.cluster_check import ClusterCheck
+from gpuboot.verify.checks.host_check import HostCheck
 from gpuboot.verify.checks.link import Link, Subject
 
 _OWN: tuple[Link, ...] = (
@@ -250,14 +253,14 @@ _OWN: tuple[Link, ...] = (
 )
 
 
-def _with(own: Iterable[Link], checks: Iterable[HostCheck]) -> Iterator[Link]:
+def _with(own: Iterable[Link], checks: Iterable[HostCheck | ClusterCheck]) -> Iterator[Link]:
     behind = list(checks)
     for link in own:
         yield link
         yield from (check.link for check in behind if check.behind == link.name)
 
 
-TABLE = tuple(_with(_OWN, CHECKS))
+TABLE = tuple(_with(_OWN, [*host_check.CHECKS, *cluster_check.CHECKS]))
 
 
 def of(*subjects: Subject) -> dict[str, str]:

@@ -10,8 +10,9 @@ import re
 from collections.abc import Mapping
 
 from gpuboot.hosts.clock import skew
-from gpuboot.verify.checks.host_check import HostCheck, Printed, Says
+from gpuboot.verify.checks.host_check import HostCheck, Printed
 from gpuboot.verify.checks.link import Link
+from gpuboot.verify.checks.one_file import Says
 
 # a kubelet's report counts as missing after 40 s
 _MOST_S = 30.0

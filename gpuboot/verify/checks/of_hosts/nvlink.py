@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from gpuboot.verify.checks.host_check import TIMED_OUT, HostCheck, Printed, Says
+from gpuboot.verify.checks.host_check import TIMED_OUT, HostCheck, Printed
 from gpuboot.verify.checks.link import Link
+from gpuboot.verify.checks.one_file import Says
 
 _GPU = re.compile(r"^GPU \d+: .*\(UUID: (GPU-[^)]+)\)$")
 _ACTIVE = re.compile(r"^Link \d+: [\d.]+ GB/s$")

@@ -1,0 +1,69 @@
+"""The link `nodes`: every node of the cluster can take pods, those without GPUs as well.
+
+`allocatable` looks at GPU nodes alone. Here a control plane counts that is silent, and a node whose
+kubelet is about to end pods for want of memory, disk or process numbers.
+Source: kubernetes.io, Node Status, Conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gpuboot.verify.checks.cluster_check import ClusterCheck
+from gpuboot.verify.checks.link import Link
+from gpuboot.verify.checks.one_file import Says
+
+# condition -> what it is when it is true
+_PRESSURE = {
+    "MemoryPressure": "is short of memory: its kubelet ends pods",
+    "DiskPressure": "is short of disk: its kubelet ends pods and removes images",
+    "PIDPressure": "is short of process numbers: its kubelet ends pods",
+    "NetworkUnavailable": "has no pod network",
+}
+_REMEDY = "see `kubectl describe node {}`: conditions and events tell why"
+
+
+def _evaluate(answer: Any) -> Iterable[Says]:
+    nodes = {item["metadata"]["name"]: _wrong(item["status"]) for item in answer["items"]}
+    if not nodes:
+        remedy = "see `kubectl describe nodes`, then run deploys/site.py"
+        return [Says(status="fail", detail="the cluster has no node", remedy=remedy)]
+    wrong = {name: texts for name, texts in nodes.items() if texts}
+    if not wrong:
+        return [Says(status="pass", detail=f"{len(nodes)} Ready, none short of anything")]
+    return [
+        Says(status="fail", detail="; ".join(texts), remedy=_REMEDY.format(name), node=name)
+        for name, texts in wrong.items()
+    ]
+
+
+def _wrong(status: Mapping[str, Any]) -> list[str]:
+    conditions = {item["type"]: item for item in status["conditions"]}
+    ready = conditions["Ready"]
+    found = [] if ready["status"] == "True" else [f"is not Ready: {_why(ready)}"]
+    return found + [
+        f"{text}: {_why(conditions[name])}"
+        for name, text in _PRESSURE.items()
+        if name in conditions and conditions[name]["status"] == "True"
+    ]
+
+
+def _why(condition: Mapping[str, Any]) -> str:
+    return str(condition.get("message") or condition.get("reason") or "no reason is told")
+
+
+CHECK = ClusterCheck(
+    link=Link(
+        name="nodes",
+        passes="every node is Ready and short of nothing",
+        facts="conditions of the Node objects, control planes' as well",
+        fails="a node is not Ready, or short of memory, disk, process numbers or its network",
+        remedy="see `kubectl describe node",
+        subject="cluster",
+        docker=False,
+    ),
+    behind="load",
+    path="/api/v1/nodes",
+    evaluate=_evaluate,
+)
