@@ -11,9 +11,10 @@ from pathlib import Path
 from tests.e2e.conftest import ROOT, Lab, until
 
 REQUESTS = Path(__file__).with_name("requests.sh")
-# of each loss, from a quiet beginning until long after it
-SECONDS = 60
+# of each loss: a quiet beginning, a machine without power, and its way back, which can disturb too
+SECONDS = 120
 QUIET_S = 15
+AWAY_S = 45
 FAILING = 0.01
 FAILING_S = 10.0
 CONTROLS = ("cp1", "cp2", "cp3")
@@ -99,8 +100,9 @@ def requests_during(site: Lab, machine: str, token: str) -> list[Request]:
         client.stdin = None
         time.sleep(QUIET_S)
         power(site, machine, "off")
+        time.sleep(AWAY_S)
+        power(site, machine, "on")
         out, _ = client.communicate(timeout=SECONDS + 60)
-    power(site, machine, "on")
     rows = [line.split() for line in out.splitlines()]
     return [
         Request(kind, int(number), float(begun), float(ended), int(status))
