@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from tests.documents import ROOT
 
 KINDS = {"good", "bad", "truncated", "empty", "other version"}
 
@@ -28,3 +33,19 @@ def parameters(checks: Iterable[Any], folder: Path) -> list[Any]:
 
 def file_names(folder: Path) -> set[str]:
     return {path.stem for path in folder.glob("*.yaml")}
+
+
+def said_with(folder: Path, module: str, check: str, script: str) -> dict[str, Any]:
+    """The JSON that a script prints, in a process of its own: the links of this one are known.
+
+    + folder: gets the file of a new check, and is the script's argument
+    + module, check: the file's name and content
+    """
+    (folder / f"{module}.py").write_text(check)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(folder)],
+        cwd=ROOT, text=True, capture_output=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    said: dict[str, Any] = json.loads(done.stdout)
+    return said

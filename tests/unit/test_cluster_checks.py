@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,7 @@ from gpuboot.verify.checks.cluster_check import CHECKS, Answer, ClusterCheck
 from gpuboot.verify.collector import MetricsCollector
 from tests.documents import ROOT
 from tests.unit.fake_cluster import FakeCluster
-from tests.unit.one_file_checks import KINDS, cases, file_names, parameters
+from tests.unit.one_file_checks import KINDS, cases, file_names, parameters, said_with
 
 CASES = ROOT / "tests/cluster_checks"
 
@@ -82,7 +79,6 @@ CHECK = ClusterCheck(
     evaluate=_evaluate,
 )
 """
-# in a process of its own: the links of this one are known already
 SCRIPT = """
 import json, sys
 from dataclasses import replace
@@ -108,13 +104,7 @@ print(json.dumps({
 
 
 def test_a_new_check_is_one_file(tmp_path: Path) -> None:
-    (tmp_path / "runtimeclass.py").write_text(NEW)
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        cwd=ROOT, text=True, capture_output=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    said = said_with(tmp_path, "runtimeclass", NEW, SCRIPT)
     assert said["found"] == [["fail", "among ['kata']"]]
     assert said["verdict"] == "failed"
     assert "create the RuntimeClass" in said["text"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,7 @@ from gpuboot.verify.checks import hosts
 from gpuboot.verify.checks.host_check import CHECKS, TIMED_OUT, HostCheck, Printed
 from gpuboot.verify.evidence import Gpu, Host
 from tests.documents import ROOT
-from tests.unit.one_file_checks import KINDS, cases, file_names, parameters
+from tests.unit.one_file_checks import KINDS, cases, file_names, parameters, said_with
 
 CASES = ROOT / "tests/host_checks"
 NOW = 1763870000.0  # when cases are asked
@@ -126,7 +124,6 @@ CHECK = HostCheck(
     evaluate=_evaluate,
 )
 """
-# in a process of its own: the links of this one are known already
 SCRIPT = """
 import json, sys
 from dataclasses import replace
@@ -157,13 +154,7 @@ print(json.dumps({
 
 
 def test_a_new_check_is_one_file(tmp_path: Path) -> None:
-    (tmp_path / "fans.py").write_text(NEW)
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)],
-        cwd=ROOT, text=True, capture_output=True, timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
+    said = said_with(tmp_path, "fans", NEW, SCRIPT)
     assert [status for _, _, status in said["findings"]] == ["pass", "fail"]
     assert said["links"][:4] == ["pci", "driver", "fans", "nvidia-smi"]
     assert said["verdict"] == "failed"
