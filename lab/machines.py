@@ -220,11 +220,17 @@ def power_on(lab: Lab, machine: Machine) -> None:
 
 
 def power_off(lab: Lab, machine: Machine) -> None:
-    """Cut the machine's power, and remove what it left on the host."""
+    """Cut the machine's power, and remove what it left on the host.
+
+    First it is silent, as a machine without power is: while its processes end, its kernel would
+    close their connections, and refuse new ones.
+    """
     unit = lab.unit(machine.name)
+    device = Path(f"/sys/class/net/vb-{unit}")
+    if device.exists():
+        run(["ip", "link", "set", device.name, "down"])
     processes.kill(unit, lab.machine_dir(machine))
     # The kernel takes the network device away soon after the last process, but not at once.
-    device = Path(f"/sys/class/net/vb-{unit}")
     for _ in range(50):
         if not device.exists():
             return
