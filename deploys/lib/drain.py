@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from pyinfra import logger
 from pyinfra.api.host import Host
@@ -12,7 +15,10 @@ from deploys.lib.commands import failure
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.remote import RemoteError, read_fact, run
 from deploys.lib.waiting import unfinished, wait_until
+from gpuboot.kubernetes import budgets
 from gpuboot.kubernetes import drain as rules
+from gpuboot.kubernetes.budgets import Budget
+from gpuboot.kubernetes.node_upgrade import Drain
 from gpuboot.kubernetes.readiness import Progress
 
 # kubectl waits so long at a time; in between the person hears how far it is
@@ -21,6 +27,20 @@ _STEP_S = 10
 
 class DrainRefusedError(RemoteError):
     """There are pods that may not be ended: none was, and the node is as it was."""
+
+
+@dataclass(frozen=True)
+class Moving:
+    """What becomes of a node's pods while it is out of service; see `settings.upgrade`."""
+
+    drain: Drain = "when-needed"
+    timeout_s: int = 600
+    empty_dirs: bool = True
+    unmanaged: bool = False
+
+    def moved(self) -> dict[str, Any]:
+        """How they are moved away: arguments of the function `drain`."""
+        return {name: value for name, value in asdict(self).items() if name != "drain"}
 
 
 def drain(
@@ -54,7 +74,23 @@ def drain(
     end = wait_until(leader, probe, timeout_s)
     if not end.done:
         cause = f"node {node} is not drained, and stays cordoned: {unfinished(end, timeout_s)}"
-        raise RemoteError(failure(cause, rules.remedy(pods(leader, node), node)))
+        left = pods(leader, node)
+        raise RemoteError(failure(f"{cause}{_of_budgets(leader, left)}", rules.remedy(left, node)))
+
+
+def _of_budgets(leader: Host, left: rules.NodePods) -> str:
+    """Why the budgets that keep pods on a node let none go."""
+    kept = dict.fromkeys(budget for pod in left.leaving for budget in pod.held_by)
+    return "".join(f"; {_of_budget(leader, budget)}" for budget in kept)
+
+
+def _of_budget(leader: Host, budget: Budget) -> str:
+    chosen = f"--selector {shlex.quote(budget.selector)}" if budget.selector else ""
+    query = f"{KUBECTL} get pods --namespace {shlex.quote(budget.namespace)} {chosen} --output json"
+    try:
+        return budgets.told(budget, json.loads(run(leader, query))["items"])
+    except RemoteError as error:
+        return f"which pods {budget.name} counts is not known: {error}"
 
 
 def _cordoned(leader: Host, node: str, empty_dirs: bool, unmanaged: bool) -> rules.NodePods:

@@ -8,9 +8,9 @@ upgrade that was interrupted begins again on the host that it was interrupted on
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any
 
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.api.host import Host
@@ -21,7 +21,7 @@ from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, cordon, remote
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, report_failure
-from deploys.lib.drain import drain
+from deploys.lib.drain import Moving, drain
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.long_command import long_command
@@ -47,16 +47,6 @@ from gpuboot.plan import Change, Effect
 _API_S = 300
 # a newer kubelet may make the static pods of its control plane anew, seconds after it is Ready
 _STEADY_S = 15
-
-
-@dataclass(frozen=True)
-class Moving:
-    """What becomes of a node's pods while its kubelet is upgraded; see `settings.upgrade`."""
-
-    drain: Literal["when-needed", "always", "never"] = "when-needed"
-    timeout_s: int = 600
-    empty_dirs: bool = True
-    unmanaged: bool = False
 
 
 @operation()
@@ -274,7 +264,7 @@ def _moved(moving: Moving, running: str, version: str) -> dict[str, Any]:
     """
     minor = bool(running) and version_skew.upgrade_step(running, version) == "minor"
     if moving.drain == "always" or (moving.drain == "when-needed" and minor):
-        return {key: value for key, value in asdict(moving).items() if key != "drain"}
+        return moving.moved()
     return {}
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from pyinfra.context import host
 
 from deploys.facts.driver import DriverState
 from deploys.lib.answers import read
+from deploys.lib.commands import Commands
+from deploys.operations import containerd, dnf
 from deploys.operations import packages as package_operations
 from deploys.operations.containerd import Configuration
 from deploys.operations.driver import other_module
@@ -64,3 +66,25 @@ def difference(parts: Parts, manager: PackageManager, loaded: DriverState) -> ru
         loaded=(other_module(loaded, part.version) or loaded.loaded) if part else "",
         installed=installed,
     )
+
+
+def installed(parts: Parts, lacks: rules.Difference, manager: PackageManager) -> Commands:
+    """Packages that the current host lacks, and containerd with its configuration."""
+    part = parts.driver
+    if part and lacks.driver:
+        if part.stream:
+            yield from dnf.driver_pinned._inner(part.version, part.stream)
+        else:
+            pin, names = {part.pin: ""}, list(part.packages)
+            yield from package_operations.installed._inner(pin, manager, available=names)
+        wanted = {**part.packages, **part.beside}
+        yield from package_operations.installed._inner(wanted, manager)
+    for packages in (parts.toolkit, parts.containerd):
+        if packages:
+            yield from package_operations.installed._inner(packages, manager, hold=True)
+    restarts = False
+    for command in containerd.configured._inner(**asdict(parts.configuration)):
+        restarts = True
+        yield command
+    if lacks.containerd and not restarts:
+        yield containerd.restarted()

@@ -6,9 +6,10 @@ Each step may be repeated, so an upgrade that was interrupted begins again on th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
 
 from pyinfra import logger
 from pyinfra.api.command import FunctionCommand, StringCommand
@@ -20,17 +21,16 @@ from deploys.facts.kubeadm import Cluster, Kubeadm
 from deploys.lib import changes, gate, node_service, node_sharing
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, messages
+from deploys.lib.drain import Moving
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact
 from deploys.lib.turns import turn_of
-from deploys.operations import containerd, dnf, driver, units
-from deploys.operations import packages as package_operations
+from deploys.operations import containerd, driver, units
 from deploys.operations.kubeadm import SOCKET
 from deploys.operations.kubeadm_changes import clock, wait_until_ready
-from deploys.operations.kubeadm_upgrade import Moving
-from deploys.operations.node_parts import Parts, difference
+from deploys.operations.node_parts import Parts, difference, installed
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import node_upgrade as rules
@@ -50,6 +50,7 @@ def upgraded(
     parts: Parts,
     manager: PackageManager,
     turn: bool = True,
+    begun: bool = False,
     several: int = 1,
     control_planes: Sequence[str] = (),
     moving: Moving | None = None,
@@ -63,10 +64,10 @@ def upgraded(
 
     + node: its Kubernetes name; leader: inventory name of the leader
     + turn: whether it is this host's turn; else it is only read, so that all hosts answer at once
+    + begun: whether it is the turn of nodes that an earlier run left cordoned, or of the others
     + several: how many nodes may be away at a time; moving: None: pods are never moved away
-    + control_planes: inventory names of all control planes, if this host is one of them
-    + proof: proves the GPUs of this host; None: it has none; gated: until then it takes no pods
-    + shares: what its GPUs are to offer, which a later phase may have to change
+    + control_planes: inventory names of all, if this host is one; gated: no pods until it is proven
+    + proof: proves its GPUs; None: it has none; shares: what these are to offer after later phases
     """
     state = read(Kubeadm, socket=SOCKET)
     if not turn or "kubelet.conf" not in state.files:
@@ -74,8 +75,8 @@ def upgraded(
         return
     loaded = read(Driver, timeout_s=driver.SMI_S) if parts.driver else DriverState()
     found = difference(parts, manager, loaded)
-    if not found and not (_begun(state, loaded) and _proves(node, leader, shares)):
-        host.noop("driver, container toolkit and containerd are as they are to be")
+    if why := _idle(state, loaded, begun, bool(found), partial(_proves, node, leader, shares)):
+        host.noop(why)
         return
     it = _Upgrade(
         node, leader, parts, manager, found, loaded.gpus, not {"init", "join"} & set(state.started),
@@ -132,15 +133,26 @@ def _upgrade(it: _Upgrade, moved: dict[str, object]) -> Commands:
             return
         _record(it, bool(moved))
         yield from _take_out(it, moved)
-        yield from _install(it)
+        yield from installed(it.parts, it.found, it.manager)
         yield from _reboot(it)
         yield from _prove(it)
 
 
-def _begun(state: KubeadmState, loaded: DriverState) -> bool:
-    """Whether an upgrade was begun and did not end. One of kubeadm's goes on by itself."""
-    left = loaded.cordoned_by_gpuboot and "upgrade" not in state.started
-    return _STEP in state.started or left
+def _idle(
+    state: KubeadmState, loaded: DriverState, begun: bool, lacks: bool, proves: Callable[[], bool]
+) -> str:
+    """Why there is nothing to do in this turn; "" where there is.
+
+    + lacks: whether the node lacks something; proves: whether its proof is this phase's
+    """
+    marked = _STEP in state.started
+    if (marked or loaded.cordoned_by_gpuboot) is not begun:
+        return "another operation's turn"
+    # an upgrade of kubeadm that was interrupted goes on by itself
+    resumed = marked or (begun and "upgrade" not in state.started)
+    if lacks or (resumed and proves()):
+        return ""
+    return "driver, container toolkit and containerd are as they are to be"
 
 
 def _proves(node: str, leader: str, shares: Offer | None) -> bool:
@@ -150,15 +162,12 @@ def _proves(node: str, leader: str, shares: Offer | None) -> bool:
 
 def _moved(moving: Moving | None, found: rules.Difference) -> dict[str, object]:
     """How pods are moved away: arguments of `drain`; nothing: they stay."""
-    if moving is None or not found.drained(moving.drain):
-        return {}
-    return {key: value for key, value in asdict(moving).items() if key != "drain"}
+    return moving.moved() if moving and found.drained(moving.drain) else {}
 
 
 def _refused(it: _Upgrade) -> tuple[str, str] | None:
     """Cause and remedy where this node's upgrade may not begin."""
-    others = [name for name in _failed if name != host.name]
-    if not others:
+    if not (others := [name for name in _failed if name != host.name]):
         return None
     return (
         f"{it.node} is not upgraded, because {others[0]} failed: it stays as it is",
@@ -184,8 +193,8 @@ def _failures(it: _Upgrade) -> Iterator[None]:
 
 
 def _keep_out(it: _Upgrade) -> None:
-    said = messages.get((host.name, host.executing_op_hash or ""), "a command failed")
-    reason = f"{it.found or 'upgrade'}: {said.splitlines()[0]}"
+    said = messages.get((host.name, host.executing_op_hash or ""), "a command failed").splitlines()
+    reason = f"{it.found or 'upgrade'}: {said[0]}"
     try:
         node_service.keep_out(host.state.inventory.get_host(it.leader), it.node, reason)
     except RemoteError as error:
@@ -209,28 +218,6 @@ def _take_out(it: _Upgrade, moved: dict[str, object]) -> Commands:
             why = "Upgraded", f"{it.found or 'its upgrade'}: not proven yet"
             yield FunctionCommand(gate.close, (it.node, it.leader, *why, alone), {})
     it.out = True
-
-
-def _install(it: _Upgrade) -> Commands:
-    """Packages, and containerd with the configuration that belongs to them."""
-    part = it.parts.driver
-    if part and it.found.driver:
-        if part.stream:
-            yield from dnf.driver_pinned._inner(part.version, part.stream)
-        else:
-            pin, names = {part.pin: ""}, list(part.packages)
-            yield from package_operations.installed._inner(pin, it.manager, available=names)
-        wanted = {**part.packages, **part.beside}
-        yield from package_operations.installed._inner(wanted, it.manager)
-    for packages in (it.parts.toolkit, it.parts.containerd):
-        if packages:
-            yield from package_operations.installed._inner(packages, it.manager, hold=True)
-    configuration, restarts = it.parts.configuration, False
-    for command in containerd.configured._inner(**asdict(configuration)):
-        restarts = True
-        yield command
-    if it.found.containerd and not restarts:
-        yield containerd.restarted()
 
 
 def _reboot(it: _Upgrade) -> Commands:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -76,8 +76,8 @@ def _turns(context: Context) -> list[Turn]:
 
 def _moved(context: Context, node: Node) -> dict[str, Any]:
     """How the pods of a node are moved away, as for an upgrade of it."""
-    found = asdict(moving(replace(context, node=node)))
-    return {} if found.pop("drain") == "never" else found
+    found = moving(replace(context, node=node))
+    return {} if found.drain == "never" else found.moved()
 
 
 def _offers(context: Context) -> dict[str, Offer]:

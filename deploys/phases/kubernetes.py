@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from deploys.lib.drain import Moving
 from deploys.lib.operation import phase
 from deploys.operations import (
     files,
@@ -222,11 +223,11 @@ def _upgrade(context: Context) -> None:
         )
 
 
-def moving(context: Context) -> kubeadm_upgrade.Moving:
+def moving(context: Context) -> Moving:
     """What becomes of a node's pods while it is upgraded."""
     upgrade = context.settings.upgrade
     others = [item for item in _workload_nodes(context) if item != context.node]
-    return kubeadm_upgrade.Moving(
+    return Moving(
         # where no other node takes pods they could go nowhere
         upgrade.drain if others else "never",
         upgrade.drain_timeout_s,

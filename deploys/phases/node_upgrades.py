@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 
 from deploys.lib.node_service import Proof
 from deploys.lib.operation import phase
@@ -15,6 +16,13 @@ from deploys.run.context import Context, current
 from gpuboot.config.settings.upgrade import batches
 from gpuboot.hosts import driver_packages, sharing
 from gpuboot.hosts.sharing import Offer
+
+# Names of the operation for a title, each with whether nodes that an earlier run has begun are
+# meant. Those are away already, so no other may be begun before they are back.
+_NAMES = {
+    "Go on with {} whose upgrade was begun": True,
+    "Upgrade {}: driver, container toolkit, containerd": False,
+}
 
 
 @phase("Node upgrades")
@@ -37,14 +45,15 @@ def node_upgrades() -> None:
     ]
     # last, when what they bring is proven elsewhere
     turns.append(("the control planes", node.role == "control_plane", 1))
-    for title, turn, several in turns:
+    for (title, turn, several), (name, begun) in product(turns, _NAMES.items()):
         node_upgrade.upgraded(
-            name=f"Upgrade {title}: driver, container toolkit, containerd",
+            name=name.format(title),
             node=node.name,
             leader=context.leader.host,
             parts=_parts(context),
             manager=context.platform.package_manager,
             turn=turn,
+            begun=begun,
             several=several,
             control_planes=control_planes(context) if node.role == "control_plane" else (),
             moving=moving(context),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -94,7 +94,7 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
 
 def parse_pod_issues(lines: Iterable[str]) -> tuple[PodIssue, ...]:
     """Pods that are not ready. Nothing where the API server does not answer."""
-    return tuple(filter(None, map(_pod_issue, parse_answers(lines, [PODS]).items(PODS))))
+    return tuple(filter(None, map(pod_issue, parse_answers(lines, [PODS]).items(PODS))))
 
 
 def parse_dns_nodes(lines: Iterable[str]) -> tuple[str, ...]:
@@ -167,7 +167,8 @@ def _operand(item: Json) -> Operand:
     return Operand(item["metadata"]["namespace"], _name(item), chart, item["spec"]["template"])
 
 
-def _pod_issue(item: Json) -> PodIssue | None:
+def pod_issue(item: Mapping[str, Any]) -> PodIssue | None:
+    """What keeps a pod from being ready; None for one that is, or may only need more time."""
     meta, status = item["metadata"], item.get("status", {})
     containers = [
         *status.get("initContainerStatuses", ()),

@@ -12,6 +12,7 @@ from typing import Any
 
 from gpuboot.kubernetes import gpu_pods
 from gpuboot.kubernetes.api_answers import parse_answers
+from gpuboot.kubernetes.budgets import Budget, counts, exhausted
 from gpuboot.kubernetes.node_volumes import NodeVolume, of_node
 from gpuboot.kubernetes.readiness import Progress
 
@@ -45,7 +46,7 @@ class Pod:
     empty_dirs: tuple[str, ...] = ()
     memory_dirs: tuple[str, ...] = ()
     budgets: tuple[str, ...] = ()
-    held_by: tuple[str, ...] = ()
+    held_by: tuple[Budget, ...] = ()
     ending: bool = False
     ended: bool = False
     finalizers: tuple[str, ...] = ()
@@ -127,7 +128,7 @@ def _owner(pod: Json) -> str:
 
 def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
     meta, spec = pod["metadata"], pod["spec"]
-    counting = [item for item in budgets if _counts(item, pod)]
+    counting = [item for item in budgets if counts(item, pod)]
     return Pod(
         namespace=meta["namespace"],
         name=meta["name"],
@@ -136,7 +137,7 @@ def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
         empty_dirs=_empty_dirs(spec, memory=False),
         memory_dirs=_empty_dirs(spec, memory=True),
         budgets=tuple(item["metadata"]["name"] for item in counting),
-        held_by=tuple(_why(item) for item in counting if _allowed(item) <= 0),
+        held_by=tuple(filter(None, map(exhausted, counting))),
         ending="deletionTimestamp" in meta,
         ended=pod.get("status", {}).get("phase") in _ENDED,
         finalizers=tuple(meta.get("finalizers") or ()),
@@ -150,42 +151,6 @@ def _empty_dirs(spec: Json, memory: bool) -> tuple[str, ...]:
         if item.get("emptyDir") is not None
         and (item["emptyDir"].get("medium") == "Memory") is memory
     )
-
-
-def _allowed(budget: Json) -> int:
-    return int(budget.get("status", {}).get("disruptionsAllowed", 0))
-
-
-def _why(budget: Json) -> str:
-    status = budget.get("status", {})
-    healthy, desired = status.get("currentHealthy", 0), status.get("desiredHealthy", 0)
-    name = f"{budget['metadata']['namespace']}/{budget['metadata']['name']}"
-    return f"PodDisruptionBudget {name} ({healthy} healthy, {desired} needed)"
-
-
-def _counts(budget: Json, pod: Json) -> bool:
-    """Whether a PodDisruptionBudget counts a pod. An empty selector counts all of its namespace."""
-    if budget["metadata"]["namespace"] != pod["metadata"]["namespace"]:
-        return False
-    selector = budget["spec"].get("selector")
-    if selector is None:
-        return False
-    labels = pod["metadata"].get("labels") or {}
-    equal = (selector.get("matchLabels") or {}).items()
-    return all(labels.get(key) == value for key, value in equal) and all(
-        _matches(item, labels) for item in selector.get("matchExpressions") or []
-    )
-
-
-def _matches(expression: Json, labels: Json) -> bool:
-    value = labels.get(expression["key"])
-    values = expression.get("values") or []
-    return {
-        "In": value in values,
-        "NotIn": value not in values,
-        "Exists": value is not None,
-        "DoesNotExist": value is None,
-    }[expression["operator"]]
 
 
 def lost(state: NodePods, leaves_for_good: bool = True) -> list[str]:

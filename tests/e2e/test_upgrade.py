@@ -80,6 +80,6 @@ def test_a_node_that_a_killed_run_kept_pods_off_is_let_in_again(two: Lab) -> Non
     two.ssh("gpu1", f"touch {CORDON_MARK}")
     two.kubectl("cordon", "gpu1")
     (changed,) = two.deploy("--json").changes
-    assert changed.startswith("Node upgrades | Upgrade the workers")
+    assert changed.startswith("Node upgrades | Go on with the workers")
     assert two.kubectl(*unschedulable) == ""
     assert two.ssh("gpu1", f"ls {CORDON_MARK} 2>/dev/null; true") == ""

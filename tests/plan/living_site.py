@@ -5,6 +5,7 @@ a run has nothing to do but what those settings change. $PLAN_FAILS: a part of a
 on the leader. $PLAN_DRIVER: the driver that is loaded, where it is not the lock's. $PLAN_BENT:
 somebody has changed and deleted objects of the cluster by hand. $PLAN_NEW: the inventory has
 another worker, a bare machine. $PLAN_VIRTUAL: the virtual address that the site was made with.
+$PLAN_BEGUN: an earlier run has begun the upgrade of the worker, and did not end it.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ def _kubeadm(leads: bool) -> list[str]:
         *(f"package\t{name} {version}" for name, version in _kubernetes.items()),
         *(f"file\t{name}" for name in ["kubelet.conf", *(_CONTROL_PLANE if leads else [])]),
         *([virtual_site.certificate(_virtual)] if leads and _virtual else []),
+        *([] if leads or not os.environ.get("PLAN_BEGUN") else ["started\tnode-upgrade"]),
         f"kubelet_config\t{_config.kubelet}",
         "kubeconfig\tsame",
         "end\tok",

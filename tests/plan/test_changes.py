@@ -108,6 +108,15 @@ def test_another_driver_is_told_node_by_node() -> None:
     assert "GPU pods:   interrupted: ml/train" in said
 
 
+@pytest.mark.parametrize("loaded", ["", "590.1.1"])
+def test_a_node_that_an_earlier_run_left_out_goes_before_the_others(loaded: str) -> None:
+    """By an operation of its own: pyinfra begins the next one when all hosts have ended it."""
+    said = "\n".join(shown(living("--dry", PLAN_BEGUN="1", PLAN_DRIVER=loaded)))
+    assert "Go on with the workers whose upgrade was begun · @fake/gpu1" in said
+    assert "Upgrade the workers" not in said
+    assert said.count("node gpu1 is cordoned") == 1
+
+
 def test_the_plan_for_programs_is_json_alone() -> None:
     command = ["gpuboot", "plan", "tests/plan/inventories/living.py"]
     done = call([*command, "--detailed-exitcode"], MORE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 import pytest
@@ -12,10 +13,12 @@ from deploys.lib import drain as moving
 from deploys.lib import waiting
 from deploys.lib.remote import RemoteError
 from gpuboot.kubernetes import drain, gpu_pods
+from gpuboot.kubernetes.budgets import Budget
 from gpuboot.kubernetes.drain import NodePods, Pod
 from tests.cluster_answers import listed, named, packed
 
 Json = dict[str, Any]
+HELD = Budget("ml", "b", 1, 1, "app=web")
 
 
 def owner(kind: str, name: str) -> Json:
@@ -89,7 +92,8 @@ def test_a_node_that_the_cluster_does_not_know() -> None:
 def test_the_budget_that_keeps_a_pod(selector: Json | None, held: bool) -> None:
     web = pod("web", owner("StatefulSet", "web"), labels={"app": "web"})
     [found] = state(web, budgets=(budget("b", selector, 0),)).leaving
-    assert found.held_by == (("PodDisruptionBudget ml/b (1 healthy, 1 needed)",) if held else ())
+    told = ["PodDisruptionBudget ml/b (1 healthy, 1 needed)"] if held else []
+    assert [str(item) for item in found.held_by] == told
     [free] = state(web, budgets=(budget("b", selector, 1),)).leaving
     assert (free.held_by, free.budgets) == ((), ("b",) if held else ())
     [other] = state(web, budgets=(budget("b", selector, 0, "else"),)).leaving
@@ -164,7 +168,7 @@ def left(name: str, **more: Any) -> Pod:
 
 
 def test_progress_names_first_who_is_kept() -> None:
-    pods = (left("a"), left("b", held_by=("PodDisruptionBudget ml/b (1 healthy, 1 needed)",)))
+    pods = (left("a"), left("b", held_by=(HELD,)))
     look = drain.progress(NodePods(leaving=pods), 5, "")
     assert look.text == (
         "3 of 5 pods have left; still there: ml/b (Deployment web) is kept by PodDisruptionBudget "
@@ -182,7 +186,7 @@ def test_progress_names_first_who_is_kept() -> None:
 
 
 def test_the_remedy_is_of_what_keeps_it() -> None:
-    held = NodePods(leaving=(left("a", budgets=("b",), held_by=("b",)),))
+    held = NodePods(leaving=(left("a", budgets=("b",), held_by=(HELD,)),))
     assert "change the budget" in drain.remedy(held, "gpu1")
     waits = drain.remedy(NodePods(leaving=(left("a", ending=True),)), "gpu1")
     assert waits.startswith("see what they wait for")
@@ -215,6 +219,8 @@ class Leader:
             raise RemoteError(
                 "cp1: kubectl drain: error when evicting: global timeout reached: 10s"
             )
+        if " get pods " in command:
+            return json.dumps({"items": [named("c", "ml", spec={}, status={"phase": "Pending"})]})
         return ""
 
     def read(self, host: object, fact: object, **arguments: str) -> NodePods:
@@ -247,14 +253,16 @@ def test_a_drain_goes_on_until_all_pods_have_left(leads: Any) -> None:
 
 
 def test_a_drain_that_is_late_names_the_pod_its_owner_and_its_budget(leads: Any) -> None:
-    held = left("a", budgets=("b",), held_by=("PodDisruptionBudget ml/b (1 healthy, 1 needed)",))
+    held = left("a", budgets=("b",), held_by=(HELD,))
     leader = leads(NodePods(leaving=(held,)))
     told = (
         r"(?s)not drained, and stays cordoned: not done after 0 s.*ml/a \(Deployment web\) is kept "
-        r"by .*ml/b.*remedy: .*uncordon gpu1"
+        r"by .*ml/b.*; not Ready of the pods that b counts: c \(on no node\): Pending"
+        r".*remedy: .*uncordon gpu1"
     )
     with pytest.raises(RemoteError, match=told):
         moving.drain(cast(Host, leader), "gpu1", 0)
+    assert leader.told[-1].endswith("get pods --namespace ml --selector app=web --output json")
 
 
 @pytest.mark.parametrize("cordoned", [False, True])

@@ -17,6 +17,7 @@ from gpuboot.charts import remade_claims
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes import removal
+from gpuboot.kubernetes.budgets import Budget
 from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.kubernetes.drain import NodePods, Pod
 from gpuboot.kubernetes.node_volumes import NodeVolume
@@ -33,7 +34,7 @@ BUSY = NodePods(
     ready=True,
     leaving=(
         Pod(namespace="ml", name="train-0", owner="Job train", gpus=2, empty_dirs=("cache",),
-            held_by=("PodDisruptionBudget ml/b (1 healthy, 1 needed)",)),
+            held_by=(Budget("ml", "b", 1, 1),)),
         Pod(namespace="ml", name="shell"),
     ),
     volumes=(NodeVolume("pv1", "ml/data"),),

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from deploys.lib import commands, etcd, remote, waiting
+from deploys.lib.drain import Moving
 from deploys.operations import kubeadm_upgrade
 from deploys.phases import kubernetes
 from deploys.run.context import Context
@@ -76,7 +77,7 @@ def test_how_many_nodes_may_be_away(setting: int | str, nodes: int, several: int
     ],
 )
 def test_when_pods_are_moved(drain: Any, running: str, moved: bool) -> None:
-    moving = kubeadm_upgrade.Moving(drain, timeout_s=60)
+    moving = Moving(drain, timeout_s=60)
     found = kubeadm_upgrade._moved(moving, running, "1.36.3")
     expected = {"timeout_s": 60, "empty_dirs": True, "unmanaged": False}
     assert found == (expected if moved else {})
@@ -89,7 +90,7 @@ def test_settings_say_what_may_be_ended() -> None:
     workers = tuple(Node(name, name, "", "worker", 2, leader=False) for name in ("gpu1", "gpu2"))
     every = Context(settings, cast(Any, None), (leader, *workers), workers[0], {})
     moving = kubernetes.moving(every)
-    assert moving == kubeadm_upgrade.Moving("always", 600, empty_dirs=False, unmanaged=True)
+    assert moving == Moving("always", 600, empty_dirs=False, unmanaged=True)
     assert kubernetes.moving(replace(every, node=leader)).drain == "always"
 
 
