@@ -115,7 +115,8 @@ class MetricsCollector:
 
     def answers(self) -> dict[str, Answer]:
         """What the API answers to each check of `checks.of_cluster`, by its link."""
-        return {check.link.name: self._answer(check.path) for check in CHECKS}
+        found = concurrently(partial(self._answer, check.path) for check in CHECKS)
+        return {check.link.name: one for check, one in zip(CHECKS, found, strict=True)}
 
     def _answer(self, path: str) -> Answer:
         try:

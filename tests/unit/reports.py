@@ -55,7 +55,7 @@ def broken() -> Report:
     )
 
 
-def text(found: Report, folder: Path | None = None) -> str:
+def text(found: Report, folder: Path | None = None, width: int = 200) -> str:
     out = StringIO()
-    show(found, folder, Console(file=out, width=200, color_system=None))
+    show(found, folder, Console(file=out, width=width, color_system=None))
     return out.getvalue()

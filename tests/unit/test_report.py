@@ -38,6 +38,18 @@ def test_a_node_s_failure_shows_on_all_its_gpus() -> None:
     assert rows[uuid("gpu1", 0)].links["exporter"] == "pass"
 
 
+@pytest.mark.parametrize("width", [60, 71, 80])
+def test_no_line_parts_a_link_from_its_number_or_mark(width: int) -> None:
+    found = report(evidence())
+    whole, narrow = text(found).splitlines(), text(found, width=width).splitlines()
+    below = [line for line in whole if line.startswith(("1 pci", "cluster "))]
+    assert len(below) == 2
+    for parts, gap in zip(below, ("  ", "   "), strict=True):
+        for part in parts.removeprefix("cluster  ").split(gap):
+            assert any(re.search(rf"(^|  ){part}(  |$)", line) for line in narrow), part
+    assert max(len(line) for line in narrow if line[:3] in ("1 p", "clu")) <= width
+
+
 @pytest.mark.parametrize("make", [lambda: report(evidence()), broken])
 def test_json_round_trip(tmp_path: Path, make: object) -> None:
     found = make()  # type: ignore[operator]

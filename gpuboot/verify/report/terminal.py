@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -35,11 +35,11 @@ def show(report: Report, folder: Path | None = None, console: Console | None = N
     """
     out = console or Console(stderr=True)
     out.print()
-    out.print(_matrix(report))
-    if links := report.cluster_links:
-        line = Text("cluster  ")
-        for link, status in links.items():
-            line.append_text(_mark(status)).append(f" {link}   ")
+    links = [link for link in ROW_LINKS if any(link in row.links for row in report.gpus)]
+    out.print(_matrix(report, links))
+    numbered = (Text(f"{number} {link}", "italic") for number, link in enumerate(links, start=1))
+    marked = (_mark(status).append(f" {link}") for link, status in report.cluster_links.items())
+    for line in _flow(numbered, out.width, 2) + _flow(marked, out.width, 3, "cluster  "):
         out.print(line)
     for case in cases(report.findings, report.parents):
         _print_case(out, case)
@@ -47,18 +47,10 @@ def show(report: Report, folder: Path | None = None, console: Console | None = N
     _summary(out, report, folder)
 
 
-def _matrix(report: Report) -> Table:
-    """Narrow enough for 80 columns: links are numbered, and the caption says which is which."""
-    links = [link for link in ROW_LINKS if any(link in row.links for row in report.gpus)]
-    caption = "  ".join(f"{number} {link}" for number, link in enumerate(links, start=1))
-    table = Table(
-        title=f"Proof chain of {report.cluster}",
-        caption=caption,
-        title_justify="left",
-        caption_justify="left",
-        box=None,
-        padding=(0, 1, 0, 0),
-    )
+def _matrix(report: Report, links: Sequence[str]) -> Table:
+    """Narrow enough for 80 columns: links are numbered."""
+    title = f"Proof chain of {report.cluster}"
+    table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     table.add_column("node")
     table.add_column("GPU", no_wrap=True, min_width=40)
     for number, _ in enumerate(links, start=1):
@@ -70,13 +62,28 @@ def _matrix(report: Report) -> Table:
     return table
 
 
+def _flow(parts: Iterable[Text], width: int, gap: int, head: str = "") -> list[Text]:
+    """Lines in which no part is broken.
+
+    + width: columns of the terminal; gap: between parts; head: before the first of them
+    """
+    lines: list[Text] = []
+    for part in parts:
+        if not lines or lines[-1].cell_len + gap + part.cell_len > width:
+            lines.append(Text(" " * len(head) if lines else head))
+        else:
+            lines[-1].append(" " * gap)
+        lines[-1].append_text(part)
+    return lines
+
+
 def _marks(states: Mapping[str, Status], links: Iterable[str]) -> list[Text]:
     return [_mark(states[link]) if link in states else Text(" ") for link in links]
 
 
 def _mark(status: Status) -> Text:
     mark, style = MARKS[status]
-    return Text(mark, style=style)
+    return Text().append(mark, style)
 
 
 def _print_case(out: Console, case: Case) -> None:
