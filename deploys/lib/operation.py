@@ -6,9 +6,9 @@ Without a comparison (deploys/run/compare.py) they are pyinfra's operations and 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing
-from typing import Any, ParamSpec, Protocol, cast
+from typing import Any, ParamSpec, Protocol, TypeVar, cast
 
 from pyinfra.api.arguments_typed import PyinfraOperation
 from pyinfra.api.deploy import deploy
@@ -19,6 +19,7 @@ from pyinfra.context import host, state
 from deploys.lib import answers
 
 P = ParamSpec("P")
+T = TypeVar("T")
 Body = Callable[P, Generator[Any, None, None]]
 
 
@@ -104,6 +105,15 @@ def phase(name: str) -> Callable[[Callable[P, None]], PyinfraOperation[P]]:
         return cast(PyinfraOperation[P], call)
 
     return decorator
+
+
+def loop(items: Iterable[T]) -> Iterator[T]:
+    """A loop for operations that several hosts take part in.
+
+    pyinfra tells those of other loops apart by how many a host has called: one that is not called
+    for the first, which have nothing to do there, would have its own executed together with them.
+    """
+    yield from host.loop(items)  # type: ignore[no-untyped-call]
 
 
 def _watched(body: Body[Any], place: int) -> Body[Any]:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from deploys.lib.drain import Moving
-from deploys.lib.operation import phase
+from deploys.lib.operation import loop, phase
 from deploys.operations import (
     files,
     kubeadm,
@@ -206,7 +206,7 @@ def _upgrade(context: Context) -> None:
             for batch in batches(settings.upgrade.max_unavailable, workers)
         ),
     )
-    for place, (title, turn, arguments) in enumerate(turns):
+    for place, (title, turn, arguments) in loop(enumerate(turns)):
         kubeadm_upgrade.upgraded(
             name=f"Upgrade {title.format(version)}",
             node=node.name,

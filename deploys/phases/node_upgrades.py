@@ -6,7 +6,7 @@ from functools import partial
 from itertools import product
 
 from deploys.lib.node_service import Proof
-from deploys.lib.operation import phase
+from deploys.lib.operation import loop, phase
 from deploys.operations import node_upgrade, verify
 from deploys.operations.node_parts import DriverPart, Parts
 from deploys.phases import drivers, parts, runtime
@@ -45,7 +45,7 @@ def node_upgrades() -> None:
     ]
     # last, when what they bring is proven elsewhere
     turns.append(("the control planes", node.role == "control_plane", 1))
-    for (title, turn, several), (name, begun) in product(turns, _NAMES.items()):
+    for (title, turn, several), (name, begun) in loop(product(turns, _NAMES.items())):
         node_upgrade.upgraded(
             name=name.format(title),
             node=node.name,

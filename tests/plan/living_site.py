@@ -5,7 +5,8 @@ a run has nothing to do but what those settings change. $PLAN_FAILS: a part of a
 on the leader. $PLAN_DRIVER: the driver that is loaded, where it is not the lock's. $PLAN_BENT:
 somebody has changed and deleted objects of the cluster by hand. $PLAN_NEW: the inventory has
 another worker, a bare machine. $PLAN_VIRTUAL: the virtual address that the site was made with.
-$PLAN_BEGUN: an earlier run has begun the upgrade of the worker, and did not end it.
+$PLAN_BEGUN: an earlier run has begun the upgrade of gpu1, and did not end it. $PLAN_SECOND: there
+is a second worker, gpu2, which is as the first.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ from tests.plan.living_cluster import LivingCluster
 
 _site = runpy.run_path(str(Path(__file__).parent / "inventories/site.py"))
 _hosts = [_site["_host"](11, "cp1", 0), _site["_host"](21, "gpu1", 2)]
+if os.environ.get("PLAN_SECOND"):
+    _hosts.append(_site["_host"](22, "gpu2", 2))
 _given = _site["_data"]
 _virtual = os.environ.get("PLAN_VIRTUAL", "")
 _GPUBOOT = {
@@ -116,12 +119,12 @@ def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _kubeadm(leads: bool) -> list[str]:
+def _kubeadm(leads: bool, begun: bool) -> list[str]:
     return [
         *(f"package\t{name} {version}" for name, version in _kubernetes.items()),
         *(f"file\t{name}" for name in ["kubelet.conf", *(_CONTROL_PLANE if leads else [])]),
         *([virtual_site.certificate(_virtual)] if leads and _virtual else []),
-        *([] if leads or not os.environ.get("PLAN_BEGUN") else ["started\tnode-upgrade"]),
+        *(["started\tnode-upgrade"] if begun else []),
         f"kubelet_config\t{_config.kubelet}",
         "kubeconfig\tsame",
         "end\tok",
@@ -156,13 +159,17 @@ def _repositories() -> Iterator[tuple[str, list[str]]]:
         yield f"if test -e {found.path}; then sed", said
 
 
-def _answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
-    return {**_cluster_answers(leads), **_host_answers(leads)}
-
-
-def _cluster_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
+def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
+    leads, begun = name == "@fake/cp1", name == "@fake/gpu1" and bool(os.environ.get("PLAN_BEGUN"))
     return {
-        "How far kubeadm got on this host": _kubeadm(leads),
+        "How far kubeadm got on this host": _kubeadm(leads, begun),
+        **_cluster_answers(),
+        **_host_answers(name),
+    }
+
+
+def _cluster_answers() -> dict[str | re.Pattern[str], list[str]]:
+    return {
         **LivingCluster(_settings, _lock, _nodes, _config).answers(),
         "/about.json": [f"backup\t1\t{_backup}", "ca\tc1", "result\tsuccess", "end\tok"],
         "--field-selector spec.nodeName=gpu1": [
@@ -190,7 +197,9 @@ def _units() -> list[str]:
     return "\n\n".join(blocks).split("\n")
 
 
-def _host_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
+def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
+    leads = name == "@fake/cp1"
+    own_node = next((node for node in _nodes if node.host == name), _nodes[1])
     return {
         "stat -c": [
             line
@@ -210,11 +219,11 @@ def _host_answers(leads: bool) -> dict[str | re.Pattern[str], list[str]]:
             "feature br_netfilter",
             *(f"sysctl {key.replace('.', '/')} {value}" for key, value in base.SYSCTLS.items()),
         ],
-        "awk -v b='# gpuboot: the API server'": [
-            f"{_reached(_nodes[0 if leads else 1], leads)} {API_NAME}"
-        ],
+        "awk -v b='# gpuboot: the API server'": [f"{_reached(own_node, leads)} {API_NAME}"],
         # control planes, and the host itself
-        "awk -v b=": [f"{node.address} {node.name}" for node in _nodes[: 1 if leads else 2]],
+        "awk -v b=": [
+            f"{node.address} {node.name}" for node in _nodes if node.leader or node == own_node
+        ],
         "systemctl show -p Id": _units(),
         "grep -qs nvidia-uvm /proc/devices": [
             "loaded NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "
@@ -247,11 +256,11 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
         **({fails: refused} if fails and name == "@fake/cp1" else {}),
         **{key: noise[key] for key in list(noise)[:2]},
         _site["_FACT"]: own([*machine, *packages]),
-        **{key: own(lines) for key, lines in _answers(name == "@fake/cp1").items()},
+        **{key: own(lines) for key, lines in _answers(name).items()},
     }
     return name, {**data, "fake_responses": responses}
 
 
 control_plane = ([_living(_hosts[0])], _given)
 _new = [_site["_host"](22, "gpu2", 4)] if os.environ.get("PLAN_NEW") else []
-workers = ([_living(_hosts[1]), *_new], _given)
+workers = ([*map(_living, _hosts[1:]), *_new], _given)
