@@ -120,6 +120,19 @@ def test_a_node_that_an_earlier_run_left_out_goes_before_the_others(loaded: str)
     assert said.count("is cordoned") == 1 + bool(loaded)
 
 
+def test_groups_of_workers_follow_one_another(tmp_path: Path) -> None:
+    inventory = tmp_path / "site.py"
+    text = "from tests.plan.living_site import control_plane, workers"
+    inventory.write_text(f"{text}\na100 = (workers[0][:1], {{}})\n")
+    limits = {"upgrade": {"max_unavailable": {"a100": 1, "*": 1}}}
+    command = ["pyinfra", str(inventory), "deploys/site.py", "--dry"]
+    said = "\n".join(shown(call(command, limits, PLAN_SECOND="1", PLAN_DRIVER="590.1.1")))
+    ends = ": driver, container toolkit, containerd · @fake/"
+    assert re.findall(r"^  (.* · .*)", said, re.MULTILINE)[:2] == [
+        f"Upgrade the workers of a100{ends}gpu1", f"Upgrade the other workers{ends}gpu2",
+    ]  # fmt: skip
+
+
 def test_the_plan_for_programs_is_json_alone() -> None:
     command = ["gpuboot", "plan", "tests/plan/inventories/living.py"]
     done = call([*command, "--detailed-exitcode"], MORE)
