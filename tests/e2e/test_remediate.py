@@ -37,7 +37,6 @@ from tests.e2e.repairs import (
     path,
     repair,
     untouched,
-    without_prometheus,
 )  # fmt: skip
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
@@ -159,7 +158,7 @@ def test_a_controller_that_is_killed_at_every_step_is_continued(site: Lab) -> No
 
 
 def test_a_gpu_that_has_to_be_replaced_is_handed_over(site: Lab) -> None:
-    node = without_prometheus(site)  # which could not leave: its volume is on its node
+    node = "gpu2"
     boot = site.ssh(node, BOOT)
     inject(site, node, "row_remap_failure", 1)
     firing(site, "GPURowRemapFailure", node)
