@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gpuboot.kubernetes import selectors
 from gpuboot.kubernetes.cluster_answers import pod_issue
 
 Json = Mapping[str, Any]
@@ -42,46 +43,16 @@ def exhausted(budget: Json) -> Budget | None:
         meta["name"],
         status.get("currentHealthy", 0),
         status.get("desiredHealthy", 0),
-        _selector(budget["spec"].get("selector") or {}),
+        selectors.written(budget["spec"].get("selector") or {}),
     )
 
 
 def counts(budget: Json, pod: Json) -> bool:
     """Whether a budget counts a pod. An empty selector counts all of its namespace."""
-    if budget["metadata"]["namespace"] != pod["metadata"]["namespace"]:
-        return False
-    selector = budget["spec"].get("selector")
-    if selector is None:
-        return False
-    labels = pod["metadata"].get("labels") or {}
-    equal = (selector.get("matchLabels") or {}).items()
-    return all(labels.get(key) == value for key, value in equal) and all(
-        _matches(item, labels) for item in selector.get("matchExpressions") or []
+    meta = pod["metadata"]
+    return budget["metadata"]["namespace"] == meta["namespace"] and selectors.matches(
+        budget["spec"].get("selector"), meta.get("labels") or {}
     )
-
-
-def _matches(expression: Json, labels: Json) -> bool:
-    value = labels.get(expression["key"])
-    values = expression.get("values") or []
-    return {
-        "In": value in values,
-        "NotIn": value not in values,
-        "Exists": value is not None,
-        "DoesNotExist": value is None,
-    }[expression["operator"]]
-
-
-def _selector(selector: Json) -> str:
-    parts = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
-    for item in selector.get("matchExpressions") or []:
-        key, values = item["key"], ",".join(item.get("values") or [])
-        parts.append({
-            "In": f"{key} in ({values})",
-            "NotIn": f"{key} notin ({values})",
-            "Exists": key,
-            "DoesNotExist": f"!{key}",
-        }[item["operator"]])  # fmt: skip
-    return ",".join(parts)
 
 
 def told(budget: Budget, pods: Iterable[Json]) -> str:
@@ -97,11 +68,15 @@ def told(budget: Budget, pods: Iterable[Json]) -> str:
     return f"not Ready of the pods that {budget.name} counts: {'; '.join(sick[:_SHOWN])}{more}"
 
 
+def is_ready(item: Json) -> bool:
+    """Whether a pod or a node says that it is Ready."""
+    conditions = item.get("status", {}).get("conditions", [])
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
 def _healthy(pod: Json) -> bool:
     """As the disruption controller counts it: Ready, and not told to end."""
-    conditions = pod.get("status", {}).get("conditions", [])
-    ready = any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
-    return ready and "deletionTimestamp" not in pod["metadata"]
+    return is_ready(pod) and "deletionTimestamp" not in pod["metadata"]
 
 
 def _sick(pod: Json) -> str:

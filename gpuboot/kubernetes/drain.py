@@ -12,7 +12,7 @@ from typing import Any
 
 from gpuboot.kubernetes import gpu_pods
 from gpuboot.kubernetes.api_answers import parse_answers
-from gpuboot.kubernetes.budgets import Budget, counts, exhausted
+from gpuboot.kubernetes.budgets import Budget, counts, exhausted, is_ready
 from gpuboot.kubernetes.node_volumes import NodeVolume, of_node
 from gpuboot.kubernetes.readiness import Progress
 
@@ -94,15 +94,10 @@ def parse(lines: Iterable[str], node: str) -> NodePods:
     budgets = answers.items(BUDGETS)
     return NodePods(
         known=found is not None,
-        ready=found is not None and _ready(found),
+        ready=found is not None and is_ready(found),
         leaving=tuple(_pod(item, budgets) for item in answers.items(asked[1]) if _leaves(item)),
         volumes=tuple(of_node(answers.items(VOLUMES), node)),
     )
-
-
-def _ready(node: Json) -> bool:
-    conditions = node.get("status", {}).get("conditions", [])
-    return any(item["type"] == "Ready" and item["status"] == "True" for item in conditions)
 
 
 def _leaves(pod: Json) -> bool:

@@ -9,27 +9,9 @@ from gpuboot.diagnose.causes.exporter import exporters
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.diagnose.paths import MONITORS
+from gpuboot.kubernetes.selectors import matches
 
 _GPU = ("dcgm", "gpu")
-_CHECKS = {
-    "In": lambda value, values: value in values,
-    "NotIn": lambda value, values: value not in values,
-    "Exists": lambda value, values: value is not None,
-    "DoesNotExist": lambda value, values: value is None,
-}
-
-
-def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
-    """Whether a selector of Kubernetes takes these labels. None takes nothing, {} everything."""
-    if selector is None:
-        return False
-    same = all(
-        labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()
-    )
-    return same and all(
-        _CHECKS[one["operator"]](labels.get(one["key"]), one.get("values") or ())
-        for one in selector.get("matchExpressions") or ()
-    )
 
 
 def _selects(

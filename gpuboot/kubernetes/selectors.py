@@ -1,0 +1,49 @@
+"""Label selectors of Kubernetes: what they take, and how kubectl writes them.
+
+Source: kubernetes.io, Labels and Selectors, and its reference of LabelSelector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_CHECKS = {
+    "In": lambda value, values: value in values,
+    "NotIn": lambda value, values: value not in values,
+    "Exists": lambda value, values: value is not None,
+    "DoesNotExist": lambda value, values: value is None,
+}
+_WRITTEN = {
+    "In": "{key} in ({values})",
+    "NotIn": "{key} notin ({values})",
+    "Exists": "{key}",
+    "DoesNotExist": "!{key}",
+}
+
+
+def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
+    """Whether a selector of Kubernetes takes these labels. None takes nothing, {} everything."""
+    if selector is None:
+        return False
+    same = all(
+        labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items()
+    )
+    return same and all(
+        _CHECKS[one["operator"]](labels.get(one["key"]), one.get("values") or ())
+        for one in selector.get("matchExpressions") or ()
+    )
+
+
+def written(selector: Mapping[str, Any]) -> str:
+    """A selector as `kubectl get --selector` takes it; "" for one that takes everything."""
+    equal = [f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items()]
+    return ",".join(
+        equal
+        + [
+            _WRITTEN[one["operator"]].format(
+                key=one["key"], values=",".join(one.get("values") or ())
+            )
+            for one in selector.get("matchExpressions") or ()
+        ]
+    )
