@@ -78,8 +78,7 @@ def test_a_worker_that_lost_power_while_it_joined(site: Lab, bare: Copies) -> No
 def test_thirty_runs_killed_soon_after_each_other(site: Lab, bare: Copies) -> None:
     bare.put_back()
     at_work = [killed(site, FIRST_S + number * LATER_S) for number in range(KILLS)]
-    # on a fast machine the deploy is complete after fewer
-    assert sum(at_work) >= KILLS // 3, "most runs had ended before they were killed"
+    assert sum(at_work) > KILLS // 2, "most runs had ended before they were killed"
     took = proven(site)
     print(
         f"{sum(at_work)} of {KILLS} runs killed at work; the next run: proven in {took:.0f} s; "
