@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from lab import machines, network, preflight, processes, publishers, state
+from lab import failures, machines, network, preflight, processes, publishers, state
 from lab.alert_receivers import service as alerts
 from lab.build.base import base_root
 from lab.build.programs import build_all
@@ -52,7 +52,7 @@ def up(
     started = time.monotonic()
     preflight.require(publishers.missing() if upstream else ())
     lab = state.ensure(name, gpus, single, release, upstream, control_planes)
-    with state.lock(f"lab-{name}", wait=False):
+    with state.lock(f"lab-{name}", wait=False), failures.resumable():
         mirror.trust(lab)
         alerts.trust(lab)
         machines.ensure_ssh_key(lab)
