@@ -48,7 +48,7 @@ def up(
     """Make everything the lab `name` consists of, as far as it is not there, and start it.
 
     + extra: what its mirror has besides; lives: what its machines were used for before
-    + release: the Debian release of its machines
+    + release: of its machines' Debian
     + upstream: what is not simulated comes from its publishers, and is not built
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
