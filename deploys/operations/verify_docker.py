@@ -35,7 +35,7 @@ _MAX_AT_ONCE = 32
 _ASK_S = 15
 _SCRIPT = "nvidia-smi -L && /cuda-samples/vectorAdd"
 _GRACE_S = 15
-_APPS = "timeout 60 nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader"
+_APPS = "timeout -k 5 60 nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader"
 _LABEL = "io.gpuboot=verify"
 _OWN = "io.gpuboot.shell"  # label: process that started the container
 
@@ -171,6 +171,7 @@ def _command(uuid: str, settings: Settings) -> str:
         f"--cap-drop ALL --security-opt no-new-privileges --label {_LABEL} --label {_OWN}=$$ "
         f"--gpus device={uuid} --entrypoint sh {image} -c {shlex.quote(_SCRIPT)} 2>&1); "
         "status=$?; case $status in 124|137) "
-        f"timeout 60 docker ps -q --filter label={_OWN}=$$ | xargs -r timeout 60 docker rm -f >&2 "
+        f"timeout -k 5 60 docker ps -q --filter label={_OWN}=$$ | "
+        "xargs -r timeout -k 5 60 docker rm -f >&2 "
         ';; esac; printf "%s\\n%s\\n" "$status" "$out"'
     )
