@@ -17,7 +17,12 @@ die() { # CAUSE REMEDY
   say "$1" && echo "    remedy: $2" >&2
   exit 1
 }
-smi() { timeout -k 5 120 nvidia-smi "$@" 2>&1; }
+smi() {
+  smi_text=$(timeout -k 5 120 nvidia-smi "$@" 2>&1)
+  smi_code=$?
+  printf '%s\n' "$smi_text" | sed '/^WARNING: /d; /^$/d'
+  [ $smi_code = 14 ] || return $smi_code # 14: infoROM is corrupted, which is such a warning
+}
 line() { tr -s '\n\t' '  ' | sed 's/ $//'; }
 
 # what nvidia-smi says of all GPUs; it gives up on all of them where one is lost
