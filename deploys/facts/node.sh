@@ -82,8 +82,14 @@ secure_boot nvidia # a function of secure_boot.sh
 # --- PCI: NVIDIA display controllers, 3D controllers and bridges (NVSwitch)
 grep -lsx 0x10de /sys/bus/pci/devices/*/vendor | while IFS= read -r file; do
   device=${file%/vendor}
-  put pci "${device##*/} $(first "$device/device") $(first "$device/class")"
+  driver='' function=physical
+  if [ -e "$device/driver" ]; then driver=$(readlink "$device/driver"); fi
+  if [ -e "$device/physfn" ]; then function=virtual; fi
+  put pci "${device##*/} $(first "$device/device") $(first "$device/class") $function ${driver##*/}"
 done
+set -- /proc/driver/nvidia/gpus/*/information
+[ -r "$1" ] && awk -F ':[ \t]*' '$1 == "GPU UUID" { n = split(FILENAME, part, "/")
+  print "gpu_uuid\t" part[n - 1] " " $2 }' "$@"
 
 # an NVSwitch of NVLink 5 has no PCI address: the board's ConnectX bridges to it say so in their VPD
 if grep -qsx 0x10de /sys/bus/pci/devices/*/vendor; then

@@ -41,6 +41,11 @@ if has nvidia-smi; then
     [ "$(cat "$device/vendor")" = 0x10de ] || continue
     case $(cat "$device/class") in 0x0300*|0x0302*) ;; *) continue ;; esac
     slot=${device##*/}
+    # those of virtual machines, and those that the driver is told to leave out
+    [ ! -e "$device/physfn" ] || continue
+    case $(readlink "$device/driver") in */nvidia | '') ;; *) continue ;; esac
+    ! grep -qsE '^GPU Excluded:[[:space:]]*Yes' "/proc/driver/nvidia/gpus/$slot/information" ||
+      continue
     devices="$devices $slot"
     case $answer in *", $(bus_id "$slot"), "*) ;; *) missing="$missing $slot" ;; esac
   done

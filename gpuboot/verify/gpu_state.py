@@ -174,7 +174,10 @@ def host(node: Node, state: NodeState, gpus: GpuState, driver_requested: str | N
         for address in on_bus
         if address not in answering
     ]
-    error = gpus.smi_error or "; ".join(dict.fromkeys(gpus.gpu_errors.values()))
+    errors = [text for slot, text in gpus.gpu_errors.items() if slot in on_bus]
+    # an answer that lacks only GPUs that are not the cluster's is whole
+    failed = gpus.smi_error if rest or not answering else ""
+    error = failed or "; ".join(dict.fromkeys(errors))
     return Host(
         node=node.name,
         expected_gpus=node.gpus,

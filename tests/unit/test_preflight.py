@@ -73,7 +73,7 @@ def test_a_clean_machine_passes() -> None:
         ({"units": {"k3s": Unit("active", "enabled")}}, "another Kubernetes runs there: k3s"),
         ({"foreign": ("microk8s",)}, "microk8s"),
         ({"pci": ()}, "promises 1 GPUs, the PCI bus shows 0"),
-        ({"pci": (gpu(H100), gpu(H100, 1))}, "shows 2 GPUs, the inventory promises 1"),
+        ({"pci": (gpu(H100), gpu(H100, 1))}, "shows 2 GPUs (2 x H100 SXM5 80GB), the inventory"),
         ({"pci": (gpu(P100),)}, "driver branch 595 has dropped Pascal"),
         ({"remnants": ("/usr/bin/nvidia-uninstall",)}, ".run installer"),
         ({"headers": "missing"}, "no kernel headers for the running kernel"),
