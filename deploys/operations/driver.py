@@ -23,7 +23,7 @@ REBOOT_YOURSELF = 'reboot the machine, or set driver.reboot = "when-needed"'
 
 
 @operation()
-def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
+def loaded(version: str, may_reboot: bool, timeout_s: int | None) -> Commands:
     """Ensure the kernel runs the installed driver; reboots only when another one is loaded.
 
     Run it with `_serial=True`: machines go away one after the other. Nodes of a living cluster come
@@ -31,7 +31,7 @@ def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
 
     + version: the driver of the version lock, which is installed
     + may_reboot: `settings.driver.reboot` allows it
-    + timeout_s: how long the machine may take to come back
+    + timeout_s: how long the machine may take to come back (None: by its memory)
     """
     driver = read(Driver, timeout_s=SMI_S)
     if driver.loaded == version and driver.uvm:
@@ -78,7 +78,7 @@ def load() -> StringCommand:
 
 
 def rebooted(
-    state: State, host: Host, reason: str, timeout_s: int, node: str = "", leader: str = ""
+    state: State, host: Host, reason: str, timeout_s: int | None, node: str = "", leader: str = ""
 ) -> bool:
     """Reboot a host; a FunctionCommand's body, so the first two have these names. False: it failed.
 

@@ -29,9 +29,10 @@ def problems(
 
 
 def _to_install(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tuple[str, str]]:
-    driver = settings.driver
+    driver, platform = settings.driver, platforms.find(state)
+    oldest = platform.oldest_driver if platform else 0
     try:
-        gpu_models.flavour([gpu.device for gpu in state.gpus], driver.modules, lock.driver)
+        gpu_models.flavour(state.gpu_ids, driver.modules, lock.driver, oldest)
     except gpu_models.FlavourError as error:
         yield error.cause, error.remedy
     if state.remnants:
@@ -39,7 +40,6 @@ def _to_install(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tu
             f"a driver from NVIDIA's .run installer is there ({', '.join(state.remnants)})",
             "remove it with `nvidia-uninstall --silent`, then reboot",
         )
-    platform = platforms.find(state)
     if state.headers == "missing" and platform:
         manager = platform.package_manager
         yield (
