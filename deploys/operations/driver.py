@@ -15,6 +15,7 @@ from deploys.lib.cordon import wait_until_rejoined
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError
 from deploys.operations.reboot import RebootError, reboot
+from gpuboot.hosts.module_loading import CONFLICTING
 from gpuboot.plan import Change, Effect
 
 # without the persistence daemon the first call initialises every GPU
@@ -51,15 +52,15 @@ def loaded(version: str, may_reboot: bool, timeout_s: int | None) -> Commands:
 
 
 def other_module(driver: DriverState, version: str) -> str:
-    """Version of the driver, or nouveau, that is loaded instead of another; "" for none."""
+    """Version or name of the driver that is loaded instead of another; "" for none."""
     if driver.loaded == version:
         return ""
-    return driver.loaded or ("nouveau" if driver.nouveau else "")
+    return driver.loaded or driver.conflicting
 
 
 def reboot_reason(other: str, version: str) -> str:
     """Why a machine is rebooted. + other: as `other_module` gives it"""
-    name = other if other == "nouveau" else f"driver {other}"
+    name = other if other in CONFLICTING else f"driver {other}"
     return f"{name} is loaded, {version} is installed"
 
 

@@ -8,7 +8,15 @@ from fnmatch import fnmatchcase
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.hosts import driver_packages, fabric, gpu_models, kernels, platforms
+from gpuboot.hosts import (
+    driver_packages,
+    fabric,
+    gpu_models,
+    kernels,
+    module_loading,
+    platforms,
+)
+from gpuboot.hosts.module_loading import conflicting
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.secure_boot import SECURE_BOOT, refusal, standing, standing_of_next
 
@@ -57,6 +65,10 @@ def _to_load(
     node: Node, state: NodeState, settings: Settings, lock: Lock
 ) -> Iterator[tuple[str, str]]:
     version, driver = lock.driver.version, settings.driver
+    platform = platforms.find(state)
+    dnf = platform is not None and platform.package_manager == "dnf"
+    rebuild = "dracut -f --regenerate-all" if dnf else "update-initramfs -u -k all"
+    yield from module_loading.problems(state.module_loading, rebuild)
     comes = _another_module_comes(state, settings, lock)
     in_use = node.role != "docker" and _JOINED in state.kubeconfigs
     by_itself = (
@@ -65,9 +77,10 @@ def _to_load(
     refused = refusal(state.secure_boot, next_module=comes, in_use=in_use)
     if refused and not by_itself and (comes or not state.driver_loaded):
         yield refused
+    other = conflicting(state.modules)
     needs_reboot = state.driver_loaded and state.driver_loaded != version
-    if driver.reboot == "never" and (needs_reboot or "nouveau" in state.modules):
-        loaded = state.driver_loaded or "nouveau"
+    if driver.reboot == "never" and (needs_reboot or other):
+        loaded = state.driver_loaded or other
         yield (
             f"driver {loaded} is loaded, {version} is requested, and driver.reboot is never",
             'set driver.reboot = "when-needed", or unload the driver by hand',
