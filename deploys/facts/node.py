@@ -10,7 +10,10 @@ from deploys.facts.framed import Framed
 from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
-SCRIPT = FUNCTION + resources.files("deploys.facts").joinpath("node.sh").read_text()
+_FOLDER = resources.files("deploys.facts")
+SCRIPT = "".join(
+    (FUNCTION, *(_FOLDER.joinpath(f"{name}.sh").read_text() for name in ("module_loading", "node")))
+)
 
 
 class NodeFact(Framed[NodeState]):

@@ -70,8 +70,7 @@ if [ -d /proc/sys/net/bridge ]; then put kernel_feature br_netfilter; else put_i
 for name in mlx5_ib ib_umad; do
   if [ -d "/sys/module/$name" ]; then put kernel_feature "$name"; else put_if_module "$name"; fi
 done
-[ -d /sys/module/nouveau ] && put module nouveau
-[ -d /sys/module/nvidia ] && put module nvidia
+module_loading # a function of module_loading.sh
 for key in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables; do
   [ -r /proc/sys/$key ] && printf '%s:' $key && cat /proc/sys/$key
 done | sed 's,/,.,g; s,:, ,; s,^,sysctl\t,'

@@ -19,9 +19,11 @@ from deploys.run.context import Context, current
 from gpuboot.hosts import driver_packages, fabric, kernels
 
 NOUVEAU = """\
-# Written by gpuboot: nouveau and NVIDIA's driver cannot share a GPU
+# Written by gpuboot: no other driver can share a GPU with NVIDIA's
 blacklist nouveau
 options nouveau modeset=0
+blacklist nova_core
+blacklist nvidiafb
 """
 NVLINK5 = "# Written by gpuboot: the way of the fabric manager to the NVSwitches\n" + "".join(
     f"{name}\n" for name in fabric.MODULES

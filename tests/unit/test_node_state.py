@@ -29,7 +29,7 @@ kernel_feature\tbr_netfilter
 module\tnouveau
 sysctl\tnet.ipv4.ip_forward 0
 cgroup\t2
-secure_boot\t1
+secure_boot\tSecure Boot
 pci\t0000:10:00.0 0x2330 0x030200
 pci\t0000:07:00.0 0x22a3 0x068000
 pci\t0000:11:00.1 0x22ba 0x040300

@@ -115,7 +115,7 @@ def test_fabric_manager_goes_with_nvswitches() -> None:
     assert drivers.services(context(never)) == []
 
 
-GOOD = DriverState("595.91.07", True, "595.91.07", False, True, ("GPU-1", "GPU-2"), "")
+GOOD = DriverState("595.91.07", True, "595.91.07", "", True, ("GPU-1", "GPU-2"), "")
 
 
 def test_a_driver_as_promised() -> None:
