@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from deploys.lib.operation import phase
-from deploys.operations import containerd, files, packages, units
+from deploys.operations import containerd, files, packages, toolkit, units
 from deploys.phases import parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
@@ -35,6 +35,8 @@ def runtime() -> None:
         )
         if context.node.gpus:
             install_toolkit(context)
+    if context.node.gpus:
+        toolkit.isolated(name="Let only privileged containers choose GPUs themselves")
     if mirrors := registry_files(context):
         files.present(name="Configure registry mirrors", contents=mirrors)
     logins = registries.containerd(context.settings)

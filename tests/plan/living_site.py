@@ -233,6 +233,11 @@ def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
             "gpu GPU-2",
         ],
         "nvidia-ctk cdi generate": ["installed", "current"],
+        "nvidia-ctk --quiet config": [
+            "installed",
+            "accepts accept-nvidia-visible-devices-as-volume-mounts false",
+            "accepts accept-nvidia-visible-devices-envvar-when-unprivileged false",
+        ],
     }
 
 
