@@ -19,6 +19,11 @@ from gpuboot.templates import render
 # settings.runtime.mode -> options of `nvidia-ctk runtime configure`. The handler nvidia is there in
 # each: in "cdi" for dcgm-exporter alone, which claims no GPU and must see them all.
 MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
+# Of RuntimeClasses that the GPU Operator makes beside nvidia (v26.7.0,
+# assets/pre-requisites/0210_runtime_class_legacy.yaml and 0220_runtime_class_cdi.yaml), whether or
+# not it installs the toolkit: a pod that names one would wait for ever for its handler. The programs
+# of its own toolkit are not in NVIDIA's packages for hosts; the runtime itself chooses by CDI.
+HANDLERS = ("nvidia-cdi", "nvidia-legacy")
 
 
 @phase("Runtime")
@@ -79,6 +84,7 @@ def root_config(context: Context) -> str:
         "containerd/config.toml.j2",
         sandbox=f"registry.k8s.io/pause:{context.lock.kubernetes.pause}",
         runtime=context.settings.runtime,
+        handlers=HANDLERS if context.node.gpus else (),
     )
 
 
