@@ -19,10 +19,10 @@ from gpuboot.templates import render
 # settings.runtime.mode -> options of `nvidia-ctk runtime configure`. The handler nvidia is there in
 # each: in "cdi" for dcgm-exporter alone, which claims no GPU and must see them all.
 MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
-# Of RuntimeClasses that the GPU Operator makes beside nvidia (v26.7.0,
-# assets/pre-requisites/0210_runtime_class_legacy.yaml and 0220_runtime_class_cdi.yaml), whether or
-# not it installs the toolkit: a pod that names one would wait for ever for its handler. The programs
-# of its own toolkit are not in NVIDIA's packages for hosts; the runtime itself chooses by CDI.
+# Of RuntimeClasses that the GPU Operator makes beside nvidia, also where it installs no toolkit
+# (v26.7.0, assets/pre-requisites/0210_runtime_class_legacy.yaml, 0220_runtime_class_cdi.yaml): a
+# pod that names one would wait for ever for its handler. The programs that the operator's toolkit
+# has for them are in a package for it alone; the runtime itself chooses between their modes.
 HANDLERS = ("nvidia-cdi", "nvidia-legacy")
 
 
