@@ -255,6 +255,8 @@ def _container(part: GpuContainer, settings: Settings, beside: Script) -> dict[s
     return {
         "name": part.name,
         "command": ["sh", "-c", script, "sh", *beside.arguments],
+        # as NVIDIA's images have it: it must see what it asked for, and no more
+        "env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}],
         "resources": {"limits": {part.resource: str(part.count)}},
     }
 
