@@ -10,7 +10,11 @@ from deploys.facts.framed import Framed
 from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
-SCRIPT = FUNCTION + resources.files("deploys.facts").joinpath("node.sh").read_text()
+# each defines a function that node.sh calls
+_FUNCTIONS = ("packet_filter.sh",)
+SCRIPT = FUNCTION + "".join(
+    resources.files("deploys.facts").joinpath(name).read_text() for name in (*_FUNCTIONS, "node.sh")
+)
 
 
 class NodeFact(Framed[NodeState]):

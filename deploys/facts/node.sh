@@ -156,6 +156,8 @@ else
     awk '$4 == "0A" { n = split($2, at, ":"); print "hexport\t" at[n] }' | sort -u
 fi
 
+packet_filter # a function of packet_filter.sh
+
 # --- other owners of this machine, and units that matter
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
   k3s k3s-agent rke2-server rke2-agent k0scontroller k0sworker crio docker \

@@ -13,7 +13,7 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, exporter, network
+from gpuboot.hosts.preflight import driver, exporter, firewall, network
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -62,6 +62,8 @@ def evaluate(
             problems += of_check
             if of_check and check is _root:
                 break  # most of what others see without root is wrong
+    if checks is None:
+        problems += firewall.problems(nodes, states, settings)
     return problems + _duplicates(nodes, states) + _other_clusters(nodes, states)
 
 
@@ -201,7 +203,6 @@ CHECKS: tuple[Check, ...] = (
     lambda it: network.address(it.node, it.state),
     lambda it: network.ports(it.node, it.state),
     lambda it: network.overlaps(it.state, it.settings),
-    lambda it: platform_checks.firewall(it.state),
 )
 
 
