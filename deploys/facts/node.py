@@ -11,8 +11,10 @@ from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
 _FOLDER = resources.files("deploys.facts")
-SCRIPT = "".join(
-    (FUNCTION, *(_FOLDER.joinpath(f"{name}.sh").read_text() for name in ("module_loading", "node")))
+# each defines a function that node.sh calls
+_FUNCTIONS = ("folders", "module_loading", "packet_filter")
+SCRIPT = FUNCTION + "".join(
+    _FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node")
 )
 
 

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
-from gpuboot.hosts import module_loading, secure_boot
+from gpuboot.hosts import folders, module_loading, packet_filter, secure_boot
+from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.module_loading import ModuleLoading
+from gpuboot.hosts.packet_rules import PacketFilter
 from gpuboot.hosts.secure_boot import SecureBootState
 
 NVIDIA = "0x10de"
@@ -95,11 +97,12 @@ class NodeState:
     cgroup: int
     memory_mib: int
     cpus: int
-    disk_mib: int
     clock: float
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
     module_loading: ModuleLoading = field(default_factory=ModuleLoading)
+    folders: Folders = field(default_factory=Folders)
+    packet_filter: PacketFilter = field(default_factory=PacketFilter)
     ntp_synchronised: bool = False
     driver_loaded: str = ""
     driver_open: bool = False
@@ -235,11 +238,12 @@ def _state(values: Fields) -> NodeState:
         uid=int(one("uid")),
         headers=one("headers") or "missing",
         memory_mib=values.number("memory_kib") // 1024,
-        disk_mib=values.number("disk_kib") // 1024,
         clock=float(one("clock")),
         default_address=one("default_source") or next(iter(addresses), ""),
         secure_boot=secure_boot.parse(values),
         module_loading=module_loading.parse(values),
+        folders=folders.parse(values),
+        packet_filter=packet_filter.parse(values),
         ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,

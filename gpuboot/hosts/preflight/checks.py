@@ -13,7 +13,7 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, gpu_choice, gpu_names, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, exporter, network
+from gpuboot.hosts.preflight import driver, exporter, firewall, folders, network
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -62,6 +62,8 @@ def evaluate(
             problems += of_check
             if of_check and check is _root:
                 break  # most of what others see without root is wrong
+    if checks is None:
+        problems += firewall.problems(nodes, states, settings)
     return problems + _duplicates(nodes, states) + _other_clusters(nodes, states)
 
 
@@ -83,7 +85,6 @@ def _size(it: Subject) -> Iterator[Finding]:
     for actual, needed, what in (
         (state.cpus, least.min_cpus, "CPUs"),
         (state.memory_mib, least.min_memory_mib, "MiB of memory"),
-        (state.disk_mib, least.min_disk_mib, "MiB free under /var"),
     ):
         if actual < needed:
             yield (
@@ -202,6 +203,7 @@ MACHINE: tuple[Check, ...] = (
     lambda it: dcgm.problems(it.node, it.state, it.settings, it.lock),
     lambda it: exporter.devices(it.node, it.settings.exporter),
     lambda it: platform_checks.problems(it.node, it.state, it.settings),
+    lambda it: folders.problems(it.node, it.state, it.settings),
     lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
@@ -212,7 +214,6 @@ CHECKS: tuple[Check, ...] = (
     lambda it: network.address(it.node, it.state),
     lambda it: network.ports(it.node, it.state),
     lambda it: network.overlaps(it.state, it.settings),
-    lambda it: platform_checks.firewall(it.state),
 )
 
 
