@@ -21,7 +21,7 @@ from gpuboot.plan.differences import text_change
 
 @operation()
 def excluded(
-    cluster_gpus: Sequence[str], may_reboot: bool, timeout_s: int, in_use: bool
+    cluster_gpus: Sequence[str], may_reboot: bool, timeout_s: int | None, in_use: bool
 ) -> Commands:
     """Ensure the driver leaves out every GPU that the host's data does not name.
 
@@ -29,7 +29,7 @@ def excluded(
 
     + cluster_gpus: of the host's data; nothing: the driver leaves none out
     + may_reboot: `settings.driver.reboot` allows it
-    + timeout_s: how long the machine may take to come back
+    + timeout_s: how long the machine may take to come back (None: by its memory)
     + in_use: the host is a node of a cluster, whose pods may have GPUs: a person drains it
     """
     state = read(GpuExclusion, path=OPTIONS_FILE)
@@ -57,7 +57,9 @@ def excluded(
         yield driver.load()
 
 
-def _loaded_again(reason: str, may_reboot: bool, timeout_s: int, in_use: bool) -> FunctionCommand:
+def _loaded_again(
+    reason: str, may_reboot: bool, timeout_s: int | None, in_use: bool
+) -> FunctionCommand:
     if in_use:
         return fail(
             f"{reason}, which takes a reboot of a node in use",
