@@ -28,6 +28,7 @@ from gpuboot.hosts import connectivity, kernels, mig, platforms
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
+from gpuboot.hosts.preflight import remains
 from gpuboot.hosts.preflight.checks import Check, evaluate
 from gpuboot.hosts.preflight.packages import AvailableVersion, RequiredPackage
 from gpuboot.hosts.reading import Reading
@@ -122,6 +123,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
+        *remains.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
-from gpuboot.hosts import secure_boot
+from gpuboot.hosts import remains, secure_boot
+from gpuboot.hosts.remains import Remains
 from gpuboot.hosts.secure_boot import SecureBootState
 
 NVIDIA = "0x10de"
@@ -88,6 +89,7 @@ class NodeState:
     clock: float
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
+    remains: Remains = field(default_factory=Remains)
     ntp_synchronised: bool = False
     driver_loaded: str = ""
     driver_open: bool = False
@@ -221,6 +223,7 @@ def _state(values: Fields) -> NodeState:
         clock=float(one("clock")),
         default_address=one("default_source") or next(iter(addresses), ""),
         secure_boot=secure_boot.parse(values),
+        remains=remains.parse(values),
         ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,
