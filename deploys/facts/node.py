@@ -6,16 +6,19 @@ from importlib import resources
 
 from typing_extensions import override
 
+from deploys.facts import remains, secure_boot
 from deploys.facts.framed import Framed
-from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
 _FOLDER = resources.files("deploys.facts")
 # each defines a function that node.sh calls
-_FUNCTIONS = ("folders", "module_loading", "packet_filter")
-SCRIPT = FUNCTION + "".join(
-    _FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node")
+_SCRIPTS = ("folders", "module_loading", "packet_filter")
+FUNCTIONS = (
+    secure_boot.FUNCTION
+    + remains.FUNCTIONS
+    + "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in _SCRIPTS)
 )
+SCRIPT = FUNCTIONS + _FOLDER.joinpath("node.sh").read_text()
 
 
 class NodeFact(Framed[NodeState]):

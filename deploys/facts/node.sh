@@ -156,7 +156,9 @@ has ip && ip -o -4 route show 2>/dev/null | awk '
 if has ss; then
   ss -Hltnp 2>/dev/null | awk '{ n = split($4, at, ":"); owner = $NF
     if (match(owner, /"[^"]*"/)) owner = substr(owner, RSTART + 1, RLENGTH - 2); else owner = "?"
-    print "port\t" at[n] " " owner }' | sort -u
+    print "port\t" at[n] " " owner
+    if (match($NF, /pid=[0-9]+/)) print "port_pid\t" at[n] " " substr($NF, RSTART + 4, RLENGTH - 4)
+  }' | sort -u | port_units # a function of remains.sh
 else
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
     awk '$4 == "0A" { n = split($2, at, ":"); print "hexport\t" at[n] }' | sort -u
@@ -174,6 +176,7 @@ has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
     /^$/ { if (id != "") report(); id = "" } END { if (id != "") report() }
     function report() { sub(/\.service$/, "", id)
       if (active == "active" || file != "") print "unit\t" id " " active " " file }'
+remains # a function of remains.sh
 [ -d /var/snap/microk8s ] && put foreign microk8s
 for file in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf; do
   [ -r "$file" ] && put kubeconfig "$file $(sed -n 's/^ *server: *//p' "$file" | head -n 1)"

@@ -27,7 +27,7 @@ from gpuboot.docker.preflight import checks as docker_checks
 from gpuboot.hosts import connectivity, gpu_choice, kernels, mig, platforms
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.preflight import driver as driver_checks
-from gpuboot.hosts.preflight import firewall
+from gpuboot.hosts.preflight import firewall, remains
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
 from gpuboot.hosts.preflight.checks import Check, evaluate
@@ -126,6 +126,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *platform_checks.warnings(run.nodes, run.states),
         *gpu_choice.warnings(run.nodes, run.states),
         *([] if run.docker_hosts else firewall.warnings(run.nodes, run.states, run.settings)),
+        *remains.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *driver_checks.warnings(run.nodes, run.states),
         *mig.warnings(run.nodes, run.states, run.settings),

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
-from gpuboot.hosts import folders, module_loading, packet_filter, secure_boot
+from gpuboot.hosts import folders, module_loading, packet_filter, remains, secure_boot
 from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.module_loading import ModuleLoading
 from gpuboot.hosts.packet_rules import PacketFilter
+from gpuboot.hosts.remains import Remains
 from gpuboot.hosts.secure_boot import SecureBootState
 
 NVIDIA = "0x10de"
@@ -103,6 +104,7 @@ class NodeState:
     module_loading: ModuleLoading = field(default_factory=ModuleLoading)
     folders: Folders = field(default_factory=Folders)
     packet_filter: PacketFilter = field(default_factory=PacketFilter)
+    remains: Remains = field(default_factory=Remains)
     ntp_synchronised: bool = False
     driver_loaded: str = ""
     driver_open: bool = False
@@ -244,6 +246,7 @@ def _state(values: Fields) -> NodeState:
         module_loading=module_loading.parse(values),
         folders=folders.parse(values),
         packet_filter=packet_filter.parse(values),
+        remains=remains.parse(values),
         ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,
