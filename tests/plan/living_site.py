@@ -233,6 +233,7 @@ def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
             "gpu GPU-2",
         ],
         "nvidia-ctk cdi generate": ["installed", "current"],
+        **_site["REHEARSED"],
     }
 
 
