@@ -263,6 +263,7 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
         **({fails: refused} if fails and name == "@fake/cp1" else {}),
         **{key: noise[key] for key in list(noise)[:2]},
         _site["_FACT"]: own([*machine, *packages]),
+        **{key: own(lines) for key, lines in _site["REHEARSED"].items()},
         **{key: own(lines) for key, lines in _answers(name).items()},
     }
     return name, {**data, "fake_responses": responses}
