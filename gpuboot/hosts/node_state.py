@@ -45,6 +45,7 @@ class NodeState:
     + container: what container the machine is ("" for a real or virtual machine)
     + headers: kernel headers of the running kernel: installed, available, missing, or unknown
       while the package manager has read no index
+    + headers_package: apt's package of them where they are not there; "" elsewhere
     + dkms_package: DKMS on systems of rpm packages, where it is in EPEL: the same four
     + kernel_headers: the headers that go with each installed kernel metapackage -> the same four:
       linux-headers-generic where linux-image-generic is installed
@@ -91,6 +92,7 @@ class NodeState:
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
     module_loading: ModuleLoading = field(default_factory=ModuleLoading)
     ntp_synchronised: bool = False
+    headers_package: str = ""
     driver_loaded: str = ""
     driver_open: bool = False
     driver_module: str = ""
@@ -180,7 +182,7 @@ def parse(lines: Iterable[str]) -> NodeState:
 _TEXTS = (
     "hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version", "os_codename",
     "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package", "run_lock",
-    "load_balancer", "keepalived", "virtual_address",
+    "load_balancer", "keepalived", "virtual_address", "headers_package",
 )  # fmt: skip
 # field -> the key of its number
 _NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"}

@@ -52,12 +52,7 @@ def _to_install(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tu
             "remove it with `nvidia-uninstall --silent`, then reboot",
         )
     if state.headers == "missing" and platform:
-        manager = platform.package_manager
-        yield (
-            f"no kernel headers for the running kernel {state.kernel}, and {manager} has none",
-            f"install {kernels.running_headers(platform, state)}, or boot a kernel whose headers "
-            f"{manager} has",
-        )
+        yield kernels.problem(platform, state)
     yield from fabric.problems(state, driver.fabric_manager)
 
 
