@@ -24,6 +24,23 @@ UBUNTU_2404 = platforms.of(parse(ANSWER))
 PVE_8, PVE_7 = "6.8.12-4-pve", "5.15.158-2-pve"
 
 
+def _programs(
+    kernel: str, packages: dict[str, str], offered: tuple[str, ...], index: bool
+) -> dict[str, str]:
+    table = "".join(f"installed {name} {needs}\n" for name, needs in packages.items())
+    return {
+        "uname": f"echo gpu1 {kernel} x86_64",
+        "dpkg-query": f"""case "$*" in
+            *'linux-image-*') printf '%s' '{table}' ;;
+            *) for name in {" ".join(packages) or "''"}; do
+              case "$*" in *" $name") printf installed ;; esac
+            done ;; esac""",
+        "apt-cache": f"""for name in {" ".join(offered) or "''"}; do
+            test "$2" != "$name" || echo "Package: $name"; done""",
+        "ls": ":" if index else "exit 2",
+    }
+
+
 def read(
     tmp_path: Path,
     kernel: str,
@@ -37,20 +54,7 @@ def read(
     + offered: what apt knows
     + index: apt has read one
     """
-    packages = installed or {}
-    table = "".join(f"installed {name} {needs}\n" for name, needs in packages.items())
-    programs = {
-        "uname": f"echo gpu1 {kernel} x86_64",
-        "dpkg-query": f"""case "$*" in
-            *'linux-image-*') printf '%s' '{table}' ;;
-            *) for name in {" ".join(packages) or "''"}; do
-              case "$*" in *" $name") printf installed ;; esac
-            done ;; esac""",
-        "apt-cache": f"""for name in {" ".join(offered) or "''"}; do
-            test "$2" != "$name" || echo "Package: $name"; done""",
-        "ls": ":" if index else "exit 2",
-    }
-    for name, text in programs.items():
+    for name, text in _programs(kernel, installed or {}, offered, index).items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     head, _, _ = SCRIPT.partition("# --- the kernel: can it do")
