@@ -10,10 +10,9 @@ from deploys.facts.framed import Framed
 from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
+_PARTS = ("module_loading", "dkms", "node")
 _FOLDER = resources.files("deploys.facts")
-SCRIPT = "".join(
-    (FUNCTION, *(_FOLDER.joinpath(f"{name}.sh").read_text() for name in ("module_loading", "node")))
-)
+SCRIPT = "".join((FUNCTION, *(_FOLDER.joinpath(f"{name}.sh").read_text() for name in _PARTS)))
 
 
 class NodeFact(Framed[NodeState]):

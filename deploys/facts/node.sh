@@ -113,9 +113,7 @@ if [ -e "$1" ]; then put mig_instances $#; fi
 for path in /usr/bin/nvidia-uninstall /usr/bin/nvidia-installer; do
   [ -e "$path" ] && put remnant "$path"
 done
-if has dkms; then
-  dkms status 2>/dev/null | grep -i '^nvidia' | while IFS= read -r line; do put dkms "$line"; done
-fi
+dkms_state # a function of dkms.sh
 
 # --- packages that matter here, holds, and who is busy with the package manager
 has rpm && ! has dpkg-query && rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null |
@@ -126,6 +124,7 @@ locks=/etc/dnf/plugins/versionlock.list
   named hold
 has dpkg-query && dpkg-query -W -f '${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n' \
   2>/dev/null | awk '$1 == "hold" { print "hold\t" $3 } { sub(/^[^ ]* /, "") }
+    $1 ~ /^(half-.*|unpacked)$/ && $2 ~ /nvidia/ { print "unfinished\t" $2 }
     $1 != "not-installed" && $1 != "config-files" &&
     $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$|^datacenter-gpu-manager/ {
       print "package\t" $2 " " $3 }'
