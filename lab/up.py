@@ -68,8 +68,7 @@ def up(
         if upstream:
             docroot.install(lab, parts.simulated_parts(release, builds, progress))
         else:
-            more = [name for life in lives for name in life.packages]
-            docroot.install(lab, parts.make_parts(release, base, builds, progress, more))
+            docroot.install(lab, parts.make_parts(release, base, builds, progress, _more(lives)))
             preflight.note_complete()
         mirror.start(lab)
         alerts.start(lab)
@@ -82,6 +81,11 @@ def _trust(lab: Lab) -> None:
     mirror.trust(lab)
     alerts.trust(lab)
     machines.ensure_ssh_key(lab)
+
+
+def _more(lives: Sequence[Life]) -> list[str]:
+    """Packages that the mirror has for these lives."""
+    return [name for life in lives for name in life.packages]
 
 
 def _also(extra: Extra | None, lives: Sequence[Life]) -> list[Recipe]:

@@ -43,7 +43,17 @@ offered() { # what the package manager knows of a package, without a download
   else echo missing; fi
 }
 if [ -e "/lib/modules/$kernel/build/Makefile" ]; then put headers installed
-elif has dpkg-query; then put headers "$(offered "linux-headers-$kernel")"
+elif has dpkg-query; then
+  case $kernel in
+    *-pve) names="pve-headers-$kernel proxmox-headers-$kernel" ;; # Proxmox VE 7, and from 8 on
+    *) names=linux-headers-$kernel ;;
+  esac
+  for name in $names; do
+    offer=$(offered "$name")
+    case $offer in installed | available) break ;; esac
+  done
+  put headers "$offer"
+  put headers_package "$name"
 else # 5.14.0-570.el9.aarch64+64k has kernel-64k-devel-5.14.0-570.el9.aarch64
   variant=${kernel#"${kernel%%+*}"}
   put headers "$(offered "kernel${variant:+-${variant#+}}-devel-${kernel%%+*}")"
@@ -52,12 +62,15 @@ if ! has dpkg-query && has dnf; then put dkms_package "$(offered dkms)"; fi
 # a metapackage depends on the kernel of the day; its name may begin with a number as well
 # (linux-image-6.12-amd64 of Debian's 6.12 for bookworm)
 # shellcheck disable=SC2016
-has dpkg-query && dpkg-query -W -f '${db:Status-Status} ${Package} ${Depends}\n' 'linux-image-*' \
-  2>/dev/null | awk '$1 == "installed" && $2 !~ /-dbg$/ { name = $2; $1 = $2 = ""
-    if ($0 ~ / linux-image-(unsigned-)?[0-9]/) print substr(name, 13) }' |
-  while IFS= read -r flavour; do
-    put kernel_headers "linux-headers-$flavour $(offered "linux-headers-$flavour")"
-  done
+has dpkg-query && dpkg-query -W -f '${db:Status-Status} ${Package} ${Depends}\n' \
+  proxmox-default-kernel 'proxmox-kernel-*' 'pve-kernel-*' 'linux-image-*' 2>/dev/null |
+  awk '$1 == "installed" && $2 !~ /-dbg$/ { name = $2; $1 = $2 = ""
+    if (name ~ /^(proxmox-default-kernel|(proxmox|pve)-kernel-[0-9.]+)$/) {
+      sub(/-kernel/, "-headers", name)
+      print name
+    } else if (name ~ /^linux-image-/ && $0 ~ / linux-image-(unsigned-)?[0-9]/)
+      print "linux-headers-" substr(name, 13) }' |
+  while IFS= read -r name; do put kernel_headers "$name $(offered "$name")"; done
 
 # --- the kernel: can it do what we need, whether as a module or built in?
 put_if_module() {
@@ -106,9 +119,7 @@ if [ -e "$1" ]; then put mig_instances $#; fi
 for path in /usr/bin/nvidia-uninstall /usr/bin/nvidia-installer; do
   [ -e "$path" ] && put remnant "$path"
 done
-if has dkms; then
-  dkms status 2>/dev/null | grep -i '^nvidia' | while IFS= read -r line; do put dkms "$line"; done
-fi
+dkms_state # a function of dkms.sh
 
 # --- packages that matter here, holds, and who is busy with the package manager
 has rpm && ! has dpkg-query && rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null |
@@ -119,6 +130,7 @@ locks=/etc/dnf/plugins/versionlock.list
   named hold
 has dpkg-query && dpkg-query -W -f '${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n' \
   2>/dev/null | awk '$1 == "hold" { print "hold\t" $3 } { sub(/^[^ ]* /, "") }
+    $1 ~ /^(half-.*|unpacked)$/ && $2 ~ /nvidia/ { print "unfinished\t" $2 }
     $1 != "not-installed" && $1 != "config-files" &&
     $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$|^datacenter-gpu-manager/ {
       print "package\t" $2 " " $3 }'

@@ -56,9 +56,12 @@ class NodeState:
     + container: what container the machine is ("" for a real or virtual machine)
     + headers: kernel headers of the running kernel: installed, available, missing, or unknown
       while the package manager has read no index
+    + headers_package: apt's package of them where they are not there; "" elsewhere
     + dkms_package: DKMS on systems of rpm packages, where it is in EPEL: the same four
     + kernel_headers: the headers that go with each installed kernel metapackage -> the same four:
       linux-headers-generic where linux-image-generic is installed
+    + dkms_log, dkms_errors: of a build of NVIDIA's module that failed: its log, and lines of it
+    + unfinished: NVIDIA's packages that dpkg has yet to configure: a run does that
     + kernel_features: those that are built in, loaded or there as a module
     + driver_loaded: version of the NVIDIA driver in the kernel; "" for none
     + driver_open: the loaded driver is made of the open kernel modules
@@ -106,6 +109,10 @@ class NodeState:
     packet_filter: PacketFilter = field(default_factory=PacketFilter)
     remains: Remains = field(default_factory=Remains)
     ntp_synchronised: bool = False
+    headers_package: str = ""
+    dkms_log: str = ""
+    dkms_errors: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
     driver_loaded: str = ""
     driver_open: bool = False
     driver_module: str = ""
@@ -201,7 +208,8 @@ def parse(lines: Iterable[str]) -> NodeState:
 _TEXTS = (
     "hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version", "os_codename",
     "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package", "run_lock",
-    "load_balancer", "keepalived", "virtual_address",
+    "load_balancer", "keepalived", "virtual_address", "headers_package",
+    "dkms_log",
 )  # fmt: skip
 # field -> the key of its number
 _NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"}
@@ -210,6 +218,8 @@ _LISTS = {
     "nvlink_bridges": "nvlink_bridge",
     "remnants": "remnant",
     "dkms": "dkms",
+    "dkms_errors": "dkms_error",
+    "unfinished": "unfinished",
     "swap": "swap",
     "foreign": "foreign",
     "half_made": "half_made",
