@@ -6,11 +6,12 @@ from importlib import resources
 
 from typing_extensions import override
 
+from deploys.facts import boot
 from deploys.facts.framed import Framed
 from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
-SCRIPT = FUNCTION + resources.files("deploys.facts").joinpath("node.sh").read_text()
+SCRIPT = boot.FUNCTION + FUNCTION + resources.files("deploys.facts").joinpath("node.sh").read_text()
 
 
 class NodeFact(Framed[NodeState]):

@@ -22,7 +22,7 @@ from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
 from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.operation import operation
-from deploys.operations import api_endpoint, units, virtual_address
+from deploys.operations import api_endpoint, kernel, units, virtual_address
 from deploys.operations import packages as package_operations
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes.backup import METRICS_FOLDER
@@ -256,7 +256,7 @@ def reset_commands(state: KubeadmState) -> list[str]:
     config = ["rm -f /root/.kube/config"] if ours else []
     # the virtual address first: another control plane has it before this one's API server ends
     first = [virtual_address.STOP, *config]
-    return [*first, RESET, CLEAN_NETWORK, api_endpoint.STOP, _FORGET]
+    return [*first, RESET, CLEAN_NETWORK, api_endpoint.STOP, kernel.SWAP_BACK, _FORGET]
 
 
 @operation()

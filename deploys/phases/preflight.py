@@ -26,6 +26,7 @@ from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
 from gpuboot.hosts import connectivity, kernels, mig, platforms
 from gpuboot.hosts.platforms import PackageManager
+from gpuboot.hosts.preflight import boot, kubelet
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
 from gpuboot.hosts.preflight.checks import Check, evaluate
@@ -125,6 +126,8 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *kernels.warnings(run.nodes, run.states, run.settings),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),
+        *([] if run.docker_hosts else boot.warnings(run.nodes, run.states)),
+        *([] if run.docker_hosts else kubelet.warnings(run.nodes, run.states, run.settings)),
         *unsure,
         *old,
     ]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
-from gpuboot.hosts import secure_boot
+from gpuboot.hosts import boot, secure_boot
+from gpuboot.hosts.boot import BootState
 from gpuboot.hosts.secure_boot import SecureBootState
 
 NVIDIA = "0x10de"
@@ -88,6 +89,7 @@ class NodeState:
     clock: float
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
+    boot: BootState = field(default_factory=BootState)
     ntp_synchronised: bool = False
     driver_loaded: str = ""
     driver_open: bool = False
@@ -221,6 +223,7 @@ def _state(values: Fields) -> NodeState:
         clock=float(one("clock")),
         default_address=one("default_source") or next(iter(addresses), ""),
         secure_boot=secure_boot.parse(values),
+        boot=boot.parse(values),
         ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,

@@ -13,7 +13,7 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, exporter, network
+from gpuboot.hosts.preflight import boot, driver, exporter, kubelet, network
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -202,6 +202,8 @@ CHECKS: tuple[Check, ...] = (
     lambda it: network.ports(it.node, it.state),
     lambda it: network.overlaps(it.state, it.settings),
     lambda it: platform_checks.firewall(it.state),
+    lambda it: boot.problems(it.state, it.settings),
+    lambda it: kubelet.problems(it.state, it.lock),
 )
 
 
