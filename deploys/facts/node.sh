@@ -136,7 +136,8 @@ fi
 # --- size and time
 awk '$1 == "MemTotal:" { print "memory_kib\t" $2 }' /proc/meminfo
 put cpus "$(getconf _NPROCESSORS_ONLN)"
-put disk_kib "$(df -Pk /var | awk 'NR == 2 { print $4 }')"
+folders /var /usr /var/lib/dpkg /var/lib/containerd /var/lib/docker /var/lib/kubelet /var/lib/etcd \
+  /opt/cni/bin # a function of folders.sh
 awk 'NR > 1 { print "swap\t" $1 }' /proc/swaps
 has timedatectl && put ntp "$(timedatectl show -p NTPSynchronized --value 2>/dev/null)"
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
-from gpuboot.hosts import packet_filter, secure_boot
+from gpuboot.hosts import folders, packet_filter, secure_boot
+from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.packet_rules import PacketFilter
 from gpuboot.hosts.secure_boot import SecureBootState
 
@@ -85,10 +86,10 @@ class NodeState:
     cgroup: int
     memory_mib: int
     cpus: int
-    disk_mib: int
     clock: float
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
+    folders: Folders = field(default_factory=Folders)
     packet_filter: PacketFilter = field(default_factory=PacketFilter)
     ntp_synchronised: bool = False
     driver_loaded: str = ""
@@ -219,10 +220,10 @@ def _state(values: Fields) -> NodeState:
         uid=int(one("uid")),
         headers=one("headers") or "missing",
         memory_mib=values.number("memory_kib") // 1024,
-        disk_mib=values.number("disk_kib") // 1024,
         clock=float(one("clock")),
         default_address=one("default_source") or next(iter(addresses), ""),
         secure_boot=secure_boot.parse(values),
+        folders=folders.parse(values),
         packet_filter=packet_filter.parse(values),
         ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,

@@ -13,7 +13,7 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, exporter, firewall, network
+from gpuboot.hosts.preflight import driver, exporter, firewall, folders, network
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -85,7 +85,6 @@ def _size(it: Subject) -> Iterator[Finding]:
     for actual, needed, what in (
         (state.cpus, least.min_cpus, "CPUs"),
         (state.memory_mib, least.min_memory_mib, "MiB of memory"),
-        (state.disk_mib, least.min_disk_mib, "MiB free under /var"),
     ):
         if actual < needed:
             yield (
@@ -193,6 +192,7 @@ MACHINE: tuple[Check, ...] = (
     lambda it: dcgm.problems(it.node, it.state, it.settings, it.lock),
     lambda it: exporter.devices(it.node, it.settings.exporter),
     lambda it: platform_checks.problems(it.node, it.state, it.settings),
+    lambda it: folders.problems(it.node, it.state, it.settings),
     lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
