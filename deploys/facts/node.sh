@@ -158,6 +158,7 @@ else
 fi
 
 packet_filter # a function of packet_filter.sh
+proxies # a function of proxies.sh
 
 # --- other owners of this machine, and units that matter
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
-from gpuboot.hosts import folders, packet_filter, secure_boot
+from gpuboot.hosts import environment, folders, packet_filter, secure_boot
+from gpuboot.hosts.environment import ProxyVariable
 from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.packet_rules import PacketFilter
 from gpuboot.hosts.secure_boot import SecureBootState
@@ -89,6 +90,7 @@ class NodeState:
     clock: float
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
+    proxy_variables: tuple[ProxyVariable, ...] = ()
     folders: Folders = field(default_factory=Folders)
     packet_filter: PacketFilter = field(default_factory=PacketFilter)
     ntp_synchronised: bool = False
@@ -223,6 +225,7 @@ def _state(values: Fields) -> NodeState:
         clock=float(one("clock")),
         default_address=one("default_source") or next(iter(addresses), ""),
         secure_boot=secure_boot.parse(values),
+        proxy_variables=environment.parse(values),
         folders=folders.parse(values),
         packet_filter=packet_filter.parse(values),
         ntp_synchronised=one("ntp") == "yes",

@@ -13,7 +13,7 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, exporter, firewall, folders, network
+from gpuboot.hosts.preflight import driver, environment, exporter, firewall, folders, network
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -200,6 +200,7 @@ CHECKS: tuple[Check, ...] = (
     _kernel,
     _runtimes,
     _kubernetes,
+    lambda it: environment.problems(it.node, it.state, it.settings),
     lambda it: network.address(it.node, it.state),
     lambda it: network.ports(it.node, it.state),
     lambda it: network.overlaps(it.state, it.settings),
