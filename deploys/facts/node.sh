@@ -145,9 +145,7 @@ has timedatectl && put ntp "$(timedatectl show -p NTPSynchronized --value 2>/dev
 has ip && ip -o addr show scope global 2>/dev/null | awk '{ print "address\t" $2 " " $4 }'
 has ip && put default_source \
   "$(ip -o route get 192.0.2.1 2>/dev/null | sed -n 's/.* src \([^ ]*\).*/\1/p')"
-has ip && ip -o -4 route show 2>/dev/null | awk '
-  $1 ~ /\// { dev = ""; for (i = 2; i < NF; i++) if ($i == "dev") dev = $(i + 1)
-              print "route\t" $1 " " dev }'
+networks # a function of networks.sh
 if has ss; then
   ss -Hltnp 2>/dev/null | awk '{ n = split($4, at, ":"); owner = $NF
     if (match(owner, /"[^"]*"/)) owner = substr(owner, RSTART + 1, RLENGTH - 2); else owner = "?"

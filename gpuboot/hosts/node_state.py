@@ -63,6 +63,7 @@ class NodeState:
     + ports: listening TCP ports, with the name of the listening process ("?": not known)
     + interfaces: network devices, each with one of its addresses and that one's network (CIDR)
     + routes: networks (CIDR) with the device they lead to
+    + other_networks: networks that bridges of other programs have when they run, with the program
     + run_lock: record of the run that last took the lock there (`gpuboot.hosts.run_lock`); ""
       for none since it booted
     + run_lock_age: seconds for which that run has held it; None when it has ended
@@ -126,6 +127,7 @@ class NodeState:
     addresses: tuple[str, ...] = ()
     interfaces: tuple[tuple[str, str], ...] = ()
     routes: tuple[tuple[str, str], ...] = ()
+    other_networks: tuple[tuple[str, str], ...] = ()
     ports: Mapping[int, str] = field(default_factory=dict)
     units: Mapping[str, Unit] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
@@ -239,6 +241,7 @@ def _state(values: Fields) -> NodeState:
         addresses=addresses,
         interfaces=tuple((item.split()[0], _second(item)) for item in values.all("address")),
         routes=tuple((item.split()[0], _second(item)) for item in values.all("route")),
+        other_networks=tuple(values.pairs("other_network").items()),
         ports=_ports(values),
         units={item.split()[0]: _unit(item) for item in values.all("unit")},
     )
