@@ -11,7 +11,7 @@ from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
 # each defines a function that node.sh calls
-_FUNCTIONS = ("folders.sh", "networks.sh", "packet_filter.sh", "proxies.sh")
+_FUNCTIONS = ("folders.sh", "networks.sh", "packet_filter.sh", "proxies.sh", "software.sh")
 SCRIPT = FUNCTION + "".join(
     resources.files("deploys.facts").joinpath(name).read_text() for name in (*_FUNCTIONS, "node.sh")
 )

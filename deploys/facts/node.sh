@@ -157,6 +157,7 @@ fi
 
 packet_filter # a function of packet_filter.sh
 proxies # a function of proxies.sh
+software # a function of software.sh
 
 # --- other owners of this machine, and units that matter
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \

@@ -26,7 +26,7 @@ from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
 from gpuboot.hosts import connectivity, kernels, mig, platforms
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.hosts.preflight import environment, firewall
+from gpuboot.hosts.preflight import environment, firewall, software
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
 from gpuboot.hosts.preflight.checks import Check, evaluate
@@ -123,6 +123,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
+        *software.warnings(run.nodes, run.states),
         *environment.warnings(run.nodes, run.states, run.settings),
         *([] if run.docker_hosts else firewall.warnings(run.nodes, run.states, run.settings)),
         *kernels.warnings(run.nodes, run.states, run.settings),

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
-from gpuboot.hosts import environment, folders, packet_filter, secure_boot
+from gpuboot.hosts import environment, folders, packet_filter, secure_boot, software
 from gpuboot.hosts.environment import ProxyVariable
 from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.packet_rules import PacketFilter
 from gpuboot.hosts.secure_boot import SecureBootState
+from gpuboot.hosts.software import Software
 
 NVIDIA = "0x10de"
 _GPU_CLASSES = ("0x0300", "0x0302")  # VGA controller, 3D controller
@@ -92,6 +93,7 @@ class NodeState:
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
     proxy_variables: tuple[ProxyVariable, ...] = ()
+    software: Software = field(default_factory=Software)
     folders: Folders = field(default_factory=Folders)
     packet_filter: PacketFilter = field(default_factory=PacketFilter)
     ntp_synchronised: bool = False
@@ -228,6 +230,7 @@ def _state(values: Fields) -> NodeState:
         default_address=one("default_source") or next(iter(addresses), ""),
         secure_boot=secure_boot.parse(values),
         proxy_variables=environment.parse(values),
+        software=software.parse(values),
         folders=folders.parse(values),
         packet_filter=packet_filter.parse(values),
         ntp_synchronised=one("ntp") == "yes",

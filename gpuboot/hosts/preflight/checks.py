@@ -13,7 +13,15 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, environment, exporter, firewall, folders, network
+from gpuboot.hosts.preflight import (
+    driver,
+    environment,
+    exporter,
+    firewall,
+    folders,
+    network,
+    software,
+)
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -193,6 +201,7 @@ MACHINE: tuple[Check, ...] = (
     lambda it: exporter.devices(it.node, it.settings.exporter),
     lambda it: platform_checks.problems(it.node, it.state, it.settings),
     lambda it: folders.problems(it.node, it.state, it.settings),
+    lambda it: software.problems(it.node, it.state, it.settings),
     lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
