@@ -163,7 +163,8 @@ software # a function of software.sh
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
   k3s k3s-agent rke2-server rke2-agent k0scontroller k0sworker crio docker \
   containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-cdi-refresh \
-  chrony chronyd ntp ntpsec systemd-timesyncd unattended-upgrades firewalld 2>/dev/null |
+  chrony chronyd ntp ntpd ntpsec ntpd-rs openntpd systemd-timesyncd timemaster phc2sys 'phc2sys@*' \
+  unattended-upgrades firewalld 2>/dev/null |
   awk -F = '$1 == "Id" { id = $2 } $1 == "ActiveState" { active = $2 }
     $1 == "UnitFileState" { file = $2 }
     /^$/ { if (id != "") report(); id = "" } END { if (id != "") report() }

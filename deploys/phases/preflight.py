@@ -24,7 +24,7 @@ from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.config import inventory, local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import connectivity, kernels, mig, platforms
+from gpuboot.hosts import connectivity, kernels, mig, platforms, time_services
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.preflight import environment, firewall, software
 from gpuboot.hosts.preflight import packages as package_checks
@@ -124,6 +124,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
         *software.warnings(run.nodes, run.states),
+        *time_services.warnings(run.nodes, run.states),
         *environment.warnings(run.nodes, run.states, run.settings),
         *([] if run.docker_hosts else firewall.warnings(run.nodes, run.states, run.settings)),
         *kernels.warnings(run.nodes, run.states, run.settings),
