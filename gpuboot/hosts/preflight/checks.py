@@ -16,6 +16,7 @@ from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import (
     boot,
     driver,
+    environment,
     exporter,
     firewall,
     folders,
@@ -23,6 +24,7 @@ from gpuboot.hosts.preflight import (
     network,
     ports,
     remains,
+    software,
 )
 from gpuboot.hosts.preflight import platform as platform_checks
 
@@ -214,6 +216,7 @@ MACHINE: tuple[Check, ...] = (
     lambda it: exporter.devices(it.node, it.settings.exporter),
     lambda it: platform_checks.problems(it.node, it.state, it.settings),
     lambda it: folders.problems(it.node, it.state, it.settings),
+    lambda it: software.problems(it.node, it.state, it.settings),
     lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
@@ -221,6 +224,7 @@ CHECKS: tuple[Check, ...] = (
     _kernel,
     _runtimes,
     _kubernetes,
+    lambda it: environment.problems(it.node, it.state, it.settings),
     lambda it: network.address(it.node, it.state),
     lambda it: ports.problems(it.node, it.state, it.settings),
     lambda it: remains.problems(it.node, it.state, it.settings),
