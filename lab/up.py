@@ -20,7 +20,7 @@ from lab.build.software_kubernetes import PREVIOUS_MINOR, PREVIOUS_PATCH
 from lab.build.software_kubernetes import recipes as earlier_kubernetes
 from lab.build.store import unused_since
 from lab.debian_releases import BOOKWORM, DebianRelease
-from lab.lives import Life
+from lab.lives import PACKAGES, Life
 from lab.lives.dress import dress
 from lab.mirror import docroot, parts
 from lab.mirror import service as mirror
@@ -68,7 +68,7 @@ def up(
         if upstream:
             docroot.install(lab, parts.simulated_parts(release, builds, progress))
         else:
-            more = [name for life in lives for name in life.packages]
+            more = PACKAGES if lives else ()
             docroot.install(lab, parts.make_parts(release, base, builds, progress, more))
             preflight.note_complete()
         mirror.start(lab)
