@@ -62,8 +62,7 @@ def up(
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
-            names = publishers.RECIPES if upstream else ()
-            builds = build_all(progress, names, _also(extra, lives))
+            builds = build_all(progress, _chosen(upstream), _also(extra, lives))
             booted.result()
         if upstream:
             docroot.install(lab, parts.simulated_parts(release, builds, progress))
@@ -71,8 +70,7 @@ def up(
             more = PACKAGES if lives else ()
             docroot.install(lab, parts.make_parts(release, base, builds, progress, more))
             preflight.note_complete()
-        mirror.start(lab)
-        alerts.start(lab)
+        _serve(lab)
         dress(lab, lives, progress)
     progress(f"lab {name} is up after {duration(time.monotonic() - started)}")
     return lab
@@ -82,6 +80,16 @@ def _trust(lab: Lab) -> None:
     mirror.trust(lab)
     alerts.trust(lab)
     machines.ensure_ssh_key(lab)
+
+
+def _chosen(upstream: bool) -> Sequence[str]:
+    """The programs that are built; nothing: all."""
+    return publishers.RECIPES if upstream else ()
+
+
+def _serve(lab: Lab) -> None:
+    mirror.start(lab)
+    alerts.start(lab)
 
 
 def _also(extra: Extra | None, lives: Sequence[Life]) -> list[Recipe]:

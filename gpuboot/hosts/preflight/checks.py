@@ -13,7 +13,17 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, gpu_choice, gpu_names, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, exporter, firewall, folders, network
+from gpuboot.hosts.preflight import (
+    boot,
+    driver,
+    exporter,
+    firewall,
+    folders,
+    kubelet,
+    network,
+    ports,
+    remains,
+)
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -212,8 +222,11 @@ CHECKS: tuple[Check, ...] = (
     _runtimes,
     _kubernetes,
     lambda it: network.address(it.node, it.state),
-    lambda it: network.ports(it.node, it.state),
+    lambda it: ports.problems(it.node, it.state, it.settings),
+    lambda it: remains.problems(it.node, it.state, it.settings),
     lambda it: network.overlaps(it.state, it.settings),
+    lambda it: boot.problems(it.state, it.settings),
+    lambda it: kubelet.problems(it.state, it.lock),
 )
 
 
@@ -241,8 +254,12 @@ def _other_clusters(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> l
     leader = next((node.host for node in nodes if node.leader), "")
     if leader not in states:
         return []
-    ours = states[leader].cluster_ca
-    others = [node.host for node in nodes if node.host in states and states[node.host].cluster_ca]
+    # a cluster that gpuboot did not make is told of by itself
+    clusters = {
+        host: "" if state.remains.cluster else state.cluster_ca for host, state in states.items()
+    }
+    ours = clusters[leader]
+    others = [node.host for node in nodes if clusters.get(node.host)]
     if others and not ours:
         return [
             Problem(
@@ -259,5 +276,5 @@ def _other_clusters(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> l
             "take it out of that cluster (kubectl drain, kubeadm reset), then run again",
         )
         for node in nodes
-        if node.host in states and states[node.host].cluster_ca not in ("", ours)
+        if clusters.get(node.host, "") not in ("", ours)
     ]

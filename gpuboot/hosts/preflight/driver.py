@@ -9,6 +9,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts import (
+    dkms,
     driver_packages,
     fabric,
     gpu_models,
@@ -52,12 +53,8 @@ def _to_install(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tu
             "remove it with `nvidia-uninstall --silent`, then reboot",
         )
     if state.headers == "missing" and platform:
-        manager = platform.package_manager
-        yield (
-            f"no kernel headers for the running kernel {state.kernel}, and {manager} has none",
-            f"install {kernels.running_headers(platform, state)}, or boot a kernel whose headers "
-            f"{manager} has",
-        )
+        yield kernels.problem(platform, state)
+    yield from _not_built(state, settings, lock)
     yield from fabric.problems(state, driver.fabric_manager)
 
 
@@ -87,10 +84,27 @@ def _to_load(
         )
 
 
+def _not_built(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tuple[str, str]]:
+    """The locked driver is installed, no run will build it any more, and there is no module."""
+    version = lock.driver.version
+    module = dkms.not_built(state.dkms, version, state.kernel)
+    # a run configures what dpkg has not, and installs missing headers; with both DKMS builds
+    if not module or state.unfinished or state.headers != "installed":
+        return
+    if state.driver_module != version and not _packages_come(state, settings, lock):
+        yield dkms.problem(module, state.kernel, state.dkms_log, state.dkms_errors)
+
+
 def _another_module_comes(state: NodeState, settings: Settings, lock: Lock) -> bool:
     """Whether the run has DKMS build another module than the one that is on disk."""
+    other = state.driver_module and state.driver_module != lock.driver.version
+    return bool(other) or _packages_come(state, settings, lock)
+
+
+def _packages_come(state: NodeState, settings: Settings, lock: Lock) -> bool:
+    """Whether the run installs packages of the driver."""
     platform, version = platforms.find(state), lock.driver.version
-    if platform is None or (state.driver_module and state.driver_module != version):
+    if platform is None:
         return True
     try:
         flavour = gpu_models.flavour(state.gpu_ids, settings.driver.modules, lock.driver)
