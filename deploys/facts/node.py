@@ -6,12 +6,16 @@ from importlib import resources
 
 from typing_extensions import override
 
-from deploys.facts import remains, secure_boot
 from deploys.facts.framed import Framed
+from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
-FUNCTIONS = secure_boot.FUNCTION + remains.FUNCTIONS
-SCRIPT = FUNCTIONS + resources.files("deploys.facts").joinpath("node.sh").read_text()
+_FOLDER = resources.files("deploys.facts")
+# each defines a function that node.sh calls
+_FUNCTIONS = ("folders", "module_loading", "packet_filter", "remains")
+SCRIPT = FUNCTION + "".join(
+    _FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node")
+)
 
 
 class NodeFact(Framed[NodeState]):

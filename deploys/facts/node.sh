@@ -70,8 +70,7 @@ if [ -d /proc/sys/net/bridge ]; then put kernel_feature br_netfilter; else put_i
 for name in mlx5_ib ib_umad; do
   if [ -d "/sys/module/$name" ]; then put kernel_feature "$name"; else put_if_module "$name"; fi
 done
-[ -d /sys/module/nouveau ] && put module nouveau
-[ -d /sys/module/nvidia ] && put module nvidia
+module_loading # a function of module_loading.sh
 for key in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables; do
   [ -r /proc/sys/$key ] && printf '%s:' $key && cat /proc/sys/$key
 done | sed 's,/,.,g; s,:, ,; s,^,sysctl\t,'
@@ -82,8 +81,14 @@ secure_boot nvidia # a function of secure_boot.sh
 # --- PCI: NVIDIA display controllers, 3D controllers and bridges (NVSwitch)
 grep -lsx 0x10de /sys/bus/pci/devices/*/vendor | while IFS= read -r file; do
   device=${file%/vendor}
-  put pci "${device##*/} $(first "$device/device") $(first "$device/class")"
+  driver='' function=physical
+  if [ -e "$device/driver" ]; then driver=$(readlink "$device/driver"); fi
+  if [ -e "$device/physfn" ]; then function=virtual; fi
+  put pci "${device##*/} $(first "$device/device") $(first "$device/class") $function ${driver##*/}"
 done
+set -- /proc/driver/nvidia/gpus/*/information
+[ -r "$1" ] && awk -F ':[ \t]*' '$1 == "GPU UUID" { n = split(FILENAME, part, "/")
+  print "gpu_uuid\t" part[n - 1] " " $2 }' "$@"
 
 # an NVSwitch of NVLink 5 has no PCI address: the board's ConnectX bridges to it say so in their VPD
 if grep -qsx 0x10de /sys/bus/pci/devices/*/vendor; then
@@ -136,7 +141,8 @@ fi
 # --- size and time
 awk '$1 == "MemTotal:" { print "memory_kib\t" $2 }' /proc/meminfo
 put cpus "$(getconf _NPROCESSORS_ONLN)"
-put disk_kib "$(df -Pk /var | awk 'NR == 2 { print $4 }')"
+folders /var /usr /var/lib/dpkg /var/lib/containerd /var/lib/docker /var/lib/kubelet /var/lib/etcd \
+  /opt/cni/bin # a function of folders.sh
 awk 'NR > 1 { print "swap\t" $1 }' /proc/swaps
 has timedatectl && put ntp "$(timedatectl show -p NTPSynchronized --value 2>/dev/null)"
 
@@ -157,6 +163,8 @@ else
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
     awk '$4 == "0A" { n = split($2, at, ":"); print "hexport\t" at[n] }' | sort -u
 fi
+
+packet_filter # a function of packet_filter.sh
 
 # --- other owners of this machine, and units that matter
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \

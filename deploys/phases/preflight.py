@@ -24,11 +24,12 @@ from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.config import inventory, local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import connectivity, kernels, mig, platforms
+from gpuboot.hosts import connectivity, gpu_choice, kernels, mig, platforms
 from gpuboot.hosts.platforms import PackageManager
+from gpuboot.hosts.preflight import driver as driver_checks
+from gpuboot.hosts.preflight import firewall, remains
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
-from gpuboot.hosts.preflight import remains
 from gpuboot.hosts.preflight.checks import Check, evaluate
 from gpuboot.hosts.preflight.packages import AvailableVersion, RequiredPackage
 from gpuboot.hosts.reading import Reading
@@ -123,8 +124,11 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
+        *gpu_choice.warnings(run.nodes, run.states),
+        *([] if run.docker_hosts else firewall.warnings(run.nodes, run.states, run.settings)),
         *remains.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
+        *driver_checks.warnings(run.nodes, run.states),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),
         *unsure,
