@@ -14,8 +14,12 @@ POD = "pod"  # the unit of a process in a pod
 # a person's decision: kubeadm asks before it deletes anything, and leaves etcd's data this way
 RESET_BY_HAND = "kubeadm reset --skip-phases=remove-etcd-member"
 TAKEN_OUT = (
-    "use another machine, or back up /etc/kubernetes, /var/lib/etcd and /var/lib/kubelet there, "
-    f"and if nobody needs that cluster: `{RESET_BY_HAND}`, which leaves etcd's data"
+    "use another machine; or, if nobody needs that cluster: `cp -a /etc/kubernetes "
+    f"/etc/kubernetes-before-gpuboot` there, then `{RESET_BY_HAND}`, which leaves etcd's data"
+)
+PUT_ASIDE = (
+    "use another machine; or, if nobody needs them: `mv /etc/kubernetes "
+    "/etc/kubernetes-before-gpuboot` there"
 )
 
 
