@@ -174,6 +174,11 @@ def _kubernetes(it: Subject) -> Iterator[Finding]:
     for unit, uninstall in _KUBERNETES_UNITS.items():
         if it.state.is_active(unit) or unit in it.state.foreign:
             yield f"another Kubernetes runs there: {unit}", f"remove it with `{uninstall}`"
+        elif unit in it.state.units and it.state.units[unit].enabled == "enabled":
+            yield (
+                f"another Kubernetes starts at boot there: {unit}",
+                f"remove it with `{uninstall}`",
+            )
     if "microk8s" in it.state.foreign:
         yield "another Kubernetes is there: microk8s", "run `snap remove --purge microk8s`"
 
@@ -227,6 +232,7 @@ CHECKS: tuple[Check, ...] = (
     lambda it: environment.problems(it.node, it.state, it.settings),
     lambda it: network.address(it.node, it.state),
     lambda it: ports.problems(it.node, it.state, it.settings),
+    lambda it: ports.flannel(it.state, it.settings),
     lambda it: remains.problems(it.node, it.state, it.settings),
     lambda it: network.overlaps(it.state, it.settings),
     lambda it: boot.problems(it.state, it.settings),
