@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from deploys.facts.nvidia import BOUNDED
 from deploys.lib.cordon import CORDON_MARK
 from gpuboot.fact_output import Fields
 from gpuboot.hosts.module_loading import CONFLICTING
@@ -42,7 +43,7 @@ class Driver(Framed[DriverState]):
 
     @override
     def command(self, timeout_s: int) -> str:
-        return (
+        return BOUNDED + (
             "if test -r /proc/driver/nvidia/version; then "
             "head -n 1 /proc/driver/nvidia/version | sed 's/^/loaded /'; fi; "
             'module=$(modinfo -F version nvidia 2>/dev/null) && echo "module $module"; '
@@ -52,11 +53,13 @@ class Driver(Framed[DriverState]):
             "test -e /dev/nvidia-uvm && echo uvm; "
             f"test -e {CORDON_MARK} && echo cordoned_by_gpuboot; "
             "if command -v nvidia-smi >/dev/null; then "
-            f"list=$(timeout {timeout_s} nvidia-smi -L 2>&1); failed=$?; "
-            # a lost GPU makes it fail after it has listed the others
+            f"list=$(bounded {timeout_s} nvidia-smi -L); "
+            # its exit code is not 0 for a warning, or for a lost GPU after it has listed the others
             "echo \"$list\" | sed -n 's/.*(UUID: \\(GPU-[^)]*\\)).*/gpu \\1/p'; "
-            "test $failed = 0 || "
-            "echo \"$list\" | grep -v UUID: | head -n 3 | sed 's/^/smi /'; fi; true"
+            'case "$list" in *exit=0) ;; '
+            f"*exit=124) echo 'smi nvidia-smi -L did not answer within {timeout_s} s' ;; "
+            "*) echo \"$list\" | grep -v 'UUID:\\|^exit=\\|^$' | head -n 3 | sed 's/^/smi /' ;; "
+            "esac; fi; true"
         )
 
     @override

@@ -6,13 +6,19 @@ from importlib import resources
 
 from typing_extensions import override
 
+from deploys.facts import remains, secure_boot
 from deploys.facts.framed import Framed
-from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
-_PARTS = ("module_loading", "dkms", "node")
 _FOLDER = resources.files("deploys.facts")
-SCRIPT = "".join((FUNCTION, *(_FOLDER.joinpath(f"{name}.sh").read_text() for name in _PARTS)))
+# each defines a function that node.sh calls
+_SCRIPTS = ("dkms", "folders", "module_loading", "packet_filter")
+FUNCTIONS = (
+    secure_boot.FUNCTION
+    + remains.FUNCTIONS
+    + "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in _SCRIPTS)
+)
+SCRIPT = FUNCTIONS + _FOLDER.joinpath("node.sh").read_text()
 
 
 class NodeFact(Framed[NodeState]):

@@ -94,8 +94,14 @@ secure_boot nvidia # a function of secure_boot.sh
 # --- PCI: NVIDIA display controllers, 3D controllers and bridges (NVSwitch)
 grep -lsx 0x10de /sys/bus/pci/devices/*/vendor | while IFS= read -r file; do
   device=${file%/vendor}
-  put pci "${device##*/} $(first "$device/device") $(first "$device/class")"
+  driver='' function=physical
+  if [ -e "$device/driver" ]; then driver=$(readlink "$device/driver"); fi
+  if [ -e "$device/physfn" ]; then function=virtual; fi
+  put pci "${device##*/} $(first "$device/device") $(first "$device/class") $function ${driver##*/}"
 done
+set -- /proc/driver/nvidia/gpus/*/information
+[ -r "$1" ] && awk -F ':[ \t]*' '$1 == "GPU UUID" { n = split(FILENAME, part, "/")
+  print "gpu_uuid\t" part[n - 1] " " $2 }' "$@"
 
 # an NVSwitch of NVLink 5 has no PCI address: the board's ConnectX bridges to it say so in their VPD
 if grep -qsx 0x10de /sys/bus/pci/devices/*/vendor; then
@@ -147,7 +153,8 @@ fi
 # --- size and time
 awk '$1 == "MemTotal:" { print "memory_kib\t" $2 }' /proc/meminfo
 put cpus "$(getconf _NPROCESSORS_ONLN)"
-put disk_kib "$(df -Pk /var | awk 'NR == 2 { print $4 }')"
+folders /var /usr /var/lib/dpkg /var/lib/containerd /var/lib/docker /var/lib/kubelet /var/lib/etcd \
+  /opt/cni/bin # a function of folders.sh
 awk 'NR > 1 { print "swap\t" $1 }' /proc/swaps
 has timedatectl && put ntp "$(timedatectl show -p NTPSynchronized --value 2>/dev/null)"
 
@@ -161,11 +168,15 @@ has ip && ip -o -4 route show 2>/dev/null | awk '
 if has ss; then
   ss -Hltnp 2>/dev/null | awk '{ n = split($4, at, ":"); owner = $NF
     if (match(owner, /"[^"]*"/)) owner = substr(owner, RSTART + 1, RLENGTH - 2); else owner = "?"
-    print "port\t" at[n] " " owner }' | sort -u
+    print "port\t" at[n] " " owner
+    if (match($NF, /pid=[0-9]+/)) print "port_pid\t" at[n] " " substr($NF, RSTART + 4, RLENGTH - 4)
+  }' | sort -u | port_units # a function of remains.sh
 else
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
     awk '$4 == "0A" { n = split($2, at, ":"); print "hexport\t" at[n] }' | sort -u
 fi
+
+packet_filter # a function of packet_filter.sh
 
 # --- other owners of this machine, and units that matter
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
@@ -177,6 +188,7 @@ has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
     /^$/ { if (id != "") report(); id = "" } END { if (id != "") report() }
     function report() { sub(/\.service$/, "", id)
       if (active == "active" || file != "") print "unit\t" id " " active " " file }'
+remains # a function of remains.sh
 [ -d /var/snap/microk8s ] && put foreign microk8s
 for file in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf; do
   [ -r "$file" ] && put kubeconfig "$file $(sed -n 's/^ *server: *//p' "$file" | head -n 1)"

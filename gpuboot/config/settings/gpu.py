@@ -52,7 +52,8 @@ class Runtime(Model):
         description="`default`: nvidia is containerd's default runtime; `runtimeclass`: only pods "
         "with runtimeClassName nvidia; `cdi`: workloads get GPUs by CDI alone, from a device "
         "plugin of your own, for clusters without the GPU Operator; runtimeClassName nvidia is "
-        "there for dcgm-exporter.",
+        "there for dcgm-exporter. In each of them a device plugin must hand out GPUs by CDI "
+        "(docs/sharing.md).",
     )
     restrict_oom_score_adj: bool = Field(
         False, description="containerd option for hosts without CAP_SYS_RESOURCE."

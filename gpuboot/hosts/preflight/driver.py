@@ -87,12 +87,12 @@ def _to_load(
 def _not_built(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tuple[str, str]]:
     """The locked driver is installed, no run will build it any more, and there is no module."""
     version = lock.driver.version
-    module = dkms.not_built(state.dkms, version, state.kernel)
+    module = dkms.not_built(state.dkms.status, version, state.kernel)
     # a run configures what dpkg has not, and installs missing headers; with both DKMS builds
-    if not module or state.unfinished or state.headers != "installed":
+    if not module or state.dkms.unfinished or state.headers != "installed":
         return
     if state.driver_module != version and not _packages_come(state, settings, lock):
-        yield dkms.problem(module, state.kernel, state.dkms_log, state.dkms_errors)
+        yield dkms.problem(module, state.kernel, state.dkms)
 
 
 def _another_module_comes(state: NodeState, settings: Settings, lock: Lock) -> bool:
