@@ -120,6 +120,10 @@ for path in /usr/bin/nvidia-uninstall /usr/bin/nvidia-installer; do
   [ -e "$path" ] && put remnant "$path"
 done
 dkms_state # a function of dkms.sh
+# shellcheck disable=SC2016
+[ -e /usr/bin/nv-fabricmanager ] && has dpkg-query &&
+  dpkg-query -W -f '${db:Status-Status} ${Package} ${Conflicts}\n' 'nvidia-fabricmanager*' 2>/dev/null |
+  sed -n 's/^installed /fabric_manager\t/p'
 
 # --- packages that matter here, holds, and who is busy with the package manager
 has rpm && ! has dpkg-query && rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null |

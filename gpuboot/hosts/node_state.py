@@ -61,6 +61,7 @@ class NodeState:
     + dkms_package: DKMS on systems of rpm packages, where it is in EPEL: the same four
     + kernel_headers: the headers that go with each installed kernel metapackage -> the same four:
       linux-headers-generic where linux-image-generic is installed
+    + fabric_managers: installed packages of the fabric manager, with what they conflict with
     + kernel_features: those that are built in, loaded or there as a module
     + driver_loaded: version of the NVIDIA driver in the kernel; "" for none
     + driver_open: the loaded driver is made of the open kernel modules
@@ -109,6 +110,7 @@ class NodeState:
     remains: Remains = field(default_factory=Remains)
     ntp_synchronised: bool = False
     headers_package: str = ""
+    fabric_managers: Mapping[str, str] = field(default_factory=dict)
     driver_loaded: str = ""
     driver_open: bool = False
     driver_module: str = ""
@@ -216,11 +218,9 @@ _LISTS = {
 _SETS = {"kernel_features": "kernel_feature", "modules": "module", "holds": "hold"}
 # field -> the key whose value is a name and, behind a space, what belongs to it
 _MAPPINGS = {
-    "kernel_headers": "kernel_headers",
-    "packages": "package",
-    "sysctls": "sysctl",
-    "kubeconfigs": "kubeconfig",
-}
+    "kernel_headers": "kernel_headers", "packages": "package", "sysctls": "sysctl",
+    "kubeconfigs": "kubeconfig", "fabric_managers": "fabric_manager",
+}  # fmt: skip
 
 
 def _state(values: Fields) -> NodeState:

@@ -56,6 +56,9 @@ def _to_install(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tu
         yield kernels.problem(platform, state)
     yield from _not_built(state, settings, lock)
     yield from fabric.problems(state, driver.fabric_manager)
+    if platform and fabric.managed(state, driver.fabric_manager):
+        names = driver_packages.driver_packages(platform, lock.driver.version, "open", True)
+        yield from fabric.earlier_problems(state, names[-1])
 
 
 def _to_load(
