@@ -62,14 +62,12 @@ def up(
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
-            names = publishers.RECIPES if upstream else ()
-            builds = build_all(progress, names, _also(extra, lives))
+            builds = build_all(progress, _chosen(upstream), _also(extra, lives))
             booted.result()
         if upstream:
             docroot.install(lab, parts.simulated_parts(release, builds, progress))
         else:
-            more = [name for life in lives for name in life.packages]
-            docroot.install(lab, parts.make_parts(release, base, builds, progress, more))
+            docroot.install(lab, parts.make_parts(release, base, builds, progress, _more(lives)))
             preflight.note_complete()
         mirror.start(lab)
         alerts.start(lab)
@@ -82,6 +80,16 @@ def _trust(lab: Lab) -> None:
     mirror.trust(lab)
     alerts.trust(lab)
     machines.ensure_ssh_key(lab)
+
+
+def _chosen(upstream: bool) -> Sequence[str]:
+    """The programs that are built; nothing: all."""
+    return publishers.RECIPES if upstream else ()
+
+
+def _more(lives: Sequence[Life]) -> list[str]:
+    """Packages that the mirror has for these lives."""
+    return [name for life in lives for name in life.packages]
 
 
 def _also(extra: Extra | None, lives: Sequence[Life]) -> list[Recipe]:

@@ -6,19 +6,16 @@ from importlib import resources
 
 from typing_extensions import override
 
-from deploys.facts import remains, secure_boot
 from deploys.facts.framed import Framed
 from gpuboot.hosts.node_state import NodeState, parse
 
 _FOLDER = resources.files("deploys.facts")
-# each defines a function that node.sh calls
-_SCRIPTS = ("dkms", "folders", "module_loading", "packet_filter")
-FUNCTIONS = (
-    secure_boot.FUNCTION
-    + remains.FUNCTIONS
-    + "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in _SCRIPTS)
-)
-SCRIPT = FUNCTIONS + _FOLDER.joinpath("node.sh").read_text()
+# each defines functions that node.sh calls
+_FUNCTIONS = (
+    "boot", "secure_boot", "remains", "folders", "module_loading", "dkms", "packet_filter",
+    "vendor_stack",
+)  # fmt: skip
+SCRIPT = "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node"))
 
 
 class NodeFact(Framed[NodeState]):

@@ -90,6 +90,7 @@ done | sed 's,/,.,g; s,:, ,; s,^,sysctl\t,'
 [ "$(first /sys/fs/selinux/enforce)" = 1 ] && put selinux enforcing
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then put cgroup 2; else put cgroup 1; fi
 secure_boot nvidia # a function of secure_boot.sh
+boot # a function of boot.sh
 
 # --- PCI: NVIDIA display controllers, 3D controllers and bridges (NVSwitch)
 grep -lsx 0x10de /sys/bus/pci/devices/*/vendor | while IFS= read -r file; do
@@ -120,6 +121,7 @@ for path in /usr/bin/nvidia-uninstall /usr/bin/nvidia-installer; do
   [ -e "$path" ] && put remnant "$path"
 done
 dkms_state # a function of dkms.sh
+vendor_stack # a function of vendor_stack.sh
 # shellcheck disable=SC2016
 [ -e /usr/bin/nv-fabricmanager ] && has dpkg-query &&
   dpkg-query -W -f '${db:Status-Status} ${Package} ${Conflicts}\n' 'nvidia-fabricmanager*' 2>/dev/null |
@@ -185,7 +187,7 @@ packet_filter # a function of packet_filter.sh
 # --- other owners of this machine, and units that matter
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
   k3s k3s-agent rke2-server rke2-agent k0scontroller k0sworker crio docker \
-  containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-cdi-refresh \
+  containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-mig-manager nvidia-cdi-refresh \
   chrony chronyd ntp ntpsec systemd-timesyncd unattended-upgrades firewalld 2>/dev/null |
   awk -F = '$1 == "Id" { id = $2 } $1 == "ActiveState" { active = $2 }
     $1 == "UnitFileState" { file = $2 }

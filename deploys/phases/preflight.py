@@ -27,8 +27,8 @@ from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
 from gpuboot.hosts import connectivity, gpu_choice, kernels, mig, platforms
 from gpuboot.hosts.platforms import PackageManager
+from gpuboot.hosts.preflight import boot, firewall, kubelet, remains
 from gpuboot.hosts.preflight import driver as driver_checks
-from gpuboot.hosts.preflight import firewall, remains
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
 from gpuboot.hosts.preflight.checks import Check, evaluate
@@ -135,8 +135,11 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *remains.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *driver_checks.warnings(run.nodes, run.states),
+        *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),
+        *([] if run.docker_hosts else boot.warnings(run.nodes, run.states)),
+        *([] if run.docker_hosts else kubelet.warnings(run.nodes, run.states, run.settings)),
         *unsure,
         *old,
     ]

@@ -13,7 +13,17 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, gpu_choice, gpu_names, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, exporter, firewall, folders, network, ports, remains
+from gpuboot.hosts.preflight import (
+    boot,
+    driver,
+    exporter,
+    firewall,
+    folders,
+    kubelet,
+    network,
+    ports,
+    remains,
+)
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -215,6 +225,8 @@ CHECKS: tuple[Check, ...] = (
     lambda it: ports.problems(it.node, it.state, it.settings),
     lambda it: remains.problems(it.node, it.state, it.settings),
     lambda it: network.overlaps(it.state, it.settings),
+    lambda it: boot.problems(it.state, it.settings),
+    lambda it: kubelet.problems(it.state, it.lock),
 )
 
 

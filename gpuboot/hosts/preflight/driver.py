@@ -132,3 +132,32 @@ def warnings(nodes: Iterable[Node], states: Mapping[str, NodeState]) -> list[str
                 f"it; remedy: mokutil --import {boot.key}, reboot, confirm on the console"
             )
     return lines
+
+
+def vendor_warnings(
+    nodes: Iterable[Node], states: Mapping[str, NodeState], settings: Settings, lock: Lock
+) -> list[str]:
+    """A line for each machine with a driver that its vendor maintains, and the run replaces.
+
+    DGX OS: NVIDIA/deepops#1054 installs neither driver nor toolkit where /etc/dgx-release is.
+    """
+    lines = []
+    for node in nodes:
+        state = states.get(node.host)
+        if state is None or not (node.gpus and state.vendor_stacks):
+            continue
+        stacks = " and ".join(state.vendor_stacks)
+        if settings.driver.enabled and _packages_come(state, settings, lock):
+            lines.append(
+                f"[{node.host}] {stacks} brought its own driver, which the run replaces by "
+                f"{lock.driver.version} of NVIDIA's CUDA repository: the vendor's updates may "
+                "bring theirs back; remedy: set driver.enabled = False to stay with the vendor's, "
+                "or take its packages and its apt sources and preferences out first"
+            )
+        if (unit := state.units.get("nvidia-mig-manager")) and unit.enabled == "enabled":
+            lines.append(
+                f"[{node.host}] {stacks} has its own nvidia-mig-manager.service, which divides "
+                "GPUs at each boot beside gpuboot and the GPU Operator; remedy: `systemctl disable "
+                "--now nvidia-mig-manager` there, where `sharing` is to decide"
+            )
+    return lines
