@@ -121,6 +121,11 @@ for path in /usr/bin/nvidia-uninstall /usr/bin/nvidia-installer; do
   [ -e "$path" ] && put remnant "$path"
 done
 dkms_state # a function of dkms.sh
+vendor_stack # a function of vendor_stack.sh
+# shellcheck disable=SC2016
+[ -e /usr/bin/nv-fabricmanager ] && has dpkg-query &&
+  dpkg-query -W -f '${db:Status-Status} ${Package} ${Conflicts}\n' 'nvidia-fabricmanager*' 2>/dev/null |
+  sed -n 's/^installed /fabric_manager\t/p'
 
 # --- packages that matter here, holds, and who is busy with the package manager
 has rpm && ! has dpkg-query && rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null |
@@ -182,7 +187,7 @@ software # a function of software.sh
 # --- other owners of this machine, and units that matter
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
   k3s k3s-agent rke2-server rke2-agent k0scontroller k0sworker crio docker \
-  containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-cdi-refresh \
+  containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-mig-manager nvidia-cdi-refresh \
   chrony chronyd ntp ntpd ntpsec ntpd-rs openntpd systemd-timesyncd timemaster phc2sys 'phc2sys@*' \
   unattended-upgrades firewalld 2>/dev/null |
   awk -F = '$1 == "Id" { id = $2 } $1 == "ActiveState" { active = $2 }

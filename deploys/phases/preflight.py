@@ -138,6 +138,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *remains.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *driver_checks.warnings(run.nodes, run.states),
+        *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),
         *([] if run.docker_hosts else boot.warnings(run.nodes, run.states)),

@@ -10,6 +10,7 @@ from typing import Any
 from gpuboot.fact_output import FactOutputError, Fields
 from gpuboot.hosts import (
     boot,
+    dkms,
     environment,
     folders,
     loaded_driver,
@@ -21,6 +22,7 @@ from gpuboot.hosts import (
     software,
 )
 from gpuboot.hosts.boot import BootState
+from gpuboot.hosts.dkms import DkmsState
 from gpuboot.hosts.environment import ProxyVariable
 from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.module_loading import ModuleLoading
@@ -54,8 +56,8 @@ class NodeState:
     + dkms_package: DKMS on systems of rpm packages, where it is in EPEL: the same four
     + kernel_headers: the headers that go with each installed kernel metapackage -> the same four:
       linux-headers-generic where linux-image-generic is installed
-    + dkms_log, dkms_errors: of a build of NVIDIA's module that failed: its log, and lines of it
-    + unfinished: NVIDIA's packages that dpkg has yet to configure: a run does that
+    + fabric_managers: installed packages of the fabric manager, with what they conflict with
+    + vendor_stacks: collections of drivers and tools that it came with: DGX OS, Lambda Stack
     + kernel_features: those that are built in, loaded or there as a module
     + driver_loaded: version of the NVIDIA driver in the kernel; "" for none
     + driver_open: the loaded driver is made of the open kernel modules
@@ -108,9 +110,8 @@ class NodeState:
     boot: BootState = field(default_factory=BootState)
     ntp_synchronised: bool = False
     headers_package: str = ""
-    dkms_log: str = ""
-    dkms_errors: tuple[str, ...] = ()
-    unfinished: tuple[str, ...] = ()
+    vendor_stacks: tuple[str, ...] = ()
+    fabric_managers: Mapping[str, str] = field(default_factory=dict)
     driver_loaded: str = ""
     driver_open: bool = False
     driver_module: str = ""
@@ -137,7 +138,7 @@ class NodeState:
     packages: Mapping[str, str] = field(default_factory=dict)
     holds: frozenset[str] = frozenset()
     remnants: tuple[str, ...] = ()
-    dkms: tuple[str, ...] = ()
+    dkms: DkmsState = field(default_factory=DkmsState)
     package_lock_holders: tuple[str, ...] = ()
     swap: tuple[str, ...] = ()
     sysctls: Mapping[str, str] = field(default_factory=dict)
@@ -208,32 +209,24 @@ _TEXTS = (
     "hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version", "os_codename",
     "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package", "run_lock",
     "load_balancer", "keepalived", "virtual_address", "headers_package",
-    "dkms_log",
 )  # fmt: skip
 # field -> the key of its number
 _NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"}
 # field -> the key that repeats, once for each item
 _LISTS = {
-    "nvlink_bridges": "nvlink_bridge",
-    "remnants": "remnant",
-    "dkms": "dkms",
-    "dkms_errors": "dkms_error",
-    "unfinished": "unfinished",
-    "swap": "swap",
-    "foreign": "foreign",
-    "half_made": "half_made",
-}
+    "nvlink_bridges": "nvlink_bridge", "remnants": "remnant", "swap": "swap", "foreign": "foreign",
+    "half_made": "half_made", "vendor_stacks": "vendor_stack",
+}  # fmt: skip
 _SETS = {"kernel_features": "kernel_feature", "modules": "module", "holds": "hold"}
 # field -> the key whose value is a name and, behind a space, what belongs to it
 _MAPPINGS = {
-    "kernel_headers": "kernel_headers",
-    "packages": "package",
-    "sysctls": "sysctl",
-    "kubeconfigs": "kubeconfig",
-}
+    "kernel_headers": "kernel_headers", "packages": "package", "sysctls": "sysctl",
+    "kubeconfigs": "kubeconfig", "fabric_managers": "fabric_manager",
+}  # fmt: skip
 # field -> what reads it of the script's answer
 _PARTS: Mapping[str, Callable[[Fields], Any]] = {
     "boot": boot.parse,
+    "dkms": dkms.parse,
     "folders": folders.parse,
     "module_loading": module_loading.parse,
     "packet_filter": packet_filter.parse,
