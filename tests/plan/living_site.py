@@ -197,7 +197,7 @@ def _units() -> list[str]:
     return "\n\n".join(blocks).split("\n")
 
 
-def _hosts(own_node: Node) -> list[str]:
+def _names_in_hosts(own_node: Node) -> list[str]:
     """Lines of /etc/hosts for the control planes and the host itself."""
     return [
         f"/etc/hosts\t{node.address} {node.name}"
@@ -231,7 +231,7 @@ def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
         "awk -v b='# gpuboot: the API server'": [
             f"/etc/hosts\t{_reached(own_node, leads)} {API_NAME}"
         ],
-        "awk -v b=": _hosts(own_node),
+        "awk -v b=": _names_in_hosts(own_node),
         "systemctl show -p Id": _units(),
         "grep -qs nvidia-uvm /proc/devices": [
             "loaded NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "
