@@ -6,12 +6,21 @@ from importlib import resources
 
 from typing_extensions import override
 
-from deploys.facts import boot
 from deploys.facts.framed import Framed
-from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
-SCRIPT = boot.FUNCTION + FUNCTION + resources.files("deploys.facts").joinpath("node.sh").read_text()
+_FOLDER = resources.files("deploys.facts")
+# each defines functions that node.sh calls
+_FUNCTIONS = (
+    "secure_boot",
+    "remains",
+    "folders",
+    "module_loading",
+    "dkms",
+    "packet_filter",
+    "boot",
+)
+SCRIPT = "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node"))
 
 
 class NodeFact(Framed[NodeState]):

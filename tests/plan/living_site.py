@@ -206,6 +206,12 @@ def _names_in_hosts(own_node: Node) -> list[str]:
     ]
 
 
+_ISOLATED = [
+    f"accepts accept-nvidia-visible-devices-{form} false"
+    for form in ("as-volume-mounts", "envvar-when-unprivileged")
+]
+
+
 def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
     leads = name == "@fake/cp1"
     own_node = next((node for node in _nodes if node.host == name), _nodes[1])
@@ -241,6 +247,7 @@ def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
             "gpu GPU-2",
         ],
         "nvidia-ctk cdi generate": ["installed", "current"],
+        "nvidia-ctk --quiet config": ["installed", *_ISOLATED],
     }
 
 
@@ -264,6 +271,7 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
         **({fails: refused} if fails and name == "@fake/cp1" else {}),
         **{key: noise[key] for key in list(noise)[:2]},
         _site["_FACT"]: own([*machine, *packages]),
+        **{key: own(lines) for key, lines in _site["REHEARSED"].items()},
         **{key: own(lines) for key, lines in _answers(name).items()},
     }
     return name, {**data, "fake_responses": responses}

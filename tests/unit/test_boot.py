@@ -7,14 +7,15 @@ in /etc/cloud, and the template's own lines are in the file that it makes.
 from __future__ import annotations
 
 import subprocess
+from importlib import resources
 from pathlib import Path
 
 import pytest
 
-from deploys.facts.boot import FUNCTION
 from gpuboot.fact_output import Fields
 from gpuboot.hosts.boot import BootState, parse
 
+FUNCTION = resources.files("deploys.facts").joinpath("boot.sh").read_text()
 SHELLS = (["dash"], ["busybox", "ash"])
 FOLDERS = ("/etc/", "/run/", "/var/", "/usr/bin/un")
 USER = "var/lib/cloud/instance/cloud-config.txt"

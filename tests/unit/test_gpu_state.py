@@ -49,7 +49,7 @@ def machine(**other: Any) -> NodeState:
     plain: dict[str, Any] = dict.fromkeys(
         ("hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version"), "x"
     ) | {"os_codename": "", "os_name": "", "headers": "", "default_address": ""}
-    plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "disk_mib", "clock"), 0)
+    plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "clock"), 0)
     plain |= {"pci": devices, "driver_loaded": "595.91.07", "driver_module": "595.91.07"}
     return NodeState(**(plain | other))
 

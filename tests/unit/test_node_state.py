@@ -29,7 +29,7 @@ kernel_feature\tbr_netfilter
 module\tnouveau
 sysctl\tnet.ipv4.ip_forward 0
 cgroup\t2
-secure_boot\t1
+secure_boot\tSecure Boot
 pci\t0000:10:00.0 0x2330 0x030200
 pci\t0000:07:00.0 0x22a3 0x068000
 pci\t0000:11:00.1 0x22ba 0x040300
@@ -42,7 +42,7 @@ package_lock\tapt-get (pid 7)
 cloud_init\trunning
 memory_kib\t4194304
 cpus\t4
-disk_kib\t51200000
+folder\t/var/lib/containerd 60000000 51200000 9 8 ext4 rw,relatime /
 swap\t/swapfile
 ntp\tyes
 address\teth0 10.0.0.5/24
@@ -62,7 +62,8 @@ clock\t1795270540.5
 def test_every_field() -> None:
     state = parse(ANSWER)
     assert (state.os_id, state.os_version, state.cgroup, state.cpus) == ("ubuntu", "24.04", 2, 4)
-    assert (state.memory_mib, state.disk_mib) == (4096, 50000)
+    assert state.memory_mib == 4096
+    assert state.folders.folders["/var/lib/containerd"].free_kib == 51200000
     assert state.secure_boot.enforced
     assert state.ntp_synchronised
     assert state.gpus == (PciDevice("0000:10:00.0", 0x2330, "0x030200"),)

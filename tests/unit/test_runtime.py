@@ -39,6 +39,25 @@ def test_root_config_is_toml_once_the_version_is_known() -> None:
     assert images["pinned_images"]["sandbox"].startswith("registry.k8s.io/pause:3.")
 
 
+def handlers(given: Context) -> dict[str, Any]:
+    config = tomllib.loads(runtime.root_config(given).replace("@VERSION@", "4"))
+    found: dict[str, Any] = config["plugins"]["io.containerd.cri.v1.runtime"]["containerd"]
+    return dict(found["runtimes"])
+
+
+def test_gpu_nodes_have_the_handlers_of_the_operator_s_runtime_classes() -> None:
+    """It makes nvidia-cdi and nvidia-legacy too; nvidia-ctk adds nvidia to what stands here."""
+    found = handlers(context())
+    assert set(found) == {"runc", "nvidia-cdi", "nvidia-legacy"}
+    for name in ("nvidia-cdi", "nvidia-legacy"):
+        assert found[name]["options"] == {
+            "BinaryName": "/usr/bin/nvidia-container-runtime",
+            "SystemdCgroup": True,
+        }
+    without = replace(context(), node=replace(NODE, gpus=0))
+    assert set(handlers(without)) == {"runc"}
+
+
 def test_mirrored_registries() -> None:
     settings = {
         "mirrors": {
@@ -115,7 +134,7 @@ def test_fabric_manager_goes_with_nvswitches() -> None:
     assert drivers.services(context(never)) == []
 
 
-GOOD = DriverState("595.91.07", True, "595.91.07", False, True, ("GPU-1", "GPU-2"), "")
+GOOD = DriverState("595.91.07", True, "595.91.07", "", True, ("GPU-1", "GPU-2"), "")
 
 
 def test_a_driver_as_promised() -> None:
