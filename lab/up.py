@@ -62,8 +62,7 @@ def up(
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
-            names = publishers.RECIPES if upstream else ()
-            builds = build_all(progress, names, _also(extra, lives))
+            builds = build_all(progress, _chosen(upstream), _also(extra, lives))
             booted.result()
         if upstream:
             docroot.install(lab, parts.simulated_parts(release, builds, progress))
@@ -81,6 +80,11 @@ def _trust(lab: Lab) -> None:
     mirror.trust(lab)
     alerts.trust(lab)
     machines.ensure_ssh_key(lab)
+
+
+def _chosen(upstream: bool) -> Sequence[str]:
+    """The programs that are built; nothing: all."""
+    return publishers.RECIPES if upstream else ()
 
 
 def _more(lives: Sequence[Life]) -> list[str]:

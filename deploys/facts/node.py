@@ -12,14 +12,8 @@ from gpuboot.hosts.node_state import NodeState, parse
 _FOLDER = resources.files("deploys.facts")
 # each defines functions that node.sh calls
 _FUNCTIONS = (
-    "secure_boot",
-    "remains",
-    "folders",
-    "module_loading",
-    "dkms",
-    "packet_filter",
-    "boot",
-)
+    "boot", "secure_boot", "remains", "folders", "module_loading", "dkms", "packet_filter",
+)  # fmt: skip
 SCRIPT = "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node"))
 
 

@@ -8,37 +8,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
-from gpuboot.hosts import boot, folders, module_loading, packet_filter, remains, secure_boot
+from gpuboot.hosts import (
+    boot,
+    folders,
+    loaded_driver,
+    module_loading,
+    packet_filter,
+    pci,
+    remains,
+    secure_boot,
+)
 from gpuboot.hosts.boot import BootState
 from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.module_loading import ModuleLoading
 from gpuboot.hosts.packet_rules import PacketFilter
+from gpuboot.hosts.pci import GPU_CLASSES, SWITCH_CLASS, PciDevice
 from gpuboot.hosts.remains import Remains
 from gpuboot.hosts.secure_boot import SecureBootState
 
-NVIDIA = "0x10de"
-GPU_CLASSES = ("0x0300", "0x0302")  # VGA controller, 3D controller
-_SWITCH_CLASS = "0x0680"  # other bridge: NVSwitch
 # a driver metapackage of NVIDIA's repository, with a branch suffix up to R580
 _METAPACKAGE = re.compile(r"(nvidia-open|cuda-drivers)(-\d+)?")
-_DRIVER = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
-
-
-@dataclass(frozen=True)
-class PciDevice:
-    """An NVIDIA function on the PCI bus. `device` is its id (e.g. 0x2330), `kind` its class.
-
-    + driver: the kernel driver that it is bound to; "" for none
-    + virtual: it is a virtual function (SR-IOV) of another one on this host
-    + uuid: of a GPU, as the loaded NVIDIA driver has it; "" where it has none
-    """
-
-    slot: str
-    device: int
-    kind: str
-    driver: str = ""
-    virtual: bool = False
-    uuid: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,11 +94,11 @@ class NodeState:
     clock: float
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
-    boot: BootState = field(default_factory=BootState)
     module_loading: ModuleLoading = field(default_factory=ModuleLoading)
     folders: Folders = field(default_factory=Folders)
     packet_filter: PacketFilter = field(default_factory=PacketFilter)
     remains: Remains = field(default_factory=Remains)
+    boot: BootState = field(default_factory=BootState)
     ntp_synchronised: bool = False
     headers_package: str = ""
     dkms_log: str = ""
@@ -171,7 +160,7 @@ class NodeState:
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:
         """The NVSwitches on the PCI bus; NVLink 5 has none there (`gpuboot.hosts.fabric`)."""
-        return tuple(item for item in self.pci if item.kind.startswith(_SWITCH_CLASS))
+        return tuple(item for item in self.pci if item.kind.startswith(SWITCH_CLASS))
 
     @property
     def driver_package(self) -> str:
@@ -239,7 +228,7 @@ _MAPPINGS = {
 def _state(values: Fields) -> NodeState:
     one = values.first
     addresses = tuple(_second(item).partition("/")[0] for item in values.all("address"))
-    driver, is_open = driver_version(one("driver"))
+    driver, is_open = loaded_driver.parse(one("driver"))
     plain: dict[str, Any] = {
         **{name: one(name) for name in _TEXTS},
         **{name: values.number(key) for name, key in _NUMBERS.items()},
@@ -255,18 +244,18 @@ def _state(values: Fields) -> NodeState:
         clock=float(one("clock")),
         default_address=one("default_source") or next(iter(addresses), ""),
         secure_boot=secure_boot.parse(values),
-        boot=boot.parse(values),
         module_loading=module_loading.parse(values),
         folders=folders.parse(values),
         packet_filter=packet_filter.parse(values),
         remains=remains.parse(values),
+        boot=boot.parse(values),
         ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,
         dnf_proxy=one("dnf_proxy") == "1",
         selinux_enforcing=one("selinux") == "enforcing",
         run_lock_age=values.number("run_lock_age") if "run_lock_age" in values else None,
-        pci=tuple(_pci(item, values.pairs("gpu_uuid")) for item in values.all("pci")),
+        pci=tuple(pci.parse(item, values.pairs("gpu_uuid")) for item in values.all("pci")),
         package_lock_holders=tuple(dict.fromkeys(values.all("package_lock"))),
         addresses=addresses,
         interfaces=tuple((item.split()[0], _second(item)) for item in values.all("address")),
@@ -280,14 +269,6 @@ def _second(item: str) -> str:
     return item.partition(" ")[2].strip()
 
 
-def _pci(item: str, uuids: Mapping[str, str]) -> PciDevice:
-    slot, device, kind, function, driver = (*item.split(), "", "")[:5]
-    uuid = uuids.get(slot, "")
-    return PciDevice(
-        slot, int(device, 16), kind, driver, function == "virtual", "" if "?" in uuid else uuid
-    )
-
-
 def _unit(item: str) -> Unit:
     _, active, enabled = (*item.split(" "), "", "")[:3]
     return Unit(active, enabled)
@@ -296,16 +277,3 @@ def _unit(item: str) -> Unit:
 def _ports(values: Fields) -> dict[int, str]:
     ports = {int(item, 16): "?" for item in values.all("hexport")}
     return ports | {int(item.split()[0]): _second(item) for item in values.all("port")}
-
-
-def driver_version(line: str) -> tuple[str, bool]:
-    """Version and flavour from the first line of /proc/driver/nvidia/version.
-
-    `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.91.07  Release Build …`
-    """
-    if not line:
-        return "", False
-    match = _DRIVER.search(f"{line} ")
-    if not match:
-        raise ValueError(f"no version in {line!r}")
-    return match[1], "Open Kernel Module" in line

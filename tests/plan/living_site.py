@@ -197,19 +197,19 @@ def _units() -> list[str]:
     return "\n\n".join(blocks).split("\n")
 
 
-def _names_in_hosts(own_node: Node) -> list[str]:
+_ISOLATED = [
+    f"accepts accept-nvidia-visible-devices-{form} false"
+    for form in ("as-volume-mounts", "envvar-when-unprivileged")
+]
+
+
+def _host_lines(own_node: Node) -> list[str]:
     """Lines of /etc/hosts for the control planes and the host itself."""
     return [
         f"/etc/hosts\t{node.address} {node.name}"
         for node in _nodes
         if node.leader or node == own_node
     ]
-
-
-_ISOLATED = [
-    f"accepts accept-nvidia-visible-devices-{form} false"
-    for form in ("as-volume-mounts", "envvar-when-unprivileged")
-]
 
 
 def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
@@ -237,7 +237,7 @@ def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
         "awk -v b='# gpuboot: the API server'": [
             f"/etc/hosts\t{_reached(own_node, leads)} {API_NAME}"
         ],
-        "awk -v b=": _names_in_hosts(own_node),
+        "awk -v b=": _host_lines(own_node),
         "systemctl show -p Id": _units(),
         "grep -qs nvidia-uvm /proc/devices": [
             "loaded NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "

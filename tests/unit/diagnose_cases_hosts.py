@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuboot.hosts.node_state import PciDevice
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.secure_boot import SecureBootState
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.kubernetes.cluster_state import KubeadmState

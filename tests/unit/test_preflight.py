@@ -8,7 +8,8 @@ import pytest
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.node_state import PciDevice, Unit, parse
+from gpuboot.hosts.node_state import Unit, parse
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.preflight.checks import evaluate
 from gpuboot.hosts.secure_boot import SecureBootState
 from tests.unit.test_node_state import ANSWER
