@@ -94,6 +94,9 @@ boot_reboots() {
 boot() {
   boot_hosts_template
   [ -e /etc/hosts ] && [ ! -w /etc/hosts ] && printf 'hosts_readonly\t1\n'
+  # a comment that says who writes the file
+  grep -m 1 -isE '^ *#.*((managed|maintained|generated) (automatically )?by|puppet|ansible)' \
+    /etc/hosts | sed 's/^/hosts_owner\t/'
   boot_sysctls
   boot_swap
   boot_lines kubelet_line '(--[a-z]|^ExecStart=)' /etc/default/kubelet /etc/sysconfig/kubelet \

@@ -10,11 +10,10 @@ from pydantic import SecretStr
 from deploys.lib.operation import phase
 from deploys.operations import files, kernel, network_manager, packages
 from deploys.run.context import Context, current
-from gpuboot.hosts import prerequisites, sysctls
+from gpuboot.hosts import prerequisites, sysctls, time_services
 from gpuboot.hosts import proxy as proxies
 from gpuboot.templates import render
 
-TIME_SERVICES = ("chrony", "chronyd", "ntp", "ntpsec", "systemd-timesyncd")
 # patterns of unattended-upgrades: prefixes of package names
 UNATTENDED_UPGRADES_BLACKLIST = (
     "containerd",
@@ -91,7 +90,7 @@ def package_names(context: Context, names: Sequence[str] = prerequisites.KUBERNE
     A container's clock is its host's: nothing to keep there.
     """
     state = context.state
-    timed = state.container or any(state.is_active(unit) for unit in TIME_SERVICES)
+    timed = state.container or time_services.running(state)
     return context.platform.package_names([*names, *([] if timed else [prerequisites.TIME])])
 
 

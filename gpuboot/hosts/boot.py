@@ -26,6 +26,7 @@ class BootState:
     """What the boot of one host reads.
 
     + hosts_template: the file of which cloud-init makes /etc/hosts at each boot; "" for none
+    + hosts_owner: the comment in /etc/hosts that names a program which writes it; "" for none
     + hosts_readonly: not even root can write /etc/hosts
     + sysctls: assignments of kernel settings that concern ours, in the order in which they are made
     + swap: commands that turn swap on without a swap unit of systemd
@@ -36,6 +37,7 @@ class BootState:
     """
 
     hosts_template: str = ""
+    hosts_owner: str = ""
     hosts_readonly: bool = False
     sysctls: tuple[ConfigLine, ...] = ()
     swap: tuple[ConfigLine, ...] = ()
@@ -49,6 +51,7 @@ def parse(values: Fields) -> BootState:
     """What `deploys/facts/boot.sh` printed, be it among other lines."""
     return BootState(
         hosts_template=values.first("hosts_template"),
+        hosts_owner=values.first("hosts_owner"),
         hosts_readonly="hosts_readonly" in values,
         sysctls=_lines(values, "sysctl_line"),
         swap=_lines(values, "swap_line"),

@@ -10,11 +10,28 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gpuboot.fact_output import Fields
+
 _STATUS = re.compile(
     r"(?P<module>[^\s,/]+)(/|, )(?P<version>[^\s,:]+)(, (?P<kernel>[^\s,]+), [^\s:]+)?: ?"
     r"(?P<status>\w+)"
 )
 _THERE = ("built", "installed")
+
+
+@dataclass(frozen=True)
+class DkmsState:
+    """What a host's DKMS has of NVIDIA's modules.
+
+    + status: lines of `dkms status`
+    + log: of a build that failed, "" for none; errors: its last lines that say why
+    + unfinished: NVIDIA's packages that dpkg has yet to configure, by which DKMS builds
+    """
+
+    status: tuple[str, ...] = ()
+    log: str = ""
+    errors: tuple[str, ...] = ()
+    unfinished: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -27,7 +44,17 @@ class DkmsModule:
     status: str
 
 
-def parse(lines: Iterable[str]) -> list[DkmsModule]:
+def parse(values: Fields) -> DkmsState:
+    """What `deploys/facts/dkms.sh` printed, and dpkg's list, be it among other lines."""
+    return DkmsState(
+        status=tuple(values.all("dkms")),
+        log=values.first("dkms_log"),
+        errors=tuple(values.all("dkms_error")),
+        unfinished=tuple(values.all("unfinished")),
+    )
+
+
+def parse_status(lines: Iterable[str]) -> list[DkmsModule]:
     """What lines of `dkms status` say; others are passed over."""
     return [
         DkmsModule(match["module"], match["version"], match["kernel"] or "", match["status"])
@@ -38,22 +65,18 @@ def parse(lines: Iterable[str]) -> list[DkmsModule]:
 
 def not_built(lines: Iterable[str], version: str, kernel: str) -> str:
     """A driver's module that DKMS has and has not built for a kernel; "" for none."""
-    of_version = [item for item in parse(lines) if item.version == version]
+    of_version = [item for item in parse_status(lines) if item.version == version]
     if any(item.kernel == kernel and item.status in _THERE for item in of_version):
         return ""
     return f"{of_version[0].module}/{version}" if of_version else ""
 
 
-def problem(module: str, kernel: str, log: str, errors: Iterable[str]) -> tuple[str, str]:
-    """Cause and remedy of a module that was not built.
-
-    + module: as `not_built` gives it
-    + log: file of the build that failed, "" for none; errors: its last lines that say why
-    """
+def problem(module: str, kernel: str, state: DkmsState) -> tuple[str, str]:
+    """Cause and remedy of a module that was not built. + module: as `not_built` gives it"""
     cause = f"DKMS has {module} and has not built it for the running kernel {kernel}"
-    if log:
-        said = "; ".join(errors)
-        cause += f": {log} ends with: {said}" if said else f": see {log}"
+    if state.log:
+        errors = "; ".join(state.errors)
+        cause += f": {state.log} ends with: {errors}" if errors else f": see {state.log}"
     return (
         cause,
         f"mend what the log says, if there is one, then run `dkms install {module} -k {kernel}` "

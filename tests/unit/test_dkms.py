@@ -14,6 +14,7 @@ from deploys.operations.driver import load
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import dkms
+from gpuboot.hosts.dkms import DkmsState
 from gpuboot.hosts.install_failures import explain
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.preflight.checks import evaluate
@@ -95,9 +96,9 @@ def run_function(root: Path, status: str, log: str = "") -> list[str]:
 def test_the_log_of_a_build_that_failed(tmp_path: Path) -> None:
     lines = run_function(tmp_path, f"nvidia/{VERSION}: added", FAILED)
     state = parse([*ANSWER[:-1], *lines, ANSWER[-1]])
-    assert state.dkms == (f"nvidia/{VERSION}: added",)
-    assert state.dkms_log == LOG
-    [error] = state.dkms_errors
+    assert state.dkms.status == (f"nvidia/{VERSION}: added",)
+    assert state.dkms.log == LOG
+    [error] = state.dkms.errors
     assert error.endswith("error: 'gone' undeclared (first use in this)")
 
 
@@ -112,7 +113,7 @@ def test_a_module_that_was_built_leaves_no_log(tmp_path: Path) -> None:
 
 
 ADDED: dict[str, Any] = {
-    "dkms": (f"nvidia/{VERSION}: added",),
+    "dkms": DkmsState((f"nvidia/{VERSION}: added",)),
     "packages": {"nvidia-open": f"{VERSION}-1ubuntu1"},
     "headers": "installed",
     "kernel": KERNEL,
@@ -127,7 +128,9 @@ def problems(**changes: Any) -> list[tuple[str, str]]:
 
 
 def test_preflight_names_module_log_and_error() -> None:
-    [(cause, remedy)] = problems(dkms_log=LOG, dkms_errors=("nvidia.c:2:21: error: 'gone'",))
+    [(cause, remedy)] = problems(
+        dkms=replace(ADDED["dkms"], log=LOG, errors=("nvidia.c:2:21: error: 'gone'",))
+    )
     assert cause == (
         f"DKMS has nvidia/{VERSION} and has not built it for the running kernel {KERNEL}: {LOG} "
         "ends with: nvidia.c:2:21: error: 'gone'"
@@ -145,10 +148,15 @@ def test_preflight_names_module_log_and_error() -> None:
         {"packages": {}},  # the run installs the driver, which builds it
         {"packages": {"nvidia-open": "570.172.08-1"}},
         {"headers": "available"},  # the run installs them, and DKMS builds what it has
-        {"unfinished": ("nvidia-dkms-open",)},  # the run has dpkg configure it, which builds it
+        {
+            "dkms": replace(ADDED["dkms"], unfinished=("nvidia-dkms-open",))
+        },  # the run has dpkg configure it, which builds it
         {"driver_module": VERSION},  # this kernel has one, be it of other means
-        {"dkms": ("nvidia/570.172.08: added",)},  # of a driver that was there before
-        {"dkms": (f"nvidia/{VERSION}, {KERNEL}, x86_64: installed",), "driver_module": VERSION},
+        {"dkms": DkmsState(("nvidia/570.172.08: added",))},  # of a driver that was there before
+        {
+            "driver_module": VERSION,
+            "dkms": DkmsState((f"nvidia/{VERSION}, {KERNEL}, x86_64: built",)),
+        },
     ],
 )
 def test_what_the_run_mends_by_itself_is_no_problem(changes: dict[str, Any]) -> None:

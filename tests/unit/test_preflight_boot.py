@@ -159,13 +159,15 @@ def test_what_a_run_overrides_is_told_and_who_reboots() -> None:
         CLEAN,
         boot=BootState(
             sysctls=(line("/etc/sysctl.d/99-sysctl.conf", "net.ipv4.ip_forward=0"),),
+            hosts_owner="# Managed by Puppet",
             reboots_by=("unattended-upgrades", "dnf-automatic"),
         ),
     )
-    sysctl, apt, dnf = boot.warnings([WORKER], {WORKER.host: state})
+    owner, sysctl, apt, dnf = boot.warnings([WORKER], {WORKER.host: state})
     assert "[gpu1] /etc/sysctl.d/99-sysctl.conf:3 sets `net.ipv4.ip_forward=0`" in sysctl
     assert 'Unattended-Upgrade::Automatic-Reboot "false"' in apt
     assert "reboot = never in /etc/dnf/automatic.conf" in dnf
-    assert all("remedy: " in item for item in (sysctl, apt, dnf))
+    assert "/etc/hosts says `# Managed by Puppet`" in owner
+    assert all("remedy: " in item for item in (owner, sysctl, apt, dnf))
     assert boot.warnings([WORKER], {WORKER.host: CLEAN}) == []
     assert boot.warnings([WORKER], {}) == []

@@ -66,12 +66,12 @@ def headers_missing(facts: Facts) -> Iterator[Sighting]:
         state = host.state
         if state is None or _loaded(host) or state.headers == "installed":
             continue
-        built = [line for line in state.dkms if state.kernel in line]
-        if host.details.module_file or built or not state.dkms:
+        built = [line for line in state.dkms.status if state.kernel in line]
+        if host.details.module_file or built or not state.dkms.status:
             continue
         seen = (
             f"the kernel {state.kernel} runs, and its headers are {state.headers}",
-            f"dkms built the driver for others: {'; '.join(state.dkms)}",
+            f"dkms built the driver for others: {'; '.join(state.dkms.status)}",
         )
         yield Sighting(
             node=host.node,

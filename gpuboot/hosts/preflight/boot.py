@@ -80,12 +80,18 @@ def _choice(resolvers: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def warnings(nodes: Iterable[Node], states: Mapping[str, NodeState]) -> list[str]:
-    """A line for each setting of a host that a run overrides, or that reboots it unasked."""
+    """A line for each file that others may rewrite or a run overrides, and for reboots unasked."""
     lines = []
     for node in nodes:
         if node.host not in states:
             continue
         boot = states[node.host].boot
+        if boot.hosts_owner:
+            lines.append(
+                f"[{node.host}] /etc/hosts says `{boot.hosts_owner}`: what writes it may take the "
+                "nodes' names away, and the cluster with them; remedy: have it keep the lines "
+                "between `# gpuboot:` marks"
+            )
         lines += [
             f"[{node.host}] {line.place} sets `{line.text}`, which Kubernetes cannot do with; "
             f"{sysctls.FILE} sets {key} = {sysctls.EXPECTED[key]} after it; remedy: take that line "

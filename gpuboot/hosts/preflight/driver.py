@@ -56,6 +56,9 @@ def _to_install(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tu
         yield kernels.problem(platform, state)
     yield from _not_built(state, settings, lock)
     yield from fabric.problems(state, driver.fabric_manager)
+    if platform and fabric.managed(state, driver.fabric_manager):
+        names = driver_packages.driver_packages(platform, lock.driver.version, "open", True)
+        yield from fabric.earlier_problems(state, names[-1])
 
 
 def _to_load(
@@ -87,12 +90,12 @@ def _to_load(
 def _not_built(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tuple[str, str]]:
     """The locked driver is installed, no run will build it any more, and there is no module."""
     version = lock.driver.version
-    module = dkms.not_built(state.dkms, version, state.kernel)
+    module = dkms.not_built(state.dkms.status, version, state.kernel)
     # a run configures what dpkg has not, and installs missing headers; with both DKMS builds
-    if not module or state.unfinished or state.headers != "installed":
+    if not module or state.dkms.unfinished or state.headers != "installed":
         return
     if state.driver_module != version and not _packages_come(state, settings, lock):
-        yield dkms.problem(module, state.kernel, state.dkms_log, state.dkms_errors)
+        yield dkms.problem(module, state.kernel, state.dkms)
 
 
 def _another_module_comes(state: NodeState, settings: Settings, lock: Lock) -> bool:
@@ -127,5 +130,34 @@ def warnings(nodes: Iterable[Node], states: Mapping[str, NodeState]) -> list[str
                 f"[{node.host}] {boot.enforcer} is on, and the key by which DKMS signs the next "
                 f"kernel's NVIDIA module ({boot.key}) is not enrolled: that kernel would refuse "
                 f"it; remedy: mokutil --import {boot.key}, reboot, confirm on the console"
+            )
+    return lines
+
+
+def vendor_warnings(
+    nodes: Iterable[Node], states: Mapping[str, NodeState], settings: Settings, lock: Lock
+) -> list[str]:
+    """A line for each machine with a driver that its vendor maintains, and the run replaces.
+
+    DGX OS: NVIDIA/deepops#1054 installs neither driver nor toolkit where /etc/dgx-release is.
+    """
+    lines = []
+    for node in nodes:
+        state = states.get(node.host)
+        if state is None or not (node.gpus and state.vendor_stacks):
+            continue
+        stacks = " and ".join(state.vendor_stacks)
+        if settings.driver.enabled and _packages_come(state, settings, lock):
+            lines.append(
+                f"[{node.host}] {stacks} brought its own driver, which the run replaces by "
+                f"{lock.driver.version} of NVIDIA's CUDA repository: the vendor's updates may "
+                "bring theirs back; remedy: set driver.enabled = False to stay with the vendor's, "
+                "or take its packages and its apt sources and preferences out first"
+            )
+        if (unit := state.units.get("nvidia-mig-manager")) and unit.enabled == "enabled":
+            lines.append(
+                f"[{node.host}] {stacks} has its own nvidia-mig-manager.service, which divides "
+                "GPUs at each boot beside gpuboot and the GPU Operator; remedy: `systemctl disable "
+                "--now nvidia-mig-manager` there, where `sharing` is to decide"
             )
     return lines
