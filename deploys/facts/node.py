@@ -7,14 +7,15 @@ from importlib import resources
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
-# each defines a function that node.sh calls
-_FUNCTIONS = ("folders.sh", "networks.sh", "packet_filter.sh", "proxies.sh", "software.sh")
-SCRIPT = FUNCTION + "".join(
-    resources.files("deploys.facts").joinpath(name).read_text() for name in (*_FUNCTIONS, "node.sh")
-)
+_FOLDER = resources.files("deploys.facts")
+# each defines functions that node.sh calls
+_FUNCTIONS = (
+    "boot", "secure_boot", "remains", "folders", "module_loading", "dkms", "networks",
+    "packet_filter", "proxies", "software",
+)  # fmt: skip
+SCRIPT = "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node"))
 
 
 class NodeFact(Framed[NodeState]):

@@ -8,20 +8,12 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from deploys.lib.operation import phase
-from deploys.operations import files, kernel, packages
+from deploys.operations import files, kernel, network_manager, packages
 from deploys.run.context import Context, current
-from gpuboot.hosts import prerequisites, time_services
+from gpuboot.hosts import prerequisites, sysctls, time_services
 from gpuboot.hosts import proxy as proxies
 from gpuboot.templates import render
 
-SYSCTLS = {
-    "net.ipv4.ip_forward": "1",
-    "net.bridge.bridge-nf-call-iptables": "1",
-    "net.bridge.bridge-nf-call-ip6tables": "1",
-    # many pods tail many files; the kernel's 128 instances are gone at about 100 containers
-    "fs.inotify.max_user_instances": "8192",
-    "fs.inotify.max_user_watches": "524288",
-}
 # patterns of unattended-upgrades: prefixes of package names
 UNATTENDED_UPGRADES_BLACKLIST = (
     "containerd",
@@ -42,12 +34,14 @@ APT_CONF = "/etc/apt/apt.conf.d/95gpuboot"
 def base() -> None:
     """Prepare a host for Kubernetes."""
     context = current()
+    settings = sysctls.expected(context.state.boot.sysctls)
     files.present(
         name="Configure kernel modules and sysctls",
         contents={
             "/etc/modules-load.d/gpuboot.conf": render("base/modules.conf.j2"),
-            "/etc/sysctl.d/90-gpuboot.conf": render("base/sysctl.conf.j2", sysctls=SYSCTLS),
+            sysctls.FILE: render("base/sysctl.conf.j2", sysctls=settings),
         },
+        absent=[sysctls.FORMER_FILE],
     )
     configure_apt(context)
     packages.finished(
@@ -63,11 +57,17 @@ def base() -> None:
     kernel.applied(
         name="Load kernel modules and sysctls",
         features=["overlay", "br_netfilter"],
-        sysctls=SYSCTLS,
+        sysctls=settings,
     )
     if context.settings.cluster.fail_swap_on:
         kernel.swap_off(name="Disable swap")
-    kernel.hosts(name="Write node names to /etc/hosts", addresses=known_names(context))
+    if "NetworkManager" in context.state.boot.units:
+        network_manager.pod_network_unmanaged(name="Keep NetworkManager off the pod network")
+    kernel.hosts(
+        name="Write node names to /etc/hosts",
+        addresses=known_names(context),
+        template=context.state.boot.hosts_template,
+    )
 
 
 def known_names(context: Context) -> dict[str, str]:

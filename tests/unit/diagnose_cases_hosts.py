@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuboot.hosts.node_state import PciDevice
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.secure_boot import SecureBootState
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.kubernetes.cluster_state import KubeadmState
@@ -42,6 +42,10 @@ RM_INIT = (
     "kernel\t[  885.3] NVRM: GPU 0000:10:00.0: rm_init_adapter failed, device minor number 0",
 )
 XID = "kernel\t[{at}.1] NVRM: Xid (PCI:0000:10:00): {code}, pid=1, name=x, some text"
+NVLINK5 = (
+    "kernel\t[89000.123456][ T4711] NVRM: Xid (PCI:0000:10:00): 149, NETIR_LINK_EVT {severity} XC0 "
+    "i0 Link 00 (0x025001c6 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)"
+)
 NVML = "Failed to initialize NVML: Unknown Error"
 
 
@@ -262,6 +266,12 @@ GPUS = (
         site(gpu_host(XID.format(at=89000, code=48))),
         site(gpu_host(XID.format(at=89000, code=13), XID.format(at=100, code=48))),
         "Xid (PCI:0000:10:00): 48",
+    ),
+    Case(
+        "gpu-xid",
+        site(gpu_host(NVLINK5.format(severity="Fatal"))),
+        site(gpu_host(NVLINK5.format(severity="Nonfatal"))),
+        "149, NETIR_LINK_EVT Fatal",
     ),
     Case(
         "gpu-unhealthy",

@@ -3,13 +3,9 @@
 import pytest
 
 from gpuboot.fact_output import FactOutputError
-from gpuboot.hosts.node_state import (
-    PciDevice,
-    Unit,
-    driver_version,
-    parse,
-    upstream_version,
-)
+from gpuboot.hosts import loaded_driver
+from gpuboot.hosts.node_state import Unit, parse, upstream_version
+from gpuboot.hosts.pci import PciDevice
 from tests.unit import recordings
 
 ANSWER = """\
@@ -29,7 +25,7 @@ kernel_feature\tbr_netfilter
 module\tnouveau
 sysctl\tnet.ipv4.ip_forward 0
 cgroup\t2
-secure_boot\t1
+secure_boot\tSecure Boot
 pci\t0000:10:00.0 0x2330 0x030200
 pci\t0000:07:00.0 0x22a3 0x068000
 pci\t0000:11:00.1 0x22ba 0x040300
@@ -111,12 +107,12 @@ def test_an_answer_that_is_none() -> None:
     ],
 )
 def test_driver_versions(line: str, version: str, is_open: bool) -> None:
-    assert driver_version(line) == (version, is_open)
+    assert loaded_driver.parse(line) == (version, is_open)
 
 
 @pytest.mark.parametrize(("line", "version", "is_open"), recordings.DRIVERS)
 def test_driver_versions_of_real_machines(line: str, version: str, is_open: bool) -> None:
-    assert driver_version(line) == (version, is_open)
+    assert loaded_driver.parse(line) == (version, is_open)
 
 
 def test_versions_lose_epoch_and_revision() -> None:

@@ -1,4 +1,4 @@
-"""Preflight of addresses, ports and networks."""
+"""Preflight of addresses and networks."""
 
 from __future__ import annotations
 
@@ -10,25 +10,10 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings, networks
 from gpuboot.hosts.node_state import NodeState
 
-# port -> processes of ours that may hold it on a later run
-_EVERY_NODE = {10250: {"kubelet"}, 10256: {"kube-proxy"}}
-_CONTROL_PLANE = {
-    6443: {"kube-apiserver"},
-    2379: {"etcd"},
-    2380: {"etcd"},
-    10257: {"kube-controller"},  # the kernel cuts names to 15 characters
-    10259: {"kube-scheduler"},
-}
 # devices that the cluster itself makes; docker0, cni-podman0 and the like are not its own
 _OWN_DEVICES = (
-    "cni0",
-    "flannel.1",
-    "flannel-v6.1",
-    "flannel-wg",
-    "flannel-wg-v6",
-    "kube-ipvs0",
-    "lo",
-)
+    "lo", "cni0", "kube-ipvs0", "flannel.1", "flannel-v6.1", "flannel-wg", "flannel-wg-v6",
+)  # fmt: skip
 
 
 def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
@@ -41,22 +26,6 @@ def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
         )
     if not node.address:
         yield "it has no network address", "set address in the host's data"
-
-
-def ports(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
-    """The ports Kubernetes needs are free, or held by the Kubernetes we set up."""
-    needed = _EVERY_NODE | (_CONTROL_PLANE if node.role == "control_plane" else {})
-    ours = bool(state.kubeconfigs)  # without ss the owner of a port is not known
-    for port, owners in sorted(needed.items()):
-        owner = state.ports.get(port)
-        if owner is None or (ours and owner == "?"):
-            continue
-        if not any(name.startswith(owner) or owner.startswith(name) for name in owners):
-            who = "an unknown process" if owner == "?" else owner
-            yield (
-                f"TCP port {port} is in use by {who}; {' or '.join(sorted(owners))} needs it",
-                f"stop what listens there: ss -ltnp 'sport = :{port}'",
-            )
 
 
 def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
