@@ -20,7 +20,7 @@ from lab.build.software_kubernetes import PREVIOUS_MINOR, PREVIOUS_PATCH
 from lab.build.software_kubernetes import recipes as earlier_kubernetes
 from lab.build.store import unused_since
 from lab.debian_releases import BOOKWORM, DebianRelease
-from lab.lives import Life
+from lab.lives import PACKAGES, Life
 from lab.lives.dress import dress
 from lab.mirror import docroot, parts
 from lab.mirror import service as mirror
@@ -48,7 +48,7 @@ def up(
     """Make everything the lab `name` consists of, as far as it is not there, and start it.
 
     + extra: what its mirror has besides; lives: what its machines were used for before
-    + release: the Debian release of its machines
+    + release: of its machines' Debian
     + upstream: what is not simulated comes from its publishers, and is not built
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
@@ -62,17 +62,15 @@ def up(
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
-            names = publishers.RECIPES if upstream else ()
-            builds = build_all(progress, names, _also(extra, lives))
+            builds = build_all(progress, _chosen(upstream), _also(extra, lives))
             booted.result()
         if upstream:
             docroot.install(lab, parts.simulated_parts(release, builds, progress))
         else:
-            more = [name for life in lives for name in life.packages]
+            more = PACKAGES if lives else ()
             docroot.install(lab, parts.make_parts(release, base, builds, progress, more))
             preflight.note_complete()
-        mirror.start(lab)
-        alerts.start(lab)
+        _serve(lab)
         dress(lab, lives, progress)
     progress(f"lab {name} is up after {duration(time.monotonic() - started)}")
     return lab
@@ -82,6 +80,16 @@ def _trust(lab: Lab) -> None:
     mirror.trust(lab)
     alerts.trust(lab)
     machines.ensure_ssh_key(lab)
+
+
+def _chosen(upstream: bool) -> Sequence[str]:
+    """The programs that are built; nothing: all."""
+    return publishers.RECIPES if upstream else ()
+
+
+def _serve(lab: Lab) -> None:
+    mirror.start(lab)
+    alerts.start(lab)
 
 
 def _also(extra: Extra | None, lives: Sequence[Life]) -> list[Recipe]:

@@ -10,8 +10,8 @@ from deploys.facts.framed import Framed
 from deploys.facts.nvidia import BOUNDED
 from deploys.lib.cordon import CORDON_MARK
 from gpuboot.fact_output import Fields
+from gpuboot.hosts import loaded_driver
 from gpuboot.hosts.module_loading import CONFLICTING
-from gpuboot.hosts.node_state import driver_version
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Driver(Framed[DriverState]):
     @override
     def process(self, output: list[str]) -> DriverState:
         values = Fields(output, separator=" ", last=None)
-        loaded, is_open = driver_version(values.first("loaded"))
+        loaded, is_open = loaded_driver.parse(values.first("loaded"))
         return DriverState(
             loaded=loaded,
             open_modules=is_open,

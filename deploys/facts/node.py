@@ -7,15 +7,15 @@ from importlib import resources
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
 _FOLDER = resources.files("deploys.facts")
-# each defines a function that node.sh calls
-_FUNCTIONS = ("folders", "module_loading", "packet_filter", "remains")
-SCRIPT = FUNCTION + "".join(
-    _FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node")
-)
+# each defines functions that node.sh calls
+_FUNCTIONS = (
+    "boot", "dkms", "folders", "module_loading", "networks", "packet_filter", "proxies", "remains",
+    "secure_boot", "software", "vendor_stack",
+)  # fmt: skip
+SCRIPT = "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node"))
 
 
 class NodeFact(Framed[NodeState]):

@@ -68,11 +68,15 @@ def load() -> StringCommand:
     """Load the modules of the installed driver."""
     return StringCommand(
         "modprobe nvidia && modprobe nvidia-uvm || { dmesg 2>/dev/null | grep -iE "
-        "'nvrm|nvidia|lockdown|module verification' | tail -n 15 >&2;",
+        "'nvrm|nvidia|lockdown|module verification' | tail -n 15 >&2; "
+        # `added`: DKMS has it and has built it for no kernel
+        "dkms status 2>/dev/null | grep -i '^nvidia' >&2; "
+        "for log in /var/lib/dkms/nvidia*/*/build/make.log; do if test -r $log; then "
+        'echo "$log:"; grep -aE "error|Error" $log | tail -n 5; fi; done >&2;',
         shell_message(
             "the NVIDIA kernel module does not load",
-            "see the kernel's messages above; with Secure Boot the module's key must be enrolled "
-            "(mokutil)",
+            "see the messages of the kernel and of DKMS above, which name the log of a build that "
+            "failed; with Secure Boot the module's key must be enrolled (mokutil)",
         ),
         "; exit 1; }",
     )

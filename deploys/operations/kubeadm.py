@@ -17,7 +17,7 @@ from deploys.lib.commands import Commands, executing, warn
 from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.operation import operation
-from deploys.operations import api_endpoint, units, virtual_address
+from deploys.operations import api_endpoint, kernel, units, virtual_address
 from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm_steps import (
     CLEAN_NETWORK,
@@ -195,7 +195,7 @@ def reset_commands(state: KubeadmState) -> list[str]:
     config = ["rm -f /root/.kube/config"] if ours else []
     # the virtual address first: another control plane has it before this one's API server ends
     first = [virtual_address.STOP, *config]
-    return [*first, RESET, CLEAN_NETWORK, api_endpoint.STOP, _FORGET]
+    return [*first, RESET, CLEAN_NETWORK, api_endpoint.STOP, kernel.SWAP_BACK, _FORGET]
 
 
 @operation()

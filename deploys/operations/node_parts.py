@@ -68,6 +68,14 @@ def difference(parts: Parts, manager: PackageManager, loaded: DriverState) -> ru
     )
 
 
+def packages_of(parts: Parts) -> dict[str, str]:
+    """All packages that a host is to have, with their versions or patterns."""
+    part = parts.driver
+    pin = {part.pin: ""} if part and part.pin else {}
+    driver = {**pin, **part.packages, **part.beside} if part else {}
+    return {**driver, **parts.toolkit, **parts.containerd}
+
+
 def installed(parts: Parts, lacks: rules.Difference, manager: PackageManager) -> Commands:
     """Packages that the current host lacks, and containerd with its configuration."""
     part = parts.driver

@@ -20,7 +20,7 @@ from deploys.facts import dnf as dnf_facts
 from deploys.facts import packages as facts
 from deploys.facts.framed import Framed
 from deploys.facts.packages import FINGERPRINTS, PackageState, RepositoryState
-from deploys.lib import apt, background, changes, dnf
+from deploys.lib import apt, background, changes, dnf, planned_packages
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, shell_failure, shell_message
 from deploys.lib.download_retries import with_retries
@@ -53,14 +53,7 @@ def repository(
     + curl: curl's configuration for the key's download, for the proxy; shown nowhere
     """
     commands = _COMMANDS[repository.manager]
-    state = read(
-        facts.Repository,
-        path=repository.path,
-        key=repository.key_path,
-        url=repository.url,
-        others=list(commands.REPOSITORY_FILES),
-        by_digest=bool(repository.key_sha256),
-    )
+    state = _repository_state(repository, commands)
     key_matches = _key_matches(repository, state)
     if key_matches and state.text == repository.text and not state.duplicates:
         host.noop(f"repository {repository.name} is configured")
@@ -81,6 +74,19 @@ def repository(
         f"install -m 0644 {key}", QuoteString(repository.key_path), "&& printf %s",
         QuoteString(repository.text), ">", QuoteString(repository.path), f"&& rm -f {key} {trial}",
     )  # fmt: skip
+
+
+def _repository_state(repository: Repository, commands: PackageManagerCommands) -> RepositoryState:
+    state = read(
+        facts.Repository,
+        path=repository.path,
+        key=repository.key_path,
+        url=repository.url,
+        others=list(commands.REPOSITORY_FILES),
+        by_digest=bool(repository.key_sha256),
+    )
+    planned_packages.note_source(planned_packages.Source(repository, tuple(state.duplicates)))
+    return state
 
 
 def _key_matches(repository: Repository, state: RepositoryState) -> bool:
@@ -229,6 +235,7 @@ def installed(
     if not missing and not unheld:
         host.noop(f"packages are installed: {', '.join(names)}")
         return
+    planned_packages.note_packages(missing)
     changes.record(*package_changes(state.versions, missing, unheld))
     if missing and update:
         yield with_retries(commands.READ_INDICES, f"{manager}'s indices", needed=False)
@@ -259,6 +266,15 @@ def question(
 ) -> tuple[Host, type[Framed[PackageState]], dict[str, Any]]:
     """What `installed` reads of a host, for `deploys.lib.answers.foresee`."""
     return target, _FACTS[manager], {"packages": sorted(packages)}
+
+
+def foretell(versions: Mapping[str, str], manager: PackageManager) -> None:
+    """Note what `installed` is going to install, for operations that change something before."""
+    if planned_packages.noting():
+        state = read(_FACTS[manager], packages=sorted(versions))
+        planned_packages.note_packages(
+            {name: text for name, text in versions.items() if not _matches(state, name, text)}
+        )
 
 
 def _matches(state: PackageState, name: str, pattern: str) -> bool:

@@ -27,6 +27,7 @@ from gpuboot.hosts import gpu_choice, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import network
+from gpuboot.hosts.rehearsal import Rehearsal
 from gpuboot.kubernetes import endpoint
 
 
@@ -99,6 +100,7 @@ class Run:
         None  # states of control planes, where only they are read
     )
     verdict: str | None = None  # preflight's: None before it, "" when all is well
+    rehearsals: dict[str, Rehearsal] = field(default_factory=dict)  # of hosts that lack packages
 
     @property
     def missing(self) -> list[str]:

@@ -18,9 +18,9 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.versions import DriverLock
 from gpuboot.hosts import gpu_models, gpu_names
 from gpuboot.hosts.driver_packages import branch
-from gpuboot.hosts.node_state import GPU_CLASSES, NVIDIA, NodeState, PciDevice
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.pci import GPU_CLASSES, NVIDIA, PciDevice
 
-OPTIONS_FILE = "/etc/modprobe.d/gpuboot-gpus.conf"
 _ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 # drivers that keep a function for something else than this host
 _KEPT = re.compile(r"vfio|pci-stub|pciback|uio_pci_generic")

@@ -79,17 +79,20 @@ class Platform:
 
     @property
     def distribution_runtimes(self) -> tuple[str, ...]:
-        """The distribution's own packages that Docker's containerd.io replaces or conflicts with.
+        """The distribution's own packages that Docker's containerd.io replaces, by dnf.
 
-        Docker's documentation, "Uninstall old versions".
+        Docker's documentation, "Uninstall old versions". apt is asked: `gpuboot.hosts.rehearsal`.
         """
-        return ("containerd", "docker.io") if self.package_manager == "apt" else ("runc",)
+        return () if self.package_manager == "apt" else ("runc",)
 
     @property
     def distribution_docker(self) -> tuple[str, ...]:
-        """The distribution's own packages that Docker's replace or refuse to stand beside."""
+        """The distribution's own packages that Docker's replace or refuse to stand beside.
+
+        apt knows no conflict of these with docker-compose-plugin: dpkg stops at a file of both.
+        """
         if self.package_manager == "apt":
-            return (*self.distribution_runtimes, "docker-compose", "docker-compose-v2")
+            return ("docker-compose", "docker-compose-v2")
         return (*self.distribution_runtimes, "podman-docker")
 
     @property

@@ -17,8 +17,11 @@ END
   echo '#cloud-config' > /var/lib/cloud/seed/nocloud/user-data
   # a site that has its names in no DNS has them in the template
   printf '%s %s\n' "$host" "${mirror#https://}" >> $template
+  # as its units do at boot
   cloud-init init --local >/dev/null 2>&1
   cloud-init init >/dev/null 2>&1
+  cloud-init modules --mode=config >/dev/null 2>&1
+  cloud-init modules --mode=final >/dev/null 2>&1
   works
 }
 

@@ -14,12 +14,12 @@ deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg] $mirror
 #deb [signed-by=/usr/share/keyrings/nvidia-container-toolkit-keyring.gpg] $mirror/apt/libnvidia-container/experimental/deb/\$(ARCH) /
 END
   install docker-ce docker-ce-cli containerd.io docker-compose-plugin nvidia-container-toolkit
-  image=${mirror#https://}/docker.io/library/busybox
-  tag=$(curl -fsSL "$mirror/v2/docker.io/library/busybox/tags/list" | tr -d '[]{}" ' | sed 's/.*tags://; s/,.*//')
-  docker pull -q "$image:$tag" >/dev/null
+  image=${mirror#https://}/docker.io/library/busybox:$busybox
+  docker pull -q "$image" >/dev/null
   docker volume create site >/dev/null
-  docker run --rm -v site:/www "$image:$tag" sh -c 'echo data of the site > /www/index.html'
-  docker run -d --name site --restart always -p 18080:80 -v site:/www "$image:$tag" httpd -f -h /www >/dev/null
+  docker run --rm -v site:/www --entrypoint /bin/busybox "$image" sh -c 'echo data of the site > /www/index.html'
+  docker rm -f site >/dev/null 2>&1 || :
+  docker run -d --name site --restart always -p 18080:80 -v site:/www --entrypoint /bin/busybox "$image" httpd -f -h /www >/dev/null
   works
 }
 

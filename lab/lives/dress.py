@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from lab import machines
 from lab.build.progress import Progress
 from lab.lives import FOLDER, Life
-from lab.state import MIRROR_URL, Lab, Machine
+from lab.state import MIRROR_URL, Lab, LabError, Machine
 
 
 def wearers(lab: Lab, life: Life) -> list[Machine]:
@@ -33,8 +35,9 @@ def dress(lab: Lab, lives: Sequence[Life], progress: Progress) -> None:
 def undress(lab: Lab, life: Life) -> None:
     """Take a life off the machines that wear it."""
     for machine in wearers(lab, life):
-        step(lab, machine, life, "off")
-        _worn(lab, machine, life).unlink(missing_ok=True)
+        if (worn := _worn(lab, machine, life)).exists():
+            step(lab, machine, life, "off")
+            worn.unlink()
 
 
 def works(lab: Lab, life: Life) -> None:
@@ -47,10 +50,25 @@ def step(lab: Lab, machine: Machine, life: Life, function: str) -> str:
     """Run a function of the life's script on a machine; return what it prints."""
     script = (FOLDER / "functions.sh").read_text() + life.script.read_text()
     about = f"mirror={MIRROR_URL} host={lab.host_address} subnet={lab.subnet}"
-    about += f" codename={lab.debian.codename}"
-    return machines.ssh(
-        lab, machine, f"{about} sh -s <<'END_OF_LIFE'\n{script}\n{function}\nEND_OF_LIFE"
+    about += f" codename={lab.debian.codename} busybox={_busybox(lab)}"
+    done = subprocess.run(
+        [*machines.ssh_command(lab, machine), f'{about} sh -c "$(cat)" </dev/null'],
+        input=f"{script}\n{function}\n",
+        capture_output=True,
+        text=True,
     )
+    if done.returncode != 0:
+        output = (done.stdout + done.stderr).strip()
+        raise LabError(f"{machine.name}: {function} of the life {life.name} fails:\n{output}")
+    return done.stdout
+
+
+def _busybox(lab: Lab) -> str:
+    """The tag of busybox that the mirror has."""
+    tag: str = json.loads((lab.docroot / "lab.lock.json").read_text())["versions"]["images"][
+        "busybox"
+    ]
+    return tag
 
 
 def _worn(lab: Lab, machine: Machine, life: Life) -> Path:

@@ -1,5 +1,6 @@
 # For the scripts of all lives: POSIX sh, run as root on a machine of the lab. They are given
-# $mirror (its URL), $host (its address), $subnet (of the lab's machines) and $codename (of Debian).
+# $mirror (its URL), $host (its address), $subnet (of the lab's machines), $codename (of Debian) and
+# $busybox (the tag of the image in the mirror).
 set -eu
 login_umask=$(umask) login_lang=${LANG-}
 umask 022

@@ -1,7 +1,7 @@
 wear() {
   mkdir -p /var/lib/containerd
   echo 'tmpfs /var/lib/containerd tmpfs size=300m 0 0' >> /etc/fstab
-  mount /var/lib/containerd
+  mountpoint -q /var/lib/containerd || mount /var/lib/containerd
   head -c 250000000 /dev/zero > /var/lib/containerd/data
 }
 

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuboot.hosts.node_state import PciDevice
+from gpuboot.hosts.dkms import DkmsState
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.secure_boot import SecureBootState
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.kubernetes.cluster_state import KubeadmState
@@ -178,7 +179,7 @@ DRIVER = (
                 gpu=NO_DRIVER,
                 state=state(
                     headers="available",
-                    dkms=("nvidia/595.91.07, 6.8.0-85-generic, x86_64: installed",),
+                    dkms=DkmsState(("nvidia/595.91.07, 6.8.0-85-generic, x86_64: installed",)),
                     **OFF,
                 ),
             )
@@ -187,7 +188,9 @@ DRIVER = (
             gpu_host(
                 without=["module_file"],
                 gpu=NO_DRIVER,
-                state=state(dkms=("nvidia/595.91.07, 6.8.0-85-generic: installed",), **OFF),
+                state=state(
+                    dkms=DkmsState(("nvidia/595.91.07, 6.8.0-85-generic: installed",)), **OFF
+                ),
             )
         ),
         "headers are available",

@@ -14,7 +14,8 @@ from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import Cluster, Facts, Host
 from gpuboot.diagnose.model import Finding, diagnose
 from gpuboot.diagnose.objects import Container, Ended, Event, KubeNode, Pod, Workload
-from gpuboot.hosts.node_state import NodeState, PciDevice
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.verify.evidence import Gpu
 from gpuboot.verify.gpu_state import GpuState

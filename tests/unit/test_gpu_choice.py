@@ -14,7 +14,8 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import parse_settings
 from gpuboot.hosts import gpu_choice
 from gpuboot.hosts.gpu_choice import choose, options
-from gpuboot.hosts.node_state import NodeState, PciDevice, parse
+from gpuboot.hosts.node_state import NodeState, parse
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.preflight.checks import evaluate
 from tests.unit.test_preflight import CLEAN
 

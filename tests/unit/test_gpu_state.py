@@ -9,7 +9,8 @@ import pytest
 
 from gpuboot.config.inventory import Node
 from gpuboot.fact_output import FactOutputError
-from gpuboot.hosts.node_state import NodeState, PciDevice
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.verify.evidence import Gpu
 from gpuboot.verify.gpu_state import host, parse, sysfs_address, unreachable_host
 from tests.unit.evidence import uuid

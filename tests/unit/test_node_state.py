@@ -3,13 +3,9 @@
 import pytest
 
 from gpuboot.fact_output import FactOutputError
-from gpuboot.hosts.node_state import (
-    PciDevice,
-    Unit,
-    driver_version,
-    parse,
-    upstream_version,
-)
+from gpuboot.hosts import loaded_driver
+from gpuboot.hosts.node_state import Unit, parse, upstream_version
+from gpuboot.hosts.pci import PciDevice
 from tests.unit import recordings
 
 ANSWER = """\
@@ -111,12 +107,12 @@ def test_an_answer_that_is_none() -> None:
     ],
 )
 def test_driver_versions(line: str, version: str, is_open: bool) -> None:
-    assert driver_version(line) == (version, is_open)
+    assert loaded_driver.parse(line) == (version, is_open)
 
 
 @pytest.mark.parametrize(("line", "version", "is_open"), recordings.DRIVERS)
 def test_driver_versions_of_real_machines(line: str, version: str, is_open: bool) -> None:
-    assert driver_version(line) == (version, is_open)
+    assert loaded_driver.parse(line) == (version, is_open)
 
 
 def test_versions_lose_epoch_and_revision() -> None:

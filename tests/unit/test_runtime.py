@@ -14,7 +14,8 @@ from deploys.run.context import Context
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.node_state import PciDevice, Unit, parse
+from gpuboot.hosts.node_state import Unit, parse
+from gpuboot.hosts.pci import PciDevice
 from tests.unit.test_node_state import ANSWER
 
 STATE = parse(ANSWER)

@@ -212,3 +212,8 @@ class Preflight(Model):
         5.0, gt=0, description="How far a host's clock may differ from that of the control machine."
     )
     wait_s: int = Field(600, ge=0, description="For a locked package manager or cloud-init.")
+    allow_removals: tuple[str, ...] = Field(
+        (),
+        description="Packages that a run may remove to install its own, though something uses them "
+        'or a person installed them, e.g. `["moby-engine"]`.',
+    )

@@ -13,7 +13,19 @@ from gpuboot.config.versions import Lock
 from gpuboot.hosts import dcgm, gpu_choice, gpu_names, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, exporter, firewall, folders, network, ports, remains
+from gpuboot.hosts.preflight import (
+    boot,
+    driver,
+    environment,
+    exporter,
+    firewall,
+    folders,
+    kubelet,
+    network,
+    ports,
+    remains,
+    software,
+)
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -209,6 +221,7 @@ MACHINE: tuple[Check, ...] = (
     lambda it: exporter.devices(it.node, it.settings.exporter),
     lambda it: platform_checks.problems(it.node, it.state, it.settings),
     lambda it: folders.problems(it.node, it.state, it.settings),
+    lambda it: software.problems(it.node, it.state, it.settings),
     lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
@@ -216,11 +229,14 @@ CHECKS: tuple[Check, ...] = (
     _kernel,
     _runtimes,
     _kubernetes,
+    lambda it: environment.problems(it.node, it.state, it.settings),
     lambda it: network.address(it.node, it.state),
     lambda it: ports.problems(it.node, it.state, it.settings),
     lambda it: ports.flannel(it.state, it.settings),
     lambda it: remains.problems(it.node, it.state, it.settings),
     lambda it: network.overlaps(it.state, it.settings),
+    lambda it: boot.problems(it.state, it.settings),
+    lambda it: kubelet.problems(it.state, it.lock),
 )
 
 

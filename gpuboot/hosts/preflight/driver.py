@@ -9,6 +9,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
 from gpuboot.hosts import (
+    dkms,
     driver_packages,
     fabric,
     gpu_models,
@@ -52,13 +53,12 @@ def _to_install(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tu
             "remove it with `nvidia-uninstall --silent`, then reboot",
         )
     if state.headers == "missing" and platform:
-        manager = platform.package_manager
-        yield (
-            f"no kernel headers for the running kernel {state.kernel}, and {manager} has none",
-            f"install {kernels.running_headers(platform, state)}, or boot a kernel whose headers "
-            f"{manager} has",
-        )
+        yield kernels.problem(platform, state)
+    yield from _not_built(state, settings, lock)
     yield from fabric.problems(state, driver.fabric_manager)
+    if platform and fabric.managed(state, driver.fabric_manager):
+        names = driver_packages.driver_packages(platform, lock.driver.version, "open", True)
+        yield from fabric.earlier_problems(state, names[-1])
 
 
 def _to_load(
@@ -87,10 +87,27 @@ def _to_load(
         )
 
 
+def _not_built(state: NodeState, settings: Settings, lock: Lock) -> Iterator[tuple[str, str]]:
+    """The locked driver is installed, no run will build it any more, and there is no module."""
+    version = lock.driver.version
+    module = dkms.not_built(state.dkms.status, version, state.kernel)
+    # a run configures what dpkg has not, and installs missing headers; with both DKMS builds
+    if not module or state.dkms.unfinished or state.headers != "installed":
+        return
+    if state.driver_module != version and not _packages_come(state, settings, lock):
+        yield dkms.problem(module, state.kernel, state.dkms)
+
+
 def _another_module_comes(state: NodeState, settings: Settings, lock: Lock) -> bool:
     """Whether the run has DKMS build another module than the one that is on disk."""
+    other = state.driver_module and state.driver_module != lock.driver.version
+    return bool(other) or _packages_come(state, settings, lock)
+
+
+def _packages_come(state: NodeState, settings: Settings, lock: Lock) -> bool:
+    """Whether the run installs packages of the driver."""
     platform, version = platforms.find(state), lock.driver.version
-    if platform is None or (state.driver_module and state.driver_module != version):
+    if platform is None:
         return True
     try:
         flavour = gpu_models.flavour(state.gpu_ids, settings.driver.modules, lock.driver)
@@ -113,5 +130,34 @@ def warnings(nodes: Iterable[Node], states: Mapping[str, NodeState]) -> list[str
                 f"[{node.host}] {boot.enforcer} is on, and the key by which DKMS signs the next "
                 f"kernel's NVIDIA module ({boot.key}) is not enrolled: that kernel would refuse "
                 f"it; remedy: mokutil --import {boot.key}, reboot, confirm on the console"
+            )
+    return lines
+
+
+def vendor_warnings(
+    nodes: Iterable[Node], states: Mapping[str, NodeState], settings: Settings, lock: Lock
+) -> list[str]:
+    """A line for each machine with a driver that its vendor maintains, and the run replaces.
+
+    DGX OS: NVIDIA/deepops#1054 installs neither driver nor toolkit where /etc/dgx-release is.
+    """
+    lines = []
+    for node in nodes:
+        state = states.get(node.host)
+        if state is None or not (node.gpus and state.vendor_stacks):
+            continue
+        stacks = " and ".join(state.vendor_stacks)
+        if settings.driver.enabled and _packages_come(state, settings, lock):
+            lines.append(
+                f"[{node.host}] {stacks} brought its own driver, which the run replaces by "
+                f"{lock.driver.version} of NVIDIA's CUDA repository: the vendor's updates may "
+                "bring theirs back; remedy: set driver.enabled = False to stay with the vendor's, "
+                "or take its packages and its apt sources and preferences out first"
+            )
+        if (unit := state.units.get("nvidia-mig-manager")) and unit.enabled == "enabled":
+            lines.append(
+                f"[{node.host}] {stacks} has its own nvidia-mig-manager.service, which divides "
+                "GPUs at each boot beside gpuboot and the GPU Operator; remedy: `systemctl disable "
+                "--now nvidia-mig-manager` there, where `sharing` is to decide"
             )
     return lines
