@@ -18,6 +18,8 @@ from deploys.lib.spans import waiting
 from gpuboot.hosts.install_failures import InstallFailure, explain
 from gpuboot.hosts.transient import PAUSES_S, reason
 
+# inventory names and commands of this run
+_ended: set[tuple[str, str]] = set()
 _SHOWN = 25  # last lines of a failed command's output
 
 
@@ -28,6 +30,7 @@ def with_retries(
     needed: bool = True,
     failed: str = "",
     versions: str = "",
+    once: bool = False,
 ) -> FunctionCommand:
     """A shell command that is tried again while the network fails it, for a minute at least.
 
@@ -37,13 +40,21 @@ def with_retries(
     + needed: the host fails without it; False: that is only told
     + failed: what to say of its failure; "": that `what` is not to be had
     + versions: the shell command that prints which versions there are, for one that is missing
+    + once: not again where it has ended on the same host in this run
     """
     text = command if isinstance(command, str) else command.get_raw_value()
     more: dict[str, Any] = {"stdin": stdin} if stdin else {}
     if not needed:
         more["needed"] = False
     more |= {key: text for key, text in (("failed", failed), ("versions", versions)) if text}
-    return FunctionCommand(_run_with_retries, (text, what), more)
+    return FunctionCommand(_run_once if once else _run_with_retries, (text, what), more)
+
+
+def _run_once(state: State, host: Host, command: str, what: str, **more: Any) -> bool:
+    if (host.name, command) in _ended:
+        return True
+    _ended.add((host.name, command))
+    return _run_with_retries(state, host, command, what, **more)
 
 
 def _run_with_retries(
