@@ -54,10 +54,11 @@ class AptRehearsal(Framed[Rehearsal]):
         prepare = prepare.replace(apt_private.FOLDER, FOLDER)
         settings = shlex.quote(f"{configuration}{_HASTE}")
         texts = {path: _own_keys(text, keys) for path, text in written.items()}
-        pins = [name for name in packages if name.startswith("nvidia-driver-pinning-")]
         return "\n".join(
             [
-                f"copy={FOLDER} options={shlex.quote(_OPTIONS)} pins={shlex.quote(' '.join(pins))}",
+                f"copy={FOLDER} options={shlex.quote(_OPTIONS)}",
+                f"pins={shlex.quote(' '.join(apt.pins(packages)))}",
+                apt.LAY_PINS,
                 f'prepare() {{\n{prepare} && printf %s {settings} >>"$copy/apt.conf"\n}}',
                 _function("put_planned", [_planned(*item) for item in texts.items()]),
                 _function("put_keys", [_key(*item) for item in keys.items()]),

@@ -33,7 +33,7 @@ class UsedHost:
         for name in ("var/lib/dpkg/info", "proc", "bin"):
             host.path(name).mkdir(parents=True)
         host.write("etc/os-release", "ID=ubuntu\n")
-        self._index = ""
+        self.index = ""
         self.program("systemctl", "exit 0")
 
     def program(self, name: str, text: str) -> None:
@@ -68,12 +68,12 @@ class UsedHost:
             self.host.write(f"www/publisher/{deb.name}", data)
         place = {"Filename": deb.name if deb else f"{name}.deb", "Size": str(len(data) or 1)}
         place["SHA256"] = hashlib.sha256(data).hexdigest() if deb else "0" * 64
-        self._index += fields(name, version, {**_keys(relations), **place, "Description": "x"})
-        self._index += "\n"
+        self.index += fields(name, version, {**_keys(relations), **place, "Description": "x"})
+        self.index += "\n"
         folder = self.host.path("www/publisher")
-        (folder / "Packages").write_text(self._index)
+        (folder / "Packages").write_text(self.index)
         about = {"Origin": "test", "Date": release.date(), "Architectures": "amd64"}
-        signed = self.key.clearsigned(release.text(about, {"Packages": self._index.encode()}))
+        signed = self.key.clearsigned(release.text(about, {"Packages": self.index.encode()}))
         (folder / "InRelease").write_bytes(signed)
 
     def pinning(self, version: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ CONTAINERD = {"containerd.io": "2.3.7-*"}
 DRIVER = {"nvidia-driver-pinning-595.91.07": "", "nvidia-open": "595.91.07-*"}
 
 
-def same(name: str) -> dict[str, str]:
+def same(name: str) -> dict[str, Any]:
     """Relations by which a package takes another's place, as Docker's and Azure's have them."""
     return {"provides": name, "conflicts": name, "replaces": name}
 
@@ -206,6 +207,16 @@ def test_a_key_that_is_not_there_or_signs_nothing_is_told(used: UsedHost) -> Non
     assert not wrong.refused
 
 
+def test_a_pin_that_cannot_be_downloaded_leaves_it_unknown(used: UsedHost) -> None:
+    """Without it another driver would come, which removes other packages."""
+    name = "nvidia-driver-pinning-595.91.07_1_amd64.deb"
+    used.host.path(f"www/publisher/{name}").unlink()
+    found = used.rehearsed(DRIVER)
+    assert "404" in found.error
+    assert not found.refused
+    assert not found.transaction.installed
+
+
 def test_sources_that_apt_cannot_read_are_told(used: UsedHost) -> None:
     line = f"deb [signed-by=/etc/apt/keyrings/theirs.gpg] {used.address}/publisher /\n"
     used.host.write("/etc/apt/sources.list.d/theirs.list", line)
@@ -219,6 +230,7 @@ def test_what_apt_cannot_install_is_refused_in_its_words(used: UsedHost) -> None
     for packages, said in (
         ({"kubelet": "1.99.0-*"}, "Version '1.99.0-*' for 'kubelet' was not found"),
         ({"nobody": ""}, "Unable to locate package nobody"),
+        ({"nvidia-driver-pinning-9": "", "nvidia-open": ""}, "package nvidia-driver-pinning-9"),
         ({"broken": ""}, "broken : Depends: libmissing9 but it is not installable"),
     ):
         found = used.rehearsed(packages)
