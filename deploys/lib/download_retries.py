@@ -31,6 +31,7 @@ def with_retries(
     needed: bool = True,
     failed: str = "",
     versions: str = "",
+    remedy: str = "",
 ) -> FunctionCommand:
     """A shell command that is tried again while the network fails it, for a minute at least.
 
@@ -40,12 +41,14 @@ def with_retries(
     + needed: the host fails without it; False: that is only told
     + failed: what to say of its failure; "": that `what` is not to be had
     + versions: the shell command that prints which versions there are, for one that is missing
+    + remedy: what the person can do where what it printed explains nothing
     """
     text = command if isinstance(command, str) else command.get_raw_value()
     more: dict[str, Any] = {"stdin": stdin} if stdin else {}
     if not needed:
         more["needed"] = False
-    more |= {key: text for key, text in (("failed", failed), ("versions", versions)) if text}
+    texts = {"failed": failed, "versions": versions, "remedy": remedy}
+    more |= {key: value for key, value in texts.items() if value}
     return FunctionCommand(_run_with_retries, (text, what), more)
 
 
@@ -58,10 +61,9 @@ def _run_with_retries(
     needed: bool = True,
     failed: str = "",
     versions: str = "",
+    remedy: str = "",
 ) -> bool:
-    arguments = privilege.become_arguments(host)
-    if stdin:
-        arguments["_stdin"] = stdin.get_secret_value() if isinstance(stdin, SecretStr) else stdin
+    arguments = _arguments(host, stdin)
     began = time.monotonic()
     for pause in (*PAUSES_S, 0):
         ok, output = host.run_shell_command(
@@ -84,17 +86,25 @@ def _run_with_retries(
         logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {why}")
         return True
     known = explain(output.output)
-    offered = ""
+    said = output.output_lines[-_SHOWN:]
     if versions and known and known.version:
-        offered = host.run_shell_command(StringCommand(versions), **arguments)[1].output
-    said = [*output.output_lines[-_SHOWN:], *offered.splitlines()]
-    return report_failure(host, _told(f"{failed or f'{what}: not to be had'}{spent}", said, known))
+        offered = host.run_shell_command(StringCommand(versions), **arguments)[1]
+        said = [*said, *offered.output.splitlines()]
+    message = f"{failed or f'{what}: not to be had'}{spent}"
+    return report_failure(host, _told(message, said, known, remedy))
 
 
-def _told(failed: str, said: Sequence[str], known: InstallFailure | None) -> str:
+def _arguments(host: Host, stdin: SecretStr | str | None) -> dict[str, Any]:
+    arguments = privilege.become_arguments(host)
+    if stdin:
+        arguments["_stdin"] = stdin.get_secret_value() if isinstance(stdin, SecretStr) else stdin
+    return arguments
+
+
+def _told(failed: str, said: Sequence[str], known: InstallFailure | None, remedy: str = "") -> str:
     """The message of a failed command: what it printed, and what that means where it is known."""
     lines = "\n".join(said)
     if known is None and (name := name_of(lines)) in _VAGUE:
-        return f"{failed}:\n{lines}"
+        return failure(f"{failed}:\n{lines}", remedy) if remedy else f"{failed}:\n{lines}"
     explanation = known or FAILURES[name]
     return failure(f"{failed}: {explanation.cause}:\n{lines}", explanation.remedy)

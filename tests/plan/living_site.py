@@ -155,8 +155,9 @@ def _reached(node: Node, member: bool) -> str:
 def _repositories() -> Iterator[tuple[str, list[str]]]:
     for name in ("cuda", "docker", "toolkit", "kubernetes"):
         found = repository(name, _platform, "x86_64", _lock.kubernetes.minor, _settings)
-        said = [f"text {line}" for line in found.text.splitlines()] + [f"fpr {found.fingerprint}"]
-        yield f"if test -e {found.path}; then sed", said
+        said = [f"text\t{line}" for line in found.text.splitlines()]
+        said += [f"key\t{found.fingerprint} 0", "end\tok"]
+        yield f"path={found.path}\n", said
 
 
 def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
