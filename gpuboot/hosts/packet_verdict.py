@@ -210,7 +210,9 @@ def _within(network: Network | None, value: str, flow: Flow) -> bool | None:
         return None
     if parts[0].version != flow.version:
         return False
-    if network is None:
+    if network is None:  # any address, which is not one that a rule names alone
+        if parts[0].num_addresses == 1:
+            return False
         return True if parts[0].prefixlen == 0 else None
     if any(network.subnet_of(part) for part in parts):  # type: ignore[arg-type]
         return True

@@ -127,6 +127,11 @@ def test_docker_drops_pods_where_flannel_accepts_them_elsewhere() -> None:
     assert not firewall.drops_of_docker(PacketFilter(), settings)
 
 
+def test_docker_that_guards_the_address_of_one_container_is_right() -> None:
+    """Docker 28 and later, for each port that is published: the address is no pod's way out."""
+    assert judged(recorded("docker_port")) == ([], [])
+
+
 def test_a_policy_that_is_not_docker_s_alone_is_left_to_the_site() -> None:
     """ufw's would be there again after a boot, and our rules in Docker's chain would not."""
     lines = (FOLDER / "docker.txt").read_text().splitlines()
