@@ -94,11 +94,12 @@ def _effect(directive: str) -> str:
     kind, name, value = words[0], words[1], " ".join(words[2:])
     if kind == "blacklist" and name == "nvidia":
         return "keeps the NVIDIA driver from being loaded at boot"
-    if kind == "install" and name in _NEEDED and not _LOADS.search(value):
-        return f"runs a command instead of loading {name}"
-    if kind == "alias" and not value.replace("-", "_").startswith("nvidia"):
-        blocked = [module for module in _NEEDED if fnmatchcase(module, name)]
-        return f"has modprobe look for `{value}` instead of {blocked[0]}" if blocked else ""
+    # these two take wildcards, the others do not
+    matched = [module for module in _NEEDED if fnmatchcase(module, name)]
+    if kind == "install" and matched and not _LOADS.search(value):
+        return f"runs a command instead of loading {matched[0]}"
+    if kind == "alias" and matched and not value.replace("-", "_").startswith("nvidia"):
+        return f"has modprobe look for `{value}` instead of {matched[0]}"
     if kind == "options" and name == "nvidia":
         hiding = [word for word in words[2:] if word.startswith(_HIDING)]
         return "hides GPUs from the driver" if hiding else ""
