@@ -20,7 +20,7 @@ from lab.build.software_kubernetes import PREVIOUS_MINOR, PREVIOUS_PATCH
 from lab.build.software_kubernetes import recipes as earlier_kubernetes
 from lab.build.store import unused_since
 from lab.debian_releases import BOOKWORM, DebianRelease
-from lab.lives import Life
+from lab.lives import PACKAGES, Life
 from lab.lives.dress import dress
 from lab.mirror import docroot, parts
 from lab.mirror import service as mirror
@@ -67,10 +67,10 @@ def up(
         if upstream:
             docroot.install(lab, parts.simulated_parts(release, builds, progress))
         else:
-            docroot.install(lab, parts.make_parts(release, base, builds, progress, _more(lives)))
+            more = PACKAGES if lives else ()
+            docroot.install(lab, parts.make_parts(release, base, builds, progress, more))
             preflight.note_complete()
-        mirror.start(lab)
-        alerts.start(lab)
+        _serve(lab)
         dress(lab, lives, progress)
     progress(f"lab {name} is up after {duration(time.monotonic() - started)}")
     return lab
@@ -87,9 +87,9 @@ def _chosen(upstream: bool) -> Sequence[str]:
     return publishers.RECIPES if upstream else ()
 
 
-def _more(lives: Sequence[Life]) -> list[str]:
-    """Packages that the mirror has for these lives."""
-    return [name for life in lives for name in life.packages]
+def _serve(lab: Lab) -> None:
+    mirror.start(lab)
+    alerts.start(lab)
 
 
 def _also(extra: Extra | None, lives: Sequence[Life]) -> list[Recipe]:

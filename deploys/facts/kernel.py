@@ -53,7 +53,8 @@ class SwapState:
     + active: areas in use
     + fstab: areas that fstab names, but for those with the option noauto
     + units: enabled units that turn swap on without swap.target
-    + pulled: swap units that swap.target starts, whatever has made them
+    + pulled: swap units that swap.target starts, whatever has made them; and areas that gpuboot has
+      commented out in fstab, which systemd may now look for by itself
     + masked: swap.target is masked
     """
 
@@ -67,14 +68,16 @@ class SwapState:
 _SWAP = """
 awk 'NR > 1 { print "active " $1 }' /proc/swaps
 test ! -e /etc/fstab || awk '$1 !~ /^#/ && $3 == "swap" && $4 !~ /(^|,)noauto(,|$)/ {
-  print "fstab " $1 }' /etc/fstab
-command -v systemctl >/dev/null || exit 0
-systemctl show -p LoadState -p Wants -p Requires swap.target | awk -F = '
-  $1 == "LoadState" && $2 == "masked" { print "masked yes" }
-  $1 != "LoadState" { n = split($2, names, " ")
-    for (i = 1; i <= n; i++) if (names[i] ~ /\\.swap$/) print "pulled " names[i] }'
-systemctl list-unit-files --no-legend --no-pager --state=enabled '*.swap' SERVICES |
-  awk '{ print "unit " $1 }'
+  print "fstab " $1 }
+  /^# gpuboot: / && $5 == "swap" { print "pulled " $3 }' /etc/fstab
+if command -v systemctl >/dev/null; then
+  systemctl show -p LoadState -p Wants -p Requires swap.target | awk -F = '
+    $1 == "LoadState" && $2 == "masked" { print "masked yes" }
+    $1 != "LoadState" { n = split($2, names, " ")
+      for (i = 1; i <= n; i++) if (names[i] ~ /\\.swap$/) print "pulled " names[i] }'
+  systemctl list-unit-files --no-legend --no-pager --state=enabled '*.swap' SERVICES |
+    awk '{ print "unit " $1 }'
+fi
 """
 
 

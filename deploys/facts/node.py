@@ -12,8 +12,8 @@ from gpuboot.hosts.node_state import NodeState, parse
 _FOLDER = resources.files("deploys.facts")
 # each defines functions that node.sh calls
 _FUNCTIONS = (
-    "boot", "secure_boot", "remains", "folders", "module_loading", "dkms", "packet_filter",
-    "vendor_stack",
+    "boot", "dkms", "folders", "module_loading", "networks", "packet_filter", "proxies", "remains",
+    "secure_boot", "software", "vendor_stack",
 )  # fmt: skip
 SCRIPT = "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node"))
 

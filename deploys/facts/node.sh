@@ -168,9 +168,7 @@ has timedatectl && put ntp "$(timedatectl show -p NTPSynchronized --value 2>/dev
 has ip && ip -o addr show scope global 2>/dev/null | awk '{ print "address\t" $2 " " $4 }'
 has ip && put default_source \
   "$(ip -o route get 192.0.2.1 2>/dev/null | sed -n 's/.* src \([^ ]*\).*/\1/p')"
-has ip && ip -o -4 route show 2>/dev/null | awk '
-  $1 ~ /\// { dev = ""; for (i = 2; i < NF; i++) if ($i == "dev") dev = $(i + 1)
-              print "route\t" $1 " " dev }'
+networks # a function of networks.sh
 if has ss; then
   ss -Hltnp 2>/dev/null | awk '{ n = split($4, at, ":"); owner = $NF
     if (match(owner, /"[^"]*"/)) owner = substr(owner, RSTART + 1, RLENGTH - 2); else owner = "?"
@@ -183,12 +181,15 @@ else
 fi
 
 packet_filter # a function of packet_filter.sh
+proxies # a function of proxies.sh
+software # a function of software.sh
 
 # --- other owners of this machine, and units that matter
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
   k3s k3s-agent rke2-server rke2-agent k0scontroller k0sworker crio docker \
   containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-mig-manager nvidia-cdi-refresh \
-  chrony chronyd ntp ntpsec systemd-timesyncd unattended-upgrades firewalld 2>/dev/null |
+  chrony chronyd ntp ntpd ntpsec ntpd-rs openntpd systemd-timesyncd timemaster phc2sys 'phc2sys@*' \
+  unattended-upgrades firewalld 2>/dev/null |
   awk -F = '$1 == "Id" { id = $2 } $1 == "ActiveState" { active = $2 }
     $1 == "UnitFileState" { file = $2 }
     /^$/ { if (id != "") report(); id = "" } END { if (id != "") report() }

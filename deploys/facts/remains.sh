@@ -105,6 +105,10 @@ remains_in_the_kernel() {
         say link "$link" ;;
     esac
   done
+  # flannel's: a device of the kernel has its port without a process
+  ss -Hlunp 2>/dev/null | awk '{ n = split($4, at, ":"); owner = "?"
+    if (match($NF, /"[^"]*"/)) owner = substr($NF, RSTART + 1, RLENGTH - 2)
+    if (at[n] ~ /^(8472|51820|51821)$/) print "udp_port\t" at[n] " " owner }' | sort -u
   ip route show 2>/dev/null |
     awk '$1 ~ /^(blackhole|unreachable|prohibit)$/ && $2 ~ /\./ { print "dead_route\t" $1 " " $2 }'
 }

@@ -44,7 +44,7 @@ CONFIG = "/etc/gpuboot/kubeadm.yaml"
 _CTR_PULL = f"ctr -a {SOCKET} -n k8s.io images pull --hosts-dir /etc/containerd/certs.d"
 _PULL_UNIT = ("gpuboot-pull", "gpuboot: pull images")
 KUBELET_FILE = "/var/lib/kubelet/config.yaml"
-_KUBELET_DIGEST = "/etc/gpuboot/kubelet-config.sha256"
+KUBELET_NOTE = "/etc/gpuboot/kubelet-config.sha256"
 # a metric that stays would tell of a control plane for as long as the machine is some node
 _METRICS = f"{METRICS_FOLDER}/gpuboot_etcd_backup_*"
 _FORGET = f"rm -rf /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm {_METRICS}"
@@ -137,7 +137,7 @@ def note(digest: str) -> str:
 def note_kubelet(digest: str) -> str:
     """The command that records which configuration is in force on this host, and its file."""
     written = f'"$(sha256sum <{KUBELET_FILE} | cut -d " " -f 1)"'
-    return f"echo {digest} {written} >{_KUBELET_DIGEST}"
+    return f"echo {digest} {written} >{KUBELET_NOTE}"
 
 
 @operation()

@@ -80,7 +80,7 @@ def begin(step: Step) -> str:
     file = marker(step)
     return (
         f"mkdir -p /etc/gpuboot && echo 'what is here of a cluster is of gpuboot' >{file}.new && "
-        f"sync {file}.new && mv {file}.new {file}"
+        f"sync {file}.new && mv {file}.new {file} && sync /etc/gpuboot"
     )
 
 

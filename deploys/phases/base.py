@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from deploys.lib.operation import phase
-from deploys.operations import files, kernel, network_manager, packages
+from deploys.operations import docker_filter, files, kernel, network_manager, packages
 from deploys.run.context import Context, current
-from gpuboot.hosts import prerequisites, sysctls
+from gpuboot.hosts import prerequisites, sysctls, time_services
 from gpuboot.hosts import proxy as proxies
+from gpuboot.hosts.preflight import firewall
 from gpuboot.templates import render
 
-TIME_SERVICES = ("chrony", "chronyd", "ntp", "ntpsec", "systemd-timesyncd")
 # patterns of unattended-upgrades: prefixes of package names
 UNATTENDED_UPGRADES_BLACKLIST = (
     "containerd",
@@ -62,13 +62,23 @@ def base() -> None:
     )
     if context.settings.cluster.fail_swap_on:
         kernel.swap_off(name="Disable swap")
-    if "NetworkManager" in context.state.boot.units:
-        network_manager.pod_network_unmanaged(name="Keep NetworkManager off the pod network")
+    _pod_network_respected(context)
     kernel.hosts(
         name="Write node names to /etc/hosts",
         addresses=known_names(context),
         template=context.state.boot.hosts_template,
     )
+
+
+def _pod_network_respected(context: Context) -> None:
+    """What else runs on the host leaves devices and packets of pods alone."""
+    if "NetworkManager" in context.state.boot.units:
+        network_manager.pod_network_unmanaged(name="Keep NetworkManager off the pod network")
+    if firewall.drops_of_docker(context.state.packet_filter, context.settings):
+        docker_filter.pods_let_through(
+            name="Let pods through Docker's packet filter",
+            pods=context.settings.cluster.pod_cidr,
+        )
 
 
 def known_names(context: Context) -> dict[str, str]:
@@ -91,7 +101,7 @@ def package_names(context: Context, names: Sequence[str] = prerequisites.KUBERNE
     A container's clock is its host's: nothing to keep there.
     """
     state = context.state
-    timed = state.container or any(state.is_active(unit) for unit in TIME_SERVICES)
+    timed = state.container or time_services.running(state)
     return context.platform.package_names([*names, *([] if timed else [prerequisites.TIME])])
 
 

@@ -25,9 +25,9 @@ from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.config import inventory, local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import connectivity, gpu_choice, kernels, mig, platforms
+from gpuboot.hosts import connectivity, gpu_choice, kernels, mig, platforms, time_services
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.hosts.preflight import boot, firewall, kubelet, remains
+from gpuboot.hosts.preflight import boot, environment, firewall, kubelet, remains, software
 from gpuboot.hosts.preflight import driver as driver_checks
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
@@ -131,6 +131,9 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
         *gpu_choice.warnings(run.nodes, run.states),
+        *software.warnings(run.nodes, run.states),
+        *time_services.warnings(run.nodes, run.states),
+        *environment.warnings(run.nodes, run.states, run.settings),
         *([] if run.docker_hosts else firewall.warnings(run.nodes, run.states, run.settings)),
         *remains.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from gpuboot.fact_output import FactOutputError, Fields
 from gpuboot.hosts import (
     boot,
     dkms,
+    environment,
     folders,
     loaded_driver,
     module_loading,
@@ -18,15 +19,18 @@ from gpuboot.hosts import (
     pci,
     remains,
     secure_boot,
+    software,
 )
 from gpuboot.hosts.boot import BootState
 from gpuboot.hosts.dkms import DkmsState
+from gpuboot.hosts.environment import ProxyVariable
 from gpuboot.hosts.folders import Folders
 from gpuboot.hosts.module_loading import ModuleLoading
 from gpuboot.hosts.packet_rules import PacketFilter
 from gpuboot.hosts.pci import GPU_CLASSES, SWITCH_CLASS, PciDevice
 from gpuboot.hosts.remains import Remains
 from gpuboot.hosts.secure_boot import SecureBootState
+from gpuboot.hosts.software import Software
 
 # a driver metapackage of NVIDIA's repository, with a branch suffix up to R580
 _METAPACKAGE = re.compile(r"(nvidia-open|cuda-drivers)(-\d+)?")
@@ -69,6 +73,7 @@ class NodeState:
     + ports: listening TCP ports, with the name of the listening process ("?": not known)
     + interfaces: network devices, each with one of its addresses and that one's network (CIDR)
     + routes: networks (CIDR) with the device they lead to
+    + other_networks: networks that bridges of other programs have when they run, with the program
     + run_lock: record of the run that last took the lock there (`gpuboot.hosts.run_lock`); ""
       for none since it booted
     + run_lock_age: seconds for which that run has held it; None when it has ended
@@ -97,6 +102,8 @@ class NodeState:
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
     module_loading: ModuleLoading = field(default_factory=ModuleLoading)
+    proxy_variables: tuple[ProxyVariable, ...] = ()
+    software: Software = field(default_factory=Software)
     folders: Folders = field(default_factory=Folders)
     packet_filter: PacketFilter = field(default_factory=PacketFilter)
     remains: Remains = field(default_factory=Remains)
@@ -138,6 +145,7 @@ class NodeState:
     addresses: tuple[str, ...] = ()
     interfaces: tuple[tuple[str, str], ...] = ()
     routes: tuple[tuple[str, str], ...] = ()
+    other_networks: tuple[tuple[str, str], ...] = ()
     ports: Mapping[int, str] = field(default_factory=dict)
     units: Mapping[str, Unit] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
@@ -215,6 +223,18 @@ _MAPPINGS = {
     "kernel_headers": "kernel_headers", "packages": "package", "sysctls": "sysctl",
     "kubeconfigs": "kubeconfig", "fabric_managers": "fabric_manager",
 }  # fmt: skip
+# field -> what reads it of the script's answer
+_PARTS: Mapping[str, Callable[[Fields], Any]] = {
+    "boot": boot.parse,
+    "dkms": dkms.parse,
+    "folders": folders.parse,
+    "module_loading": module_loading.parse,
+    "packet_filter": packet_filter.parse,
+    "proxy_variables": environment.parse,
+    "remains": remains.parse,
+    "secure_boot": secure_boot.parse,
+    "software": software.parse,
+}
 
 
 def _state(values: Fields) -> NodeState:
@@ -227,6 +247,7 @@ def _state(values: Fields) -> NodeState:
         **{name: tuple(values.all(key)) for name, key in _LISTS.items()},
         **{name: frozenset(values.all(key)) for name, key in _SETS.items()},
         **{name: values.pairs(key) for name, key in _MAPPINGS.items()},
+        **{name: parse_part(values) for name, parse_part in _PARTS.items()},
     }
     return NodeState(
         **plain,
@@ -235,13 +256,6 @@ def _state(values: Fields) -> NodeState:
         memory_mib=values.number("memory_kib") // 1024,
         clock=float(one("clock")),
         default_address=one("default_source") or next(iter(addresses), ""),
-        secure_boot=secure_boot.parse(values),
-        module_loading=module_loading.parse(values),
-        dkms=dkms.parse(values),
-        folders=folders.parse(values),
-        packet_filter=packet_filter.parse(values),
-        remains=remains.parse(values),
-        boot=boot.parse(values),
         ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,
@@ -253,6 +267,7 @@ def _state(values: Fields) -> NodeState:
         addresses=addresses,
         interfaces=tuple((item.split()[0], _second(item)) for item in values.all("address")),
         routes=tuple((item.split()[0], _second(item)) for item in values.all("route")),
+        other_networks=tuple(values.pairs("other_network").items()),
         ports=_ports(values),
         units={item.split()[0]: _unit(item) for item in values.all("unit")},
     )

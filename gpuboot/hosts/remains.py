@@ -14,8 +14,12 @@ POD = "pod"  # the unit of a process in a pod
 # a person's decision: kubeadm asks before it deletes anything, and leaves etcd's data this way
 RESET_BY_HAND = "kubeadm reset --skip-phases=remove-etcd-member"
 TAKEN_OUT = (
-    "use another machine, or back up /etc/kubernetes, /var/lib/etcd and /var/lib/kubelet there, "
-    f"and if nobody needs that cluster: `{RESET_BY_HAND}`, which leaves etcd's data"
+    "use another machine; or, if nobody needs that cluster: `cp -a /etc/kubernetes "
+    f"/etc/kubernetes-before-gpuboot` there, then `{RESET_BY_HAND}`, which leaves etcd's data"
+)
+PUT_ASIDE = (
+    "use another machine; or, if nobody needs them: `mv /etc/kubernetes "
+    "/etc/kubernetes-before-gpuboot` there"
 )
 
 
@@ -57,6 +61,7 @@ class Remains:
     + cni_folders: other folders for them, by drop-ins of containerd's configuration
     + links: network devices of pod networks
     + dead_routes: networks whose packets the kernel drops, with how: blackhole and the like
+    + udp_ports: those of flannel that are taken, with the process, "?" for the kernel itself
     + port_units: TCP port -> systemd unit of who listens there; `pod`, `docker:ID`, "-" for none
     """
 
@@ -71,6 +76,7 @@ class Remains:
     cni_folders: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
     dead_routes: tuple[tuple[str, str], ...] = ()
+    udp_ports: Mapping[str, str] = field(default_factory=dict)
     port_units: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -101,6 +107,7 @@ def parse(values: Fields) -> Remains:
         cni_folders=tuple(values.all("cni_folder")),
         links=tuple(values.all("link")),
         dead_routes=tuple((network, how) for how, network in values.words("dead_route", 2)),
+        udp_ports=values.pairs("udp_port"),
         port_units=values.pairs("port_unit"),
     )
 

@@ -25,7 +25,7 @@ class Life:
     + about: what the machine has
     + refused: a part of the cause that preflight names; "" where gpuboot is deployed
     + machines: those of a lab that wear it: every one, or those with GPUs
-    + packages: of Debian, which the mirror has to have for it
+    + packages: of Debian, which it installs
     + docker: it needs Docker's packages
     """
 
@@ -77,12 +77,19 @@ LIVES = (
         packages=("unattended-upgrades", "needrestart"),
     ),
     Life("umask-german", "root has umask 077 and a German locale", packages=("locales",)),
-    Life("ufw", "ufw is active and lets in SSH alone", refused="ufw", packages=("ufw",)),
+    Life(
+        "ufw",
+        "ufw is active and lets in SSH alone",
+        refused="its firewall drops",
+        packages=("ufw",),
+    ),
     Life("foreign-cni", "another network's CNI configuration", refused="05-cilium.conflist"),
     Life("foreign-etcd", "the data of another etcd", refused="/var/lib/etcd"),
     Life("small-disk", "containerd's folder is a small disk, nearly full", refused="containerd"),
     Life("moby", "containers by Azure's moby packages", refused="moby"),
 )
+# what the mirror of used machines has for them, be they worn or not
+PACKAGES = tuple(name for life in LIVES for name in life.packages)
 
 
 def lives(names: Sequence[str]) -> list[Life]:

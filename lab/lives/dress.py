@@ -35,8 +35,9 @@ def dress(lab: Lab, lives: Sequence[Life], progress: Progress) -> None:
 def undress(lab: Lab, life: Life) -> None:
     """Take a life off the machines that wear it."""
     for machine in wearers(lab, life):
-        step(lab, machine, life, "off")
-        _worn(lab, machine, life).unlink(missing_ok=True)
+        if (worn := _worn(lab, machine, life)).exists():
+            step(lab, machine, life, "off")
+            worn.unlink()
 
 
 def works(lab: Lab, life: Life) -> None:

@@ -231,7 +231,7 @@ def fresh(name: str, *arguments: str, settings: Mapping[str, Any] | None = None)
 def _details() -> str:
     """The end of the log of what went wrong in the lab's own commands."""
     log = log_file()
-    return log.read_text()[-6000:] if log.exists() else ""
+    return log.read_text()[-3000:] if log.exists() else ""
 
 
 # First what a person sees first. Alerts begin when it is quiet: what test_lab broke is over by the

@@ -115,14 +115,29 @@ def test_what_ufw_lets_pass_is_right() -> None:
 
 
 def test_docker_drops_pods_where_flannel_accepts_them_elsewhere() -> None:
-    """Seen: with flannel's table beside it, and Docker's policy, no packet passes."""
-    [(cause, remedy)], warnings = judged(recorded("docker"))
+    """Seen: with flannel's table beside it, and Docker's policy, no packet passes.
+
+    So a run lets pods through Docker's own chain, and preflight has nothing to say.
+    """
+    rules, settings = recorded("docker"), parse_settings({})
+    assert firewall.drops_of_docker(rules, settings)
+    assert judged(rules) == ([], [])
+    assert not firewall.drops_of_docker(rules, parse_settings(IPTABLES_MODE))
+    assert not firewall.drops_of_docker(recorded("ufw"), settings)
+    assert not firewall.drops_of_docker(PacketFilter(), settings)
+
+
+def test_a_policy_that_is_not_docker_s_alone_is_left_to_the_site() -> None:
+    """ufw's would be there again after a boot, and our rules in Docker's chain would not."""
+    lines = (FOLDER / "docker.txt").read_text().splitlines()
+    rules = parse(Fields([*lines, "filter_rule\tip iptables :SITE - [0:0]"], last=None))
+    assert not firewall.drops_of_docker(rules, parse_settings({}))
+    [(cause, remedy)], _ = judged(rules)
     assert cause == (
         "its firewall drops packets from pods to other networks; packets between pods; packets "
         "between pods of different nodes (iptables, chain FORWARD: policy drop)"
     )
     assert "`iptables -I DOCKER-USER -s 10.244.0.0/16 -j ACCEPT`" in remedy
-    assert warnings == []
 
 
 def test_docker_is_no_reason_where_flannel_accepts_pods_behind_it() -> None:

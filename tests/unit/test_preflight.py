@@ -70,6 +70,7 @@ def test_a_clean_machine_passes() -> None:
         ({"cloud_init": "running"}, "cloud-init is still running"),
         ({"units": {"crio": Unit("active", "enabled")}}, "CRI-O runs"),
         ({"units": {"k3s": Unit("active", "enabled")}}, "another Kubernetes runs there: k3s"),
+        ({"units": {"k3s": Unit("failed", "enabled")}}, "another Kubernetes starts at boot there"),
         ({"foreign": ("microk8s",)}, "microk8s"),
         ({"pci": ()}, "promises 1 GPUs, the PCI bus shows 0"),
         ({"pci": (gpu(H100), gpu(H100, 1))}, "shows 2 GPUs (2 x H100 SXM5 80GB), the inventory"),

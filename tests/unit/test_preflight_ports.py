@@ -145,3 +145,30 @@ def test_a_docker_host_with_a_node_exporter_of_its_system() -> None:
     assert unit in found.cause
     assert "another port in settings.standalone" in found.remedy
     assert problems(9100, "node_exporter", "docker:0123456789abcdef", node, units=running) == []
+
+
+@pytest.mark.parametrize(
+    ("port", "owner", "settings", "part"),
+    [
+        ("51820", "?", {"flannel_backend": "wireguard"}, "in use by a WireGuard device"),
+        ("51820", "wireguard-go", {"flannel_backend": "wireguard"}, "in use by wireguard-go"),
+        ("8472", "nebula", {}, "in use by nebula; flannel (vxlan)"),
+        ("8472", "?", {}, ""),
+        ("51820", "?", {}, ""),
+        ("51821", "?", {"flannel_backend": "wireguard"}, ""),
+        ("8472", "nebula", {"flannel_backend": "host-gw"}, ""),
+    ],
+)
+def test_the_port_of_flannels_backend(
+    port: str, owner: str, settings: dict[str, Any], part: str
+) -> None:
+    parsed = parse_settings({"cluster": settings})
+    for noted in (False, True):
+        remains = Remains(udp_ports={port: owner}, noted=noted)
+        state = replace(CLEAN, remains=remains)
+        causes = [
+            item.cause
+            for item in evaluate([WORKER], {"gpu1": state}, parsed, versions.lock(parsed))
+        ]
+        assert len(causes) == int(bool(part) and not noted)
+        assert all(part in cause for cause in causes)

@@ -92,8 +92,10 @@ def test_a_worker_with_somebodys_etcd_is_told_and_left_alone() -> None:
 def test_parts_of_a_cluster_on_every_role(node: Node, remains: dict[str, Any], part: str) -> None:
     (found,) = problems(node, **remains)
     assert part in found.cause
-    assert "kubeadm reset --skip-phases=remove-etcd-member" in found.remedy
-    assert "back up" in found.remedy
+    is_node = "kubelet" in part or "kubelet" in remains
+    command = "kubeadm reset --skip-phases=remove-etcd-member" if is_node else "mv /etc/kubernetes"
+    assert command in found.remedy
+    assert "/etc/kubernetes-before-gpuboot" in found.remedy
 
 
 def test_a_mark_of_an_earlier_version_beside_them() -> None:

@@ -26,6 +26,7 @@ class Machine:
         self.root = root
         self.shell = shell.split()
         self.program("ip", "exit 0")
+        self.program("ss", "exit 0")
         self.file("/proc/self/ns/net", "the host's")
 
     def file(self, path: str, text: str = "x") -> Path:
@@ -270,3 +271,16 @@ def test_who_holds_a_port(machine: Machine, group: str, unit: str) -> None:
     machine.process(7, "node_exporter", group)
     answer = "port\t9100 node_exporter\nport_pid\t9100 7\nport_pid\t22 999\n"
     assert machine.run("port_units", stdin=answer).port_units == {"9100": unit, "22": "-"}
+
+
+def test_the_ports_of_flannels_backends(machine: Machine) -> None:
+    """As iproute2 6.1 shows a VXLAN device, a process and a port of nobody's concern."""
+    machine.program(
+        "ss",
+        "cat <<'E'\n"
+        "UNCONN 0      0      0.0.0.0:8472  0.0.0.0:*\n"
+        'UNCONN 0      0      [::]:51820 [::]:* users:(("wireguard-go",pid=12741,fd=3))\n'
+        'UNCONN 0      0      127.0.0.1:323 0.0.0.0:* users:(("chronyd",pid=2,fd=3))\n'
+        "E",
+    )
+    assert machine.remains().udp_ports == {"8472": "?", "51820": "wireguard-go"}

@@ -117,6 +117,14 @@ def test_lines_of_fstab_with_noauto_stay(machine: Machine, shell: list[str]) -> 
     assert machine.state(shell).fstab == ()
 
 
+def test_a_line_that_an_earlier_run_commented_out_is_no_hold(
+    machine: Machine, shell: list[str]
+) -> None:
+    """Its area may be a GPT partition, whose unit is there only when systemd reloads."""
+    (machine.root / "etc/fstab").write_text("# gpuboot: UUID=2 none swap sw 0 0\n")
+    assert machine.state(shell) == SwapState(pulled=("UUID=2",))
+
+
 def test_a_reset_gives_back_what_a_run_took(machine: Machine, shell: list[str]) -> None:
     units = machine.root / "etc/gpuboot/swap-units"
     machine.run(kernel.SWAP_BACK, shell)

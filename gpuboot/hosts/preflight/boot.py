@@ -50,9 +50,23 @@ def _resolver(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]
             + (_choice(resolvers) or "one that you write there"),
         )
         return
+    joined = "/etc/kubernetes/kubelet.conf" in state.kubeconfigs
+    missing = state.boot.resolver_missing
+    if joined and missing and chosen in (None, missing):
+        yield (
+            f"the kubelet takes name servers from {missing} (resolvConf in "
+            "/var/lib/kubelet/config.yaml), which is not there: no new pod starts",
+            (
+                "start what writes it (`systemctl enable --now systemd-resolved`), or "
+                if missing == _RESOLVED
+                else ""
+            )
+            + f'set cluster.kubelet = {{"resolvConf": "{_choice(resolvers) or "FILE"}"}}, a file '
+            "that every node has",
+        )
     file = chosen or (_RESOLVED if "systemd-resolved" in state.boot.units else "/etc/resolv.conf")
     here = [server for server in resolvers.get(file, ()) if server.startswith(_LOOPBACK)]
-    if not here or "/etc/kubernetes/kubelet.conf" in state.kubeconfigs:
+    if not here or joined:
         return  # what a living cluster's CoreDNS does of it, diagnose sees
     name = _choice(resolvers) or "/etc/kubernetes/resolv.conf"
     write = (
@@ -80,12 +94,18 @@ def _choice(resolvers: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def warnings(nodes: Iterable[Node], states: Mapping[str, NodeState]) -> list[str]:
-    """A line for each setting of a host that a run overrides, or that reboots it unasked."""
+    """A line for each file that others may rewrite or a run overrides, and for reboots unasked."""
     lines = []
     for node in nodes:
         if node.host not in states:
             continue
         boot = states[node.host].boot
+        if boot.hosts_owner:
+            lines.append(
+                f"[{node.host}] /etc/hosts says `{boot.hosts_owner}`: what writes it may take the "
+                "nodes' names away, and the cluster with them; remedy: have it keep the lines "
+                "between `# gpuboot:` marks"
+            )
         lines += [
             f"[{node.host}] {line.place} sets `{line.text}`, which Kubernetes cannot do with; "
             f"{sysctls.FILE} sets {key} = {sysctls.EXPECTED[key]} after it; remedy: take that line "

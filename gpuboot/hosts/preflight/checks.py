@@ -16,6 +16,7 @@ from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import (
     boot,
     driver,
+    environment,
     exporter,
     firewall,
     folders,
@@ -23,6 +24,7 @@ from gpuboot.hosts.preflight import (
     network,
     ports,
     remains,
+    software,
 )
 from gpuboot.hosts.preflight import platform as platform_checks
 
@@ -172,6 +174,11 @@ def _kubernetes(it: Subject) -> Iterator[Finding]:
     for unit, uninstall in _KUBERNETES_UNITS.items():
         if it.state.is_active(unit) or unit in it.state.foreign:
             yield f"another Kubernetes runs there: {unit}", f"remove it with `{uninstall}`"
+        elif unit in it.state.units and it.state.units[unit].enabled == "enabled":
+            yield (
+                f"another Kubernetes starts at boot there: {unit}",
+                f"remove it with `{uninstall}`",
+            )
     if "microk8s" in it.state.foreign:
         yield "another Kubernetes is there: microk8s", "run `snap remove --purge microk8s`"
 
@@ -214,6 +221,7 @@ MACHINE: tuple[Check, ...] = (
     lambda it: exporter.devices(it.node, it.settings.exporter),
     lambda it: platform_checks.problems(it.node, it.state, it.settings),
     lambda it: folders.problems(it.node, it.state, it.settings),
+    lambda it: software.problems(it.node, it.state, it.settings),
     lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
@@ -221,8 +229,10 @@ CHECKS: tuple[Check, ...] = (
     _kernel,
     _runtimes,
     _kubernetes,
+    lambda it: environment.problems(it.node, it.state, it.settings),
     lambda it: network.address(it.node, it.state),
     lambda it: ports.problems(it.node, it.state, it.settings),
+    lambda it: ports.flannel(it.state, it.settings),
     lambda it: remains.problems(it.node, it.state, it.settings),
     lambda it: network.overlaps(it.state, it.settings),
     lambda it: boot.problems(it.state, it.settings),

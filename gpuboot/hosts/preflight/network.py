@@ -10,8 +10,16 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings, networks
 from gpuboot.hosts.node_state import NodeState
 
-# devices that the cluster itself makes
-_OWN_DEVICES = ("cni", "flannel", "kube-", "veth", "docker", "lo")
+# devices that the cluster itself makes; docker0, cni-podman0 and the like are not its own
+_OWN_DEVICES = (
+    "cni0",
+    "flannel.1",
+    "flannel-v6.1",
+    "flannel-wg",
+    "flannel-wg-v6",
+    "kube-ipvs0",
+    "lo",
+)
 
 
 def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
@@ -41,15 +49,30 @@ def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
 
 
 def overlaps(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
-    """The cluster's networks are none that the machine routes elsewhere."""
+    """The cluster's networks are none that the machine routes elsewhere, or that others have."""
+    member = bool(state.kubeconfigs)
+    others = [(network, f"device {device}", device) for network, device in state.routes]
+    if not member:  # a cluster keeps its networks, and has worked with these
+        others += [(network, program, "") for network, program in state.other_networks]
     for key in ("pod_cidr", "service_cidr"):
         inside = ipaddress.ip_network(getattr(settings.cluster, key))
-        for network, device in state.routes:
+        for network, whose, device in others:
             outside = ipaddress.ip_network(network, strict=False)
-            if device.startswith(_OWN_DEVICES) or outside.version != inside.version:
+            if device in _OWN_DEVICES or not inside.overlaps(outside):
                 continue
-            if inside.overlaps(outside):
-                yield (
-                    f"cluster.{key} {inside} overlaps its network {outside} (device {device})",
-                    f"choose another cluster.{key}",
-                )
+            # with host-gw the pods of another node are behind the nodes' own network
+            if (
+                member
+                and settings.cluster.flannel_backend == "host-gw"
+                and _is_share(outside, inside)
+            ):
+                continue
+            yield (
+                f"cluster.{key} {inside} overlaps its network {outside} ({whose})",
+                f"choose another cluster.{key}, or give that network other addresses",
+            )
+
+
+def _is_share(part: networks.Network, pods: networks.Network) -> bool:
+    """Whether a network is what one node has of the pods' network."""
+    return part.prefixlen == networks.NODE_PREFIX[pods.version] and part.overlaps(pods)

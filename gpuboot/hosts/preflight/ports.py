@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -92,6 +93,23 @@ def problems(node: Node, state: NodeState, settings: Settings) -> Iterator[tuple
             f"TCP port {port} is in use by {holder(state, port)}; {use.name} needs it",
             freed(state, port) + (f"; or set {use.moved}" if use.moved else ""),
         )
+
+
+def flannel(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
+    """The UDP port of flannel's backend is free, on a machine that has no flannel of ours yet."""
+    six = ipaddress.ip_network(settings.cluster.pod_cidr).version == 6
+    backend = settings.cluster.flannel_backend
+    port = {"vxlan": "8472", "wireguard": "51821" if six else "51820"}.get(backend, "")
+    owner = state.remains.udp_ports.get(port)
+    # VXLAN devices share a port
+    if owner is None or state.remains.noted or (owner == "?" and backend == "vxlan"):
+        return
+    who = "a WireGuard device" if owner == "?" else owner
+    yield (
+        f"UDP port {port} is in use by {who}; flannel ({backend}) needs it",
+        f"give it another port (`wg show` and `ss -lunp 'sport = :{port}'` name it there), or set "
+        "another cluster.flannel_backend",
+    )
 
 
 def _is_ours(owner: str, unit: str, use: Use) -> bool:

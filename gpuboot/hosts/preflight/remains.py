@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.hosts.remains import TAKEN_OUT, EtcdData, Remains
+from gpuboot.hosts.remains import PUT_ASIDE, TAKEN_OUT, EtcdData, Remains
 from gpuboot.kubernetes.flannel import CNI_FILE
 
 Finding = tuple[str, str]  # cause, remedy
@@ -53,6 +53,7 @@ def warnings(nodes: Iterable[Node], states: Mapping[str, NodeState]) -> list[str
 
 def _cluster(state: NodeState) -> Finding:
     kubelet = state.remains.kubelet
+    is_node = kubelet or any("kubelet" in path for path in state.remains.credentials)
     age = f", changed {_ago(state.clock - kubelet.changed)}" if kubelet else ""
     mark = ""
     if state.half_made:
@@ -62,7 +63,7 @@ def _cluster(state: NodeState) -> Finding:
         )
     parts = "; ".join(state.remains.cluster)
     cause = f"there are parts of a cluster that gpuboot did not make: {parts}{age}{mark}"
-    return cause, TAKEN_OUT
+    return cause, TAKEN_OUT if is_node else PUT_ASIDE
 
 
 def _etcd(remains: Remains, data: EtcdData, clock: float) -> Finding:
