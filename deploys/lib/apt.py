@@ -11,10 +11,10 @@ LOCK_TIMEOUT_S = 600
 # what it prints is matched: gpuboot.hosts.install_failures, gpuboot.hosts.transient
 _QUIET = "LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
 _LOCK = f"-o DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"
+_HOW = "install -y -q --no-install-recommends --allow-downgrades --allow-change-held-packages"
 _INSTALL = (
     f"{_QUIET} apt-get {_LOCK} -o Dpkg::Options::=--force-confdef "
-    "-o Dpkg::Options::=--force-confold install -y -q --no-install-recommends "
-    "--allow-downgrades --allow-change-held-packages"
+    f"-o Dpkg::Options::=--force-confold {_HOW}"
 )
 # what dpkg cannot configure because something that it needs was not unpacked yet, apt brings
 _FINISH = (
@@ -46,6 +46,19 @@ def read_index(file: str, name: str) -> str:
 def install(versions: Mapping[str, str]) -> StringCommand:
     """Install packages at these versions, whether they are held or not."""
     return StringCommand(_INSTALL, *map(QuoteString, words(versions)))
+
+
+def simulate(versions: Mapping[str, str], options: str) -> str:
+    """The shell command that prints what `install` would do, after `finish`, and does nothing.
+
+    + options: of apt-get, e.g. for a private copy of the sources
+    """
+    return f"apt-get {options} -s {_HOW} --fix-broken {shlex.join(words(versions))}"
+
+
+def download(versions: Mapping[str, str]) -> StringCommand:
+    """Download what `install` needs, and install nothing."""
+    return StringCommand(f"{_INSTALL} --download-only", *map(QuoteString, words(versions)))
 
 
 def finish(lost: Mapping[str, str]) -> StringCommand:

@@ -15,9 +15,12 @@ from pyinfra.api.state import State
 from deploys.lib import privilege
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.spans import waiting
+from gpuboot.hosts.download_failures import FAILURES, name_of
 from gpuboot.hosts.install_failures import InstallFailure, explain
 from gpuboot.hosts.transient import PAUSES_S, reason
 
+# failures whose words, such as `not found`, other programs print of other things
+_VAGUE = ("", "missing", "mirror")
 _SHOWN = 25  # last lines of a failed command's output
 
 
@@ -101,6 +104,7 @@ def _arguments(host: Host, stdin: SecretStr | str | None) -> dict[str, Any]:
 def _told(failed: str, said: Sequence[str], known: InstallFailure | None, remedy: str) -> str:
     """The message of a failed command: what it printed, and what that means where it is known."""
     lines = "\n".join(said)
-    if known is None:
+    if known is None and (name := name_of(lines)) in _VAGUE:
         return failure(f"{failed}:\n{lines}", remedy)
-    return failure(f"{failed}: {known.cause}:\n{lines}", known.remedy)
+    explanation = known or FAILURES[name]
+    return failure(f"{failed}: {explanation.cause}:\n{lines}", explanation.remedy)

@@ -30,7 +30,7 @@ from deploys.lib.remote import RemoteError
 from deploys.lib.waiting import wait_until
 from deploys.operations import etcd_backup
 from deploys.operations import packages as package_operations
-from deploys.operations.kubeadm import SOCKET, marker, note, note_kubelet
+from deploys.operations.kubeadm import SOCKET, note, note_kubelet
 from deploys.operations.kubeadm_changes import (
     CONTROL_PLANE,
     KUBELET,
@@ -38,6 +38,7 @@ from deploys.operations.kubeadm_changes import (
     ignored,
     wait_until_ready,
 )
+from deploys.operations.kubeadm_steps import marker
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes import version_skew
 from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState
@@ -67,8 +68,7 @@ def upgraded(
     + node: its Kubernetes name; leader: inventory name of the leader, `leads`: of this host
     + turn: whether it is this host's turn; else it is only read, so that all hosts answer at once
     + version: without its v; packages: of `gpuboot.kubernetes.kubeadm.packages`, for `manager`
-    + control_planes: inventory names of all control planes, if this host is one of them
-    + moving: None: as the settings' defaults have it
+    + control_planes: inventory names of all, if this host is one; moving: None: the defaults
     """
     state = read(Kubeadm, socket=SOCKET)
     if not turn:
@@ -81,14 +81,15 @@ def upgraded(
     if _is_upgraded(state, packages, cluster.server, version):
         host.noop(f"Kubernetes {version}")
         return
-    problem = _refused(cluster, version) if leads else _too_early(leader, version, control_planes)
-    if problem := problem or _stopped():
+    package_operations.foretell(packages, manager)
+    early = _refused(cluster, version) if leads else _too_early(leader, version, control_planes)
+    if problem := early or _stopped():
         yield fail(*problem)
         return
     moved = _moved(moving or Moving(), _running(node, leader, state), version)
     _record(node, version, state, cluster if leads else None, bool(moved))
-    noted = state.kubelet_config
-    it = _Upgrade(node, leader, version, packages, manager, leads, control_planes, ignore, noted)
+    it = _Upgrade(node, leader, version, packages, manager, leads, control_planes, ignore,
+                  state.kubelet_config)  # fmt: skip
     yield from _upgrade(it, cluster.config, moved)
 
 

@@ -25,7 +25,7 @@ class DriverPart:
     + packages: those that are of its version -> pattern; beside: others that it needs
     + pin: apt's package that pins it; stream: of dnf's module; "" for none
     + services: units that keep it ready
-    + may_reboot, reboot_s: whether a reboot is allowed, and how long it may take
+    + may_reboot, reboot_s: whether a reboot is allowed, and how long it may take (None: by memory)
     """
 
     version: str
@@ -35,7 +35,7 @@ class DriverPart:
     stream: str = ""
     services: Sequence[str] = ()
     may_reboot: bool = True
-    reboot_s: int = 900
+    reboot_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,14 @@ def difference(parts: Parts, manager: PackageManager, loaded: DriverState) -> ru
         loaded=(other_module(loaded, part.version) or loaded.loaded) if part else "",
         installed=installed,
     )
+
+
+def packages_of(parts: Parts) -> dict[str, str]:
+    """All packages that a host is to have, with their versions or patterns."""
+    part = parts.driver
+    pin = {part.pin: ""} if part and part.pin else {}
+    driver = {**pin, **part.packages, **part.beside} if part else {}
+    return {**driver, **parts.toolkit, **parts.containerd}
 
 
 def installed(parts: Parts, lacks: rules.Difference, manager: PackageManager) -> Commands:

@@ -28,9 +28,10 @@ from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError, read_fact
 from deploys.lib.turns import turn_of
 from deploys.operations import containerd, driver, units
+from deploys.operations import packages as package_operations
 from deploys.operations.kubeadm import SOCKET
 from deploys.operations.kubeadm_changes import clock, wait_until_ready
-from deploys.operations.node_parts import Parts, difference, installed
+from deploys.operations.node_parts import Parts, difference, installed, packages_of
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import node_upgrade as rules
@@ -256,6 +257,7 @@ def _prove(it: _Upgrade) -> Commands:
 
 
 def _record(it: _Upgrade, drained: bool) -> None:
+    package_operations.foretell(packages_of(it.parts), it.manager)
     found, node = it.found, f"node {it.node}"
     items = package_changes(found.installed, found.packages)
     if found.loaded != found.version:

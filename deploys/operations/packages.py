@@ -1,7 +1,4 @@
-"""Packages as a cluster needs them: pinned keys, exact versions, holds.
-
-pyinfra's own operations take a repository's key for right when its file exists, and know no holds.
-"""
+"""Packages as a cluster needs them: exact versions, and holds, which pyinfra's own do not know."""
 
 from __future__ import annotations
 
@@ -18,7 +15,7 @@ from deploys.facts import apt as apt_facts
 from deploys.facts import dnf as dnf_facts
 from deploys.facts.framed import Framed
 from deploys.facts.packages import PackageState
-from deploys.lib import apt, background, changes, dnf
+from deploys.lib import apt, background, changes, dnf, planned_packages
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands
 from deploys.lib.download_retries import with_retries
@@ -28,7 +25,6 @@ from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Change
 from gpuboot.plan.packages import package_changes
 
-_WORK = "/run/gpuboot"
 _COMMANDS: Mapping[PackageManager, PackageManagerCommands] = {"apt": apt, "dnf": dnf}
 _FACTS: Mapping[PackageManager, type[Framed[PackageState]]] = {
     "apt": apt_facts.Packages,
@@ -115,6 +111,7 @@ def installed(
     if not missing and not unheld:
         host.noop(f"packages are installed: {', '.join(names)}")
         return
+    planned_packages.note_packages(missing)
     changes.record(*package_changes(state.versions, missing, unheld))
     if missing and update:
         yield with_retries(commands.READ_INDICES, f"{manager}'s indices", needed=False)
@@ -145,6 +142,15 @@ def question(
 ) -> tuple[Host, type[Framed[PackageState]], dict[str, Any]]:
     """What `installed` reads of a host, for `deploys.lib.answers.foresee`."""
     return target, _FACTS[manager], {"packages": sorted(packages)}
+
+
+def foretell(versions: Mapping[str, str], manager: PackageManager) -> None:
+    """Note what `installed` is going to install, for operations that change something before."""
+    if planned_packages.noting():
+        state = read(_FACTS[manager], packages=sorted(versions))
+        planned_packages.note_packages(
+            {name: text for name, text in versions.items() if not _matches(state, name, text)}
+        )
 
 
 def _matches(state: PackageState, name: str, pattern: str) -> bool:

@@ -14,7 +14,7 @@ from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.facts import packages as facts
-from deploys.lib import apt, apt_private, apt_sources, changes, dnf
+from deploys.lib import apt, apt_private, apt_sources, changes, dnf, planned_packages
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, fail, shell_failure, shell_message
 from deploys.lib.download_retries import with_retries
@@ -55,6 +55,8 @@ def configured(
     except ValueError as error:
         yield fail(str(error), "give that repository a stanza of its own, then run again")
         return
+    edits = [edit for _, edit in entries]
+    planned_packages.note_source(planned_packages.Source(repository, tuple(edits)))
     key_matches = _key_matches(repository, state)
     # a publisher gives the same key a later end
     later = key_matches and not repository.key_sha256 and later_key(state)
@@ -67,7 +69,7 @@ def configured(
     yield _download_key(repository, key, ca_bundle, curl)
     yield _verify_key(repository, key)
     write_it = _write_apt if repository.manager == "apt" else _write_dnf
-    yield from write_it(repository, key, [edit for _, edit in entries])
+    yield from write_it(repository, key, edits)
 
 
 def question(repository: Repository, ca_bundle: str | None = None) -> Mapping[str, Any]:

@@ -61,6 +61,7 @@ def present(config: str, unit_file: str, manager: PackageManager) -> Commands:
             (host, Units, {"units": [UNIT]}),
         ]
     )
+    package_operations.foretell(_PACKAGES, manager)
     existing = read(Files, paths=list(contents))
     wrong = {
         path: text

@@ -64,6 +64,14 @@ _HOST = (
         ),
     ),
     (
+        r"bad return status for module build on kernel",
+        InstallFailure(
+            "DKMS could not build a kernel module",
+            "the lines above name its log (make.log), whose first `error:` says why: most often a "
+            "kernel that is newer than the driver knows; mend that, then run again",
+        ),
+    ),
+    (
         r"script subprocess (returned error exit status|failed)|scriptlet failed",
         InstallFailure(
             "a package's own installation script failed",
