@@ -43,14 +43,13 @@ class AptRehearsal(Framed[Rehearsal]):
         packages: Mapping[str, str],
         written: Mapping[str, str],
         keys: Mapping[str, str],
-        removed: Sequence[str] = (),
         edits: Sequence[Edit] = (),
         configuration: str = "",
     ) -> str:
         """`packages`: name -> version or its pattern; `written`: path of a file of sources -> its
-        text; `keys`: path of a key that they name -> its address; `removed`: files of sources that
-        go; `edits`: lines of those that stay; `configuration`: of apt, which the run brings."""
-        prepare = apt_private.prepare(written, edits, removed, list(keys))
+        text; `keys`: path of a key that they name -> its address; `edits`: lines that go from
+        other files; `configuration`: of apt, which the run brings."""
+        prepare = apt_private.prepare(written, edits, keys=list(keys))
         prepare = prepare.replace(apt_private.FOLDER, FOLDER)
         settings = shlex.quote(f"{configuration}{_HASTE}")
         texts = {path: _own_keys(text, keys) for path, text in written.items()}

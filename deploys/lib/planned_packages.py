@@ -15,7 +15,7 @@ from gpuboot.hosts.repositories import Repository
 
 @dataclass(frozen=True)
 class Source:
-    """A repository that a host is to have. + edits: of files in which others name it as well"""
+    """A repository that a host is to have. + edits: entries of others for it, which go"""
 
     repository: Repository
     edits: tuple[Edit, ...] = ()

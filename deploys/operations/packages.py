@@ -1,7 +1,4 @@
-"""Packages as a cluster needs them: pinned keys, exact versions, holds.
-
-pyinfra's own operations take a repository's key for right when its file exists, and know no holds.
-"""
+"""Packages as a cluster needs them: exact versions, and holds, which pyinfra's own do not know."""
 
 from __future__ import annotations
 
