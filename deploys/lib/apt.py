@@ -14,7 +14,8 @@ from gpuboot.hosts.driver_packages import pinning_package
 LAY_PINS = resources.files("deploys.lib").joinpath("apt_pins.sh").read_text()
 _PINNED = "/run/gpuboot/pinned"
 LOCK_TIMEOUT_S = 600
-_QUIET = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
+# what it prints is matched: gpuboot.hosts.install_failures, gpuboot.hosts.transient
+_QUIET = "LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
 _LOCK = f"-o DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"
 _HOW = "install -y -q --no-install-recommends --allow-downgrades --allow-change-held-packages"
 _INSTALL = (
@@ -26,9 +27,6 @@ _FINISH = (
     f"{_QUIET} dpkg --force-confdef --force-confold --configure -a; "
     f"{_INSTALL} --fix-broken --no-remove"
 )
-_MAIN_LIST = "/etc/apt/sources.list"
-# files that may configure a repository as well; apt refuses two keys for one repository
-REPOSITORY_FILES: tuple[str, ...] = (_MAIN_LIST, "/etc/apt/sources.list.d/*")
 _FETCH = """\
 eval "$(apt-config shell archives Dir::Cache::archives/d)"
 mkdir -p /var/cache/gpuboot/packages && cd /var/cache/gpuboot/packages || exit
@@ -39,23 +37,16 @@ for word in WORDS; do
   fi
 done"""
 # an index that cannot be read may be one that nobody needs here
-READ_INDICES = f"apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"
+READ_INDICES = f"LC_ALL=C apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"
 
 
 def read_index(file: str, name: str) -> str:
     """Read the index of the repository that a file describes, and of no other."""
     del name  # the file's own sources are all there are
     return (
-        f"apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={file} -o Dir::Etc::sourceparts=- "
-        "-o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any"
+        f"LC_ALL=C apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={file} "
+        "-o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any"
     )
-
-
-def remove_repository(file: str, url: str) -> StringCommand:
-    """Take a repository out of another file that configures it."""
-    if file == _MAIN_LIST:
-        return StringCommand("sed -i", QuoteString(f"\\|{url}|d"), QuoteString(file))
-    return StringCommand("rm -f", QuoteString(file))
 
 
 def install(versions: Mapping[str, str]) -> StringCommand:
@@ -106,7 +97,7 @@ def finish(lost: Mapping[str, str]) -> StringCommand:
 
 def list_versions(names: Sequence[str]) -> StringCommand:
     """Print which versions of packages the indices have."""
-    return StringCommand("apt-cache madison", *map(QuoteString, names))
+    return StringCommand("LC_ALL=C apt-cache madison", *map(QuoteString, names))
 
 
 def words(versions: Mapping[str, str]) -> list[str]:

@@ -85,7 +85,7 @@ def prepare(
     """The shell command, in a subshell, that makes the copy anew with a change of the sources.
 
     + written: files of sources that are to be there, by their path on the host -> text
-    + edits: lines that go from files of others, or become others
+    + edits: lines of files of others that become comments, and what stands in their place
     + removed: files of sources that are not to be there
     + keys: paths of keys on the host that the written files name and that are to come from
       somewhere else: in the copy those files name `private_key(path)` instead. Whoever asks for
@@ -110,11 +110,17 @@ def private_key(path: str) -> str:
     return f"{FOLDER}/keyrings/{path.rpartition('/')[2]}"
 
 
+def private_source(path: str) -> str:
+    """Where the copy has a file of sources that `prepare` wrote. + path: its path on the host"""
+    return f"{FOLDER}/sources.list.d/{path.rpartition('/')[2]}"
+
+
 def replace_lines(edit: Edit) -> str:
     """The shell command that applies an edit to `$file`, which keeps its owner and mode."""
     text = f"printf %s {shlex.quote(edit.text)}; " if edit.text else ""
     return (
-        f'cp -p "$file" "$file.gpuboot-new" && {{ head -n {edit.first - 1} "$file"; {text}'
+        f'cp -p "$file" "$file.gpuboot-new" && {{ head -n {edit.first - 1} "$file"; '
+        f'awk \'NR >= {edit.first} && NR <= {edit.last} {{ print "# " $0 }}\' "$file"; {text}'
         f'tail -n +{edit.last + 1} "$file"; }} > "$file.gpuboot-new" && '
         'mv "$file.gpuboot-new" "$file"'
     )

@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 
-_DNF = "dnf -q -y --setopt=exit_on_lock=False"
-_LIST_VERSIONS = "dnf -q repoquery --showduplicates --qf '%{name} %{evr} %{repoid}'"
+_DNF = "LC_ALL=C dnf -q -y --setopt=exit_on_lock=False"
+_LIST_VERSIONS = "LC_ALL=C dnf -q repoquery --showduplicates --qf '%{name} %{evr} %{repoid}'"
 _INSTALL = f"{_DNF} install --setopt=install_weak_deps=False"
-# dnf takes a package from whichever repository has it: two of one address do no harm
-REPOSITORY_FILES: tuple[str, ...] = ()
 # an index that cannot be read may be one that nobody needs here
 READ_INDICES = f"{_DNF} makecache --refresh"
 
@@ -26,11 +24,6 @@ def read_index(file: str, name: str) -> str:
         f"{_DNF} makecache --refresh --setopt=reposdir={file.rpartition('/')[0]} "
         f"--disablerepo='*' --enablerepo=gpuboot-{name}"
     )
-
-
-def remove_repository(file: str, url: str) -> StringCommand:
-    """Never needed, see `REPOSITORY_FILES`."""
-    raise NotImplementedError(f"{file} may have {url} as well")
 
 
 def install(versions: Mapping[str, str]) -> StringCommand:

@@ -11,11 +11,9 @@ from pyinfra.api.command import StringCommand
 class PackageManagerCommands(Protocol):
     """A module such as `deploys.lib.apt`.
 
-    + REPOSITORY_FILES: shell patterns of files that may not configure a repository as well
     + READ_INDICES: reads the indices of all repositories
     """
 
-    REPOSITORY_FILES: tuple[str, ...]
     READ_INDICES: str
 
     def read_index(self, file: str, name: str) -> str:
@@ -23,9 +21,6 @@ class PackageManagerCommands(Protocol):
 
         + name: the repository's name in `settings.mirrors.apt`
         """
-
-    def remove_repository(self, file: str, url: str) -> StringCommand:
-        """Take a repository out of another file that configures it."""
 
     def install(self, versions: Mapping[str, str]) -> StringCommand:
         """Install packages at these versions."""

@@ -9,15 +9,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from deploys.lib import answers
+from gpuboot.hosts.apt_sources import Edit
 from gpuboot.hosts.repositories import Repository
 
 
 @dataclass(frozen=True)
 class Source:
-    """A repository that a host is to have. + removed: files of others that name it as well"""
+    """A repository that a host is to have. + edits: of files in which others name it as well"""
 
     repository: Repository
-    removed: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
 
 
 @dataclass

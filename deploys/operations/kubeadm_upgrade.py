@@ -31,7 +31,7 @@ from deploys.lib.remote import RemoteError
 from deploys.lib.waiting import wait_until
 from deploys.operations import etcd_backup
 from deploys.operations import packages as package_operations
-from deploys.operations.kubeadm import SOCKET, marker, note, note_kubelet
+from deploys.operations.kubeadm import SOCKET, note, note_kubelet
 from deploys.operations.kubeadm_changes import (
     CONTROL_PLANE,
     KUBELET,
@@ -39,6 +39,7 @@ from deploys.operations.kubeadm_changes import (
     ignored,
     wait_until_ready,
 )
+from deploys.operations.kubeadm_steps import marker
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes import version_skew
 from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState

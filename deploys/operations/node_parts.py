@@ -25,7 +25,7 @@ class DriverPart:
     + packages: those that are of its version -> pattern; beside: others that it needs
     + pin: apt's package that pins it; stream: of dnf's module; "" for none
     + services: units that keep it ready
-    + may_reboot, reboot_s: whether a reboot is allowed, and how long it may take
+    + may_reboot, reboot_s: whether a reboot is allowed, and how long it may take (None: by memory)
     """
 
     version: str
@@ -35,7 +35,7 @@ class DriverPart:
     stream: str = ""
     services: Sequence[str] = ()
     may_reboot: bool = True
-    reboot_s: int = 900
+    reboot_s: int | None = None
 
 
 @dataclass(frozen=True)

@@ -9,28 +9,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pydantic import SecretStr
-from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
 from pyinfra.api.exceptions import OperationValueError
 from pyinfra.api.host import Host
 from pyinfra.context import host
 
 from deploys.facts import apt as apt_facts
 from deploys.facts import dnf as dnf_facts
-from deploys.facts import packages as facts
 from deploys.facts.framed import Framed
-from deploys.facts.packages import FINGERPRINTS, PackageState, RepositoryState
+from deploys.facts.packages import PackageState
 from deploys.lib import background, changes, planned_packages
 from deploys.lib.answers import read
-from deploys.lib.commands import Commands, shell_failure, shell_message
+from deploys.lib.commands import Commands
 from deploys.lib.download_retries import with_retries
 from deploys.lib.operation import operation
 from deploys.lib.package_downloads import COMMANDS, indices, install
-from deploys.lib.package_manager import PackageManagerCommands
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.hosts.repositories import Repository
 from gpuboot.plan import Change
-from gpuboot.plan.differences import text_change
 from gpuboot.plan.packages import package_changes
 
 _WORK = "/run/gpuboot"
@@ -38,122 +32,6 @@ _FACTS: Mapping[PackageManager, type[Framed[PackageState]]] = {
     "apt": apt_facts.Packages,
     "dnf": dnf_facts.Packages,
 }
-
-
-@operation()
-def repository(
-    repository: Repository, ca_bundle: str | None = None, curl: SecretStr | None = None
-) -> Commands:
-    """Ensure a repository is configured with the key we know, and its index is read.
-
-    The key is checked and the index read first: a wrong key or address leaves the host as it was.
-
-    + repository: see `gpuboot.hosts.repositories`
-    + ca_bundle: file on the host that signs the server's certificate; None: the system's
-    + curl: curl's configuration for the key's download, for the proxy; shown nowhere
-    """
-    commands = COMMANDS[repository.manager]
-    state = _repository_state(repository, commands)
-    key_matches = _key_matches(repository, state)
-    if key_matches and state.text == repository.text and not state.duplicates:
-        host.noop(f"repository {repository.name} is configured")
-        return
-    changes.record(*_repository_changes(repository, state, key_matches))
-    key = f"{_WORK}/{repository.name}.asc"
-    trial = f"{_WORK}/{repository.name}.{repository.path.rpartition('.')[2]}"
-    folders = f"{_WORK} {repository.key_path.rpartition('/')[0]}"
-    yield StringCommand(f"mkdir -p {folders} && chmod 0755 {folders} && rm -f {key}")
-    yield _download_key(repository, key, ca_bundle, curl)
-    yield _verify_key(repository, key)
-    text = repository.text.replace(repository.key_path, key)
-    yield StringCommand("printf", "%s", QuoteString(text), ">", QuoteString(trial))
-    yield _read_index(repository, commands.read_index(trial, repository.name))
-    for file in state.duplicates:
-        yield commands.remove_repository(file, repository.url)
-    yield StringCommand(
-        f"install -m 0644 {key}", QuoteString(repository.key_path), "&& printf %s",
-        QuoteString(repository.text), ">", QuoteString(repository.path), f"&& rm -f {key} {trial}",
-    )  # fmt: skip
-
-
-def _repository_state(repository: Repository, commands: PackageManagerCommands) -> RepositoryState:
-    state = read(
-        facts.Repository,
-        path=repository.path,
-        key=repository.key_path,
-        url=repository.url,
-        others=list(commands.REPOSITORY_FILES),
-        by_digest=bool(repository.key_sha256),
-    )
-    planned_packages.note_source(planned_packages.Source(repository, tuple(state.duplicates)))
-    return state
-
-
-def _key_matches(repository: Repository, state: RepositoryState) -> bool:
-    if repository.key_sha256:
-        return state.key_sha256 == repository.key_sha256
-    return list(state.fingerprints) == [repository.fingerprint]
-
-
-def _repository_changes(
-    repository: Repository, state: RepositoryState, key_matches: bool
-) -> list[Change]:
-    subject = f"{repository.manager} repository {repository.name}"
-    differences = []
-    if not key_matches:
-        old = state.key_sha256 or ", ".join(state.fingerprints) or None
-        new = repository.key_sha256 or repository.fingerprint
-        differences.append(Change(subject=subject, field="key", old=old, new=new))
-    if state.text != repository.text:
-        change = text_change(subject, state.text or None, repository.text, "source")
-        differences.append(change)
-    return differences + [
-        Change(subject=f"file {file}", field=f"entries for {repository.url}", old="present")
-        for file in state.duplicates
-    ]
-
-
-def _download_key(
-    repository: Repository, target: str, ca_bundle: str | None, config: SecretStr | None
-) -> FunctionCommand:
-    options: list[str | QuoteString] = ["curl -fsSL --connect-timeout 15"]
-    if ca_bundle:
-        options += ["--cacert", QuoteString(ca_bundle)]
-    if config:
-        options.append("--config -")
-    failed = shell_failure(
-        f"the key of the {repository.name} repository cannot be downloaded from "
-        f"{repository.key_url}; nothing was installed",
-        "check the address, proxy and ca_bundle",
-    )
-    command = StringCommand(*options, "-o", target, QuoteString(repository.key_url), "||", failed)
-    return with_retries(command, f"the key of the {repository.name} repository", config)
-
-
-def _verify_key(repository: Repository, key: str) -> StringCommand:
-    if repository.key_sha256:
-        actual, expected = f"sha256sum {key} | cut -d ' ' -f 1", repository.key_sha256
-        remedy = "correct key_sha256 if you trust this key"
-    else:
-        actual, expected = FINGERPRINTS.format(path=key), repository.fingerprint
-        remedy = "the publisher may have a new key: compare with the publisher's own page first"
-    cause = f"{repository.key_url} is not the key that is pinned ({expected}), but "
-    message = shell_message("; nothing was installed", remedy)
-    return StringCommand(
-        f'found=$({actual}); test "$found" =', QuoteString(expected),
-        "|| { printf %s%s", QuoteString(cause), '"$found" >&2;', message,
-        f"; rm -f {key}; exit 1; }}",
-    )  # fmt: skip
-
-
-def _read_index(repository: Repository, command: str) -> FunctionCommand:
-    failed = shell_failure(
-        f"the {repository.name} repository {repository.url} cannot be read, or is not signed with "
-        "its key; nothing was installed",
-        "check the address and who runs the mirror",
-    )
-    read = StringCommand(command, "||", failed)
-    return with_retries(read, f"the index of the {repository.name} repository")
 
 
 @operation()

@@ -25,8 +25,10 @@ from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.config import inventory, local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import connectivity, kernels, mig, platforms
+from gpuboot.hosts import connectivity, gpu_choice, kernels, mig, platforms, time_services
 from gpuboot.hosts.platforms import PackageManager
+from gpuboot.hosts.preflight import boot, environment, firewall, kubelet, remains, software
+from gpuboot.hosts.preflight import driver as driver_checks
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
 from gpuboot.hosts.preflight.checks import Check, evaluate
@@ -128,9 +130,19 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
+        *gpu_choice.warnings(run.nodes, run.states),
+        *software.warnings(run.nodes, run.states),
+        *time_services.warnings(run.nodes, run.states),
+        *environment.warnings(run.nodes, run.states, run.settings),
+        *([] if run.docker_hosts else firewall.warnings(run.nodes, run.states, run.settings)),
+        *remains.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
+        *driver_checks.warnings(run.nodes, run.states),
+        *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),
+        *([] if run.docker_hosts else boot.warnings(run.nodes, run.states)),
+        *([] if run.docker_hosts else kubelet.warnings(run.nodes, run.states, run.settings)),
         *unsure,
         *old,
     ]

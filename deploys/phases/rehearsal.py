@@ -62,7 +62,7 @@ def _arguments(run: context.Run, planned: PlannedPackages, configuration: str) -
         "packages": planned.packages,
         "written": {item.path: item.text for item in sources},
         "keys": {item.key_path: item.key_url for item in sources},
-        "removed": [file for source in planned.sources.values() for file in source.removed],
+        "edits": [edit for source in planned.sources.values() for edit in source.edits],
         "configuration": configuration,
         **given,
     }

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from deploys.lib.operation import phase
-from deploys.operations import containerd, files, packages, units
+from deploys.operations import containerd, files, packages, toolkit, units
 from deploys.phases import parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
@@ -19,6 +19,11 @@ from gpuboot.templates import render
 # settings.runtime.mode -> options of `nvidia-ctk runtime configure`. The handler nvidia is there in
 # each: in "cdi" for dcgm-exporter alone, which claims no GPU and must see them all.
 MODES = {"default": "--set-as-default", "runtimeclass": "", "cdi": ""}
+# Of RuntimeClasses that the GPU Operator makes beside nvidia, also where it installs no toolkit
+# (v26.7.0, assets/pre-requisites/0210_runtime_class_legacy.yaml, 0220_runtime_class_cdi.yaml): a
+# pod that names one would wait for ever for its handler. The programs that the operator's toolkit
+# has for them are in a package for it alone; the runtime itself chooses between their modes.
+HANDLERS = ("nvidia-cdi", "nvidia-legacy")
 
 
 @phase("Runtime")
@@ -35,6 +40,8 @@ def runtime() -> None:
         )
         if context.node.gpus:
             install_toolkit(context)
+    if context.node.gpus:
+        toolkit.isolated(name="Let only privileged containers choose GPUs themselves")
     if mirrors := registry_files(context):
         files.present(name="Configure registry mirrors", contents=mirrors)
     logins = registries.containerd(context.settings)
@@ -77,6 +84,7 @@ def root_config(context: Context) -> str:
         "containerd/config.toml.j2",
         sandbox=f"registry.k8s.io/pause:{context.lock.kubernetes.pause}",
         runtime=context.settings.runtime,
+        handlers=HANDLERS if context.node.gpus else (),
     )
 
 

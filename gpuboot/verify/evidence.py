@@ -113,6 +113,23 @@ class ServiceProbeResult:
 
 
 @dataclass(frozen=True, kw_only=True)
+class IsolationResult:
+    """A pod that was given no GPU, and asked for one in several ways.
+
+    + devices: way -> paths of GPU devices that its container saw; ways without an answer are not in
+      it
+    + error: why some have none; "" where all answered
+    + unschedulable: no node took it
+    """
+
+    node: str
+    pod: str
+    devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    error: str = ""
+    unschedulable: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reading:
     """A GPU's or slice's values in one place. Unit: °C, W, MiB, mJ; None: it has no such value.
 
@@ -235,6 +252,7 @@ class Evidence:
     + earlier_names: when Prometheus last stored a name of a verification's pod with a GPU's or
       slice's series, unix seconds, under the configuration that it has now
     + service_probes: results of the pods that tried Services
+    + isolation_results: of the pods that were given no GPU
     + skipped_nodes: node -> why no pod was started there
     + durations: seconds by name (`workload`, `metrics`, …)
     + expected_objects: what gpuboot adds to the charts' own; None: not checked
@@ -256,6 +274,7 @@ class Evidence:
     before_age_s: float = 0.0
     earlier_names: Mapping[SeriesKey, float] = field(default_factory=dict)
     service_probes: tuple[ServiceProbeResult, ...] = ()
+    isolation_results: tuple[IsolationResult, ...] = ()
     skipped_nodes: Mapping[str, str] = field(default_factory=dict)
     durations: Mapping[str, float] = field(default_factory=dict)
     expected_objects: ExpectedObjects | None = None

@@ -17,6 +17,8 @@ GPU_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared")
 # up to driver 460 a MIG device is called MIG-GPU-<UUID of its GPU>/<GI>/<CI>
 _UUID = re.compile(r"\(UUID: ((GPU|MIG)-[^)\s]+)\)")
 _ENDED = {"Succeeded", "Failed"}
+# policy of containers that answer by their termination message; nobody has to follow their logs
+TELLS_BY_MESSAGE = "FallbackToLogsOnError"
 
 
 def parse_node(item: Json) -> KubeNode:
@@ -185,6 +187,15 @@ def container_state(pod: Json, name: str) -> str:
         if container.get("name") == name:
             return next(iter(container.get("state", {})), "waiting")
     return "waiting"
+
+
+def termination_messages(pod: Json) -> dict[str, str]:
+    """What each container that has ended said in its termination message."""
+    return {
+        container["name"]: container["state"]["terminated"].get("message", "")
+        for container in pod.get("status", {}).get("containerStatuses", [])
+        if "terminated" in container.get("state", {})
+    }
 
 
 def unschedulable(pod: Json) -> bool:

@@ -13,7 +13,7 @@ from gpuboot.config.settings.gpu import Level
 from gpuboot.verify.findings import DEEP_LINKS, Finding
 
 LEVELS: tuple[Level, ...] = get_args(Level)  # each tries more than the one before
-_TAKES_PODS = frozenset({"workload", "attribution", "services"})
+_TAKES_PODS = frozenset({"workload", "attribution", "services", "isolation"})
 
 
 def left_out(level: Level) -> frozenset[str]:

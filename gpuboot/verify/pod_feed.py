@@ -11,7 +11,7 @@ from typing import Any
 
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.lines import Lines
-from gpuboot.verify.kube_objects import Json, container_state
+from gpuboot.verify.kube_objects import TELLS_BY_MESSAGE, Json, container_state
 
 _WATCHED_S = 240  # then the API server ends a watch, and it is begun again
 _PAUSE_S = 1.0
@@ -107,6 +107,8 @@ class PodFeed:
     def _follow_logs(self, pod: Json) -> None:
         """Begin with the logs of containers that have started."""
         for container in pod["spec"].get("containers", []):
+            if container.get("terminationMessagePolicy") == TELLS_BY_MESSAGE:
+                continue
             key = pod["metadata"]["name"], container["name"]
             if key not in self._logs and container_state(pod, key[1]) != "waiting":
                 self._logs[key] = []

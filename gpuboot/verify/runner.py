@@ -27,6 +27,7 @@ from gpuboot.verify.evidence import (
 )
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.heartbeat import Heartbeats
+from gpuboot.verify.isolation_probe import IsolationProbe
 from gpuboot.verify.metrics_wait import settle_s, wait_for_metrics
 from gpuboot.verify.service_probe import ServiceProbe
 from gpuboot.verify.session import Session
@@ -103,6 +104,7 @@ class _Runner:
         self._session = Session(cluster, progress, settings.verify.timeout_s)
         self._workload = Workload(self._session, settings, progress, self._heartbeats)
         self._service_probe = ServiceProbe(cluster, self._session, settings)
+        self._isolation_probe = IsolationProbe(self._session, settings)
         self._evidence = Evidence(hosts=(), nodes={}, requested_fields=requested_fields(settings))
         self._durations: dict[str, float] = {}
 
@@ -150,11 +152,13 @@ class _Runner:
         """The pods; and what is read while they start."""
         script = self._service_probe.script()
         carriers = self._workload.start(chosen, nodes, script)
-        self._service_probe.start({name: nodes[name] for name in chosen.pods}, carriers)
+        chosen_nodes = {name: nodes[name] for name in chosen.pods}
+        self._service_probe.start(chosen_nodes, carriers)
         exporters = self._pool.submit(self._collector.exporters)
         objects = self._pool.submit(self._objects, asked.expected_objects)
         answers = self._pool.submit(self._collector.answers)
         hosts = self._pool.submit(asked.read_hosts)
+        self._isolation_probe.start(chosen_nodes, hosts.result())
         results = self._workload.wait()
         services = self._service_probe.wait(self._workload.lost_nodes)
         expected, observed, error = objects.result()
@@ -168,6 +172,7 @@ class _Runner:
             objects_error=error,
             workload_results=tuple(results),
             service_probes=services,
+            isolation_results=self._isolation_probe.wait(self._workload.lost_nodes),
             answers=answers.result(),
             nodes=self._with_kubelet_errors(nodes, self._workload.lost_nodes),
         )

@@ -202,9 +202,7 @@ def _toolkit_base(builds: Mapping[str, Path], deployments: Path) -> Deb:
         / "udev/99-nvidia-cdi-refresh.rules",
     }
     modes = dict.fromkeys(files, 0o644)
-    programs = ("nvidia-container-runtime", "nvidia-ctk", "nvidia-cdi-hook")
-    extra = ("nvidia-container-runtime.cdi", "nvidia-container-runtime.legacy")
-    for name in (*programs, *(name for name in extra if name in builds)):
+    for name in ("nvidia-container-runtime", "nvidia-ctk", "nvidia-cdi-hook"):
         files[f"/usr/bin/{name}"] = builds[name]
     scripts = unit_scripts("nvidia-cdi-refresh.path", "nvidia-cdi-refresh.service")
     configure = (

@@ -140,9 +140,8 @@ def _nvidia() -> list[Recipe]:
     toolkit = f"{NVIDIA}/nvidia-container-toolkit"
     plugin = f"{NVIDIA}/k8s-device-plugin"
     names = (
-        *("nvidia-ctk", "nvidia-cdi-hook", "nvidia-container-runtime"),
-        *("nvidia-container-runtime-hook", "nvidia-container-runtime.cdi"),
-        "nvidia-container-runtime.legacy",
+        *("nvidia-ctk", "nvidia-cdi-hook"),
+        *("nvidia-container-runtime", "nvidia-container-runtime-hook"),
     )
     version = module_version(toolkit).removeprefix("v")
     return [

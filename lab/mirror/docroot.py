@@ -23,9 +23,10 @@ def install(lab: Lab, parts: list[Part]) -> None:
     if lab.docroot.exists() and stamp.exists() and stamp.read_text() == content:
         return
     stamp.unlink(missing_ok=True)
-    fresh = lab.docroot.with_name("mirror.part")
-    if fresh.exists():
-        shutil.rmtree(fresh)
+    fresh, old = lab.docroot.with_name("mirror.part"), lab.docroot.with_name("mirror.old")
+    for interrupted in (fresh, old):
+        if interrupted.exists():
+            shutil.rmtree(interrupted)
     fresh.mkdir(parents=True)
     for part in parts:
         target = fresh / part.target
@@ -36,7 +37,6 @@ def install(lab: Lab, parts: list[Part]) -> None:
     locked = json.dumps(lock.lock(fresh, lab.debian), indent=2)
     write_atomically(fresh / "lab.lock.json", f"{locked}\n".encode())
     if lab.docroot.exists():
-        old = lab.docroot.with_name("mirror.old")
         lab.docroot.rename(old)
         fresh.rename(lab.docroot)
         shutil.rmtree(old)

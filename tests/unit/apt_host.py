@@ -81,9 +81,9 @@ class Host:
         return path
 
     def below(self, text: str) -> str:
-        """A text that names paths of a host, with the folder before them."""
+        """A text that names paths of a host, with the folder before those that lack it."""
         for name in ("/etc/apt", "/run/gpuboot", "/usr/share/keyrings", "/var/lib/apt"):
-            text = text.replace(name, f"{self.root}{name}")
+            text = text.replace(f"{self.root}{name}", name).replace(name, f"{self.root}{name}")
         return text
 
     def run(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.kubernetes.api import ClusterError
+from gpuboot.verify.kube_objects import TELLS_BY_MESSAGE
 from tests.unit.evidence import SIZES, uuid
 
 PASSED = "[Vector addition of 50000 elements]\nTest PASSED\nDone\n"
@@ -33,6 +35,9 @@ class FakePods:
     + unstartable: GPUs that keep a container from being created
     + unlisted: GPUs that make nvidia-smi fail in their container
     + leaky: nodes whose containers see all GPUs
+    + exposed: node -> value of NVIDIA_VISIBLE_DEVICES, `mounted` or `void` by which a container
+      sees its first GPU without a request
+    + refused: words of a pod's manifest for which admission refuses it
     """
 
     gpu_holders: dict[tuple[str, int], str] = field(default_factory=dict)
@@ -45,11 +50,15 @@ class FakePods:
     unstartable: set[tuple[str, int]] = field(default_factory=set)
     unlisted: set[tuple[str, int]] = field(default_factory=set)
     leaky: set[str] = field(default_factory=set)
+    exposed: dict[str, str] = field(default_factory=dict)
+    refused: tuple[str, ...] = ()
     created: list[dict[str, Any]] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
 
     def _create_pod(self, body: dict[str, Any]) -> dict[str, Any]:
         name, spec = body["metadata"]["name"], dict(body["spec"])
+        if word := next((word for word in self.refused if word in json.dumps(body)), ""):
+            raise ClusterError(f'pods "{name}" is forbidden: {word}', 403)
         node = spec["nodeSelector"]["kubernetes.io/hostname"]
         pod = {"metadata": body["metadata"], "spec": spec, "status": {}}
         self.pods[name] = pod
@@ -87,10 +96,21 @@ class FakePods:
                 state = {"terminated": {"exitCode": 15, "reason": "Error"}}
             if self.unstartable & set(held):
                 state = {"waiting": {"reason": "CreateContainerError", "message": "no device"}}
+            if container.get("terminationMessagePolicy") == TELLS_BY_MESSAGE:
+                state["terminated"]["message"] = self._message(container, node)
             states.append({"name": container["name"], "state": state})
         seen = {word for item in states for word in item["state"]}
         phase = "Pending" if "waiting" in seen else "Running" if "running" in seen else "Succeeded"
         return {"phase": phase, "containerStatuses": states}
+
+    def _message(self, container: dict[str, Any], node: str) -> str:
+        [value] = [e["value"] for e in container["env"] if e["name"] == "NVIDIA_VISIBLE_DEVICES"]
+        asked = "mounted" if "volumeMounts" in container else value
+        return (
+            "devices: /dev/nvidia0 /dev/nvidiactl"
+            if self.exposed.get(node) == asked
+            else "devices:"
+        )
 
     def _held(self, pod: str, container: str) -> list[tuple[str, int]]:
         return [gpu for gpu, at in self.placed.items() if at == (pod, container)]
@@ -101,6 +121,7 @@ class FakePods:
             raise ClusterError(f"container {container} is waiting to start", 400)
         node = pod["spec"]["nodeName"]
         [part] = [item for item in pod["spec"]["containers"] if item["name"] == container]
+        assert part.get("terminationMessagePolicy") != TELLS_BY_MESSAGE, "nobody reads that log"
         log = ""
         if "gpuboot-services" in part["command"][2]:
             said = self.services.get(node, "resolved connected")

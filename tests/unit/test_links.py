@@ -22,6 +22,7 @@ from gpuboot.verify.evidence import (
     Claim,
     Evidence,
     HealthValue,
+    IsolationResult,
     Metrics,
     Rule,
     ServiceProbeResult,
@@ -77,6 +78,13 @@ BROKEN: dict[str, Evidence] = {
     ),
     "prometheus": with_metrics(series=()),
     "attribution": with_metrics(series=series("gpu1", 2, pod="other/pod")),
+    "isolation": evidence(
+        isolation_results=(
+            IsolationResult(
+                node="gpu1", pod="p", devices={"NVIDIA_VISIBLE_DEVICES=all": ("/dev/nvidia0",)}
+            ),
+        )
+    ),
     "services": evidence(
         service_probes=(
             ServiceProbeResult(node="gpu1", pod="p", name="n", address="a", connected=True),

@@ -213,7 +213,7 @@ def test_a_container_that_sees_gpus_of_others_fails() -> None:
     assert {item.node for item in failed} == {"gpu2"}
     assert len(failed) == 4
     assert "requested 1 nvidia.com/gpu and saw 4 devices" in failed[0].detail
-    assert "containers see GPUs they were not given" in failed[0].remedy
+    assert "sees GPUs that it was not given" in failed[0].remedy
 
 
 def test_what_prometheus_stored_before_saves_waiting_for_its_next_sample() -> None:

@@ -14,7 +14,8 @@ from deploys.run.context import Context
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.node_state import PciDevice, Unit, parse
+from gpuboot.hosts.node_state import Unit, parse
+from gpuboot.hosts.pci import PciDevice
 from tests.unit.test_node_state import ANSWER
 
 STATE = parse(ANSWER)
@@ -37,6 +38,25 @@ def test_root_config_is_toml_once_the_version_is_known() -> None:
     assert cri["containerd"]["runtimes"]["runc"]["options"]["SystemdCgroup"] is True
     images = config["plugins"]["io.containerd.cri.v1.images"]
     assert images["pinned_images"]["sandbox"].startswith("registry.k8s.io/pause:3.")
+
+
+def handlers(given: Context) -> dict[str, Any]:
+    config = tomllib.loads(runtime.root_config(given).replace("@VERSION@", "4"))
+    found: dict[str, Any] = config["plugins"]["io.containerd.cri.v1.runtime"]["containerd"]
+    return dict(found["runtimes"])
+
+
+def test_gpu_nodes_have_the_handlers_of_the_operator_s_runtime_classes() -> None:
+    """It makes nvidia-cdi and nvidia-legacy too; nvidia-ctk adds nvidia to what stands here."""
+    found = handlers(context())
+    assert set(found) == {"runc", "nvidia-cdi", "nvidia-legacy"}
+    for name in ("nvidia-cdi", "nvidia-legacy"):
+        assert found[name]["options"] == {
+            "BinaryName": "/usr/bin/nvidia-container-runtime",
+            "SystemdCgroup": True,
+        }
+    without = replace(context(), node=replace(NODE, gpus=0))
+    assert set(handlers(without)) == {"runc"}
 
 
 def test_mirrored_registries() -> None:
@@ -115,7 +135,7 @@ def test_fabric_manager_goes_with_nvswitches() -> None:
     assert drivers.services(context(never)) == []
 
 
-GOOD = DriverState("595.91.07", True, "595.91.07", False, True, ("GPU-1", "GPU-2"), "")
+GOOD = DriverState("595.91.07", True, "595.91.07", "", True, ("GPU-1", "GPU-2"), "")
 
 
 def test_a_driver_as_promised() -> None:

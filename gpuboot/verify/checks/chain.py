@@ -12,6 +12,7 @@ from gpuboot.verify.checks import (
     fields,
     health,
     hosts,
+    isolation,
     kubernetes,
     metrics,
     monitoring,
@@ -41,7 +42,8 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
         of_node = _node_findings(host, evidence, settings)
         told = health.without(_links(settings), host, evidence, limits(settings, host))
         links = hosts.without(told, host)
-        findings += of_node + unreached(host, of_node, links) + services.evaluate(host, evidence)
+        findings += of_node + unreached(host, of_node, links)
+        findings += isolation.evaluate(host, evidence) + services.evaluate(host, evidence)
     if not evidence.hosts:
         builder = FindingBuilder("pci", "GPU nodes")
         remedy = "set gpus = N for the hosts that have GPUs, in the inventory"

@@ -17,6 +17,15 @@ PLUGIN_REMEDY = (
     "app=nvidia-device-plugin-daemonset`); a GPU that it marked unhealthy after an XID error "
     "comes back when its pod is restarted"
 )
+_LEAK_REMEDY = (
+    "its container sees GPUs that it was not given: run deploys/site.py, which lets only "
+    "privileged containers choose GPUs themselves; the device plugin has to hand them out by CDI"
+)
+_NO_DRIVER_REMEDY = (
+    "nothing of the driver came into the container: a device plugin of your own has to hand out "
+    "GPUs by CDI (deviceListStrategy cdi-annotations,cdi-cri), and the node needs a CDI "
+    "specification: `nvidia-ctk cdi list`"
+)
 _ALLOCATABLE = "allocatable GPUs = inventory"
 _NOBODY = "the GPU Operator is switched off, and nothing else offers GPUs on this node"
 _NOBODY_REMEDY = "set gpu_operator.enabled = True, or install a device plugin, then verify again"
@@ -220,17 +229,19 @@ def _error(result: WorkloadResult) -> str:
 
 def _failed_pod(result: WorkloadResult, builder: FindingBuilder) -> Finding:
     uuid = result.uuids[0] if len(result.uuids) == 1 else None
-    many = len(result.uuids) > 1
+    error = _error(result)
     if "Allocate failed" in result.error:
-        return builder.failed(f"{result.pod}: {result.error}", PLUGIN_REMEDY, uuid)
-    remedy = (
-        "containers see GPUs they were not given: check runtime.mode and that "
-        "accept-nvidia-visible-devices-envvar-when-unprivileged is off in the toolkit's config"
-        if many
-        else f"the pod's events and log tell why: `kubectl -n {result.namespace} get events`, and "
-        "the containerd and kubelet journals of the node"
-    )
-    return builder.failed(f"{result.pod}: {_error(result)}", remedy, uuid)
+        remedy = PLUGIN_REMEDY
+    elif len(result.uuids) > 1:
+        remedy = _LEAK_REMEDY
+    elif "nvidia-smi: not found" in error:
+        remedy = _NO_DRIVER_REMEDY
+    else:
+        remedy = (
+            f"the pod's events and log tell why: `kubectl -n {result.namespace} get events`, and "
+            "the containerd and kubelet journals of the node"
+        )
+    return builder.failed(f"{result.pod}: {error}", remedy, uuid)
 
 
 def _passed_pod(

@@ -168,6 +168,17 @@ _OWN: tuple[Link, ...] = (
         docker=False,
     ),
     Link(
+        name="isolation",
+        passes="on every GPU node a container that was given no GPU sees none",
+        facts="a pod on each GPU node whose containers ask by `NVIDIA_VISIBLE_DEVICES` (`all`, "
+        "`none`, an index, a CDI name, a UUID), `NVIDIA_DRIVER_CAPABILITIES`, a CDI annotation and "
+        "a mounted `/dev/null`; with runtimeClassName nvidia where that is not the default",
+        fails="one of them sees a device of a GPU",
+        remedy="run deploys/site.py",
+        subject="cluster",
+        docker=False,
+    ),
+    Link(
         name="services",
         passes="pods of every GPU node resolve names and reach Services",
         facts="a pod on each GPU node",

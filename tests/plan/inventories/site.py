@@ -40,7 +40,7 @@ kernel_feature br_netfilter
 cgroup 2
 memory_kib 65536000
 cpus 32
-disk_kib 512000000
+folder /var/lib/containerd 600000000 512000000 0 0 ext4 rw /
 ntp yes
 port 22 sshd""".splitlines()
 
