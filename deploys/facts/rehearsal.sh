@@ -1,7 +1,7 @@
 # Rehearses an installation by apt in a private copy of the host's sources, as "key<TAB>value" lines.
 # Parsed by gpuboot/hosts/rehearsal.py. POSIX sh; changes nothing but the copy, which it removes.
 # rehearsal.py defines before it: lay_pins (apt_pins.sh), prepare, put_keys, put_planned, simulate,
-# remove_copy, copy, options, pins.
+# put_credentials, remove_copy, copy, options, pins.
 # shellcheck disable=SC2154
 export LC_ALL=C
 put() { printf '%s\t%s\n' "$1" "$2"; }
@@ -21,6 +21,7 @@ trap remove_copy EXIT
 prepare || give_up 'its copy of the package sources cannot be written below /run'
 mkdir -p "$copy/planned"
 put_planned
+put_credentials
 # shellcheck disable=SC2086
 read_index() { apt-get $options update -q "$@" >"$copy/said" 2>&1; }
 read_planned() {

@@ -24,7 +24,6 @@ from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Change
 from gpuboot.plan.packages import package_changes
 
-_WORK = "/run/gpuboot"
 _FACTS: Mapping[PackageManager, type[Framed[PackageState]]] = {
     "apt": apt_facts.Packages,
     "dnf": dnf_facts.Packages,
