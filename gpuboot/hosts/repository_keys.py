@@ -5,14 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from gpuboot.config.inventory import Node
 from gpuboot.fact_output import Fields
 from gpuboot.hosts.repository_state import NEAR_END_S, day
-
-if TYPE_CHECKING:
-    from gpuboot.hosts.node_state import NodeState
 
 
 @dataclass(frozen=True)
@@ -36,19 +31,18 @@ def parse(values: Fields) -> tuple[RepositoryKey, ...]:
     )
 
 
-def warnings(
-    nodes: Iterable[Node], states: Mapping[str, NodeState], now: float | None = None
-) -> list[str]:
+def warnings(keys: Mapping[str, Iterable[RepositoryKey]], now: float | None = None) -> list[str]:
     """A line for each key that ends within a month, or has ended, and the hosts that have it.
 
+    + keys: of each host, by its name in the inventory
     + now: seconds since 1970; None: this machine's clock
     """
     present = time.time() if now is None else now
     hosts: dict[RepositoryKey, list[str]] = {}
-    for node in nodes:
-        for key in states[node.host].repository_keys if node.host in states else ():
+    for host, of_host in keys.items():
+        for key in of_host:
             if key.end and key.end - present < NEAR_END_S:
-                hosts.setdefault(key, []).append(node.host)
+                hosts.setdefault(key, []).append(host)
     return [
         f"{', '.join(names)}: the key of the {key.repository} repository ({key.fingerprint}) "
         f"{_ends(key.end, present)}; remedy: once its publisher has extended it, a run fetches it "
