@@ -13,7 +13,7 @@ _FOLDER = resources.files("deploys.facts")
 # each defines functions that node.sh calls
 _FUNCTIONS = (
     "boot", "dkms", "folders", "module_loading", "networks", "packet_filter", "proxies", "remains",
-    "secure_boot", "software", "vendor_stack",
+    "repository_keys", "secure_boot", "software", "vendor_stack",
 )  # fmt: skip
 SCRIPT = "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node"))
 

@@ -90,6 +90,7 @@ done | sed 's,/,.,g; s,:, ,; s,^,sysctl\t,'
 [ "$(first /sys/fs/selinux/enforce)" = 1 ] && put selinux enforcing
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then put cgroup 2; else put cgroup 1; fi
 secure_boot nvidia # a function of secure_boot.sh
+configured_keys # a function of repository_keys.sh
 boot # a function of boot.sh
 
 # --- PCI: NVIDIA display controllers, 3D controllers and bridges (NVSwitch)

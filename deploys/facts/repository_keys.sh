@@ -1,4 +1,4 @@
-# The keys in a file of a package repository. POSIX sh, changes nothing; defines a function.
+# The keys in a file of a package repository. POSIX sh, changes nothing; defines functions.
 #
 # repository_keys FILE NAME : the primary keys of a file, one a line: "NAME<TAB>fingerprint end", the
 # end of its validity in seconds since 1970; 0: never. A subkey may sign in its place, so it is the
@@ -22,4 +22,14 @@ repository_keys() {
     $1 == "sub" && $12 ~ /s/ { sign($7 + 0) }
     $1 == "fpr" && waiting { fingerprint = $10; waiting = 0 }
     END { report() }'
+}
+
+# configured_keys : the keys of gpuboot's own repositories, as "repository_key<TAB>name fingerprint
+# end". Parsed by gpuboot/hosts/repository_keys.py.
+configured_keys() {
+  for file in /etc/apt/keyrings/gpuboot-*.asc /etc/pki/rpm-gpg/gpuboot-*.asc; do
+    [ -r "$file" ] || continue
+    name=${file##*/gpuboot-}
+    repository_keys "$file" "${name%.asc}" | sed 's/\t/ /; s/^/repository_key\t/'
+  done
 }

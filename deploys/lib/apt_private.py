@@ -1,6 +1,6 @@
 """A private copy of a host's apt sources and lists, to try a change before the host has it.
 
-    prepare(written={source_path: text}, edits=[...], removed=[...], keys=[key_path])
+    prepare(written={source_path: text}, edits=[...], keys=[key_path])
     apt-get OPTIONS update -q              # may be left out: the host's lists are there already
     apt-get OPTIONS -s install PACKAGE
     apt-get OPTIONS indextargets ...
@@ -79,21 +79,17 @@ done
 def prepare(
     written: Mapping[str, str],
     edits: Iterable[Edit] = (),
-    removed: Iterable[str] = (),
     keys: Sequence[str] = (),
 ) -> str:
     """The shell command, in a subshell, that makes the copy anew with a change of the sources.
 
     + written: files of sources that are to be there, by their path on the host -> text
     + edits: lines of files of others that become comments, and what stands in their place
-    + removed: files of sources that are not to be there
     + keys: paths of keys on the host that the written files name and that are to come from
       somewhere else: in the copy those files name `private_key(path)` instead. Whoever asks for
       them puts them there before apt reads, with mode 0644
     """
     lines = ["(", f"{_COPY}printf %s {shlex.quote(_CONFIGURATION)} > $copy/apt.conf || exit"]
-    for path in removed:
-        lines.append(f'rm -f "$(copy_of {shlex.quote(path)})" || exit')
     # from the last line of a file to its first, since the lines are those of the file as it is
     for edit in sorted(edits, reverse=True):
         lines.append(f"file=$(copy_of {shlex.quote(edit.path)}); {replace_lines(edit)} || exit")

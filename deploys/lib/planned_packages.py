@@ -15,7 +15,7 @@ from gpuboot.hosts.repositories import Repository
 
 @dataclass(frozen=True)
 class Source:
-    """A repository that a host is to have. + edits: of files in which others name it as well"""
+    """A repository that a host is to have. + edits: entries of others for it, which go"""
 
     repository: Repository
     edits: tuple[Edit, ...] = ()
@@ -31,11 +31,6 @@ class PlannedPackages:
 
     packages: dict[str, str] = field(default_factory=dict)
     sources: dict[str, Source] = field(default_factory=dict)
-
-
-def noting() -> bool:
-    """Whether the operation that asks is compared, so that what it installs is noted."""
-    return answers.compared_step() is not None
 
 
 def note_packages(missing: Mapping[str, str]) -> None:

@@ -53,7 +53,6 @@ def base() -> None:
         name="Install prerequisites of Kubernetes",
         versions=dict.fromkeys(package_names(context), ""),
         manager=context.platform.package_manager,
-        update=True,
     )
     kernel.applied(
         name="Load kernel modules and sysctls",

@@ -25,7 +25,15 @@ from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.config import inventory, local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import connectivity, gpu_choice, kernels, mig, platforms, time_services
+from gpuboot.hosts import (
+    connectivity,
+    gpu_choice,
+    kernels,
+    mig,
+    platforms,
+    repository_keys,
+    time_services,
+)
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.preflight import boot, environment, firewall, kubelet, remains, software
 from gpuboot.hosts.preflight import driver as driver_checks
@@ -136,6 +144,7 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         *environment.warnings(run.nodes, run.states, run.settings),
         *([] if run.docker_hosts else firewall.warnings(run.nodes, run.states, run.settings)),
         *remains.warnings(run.nodes, run.states),
+        *repository_keys.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *driver_checks.warnings(run.nodes, run.states),
         *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),

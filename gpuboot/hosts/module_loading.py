@@ -23,7 +23,7 @@ _NEEDED = ("nvidia", "nvidia_uvm")
 # parameters of the module nvidia that hide GPUs from it
 _HIDING = ("NVreg_ExcludedGpus", "NVreg_AssignGpus", "NVreg_GpuBlacklist")
 # programs that load nothing, by which people keep a module out; what others do, nobody can tell
-_LOADS_NOTHING = re.compile(r"(\S*/)?(false|true)|:|exit( \d+)?")
+_LOADS_NOTHING = re.compile(r"(\S*/)?(false|true)( [^&|;]*)?|:|exit( \d+)?")
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,12 @@ def _effect(directive: str) -> str:
     kind, name, value = words[0], words[1], " ".join(words[2:])
     if kind == "blacklist" and name == "nvidia":
         return "keeps the NVIDIA driver from being loaded at boot"
-    if kind == "install" and name in _NEEDED and _LOADS_NOTHING.fullmatch(value):
-        return f"runs a command instead of loading {name}"
-    if kind == "alias" and not value.replace("-", "_").startswith("nvidia"):
-        blocked = [module for module in _NEEDED if fnmatchcase(module, name)]
-        return f"has modprobe look for `{value}` instead of {blocked[0]}" if blocked else ""
+    # these two take wildcards, the others do not
+    matched = [module for module in _NEEDED if fnmatchcase(module, name)]
+    if kind == "install" and matched and _LOADS_NOTHING.fullmatch(value):
+        return f"runs a command instead of loading {matched[0]}"
+    if kind == "alias" and matched and not value.replace("-", "_").startswith("nvidia"):
+        return f"has modprobe look for `{value}` instead of {matched[0]}"
     if kind == "options" and name == "nvidia":
         hiding = [word for word in words[2:] if word.startswith(_HIDING)]
         return "hides GPUs from the driver" if hiding else ""

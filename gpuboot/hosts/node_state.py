@@ -18,6 +18,7 @@ from gpuboot.hosts import (
     packet_filter,
     pci,
     remains,
+    repository_keys,
     secure_boot,
     software,
 )
@@ -29,6 +30,7 @@ from gpuboot.hosts.module_loading import ModuleLoading
 from gpuboot.hosts.packet_rules import PacketFilter
 from gpuboot.hosts.pci import GPU_CLASSES, SWITCH_CLASS, PciDevice
 from gpuboot.hosts.remains import Remains
+from gpuboot.hosts.repository_keys import RepositoryKey
 from gpuboot.hosts.secure_boot import SecureBootState
 from gpuboot.hosts.software import Software
 
@@ -69,6 +71,7 @@ class NodeState:
     + packages: versions of installed packages that matter here, by name
     + package_lock_holders: processes that hold the package manager's locks
     + dnf_proxy: /etc/dnf/dnf.conf names an HTTP proxy
+    + repository_keys: of gpuboot's own package repositories
     + selinux_enforcing: SELinux refuses what its policy does not allow
     + ports: listening TCP ports, with the name of the listening process ("?": not known)
     + interfaces: network devices, each with one of its addresses and that one's network (CIDR)
@@ -101,6 +104,7 @@ class NodeState:
     clock: float
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
+    repository_keys: tuple[RepositoryKey, ...] = ()
     module_loading: ModuleLoading = field(default_factory=ModuleLoading)
     proxy_variables: tuple[ProxyVariable, ...] = ()
     software: Software = field(default_factory=Software)
@@ -232,6 +236,7 @@ _PARTS: Mapping[str, Callable[[Fields], Any]] = {
     "packet_filter": packet_filter.parse,
     "proxy_variables": environment.parse,
     "remains": remains.parse,
+    "repository_keys": repository_keys.parse,
     "secure_boot": secure_boot.parse,
     "software": software.parse,
 }

@@ -44,6 +44,10 @@ class Key:
         """Give the same key a later end, as a publisher does."""
         self._gpg("--quick-set-expire", self.fingerprint, expires)
 
+    def add_subkey(self, expires: str) -> None:
+        """Add a subkey that signs."""
+        self._gpg("--quick-add-key", self.fingerprint, "ed25519", "sign", expires)
+
     def _gpg(self, *words: str, given: bytes = b"") -> bytes:
         command = ["gpg", "--homedir", str(self.home), "--batch", "--passphrase", ""]
         command += ["--pinentry-mode", "loopback", *words]

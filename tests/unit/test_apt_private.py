@@ -112,13 +112,6 @@ def test_apt_itself_refuses_a_set_that_does_not_go_together(
     assert host.run("apt-get indextargets").returncode == 0
 
 
-def test_a_file_of_the_host_can_be_left_out(host: Host, web: str, used: Repository) -> None:
-    script = apt_private.prepare({}, removed=["/etc/apt/sources.list.d/own.list"])
-    assert host.run(script).returncode == 0
-    assert host.path("/run/gpuboot/apt/sources.list").read_text() == "# two lines\n# of comments\n"
-    assert os.listdir(host.path("/run/gpuboot/apt/sources.list.d")) == []
-
-
 def test_sources_with_passwords_are_for_root_alone(host: Host, used: Repository) -> None:
     host.write("/etc/apt/sources.list.d/pro.list", "deb http://me:word@h.example/x /\n")
     host.path("/etc/apt/sources.list.d/pro.list").chmod(0o600)

@@ -101,6 +101,9 @@ def test_nothing_blocks_a_plain_machine(machine: Machine) -> None:
         # udev loads it for no device: it is loaded by its name
         "blacklist nvidia_uvm",
         "#blacklist nvidia",
+        "blacklist nvidia*",  # modprobe takes no wildcard here
+        "install nvme* /bin/false",
+        "install nvidia /bin/true && /sbin/modprobe -i nvidia",
         "install nouveau /bin/false",
         "alias nouveau off",
     ],
@@ -116,6 +119,8 @@ def test_lines_that_do_no_harm(machine: Machine, line: str) -> None:
         ("install nvidia /bin/false", "runs a command instead of loading nvidia"),
         ("install  nvidia\t/bin/true", "runs a command instead of loading nvidia"),
         ("install nvidia-uvm /usr/bin/false", "runs a command instead of loading nvidia_uvm"),
+        ("install nvidia /bin/false # no GPU here", "runs a command instead of loading nvidia"),
+        ("install nv* /bin/false", "runs a command instead of loading nvidia"),
         ("blacklist nvidia", "keeps the NVIDIA driver from being loaded at boot"),
         ("alias nvidia off", "has modprobe look for `off` instead of nvidia"),
         ("alias nvidia-uvm off", "has modprobe look for `off` instead of nvidia_uvm"),

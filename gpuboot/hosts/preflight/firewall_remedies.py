@@ -28,7 +28,7 @@ def remedy(hook: str, end: End, flows: Sequence[Flow], state: NodeState, pods: s
     + end: where the flows are dropped; + pods: network of all pods (`cluster.pod_cidr`)
     """
     table, openings = end.table, _openings(hook, flows, state)
-    if any(name.startswith(("ufw-before", "ufw6-before")) for name in table.chains):
+    if table.of_ufw:
         return f"run there: {_joined(_ufw(hook, openings, pods))}"
     if table.name == "firewalld":
         return f"run there: {_joined(_firewalld(hook, end, openings, pods))}"
