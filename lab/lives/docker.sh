@@ -1,5 +1,6 @@
 # As docs.docker.com and NVIDIA's guide have people set it up, from the lab's mirror: a container that
 # serves a page from a volume and starts at boot.
+begun=/var/tmp/site-begun
 toolkit=/etc/apt/sources.list.d/nvidia-container-toolkit.list
 
 wear() {
@@ -20,12 +21,20 @@ END
   docker run --rm -v site:/www --entrypoint /bin/busybox "$image" sh -c 'echo data of the site > /www/index.html'
   docker rm -f site >/dev/null 2>&1 || :
   docker run -d --name site --restart always -p 18080:80 -v site:/www --entrypoint /bin/busybox "$image" httpd -f -h /www >/dev/null
+  started > $begun
   works
+}
+
+started() { # this boot, and since when the container has run
+  cat /proc/sys/kernel/random/boot_id
+  docker inspect -f '{{.State.StartedAt}}' site
 }
 
 works() {
   apt_updates
   [ "$(docker inspect -f '{{.State.Running}}' site)" = true ] || fail "the container does not run"
+  [ "$(head -n 1 $begun)" != "$(cat /proc/sys/kernel/random/boot_id)" ] ||
+    [ "$(started)" = "$(cat $begun)" ] || fail "the container was restarted"
   page=$(curl -fsS --retry 10 --retry-connrefused --retry-delay 1 http://127.0.0.1:18080/)
   [ "$page" = "data of the site" ] || fail "the container serves: $page"
 }
