@@ -14,8 +14,11 @@ import typer
 
 from lab import settings
 from lab.build.progress import Progress
+from lab.build.software import kubernetes_version
 from lab.debian_releases import DEBIAN_RELEASES
+from lab.gpusim.builds import DRIVER_VERSIONS
 from lab.lives import lives
+from lab.mirror import docroot
 from lab.state import Extra, Lab, LabError
 
 ROOT = Path(__file__).parents[1]
@@ -139,9 +142,20 @@ def _deploy(lab: Lab, extra: Extra | None, deploy: bool, say: Progress) -> int:
     if extra in _PREVIOUS:
         previous = settings.previous_release(lab.name, _PREVIOUS[extra])
         environment[settings.SETTINGS_VARIABLE] = previous
+        _withhold(lab, extra)
     done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
+    if extra in _PREVIOUS:
+        docroot.restore(lab)
     say(f"deploy: exit code {done.returncode}")
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+def _withhold(lab: Lab, extra: Extra | None) -> None:
+    """Have machines read indices of before today's release, as those of a site that lives."""
+    if extra == "previous-patch":
+        docroot.withhold(lab, "kubernetes", kubernetes_version().removeprefix("v"))
+    else:
+        docroot.withhold(lab, "cuda", DRIVER_VERSIONS[0])
 
 
 def _counts(text: str) -> tuple[int, ...]:

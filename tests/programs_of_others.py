@@ -59,7 +59,8 @@ OTHERS: dict[str, str] = {
     "kubectl taint": "",
     "kubectl uncordon": "",
     "lspci": "-d= -s= -vv",
-    "nvidia-smi": "--query-gpu -q -d= -i= -L -pl= -rgc --gpu-reset -mig=",
+    "nvidia-smi": "--query-gpu --query-compute-apps --format -q -d= -i= -L -pl= -rgc --gpu-reset "
+    "-mig=",
     "nvidia-smi mig": "-lgip -lgi -cgi= -C -cci -dci -dgi -i=",
     "nvidia-smi nvlink": "-s --status -e -i=",
     "ssh": "-L= -p= -J=",

@@ -1,6 +1,6 @@
-# What files of this host do at its next boot to settings of ours, as "key<TAB>value" lines. A line of
-# a file is "FILE<TAB>NUMBER<TAB>TEXT". boot. Parsed by gpuboot/hosts/boot.py. POSIX sh, changes nothing;
-# defines functions.
+# What files of this host do at its next boot to settings of ours, as "key<TAB>value" lines. A line
+# of a file is "FILE<TAB>NUMBER<TAB>TEXT". boot. Parsed by gpuboot/hosts/boot.py. POSIX sh, changes
+# nothing; defines functions.
 
 # KEY PATTERN FILE...: lines that match; one that goes on in the next is one line
 boot_lines() {
@@ -106,6 +106,10 @@ boot() {
     [ -r "$file" ] && printf 'resolver\t%s %s\n' "$file" \
       "$(awk '$1 == "nameserver" { printf "%s ", $2 }' "$file")"
   done
+  # the file that a kubelet which has joined takes name servers from
+  file=$(sed -n 's/^resolvConf: *"\{0,1\}\([^" ]*\)"\{0,1\} *$/\1/p' \
+    /var/lib/kubelet/config.yaml 2>/dev/null)
+  [ -n "$file" ] && [ ! -e "$file" ] && printf 'resolver_missing\t%s\n' "$file"
   for unit in NetworkManager systemd-resolved; do
     systemctl -q is-active $unit 2>/dev/null && printf 'boot_unit\t%s\n' $unit
   done

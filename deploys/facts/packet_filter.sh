@@ -3,7 +3,13 @@
 # load its tables, so it is asked only where they are loaded); defines functions.
 # Left out is what kube-proxy and flannel write: it drops nothing of what is asked, and is long.
 packet_filter() {
-  tables=$(command -v nft >/dev/null 2>&1 && nft list tables 2>/dev/null)
+  if command -v nft >/dev/null 2>&1; then
+    tables=$(nft list tables 2>/dev/null)
+  elif command -v iptables-nft-save >/dev/null 2>&1; then # ufw needs iptables alone
+    tables='table ip filter, table ip6 filter'
+  else
+    tables=
+  fi
   for six in '' 6; do
     if grep -qsx filter "/proc/net/ip${six}_tables_names"; then
       save=ip${six}tables-legacy-save

@@ -25,6 +25,15 @@ Acquire::https::Timeout "20";
 """
 
 
+# beside those that the host has
+_CREDENTIALS = """\
+mkdir -m 0700 "$copy/auth"
+eval "$(apt-config shell parts Dir::Etc::netrcparts/d)"
+for file in "$parts"*; do [ ! -f "$file" ] || cp -p "$file" "$copy/auth/"; done
+(umask 077; cat >"$copy/auth/95gpuboot-proxy.conf")
+printf 'Dir::Etc::netrcparts "%s/auth";\\n' "$copy" >>"$copy/apt.conf\""""
+
+
 class AptRehearsal(Framed[Rehearsal]):
     """The transaction that apt would make of packages, with the sources that are to be there.
 
@@ -45,22 +54,26 @@ class AptRehearsal(Framed[Rehearsal]):
         keys: Mapping[str, str],
         edits: Sequence[Edit] = (),
         configuration: str = "",
+        credentials: bool = False,
     ) -> str:
         """`packages`: name -> version or its pattern; `written`: path of a file of sources -> its
         text; `keys`: path of a key that they name -> its address; `edits`: lines that go from
-        other files; `configuration`: of apt, which the run brings."""
+        other files; `configuration`: of apt, which the run brings; `credentials`: those that it
+        brings come by `_stdin`, as apt_auth.conf(5) has them."""
         prepare = apt_private.prepare(written, edits, keys=list(keys))
         prepare = prepare.replace(apt_private.FOLDER, FOLDER)
         settings = shlex.quote(f"{configuration}{_HASTE}")
         texts = {path: _own_keys(text, keys) for path, text in written.items()}
-        pins = [name for name in packages if name.startswith("nvidia-driver-pinning-")]
         return "\n".join(
             [
-                f"copy={FOLDER} options={shlex.quote(_OPTIONS)} pins={shlex.quote(' '.join(pins))}",
+                f"copy={FOLDER} options={shlex.quote(_OPTIONS)}",
+                f"pins={shlex.quote(' '.join(apt.pins(packages)))}",
+                apt.LAY_PINS,
                 f'prepare() {{\n{prepare} && printf %s {settings} >>"$copy/apt.conf"\n}}',
                 _function("put_planned", [_planned(*item) for item in texts.items()]),
                 _function("put_keys", [_key(*item) for item in keys.items()]),
                 f"simulate() {{ {apt.simulate(packages, _OPTIONS)}; }}",
+                _function("put_credentials", [_CREDENTIALS] if credentials else []),
                 'remove_copy() { rm -rf "$copy"; }',
                 SCRIPT,
             ]

@@ -1,6 +1,7 @@
 # Rehearses an installation by apt in a private copy of the host's sources, as "key<TAB>value" lines.
 # Parsed by gpuboot/hosts/rehearsal.py. POSIX sh; changes nothing but the copy, which it removes.
-# rehearsal.py defines before it: prepare, put_keys, put_planned, simulate, remove_copy, copy, options, pins.
+# rehearsal.py defines before it: lay_pins (apt_pins.sh), prepare, put_keys, put_planned, simulate,
+# put_credentials, remove_copy, copy, options, pins.
 # shellcheck disable=SC2154
 export LC_ALL=C
 put() { printf '%s\t%s\n' "$1" "$2"; }
@@ -18,8 +19,9 @@ trap remove_copy EXIT
 
 # --- the sources that this run brings, and their indices; of all others the host's own are good enough
 prepare || give_up 'its copy of the package sources cannot be written below /run'
-mkdir -p "$copy/planned" "$copy/preferences" "$copy/pins"
+mkdir -p "$copy/planned"
 put_planned
+put_credentials
 # shellcheck disable=SC2086
 read_index() { apt-get $options update -q "$@" >"$copy/said" 2>&1; }
 read_planned() {
@@ -40,27 +42,9 @@ if [ -n "$(ls "$copy/planned")" ]; then
   read_planned || give_up "$(told "$copy/said")"
 fi
 
-# --- what pins the driver's packages is installed before them: its preferences alone are laid here
-eval "$(apt-config shell preferences Dir::Etc::preferencesparts/d)"
-for file in "$preferences"*; do
-  [ -f "$file" ] && cp "$file" "$copy/preferences/"
-done
-for pin in $pins; do
-  dpkg-query -W -f '${db:Status-Status} ${Package}\n' 'nvidia-driver-pinning-*' 2>/dev/null |
-    while read -r status name; do
-      [ "$status" = installed ] || continue
-      dpkg-query -L "$name" | grep "^$preferences" | while IFS= read -r file; do
-        rm -f "$copy/preferences/${file##*/}"
-      done
-    done
-  # shellcheck disable=SC2086
-  (cd "$copy/pins" && apt-get $options -o APT::Sandbox::User=root download -q "$pin") >"$copy/said" 2>&1
-  for file in "$copy/pins/${pin}"_*.deb; do
-    [ -f "$file" ] || continue
-    dpkg-deb -x "$file" "$copy/pins/files"
-    find "$copy/pins/files" -path '*/preferences.d/*' -type f -exec cp {} "$copy/preferences/" \;
-  done
-done
+# --- what pins the driver's packages is installed before them
+# shellcheck disable=SC2086
+lay_pins "$copy" $pins >"$copy/said" 2>&1 || unpinned=$(told "$copy/said")
 printf 'Dir::Etc::preferencesparts "%s/preferences";\n' "$copy" >>"$copy/apt.conf"
 
 # --- the transaction; where it cannot be, once more with all indices read again
@@ -75,6 +59,7 @@ simulate >"$copy/transaction" 2>"$copy/why" || {
       tr -d '\n')"
   }
 }
+[ -z "${unpinned:-}" ] || give_up "$unpinned"
 sed 's/^/apt\t/' "$copy/transaction"
 
 # --- what is to go: by whose hand it came, of which source it is, and what runs of it

@@ -61,7 +61,7 @@ remains_of_etcd() {
 
 remains_of_kubeadm() {
   authority=/etc/kubernetes/pki/ca.crt
-  [ -r $authority ] || authority=$(find /etc/kubernetes/pki -type f 2>/dev/null | sort | head -n 1)
+  [ -r $authority ] || authority=$(find /etc/kubernetes/pki/ -type f 2>/dev/null | sort | head -n 1)
   [ -n "$authority" ] && say pki "$authority $(
     sed -n '/BEGIN CERTIFICATE/,/END CERTIFICATE/p; /END CERTIFICATE/q' "$authority" |
       base64 | tr -d '\n')"

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 
 from pyinfra.api.command import QuoteString, StringCommand
 
+from gpuboot.hosts.driver_packages import pinning_package
+
+# defines the shell function lay_pins
+LAY_PINS = resources.files("deploys.lib").joinpath("apt_pins.sh").read_text()
+_PINNED = "/run/gpuboot/pinned"
 LOCK_TIMEOUT_S = 600
 # what it prints is matched: gpuboot.hosts.install_failures, gpuboot.hosts.transient
 _QUIET = "LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
@@ -56,9 +62,27 @@ def simulate(versions: Mapping[str, str], options: str) -> str:
     return f"apt-get {options} -s {_HOW} --fix-broken {shlex.join(words(versions))}"
 
 
-def download(versions: Mapping[str, str]) -> StringCommand:
-    """Download what `install` needs, and install nothing."""
-    return StringCommand(f"{_INSTALL} --download-only", *map(QuoteString, words(versions)))
+def download(versions: Mapping[str, str]) -> str:
+    """The shell commands that simulate `install`, and download what it needs.
+
+    What pins the driver's version holds as it will when it is installed before the driver.
+    """
+    options = f"-o Dir::Etc::preferencesparts={_PINNED}/preferences"
+    pinning = " ".join(["lay_pins", _PINNED, *map(shlex.quote, pins(versions))])
+    download = f"{_INSTALL} {options} --download-only {shlex.join(words(versions))}"
+    return "\n".join(
+        [
+            f"(umask 022; export LC_ALL=C; options=; trap 'rm -rf {_PINNED}' EXIT",
+            f"{LAY_PINS}{pinning} || exit",
+            f'said=$({simulate(versions, options)} 2>&1) || {{ echo "$said"; exit 100; }}',
+            f"{download})",
+        ]
+    )
+
+
+def pins(versions: Iterable[str]) -> list[str]:
+    """Those packages that pin the driver's version (`driver_packages.pinning_package`)."""
+    return [name for name in versions if name.startswith(pinning_package(""))]
 
 
 def finish(lost: Mapping[str, str]) -> StringCommand:

@@ -6,6 +6,7 @@ versionlock plugin: dnf-versionlock(8).
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
@@ -28,6 +29,14 @@ def read_index(file: str, name: str) -> str:
 def install(versions: Mapping[str, str]) -> StringCommand:
     """Install packages at these versions, older ones as well; none of them may be held."""
     return StringCommand(_INSTALL, *map(QuoteString, words(versions)))
+
+
+def download(versions: Mapping[str, str]) -> str:
+    """Resolve what `install` needs and download it, as if locks and streams were changed before."""
+    return (
+        f"{_INSTALL} --downloadonly --disableplugin=versionlock "
+        f"--setopt=gpuboot-cuda.module_hotfixes=1 {shlex.join(words(versions))}"
+    )
 
 
 def finish(lost: Mapping[str, str]) -> None:

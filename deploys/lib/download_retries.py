@@ -21,6 +21,8 @@ from gpuboot.hosts.transient import PAUSES_S, reason
 
 # failures whose words, such as `not found`, other programs print of other things
 _VAGUE = ("", "missing", "mirror")
+# inventory names and commands of this run
+_ended: set[tuple[str, str]] = set()
 _SHOWN = 25  # last lines of a failed command's output
 
 
@@ -32,6 +34,7 @@ def with_retries(
     failed: str = "",
     versions: str = "",
     remedy: str = "",
+    once: bool = False,
 ) -> FunctionCommand:
     """A shell command that is tried again while the network fails it, for a minute at least.
 
@@ -42,6 +45,7 @@ def with_retries(
     + failed: what to say of its failure; "": that `what` is not to be had
     + versions: the shell command that prints which versions there are, for one that is missing
     + remedy: what the person can do where what it printed explains nothing
+    + once: not again where it has ended on the same host in this run
     """
     text = command if isinstance(command, str) else command.get_raw_value()
     more: dict[str, Any] = {"stdin": stdin} if stdin else {}
@@ -49,7 +53,14 @@ def with_retries(
         more["needed"] = False
     texts = {"failed": failed, "versions": versions, "remedy": remedy}
     more |= {key: value for key, value in texts.items() if value}
-    return FunctionCommand(_run_with_retries, (text, what), more)
+    return FunctionCommand(_run_once if once else _run_with_retries, (text, what), more)
+
+
+def _run_once(state: State, host: Host, command: str, what: str, **more: Any) -> bool:
+    if (host.name, command) in _ended:
+        return True
+    _ended.add((host.name, command))
+    return _run_with_retries(state, host, command, what, **more)
 
 
 def _run_with_retries(
@@ -101,10 +112,10 @@ def _arguments(host: Host, stdin: SecretStr | str | None) -> dict[str, Any]:
     return arguments
 
 
-def _told(failed: str, said: Sequence[str], known: InstallFailure | None, remedy: str) -> str:
+def _told(failed: str, said: Sequence[str], known: InstallFailure | None, remedy: str = "") -> str:
     """The message of a failed command: what it printed, and what that means where it is known."""
     lines = "\n".join(said)
     if known is None and (name := name_of(lines)) in _VAGUE:
-        return failure(f"{failed}:\n{lines}", remedy)
+        return failure(f"{failed}:\n{lines}", remedy) if remedy else f"{failed}:\n{lines}"
     explanation = known or FAILURES[name]
     return failure(f"{failed}: {explanation.cause}:\n{lines}", explanation.remedy)

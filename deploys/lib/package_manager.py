@@ -25,6 +25,9 @@ class PackageManagerCommands(Protocol):
     def install(self, versions: Mapping[str, str]) -> StringCommand:
         """Install packages at these versions."""
 
+    def download(self, versions: Mapping[str, str]) -> str:
+        """Shell commands that fail where `install` would, and download what it needs."""
+
     def words(self, versions: Mapping[str, str]) -> list[str]:
         """Packages with their versions, as the program takes them."""
 

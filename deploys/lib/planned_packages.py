@@ -33,11 +33,6 @@ class PlannedPackages:
     sources: dict[str, Source] = field(default_factory=dict)
 
 
-def noting() -> bool:
-    """Whether the operation that asks is compared, so that what it installs is noted."""
-    return answers.compared_step() is not None
-
-
 def note_packages(missing: Mapping[str, str]) -> None:
     """The operation that is compared installs these."""
     if step := answers.compared_step():

@@ -14,7 +14,8 @@ from deploys.lib.commands import Commands, fail
 from deploys.lib.operation import operation
 from deploys.operations import driver
 from deploys.operations.files import write
-from gpuboot.hosts.gpu_choice import OPTIONS_FILE, options, unnamed
+from gpuboot.hosts.gpu_choice import options, unnamed
+from gpuboot.hosts.module_loading import OWN_FILE
 from gpuboot.plan import Change, Effect, Unknown
 from gpuboot.plan.differences import text_change
 
@@ -32,7 +33,7 @@ def excluded(
     + timeout_s: how long the machine may take to come back (None: by its memory)
     + in_use: the host is a node of a cluster, whose pods may have GPUs: a person drains it
     """
-    state = read(GpuExclusion, path=OPTIONS_FILE)
+    state = read(GpuExclusion, path=OWN_FILE)
     if cluster_gpus and not state.gpus:
         # while pyinfra prepares: an operation before this one will load it
         changes.record(Unknown(what="GPUs that the driver leaves out", until="it is loaded"))
@@ -47,9 +48,9 @@ def excluded(
         return
     _record(state, text, uuids)
     if text:
-        yield write(OPTIONS_FILE, text)
+        yield write(OWN_FILE, text)
     elif state.text:
-        yield StringCommand("rm -f", OPTIONS_FILE)
+        yield StringCommand("rm -f", OWN_FILE)
     if not loaded:
         reason = f"the driver has to leave out {', '.join(uuids) or 'no GPU'}"
         yield _loaded_again(reason, may_reboot, timeout_s, in_use)
@@ -72,7 +73,7 @@ def _loaded_again(
 
 def _record(state: GpuExclusionState, text: str, uuids: Sequence[str]) -> None:
     if text != state.text:
-        changes.record(text_change(f"file {OPTIONS_FILE}", state.text or None, text or None))
+        changes.record(text_change(f"file {OWN_FILE}", state.text or None, text or None))
     if sorted(uuids) != sorted(state.excluded):
         old, new = ", ".join(state.excluded) or None, ", ".join(uuids) or None
         changes.record(

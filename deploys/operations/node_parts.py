@@ -68,12 +68,13 @@ def difference(parts: Parts, manager: PackageManager, loaded: DriverState) -> ru
     )
 
 
-def packages_of(parts: Parts) -> dict[str, str]:
-    """All packages that a host is to have, with their versions or patterns."""
-    part = parts.driver
-    pin = {part.pin: ""} if part and part.pin else {}
-    driver = {**pin, **part.packages, **part.beside} if part else {}
-    return {**driver, **parts.toolkit, **parts.containerd}
+def missing(parts: Parts, lacks: rules.Difference) -> dict[str, str]:
+    """Packages that `installed` installs, with their versions or patterns."""
+    part, driver = parts.driver, dict[str, str]()
+    if part and lacks.driver:
+        pin = {} if part.stream else {part.pin: ""}
+        driver = pin | rules.mismatched({**part.packages, **part.beside}, lacks.installed)
+    return {**driver, **lacks.toolkit, **lacks.containerd}
 
 
 def installed(parts: Parts, lacks: rules.Difference, manager: PackageManager) -> Commands:

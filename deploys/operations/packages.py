@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from pyinfra.api.command import FunctionCommand
 from pyinfra.api.exceptions import OperationValueError
 from pyinfra.api.host import Host
 from pyinfra.context import host
@@ -15,17 +14,16 @@ from deploys.facts import apt as apt_facts
 from deploys.facts import dnf as dnf_facts
 from deploys.facts.framed import Framed
 from deploys.facts.packages import PackageState
-from deploys.lib import apt, background, changes, dnf, planned_packages
+from deploys.lib import background, changes, planned_packages
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands
 from deploys.lib.download_retries import with_retries
 from deploys.lib.operation import operation
-from deploys.lib.package_manager import PackageManagerCommands
+from deploys.lib.package_downloads import COMMANDS, indices, install
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.plan import Change
 from gpuboot.plan.packages import package_changes
 
-_COMMANDS: Mapping[PackageManager, PackageManagerCommands] = {"apt": apt, "dnf": dnf}
 _FACTS: Mapping[PackageManager, type[Framed[PackageState]]] = {
     "apt": apt_facts.Packages,
     "dnf": dnf_facts.Packages,
@@ -40,7 +38,7 @@ def finished(manager: PackageManager) -> Commands:
 
     + manager: the program that installs packages
     """
-    commands = _COMMANDS[manager]
+    commands = COMMANDS[manager]
     found: list[tuple[str, str, str]] = read(apt_facts.Unfinished) if manager == "apt" else []
     left = [tuple(row) for row in found]
     lost = {name: version for name, state, version in left if state == "half-installed"}
@@ -72,7 +70,7 @@ def fetched(versions: Mapping[str, str], manager: PackageManager) -> Commands:
     missing = {
         name: version for name, version in versions.items() if not _matches(state, name, version)
     }
-    script = _COMMANDS[manager].fetch(missing) if missing else None
+    script = COMMANDS[manager].fetch(missing) if missing else None
     if script is None:
         host.noop("nothing is to be downloaded ahead")
         return
@@ -89,21 +87,21 @@ def installed(
     versions: Mapping[str, str],
     manager: PackageManager,
     hold: bool = False,
-    update: bool = False,
     available: Sequence[str] = (),
 ) -> Commands:
     """Ensure packages are installed at exactly these versions.
+
+    The first that installs something on a host in a run has all package indices read.
 
     + versions: package name -> version, a pattern like `2.3.7-*`, or "" for any version
     + manager: the program that installs them
     + hold: keep the program from changing them in any other way
     + available: packages whose available versions to show when this fails; default: those that
       are to have a version
-    + update: read all package indices first, if anything is to be installed
     """
     if not versions:
         raise OperationValueError("packages: name at least one package")
-    commands, names = _COMMANDS[manager], sorted(versions)
+    commands, names = COMMANDS[manager], sorted(versions)
     state = read(_FACTS[manager], packages=names)
     missing = {name: versions[name] for name in names if not _matches(state, name, versions[name])}
     # installing a held package at another version takes its hold away
@@ -113,28 +111,15 @@ def installed(
         return
     planned_packages.note_packages(missing)
     changes.record(*package_changes(state.versions, missing, unheld))
-    if missing and update:
-        yield with_retries(commands.READ_INDICES, f"{manager}'s indices", needed=False)
+    if missing:
+        yield indices(manager)
     held = [name for name in missing if name in state.holds]
     if held and (release := commands.release(held)):
         yield release
     if missing:
-        yield _install(manager, missing, available)
+        yield install(manager, missing, available)
     if unheld:
         yield commands.hold(unheld)
-
-
-def _install(
-    manager: PackageManager, missing: Mapping[str, str], available: Sequence[str]
-) -> FunctionCommand:
-    commands = _COMMANDS[manager]
-    shown = list(available) or [name for name, version in missing.items() if version]
-    return with_retries(
-        commands.install(missing),
-        "packages",
-        failed=f"{manager} cannot install {' '.join(commands.words(missing))}",
-        versions=commands.list_versions(shown).get_raw_value() if shown else "",
-    )
 
 
 def question(
@@ -142,15 +127,6 @@ def question(
 ) -> tuple[Host, type[Framed[PackageState]], dict[str, Any]]:
     """What `installed` reads of a host, for `deploys.lib.answers.foresee`."""
     return target, _FACTS[manager], {"packages": sorted(packages)}
-
-
-def foretell(versions: Mapping[str, str], manager: PackageManager) -> None:
-    """Note what `installed` is going to install, for operations that change something before."""
-    if planned_packages.noting():
-        state = read(_FACTS[manager], packages=sorted(versions))
-        planned_packages.note_packages(
-            {name: text for name, text in versions.items() if not _matches(state, name, text)}
-        )
 
 
 def _matches(state: PackageState, name: str, pattern: str) -> bool:

@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from deploys.lib.operation import phase
-from deploys.operations import files, kernel, network_manager, packages
+from deploys.operations import docker_filter, files, kernel, network_manager, packages
 from deploys.run.context import Context, current
 from gpuboot.hosts import prerequisites, sysctls, time_services
 from gpuboot.hosts import proxy as proxies
+from gpuboot.hosts.preflight import firewall
 from gpuboot.templates import render
 
 # patterns of unattended-upgrades: prefixes of package names
@@ -52,7 +53,6 @@ def base() -> None:
         name="Install prerequisites of Kubernetes",
         versions=dict.fromkeys(package_names(context), ""),
         manager=context.platform.package_manager,
-        update=True,
     )
     kernel.applied(
         name="Load kernel modules and sysctls",
@@ -61,13 +61,23 @@ def base() -> None:
     )
     if context.settings.cluster.fail_swap_on:
         kernel.swap_off(name="Disable swap")
-    if "NetworkManager" in context.state.boot.units:
-        network_manager.pod_network_unmanaged(name="Keep NetworkManager off the pod network")
+    _pod_network_respected(context)
     kernel.hosts(
         name="Write node names to /etc/hosts",
         addresses=known_names(context),
         template=context.state.boot.hosts_template,
     )
+
+
+def _pod_network_respected(context: Context) -> None:
+    """What else runs on the host leaves devices and packets of pods alone."""
+    if "NetworkManager" in context.state.boot.units:
+        network_manager.pod_network_unmanaged(name="Keep NetworkManager off the pod network")
+    if firewall.drops_of_docker(context.state.packet_filter, context.settings):
+        docker_filter.pods_let_through(
+            name="Let pods through Docker's packet filter",
+            pods=context.settings.cluster.pod_cidr,
+        )
 
 
 def known_names(context: Context) -> dict[str, str]:

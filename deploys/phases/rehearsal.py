@@ -10,6 +10,7 @@ from pyinfra.api.exceptions import PyinfraError
 from pyinfra.api.facts import get_fact
 from pyinfra.api.host import Host
 
+from deploys.facts.details import HiddenInput
 from deploys.facts.rehearsal import AptRehearsal
 from deploys.lib.current_host import current_host
 from deploys.lib.planned_packages import PlannedPackages
@@ -17,7 +18,7 @@ from deploys.lib.spans import span
 from deploys.phases.base import apt_conf
 from deploys.run import compare, context
 from gpuboot.config.problems import Problem
-from gpuboot.hosts import platforms, rehearsal
+from gpuboot.hosts import platforms, proxy, rehearsal
 from gpuboot.hosts.rehearsal import Rehearsal
 
 _MAX_AT_ONCE = 32
@@ -50,10 +51,12 @@ def _rehearsal(run: context.Run, name: str, planned: PlannedPackages) -> Rehears
         return _NO_DNF
     target = run.inventory.get_host(name)
     with current_host(target):
-        return _asked(target, _arguments(planned, apt_conf(own)))
+        return _asked(target, _arguments(run, planned, apt_conf(own)))
 
 
-def _arguments(planned: PlannedPackages, configuration: str) -> dict[str, Any]:
+def _arguments(run: context.Run, planned: PlannedPackages, configuration: str) -> dict[str, Any]:
+    credentials = proxy.apt_auth(run.settings.proxy)
+    given = {"credentials": True, "_stdin": HiddenInput([credentials])} if credentials else {}
     sources = [source.repository for source in planned.sources.values()]
     return {
         "packages": planned.packages,
@@ -61,6 +64,7 @@ def _arguments(planned: PlannedPackages, configuration: str) -> dict[str, Any]:
         "keys": {item.key_path: item.key_url for item in sources},
         "edits": [edit for source in planned.sources.values() for edit in source.edits],
         "configuration": configuration,
+        **given,
     }
 
 

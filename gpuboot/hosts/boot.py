@@ -32,6 +32,7 @@ class BootState:
     + swap: commands that turn swap on without a swap unit of systemd
     + kubelet: flags of the kubelet, and commands that start it, beside those of its packages
     + resolvers: resolv.conf and its like -> the name servers in it
+    + resolver_missing: the file that the kubelet's configuration names, where it is not there
     + units: of NetworkManager and systemd-resolved those that run
     + reboots_by: programs that reboot the host after updates
     """
@@ -43,6 +44,7 @@ class BootState:
     swap: tuple[ConfigLine, ...] = ()
     kubelet: tuple[ConfigLine, ...] = ()
     resolvers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    resolver_missing: str = ""
     units: frozenset[str] = frozenset()
     reboots_by: tuple[str, ...] = ()
 
@@ -57,6 +59,7 @@ def parse(values: Fields) -> BootState:
         swap=_lines(values, "swap_line"),
         kubelet=_lines(values, "kubelet_line"),
         resolvers={name: tuple(text.split()) for name, text in values.pairs("resolver").items()},
+        resolver_missing=values.first("resolver_missing"),
         units=frozenset(values.all("boot_unit")),
         reboots_by=tuple(values.all("reboots_by")),
     )

@@ -21,7 +21,6 @@ from gpuboot.hosts.driver_packages import branch
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.pci import GPU_CLASSES, NVIDIA, PciDevice
 
-OPTIONS_FILE = "/etc/modprobe.d/gpuboot-gpus.conf"
 _ADDRESS = re.compile(r"(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])")
 # drivers that keep a function for something else than this host
 _KEPT = re.compile(r"vfio|pci-stub|pciback|uio_pci_generic")

@@ -14,13 +14,16 @@ from fnmatch import fnmatchcase
 
 from gpuboot.fact_output import Fields
 
+# names the GPUs that are not the cluster's (`gpuboot.hosts.gpu_choice`)
+OWN_FILE = "/etc/modprobe.d/gpuboot-gpus.conf"
 # modules that hold a GPU, so that NVIDIA's driver cannot have it
 CONFLICTING = ("nouveau", "nova_core", "nvidiafb")
 # modules without which no program computes; those of displays are not among them
 _NEEDED = ("nvidia", "nvidia_uvm")
 # parameters of the module nvidia that hide GPUs from it
 _HIDING = ("NVreg_ExcludedGpus", "NVreg_AssignGpus", "NVreg_GpuBlacklist")
-_LOADS = re.compile(r"\b(modprobe|insmod)\b")
+# programs that load nothing, by which people keep a module out; what others do, nobody can tell
+_LOADS_NOTHING = re.compile(r"(\S*/)?(false|true)( [^&|;]*)?|:|exit( \d+)?")
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,10 @@ def problems(state: ModuleLoading, rebuild: str) -> Iterator[tuple[str, str]]:
 
     + rebuild: the command that makes the initramfs again
     """
+    own = {_normal(line.split(":", 2)[2]) for line in state.lines if line.startswith(OWN_FILE)}
     for directive in dict.fromkeys(map(_normal, state.directives)):
+        if directive in own:
+            continue
         if effect := _effect(directive):
             yield _problem(directive, effect, state, rebuild)
     for option in state.boot_options:
@@ -94,11 +100,12 @@ def _effect(directive: str) -> str:
     kind, name, value = words[0], words[1], " ".join(words[2:])
     if kind == "blacklist" and name == "nvidia":
         return "keeps the NVIDIA driver from being loaded at boot"
-    if kind == "install" and name in _NEEDED and not _LOADS.search(value):
-        return f"runs a command instead of loading {name}"
-    if kind == "alias" and not value.replace("-", "_").startswith("nvidia"):
-        blocked = [module for module in _NEEDED if fnmatchcase(module, name)]
-        return f"has modprobe look for `{value}` instead of {blocked[0]}" if blocked else ""
+    # these two take wildcards, the others do not
+    matched = [module for module in _NEEDED if fnmatchcase(module, name)]
+    if kind == "install" and matched and _LOADS_NOTHING.fullmatch(value):
+        return f"runs a command instead of loading {matched[0]}"
+    if kind == "alias" and matched and not value.replace("-", "_").startswith("nvidia"):
+        return f"has modprobe look for `{value}` instead of {matched[0]}"
     if kind == "options" and name == "nvidia":
         hiding = [word for word in words[2:] if word.startswith(_HIDING)]
         return "hides GPUs from the driver" if hiding else ""

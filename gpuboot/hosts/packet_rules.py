@@ -57,9 +57,16 @@ class Table:
     chains: dict[str, Chain] = field(default_factory=dict)
 
     @property
+    def of_ufw(self) -> bool:
+        """Whether ufw wrote rules of it."""
+        return any(name.startswith(("ufw-before", "ufw6-before")) for name in self.chains)
+
+    @property
     def label(self) -> str:
         """How a person finds it."""
-        return f"{self.family} {self.name}" if self.program == "nft" else self.program
+        if self.program == "nft":
+            return f"{self.family} {self.name}"
+        return f"{self.program} by ufw" if self.of_ufw else self.program
 
 
 @dataclass(frozen=True)

@@ -87,11 +87,8 @@ class Judgement:
     doubts: tuple[End, ...] = ()
 
 
-def judge(rules: PacketFilter, flow: Flow, appended: str = "") -> Judgement:
-    """What becomes of a packet.
-
-    + appended: hook at whose end iptables accepts it, by a rule that is still to come
-    """
+def judge(rules: PacketFilter, flow: Flow) -> Judgement:
+    """What becomes of a packet."""
     doubts: list[End] = []
     for table in rules.tables:
         if _FAMILIES.get(table.family, flow.version) != flow.version:
@@ -101,8 +98,7 @@ def judge(rules: PacketFilter, flow: Flow, appended: str = "") -> Judgement:
                 continue
             certain, ends = _walk(table, name, chain, flow, _DEPTH)
             if not certain:
-                passes = table.program != "nft" and chain.hook == appended
-                ends.append(End(table, name, None, passes or chain.policy != "drop"))
+                ends.append(End(table, name, None, chain.policy != "drop"))
             *possible, last = ends
             others = [end for end in possible if end.accepts != last.accepts]
             if not (last.accepts or others):
@@ -214,7 +210,9 @@ def _within(network: Network | None, value: str, flow: Flow) -> bool | None:
         return None
     if parts[0].version != flow.version:
         return False
-    if network is None:
+    if network is None:  # any address, which is not one that a rule names alone
+        if parts[0].num_addresses == 1:
+            return False
         return True if parts[0].prefixlen == 0 else None
     if any(network.subnet_of(part) for part in parts):  # type: ignore[arg-type]
         return True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from gpuboot.config.settings import Settings
-from gpuboot.rules.alert import OURS, PODS, Alert
-from gpuboot.rules.promql import ENGINE, HOLDER, RESOURCES, now_and, quoted
+from gpuboot.rules.alert import ON_GPU, OURS, PODS, Alert
+from gpuboot.rules.promql import DEVICE, ENGINE, GAP, GPU, HOLDER, RESOURCES, now_and, quoted
 from gpuboot.rules.requirements import Requirement
 
 _MORE_GPUS = (
@@ -17,7 +17,7 @@ _QUERY = "How busy each GPU is: `gpu:engine_active:avg5m`; by pod: `namespace_po
 
 def alerts(settings: Settings) -> list[Alert]:
     """The alerts on use; full memory only in the namespaces that the settings name."""
-    return [*_IDLE, _memory(settings.alerts.gpu_memory_near_full), *_DEMAND]
+    return [*_IDLE, _WITHOUT_A_POD, _memory(settings.alerts.gpu_memory_near_full), *_DEMAND]
 
 
 _HELD = now_and("avg_over_time", ENGINE, 'pod!=""', "30m")
@@ -70,6 +70,62 @@ _IDLE = [
         source=OURS,
     ),
 ]  # fmt: skip
+
+
+_ACTIVITY = "gpu:engine_active:avg5m"
+# a pod that has just ended counts: activity is a mean of five minutes
+_HOLDS = f'max_over_time({_ACTIVITY}{{pod!=""}}[{GAP}])'
+
+
+def _unheld(matcher: str, by: str) -> str:
+    """Busy GPUs or instances that no pod holds. + by: labels by which a pod's own is the same"""
+    busy = f"max by ({GPU}, GPU_I_ID) ({_ACTIVITY}{{{matcher}}}) > {{threshold}}"
+    return f"({busy} unless on ({by}) {_HOLDS})"
+
+
+# Where every GPU that the scheduler has given away is named by a pod's labels, one without them is
+# held by none. Elsewhere (an exporter that names no pods, pods that are starting) nothing is known.
+_ALL_NAMED = (
+    f'(count by (node) (group by (namespace, pod, {DEVICE}) ({_ACTIVITY}{{pod!=""}}))\n'
+    "    or on (node) 0 * node:gpu_requested:sum) >= on (node) node:gpu_requested:sum"
+)
+_WITHOUT_A_POD = Alert(
+    name="GPUUsedWithoutPod",
+    severity="warning",
+    component="gpu",
+    action="none",
+    # with MIG the whole GPU may have a series beside those of its instances
+    expr=f"""({_unheld('GPU_I_ID=""', "node, UUID")}\n"""
+    f"""  or {_unheld('GPU_I_ID!=""', DEVICE)})\n"""
+    f"  and on (node) ({_ALL_NAMED})",
+    hold_for="30m",
+    threshold=0.05,
+    unit="activity, mean of 5 minutes, 0 to 1",
+    summary=f"{ON_GPU} computes for no pod that was given it",
+    description="{{ $value | humanizePercentage }} busy, while no pod holds {{ $labels.UUID }}.",
+    meaning="Something has computed on this GPU for half an hour, and no pod was given it: "
+    "a process of the host, a privileged pod, or a pod that started before only privileged "
+    "containers could choose GPUs. Nothing is said where pods' labels are missing on the node, "
+    "while pods are starting there, nor of a process that only holds memory.",
+    why="The scheduler gives the GPU to the next pod all the same: both share its memory and time. "
+    "Quotas and costs know nothing of it.",
+    check=(
+        "Processes, on the node: `nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name "
+        "--format=csv`",
+        "Whose: `cat /proc/PID/cgroup` has the UID of a pod behind `pod`, with `_` for `-`, or "
+        "names a service of the host",
+        "Which pod has that UID: `kubectl get pods -A -o custom-columns=UID:.metadata.uid,"
+        "NS:.metadata.namespace,NAME:.metadata.name`",
+    ),
+    remedy=(
+        "A pod: delete it, so that it starts anew with what it was given; one that is "
+        "privileged should request the GPUs that it uses.",
+        "Can any pod do so? `gpuboot verify INVENTORY`: its link `isolation` tells.",
+        "A process of the host: stop it, or cordon the node while somebody works there.",
+    ),
+    requires=Requirement.POD_LABELS | Requirement.KUBE_STATE_METRICS,
+    source=OURS,
+)
 
 
 def _memory(namespaces: tuple[str, ...]) -> Alert:

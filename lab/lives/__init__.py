@@ -77,7 +77,12 @@ LIVES = (
         packages=("unattended-upgrades", "needrestart"),
     ),
     Life("umask-german", "root has umask 077 and a German locale", packages=("locales",)),
-    Life("ufw", "ufw is active and lets in SSH alone", refused="ufw", packages=("ufw",)),
+    Life(
+        "ufw",
+        "ufw is active and lets in SSH alone",
+        refused="its firewall drops",
+        packages=("ufw",),
+    ),
     Life("foreign-cni", "another network's CNI configuration", refused="05-cilium.conflist"),
     Life("foreign-etcd", "the data of another etcd", refused="/var/lib/etcd"),
     Life("small-disk", "containerd's folder is a small disk, nearly full", refused="containerd"),

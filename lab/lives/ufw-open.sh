@@ -1,10 +1,11 @@
-# ufw with the table of ports in docs/servers.md: SSH from everywhere, the rest from the nodes.
+# ufw with the table of ports in docs/servers.md: SSH from everywhere, the rest from nodes and pods.
 wear() {
   install ufw
   ufw allow 22/tcp >/dev/null
   ufw allow from "$subnet" >/dev/null
   ufw allow from 10.244.0.0/16 >/dev/null
-  ufw default allow routed >/dev/null
+  ufw route allow from 10.244.0.0/16 >/dev/null
+  ufw route allow to 10.244.0.0/16 >/dev/null
   ufw --force enable >/dev/null
   works
 }

@@ -18,10 +18,11 @@ NAME, FIRST = "test-refused", "foreign-etcd"
 # the others are for the long tests alone
 EVERYDAY = {"foreign-etcd", "foreign-cni", "moby"}
 # What belongs to the machine, with each file's size, owner, mode and the last time that anything of
-# it changed; not what systemd and logins note all the time.
-FILES = """
-find / -xdev \\( -path /var/log -o -path /var/lib/systemd -o -path /var/tmp -o -path /tmp \\) \\
-  -prune -o -printf '%p %y %s %U:%G %m %C@\\n' | sort
+# it changed; not what systemd and logins note all the time, nor apt's caches.
+_NOTES = ("/run", "/tmp", "/var/cache/apt", "/var/lib/systemd", "/var/log", "/var/tmp")
+FILES = f"""
+find / -xdev \\( -path {" -o -path ".join(_NOTES)} \\) -prune \\
+  -o -printf '%p %y %s %U:%G %m %C@\\n' | sort
 dpkg -l
 systemctl list-unit-files --no-legend --no-pager --type=service,socket,timer,mount
 cat /proc/mounts | grep -v '/run/'

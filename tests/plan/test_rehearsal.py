@@ -117,3 +117,14 @@ def test_hosts_that_have_all_packages_are_not_asked() -> None:
         "--dry", PLAN_DRIVER="590.1.1", PLAN_REHEARSED=json.dumps(["error\tasked", "end\tok"])
     )
     assert "@fake/gpu1: which packages this run removes there is not known" in upgrade.stderr
+
+
+def test_the_proxys_password_is_shown_nowhere() -> None:
+    proxy = {"https": "http://me:very-secret@proxy.example:3128"}
+    command = ("pyinfra", "tests/plan/inventories/site.py", "deploys/site.py", "--dry", "-vvv")
+    settings = {"preflight": {"max_clock_skew_s": 1e12}, "proxy": proxy}
+    done = bare(MOBY, *command, settings=settings)
+    assert done.returncode == 0, done.stderr
+    assert "Rehearses an installation by apt" in done.stderr + done.stdout
+    assert REMOVED[0] in done.stderr
+    assert "very-secret" not in done.stderr + done.stdout

@@ -16,6 +16,7 @@ from tests.rules import (
     cases_gpu,
     cases_links,
     cases_lost,
+    cases_unheld,
     cases_use,
     cases_xid,
     cases_xid_fatal,
@@ -33,6 +34,7 @@ CASES = [
         cases_lost,
         cases_exporter,
         cases_use,
+        cases_unheld,
         cases_cluster,
         cases_dcgm,
     )

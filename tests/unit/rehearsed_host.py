@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import shlex
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from deploys.facts.rehearsal import AptRehearsal
+from gpuboot.hosts import rehearsal
 from gpuboot.hosts.mirror import release
 from gpuboot.hosts.rehearsal import Rehearsal
+from tests.unit import apt_host
 from tests.unit.apt_host import Host, Key
 
 OURS = "/etc/apt/sources.list.d/gpuboot-test.sources"
 KEY = "/etc/apt/keyrings/gpuboot-test.asc"
+
+CONTAINERD = {"containerd.io": "2.3.7-*"}
+DRIVER = {"nvidia-driver-pinning-595.91.07": "", "nvidia-open": "595.91.07-*"}
 
 
 def fields(name: str, version: str, relations: Mapping[str, str]) -> str:
@@ -33,7 +41,7 @@ class UsedHost:
         for name in ("var/lib/dpkg/info", "proc", "bin"):
             host.path(name).mkdir(parents=True)
         host.write("etc/os-release", "ID=ubuntu\n")
-        self._index = ""
+        self.index = ""
         self.program("systemctl", "exit 0")
 
     def program(self, name: str, text: str) -> None:
@@ -68,12 +76,12 @@ class UsedHost:
             self.host.write(f"www/publisher/{deb.name}", data)
         place = {"Filename": deb.name if deb else f"{name}.deb", "Size": str(len(data) or 1)}
         place["SHA256"] = hashlib.sha256(data).hexdigest() if deb else "0" * 64
-        self._index += fields(name, version, {**_keys(relations), **place, "Description": "x"})
-        self._index += "\n"
+        self.index += fields(name, version, {**_keys(relations), **place, "Description": "x"})
+        self.index += "\n"
         folder = self.host.path("www/publisher")
-        (folder / "Packages").write_text(self._index)
+        (folder / "Packages").write_text(self.index)
         about = {"Origin": "test", "Date": release.date(), "Architectures": "amd64"}
-        signed = self.key.clearsigned(release.text(about, {"Packages": self._index.encode()}))
+        signed = self.key.clearsigned(release.text(about, {"Packages": self.index.encode()}))
         (folder / "InRelease").write_bytes(signed)
 
     def pinning(self, version: str) -> None:
@@ -106,11 +114,17 @@ class UsedHost:
         return script.replace("/proc/", f"{self.host.root}/proc/")
 
     def rehearsed(
-        self, packages: Mapping[str, str], shell: str = "dash", umask: int = 0o22, **more: object
+        self,
+        packages: Mapping[str, str],
+        shell: str = "dash",
+        umask: int = 0o22,
+        given: str = "",
+        **more: object,
     ) -> Rehearsal:
-        """What apt would do with these packages."""
+        """What apt would do with these packages. + given: credentials by standard input"""
+        script = self.script(packages, **more)
         done = self.host.run(
-            self.script(packages, **more),
+            f"printf %s {shlex.quote(given)} | (\n{script}\n)" if given else script,
             shell,
             umask,
             DPKG_ADMINDIR=str(self.host.path("var/lib/dpkg")),
@@ -123,3 +137,48 @@ class UsedHost:
 def _keys(relations: Mapping[str, str]) -> dict[str, str]:
     """pre_depends -> Pre-Depends"""
     return {key.replace("_", "-").title(): text for key, text in relations.items()}
+
+
+def same(name: str) -> dict[str, Any]:
+    """Relations by which a package takes another's place, as Docker's and Azure's have them."""
+    return {"provides": name, "conflicts": name, "replaces": name}
+
+
+@contextlib.contextmanager
+def used_host() -> Iterator[UsedHost]:
+    """A host without packages of others, and the publisher's repository."""
+    with apt_host.host() as host, apt_host.served(host.path("www")) as address:
+        made = UsedHost(host, address)
+        made.offers("containerd.io", "2.3.7-1", **same("containerd, runc"))
+        made.offers("docker-ce", "5:29.1.3-1", depends="containerd.io", conflicts="docker.io")
+        made.offers("kubelet", "1.36.6-1.1")
+        made.offers("nvidia-open", "595.91.07-1", depends="libnvidia-compute", source="nvidia-open")
+        for version in ("595.91.07-1", "600.10-1"):
+            old = "libnvidia-compute-570" if version < "6" else "nothing"
+            made.offers(
+                "libnvidia-compute",
+                version,
+                source="nvidia-graphics-drivers",
+                conflicts=old,
+                replaces=old,
+            )
+        made.pinning("595.91.07")
+        yield made
+
+
+def azure(used: UsedHost, running: bool = True) -> None:
+    """moby-engine as Azure's images have it."""
+    unit = "/lib/systemd/system/docker.service"
+    engine = same("docker.io, docker-ce")
+    depends = "moby-containerd, moby-runc"
+    used.has("moby-engine", "24.0.9-u1", files=[unit], depends=depends, **engine)
+    used.has("moby-containerd", "1.7.20", files=["/usr/bin/containerd"], **same("containerd"))
+    used.has("moby-runc", "1.1.12", **same("runc"))
+    if running:
+        used.program("systemctl", 'case "$*" in *docker.service*) echo "$5 loaded active";; esac')
+
+
+def problems(found: Rehearsal, *allowed: str) -> list[str]:
+    """Why such a run may not start, each with its remedy. + allowed: names that may go"""
+    judged = rehearsal.problems({"h": found}, allowed, {"h": "apt-get remove"})
+    return [f"{item.cause}; {item.remedy}" for item in judged]

@@ -241,6 +241,20 @@ def test_name_servers_and_who_writes_them(machine: Machine, shell: list[str]) ->
     assert state.units == {"systemd-resolved"}
 
 
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_kubelet_whose_file_of_name_servers_is_gone(
+    machine: Machine, shell: list[str], quote: str
+) -> None:
+    file = f"{machine.root}/run/systemd/resolve/resolv.conf"
+    text = (
+        f"kind: KubeletConfiguration\nresolvConf: {quote}{file}{quote}\nrotateCertificates: true\n"
+    )
+    machine.file("var/lib/kubelet/config.yaml", text)
+    assert machine.state(shell).resolver_missing == "/run/systemd/resolve/resolv.conf"
+    machine.file("run/systemd/resolve/resolv.conf", "nameserver 10.0.0.2\n")
+    assert machine.state(shell).resolver_missing == ""
+
+
 @pytest.mark.parametrize(
     ("config", "reboots"),
     [

@@ -13,11 +13,15 @@ from deploys.facts.node import SCRIPT
 from deploys.operations.driver import load
 from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
+from gpuboot.diagnose.causes.driver import driver_not_loaded
 from gpuboot.hosts import dkms
 from gpuboot.hosts.dkms import DkmsState
 from gpuboot.hosts.install_failures import explain
+from gpuboot.hosts.module_loading import ModuleLoading
 from gpuboot.hosts.node_state import parse
 from gpuboot.hosts.preflight.checks import evaluate
+from tests.unit import diagnose_cases_hosts
+from tests.unit.diagnose_site import gpu_host, site, state
 from tests.unit.test_node_state import ANSWER
 from tests.unit.test_preflight import CLEAN, WORKER
 
@@ -190,3 +194,22 @@ def test_an_installation_that_ends_in_dkms() -> None:
     other = explain(POSTINST.partition("\ndpkg:")[2])
     assert other is not None
     assert other.cause == "a package's own installation script failed"
+
+
+def test_a_diagnosis_shows_what_keeps_the_driver_out() -> None:
+    off: dict[str, Any] = {"driver_loaded": "", "driver_module": "", "packages": ADDED["packages"]}
+    plain: dict[str, Any] = {"gpu": diagnose_cases_hosts.NO_DRIVER, "state": state(**off)}
+    assert not evidence(**plain)[2:]
+    added = DkmsState((f"nvidia/{VERSION}: added",), LOG, ("nvidia.c:2:21: error: 'gone'",))
+    [line] = evidence(**plain | {"state": state(dkms=added, **off)})[2:]
+    assert line.startswith(f"DKMS has nvidia/{VERSION}")
+    assert LOG in line
+    blocked = ModuleLoading(("install nvidia /bin/false",), ("/etc/modprobe.d/x.conf:1:x",))
+    [line] = evidence(**plain | {"state": state(module_loading=blocked, **off)})[2:]
+    assert "runs a command instead of loading nvidia" in line
+
+
+def evidence(**host: Any) -> tuple[str, ...]:
+    """Of the cause driver-not-loaded."""
+    [sighting] = driver_not_loaded(site(gpu_host(**host)))
+    return tuple(sighting.evidence)

@@ -6,6 +6,7 @@ conflict dpkg stops at /usr/bin/nv-fabricmanager, `trying to overwrite`.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ def test_one_that_is_held(old: str) -> None:
 
 
 def test_the_way_back_to_a_branch_with_its_number() -> None:
-    back = {"version": "570.211.01"}
+    back: dict[str, Any] = {"version": "570.211.01"}
     assert problems({NEW: ""}, **back) == [], "the new one conflicts with it"
     [(cause, _)] = problems({NEW: ""}, {NEW}, **back)
     assert f"{NEW} is held, and {OLD} cannot be installed" in cause

@@ -50,14 +50,16 @@ def test_ufw_is_named_with_the_commands_that_open_exactly_what_the_site_needs() 
     [(inside, opened), (forwarded, routed)], warnings = judged(recorded("ufw"), leads=False)
     assert inside == (
         "its firewall drops 10250/tcp, 8472/udp, 9100/tcp, 10249/tcp from other nodes; 10250/tcp, "
-        "9100/tcp, 10249/tcp from pods (iptables, chain INPUT: policy drop)"
+        "9100/tcp, 10249/tcp from pods (iptables by ufw, chain INPUT: policy drop)"
     )
     assert opened == (
         "run there: `ufw allow proto tcp from 10.0.0.5 to any port 10250,9100,10249`, "
         "`ufw allow proto tcp from 10.244.0.0/16 to any port 10250,9100,10249`, "
         "`ufw allow proto udp from 10.0.0.5 to any port 8472`"
     )
-    assert "between pods of different nodes (iptables, chain FORWARD: policy drop)" in forwarded
+    assert (
+        "between pods of different nodes (iptables by ufw, chain FORWARD: policy drop)" in forwarded
+    )
     assert routed == (
         "run there: `ufw route allow from 10.244.0.0/16`, `ufw route allow to 10.244.0.0/16`"
     )
@@ -115,14 +117,34 @@ def test_what_ufw_lets_pass_is_right() -> None:
 
 
 def test_docker_drops_pods_where_flannel_accepts_them_elsewhere() -> None:
-    """Seen: with flannel's table beside it, and Docker's policy, no packet passes."""
-    [(cause, remedy)], warnings = judged(recorded("docker"))
+    """Seen: with flannel's table beside it, and Docker's policy, no packet passes.
+
+    So a run lets pods through Docker's own chain, and preflight has nothing to say.
+    """
+    rules, settings = recorded("docker"), parse_settings({})
+    assert firewall.drops_of_docker(rules, settings)
+    assert judged(rules) == ([], [])
+    assert not firewall.drops_of_docker(rules, parse_settings(IPTABLES_MODE))
+    assert not firewall.drops_of_docker(recorded("ufw"), settings)
+    assert not firewall.drops_of_docker(PacketFilter(), settings)
+
+
+def test_docker_that_guards_the_address_of_one_container_is_right() -> None:
+    """Docker 28 and later, for each port that is published: the address is no pod's way out."""
+    assert judged(recorded("docker_port")) == ([], [])
+
+
+def test_a_policy_that_is_not_docker_s_alone_is_left_to_the_site() -> None:
+    """ufw's would be there again after a boot, and our rules in Docker's chain would not."""
+    lines = (FOLDER / "docker.txt").read_text().splitlines()
+    rules = parse(Fields([*lines, "filter_rule\tip iptables :SITE - [0:0]"], last=None))
+    assert not firewall.drops_of_docker(rules, parse_settings({}))
+    [(cause, remedy)], _ = judged(rules)
     assert cause == (
         "its firewall drops packets from pods to other networks; packets between pods; packets "
         "between pods of different nodes (iptables, chain FORWARD: policy drop)"
     )
     assert "`iptables -I DOCKER-USER -s 10.244.0.0/16 -j ACCEPT`" in remedy
-    assert warnings == []
 
 
 def test_docker_is_no_reason_where_flannel_accepts_pods_behind_it() -> None:
@@ -196,18 +218,12 @@ def test_rules_of_iptables_legacy_and_of_a_table_that_only_nft_shows() -> None:
     "name", ["fail2ban", "fail2ban_recidive", "crowdsec", "crowdsec_nft", "nft", "ufw_open"]
 )
 def test_what_guards_ssh_and_lists_of_others_are_no_reason(name: str) -> None:
-    rules = recorded(name)
+    text = (FOLDER / f"{name}.txt").read_text()
+    if name == "fail2ban_recidive":  # it bans 10.0.0.6 on all ports
+        text = text.replace("10.0.0.6", "10.0.0.99")
+    rules = parse(Fields(text.splitlines(), last=None))
     assert rules.drops
-    settings = {"monitoring": {"enabled": False}}
-    if name == "fail2ban_recidive":  # it bans 10.0.0.6
-        settings["cluster"] = {"pod_cidr": "10.244.0.0/16"}
-        rules = parse(
-            Fields(
-                (FOLDER / f"{name}.txt").read_text().replace("10.0.0.6", "10.0.0.99").splitlines(),
-                last=None,
-            )
-        )
-    assert judged(rules, settings) == ([], [])
+    assert judged(rules, {"monitoring": {"enabled": False}}) == ([], [])
 
 
 def test_a_node_that_is_banned_is_named() -> None:
@@ -243,3 +259,20 @@ def test_rules_that_cannot_be_read_are_told() -> None:
 
 def test_nothing_is_asked_of_a_host_without_rules() -> None:
     assert judged(PacketFilter()) == ([], [])
+
+
+def test_nodes_and_pods_of_ipv6_are_judged_by_their_own_rules() -> None:
+    leader, worker = replace(LEADER, address="fd00::5"), replace(WORKER2, address="fd00::6")
+    state = replace(CLEAN, packet_filter=recorded("ufw"), interfaces=(("eth0", "fd00::5/64"),))
+    cluster = {
+        "pod_cidr": "fd00:10:244::/56",
+        "service_cidr": "fd00:10:96::/112",
+        "flannel_backend": "wireguard",
+    }
+    inside, forwarded = firewall.problems(
+        [leader, worker], {leader.host: state}, parse_settings({"cluster": cluster})
+    )
+    assert "6443/tcp, 10250/tcp, 51821/udp" in inside.cause
+    assert "(ip6tables by ufw, chain INPUT: policy drop)" in inside.cause
+    assert "`ufw allow proto udp from fd00::6 to any port 51821`" in inside.remedy
+    assert "`ufw route allow from fd00:10:244::/56`" in forwarded.remedy

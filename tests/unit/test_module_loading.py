@@ -22,7 +22,7 @@ from gpuboot.config import versions
 from gpuboot.config.settings import parse_settings
 from gpuboot.fact_output import Fields
 from gpuboot.hosts import module_loading
-from gpuboot.hosts.module_loading import CONFLICTING, ModuleLoading
+from gpuboot.hosts.module_loading import CONFLICTING, OWN_FILE, ModuleLoading
 from gpuboot.hosts.preflight.checks import evaluate
 from gpuboot.kubernetes.node_upgrade import Difference
 from tests.unit.test_preflight import CLEAN, WORKER
@@ -91,6 +91,8 @@ def test_nothing_blocks_a_plain_machine(machine: Machine) -> None:
         "options nvidia NVreg_OpenRmEnableUnsupportedGpus=1 NVreg_PreserveVideoMemoryAllocations=1",
         # Debian's own packages, and NVIDIA's older ones
         "install nvidia modprobe -i nvidia-current $CMDLINE_OPTS",
+        # a site's own program, of which nobody can tell what it does
+        "install nvidia /usr/local/sbin/load-nvidia",
         "alias nvidia nvidia-current",
         "alias char-major-195* nvidia",
         # a server without displays computes without these
@@ -99,6 +101,9 @@ def test_nothing_blocks_a_plain_machine(machine: Machine) -> None:
         # udev loads it for no device: it is loaded by its name
         "blacklist nvidia_uvm",
         "#blacklist nvidia",
+        "blacklist nvidia*",  # modprobe takes no wildcard here
+        "install nvme* /bin/false",
+        "install nvidia /bin/true && /sbin/modprobe -i nvidia",
         "install nouveau /bin/false",
         "alias nouveau off",
     ],
@@ -114,6 +119,8 @@ def test_lines_that_do_no_harm(machine: Machine, line: str) -> None:
         ("install nvidia /bin/false", "runs a command instead of loading nvidia"),
         ("install  nvidia\t/bin/true", "runs a command instead of loading nvidia"),
         ("install nvidia-uvm /usr/bin/false", "runs a command instead of loading nvidia_uvm"),
+        ("install nvidia /bin/false # no GPU here", "runs a command instead of loading nvidia"),
+        ("install nv* /bin/false", "runs a command instead of loading nvidia"),
         ("blacklist nvidia", "keeps the NVIDIA driver from being loaded at boot"),
         ("alias nvidia off", "has modprobe look for `off` instead of nvidia"),
         ("alias nvidia-uvm off", "has modprobe look for `off` instead of nvidia_uvm"),
@@ -148,6 +155,19 @@ def test_of_two_files_of_one_name_the_one_that_holds_is_named(machine: Machine) 
     machine.file("/etc/modprobe.d/a.conf", "\n\nblacklist nvidia")
     [(cause, _)] = machine.problems()
     assert "in /etc/modprobe.d/a.conf, line 3," in cause
+
+
+def test_the_run_s_own_choice_of_gpus_is_no_problem(machine: Machine) -> None:
+    machine.file(OWN_FILE, "options nvidia NVreg_ExcludedGpus=GPU-1")
+    assert machine.problems() == []
+    machine.file(ETC, "options nvidia NVreg_ExcludedGpus=GPU-2")
+    assert len(machine.problems()) == 1
+
+
+@pytest.mark.parametrize("command", ["/bin/true", "true", "/usr/bin/false", ":", "exit 1"])
+def test_what_loads_nothing_blocks_a_module(machine: Machine, command: str) -> None:
+    machine.file(ETC, f"install nvidia {command}")
+    assert len(machine.problems()) == 1
 
 
 def test_a_directive_that_no_line_shows(machine: Machine) -> None:

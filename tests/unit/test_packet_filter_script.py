@@ -1,6 +1,7 @@
 """What `packet_filter.sh` asks of a host's programs, and what of their answers it leaves out."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -38,8 +39,8 @@ def programs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(programs: Path) -> list[str]:
-    path = f"{programs}:{os.environ['PATH']}"
+def run(programs: Path, beside: str = os.environ["PATH"]) -> list[str]:
+    path = f"{programs}:{beside}"
     command = ["sh", "-euc", f". {SCRIPT}\npacket_filter"]
     result = subprocess.run(
         command, env={"PATH": path}, capture_output=True, text=True, check=True, timeout=30
@@ -53,6 +54,15 @@ def test_what_the_cluster_writes_itself_is_left_out(programs: Path) -> None:
     assert "filter_rule\tip iptables :INPUT DROP [0:0]" in lines
     assert not [line for line in lines if "-A KUBE-" in line or "kube-proxy" in line]
     assert not [line for line in lines if "flannel" in line or "bridge b" in line]
+
+
+def test_rules_of_iptables_are_read_where_the_program_nft_is_absent(programs: Path) -> None:
+    """Debian's ufw installs iptables, which does not bring nft along."""
+    (programs / "nft").unlink()
+    for name in ("awk", "sed", "sort", "grep", "sh"):
+        (programs / name).symlink_to(str(shutil.which(name)))
+    lines = run(programs, beside="")
+    assert "filter_rule\tip iptables :INPUT DROP [0:0]" in lines
 
 
 def test_sets_that_rules_name(programs: Path) -> None:

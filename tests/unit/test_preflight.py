@@ -117,7 +117,10 @@ def test_a_second_run_on_our_own_node_passes() -> None:
 
 
 def test_secure_boot_with_a_driver_that_loads_is_fine() -> None:
-    ours = {"driver_loaded": "595.91.07", "packages": {"nvidia-open": "595.91.07-1"}}
+    ours: dict[str, Any] = {
+        "driver_loaded": "595.91.07",
+        "packages": {"nvidia-open": "595.91.07-1"},
+    }
     assert causes(secure_boot=SecureBootState(enforced=True), **ours) == []
 
 

@@ -16,6 +16,7 @@ from tests.unit.test_preflight_platform import ROCKY
 STUB = {"/etc/resolv.conf": ("127.0.0.53",), "/run/systemd/resolve/resolv.conf": ("10.0.0.2",)}
 DNSMASQ = {"/etc/resolv.conf": ("127.0.0.1", "10.0.0.2")}
 BEHIND = "/run/NetworkManager/no-stub-resolv.conf"
+JOINED = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.1:6443"}
 DROP_IN = "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf"
 PACKAGE = (
     "ExecStart=/usr/bin/kubelet $KUBELET_KUBECONFIG_ARGS $KUBELET_CONFIG_ARGS "
@@ -99,6 +100,19 @@ def test_a_file_that_is_chosen_has_to_be_there() -> None:
     assert found(BootState(), chosen) == []  # nothing was read of that host
 
 
+def test_a_kubelet_s_file_that_is_gone_stops_new_pods() -> None:
+    gone = "/run/systemd/resolve/resolv.conf"
+    state = BootState(resolvers={"/etc/resolv.conf": ("10.0.0.2",)}, resolver_missing=gone)
+    member = replace(CLEAN, boot=state, kubeconfigs=JOINED)
+    [(cause, remedy)] = boot.problems(member, parse_settings({}))
+    assert f"takes name servers from {gone}" in cause
+    assert "systemctl enable --now systemd-resolved" in remedy
+    assert '{"resolvConf": "/etc/resolv.conf"}' in remedy
+    # a run that names another one puts it right, and so does a join
+    other = parse_settings({"cluster": {"kubelet": {"resolvConf": "/etc/resolv.conf"}}})
+    assert list(boot.problems(member, other)) == found(state) == []
+
+
 def test_the_remedy_names_the_file_with_the_real_servers() -> None:
     state = replace(CLEAN, boot=BootState(resolvers={**DNSMASQ, BEHIND: ("10.0.0.2",)}))
     [(_, remedy)] = boot.problems(state, parse_settings({}))
@@ -110,8 +124,7 @@ def test_the_remedy_names_the_file_with_the_real_servers() -> None:
 
 
 def test_a_node_of_a_living_cluster_goes_on_with_its_resolver() -> None:
-    joined = {"/etc/kubernetes/kubelet.conf": "https://10.0.0.1:6443"}
-    state = replace(CLEAN, boot=BootState(resolvers=DNSMASQ), kubeconfigs=joined)
+    state = replace(CLEAN, boot=BootState(resolvers=DNSMASQ), kubeconfigs=JOINED)
     assert list(boot.problems(state, parse_settings({}))) == []
 
 

@@ -101,8 +101,8 @@ def test_a_machine_with_much_memory_may_take_longer(
     monkeypatch: pytest.MonkeyPatch, memory_kib: str, setting: int | None, limit_s: int
 ) -> None:
     clock = iter(range(0, 100_000, 60))
-    monkeypatch.setattr(rebooting.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(rebooting.time, "sleep", lambda _: None)
+    monkeypatch.setattr(f"{rebooting.__name__}.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(f"{rebooting.__name__}.time.sleep", lambda _: None)
     machine = Machine(["first"], memory_kib)
     with pytest.raises(RebootError, match=f"did not come back within {limit_s} s"):
         reboot(cast(Host, machine), "another driver is loaded", timeout_s=setting)
@@ -111,8 +111,8 @@ def test_a_machine_with_much_memory_may_take_longer(
 
 def test_a_machine_with_2_tib_that_takes_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(0, 100_000, 60))
-    monkeypatch.setattr(rebooting.time, "monotonic", lambda: next(now))
-    monkeypatch.setattr(rebooting.time, "sleep", lambda _: None)
+    monkeypatch.setattr(f"{rebooting.__name__}.time.monotonic", lambda: next(now))
+    monkeypatch.setattr(f"{rebooting.__name__}.time.sleep", lambda _: None)
     machine = Machine(["first"] * 15 + ["second"], str(2063 * GIB))
     assert reboot(cast(Host, machine), "another driver is loaded", timeout_s=None) == "second"
 

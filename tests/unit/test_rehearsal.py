@@ -7,59 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpuboot.hosts import rehearsal
-from gpuboot.hosts.rehearsal import Rehearsal
 from tests.unit import apt_host
-from tests.unit.rehearsed_host import KEY, OURS, UsedHost
+from tests.unit.rehearsed_host import CONTAINERD, DRIVER, UsedHost, azure, problems, used_host
 
 pytestmark = pytest.mark.skipif(not apt_host.HAS_APT, reason=apt_host.REASON)
-
-CONTAINERD = {"containerd.io": "2.3.7-*"}
-DRIVER = {"nvidia-driver-pinning-595.91.07": "", "nvidia-open": "595.91.07-*"}
-
-
-def same(name: str) -> dict[str, str]:
-    """Relations by which a package takes another's place, as Docker's and Azure's have them."""
-    return {"provides": name, "conflicts": name, "replaces": name}
 
 
 @pytest.fixture
 def used() -> Iterator[UsedHost]:
-    with apt_host.host() as host, apt_host.served(host.path("www")) as address:
-        made = UsedHost(host, address)
-        made.offers("containerd.io", "2.3.7-1", **same("containerd, runc"))
-        made.offers("docker-ce", "5:29.1.3-1", depends="containerd.io", conflicts="docker.io")
-        made.offers("kubelet", "1.36.6-1.1")
-        driver = {"source": "nvidia-open"}
-        made.offers("nvidia-open", "595.91.07-1", depends="libnvidia-compute", **driver)
-        for version in ("595.91.07-1", "600.10-1"):
-            old = "libnvidia-compute-570" if version < "6" else "nothing"
-            made.offers(
-                "libnvidia-compute",
-                version,
-                source="nvidia-graphics-drivers",
-                conflicts=old,
-                replaces=old,
-            )
-        made.pinning("595.91.07")
+    with used_host() as made:
         yield made
-
-
-def azure(used: UsedHost, running: bool = True) -> None:
-    """moby-engine as Azure's images have it."""
-    unit = "/lib/systemd/system/docker.service"
-    engine = same("docker.io, docker-ce")
-    depends = "moby-containerd, moby-runc"
-    used.has("moby-engine", "24.0.9-u1", files=[unit], depends=depends, **engine)
-    used.has("moby-containerd", "1.7.20", files=["/usr/bin/containerd"], **same("containerd"))
-    used.has("moby-runc", "1.1.12", **same("runc"))
-    if running:
-        used.program("systemctl", 'case "$*" in *docker.service*) echo "$5 loaded active";; esac')
-
-
-def problems(found: Rehearsal, *allowed: str) -> list[str]:
-    judged = rehearsal.problems({"h": found}, allowed, {"h": "apt-get remove"})
-    return [f"{item.cause}; {item.remedy}" for item in judged]
 
 
 def test_a_running_runtime_of_another_vendor_is_named_and_kept(used: UsedHost) -> None:
@@ -183,76 +140,3 @@ def test_what_is_downgraded_or_held_is_named(used: UsedHost) -> None:
     assert found.held == ("kubelet",)
     assert sorted(found.downgraded) == ["kubelet", "libnvidia-compute"]
     assert found.installed["kubelet"] == ("1.36.7-1.1", "1.36.6-1.1")
-
-
-def test_a_publisher_that_does_not_answer_is_told(used: UsedHost) -> None:
-    text = f"deb [signed-by={KEY}] http://127.0.0.1:1/gone /\n"
-    found = used.rehearsed(CONTAINERD, written={OURS.replace(".sources", ".list"): text})
-    assert "Could not connect to 127.0.0.1:1" in found.error
-    assert not found.refused
-    assert problems(found) == []
-    [line] = rehearsal.warnings({"h": found})
-    assert line.startswith("h: which packages this run removes there is not known: the rehearsal")
-
-
-def test_a_key_that_is_not_there_or_signs_nothing_is_told(used: UsedHost) -> None:
-    gone = used.rehearsed(CONTAINERD, keys={KEY: f"{used.address}/none.asc"})
-    assert gone.error.startswith(f"the key {used.address}/none.asc cannot be read: ")
-    assert "404" in gone.error
-    other = apt_host.Key(used.host.path("other")).public()
-    used.host.write("www/other.asc", other)
-    wrong = used.rehearsed(CONTAINERD, keys={KEY: f"{used.address}/other.asc"})
-    assert "NO_PUBKEY" in wrong.error
-    assert not wrong.refused
-
-
-def test_sources_that_apt_cannot_read_are_told(used: UsedHost) -> None:
-    line = f"deb [signed-by=/etc/apt/keyrings/theirs.gpg] {used.address}/publisher /\n"
-    used.host.write("/etc/apt/sources.list.d/theirs.list", line)
-    found = used.rehearsed(CONTAINERD)
-    assert "Conflicting values set for option Signed-By" in found.error
-    assert not found.refused
-
-
-def test_what_apt_cannot_install_is_refused_in_its_words(used: UsedHost) -> None:
-    used.offers("broken", "1", depends="libmissing9")
-    for packages, said in (
-        ({"kubelet": "1.99.0-*"}, "Version '1.99.0-*' for 'kubelet' was not found"),
-        ({"nobody": ""}, "Unable to locate package nobody"),
-        ({"broken": ""}, "broken : Depends: libmissing9 but it is not installable"),
-    ):
-        found = used.rehearsed(packages)
-        assert found.refused
-        assert said in found.error
-        assert [said in item for item in problems(found)] == [True]
-
-
-def test_an_index_that_is_too_old_is_read_again(used: UsedHost) -> None:
-    """The host's own sources: only where their indices are not enough."""
-    used.host.write("/etc/apt/keyrings/own.asc", used.key.public())
-    line = f"deb [signed-by=/etc/apt/keyrings/own.asc] {used.address}/publisher /\n"
-    used.host.write("/etc/apt/sources.list.d/own.list", line)
-    os.utime(used.host.path("www/publisher/InRelease"), (1e9, 1e9))
-    assert used.host.run("apt-get update -q").returncode == 0
-    used.offers("socat", "1.8")
-    found = used.rehearsed({"socat": ""}, written={}, keys={})
-    assert found.transaction.installed == {"socat": ("", "1.8")}
-
-
-@pytest.mark.parametrize("shell", ["dash", "busybox sh"])
-@pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_the_host_stays_as_it_is(used: UsedHost, shell: str, umask: int) -> None:
-    azure(used)
-    used.host.write(
-        "/etc/apt/apt.conf.d/20hook",
-        f'APT::Update::Post-Invoke {{ "touch {used.host.root}/etc/hook"; }};\n',
-    )
-    places = ("etc", "var")
-    files = [path for place in places for path in used.host.path(place).rglob("*")]
-    before = {path: path.lstat().st_mtime_ns for path in files}
-    found = used.rehearsed(DRIVER | CONTAINERD, shell, umask)
-    assert not found.error
-    assert found.transaction.removed
-    files = [path for place in places for path in used.host.path(place).rglob("*")]
-    assert {path: path.lstat().st_mtime_ns for path in files} == before
-    assert list(used.host.path("run/gpuboot").iterdir()) == []

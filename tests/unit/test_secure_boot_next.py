@@ -125,15 +125,15 @@ def problems(
     return [(problem.cause, problem.remedy) for problem in found]
 
 
-LOADED_570 = {"driver_loaded": "570.172.08", "driver_module": "570.172.08"}
-SAME_VERSION = {"driver_loaded": "595.91.07", "driver_module": "595.91.07"}
+LOADED_570: dict[str, Any] = {"driver_loaded": "570.172.08", "driver_module": "570.172.08"}
+SAME_VERSION: dict[str, Any] = {"driver_loaded": "595.91.07", "driver_module": "595.91.07"}
 
 
 @pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
 @pytest.mark.parametrize("loaded", [LOADED_570, SAME_VERSION, {}])
 @pytest.mark.parametrize("boot", [BY_CANONICAL, NOT_ENROLLED, PENDING])
 def test_a_signed_driver_that_dkms_replaces(
-    boot: SecureBootState, loaded: dict[str, str], arch: str
+    boot: SecureBootState, loaded: dict[str, Any], arch: str
 ) -> None:
     [(cause, remedy)] = problems(boot, arch=arch, **loaded)
     assert "Secure Boot is on" in cause

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gpuboot.diagnose.facts import Facts, Host
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.hosts import dkms, module_loading
 from gpuboot.hosts.node_state import NodeState
 
 _REJECTED = (
@@ -106,10 +107,24 @@ def driver_not_loaded(facts: Facts) -> Iterator[Sighting]:
             continue
         kernel = [line for line in host.details.kernel if "NVRM" in line or "nvidia" in line]
         count = len(host.state.gpus) if host.state else 0
-        seen = (f"{count} GPUs on the bus, and no NVIDIA driver in the kernel", *_says(host))
+        seen = (
+            f"{count} GPUs on the bus, and no NVIDIA driver in the kernel",
+            *_says(host),
+            *_blocked(host),
+        )
         yield Sighting(
             node=host.node, evidence=(*seen, *kernel[-2:]), confidence=Confidence.POSSIBLE
         )
+
+
+def _blocked(host: Host) -> Iterator[str]:
+    """What on the host keeps the driver from being loaded, as preflight names it."""
+    if (state := host.state) is None:
+        return
+    for cause, _ in module_loading.problems(state.module_loading, rebuild=""):
+        yield cause
+    if module := dkms.not_built(state.dkms.status, state.driver_package, state.kernel):
+        yield dkms.problem(module, state.kernel, state.dkms)[0]
 
 
 _BELOW = (

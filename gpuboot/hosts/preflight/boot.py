@@ -50,9 +50,23 @@ def _resolver(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]
             + (_choice(resolvers) or "one that you write there"),
         )
         return
+    joined = "/etc/kubernetes/kubelet.conf" in state.kubeconfigs
+    missing = state.boot.resolver_missing
+    if joined and missing and chosen in (None, missing):
+        yield (
+            f"the kubelet takes name servers from {missing} (resolvConf in "
+            "/var/lib/kubelet/config.yaml), which is not there: no new pod starts",
+            (
+                "start what writes it (`systemctl enable --now systemd-resolved`), or "
+                if missing == _RESOLVED
+                else ""
+            )
+            + f'set cluster.kubelet = {{"resolvConf": "{_choice(resolvers) or "FILE"}"}}, a file '
+            "that every node has",
+        )
     file = chosen or (_RESOLVED if "systemd-resolved" in state.boot.units else "/etc/resolv.conf")
     here = [server for server in resolvers.get(file, ()) if server.startswith(_LOOPBACK)]
-    if not here or "/etc/kubernetes/kubelet.conf" in state.kubeconfigs:
+    if not here or joined:
         return  # what a living cluster's CoreDNS does of it, diagnose sees
     name = _choice(resolvers) or "/etc/kubernetes/resolv.conf"
     write = (

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.packet_rules import Chain, PacketFilter, Rule, Table
 from gpuboot.hosts.packet_verdict import End, Flow, Judgement, Network, judge
 from gpuboot.hosts.preflight import firewall_remedies
 
 POD_BRIDGE = "cni0"
+_DOCKER_USER = "DOCKER-USER"
+# of chains that do not say that somebody else wants the policy: Docker, the cluster, bans of SSH
+_PREFIXES = ("DOCKER", "KUBE-", "FLANNEL-", "f2b-", "CROWDSEC", "CNI-")
+_LET_PASS = Rule("", "accept")
 _DNS = 53
 _API_PORT = 6443
 _TUNNELS = {  # backend, version -> flannel's device and UDP port
@@ -142,10 +147,46 @@ def _read(
 def _judged(
     node: Node, state: NodeState, nodes: Sequence[Node], settings: Settings
 ) -> Iterator[tuple[Passage, Judgement]]:
-    # with nftables flannel accepts pods in its own table, after which others drop them all the same
-    appended = "" if settings.cluster.proxy_mode == "nftables" else "forward"
+    rules = foreseen(state.packet_filter, settings)
     for passage in _passages(node, state, nodes, settings):
-        yield passage, judge(state.packet_filter, passage.flow, appended)
+        yield passage, judge(rules if passage.flow.hook == "forward" else state.packet_filter,
+                             passage.flow)  # fmt: skip
+
+
+def drops_of_docker(rules: PacketFilter, settings: Settings) -> bool:
+    """Whether Docker's policy alone drops packets of pods.
+
+    With nftables flannel accepts them in a table of its own, after which iptables' table drops them
+    all the same; otherwise it does so at the end of iptables' chain, where the policy comes after.
+    """
+    return settings.cluster.proxy_mode == "nftables" and any(map(_of_docker, rules.tables))
+
+
+def _of_docker(table: Table) -> bool:
+    names = [name for name in table.chains if name not in ("INPUT", "FORWARD", "OUTPUT")]
+    return (
+        table.program != "nft"
+        and _DOCKER_USER in names
+        and table.chains["FORWARD"].policy == "drop"
+        and all(name.startswith(_PREFIXES) for name in names)
+    )
+
+
+def foreseen(rules: PacketFilter, settings: Settings) -> PacketFilter:
+    """The rules with those for pods that come during the run: flannel's, and ours for Docker."""
+    nftables = settings.cluster.proxy_mode == "nftables"
+    tables = []
+    for table in rules.tables:
+        if (
+            table.program != "nft"
+            and "FORWARD" in table.chains
+            and (not nftables or _of_docker(table))
+        ):
+            forward = table.chains["FORWARD"]
+            chain = Chain(forward.hook, forward.policy, [*forward.rules, _LET_PASS])
+            table = replace(table, chains={**table.chains, "FORWARD": chain})
+        tables.append(table)
+    return replace(rules, tables=tuple(tables))
 
 
 def _names(passages: Iterable[Passage]) -> str:

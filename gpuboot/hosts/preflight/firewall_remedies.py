@@ -28,7 +28,7 @@ def remedy(hook: str, end: End, flows: Sequence[Flow], state: NodeState, pods: s
     + end: where the flows are dropped; + pods: network of all pods (`cluster.pod_cidr`)
     """
     table, openings = end.table, _openings(hook, flows, state)
-    if any(name.startswith(("ufw-before", "ufw6-before")) for name in table.chains):
+    if table.of_ufw:
         return f"run there: {_joined(_ufw(hook, openings, pods))}"
     if table.name == "firewalld":
         return f"run there: {_joined(_firewalld(hook, end, openings, pods))}"
@@ -39,11 +39,6 @@ def remedy(hook: str, end: End, flows: Sequence[Flow], state: NodeState, pods: s
             "that the table comes from (/etc/nftables.conf)"
         )
     commands = _iptables(hook, table, openings, pods)
-    if hook == "forward" and "DOCKER-USER" in table.chains:
-        return (
-            f"run there: {_joined(commands)}; the policy is Docker's, which sets it where it finds "
-            "forwarding off as it starts: after a boot with gpuboot's settings it does not"
-        )
     return (
         f"run there: {_joined(commands)}; for the next boot store them where these rules come from "
         "(`netfilter-persistent save`, or `service iptables save`)"
