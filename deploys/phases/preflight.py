@@ -31,11 +31,18 @@ from gpuboot.hosts import (
     kernels,
     mig,
     platforms,
-    repository_keys,
     time_services,
 )
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.hosts.preflight import boot, environment, firewall, kubelet, remains, software
+from gpuboot.hosts.preflight import (
+    boot,
+    environment,
+    firewall,
+    kubelet,
+    remains,
+    repository_keys,
+    software,
+)
 from gpuboot.hosts.preflight import driver as driver_checks
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
@@ -51,6 +58,7 @@ _AVAILABLE: Mapping[PackageManager, type[Framed[list[AvailableVersion]]]] = {
     "apt": apt.AvailableVersions,
     "dnf": dnf.AvailableVersions,
 }
+_WARNINGS = (software.warnings, time_services.warnings, repository_keys.warnings)
 _once = RLock()
 _WRONG_DEPLOY = {
     False: Problem(
@@ -149,13 +157,9 @@ def _warnings(run: context.Run) -> list[str]:
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
         *gpu_choice.warnings(run.nodes, run.states),
-        *software.warnings(run.nodes, run.states),
-        *time_services.warnings(run.nodes, run.states),
+        *[line for check in _WARNINGS for line in check(run.nodes, run.states)],
         *environment.warnings(run.nodes, run.states, run.settings),
         *remains.warnings(run.nodes, run.states),
-        *repository_keys.warnings(
-            {name: state.repository_keys for name, state in run.states.items()}
-        ),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *driver_checks.warnings(run.nodes, run.states),
         *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),

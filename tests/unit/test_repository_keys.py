@@ -9,18 +9,19 @@ import pytest
 from deploys.facts.packages import KEYS
 from gpuboot.fact_output import Fields
 from gpuboot.hosts import node_state
-from gpuboot.hosts.repository_keys import RepositoryKey, parse, warnings
+from gpuboot.hosts.preflight.repository_keys import warnings
+from gpuboot.hosts.repository_keys import RepositoryKey, parse
 from tests.unit import apt_host
 from tests.unit.apt_host import Key
 from tests.unit.test_node_state import ANSWER
-from tests.unit.test_preflight import WORKER
+from tests.unit.test_preflight import CLEAN, WORKER
 
 END = 1798540000  # 2026-12-29
 KUBERNETES = RepositoryKey("kubernetes", "DE15B14486CD377B9E876E1A234654DA9A296436", END)
 
 
 def told(key: RepositoryKey, now: float) -> list[str]:
-    return warnings({WORKER.host: (key,)}, now)
+    return warnings([WORKER], {WORKER.host: replace(CLEAN, repository_keys=(key,))}, now)
 
 
 @pytest.mark.parametrize(
