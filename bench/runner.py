@@ -18,7 +18,7 @@ from lab.build.progress import Progress, duration
 from lab.state import Lab, LabError
 
 # the changed line: as a person might have edited the file since the last run
-EDITED = "/etc/sysctl.d/90-gpuboot.conf"
+EDITED = "/etc/sysctl.d/99-zz-gpuboot.conf"
 RIGHT = "fs.inotify.max_user_watches = 524288"
 WRONG = "fs.inotify.max_user_watches = 524287"
 

@@ -6,7 +6,11 @@ nothing.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from deploys.phases.preflight import preflight
 from deploys.run.context import read
 
-preflight(docker_hosts=read().docker_hosts)
+docker_hosts = read().docker_hosts
+deploy = Path(__file__).with_name("standalone.py" if docker_hosts else "site.py")
+preflight(deploy=str(deploy), docker_hosts=docker_hosts, alone=True)

@@ -2,33 +2,24 @@
 
     pyinfra inventories/quickstart.py deploys/site.py
 
-Its GPUs are counted on the PCI bus; set GPUBOOT_GPUS to promise another number, for a machine
-whose count you know and want to be held to.
+Its GPUs are counted on the PCI bus, without those that are not for pods (docs/servers.md); set
+GPUBOOT_GPUS to promise another number, for a machine whose count you know and want to be held to.
 """
 
 import os
 import socket
-from pathlib import Path
 
-_DISPLAY_CLASSES = ("0x0300", "0x0302")
-_NVIDIA = "0x10de"
+from gpuboot.config import versions
+from gpuboot.config.settings import parse_settings
+from gpuboot.hosts.gpu_choice import count_local
 
-
-def _gpus_on_pci():
-    devices = Path("/sys/bus/pci/devices").glob("*")
-    return sum(
-        (device / "vendor").read_text().strip() == _NVIDIA
-        and (device / "class").read_text().startswith(_DISPLAY_CLASSES)
-        for device in devices
-    )
-
-
+_driver = versions.lock(parse_settings({})).driver
 control_plane = [
     (
         "@local",
         {
             "node_name": socket.gethostname().split(".")[0].lower(),
-            "gpus": int(os.environ.get("GPUBOOT_GPUS", _gpus_on_pci())),
+            "gpus": int(os.environ.get("GPUBOOT_GPUS") or count_local(_driver)),
             "_sudo": os.geteuid() != 0,  # a minimal system has no sudo, and root needs none
         },
     )

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 import typer.main
 
-from lab import machines, preflight, state
+from lab import failures, machines, preflight, state
 from lab.cli_up import progress, up
 from lab.mirror import cli as cli_mirror
 from lab.mirror import service as mirror
@@ -217,5 +217,8 @@ def main(arguments: list[str]) -> int:
         command(arguments, prog_name="scripts/lab")
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
+        return 1
+    except Exception as error:
+        print(f"lab: {failures.report(error)}", file=sys.stderr)
         return 1
     return 0

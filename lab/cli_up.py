@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,11 @@ import typer
 
 from lab import settings
 from lab.build.progress import Progress
+from lab.build.software import kubernetes_version
 from lab.debian_releases import DEBIAN_RELEASES
+from lab.gpusim.builds import DRIVER_VERSIONS
+from lab.lives import lives
+from lab.mirror import docroot
 from lab.state import Extra, Lab, LabError
 
 ROOT = Path(__file__).parents[1]
@@ -56,6 +61,19 @@ _Upstream = Annotated[
         "is built. Needs the internet. UNTRIED: it was written without.",
     ),
 ]
+_Used = Annotated[
+    bool,
+    typer.Option("--used", help="Machines that were used before: with the lives of --life."),
+]
+_Life = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--life",
+        metavar="NAME",
+        help="With --used, again for more: a life that the machines had "
+        "(lab/lives). Default: all that gpuboot is deployed to.",
+    ),
+]
 _Debian = Annotated[str, typer.Option(help="The machines' release of Debian: 12 or 13.")]
 _Deploy = Annotated[bool, typer.Option(help="Deploy gpuboot to the machines.")]
 
@@ -69,6 +87,8 @@ def up(
     previous_release: _PreviousRelease = False,
     previous_patch: _PreviousPatch = False,
     upstream: _Upstream = False,
+    used: _Used = False,
+    life: _Life = None,
     debian: _Debian = "12",
     deploy: _Deploy = True,
 ) -> None:
@@ -80,22 +100,31 @@ def up(
         "previous-release": previous_release,
         "previous-patch": previous_patch,
     }
-    if sum(extras.values()) + upstream > 1:
-        raise LabError(f"choose one of --{', --'.join(extras)} and --upstream")
+    extra = _one_of(extras, {"upstream": upstream, "used": used})
+    if life and not used:
+        raise LabError("--life is for a lab of used machines: --used")
     if debian not in DEBIAN_RELEASES:
         raise LabError(f"machines run Debian {' or '.join(DEBIAN_RELEASES)}, not {debian!r}")
-    extra = next((name for name, wanted in extras.items() if wanted), None)
-    name = name or extra or ("upstream" if upstream else "single" if single else "lab")
+    kind = "upstream" if upstream else "used" if used else "single" if single else "lab"
+    name, worn = name or extra or kind, lives(life or ()) if used else []
     one_machine, release = single or docker, DEBIAN_RELEASES[debian]
     counts = _counts(gpus or ("2" if one_machine else "2,4"))
     say = progress()
     try:
-        lab = bring_up(name, counts, one_machine, say, extra, release, upstream, control_planes)
+        chosen = (extra, release, upstream, control_planes, worn)
+        lab = bring_up(name, counts, one_machine, say, *chosen)
         code = _deploy(lab, extra, deploy, say)
     except KeyboardInterrupt:
         print("lab: interrupted; the same command goes on from here", file=sys.stderr)
         code = 130
     raise typer.Exit(code)
+
+
+def _one_of(extras: Mapping[Extra, bool], others: Mapping[str, bool]) -> Extra | None:
+    """The extra that is chosen. Raises `LabError` when more than one kind of lab is."""
+    if sum([*extras.values(), *others.values()]) > 1:
+        raise LabError(f"choose one of --{', --'.join([*extras, *others])}")
+    return next((name for name, wanted in extras.items() if wanted), None)
 
 
 def _deploy(lab: Lab, extra: Extra | None, deploy: bool, say: Progress) -> int:
@@ -113,9 +142,20 @@ def _deploy(lab: Lab, extra: Extra | None, deploy: bool, say: Progress) -> int:
     if extra in _PREVIOUS:
         previous = settings.previous_release(lab.name, _PREVIOUS[extra])
         environment[settings.SETTINGS_VARIABLE] = previous
+        _withhold(lab, extra)
     done = subprocess.run([str(pyinfra), *command[1:]], cwd=ROOT, env=environment)
+    if extra in _PREVIOUS:
+        docroot.restore(lab)
     say(f"deploy: exit code {done.returncode}")
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
+
+
+def _withhold(lab: Lab, extra: Extra | None) -> None:
+    """Have machines read indices of before today's release, as those of a site that lives."""
+    if extra == "previous-patch":
+        docroot.withhold(lab, "kubernetes", kubernetes_version().removeprefix("v"))
+    else:
+        docroot.withhold(lab, "cuda", DRIVER_VERSIONS[0])
 
 
 def _counts(text: str) -> tuple[int, ...]:

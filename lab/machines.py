@@ -46,7 +46,8 @@ _DEBIAN_KEY = "etc/apt/keyrings/gpuboot-lab-debian.asc"
 def ensure_ssh_key(lab: Lab) -> None:
     """Make the lab's SSH key pair when it has none."""
     lab.ssh_key.parent.mkdir(parents=True, exist_ok=True)
-    if not lab.ssh_key.exists():
+    if not lab.ssh_key.with_suffix(".pub").exists():  # it is written after the private key
+        lab.ssh_key.unlink(missing_ok=True)
         comment = f"gpuboot-{lab.name}"
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment]
         run([*command, "-f", str(lab.ssh_key)])

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -53,6 +54,16 @@ def _wait_for_start(unit: str, folder: Path) -> None:
         if time.monotonic() > deadline:
             raise LabError(f"{unit} does not start; see {folder / 'console.log'}")
         time.sleep(0.05)
+
+
+def wait_for_port(unit: str, folder: Path, address: str, port: int) -> None:
+    """Return when the part takes connections. Raises `LabError` when it does not within 20 s."""
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline and is_running(unit, folder):
+        with contextlib.suppress(OSError), socket.create_connection((address, port), timeout=1):
+            return
+        time.sleep(0.05)
+    raise LabError(f"{unit} does not listen on {address}:{port}; see {folder / 'console.log'}")
 
 
 def is_running(unit: str, folder: Path) -> bool:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from lab import machines, network, preflight, processes, publishers, state
+from lab import failures, machines, network, preflight, processes, publishers, state
 from lab.alert_receivers import service as alerts
 from lab.build.base import base_root
 from lab.build.programs import build_all
@@ -20,6 +20,8 @@ from lab.build.software_kubernetes import PREVIOUS_MINOR, PREVIOUS_PATCH
 from lab.build.software_kubernetes import recipes as earlier_kubernetes
 from lab.build.store import unused_since
 from lab.debian_releases import BOOKWORM, DebianRelease
+from lab.lives import PACKAGES, Life
+from lab.lives.dress import dress
 from lab.mirror import docroot, parts
 from lab.mirror import service as mirror
 from lab.state import Extra, Lab, Machine
@@ -41,10 +43,12 @@ def up(
     release: DebianRelease = BOOKWORM,
     upstream: bool = False,
     control_planes: int = 1,
+    lives: Sequence[Life] = (),
 ) -> Lab:
     """Make everything the lab `name` consists of, as far as it is not there, and start it.
 
-    + extra: what its mirror has besides; release: the Debian release of its machines
+    + extra: what its mirror has besides; lives: what its machines were used for before
+    + release: of its machines' Debian
     + upstream: what is not simulated comes from its publishers, and is not built
 
     Machines boot while programs are built. Raises `LabError`; calling again goes on from there.
@@ -52,26 +56,46 @@ def up(
     started = time.monotonic()
     preflight.require(publishers.missing() if upstream else ())
     lab = state.ensure(name, gpus, single, release, upstream, control_planes)
-    with state.lock(f"lab-{name}", wait=False):
-        mirror.trust(lab)
-        alerts.trust(lab)
-        machines.ensure_ssh_key(lab)
+    with state.lock(f"lab-{name}", wait=False), failures.resumable():
+        _trust(lab)
         base = base_root(release, progress)
         with ThreadPoolExecutor(max_workers=1) as pool:
             booted = pool.submit(_machines, lab, base, progress)
             # Builds stay in this thread: only it learns of Ctrl-C, and ends them then.
-            also = _EXTRAS[extra]() if extra and not upstream else ()
-            builds = build_all(progress, publishers.RECIPES if upstream else (), also)
+            builds = build_all(progress, _chosen(upstream), _also(extra, lives))
             booted.result()
         if upstream:
             docroot.install(lab, parts.simulated_parts(release, builds, progress))
         else:
-            docroot.install(lab, parts.make_parts(release, base, builds, progress))
+            more = PACKAGES if lives else ()
+            docroot.install(lab, parts.make_parts(release, base, builds, progress, more))
             preflight.note_complete()
-        mirror.start(lab)
-        alerts.start(lab)
+        _serve(lab)
+        dress(lab, lives, progress)
     progress(f"lab {name} is up after {duration(time.monotonic() - started)}")
     return lab
+
+
+def _trust(lab: Lab) -> None:
+    mirror.trust(lab)
+    alerts.trust(lab)
+    machines.ensure_ssh_key(lab)
+
+
+def _chosen(upstream: bool) -> Sequence[str]:
+    """The programs that are built; nothing: all."""
+    return publishers.RECIPES if upstream else ()
+
+
+def _serve(lab: Lab) -> None:
+    mirror.start(lab)
+    alerts.start(lab)
+
+
+def _also(extra: Extra | None, lives: Sequence[Life]) -> list[Recipe]:
+    """What is compiled for this lab besides."""
+    extras = {extra, "docker" if any(life.docker for life in lives) else None}
+    return [recipe for name in _EXTRAS if name in extras for recipe in _EXTRAS[name]()]
 
 
 def _machines(lab: Lab, base: Path, progress: Progress) -> None:

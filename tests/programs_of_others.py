@@ -76,6 +76,7 @@ OTHERS: dict[str, str] = {
     "systemctl status": "",
     "systemctl stop": "",
     "ufw allow": "",
+    "ufw route allow": "",
     "vagrant up": "",
 }
 # what these get from stdin or write to says nothing about the command itself

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from typing_extensions import override
 
 from deploys.facts.framed import Framed
 
+# bytes of a command line, which is one argument of the host's shell: Linux allows 128 KiB
+_LONGEST = 60_000
 _MARK = "##gpuboot-fact##"
 # in memory where there is such a place: releases' values may hold secrets
 _LANE = """\
@@ -141,6 +144,29 @@ def _readings(requests: Sequence[Request]) -> list[_Reading]:
         else:
             found += [_Reading(fact, item, [place]) for item, place in zip(asked, own, strict=True)]
     return sorted(found, key=lambda reading: reading.fact.of_cluster)
+
+
+def parts(requests: Sequence[Request]) -> Iterator[tuple[Request, ...]]:
+    """Requests in batches, each short enough for one command line."""
+    part: list[Request] = []
+    size = 0
+    for request in requests:
+        length = _length(request, part)
+        if part and size + length > _LONGEST:
+            yield tuple(part)
+            part, size = [], 0
+        part.append(request)
+        size += length
+    if part:
+        yield tuple(part)
+
+
+def _length(request: Request, part: Sequence[Request]) -> int:
+    """Bytes that it adds to a command line: one that merges with another of it, its arguments."""
+    own = dict(request.arguments)
+    if any(item.fact is request.fact for item in part) and request.fact.merged([own, own]):
+        return len(str(request.arguments))
+    return len(shlex.quote(request.command))
 
 
 def _hashable(value: Any) -> Any:

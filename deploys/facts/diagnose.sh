@@ -53,7 +53,7 @@ for file in /etc/containerd/config.toml /etc/containerd/conf.d/*.toml; do
   [ -r "$file" ] && put toml "$file $(sed -n 's/^version *= *//p' "$file" | head -n 1)"
 done
 if has containerd; then
-  if said=$(timeout 10 containerd config dump 2>&1 </dev/null); then
+  if said=$(timeout -k 5 10 containerd config dump 2>&1 </dev/null); then
     printf '%s\n' "$said" | awk '/^ *\[/ { name = ""
         if (match($0, /containerd\.runtimes\.[A-Za-z0-9_-]+\]/)) {
           name = substr($0, RSTART + 20, RLENGTH - 21); print "runtime\t" name }

@@ -35,6 +35,6 @@ if [ -n "$started" ]; then
   if [ ! -e "$dropin" ] && unit EnvironmentFiles | grep -qF "$environment"; then put stale "$dropin"; fi
 fi
 # shellcheck disable=SC2016
-has docker && put running "$(timeout 30 docker info --format \
+has docker && put running "$(timeout -k 5 30 docker info --format \
   '{{.DefaultRuntime}} {{.Swarm.LocalNodeState}} {{.ServerVersion}} {{range $name, $r := .Runtimes}}{{$name}},{{end}}' 2>/dev/null)"
 put end ok

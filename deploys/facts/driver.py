@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from deploys.facts.nvidia import BOUNDED
 from deploys.lib.cordon import CORDON_MARK
 from gpuboot.fact_output import Fields
-from gpuboot.hosts.node_state import driver_version
+from gpuboot.hosts import loaded_driver
+from gpuboot.hosts.module_loading import CONFLICTING
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class DriverState:
 
     + loaded: version in the kernel, "" for none; open_modules: its flavour
     + module: version of the module on disk, "" where modinfo cannot tell
-    + nouveau: the other driver holds the GPUs
+    + conflicting: the other driver that is loaded and holds GPUs, "" for none
     + gpus: UUIDs that nvidia-smi lists
     + smi: what nvidia-smi said when it failed
     + cordoned_by_gpuboot: a run that did not end has cordoned this node
@@ -27,7 +29,7 @@ class DriverState:
     loaded: str = ""
     open_modules: bool = False
     module: str = ""
-    nouveau: bool = False
+    conflicting: str = ""
     uvm: bool = False
     gpus: tuple[str, ...] = ()
     smi: str = ""
@@ -41,31 +43,34 @@ class Driver(Framed[DriverState]):
 
     @override
     def command(self, timeout_s: int) -> str:
-        return (
+        return BOUNDED + (
             "if test -r /proc/driver/nvidia/version; then "
             "head -n 1 /proc/driver/nvidia/version | sed 's/^/loaded /'; fi; "
             'module=$(modinfo -F version nvidia 2>/dev/null) && echo "module $module"; '
-            "test -d /sys/module/nouveau && echo nouveau; "
+            f"for name in {' '.join(CONFLICTING)}; do "
+            'test -d /sys/module/$name && echo "conflicting $name"; done; '
             "grep -qs nvidia-uvm /proc/devices && echo uvm; "
             "test -e /dev/nvidia-uvm && echo uvm; "
             f"test -e {CORDON_MARK} && echo cordoned_by_gpuboot; "
             "if command -v nvidia-smi >/dev/null; then "
-            f"list=$(timeout {timeout_s} nvidia-smi -L 2>&1); failed=$?; "
-            # a lost GPU makes it fail after it has listed the others
+            f"list=$(bounded {timeout_s} nvidia-smi -L); "
+            # its exit code is not 0 for a warning, or for a lost GPU after it has listed the others
             "echo \"$list\" | sed -n 's/.*(UUID: \\(GPU-[^)]*\\)).*/gpu \\1/p'; "
-            "test $failed = 0 || "
-            "echo \"$list\" | grep -v UUID: | head -n 3 | sed 's/^/smi /'; fi; true"
+            'case "$list" in *exit=0) ;; '
+            f"*exit=124) echo 'smi nvidia-smi -L did not answer within {timeout_s} s' ;; "
+            "*) echo \"$list\" | grep -v 'UUID:\\|^exit=\\|^$' | head -n 3 | sed 's/^/smi /' ;; "
+            "esac; fi; true"
         )
 
     @override
     def process(self, output: list[str]) -> DriverState:
         values = Fields(output, separator=" ", last=None)
-        loaded, is_open = driver_version(values.first("loaded"))
+        loaded, is_open = loaded_driver.parse(values.first("loaded"))
         return DriverState(
             loaded=loaded,
             open_modules=is_open,
             module=values.first("module"),
-            nouveau="nouveau" in values,
+            conflicting=values.first("conflicting"),
             uvm="uvm" in values,
             gpus=tuple(values.all("gpu")),
             smi=" ".join(values.all("smi")),

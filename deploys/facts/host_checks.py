@@ -8,14 +8,15 @@ from collections.abc import Mapping
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
+from deploys.facts.nvidia import BOUNDED
 from gpuboot.fact_output import Fields
 from gpuboot.verify.checks.host_check import CHECKS, HostCheck, Printed
 
 # each has its own time, so that one that hangs keeps none of the others
 _ONE = """\
-{{ timeout -k 1 {seconds} sh -c {command}; printf '\\n{exit}%s\\n' "$?"; }} 2>/dev/null </dev/null |
+bounded {seconds} sh -c {command} |
   while IFS= read -r line; do printf '%s\\t%s\\n' {name} "$line"; done"""
-_EXIT = "gpuboot: exit "
+_EXIT = "exit="
 
 
 class HostChecks(Framed[Mapping[str, Printed]]):
@@ -25,7 +26,7 @@ class HostChecks(Framed[Mapping[str, Printed]]):
 
     @override
     def command(self) -> str:
-        return "\n".join(map(_script, CHECKS))
+        return BOUNDED + "\n".join(map(_script, CHECKS))
 
     @override
     def process(self, output: list[str]) -> Mapping[str, Printed]:
@@ -36,9 +37,8 @@ class HostChecks(Framed[Mapping[str, Printed]]):
 
 def _script(check: HostCheck) -> str:
     return _ONE.format(
-        exit=_EXIT,
         seconds=check.timeout_s,
-        command=shlex.quote(check.command),
+        command=shlex.quote(f"exec 2>/dev/null; {check.command}"),
         name=shlex.quote(check.link.name),
     )
 

@@ -9,7 +9,7 @@ from importlib import resources
 
 from typing_extensions import override
 
-from deploys.facts import api
+from deploys.facts import api, remains
 from deploys.facts.framed import Framed
 from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.cluster_answers import (
@@ -35,7 +35,8 @@ command -v curl >/dev/null || { printf 'said\tcurl is not installed\nend\tok\n';
 said=$(curl -q -sS --noproxy '*' --max-time 10 http://127.0.0.1:2381/health 2>&1 | tr '\n\t' '  ')
 printf 'said\t%s\nend\tok\n' "$said"
 """
-HOST_SCRIPT = resources.files("deploys.facts").joinpath("kubeadm.sh").read_text()
+_SCRIPT = resources.files("deploys.facts").joinpath("kubeadm.sh").read_text()
+HOST_SCRIPT = remains.FUNCTIONS + _SCRIPT
 
 
 class Kubeadm(Framed[KubeadmState]):

@@ -54,8 +54,9 @@ if [ -e /etc/kubernetes/kubelet.conf ]; then joined=yes; fi
 for step in init join; do
   if [ -e "/etc/gpuboot/kubeadm-$step.started" ]; then joined=no; fi
 done
-# what pods of an earlier cluster left in the kernel
-if [ $joined = no ]; then
+remains # a function of remains.sh
+# what pods of an earlier cluster of gpuboot left in the kernel
+if [ $joined = no ] && [ -e /etc/gpuboot/kubelet-config.sha256 ]; then
   for link in cni0 flannel.1 flannel-v6.1; do
     if [ -e "/sys/class/net/$link" ]; then put left "$link"; fi
   done

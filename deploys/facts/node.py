@@ -7,10 +7,15 @@ from importlib import resources
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
-from deploys.facts.secure_boot import FUNCTION
 from gpuboot.hosts.node_state import NodeState, parse
 
-SCRIPT = FUNCTION + resources.files("deploys.facts").joinpath("node.sh").read_text()
+_FOLDER = resources.files("deploys.facts")
+# each defines functions that node.sh calls
+_FUNCTIONS = (
+    "boot", "dkms", "folders", "module_loading", "networks", "packet_filter", "proxies", "remains",
+    "repository_keys", "secure_boot", "software", "vendor_stack",
+)  # fmt: skip
+SCRIPT = "".join(_FOLDER.joinpath(f"{name}.sh").read_text() for name in (*_FUNCTIONS, "node"))
 
 
 class NodeFact(Framed[NodeState]):

@@ -43,7 +43,17 @@ offered() { # what the package manager knows of a package, without a download
   else echo missing; fi
 }
 if [ -e "/lib/modules/$kernel/build/Makefile" ]; then put headers installed
-elif has dpkg-query; then put headers "$(offered "linux-headers-$kernel")"
+elif has dpkg-query; then
+  case $kernel in
+    *-pve) names="pve-headers-$kernel proxmox-headers-$kernel" ;; # Proxmox VE 7, and from 8 on
+    *) names=linux-headers-$kernel ;;
+  esac
+  for name in $names; do
+    offer=$(offered "$name")
+    case $offer in installed | available) break ;; esac
+  done
+  put headers "$offer"
+  put headers_package "$name"
 else # 5.14.0-570.el9.aarch64+64k has kernel-64k-devel-5.14.0-570.el9.aarch64
   variant=${kernel#"${kernel%%+*}"}
   put headers "$(offered "kernel${variant:+-${variant#+}}-devel-${kernel%%+*}")"
@@ -52,12 +62,15 @@ if ! has dpkg-query && has dnf; then put dkms_package "$(offered dkms)"; fi
 # a metapackage depends on the kernel of the day; its name may begin with a number as well
 # (linux-image-6.12-amd64 of Debian's 6.12 for bookworm)
 # shellcheck disable=SC2016
-has dpkg-query && dpkg-query -W -f '${db:Status-Status} ${Package} ${Depends}\n' 'linux-image-*' \
-  2>/dev/null | awk '$1 == "installed" && $2 !~ /-dbg$/ { name = $2; $1 = $2 = ""
-    if ($0 ~ / linux-image-(unsigned-)?[0-9]/) print substr(name, 13) }' |
-  while IFS= read -r flavour; do
-    put kernel_headers "linux-headers-$flavour $(offered "linux-headers-$flavour")"
-  done
+has dpkg-query && dpkg-query -W -f '${db:Status-Status} ${Package} ${Depends}\n' \
+  proxmox-default-kernel 'proxmox-kernel-*' 'pve-kernel-*' 'linux-image-*' 2>/dev/null |
+  awk '$1 == "installed" && $2 !~ /-dbg$/ { name = $2; $1 = $2 = ""
+    if (name ~ /^(proxmox-default-kernel|(proxmox|pve)-kernel-[0-9.]+)$/) {
+      sub(/-kernel/, "-headers", name)
+      print name
+    } else if (name ~ /^linux-image-/ && $0 ~ / linux-image-(unsigned-)?[0-9]/)
+      print "linux-headers-" substr(name, 13) }' |
+  while IFS= read -r name; do put kernel_headers "$name $(offered "$name")"; done
 
 # --- the kernel: can it do what we need, whether as a module or built in?
 put_if_module() {
@@ -70,20 +83,27 @@ if [ -d /proc/sys/net/bridge ]; then put kernel_feature br_netfilter; else put_i
 for name in mlx5_ib ib_umad; do
   if [ -d "/sys/module/$name" ]; then put kernel_feature "$name"; else put_if_module "$name"; fi
 done
-[ -d /sys/module/nouveau ] && put module nouveau
-[ -d /sys/module/nvidia ] && put module nvidia
+module_loading # a function of module_loading.sh
 for key in net/ipv4/ip_forward net/bridge/bridge-nf-call-iptables; do
   [ -r /proc/sys/$key ] && printf '%s:' $key && cat /proc/sys/$key
 done | sed 's,/,.,g; s,:, ,; s,^,sysctl\t,'
 [ "$(first /sys/fs/selinux/enforce)" = 1 ] && put selinux enforcing
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then put cgroup 2; else put cgroup 1; fi
 secure_boot nvidia # a function of secure_boot.sh
+configured_keys # a function of repository_keys.sh
+boot # a function of boot.sh
 
 # --- PCI: NVIDIA display controllers, 3D controllers and bridges (NVSwitch)
 grep -lsx 0x10de /sys/bus/pci/devices/*/vendor | while IFS= read -r file; do
   device=${file%/vendor}
-  put pci "${device##*/} $(first "$device/device") $(first "$device/class")"
+  driver='' function=physical
+  if [ -e "$device/driver" ]; then driver=$(readlink "$device/driver"); fi
+  if [ -e "$device/physfn" ]; then function=virtual; fi
+  put pci "${device##*/} $(first "$device/device") $(first "$device/class") $function ${driver##*/}"
 done
+set -- /proc/driver/nvidia/gpus/*/information
+[ -r "$1" ] && awk -F ':[ \t]*' '$1 == "GPU UUID" { n = split(FILENAME, part, "/")
+  print "gpu_uuid\t" part[n - 1] " " $2 }' "$@"
 
 # an NVSwitch of NVLink 5 has no PCI address: the board's ConnectX bridges to it say so in their VPD
 if grep -qsx 0x10de /sys/bus/pci/devices/*/vendor; then
@@ -101,9 +121,12 @@ if [ -e "$1" ]; then put mig_instances $#; fi
 for path in /usr/bin/nvidia-uninstall /usr/bin/nvidia-installer; do
   [ -e "$path" ] && put remnant "$path"
 done
-if has dkms; then
-  dkms status 2>/dev/null | grep -i '^nvidia' | while IFS= read -r line; do put dkms "$line"; done
-fi
+dkms_state # a function of dkms.sh
+vendor_stack # a function of vendor_stack.sh
+# shellcheck disable=SC2016
+[ -e /usr/bin/nv-fabricmanager ] && has dpkg-query &&
+  dpkg-query -W -f '${db:Status-Status} ${Package} ${Conflicts}\n' 'nvidia-fabricmanager*' 2>/dev/null |
+  sed -n 's/^installed /fabric_manager\t/p'
 
 # --- packages that matter here, holds, and who is busy with the package manager
 has rpm && ! has dpkg-query && rpm -qa --qf '%{NAME} %{VERSION}-%{RELEASE}\n' 2>/dev/null |
@@ -114,6 +137,7 @@ locks=/etc/dnf/plugins/versionlock.list
   named hold
 has dpkg-query && dpkg-query -W -f '${db:Status-Want} ${db:Status-Status} ${Package} ${Version}\n' \
   2>/dev/null | awk '$1 == "hold" { print "hold\t" $3 } { sub(/^[^ ]* /, "") }
+    $1 ~ /^(half-.*|unpacked)$/ && $2 ~ /nvidia/ { print "unfinished\t" $2 }
     $1 != "not-installed" && $1 != "config-files" &&
     $2 ~ /nvidia|^cuda|^libcuda|containerd|^docker|^kube|^cri-|^runc$|^linux-(headers|image)|^(chrony|ntp|ntpsec|systemd-timesyncd|unattended-upgrades)$|^datacenter-gpu-manager/ {
       print "package\t" $2 " " $3 }'
@@ -136,7 +160,8 @@ fi
 # --- size and time
 awk '$1 == "MemTotal:" { print "memory_kib\t" $2 }' /proc/meminfo
 put cpus "$(getconf _NPROCESSORS_ONLN)"
-put disk_kib "$(df -Pk /var | awk 'NR == 2 { print $4 }')"
+folders /var /usr /var/lib/dpkg /var/lib/containerd /var/lib/docker /var/lib/kubelet /var/lib/etcd \
+  /opt/cni/bin # a function of folders.sh
 awk 'NR > 1 { print "swap\t" $1 }' /proc/swaps
 has timedatectl && put ntp "$(timedatectl show -p NTPSynchronized --value 2>/dev/null)"
 
@@ -144,28 +169,34 @@ has timedatectl && put ntp "$(timedatectl show -p NTPSynchronized --value 2>/dev
 has ip && ip -o addr show scope global 2>/dev/null | awk '{ print "address\t" $2 " " $4 }'
 has ip && put default_source \
   "$(ip -o route get 192.0.2.1 2>/dev/null | sed -n 's/.* src \([^ ]*\).*/\1/p')"
-has ip && ip -o -4 route show 2>/dev/null | awk '
-  $1 ~ /\// { dev = ""; for (i = 2; i < NF; i++) if ($i == "dev") dev = $(i + 1)
-              print "route\t" $1 " " dev }'
+networks # a function of networks.sh
 if has ss; then
   ss -Hltnp 2>/dev/null | awk '{ n = split($4, at, ":"); owner = $NF
     if (match(owner, /"[^"]*"/)) owner = substr(owner, RSTART + 1, RLENGTH - 2); else owner = "?"
-    print "port\t" at[n] " " owner }' | sort -u
+    print "port\t" at[n] " " owner
+    if (match($NF, /pid=[0-9]+/)) print "port_pid\t" at[n] " " substr($NF, RSTART + 4, RLENGTH - 4)
+  }' | sort -u | port_units # a function of remains.sh
 else
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
     awk '$4 == "0A" { n = split($2, at, ":"); print "hexport\t" at[n] }' | sort -u
 fi
 
+packet_filter # a function of packet_filter.sh
+proxies # a function of proxies.sh
+software # a function of software.sh
+
 # --- other owners of this machine, and units that matter
 has systemctl && systemctl show -p Id -p ActiveState -p UnitFileState \
   k3s k3s-agent rke2-server rke2-agent k0scontroller k0sworker crio docker \
-  containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-cdi-refresh \
-  chrony chronyd ntp ntpsec systemd-timesyncd unattended-upgrades firewalld 2>/dev/null |
+  containerd kubelet nvidia-persistenced nvidia-fabricmanager nvidia-mig-manager nvidia-cdi-refresh \
+  chrony chronyd ntp ntpd ntpsec ntpd-rs openntpd systemd-timesyncd timemaster phc2sys 'phc2sys@*' \
+  unattended-upgrades firewalld 2>/dev/null |
   awk -F = '$1 == "Id" { id = $2 } $1 == "ActiveState" { active = $2 }
     $1 == "UnitFileState" { file = $2 }
     /^$/ { if (id != "") report(); id = "" } END { if (id != "") report() }
     function report() { sub(/\.service$/, "", id)
       if (active == "active" || file != "") print "unit\t" id " " active " " file }'
+remains # a function of remains.sh
 [ -d /var/snap/microk8s ] && put foreign microk8s
 for file in /etc/kubernetes/admin.conf /etc/kubernetes/kubelet.conf; do
   [ -r "$file" ] && put kubeconfig "$file $(sed -n 's/^ *server: *//p' "$file" | head -n 1)"

@@ -9,7 +9,10 @@ from typing_extensions import override
 from deploys.facts.framed import Framed
 from gpuboot.verify.gpu_state import GpuState, parse
 
-SCRIPT = resources.files("deploys.facts").joinpath("nvidia.sh").read_text()
+_FILES = resources.files("deploys.facts")
+# the shell function `bounded`
+BOUNDED = _FILES.joinpath("bounded.sh").read_text()
+SCRIPT = BOUNDED + _FILES.joinpath("nvidia.sh").read_text()
 
 
 class NvidiaFact(Framed[GpuState]):

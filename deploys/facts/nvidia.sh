@@ -15,40 +15,63 @@ done
 
 # A GPU that needs a reset keeps index and UUID, and says so in the place of its values.
 fields=index,uuid,name,pci.bus_id,memory.total,mig.mode.current,temperature.gpu,power.draw,pstate
-query() { timeout 60 nvidia-smi "$@" --query-gpu=$fields --format=csv,noheader,nounits 2>&1; }
-mig=no
-# a GPU that needs a reset may say so in the place of its MIG mode, too
-answered() {
-  printf '%s\n' "$answer" | lines smi
-  case $answer in *', Enabled,'* | *', [GPU '*) mig=yes ;; esac
+query() { bounded "$@" --query-gpu=$fields --format=csv,noheader,nounits; }
+# 0000:1c:00.0 as nvidia-smi spells it: 00000000:1C:00.0
+bus_id() { printf '%08X:%s' "0x${1%%:*}" "$(printf %s "${1#*:}" | tr '[:lower:]' '[:upper:]')"; }
+# gpu ADDRESS: prints its row, or what nvidia-smi says instead
+gpu() {
+  bus=$(bus_id "$1")
+  row=$(query 20 nvidia-smi -i "$bus")
+  case $row in
+    *", $bus, "*) printf '%s\n' "$row" | lines smi ;;
+    *exit=124) put silent "$1 nvidia-smi -i $bus did not answer within 20 s" ;;
+    *) put silent "$1 $(printf '%s' "$row" | grep -v '^exit=' | tr -s '\n' ' ')" ;;
+  esac
 }
-if ! has nvidia-smi; then put smi_error "nvidia-smi is not installed"
-elif answer=$(query); then answered
-else
-  # One lost GPU makes nvidia-smi give up on all of them: ask for each by itself.
-  printf '%s\n' "$answer" | lines smi_error
+mig=no
+responsive=no
+if has nvidia-smi; then
+  answer=$(query 60 nvidia-smi)
+  case $answer in *exit=124) ;; *) responsive=yes ;; esac
+  # nvidia-smi exits with a code other than 0 for a warning too (14: infoROM is corrupted), so
+  # the rows count. One lost GPU makes it give up on all of them: ask for each without a row.
+  printf '%s\n' "$answer" | grep -v '^exit=' | lines smi
+  devices='' missing=''
   for device in /sys/bus/pci/devices/*; do
     [ "$(cat "$device/vendor")" = 0x10de ] || continue
     case $(cat "$device/class") in 0x0300*|0x0302*) ;; *) continue ;; esac
     slot=${device##*/}
-    bus=$(printf '0000%s' "$slot" | tr '[:lower:]' '[:upper:]')
-    if answer=$(query -i "$bus"); then answered
-    else put silent "$slot $(printf '%s' "$answer" | tr -s '\n' ' ')"
-    fi
+    # those of virtual machines, and those that the driver is told to leave out
+    [ ! -e "$device/physfn" ] || continue
+    case $(readlink "$device/driver") in */nvidia | '') ;; *) continue ;; esac
+    ! grep -qsE '^GPU Excluded:[[:space:]]*Yes' "/proc/driver/nvidia/gpus/$slot/information" ||
+      continue
+    devices="$devices $slot"
+    case $answer in *", $(bus_id "$slot"), "*) ;; *) missing="$missing $slot" ;; esac
   done
+  if [ $responsive = no ]; then put smi_error "nvidia-smi did not answer within 60 s"
+  elif [ -n "$missing" ] || [ -z "$devices" ]; then
+    printf '%s\n' "$answer" | grep -v '^exit=\|, GPU-' | lines smi_error
+  fi
+  # side by side: each may take its whole time
+  details=$(for slot in $missing; do gpu "$slot" & done; wait)
+  if [ -n "$details" ]; then printf '%s\n' "$details"; fi
+  # a GPU that needs a reset may say so in the place of its MIG mode, too
+  case $answer$details in *', Enabled,'* | *', [GPU '*) mig=yes ;; esac
+else put smi_error "nvidia-smi is not installed"
 fi
 
 if [ $mig = yes ]; then
   # The list has profile and UUID of each MIG device, the long answer its GPU instance.
-  timeout 60 nvidia-smi -L 2>&1 | lines mig
-  timeout 60 nvidia-smi -q 2>/dev/null | sed -n 's/^ *//
+  bounded 60 nvidia-smi -L | lines mig
+  bounded 60 nvidia-smi -q | sed -n 's/^ *//
     /^GPU [0-9A-F]/p; /^Index /p; /^GPU Instance ID /p; /^Compute Instance ID /p' | lines mig_id
 fi
 
 # CUDA starts on no GPU that its NVLink fabric has not admitted. Old drivers know no such field.
-if has nvidia-smi && answer=$(timeout 60 nvidia-smi --format=csv,noheader \
-  --query-gpu=uuid,fabric.state,fabric.status 2>/dev/null); then
-  printf '%s\n' "$answer" | lines fabric
+if [ $responsive = yes ]; then
+  bounded 60 nvidia-smi --format=csv,noheader --query-gpu=uuid,fabric.state,fabric.status |
+    grep '^GPU-' | lines fabric
 fi
 
 # What DCGM's host engine said last, as gpuboot-dcgm-check left it; nothing where there is none.
@@ -58,12 +81,12 @@ for check in health diag; do
 done
 put dcgm_clock "$(date +%s)"
 
-if has nvidia-ctk && answer=$(timeout 60 nvidia-ctk cdi list 2>/dev/null); then
+if has nvidia-ctk && answer=$(timeout -k 5 60 nvidia-ctk cdi list 2>/dev/null); then
   put cdi_read yes
   printf '%s\n' "$answer" | lines cdi
 fi
 # The configuration that containerd runs with, not what its files say.
 if has crictl; then
-  put cri "$(timeout 30 crictl --runtime-endpoint unix:///run/containerd/containerd.sock info 2>/dev/null | tr -d '\n')"
+  put cri "$(timeout -k 5 30 crictl --runtime-endpoint unix:///run/containerd/containerd.sock info 2>/dev/null | tr -d '\n')"
 fi
 put end ok

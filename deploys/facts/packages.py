@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from typing import Any
 
 from typing_extensions import override
 
 from deploys.facts.framed import Framed
 from gpuboot.fact_output import Fields
+from gpuboot.hosts.repository_state import RepositoryState, parse
 
 
 @dataclass(frozen=True)
@@ -45,62 +47,46 @@ class AnyPackages(Framed[PackageState]):
         )
 
 
-@dataclass(frozen=True)
-class RepositoryState:
-    """A configured repository.
-
-    + text: of its file; "" when there is none
-    + key_sha256: digest of its key file; "" when there is none
-    + fingerprints: primary keys in that file; not read where the digest is enough
-    + duplicates: other files that name the same URL
-    """
-
-    text: str = ""
-    key_sha256: str = ""
-    fingerprints: tuple[str, ...] = ()
-    duplicates: tuple[str, ...] = ()
-
-
-# prints the fingerprints of the primary keys in a key file, one a line
-FINGERPRINTS = (
-    "gpg --homedir /run/gpuboot --no-permission-warning --batch --show-keys --with-colons {path} "
-    '2>/dev/null | awk -F : \'$1 == "pub" {{ p = 1 }} $1 == "fpr" && p {{ print $10; p = 0 }}\''
-)
+_FOLDER = resources.files("deploys.facts")
+KEYS = _FOLDER.joinpath("repository_keys.sh").read_text()
+_SCRIPT = KEYS + _FOLDER.joinpath("repository.sh").read_text()
 
 
 class Repository(Framed[RepositoryState]):
-    """One repository's file and key, and files of others that name its URL."""
+    """One repository's file and key, and entries of others for its server."""
 
     default = RepositoryState
 
     @override
     def command(
-        self, path: str, key: str, url: str, others: Iterable[str] = (), by_digest: bool = False
+        self,
+        path: str,
+        key: str,
+        key_url: str,
+        server: str = "",
+        text: str = "",
+        ca: str = "",
+        by_digest: bool = False,
     ) -> str:
-        """`others`: shell patterns of the files that may name the URL as well; `by_digest`: the
-        key is known by its digest, so that gpg need not start."""
-        path, key = shlex.quote(path), shlex.quote(key)
-        command = (
-            f"if test -e {path}; then sed 's/^/text /' {path}; fi; "
-            f"if test -e {key}; then sha256sum {key} | sed 's/ .*//; s/^/sha256 /'"
-        )
-        if not by_digest:
-            command += (
-                "; if command -v gpg >/dev/null; then mkdir -p -m 0755 /run/gpuboot; "
-                f"{FINGERPRINTS.format(path=key)} | sed 's/^/fpr /'; fi"
-            )
-        command += "; fi"
-        if patterns := " ".join(others):
-            command += (
-                f"; grep -lsF -- {shlex.quote(url)} {patterns} | "
-                f"grep -vxF {path} | sed 's/^/duplicate /'"
-            )
-        return command
+        """The whole script and its arguments.
+
+        + path, key: the repository's files on a host
+        + key_url, ca: where its key is, and who signs that server's certificate
+        + server, text: the host in its address and the text of its file, where apt's other sources
+          matter
+        + by_digest: the key is known by its digest, so that gpg need not start
+        """
+        values = {
+            "path": path,
+            "key": key,
+            "digest": "yes" if by_digest else "",
+            "text": text,
+            "server": server,
+            "key_url": key_url,
+            "ca": ca,
+        }
+        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in values.items()) + _SCRIPT
 
     @override
     def process(self, output: list[str]) -> RepositoryState:
-        values = Fields(output, separator=" ", last=None)
-        text = "".join(f"{line}\n" for line in values.raw("text"))
-        return RepositoryState(
-            text, values.first("sha256"), tuple(values.all("fpr")), tuple(values.all("duplicate"))
-        )
+        return parse(Fields(output))

@@ -8,7 +8,6 @@ again in one command, up to the next operation that is known to change something
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,15 +21,13 @@ from pyinfra.api.facts import FactBase, get_fact
 from pyinfra.api.host import Host
 from pyinfra.context import ctx_host, state
 
-from deploys.facts.batch import Batch, Request, Unanswered
+from deploys.facts.batch import Batch, Request, Unanswered, parts
 from deploys.lib.current_host import current_host
 
 T = TypeVar("T")
 # answers of hosts, by what each is asked; `Unanswered` where one could not answer
 Ask = Callable[[Sequence[tuple[Host, Request]]], list[Any]]
 
-# bytes of a command line, which is one argument of the host's shell: Linux allows 128 KiB
-_LONGEST = 60_000
 _MAX_AT_ONCE = 32
 # seconds that answers hold while nothing has changed: a person may think about a plan for longer
 _FRESH_S = 60.0
@@ -47,11 +44,14 @@ class Step:
     + differs: whether it has something to do, as far as the comparison could tell
     + tells: whether it has something to tell
     + requests: what it read, each with the inventory name of the host that answered
+    + packages, sources: what it installs, and repositories (`deploys.lib.planned_packages`)
     """
 
     differs: bool = False
     tells: bool = False
     requests: list[tuple[str, Request]] = field(default_factory=list)
+    packages: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, Any] = field(default_factory=dict)
 
     @property
     def of_cluster(self) -> bool:
@@ -124,6 +124,11 @@ def comparison(step: Step, ask: Ask) -> Iterator[None]:
         _greenlet.comparing = None
 
 
+def compared_step() -> Step | None:
+    """The operation that this greenlet compares; None while it compares none."""
+    return found.step if (found := _comparing()) else None
+
+
 def comparing() -> bool:
     """Whether this greenlet finds out if an operation has something to do; nothing may change."""
     return _comparing() is not None
@@ -131,8 +136,8 @@ def comparing() -> bool:
 
 def tells() -> None:
     """The operation that is compared has something to tell, so the run must come to it."""
-    if found := _comparing():
-        found.step.tells = True
+    if step := compared_step():
+        step.tells = True
 
 
 def _comparing() -> _Comparing | None:
@@ -240,7 +245,7 @@ def ask(target: Host, requests: Sequence[Request]) -> dict[Request, Any]:
     """The answers of a host, by one command; `Unanswered` for each that failed."""
     answers: dict[Request, Any] = {}
     with current_host(target):
-        for part in _parts(requests):
+        for part in parts(requests):
             try:
                 found = get_fact(
                     state, target, Batch, kwargs={"requests": part}, apply_failed_hosts=False
@@ -250,28 +255,6 @@ def ask(target: Host, requests: Sequence[Request]) -> dict[Request, Any]:
             missing = [Unanswered("the host did not answer")] * (len(part) - len(found))
             answers |= zip(part, [*found, *missing], strict=True)
     return answers
-
-
-def _parts(requests: Sequence[Request]) -> Iterator[tuple[Request, ...]]:
-    part: list[Request] = []
-    size = 0
-    for request in requests:
-        length = _length(request, part)
-        if part and size + length > _LONGEST:
-            yield tuple(part)
-            part, size = [], 0
-        part.append(request)
-        size += length
-    if part:
-        yield tuple(part)
-
-
-def _length(request: Request, part: Sequence[Request]) -> int:
-    """Bytes that it adds to a command line: one that merges with another of it, its arguments."""
-    own = dict(request.arguments)
-    if any(item.fact is request.fact for item in part) and request.fact.merged([own, own]):
-        return len(str(request.arguments))
-    return len(shlex.quote(request.command))
 
 
 def reached(target: Host, place: int) -> None:

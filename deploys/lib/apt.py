@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 
 from pyinfra.api.command import QuoteString, StringCommand
 
+from gpuboot.hosts.driver_packages import pinning_package
+
+# defines the shell function lay_pins
+LAY_PINS = resources.files("deploys.lib").joinpath("apt_pins.sh").read_text()
+_PINNED = "/run/gpuboot/pinned"
 LOCK_TIMEOUT_S = 600
-_QUIET = "DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
+# what it prints is matched: gpuboot.hosts.install_failures, gpuboot.hosts.transient
+_QUIET = "LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l NEEDRESTART_SUSPEND=1"
 _LOCK = f"-o DPkg::Lock::Timeout={LOCK_TIMEOUT_S}"
+_HOW = "install -y -q --no-install-recommends --allow-downgrades --allow-change-held-packages"
 _INSTALL = (
     f"{_QUIET} apt-get {_LOCK} -o Dpkg::Options::=--force-confdef "
-    "-o Dpkg::Options::=--force-confold install -y -q --no-install-recommends "
-    "--allow-downgrades --allow-change-held-packages"
+    f"-o Dpkg::Options::=--force-confold {_HOW}"
 )
 # what dpkg cannot configure because something that it needs was not unpacked yet, apt brings
 _FINISH = (
     f"{_QUIET} dpkg --force-confdef --force-confold --configure -a; "
     f"{_INSTALL} --fix-broken --no-remove"
 )
-_MAIN_LIST = "/etc/apt/sources.list"
-# files that may configure a repository as well; apt refuses two keys for one repository
-REPOSITORY_FILES: tuple[str, ...] = (_MAIN_LIST, "/etc/apt/sources.list.d/*")
 _FETCH = """\
 eval "$(apt-config shell archives Dir::Cache::archives/d)"
 mkdir -p /var/cache/gpuboot/packages && cd /var/cache/gpuboot/packages || exit
@@ -33,28 +37,52 @@ for word in WORDS; do
   fi
 done"""
 # an index that cannot be read may be one that nobody needs here
-READ_INDICES = f"apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"
+READ_INDICES = f"LC_ALL=C apt-get {_LOCK} update -q -o APT::Update::Error-Mode=any"
 
 
 def read_index(file: str, name: str) -> str:
     """Read the index of the repository that a file describes, and of no other."""
     del name  # the file's own sources are all there are
     return (
-        f"apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={file} -o Dir::Etc::sourceparts=- "
-        "-o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any"
+        f"LC_ALL=C apt-get {_LOCK} update -q -o Dir::Etc::sourcelist={file} "
+        "-o Dir::Etc::sourceparts=- -o APT::Get::List-Cleanup=0 -o APT::Update::Error-Mode=any"
     )
-
-
-def remove_repository(file: str, url: str) -> StringCommand:
-    """Take a repository out of another file that configures it."""
-    if file == _MAIN_LIST:
-        return StringCommand("sed -i", QuoteString(f"\\|{url}|d"), QuoteString(file))
-    return StringCommand("rm -f", QuoteString(file))
 
 
 def install(versions: Mapping[str, str]) -> StringCommand:
     """Install packages at these versions, whether they are held or not."""
     return StringCommand(_INSTALL, *map(QuoteString, words(versions)))
+
+
+def simulate(versions: Mapping[str, str], options: str) -> str:
+    """The shell command that prints what `install` would do, after `finish`, and does nothing.
+
+    + options: of apt-get, e.g. for a private copy of the sources
+    """
+    return f"apt-get {options} -s {_HOW} --fix-broken {shlex.join(words(versions))}"
+
+
+def download(versions: Mapping[str, str]) -> str:
+    """The shell commands that simulate `install`, and download what it needs.
+
+    What pins the driver's version holds as it will when it is installed before the driver.
+    """
+    options = f"-o Dir::Etc::preferencesparts={_PINNED}/preferences"
+    pinning = " ".join(["lay_pins", _PINNED, *map(shlex.quote, pins(versions))])
+    download = f"{_INSTALL} {options} --download-only {shlex.join(words(versions))}"
+    return "\n".join(
+        [
+            f"(umask 022; export LC_ALL=C; options=; trap 'rm -rf {_PINNED}' EXIT",
+            f"{LAY_PINS}{pinning} || exit",
+            f'said=$({simulate(versions, options)} 2>&1) || {{ echo "$said"; exit 100; }}',
+            f"{download})",
+        ]
+    )
+
+
+def pins(versions: Iterable[str]) -> list[str]:
+    """Those packages that pin the driver's version (`driver_packages.pinning_package`)."""
+    return [name for name in versions if name.startswith(pinning_package(""))]
 
 
 def finish(lost: Mapping[str, str]) -> StringCommand:
@@ -69,7 +97,7 @@ def finish(lost: Mapping[str, str]) -> StringCommand:
 
 def list_versions(names: Sequence[str]) -> StringCommand:
     """Print which versions of packages the indices have."""
-    return StringCommand("apt-cache madison", *map(QuoteString, names))
+    return StringCommand("LC_ALL=C apt-cache madison", *map(QuoteString, names))
 
 
 def words(versions: Mapping[str, str]) -> list[str]:

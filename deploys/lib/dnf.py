@@ -6,15 +6,14 @@ versionlock plugin: dnf-versionlock(8).
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from pyinfra.api.command import QuoteString, StringCommand
 
-_DNF = "dnf -q -y --setopt=exit_on_lock=False"
-_LIST_VERSIONS = "dnf -q repoquery --showduplicates --qf '%{name} %{evr} %{repoid}'"
+_DNF = "LC_ALL=C dnf -q -y --setopt=exit_on_lock=False"
+_LIST_VERSIONS = "LC_ALL=C dnf -q repoquery --showduplicates --qf '%{name} %{evr} %{repoid}'"
 _INSTALL = f"{_DNF} install --setopt=install_weak_deps=False"
-# dnf takes a package from whichever repository has it: two of one address do no harm
-REPOSITORY_FILES: tuple[str, ...] = ()
 # an index that cannot be read may be one that nobody needs here
 READ_INDICES = f"{_DNF} makecache --refresh"
 
@@ -27,14 +26,17 @@ def read_index(file: str, name: str) -> str:
     )
 
 
-def remove_repository(file: str, url: str) -> StringCommand:
-    """Never needed, see `REPOSITORY_FILES`."""
-    raise NotImplementedError(f"{file} may have {url} as well")
-
-
 def install(versions: Mapping[str, str]) -> StringCommand:
     """Install packages at these versions, older ones as well; none of them may be held."""
     return StringCommand(_INSTALL, *map(QuoteString, words(versions)))
+
+
+def download(versions: Mapping[str, str]) -> str:
+    """Resolve what `install` needs and download it, as if locks and streams were changed before."""
+    return (
+        f"{_INSTALL} --downloadonly --disableplugin=versionlock "
+        f"--setopt=gpuboot-cuda.module_hotfixes=1 {shlex.join(words(versions))}"
+    )
 
 
 def finish(lost: Mapping[str, str]) -> None:

@@ -15,9 +15,14 @@ from pyinfra.api.state import State
 from deploys.lib import privilege
 from deploys.lib.commands import failure, report_failure
 from deploys.lib.spans import waiting
+from gpuboot.hosts.download_failures import FAILURES, name_of
 from gpuboot.hosts.install_failures import InstallFailure, explain
 from gpuboot.hosts.transient import PAUSES_S, reason
 
+# failures whose words, such as `not found`, other programs print of other things
+_VAGUE = ("", "missing", "mirror")
+# inventory names and commands of this run
+_ended: set[tuple[str, str]] = set()
 _SHOWN = 25  # last lines of a failed command's output
 
 
@@ -28,6 +33,8 @@ def with_retries(
     needed: bool = True,
     failed: str = "",
     versions: str = "",
+    remedy: str = "",
+    once: bool = False,
 ) -> FunctionCommand:
     """A shell command that is tried again while the network fails it, for a minute at least.
 
@@ -37,13 +44,23 @@ def with_retries(
     + needed: the host fails without it; False: that is only told
     + failed: what to say of its failure; "": that `what` is not to be had
     + versions: the shell command that prints which versions there are, for one that is missing
+    + remedy: what the person can do where what it printed explains nothing
+    + once: not again where it has ended on the same host in this run
     """
     text = command if isinstance(command, str) else command.get_raw_value()
     more: dict[str, Any] = {"stdin": stdin} if stdin else {}
     if not needed:
         more["needed"] = False
-    more |= {key: text for key, text in (("failed", failed), ("versions", versions)) if text}
-    return FunctionCommand(_run_with_retries, (text, what), more)
+    texts = {"failed": failed, "versions": versions, "remedy": remedy}
+    more |= {key: value for key, value in texts.items() if value}
+    return FunctionCommand(_run_once if once else _run_with_retries, (text, what), more)
+
+
+def _run_once(state: State, host: Host, command: str, what: str, **more: Any) -> bool:
+    if (host.name, command) in _ended:
+        return True
+    _ended.add((host.name, command))
+    return _run_with_retries(state, host, command, what, **more)
 
 
 def _run_with_retries(
@@ -55,10 +72,9 @@ def _run_with_retries(
     needed: bool = True,
     failed: str = "",
     versions: str = "",
+    remedy: str = "",
 ) -> bool:
-    arguments = privilege.become_arguments(host)
-    if stdin:
-        arguments["_stdin"] = stdin.get_secret_value() if isinstance(stdin, SecretStr) else stdin
+    arguments = _arguments(host, stdin)
     began = time.monotonic()
     for pause in (*PAUSES_S, 0):
         ok, output = host.run_shell_command(
@@ -81,16 +97,25 @@ def _run_with_retries(
         logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {why}")
         return True
     known = explain(output.output)
-    offered = ""
+    said = output.output_lines[-_SHOWN:]
     if versions and known and known.version:
-        offered = host.run_shell_command(StringCommand(versions), **arguments)[1].output
-    said = [*output.output_lines[-_SHOWN:], *offered.splitlines()]
-    return report_failure(host, _told(f"{failed or f'{what}: not to be had'}{spent}", said, known))
+        offered = host.run_shell_command(StringCommand(versions), **arguments)[1]
+        said = [*said, *offered.output.splitlines()]
+    message = f"{failed or f'{what}: not to be had'}{spent}"
+    return report_failure(host, _told(message, said, known, remedy))
 
 
-def _told(failed: str, said: Sequence[str], known: InstallFailure | None) -> str:
+def _arguments(host: Host, stdin: SecretStr | str | None) -> dict[str, Any]:
+    arguments = privilege.become_arguments(host)
+    if stdin:
+        arguments["_stdin"] = stdin.get_secret_value() if isinstance(stdin, SecretStr) else stdin
+    return arguments
+
+
+def _told(failed: str, said: Sequence[str], known: InstallFailure | None, remedy: str = "") -> str:
     """The message of a failed command: what it printed, and what that means where it is known."""
     lines = "\n".join(said)
-    if known is None:
-        return f"{failed}:\n{lines}"
-    return failure(f"{failed}: {known.cause}:\n{lines}", known.remedy)
+    if known is None and (name := name_of(lines)) in _VAGUE:
+        return failure(f"{failed}:\n{lines}", remedy) if remedy else f"{failed}:\n{lines}"
+    explanation = known or FAILURES[name]
+    return failure(f"{failed}: {explanation.cause}:\n{lines}", explanation.remedy)

@@ -11,11 +11,9 @@ from pyinfra.api.command import StringCommand
 class PackageManagerCommands(Protocol):
     """A module such as `deploys.lib.apt`.
 
-    + REPOSITORY_FILES: shell patterns of files that may not configure a repository as well
     + READ_INDICES: reads the indices of all repositories
     """
 
-    REPOSITORY_FILES: tuple[str, ...]
     READ_INDICES: str
 
     def read_index(self, file: str, name: str) -> str:
@@ -24,11 +22,11 @@ class PackageManagerCommands(Protocol):
         + name: the repository's name in `settings.mirrors.apt`
         """
 
-    def remove_repository(self, file: str, url: str) -> StringCommand:
-        """Take a repository out of another file that configures it."""
-
     def install(self, versions: Mapping[str, str]) -> StringCommand:
         """Install packages at these versions."""
+
+    def download(self, versions: Mapping[str, str]) -> str:
+        """Shell commands that fail where `install` would, and download what it needs."""
 
     def words(self, versions: Mapping[str, str]) -> list[str]:
         """Packages with their versions, as the program takes them."""

@@ -15,6 +15,7 @@ from deploys.lib.cordon import wait_until_rejoined
 from deploys.lib.operation import operation
 from deploys.lib.remote import RemoteError
 from deploys.operations.reboot import RebootError, reboot
+from gpuboot.hosts.module_loading import CONFLICTING
 from gpuboot.plan import Change, Effect
 
 # without the persistence daemon the first call initialises every GPU
@@ -23,7 +24,7 @@ REBOOT_YOURSELF = 'reboot the machine, or set driver.reboot = "when-needed"'
 
 
 @operation()
-def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
+def loaded(version: str, may_reboot: bool, timeout_s: int | None) -> Commands:
     """Ensure the kernel runs the installed driver; reboots only when another one is loaded.
 
     Run it with `_serial=True`: machines go away one after the other. Nodes of a living cluster come
@@ -31,7 +32,7 @@ def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
 
     + version: the driver of the version lock, which is installed
     + may_reboot: `settings.driver.reboot` allows it
-    + timeout_s: how long the machine may take to come back
+    + timeout_s: how long the machine may take to come back (None: by its memory)
     """
     driver = read(Driver, timeout_s=SMI_S)
     if driver.loaded == version and driver.uvm:
@@ -51,15 +52,15 @@ def loaded(version: str, may_reboot: bool, timeout_s: int) -> Commands:
 
 
 def other_module(driver: DriverState, version: str) -> str:
-    """Version of the driver, or nouveau, that is loaded instead of another; "" for none."""
+    """Version or name of the driver that is loaded instead of another; "" for none."""
     if driver.loaded == version:
         return ""
-    return driver.loaded or ("nouveau" if driver.nouveau else "")
+    return driver.loaded or driver.conflicting
 
 
 def reboot_reason(other: str, version: str) -> str:
     """Why a machine is rebooted. + other: as `other_module` gives it"""
-    name = other if other == "nouveau" else f"driver {other}"
+    name = other if other in CONFLICTING else f"driver {other}"
     return f"{name} is loaded, {version} is installed"
 
 
@@ -67,18 +68,22 @@ def load() -> StringCommand:
     """Load the modules of the installed driver."""
     return StringCommand(
         "modprobe nvidia && modprobe nvidia-uvm || { dmesg 2>/dev/null | grep -iE "
-        "'nvrm|nvidia|lockdown|module verification' | tail -n 15 >&2;",
+        "'nvrm|nvidia|lockdown|module verification' | tail -n 15 >&2; "
+        # `added`: DKMS has it and has built it for no kernel
+        "dkms status 2>/dev/null | grep -i '^nvidia' >&2; "
+        "for log in /var/lib/dkms/nvidia*/*/build/make.log; do if test -r $log; then "
+        'echo "$log:"; grep -aE "error|Error" $log | tail -n 5; fi; done >&2;',
         shell_message(
             "the NVIDIA kernel module does not load",
-            "see the kernel's messages above; with Secure Boot the module's key must be enrolled "
-            "(mokutil)",
+            "see the messages of the kernel and of DKMS above, which name the log of a build that "
+            "failed; with Secure Boot the module's key must be enrolled (mokutil)",
         ),
         "; exit 1; }",
     )
 
 
 def rebooted(
-    state: State, host: Host, reason: str, timeout_s: int, node: str = "", leader: str = ""
+    state: State, host: Host, reason: str, timeout_s: int | None, node: str = "", leader: str = ""
 ) -> bool:
     """Reboot a host; a FunctionCommand's body, so the first two have these names. False: it failed.
 

@@ -42,7 +42,8 @@ done
 used=$(users)
 if [ -n "$used" ]; then end busy "GPUs are used by $used"; fi
 for gpu in $gpus; do
-  said=$(timeout 120 nvidia-smi --gpu-reset -i "$gpu" 2>&1 9>&-) || end failed "$gpu: $said"
+  said=$(timeout -k 5 120 nvidia-smi --gpu-reset -i "$gpu" 2>&1 9>&-) ||
+    [ $? = 14 ] || end failed "$gpu: $said"
 done
 rm -f "$plugins"/nvidia*.sock # as the kubelet does when it starts
 start

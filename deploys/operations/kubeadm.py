@@ -1,16 +1,11 @@
-"""Packages and images of Kubernetes, `kubeadm init` and `kubeadm reset`.
-
-A step that was killed half-way leaves `/etc/gpuboot/kubeadm-<step>.started`; the next run resets
-what it left (`kubeadm reset`) and begins again; an upgrade is simply repeated. Anything else that
-is found is not ours to reset.
-"""
+"""Packages and images of Kubernetes, `kubeadm init` and `kubeadm reset`."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 
-from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
+from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import host
 
@@ -18,12 +13,24 @@ from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.units import Units
 from deploys.lib import background, changes, remote
 from deploys.lib.answers import foresee, read
-from deploys.lib.commands import Commands, executing, fail, shell_failure, warn
+from deploys.lib.commands import Commands, executing, warn
 from deploys.lib.download_retries import with_retries
 from deploys.lib.kubectl import KUBECTL
 from deploys.lib.operation import operation
-from deploys.operations import api_endpoint, units, virtual_address
+from deploys.operations import api_endpoint, kernel, units, virtual_address
 from deploys.operations import packages as package_operations
+from deploys.operations.kubeadm_steps import (
+    CLEAN_NETWORK,
+    CRICTL,
+    RESET,
+    begin,
+    cni_first,
+    fail_foreign,
+    marker,
+    refused_step,
+    remains_reset,
+    unfinished_step,
+)
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes.backup import METRICS_FOLDER
 from gpuboot.kubernetes.cluster_state import KubeadmState, Step, stage
@@ -34,49 +41,13 @@ from gpuboot.plan import Change, Effect
 SOCKET = CRI_SOCKET.removeprefix("unix://")
 KUBELET = "kubelet.service"
 CONFIG = "/etc/gpuboot/kubeadm.yaml"
-_CRICTL = f"crictl --runtime-endpoint {CRI_SOCKET}"
 _CTR_PULL = f"ctr -a {SOCKET} -n k8s.io images pull --hosts-dir /etc/containerd/certs.d"
 _PULL_UNIT = ("gpuboot-pull", "gpuboot: pull images")
 KUBELET_FILE = "/var/lib/kubelet/config.yaml"
-_KUBELET_DIGEST = "/etc/gpuboot/kubelet-config.sha256"
-# What a finished reset leaves behind of its own accord is kubeadm's own affair; CNI's
-# configuration is not, and would keep the next cluster's pods on the old network.
-# kubeadm stops the kubelet first, which then cannot remove the control groups of its pods
-RESET = (
-    f"kubeadm reset --force --cri-socket {CRI_SOCKET} && rm -rf /etc/cni/net.d/* && "
-    "{ ! systemctl is-active -q kubepods.slice || systemctl stop kubepods.slice; }"
-)
-
-# What kubeadm reset leaves in the kernel. A node that joins again gets other addresses for its
-# pods, and a bridge with those of before refuses each of them.
-_NETWORK = r"""
-for link in cni0 flannel.1 flannel-v6.1; do
-  if ip link show "$link" >/dev/null 2>&1; then ip link delete "$link"; fi
-done
-if command -v nft >/dev/null; then
-  nft list tables | awk '$3 ~ /^(kube-proxy|flannel-ipv[46])$/ { print $2, $3 }' |
-    while read -r family table; do nft delete table "$family" "$table"; done
-fi
-rm -rf /run/flannel
-"""
-CLEAN_NETWORK = f"sh -ec {shlex.quote(_NETWORK)}"
+KUBELET_NOTE = "/etc/gpuboot/kubelet-config.sha256"
 # a metric that stays would tell of a control plane for as long as the machine is some node
 _METRICS = f"{METRICS_FOLDER}/gpuboot_etcd_backup_*"
 _FORGET = f"rm -rf /etc/gpuboot/kube* /etc/gpuboot/cordoned /etc/gpuboot/helm {_METRICS}"
-
-
-def unfinished_step(step: Step) -> str:
-    """The shell command that fails with what to do about a step of kubeadm that failed."""
-    command = shell_failure(
-        f"kubeadm {step} failed; its output is above",
-        "fix what they name and run again, which resets what it left half made and begins again",
-    )
-    return command.get_raw_value()
-
-
-def marker(step: Step) -> str:
-    """The file that says that a step began and did not end."""
-    return f"/etc/gpuboot/kubeadm-{step}.started"
 
 
 @operation()
@@ -115,14 +86,14 @@ def images_pulled(images: Sequence[str], config: str = "") -> Commands:
     changes.record(Change(subject="containerd's images", new=images))
     if config:
         # Not `kubeadm config images pull`: it asks the registry even for images that are there.
-        fetch = f"{_CRICTL} inspecti -q {{}} >/dev/null 2>&1 || {_CRICTL} pull {{}}"
+        fetch = f"{CRICTL} inspecti -q {{}} >/dev/null 2>&1 || {CRICTL} pull {{}}"
         command = StringCommand(
             "kubeadm config images list --config", QuoteString(config),
             "| xargs -P 4 -I {} sh -c", QuoteString(fetch),
         )  # fmt: skip
         yield with_retries(command, "the control plane's images")
         return
-    pull = "; ".join(f"{_CRICTL} pull {image}" for image in missing)
+    pull = "; ".join(f"{CRICTL} pull {image}" for image in missing)
     yield background.started(*_PULL_UNIT, pull)
 
 
@@ -139,52 +110,20 @@ def initialized(digest: str, kubelet: str, config: str = CONFIG) -> Commands:
         host.noop("the control plane is initialized")
         return
     if progress == "foreign":
-        yield fail_foreign(state, "admin.conf")
+        yield fail_foreign(state)
         return
     old = "half-initialized" if progress == "begun" else None
     changes.record(Change(subject="control plane", old=old, new="initialized by kubeadm init"))
     yield from remains_reset(state, "init")
+    yield from cni_first(state)
     yield StringCommand(
-        f"mkdir -p /etc/gpuboot && touch {marker('init')} &&",
-        "{ kubeadm init --skip-token-print --config",
+        "{ kubeadm init phase preflight --config",
+        QuoteString(config),
+        f"|| {refused_step('init')}; }} && {begin('init')} &&",
+        "{ kubeadm init --skip-token-print --skip-phases=preflight --config",
         QuoteString(config),
         f"|| {unfinished_step('init')}; }}",
         f"&& {note(digest)} && {note_kubelet(kubelet)} && rm {marker('init')}",
-    )
-
-
-def remains_reset(state: KubeadmState, step: Step) -> Commands:
-    """Reset what an earlier cluster left on this host, or a step that did not end."""
-    if step in state.started:
-        warn(f"an earlier kubeadm {step} did not end: resetting what it left and beginning again")
-    elif state.left:
-        warn(f"an earlier cluster left {', '.join(state.left)}, and maybe pods: resetting them")
-    else:
-        return
-    yield StringCommand(RESET)
-    yield StringCommand(CLEAN_NETWORK)
-
-
-def fail_foreign(state: KubeadmState, missing: str) -> FunctionCommand:
-    """The failure of a host that lacks a file but has others of a cluster, not of gpuboot's."""
-    return fail(
-        f"there are parts of a cluster in /etc/kubernetes ({', '.join(state.files)}), but no "
-        f"{missing}, and gpuboot did not make them",
-        "see what they are; if nobody needs them: pyinfra INVENTORY deploys/reset.py --data "
-        "gpuboot_reset=CLUSTER",
-    )
-
-
-def pods_begin_anew() -> str:
-    """The command for a node that the cluster has forgotten: its pods get other addresses.
-
-    Who is cut off in it joins anew: a kubelet that was only started would keep the old bridge.
-    """
-    began = marker("join")
-    # crictl gives up after 2 s else, and a pod may take longer to end
-    return (
-        f"touch {began} && systemctl stop kubelet && {_CRICTL} --timeout 2m rmp --force --all && "
-        f"{CLEAN_NETWORK} && systemctl start kubelet && rm {began}"
     )
 
 
@@ -198,7 +137,7 @@ def note(digest: str) -> str:
 def note_kubelet(digest: str) -> str:
     """The command that records which configuration is in force on this host, and its file."""
     written = f'"$(sha256sum <{KUBELET_FILE} | cut -d " " -f 1)"'
-    return f"echo {digest} {written} >{_KUBELET_DIGEST}"
+    return f"echo {digest} {written} >{KUBELET_NOTE}"
 
 
 @operation()
@@ -249,26 +188,30 @@ def installed(packages: dict[str, str], manager: PackageManager) -> Commands:
 
 
 def reset_commands(state: KubeadmState) -> list[str]:
-    """The commands that take a host out of any cluster. Nothing for one that is in none."""
-    if not (state.files or state.started or state.left):
+    """The commands that take a host out of gpuboot's cluster. Nothing for one that is in none."""
+    if state.foreign or not (state.files or state.started or state.left):
         return []
     ours = state.kubeconfig in ("same", "stale")
     config = ["rm -f /root/.kube/config"] if ours else []
     # the virtual address first: another control plane has it before this one's API server ends
     first = [virtual_address.STOP, *config]
-    return [*first, RESET, CLEAN_NETWORK, api_endpoint.STOP, _FORGET]
+    return [*first, RESET, CLEAN_NETWORK, api_endpoint.STOP, kernel.SWAP_BACK, _FORGET]
 
 
 @operation()
 def reset(node: str, leader: str) -> Commands:
-    """Take this host out of any cluster: what kubeadm and the pod network made goes.
+    """Take this host out of the cluster: what kubeadm and the pod network made goes.
 
-    The cluster's data (etcd) goes as well. Packages, containerd and the driver stay.
+    The cluster's data (etcd) goes as well. Packages, containerd and the driver stay, as does a
+    cluster that gpuboot did not make.
 
     + node: its Kubernetes name, which a cluster that goes on forgets
     + leader: inventory name of the leader
     """
     state = read(Kubeadm, socket=SOCKET)
+    if state.foreign:
+        yield fail_foreign(state)
+        return
     if not reset_commands(state):
         host.noop("this host is in no cluster")
         return

@@ -27,16 +27,19 @@ from deploys.lib.join_credentials import bootstrap_token, uploaded_certificates
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
-from deploys.operations.kubeadm import (
-    SOCKET,
+from deploys.operations.kubeadm import SOCKET, note_kubelet
+from deploys.operations.kubeadm_steps import (
+    begin,
+    cni_first,
     fail_foreign,
     marker,
-    note_kubelet,
     pods_begin_anew,
+    refused_step,
     remains_reset,
     unfinished_step,
 )
 from gpuboot.config.inventory import Node
+from gpuboot.hosts.remains import RESET_BY_HAND
 from gpuboot.kubernetes.cluster_state import belongs_elsewhere, stage
 from gpuboot.kubernetes.etcd_members import join_refused
 from gpuboot.kubernetes.readiness import Progress
@@ -69,11 +72,12 @@ def joined(
         yield from _member(node.name, leader)
         return
     if progress == "foreign":
-        yield fail_foreign(state, "kubelet.conf")
+        yield fail_foreign(state)
         return
     old = "half-joined" if progress == "begun" else None
     changes.record(Change(subject=f"node {node.name}", old=old, new="joined to the cluster"))
     yield from remains_reset(state, "join")
+    yield from cni_first(state)
     if not executing():
         yield StringCommand("kubeadm join")  # how it is done needs the leader, which may not exist
         return
@@ -92,8 +96,8 @@ def _member(node: str, leader: str) -> Commands:
         if belongs_elsewhere(read(Kubeadm, socket=SOCKET), authority):
             yield fail(
                 f"this host is a node of another cluster than {leader}'s",
-                "take it out of the inventory, or, if that cluster can go: pyinfra INVENTORY "
-                f"deploys/reset.py --data gpuboot_reset=CLUSTER --limit {host.name}",
+                f"take it out of the inventory, or, where that cluster can go without it: "
+                f"`{RESET_BY_HAND}` there, then run again",
             )
             return
     asked = executing() or answers.keeping()
@@ -179,10 +183,13 @@ def _join(
         warn(f"the data of volume {volume.claim} was on this host and is gone: it begins empty")
         yield StringCommand(local_volumes.made(volume))
     authority = remote.read_fact(leader, Kubeadm, socket=SOCKET).ca
+    # the secret is read once and given twice; printf is a part of the shell
+    given = "printf '%s\\n' \"$config\" |"
     command = (
-        f"mkdir -p /etc/gpuboot && touch {marker('join')} &&"
-        f" {{ cat | kubeadm join --config /dev/stdin || {unfinished_step('join')}; }} &&"
-        f" {note_kubelet(kubelet)} && rm {marker('join')}"
+        f"config=$(cat) && {{ {given} kubeadm join phase preflight --config /dev/stdin ||"
+        f" {refused_step('join')}; }} && {begin('join')} &&"
+        f" {{ {given} kubeadm join --skip-phases=preflight --config /dev/stdin ||"
+        f" {unfinished_step('join')}; }} && {note_kubelet(kubelet)} && rm {marker('join')}"
     )
     with bootstrap_token(leader, node.name) as token:
         if node.role == "worker":

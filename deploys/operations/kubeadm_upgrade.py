@@ -18,7 +18,7 @@ from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import changes, cordon, remote
+from deploys.lib import changes, cordon, planned_packages, remote
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, report_failure
 from deploys.lib.drain import Moving, drain
@@ -26,11 +26,12 @@ from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.long_command import long_command
 from deploys.lib.operation import operation
+from deploys.lib.package_downloads import ready
 from deploys.lib.remote import RemoteError
 from deploys.lib.waiting import wait_until
 from deploys.operations import etcd_backup
 from deploys.operations import packages as package_operations
-from deploys.operations.kubeadm import SOCKET, marker, note, note_kubelet
+from deploys.operations.kubeadm import SOCKET, note, note_kubelet
 from deploys.operations.kubeadm_changes import (
     CONTROL_PLANE,
     KUBELET,
@@ -38,6 +39,7 @@ from deploys.operations.kubeadm_changes import (
     ignored,
     wait_until_ready,
 )
+from deploys.operations.kubeadm_steps import marker
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes import version_skew
 from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState
@@ -67,8 +69,7 @@ def upgraded(
     + node: its Kubernetes name; leader: inventory name of the leader, `leads`: of this host
     + turn: whether it is this host's turn; else it is only read, so that all hosts answer at once
     + version: without its v; packages: of `gpuboot.kubernetes.kubeadm.packages`, for `manager`
-    + control_planes: inventory names of all control planes, if this host is one of them
-    + moving: None: as the settings' defaults have it
+    + control_planes: inventory names of all, if this host is one; moving: None: the defaults
     """
     state = read(Kubeadm, socket=SOCKET)
     if not turn:
@@ -81,30 +82,30 @@ def upgraded(
     if _is_upgraded(state, packages, cluster.server, version):
         host.noop(f"Kubernetes {version}")
         return
-    problem = _refused(cluster, version) if leads else _too_early(leader, version, control_planes)
-    if problem := problem or _stopped():
+    planned_packages.note_packages(_missing(state, packages))
+    early = _refused(cluster, version) if leads else _too_early(leader, version, control_planes)
+    if problem := early or _stopped():
         yield fail(*problem)
         return
     moved = _moved(moving or Moving(), _running(node, leader, state), version)
     _record(node, version, state, cluster if leads else None, bool(moved))
-    noted = state.kubelet_config
-    it = _Upgrade(node, leader, version, packages, manager, leads, control_planes, ignore, noted)
+    it = _Upgrade(node, leader, version, packages, state, manager, leads, control_planes, ignore)
     yield from _upgrade(it, cluster.config, moved)
 
 
 @dataclass(frozen=True)
 class _Upgrade:
-    """One host's, by arguments of `upgraded`. + noted: digest of its kubelet's configuration"""
+    """One host's, by arguments of `upgraded`. + state: how far kubeadm got on it"""
 
     node: str
     leader: str
     version: str
     packages: Mapping[str, str]
+    state: KubeadmState
     manager: PackageManager
     leads: bool
     control_planes: Sequence[str]
     ignore: Sequence[str]
-    noted: str
 
 
 def _upgrade(it: _Upgrade, digest: str, moved: dict[str, Any]) -> Commands:
@@ -113,12 +114,14 @@ def _upgrade(it: _Upgrade, digest: str, moved: dict[str, Any]) -> Commands:
     + digest: of the configuration in force, as the cluster's record of it has; "" for none
     + moved: how pods are moved away: arguments of `drain`; nothing: they stay
     """
+    if missing := _missing(it.state, it.packages):
+        yield from ready(missing, it.manager, f"{it.node} stays as it is")
     first = {"kubeadm": it.packages["kubeadm"]}
     yield from _etcd_healthy(it.control_planes)
     if it.leads:
         yield etcd_backup.before("upgrade")
     yield StringCommand(f"mkdir -p /etc/gpuboot && touch {marker('upgrade')}")
-    yield from package_operations.installed._inner(first, it.manager, hold=True, update=True)
+    yield from package_operations.installed._inner(first, it.manager, hold=True)
     command = f"kubeadm upgrade apply --yes v{it.version}" if it.leads else "kubeadm upgrade node"
     yield long_command(
         StringCommand(command, *ignored(it.ignore)),
@@ -140,8 +143,8 @@ def _kubelet(it: _Upgrade, moved: dict[str, Any]) -> Commands:
     since = clock(it.leader)
     yield StringCommand("systemctl daemon-reload && systemctl restart kubelet")
     yield from wait_until_ready(it.node, it.leader, it.version, since)
-    if it.noted:
-        yield StringCommand(note_kubelet(it.noted))  # kubeadm has written its file again
+    if noted := it.state.kubelet_config:
+        yield StringCommand(note_kubelet(noted))  # kubeadm has written its file again
     yield FunctionCommand(_let_in, (it.node, it.leader), {})
 
 
@@ -185,13 +188,18 @@ def _is_upgraded(
     state: KubeadmState, packages: Mapping[str, str], server: str, version: str
 ) -> bool:
     """Whether packages and API server ("" for another host's) are of this release."""
-    installed = all(_matches(state.packages.get(name), packages[name]) for name in packages)
+    installed = not _missing(state, packages)
     same = not server or version_skew.upgrade_step(server, version) == "none"
     return installed and same and "upgrade" not in state.started
 
 
-def _matches(version: str | None, pattern: str) -> bool:
-    return version is not None and fnmatchcase(version, pattern)
+def _missing(state: KubeadmState, packages: Mapping[str, str]) -> dict[str, str]:
+    """Packages that are not installed at their version, a pattern."""
+    return {
+        name: pattern
+        for name, pattern in packages.items()
+        if not fnmatchcase(state.packages.get(name, ""), pattern)
+    }
 
 
 def _refused(cluster: ClusterState, version: str) -> tuple[str, str] | None:

@@ -22,13 +22,14 @@ from deploys.lib.recording import say
 from deploys.lib.remote import run
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
+from gpuboot.hosts.nvidia_smi import ACCEPT_WARNING
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify.load import runner
 from gpuboot.verify.load.answers import Outcome
 from gpuboot.verify.load.pods import Wanted
 
 _AT_ONCE = 32
-_READ = "cat /proc/driver/nvidia/version && nvidia-smi -L"
+_READ = "cat /proc/driver/nvidia/version && timeout -k 5 60 nvidia-smi -L" + ACCEPT_WARNING
 
 
 @operation(compared=False)

@@ -25,7 +25,7 @@ class DriverPart:
     + packages: those that are of its version -> pattern; beside: others that it needs
     + pin: apt's package that pins it; stream: of dnf's module; "" for none
     + services: units that keep it ready
-    + may_reboot, reboot_s: whether a reboot is allowed, and how long it may take
+    + may_reboot, reboot_s: whether a reboot is allowed, and how long it may take (None: by memory)
     """
 
     version: str
@@ -35,7 +35,7 @@ class DriverPart:
     stream: str = ""
     services: Sequence[str] = ()
     may_reboot: bool = True
-    reboot_s: int = 900
+    reboot_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,15 @@ def difference(parts: Parts, manager: PackageManager, loaded: DriverState) -> ru
         loaded=(other_module(loaded, part.version) or loaded.loaded) if part else "",
         installed=installed,
     )
+
+
+def missing(parts: Parts, lacks: rules.Difference) -> dict[str, str]:
+    """Packages that `installed` installs, with their versions or patterns."""
+    part, driver = parts.driver, dict[str, str]()
+    if part and lacks.driver:
+        pin = {} if part.stream else {part.pin: ""}
+        driver = pin | rules.mismatched({**part.packages, **part.beside}, lacks.installed)
+    return {**driver, **lacks.toolkit, **lacks.containerd}
 
 
 def installed(parts: Parts, lacks: rules.Difference, manager: PackageManager) -> Commands:

@@ -18,19 +18,20 @@ from pyinfra.context import host
 from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import changes, gate, node_service, node_sharing
+from deploys.lib import changes, gate, node_service, node_sharing, planned_packages
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, messages
 from deploys.lib.drain import Moving
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
+from deploys.lib.package_downloads import ready
 from deploys.lib.remote import RemoteError, read_fact
 from deploys.lib.turns import turn_of
 from deploys.operations import containerd, driver, units
 from deploys.operations.kubeadm import SOCKET
 from deploys.operations.kubeadm_changes import clock, wait_until_ready
-from deploys.operations.node_parts import Parts, difference, installed
+from deploys.operations.node_parts import Parts, difference, installed, missing
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import node_upgrade as rules
@@ -132,6 +133,9 @@ def _upgrade(it: _Upgrade, moved: dict[str, object]) -> Commands:
             yield fail(*problem)
             return
         _record(it, bool(moved))
+        if lacking := missing(it.parts, it.found):
+            otherwise = f"{it.node} stays as it is"
+            yield from ready(lacking, it.manager, otherwise)
         yield from _take_out(it, moved)
         yield from installed(it.parts, it.found, it.manager)
         yield from _reboot(it)
@@ -256,6 +260,7 @@ def _prove(it: _Upgrade) -> Commands:
 
 
 def _record(it: _Upgrade, drained: bool) -> None:
+    planned_packages.note_packages(missing(it.parts, it.found))
     found, node = it.found, f"node {it.node}"
     items = package_changes(found.installed, found.packages)
     if found.loaded != found.version:

@@ -21,6 +21,7 @@ from deploys.lib import privilege
 from deploys.lib.commands import failure
 from deploys.lib.shell import run_command
 from deploys.lib.spans import waiting
+from gpuboot.hosts import reboots
 
 POLL_S = 1.0
 _COMMAND_TIMEOUT_S = 20
@@ -36,39 +37,41 @@ class RebootRefusedError(RebootError):
     """The machine was not rebooted: this runs on it, or it does not tell which boot it is."""
 
 
-def reboot(host: Host, reason: str, timeout_s: int) -> str:
+def reboot(host: Host, reason: str, timeout_s: int | None) -> str:
     """Reboot a host and wait until it answers as a new boot and has started its units.
 
     For a `FunctionCommand`; give the operation `_serial=True` so that one host at a time is away.
 
     + reason: said on the terminal
-    + timeout_s: how long the host may take, from the reboot command to its answer
+    + timeout_s: `settings.driver.reboot_timeout_s`: how long the host may take, from the reboot
+      command to its answer; None: by its memory (`gpuboot.hosts.reboots`)
 
     Returns the new boot's id. Raises `RebootError` when it does not come back, and without a reboot
     when the host is the machine that this runs on: the run would end with it, and so would
     whatever else runs there.
     """
     before = _boot_id_to_leave(host, reason)
+    limit_s = reboots.timeout_s(timeout_s, _run(host, "grep MemTotal /proc/meminfo"))
     _say(host, f"rebooting: {reason}")
     started = time.monotonic()
     # in the background, so that the command can answer before sshd is stopped
     _run(host, "nohup sh -c 'sleep 1; systemctl reboot || reboot' >/dev/null 2>&1 &")
     told = started
     with waiting(f"{host.name} after its reboot"), _without_tracebacks():
-        while time.monotonic() - started < timeout_s:
+        while time.monotonic() - started < limit_s:
             time.sleep(POLL_S)
             if time.monotonic() - told > 30:
                 told = time.monotonic()
-                _say(host, f"waiting for it to come back ({told - started:.0f} of {timeout_s} s)")
+                _say(host, f"waiting for it to come back ({told - started:.0f} of {limit_s} s)")
             _reconnect(host)
             now = _boot_id(host)
             if now and now != before:
-                _settle(host, timeout_s - (time.monotonic() - started))
+                _settle(host, limit_s - (time.monotonic() - started))
                 _say(host, f"is back after {time.monotonic() - started:.0f} s")
                 return now
     raise RebootError(
         failure(
-            f"{host.name} did not come back within {timeout_s} s",
+            f"{host.name} did not come back within {limit_s} s",
             "look at its console, then run again (driver.reboot_timeout_s sets the time)",
         )
     )

@@ -43,7 +43,7 @@ _LONGEST = 400  # characters of a reason
 _READ_S = 50.0  # for what a bundle holds
 # what a GPU's maker asks for
 _LOOKS = {
-    "nvidia-smi-q.txt": "timeout 60 nvidia-smi -q",
+    "nvidia-smi-q.txt": "timeout -k 5 60 nvidia-smi -q",
     "kernel.txt": "journalctl -k --no-pager | grep -iE 'nvrm|nvidia|xid' | tail -n 500",
 }
 

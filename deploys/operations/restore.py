@@ -72,6 +72,8 @@ def restored(
     yield _each(hosts, "stop", "etcd and the API server are not stopped")
     yield _each(hosts, "swap", "the data are not exchanged")
     if fresh:
+        # one that is killed is nobody else's cluster
+        yield StringCommand(f"mkdir -p /etc/gpuboot && touch {kubeadm.KUBELET_NOTE}")
         yield _initialized(fresh)
         return
     yield _each(hosts, "start etcd", "etcd is not started")

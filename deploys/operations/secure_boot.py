@@ -26,14 +26,15 @@ _AGAIN = "run again, with somebody at the console: each run asks anew, with anot
 
 
 @operation()
-def enrolled(may_reboot: bool, timeout_s: int) -> Commands:
+def enrolled(may_reboot: bool, timeout_s: int | None) -> Commands:
     """Ensure that the kernel takes the modules that DKMS builds, where Secure Boot is on.
 
     Asks for it (mokutil), tells the one-time password and what to do, and reboots. Run it with
     `_serial=True`, when DKMS has built its first module, which makes its key.
 
     + may_reboot: `settings.driver.reboot` allows it; else a person reboots, and runs again
-    + timeout_s: how long the machine may take to come back, with the person at its console
+    + timeout_s: how long the machine may take to come back, with the person at its console (None:
+      by its memory)
     """
     state = read(SecureBoot, module=_MODULE)
     found = standing(state)
@@ -54,7 +55,7 @@ def enrolled(may_reboot: bool, timeout_s: int) -> Commands:
     yield FunctionCommand(enrol, (state.key, may_reboot, timeout_s), {})
 
 
-def enrol(state: State, host: Host, key: str, may_reboot: bool, timeout_s: int) -> bool:
+def enrol(state: State, host: Host, key: str, may_reboot: bool, timeout_s: int | None) -> bool:
     """A FunctionCommand's body. False: the key is not enrolled."""
     password = "".join(secrets.choice("0123456789") for _ in range(PASSWORD_DIGITS))
     try:

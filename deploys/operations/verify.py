@@ -138,12 +138,12 @@ def judge_node(
     offer: Offer | None = None,
 ) -> tuple[list[Finding], tuple[str, str] | None]:
     """As `prove_node`, with the findings."""
-    driver_requested = lock.driver.version if settings.driver.enabled else None
+    driver = lock.driver if settings.driver.enabled else None
     target = inventory.get_host(leader)
     divided_later = offer is not None and node_sharing.pending(node.name, leader, offer)
 
     def read() -> Host:
-        found = read_host(node, driver_requested, {}, settings)
+        found = read_host(node, driver, {}, settings)
         return replace(found, layout=None) if divided_later else found
 
     with cluster_clients(target) as clients:

@@ -26,6 +26,7 @@ from gpuboot.docker import runner
 from gpuboot.docker.compose.images import mirrored
 from gpuboot.docker.compose.services import local_url
 from gpuboot.docker.runner import MetricsCollector, NoAnswer, processes_by_gpu, workload_result
+from gpuboot.hosts.nvidia_smi import ACCEPT_WARNING
 from gpuboot.hosts.registries import DOCKER_ENVIRONMENT
 from gpuboot.verify.evidence import Host, WorkloadResult
 from gpuboot.verify.levels import ALL, Scope
@@ -33,9 +34,12 @@ from gpuboot.verify.report import Report
 
 _MAX_AT_ONCE = 32
 _ASK_S = 15
-_SCRIPT = "nvidia-smi -L && /cuda-samples/vectorAdd"
+_SCRIPT = "nvidia-smi -L; /cuda-samples/vectorAdd"
 _GRACE_S = 15
-_APPS = "timeout 60 nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader"
+_APPS = (
+    "timeout -k 5 60 nvidia-smi --query-compute-apps=gpu_uuid,pid --format=csv,noheader"
+    + ACCEPT_WARNING
+)
 _LABEL = "io.gpuboot=verify"
 _OWN = "io.gpuboot.shell"  # label: process that started the container
 
@@ -171,6 +175,7 @@ def _command(uuid: str, settings: Settings) -> str:
         f"--cap-drop ALL --security-opt no-new-privileges --label {_LABEL} --label {_OWN}=$$ "
         f"--gpus device={uuid} --entrypoint sh {image} -c {shlex.quote(_SCRIPT)} 2>&1); "
         "status=$?; case $status in 124|137) "
-        f"timeout 60 docker ps -q --filter label={_OWN}=$$ | xargs -r timeout 60 docker rm -f >&2 "
+        f"timeout -k 5 60 docker ps -q --filter label={_OWN}=$$ | "
+        "xargs -r timeout -k 5 60 docker rm -f >&2 "
         ';; esac; printf "%s\\n%s\\n" "$status" "$out"'
     )

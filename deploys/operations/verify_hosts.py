@@ -21,8 +21,8 @@ from deploys.lib import answers
 from deploys.operations.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
-from gpuboot.config.versions import Lock
-from gpuboot.hosts import sharing
+from gpuboot.config.versions import DriverLock, Lock
+from gpuboot.hosts import gpu_choice, sharing
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.verify import gpu_state
 from gpuboot.verify.control_plane import ControlPlane
@@ -95,19 +95,18 @@ def say(line: str) -> None:
 def read_hosts(settings: Settings, lock: Lock, found: Found, scope: Scope = ALL) -> list[Host]:
     """Read the GPU nodes of the scope, many at once, each by one command."""
     gpu_nodes = scope.chosen(found.nodes)
-    driver_requested = lock.driver.version if settings.driver.enabled else None
+    driver = lock.driver if settings.driver.enabled else None
     say(f"reading {len(gpu_nodes)} GPU nodes")
     pool = Pool(min(len(gpu_nodes), _MAX_AT_ONCE) or 1)
-    return list(
-        pool.map(lambda node: read_host(node, driver_requested, found.states, settings), gpu_nodes)
-    )
+    return list(pool.map(lambda node: read_host(node, driver, found.states, settings), gpu_nodes))
 
 
 def read_host(
-    node: Node, driver_requested: str | None, states: Mapping[str, NodeState], settings: Settings
+    node: Node, driver: DriverLock | None, states: Mapping[str, NodeState], settings: Settings
 ) -> Host:
     """Read one GPU node.
 
+    + driver: the version that the lock asks for; None where gpuboot installs none
     + states: of hosts that were read a moment ago, by inventory name
     """
     state, gpus, checks = (Request(fact, ()) for fact in (NodeFact, NvidiaFact, HostChecks))
@@ -121,8 +120,9 @@ def read_host(
         if isinstance(answer, Unanswered):
             why = "its state could not be read" if target.connected else "cannot be reached"
             return gpu_state.unreachable_host(node, f"{why}: {answer}")
-    found = gpu_state.host(node, said[state], said[gpus], driver_requested)
-    found = replace(found, **sharing.promised(node, settings, said[state].gpu_ids))
+    chosen = gpu_choice.choose(node, said[state], driver)
+    found = gpu_state.host(node, chosen, said[gpus], driver.version if driver else None)
+    found = replace(found, **sharing.promised(node, settings, chosen.gpu_ids))
     if isinstance(printed, Unanswered):
         return replace(found, printed={})
     ended = time.time()

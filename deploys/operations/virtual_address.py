@@ -61,6 +61,7 @@ def present(config: str, unit_file: str, manager: PackageManager) -> Commands:
             (host, Units, {"units": [UNIT]}),
         ]
     )
+    yield from package_operations.installed._inner(_PACKAGES, manager)
     existing = read(Files, paths=list(contents))
     wrong = {
         path: text
@@ -71,7 +72,6 @@ def present(config: str, unit_file: str, manager: PackageManager) -> Commands:
         files.record_texts(wrong, existing)
         note = "where its address changes, nodes reach the API again after some seconds"
         changes.record(Effect(kind="restart", target="keepalived", local=True, note=note))
-    yield from package_operations.installed._inner(_PACKAGES, manager)
     if UNIT_FILE in wrong:
         yield files.write(UNIT_FILE, unit_file)
         yield StringCommand("systemctl daemon-reload")

@@ -34,6 +34,7 @@ def reached(context: Context) -> None:
         api_endpoint.named(
             name="Write the API's name to /etc/hosts",
             address=address,
+            template=context.state.boot.hosts_template,
             # one that is about to join waits when the control plane has been made
             awaited=address == cluster.virtual_ip and _JOINED in context.state.kubeconfigs,
         )
@@ -56,6 +57,7 @@ def served(context: Context) -> None:
         api_endpoint.named(
             name="Point the API's name at the other control-plane nodes themselves",
             address=context.node.address,
+            template=context.state.boot.hosts_template,
         )
 
 

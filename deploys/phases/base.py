@@ -8,21 +8,13 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from deploys.lib.operation import phase
-from deploys.operations import files, kernel, packages
+from deploys.operations import docker_filter, files, kernel, network_manager, packages
 from deploys.run.context import Context, current
-from gpuboot.hosts import prerequisites
+from gpuboot.hosts import prerequisites, sysctls, time_services
 from gpuboot.hosts import proxy as proxies
+from gpuboot.hosts.preflight import firewall
 from gpuboot.templates import render
 
-TIME_SERVICES = ("chrony", "chronyd", "ntp", "ntpsec", "systemd-timesyncd")
-SYSCTLS = {
-    "net.ipv4.ip_forward": "1",
-    "net.bridge.bridge-nf-call-iptables": "1",
-    "net.bridge.bridge-nf-call-ip6tables": "1",
-    # many pods tail many files; the kernel's 128 instances are gone at about 100 containers
-    "fs.inotify.max_user_instances": "8192",
-    "fs.inotify.max_user_watches": "524288",
-}
 # patterns of unattended-upgrades: prefixes of package names
 UNATTENDED_UPGRADES_BLACKLIST = (
     "containerd",
@@ -43,12 +35,14 @@ APT_CONF = "/etc/apt/apt.conf.d/95gpuboot"
 def base() -> None:
     """Prepare a host for Kubernetes."""
     context = current()
+    settings = sysctls.expected(context.state.boot.sysctls)
     files.present(
         name="Configure kernel modules and sysctls",
         contents={
             "/etc/modules-load.d/gpuboot.conf": render("base/modules.conf.j2"),
-            "/etc/sysctl.d/90-gpuboot.conf": render("base/sysctl.conf.j2", sysctls=SYSCTLS),
+            sysctls.FILE: render("base/sysctl.conf.j2", sysctls=settings),
         },
+        absent=[sysctls.FORMER_FILE],
     )
     configure_apt(context)
     packages.finished(
@@ -59,16 +53,31 @@ def base() -> None:
         name="Install prerequisites of Kubernetes",
         versions=dict.fromkeys(package_names(context), ""),
         manager=context.platform.package_manager,
-        update=True,
     )
     kernel.applied(
         name="Load kernel modules and sysctls",
         features=["overlay", "br_netfilter"],
-        sysctls=SYSCTLS,
+        sysctls=settings,
     )
     if context.settings.cluster.fail_swap_on:
         kernel.swap_off(name="Disable swap")
-    kernel.hosts(name="Write node names to /etc/hosts", addresses=known_names(context))
+    _pod_network_respected(context)
+    kernel.hosts(
+        name="Write node names to /etc/hosts",
+        addresses=known_names(context),
+        template=context.state.boot.hosts_template,
+    )
+
+
+def _pod_network_respected(context: Context) -> None:
+    """What else runs on the host leaves devices and packets of pods alone."""
+    if "NetworkManager" in context.state.boot.units:
+        network_manager.pod_network_unmanaged(name="Keep NetworkManager off the pod network")
+    if firewall.drops_of_docker(context.state.packet_filter, context.settings):
+        docker_filter.pods_let_through(
+            name="Let pods through Docker's packet filter",
+            pods=context.settings.cluster.pod_cidr,
+        )
 
 
 def known_names(context: Context) -> dict[str, str]:
@@ -91,7 +100,7 @@ def package_names(context: Context, names: Sequence[str] = prerequisites.KUBERNE
     A container's clock is its host's: nothing to keep there.
     """
     state = context.state
-    timed = state.container or any(state.is_active(unit) for unit in TIME_SERVICES)
+    timed = state.container or time_services.running(state)
     return context.platform.package_names([*names, *([] if timed else [prerequisites.TIME])])
 
 

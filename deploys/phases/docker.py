@@ -28,7 +28,6 @@ def base() -> None:
         name="Install prerequisites of Docker",
         versions=dict.fromkeys(cluster_base.package_names(context, prerequisites.DOCKER), ""),
         manager=context.platform.package_manager,
-        update=True,
     )
 
 

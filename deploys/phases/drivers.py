@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from deploys.lib.operation import phase
-from deploys.operations import dnf, driver, files, kernel, packages, secure_boot, units
+from deploys.operations import (
+    dnf,
+    driver,
+    files,
+    gpu_exclusion,
+    kernel,
+    packages,
+    secure_boot,
+    units,
+)
 from deploys.phases import parts
 from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current
 from gpuboot.hosts import driver_packages, fabric, kernels
 
 NOUVEAU = """\
-# Written by gpuboot: nouveau and NVIDIA's driver cannot share a GPU
+# Written by gpuboot: no other driver can share a GPU with NVIDIA's
 blacklist nouveau
 options nouveau modeset=0
+blacklist nova_core
+blacklist nvidiafb
 """
 NVLINK5 = "# Written by gpuboot: the way of the fabric manager to the NVSwitches\n" + "".join(
     f"{name}\n" for name in fabric.MODULES
@@ -36,26 +47,39 @@ def drivers() -> None:
             kernel.applied(name="Load InfiniBand modules", features=fabric.MODULES, sysctls={})
         _install(context, version)
         if not parts.upgraded_as_node(context):
-            if settings.secure_boot == "mok" and context.state.secure_boot.enforced:
-                secure_boot.enrolled(
-                    name="Have DKMS's key enrolled for Secure Boot",
-                    may_reboot=settings.reboot == "when-needed",
-                    timeout_s=settings.reboot_timeout_s,
-                    _serial=True,
-                )
-            driver.loaded(
-                name=f"Load NVIDIA driver {version}, rebooting if another one is loaded",
-                version=version,
-                may_reboot=settings.reboot == "when-needed",
-                timeout_s=settings.reboot_timeout_s,
-                _serial=True,
-            )
+            _load(context, version)
         if units_to_start := services(context):
             units.running(name="Start the driver's services", units=units_to_start)
+    gpu_exclusion.excluded(
+        name="Have the driver leave out GPUs that are not the cluster's",
+        cluster_gpus=context.node.cluster_gpus,
+        may_reboot=settings.reboot == "when-needed",
+        timeout_s=settings.reboot_timeout_s,
+        in_use=parts.is_node(context),
+        _serial=True,
+    )
     driver.checked(
         name=f"Check that nvidia-smi lists every GPU, under driver {version or '(any)'}",
         version=version,
         gpus=context.node.gpus,
+    )
+
+
+def _load(context: Context, version: str) -> None:
+    settings = context.settings.driver
+    if settings.secure_boot == "mok" and context.state.secure_boot.enforced:
+        secure_boot.enrolled(
+            name="Have DKMS's key enrolled for Secure Boot",
+            may_reboot=settings.reboot == "when-needed",
+            timeout_s=settings.reboot_timeout_s,
+            _serial=True,
+        )
+    driver.loaded(
+        name=f"Load NVIDIA driver {version}, rebooting if another one is loaded",
+        version=version,
+        may_reboot=settings.reboot == "when-needed",
+        timeout_s=settings.reboot_timeout_s,
+        _serial=True,
     )
 
 

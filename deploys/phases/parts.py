@@ -30,7 +30,7 @@ def driver(context: Context) -> dict[str, str]:
 def flavour(context: Context) -> Flavour:
     """Open or proprietary kernel modules, by the GPUs that preflight saw on this host."""
     return gpu_models.flavour(
-        [gpu.device for gpu in context.state.gpus],
+        context.state.gpu_ids,
         context.settings.driver.modules,
         context.lock.driver,
     )

@@ -20,12 +20,23 @@ from deploys.facts.neighbour import AddressOwner
 from deploys.lib import answers
 from deploys.lib.connections import unreachable, unreachable_problem
 from deploys.lib.findings import note, refusal
+from deploys.phases.rehearsal import rehearse
 from deploys.run import compare, context, existing_cluster, kinds, lock
 from gpuboot.config import inventory, local_files
 from gpuboot.config.problems import Problem, render
 from gpuboot.docker.preflight import checks as docker_checks
-from gpuboot.hosts import connectivity, kernels, mig, platforms
+from gpuboot.hosts import (
+    connectivity,
+    gpu_choice,
+    kernels,
+    mig,
+    platforms,
+    repository_keys,
+    time_services,
+)
 from gpuboot.hosts.platforms import PackageManager
+from gpuboot.hosts.preflight import boot, environment, firewall, kubelet, remains, software
+from gpuboot.hosts.preflight import driver as driver_checks
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
 from gpuboot.hosts.preflight.checks import Check, evaluate
@@ -53,14 +64,15 @@ _WRONG_DEPLOY = {
 }  # fmt: skip
 
 
-def preflight(deploy: str = "", docker_hosts: bool = False) -> None:
+def preflight(deploy: str, docker_hosts: bool = False, alone: bool = False) -> None:
     """Check all hosts, once per run, while pyinfra prepares; so `--dry` shows it as well.
 
     At the same time the operations of the deploy are compared with the hosts.
 
     + deploy: the deploy's own file. It is called twice, so it may do no more than call operations
-      of gpuboot; "": none of them are compared before they run
+      of gpuboot
     + docker_hosts: the deploy makes Docker hosts, not a cluster
+    + alone: nothing follows; the deploy is only compared
 
     A run goes on without a worker that cannot be reached; preflight alone has a problem with it.
     Raises `DeployError` with every problem of every host.
@@ -75,13 +87,17 @@ def preflight(deploy: str = "", docker_hosts: bool = False) -> None:
             run.verdict = refusal(locks)
         elif run.verdict is None:
             checks = docker_checks(run.settings) if docker_hosts else None
-            compare.compare(lambda: _judge(run, checks, not deploy), deploy)
+            judged: list[tuple[list[Problem], list[str]]] = []
+            compare.compare(lambda: judged.append(_evaluate(run, checks)), deploy)
+            _conclude(run, *judged[0], alone)
         if run.verdict:
             raise DeployError(run.verdict)
 
 
-def _judge(run: context.Run, checks: Sequence[Check] | None, alone: bool) -> None:
-    problems, warnings = _evaluate(run, checks)
+def _conclude(run: context.Run, problems: list[Problem], warnings: list[str], alone: bool) -> None:
+    """Judge what the hosts said and what their package managers rehearsed."""
+    unwelcome, unknown = rehearse(run)
+    problems, warnings = [*problems, *unwelcome], [*warnings, *unknown]
     missing = [unreachable_problem(name) for name in run.missing]
     if alone:
         problems += missing
@@ -118,17 +134,35 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         problems += api_checks(run.nodes, run.states, run.settings)
         problems += _virtual_address(run)
     problems += _unreachable(run, pauses=() if problems else PAUSES_S)
-    warnings = [
+    return problems, [*_warnings(run), *unsure, *old]
+
+
+def _warnings(run: context.Run) -> list[str]:
+    """Lines about what a run goes on with."""
+    of_cluster: list[str] = []
+    if not run.docker_hosts:
+        of_cluster += firewall.warnings(run.nodes, run.states, run.settings)
+        of_cluster += boot.warnings(run.nodes, run.states)
+        of_cluster += kubelet.warnings(run.nodes, run.states, run.settings)
+    return [
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
+        *gpu_choice.warnings(run.nodes, run.states),
+        *software.warnings(run.nodes, run.states),
+        *time_services.warnings(run.nodes, run.states),
+        *environment.warnings(run.nodes, run.states, run.settings),
+        *remains.warnings(run.nodes, run.states),
+        *repository_keys.warnings(
+            {name: state.repository_keys for name, state in run.states.items()}
+        ),
         *kernels.warnings(run.nodes, run.states, run.settings),
+        *driver_checks.warnings(run.nodes, run.states),
+        *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),
-        *unsure,
-        *old,
+        *of_cluster,
     ]
-    return problems, warnings
 
 
 def _without(problem: Problem) -> str:

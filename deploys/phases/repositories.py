@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deploys.operations import packages
+from deploys.operations import repositories
 from deploys.run.context import Context
 from gpuboot.hosts import proxy
 from gpuboot.hosts.repositories import repository
@@ -19,7 +19,7 @@ def add_repository(context: Context, key: str) -> None:
     """Configure a repository on the current host. `key`: its name in `settings.mirrors.apt`."""
     settings, minor = context.settings, context.lock.kubernetes.minor
     chosen = repository(key, context.platform, context.state.arch, minor, settings)
-    packages.repository(
+    repositories.configured(
         name=_TITLES[key],
         repository=chosen,
         ca_bundle=settings.mirrors.ca_bundle,

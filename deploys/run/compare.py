@@ -28,6 +28,7 @@ from deploys.lib import answers, operation
 from deploys.lib.answers import Step, WouldChange
 from deploys.lib.current_host import current_host
 from deploys.lib.operation import Body
+from deploys.lib.planned_packages import PlannedPackages
 from deploys.lib.spans import span
 from deploys.run import order
 
@@ -159,6 +160,16 @@ class Comparison:
     def differs(self) -> bool:
         """Whether an operation has something to do, on any host, as far as is known."""
         return self._dirty
+
+    def planned(self) -> dict[str, PlannedPackages]:
+        """What operations install: inventory names of hosts that lack packages -> these."""
+        found = {}
+        for name, calls in self._collected.items():
+            planned = found[name] = PlannedPackages()
+            for step in calls.steps:
+                planned.packages.update(step.packages)
+                planned.sources.update(step.sources)
+        return {name: planned for name, planned in found.items() if planned.packages}
 
     def note(
         self, body: Body[Any] | None, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]

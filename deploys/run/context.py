@@ -23,10 +23,11 @@ from gpuboot.config.settings import Settings, SettingsError, valid_parts
 from gpuboot.config.settings.upgrade import unknown_groups
 from gpuboot.config.versions import Lock
 from gpuboot.docker import inventory as docker_inventory
-from gpuboot.hosts import platforms, sharing_checks
+from gpuboot.hosts import gpu_choice, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
 from gpuboot.hosts.preflight import network
+from gpuboot.hosts.rehearsal import Rehearsal
 from gpuboot.kubernetes import endpoint
 
 
@@ -99,6 +100,7 @@ class Run:
         None  # states of control planes, where only they are read
     )
     verdict: str | None = None  # preflight's: None before it, "" when all is well
+    rehearsals: dict[str, Rehearsal] = field(default_factory=dict)  # of hosts that lack packages
 
     @property
     def missing(self) -> list[str]:
@@ -149,6 +151,12 @@ def read() -> Run:
                 spared=[node.host for node in run.nodes if _spared(node)],
             )
             run.nodes = tuple(_with_address(node, run.states) for node in run.nodes)
+            driver = run.lock.driver if run.settings.driver.enabled else None
+            run.states |= {
+                node.host: gpu_choice.choose(node, run.states[node.host], driver)
+                for node in run.nodes
+                if node.host in run.states
+            }
             if any(node.leader for node in run.nodes):
                 _lead(run)
             run.by_host = {node.host: node for node in run.nodes}

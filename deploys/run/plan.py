@@ -7,10 +7,11 @@ from pathlib import Path
 from pyinfra.api.state import State
 
 from deploys.lib import changes
-from deploys.run import compare
+from deploys.run import compare, context
 from gpuboot.config.settings import Settings
 from gpuboot.plan import Plan, Step
 from gpuboot.plan.history import durations
+from gpuboot.plan.packages import rehearsed_changes
 
 
 def build(state: State, settings: Settings) -> Plan:
@@ -40,6 +41,10 @@ def build(state: State, settings: Settings) -> Plan:
         hosts=[host.name for host in hosts],
         steps=steps,
         unchanged=unchanged,
+        packages={
+            name: rehearsed_changes(rehearsal)
+            for name, rehearsal in context.begun().rehearsals.items()
+        },
         durations=durations(Path(settings.verify.reports), settings.cluster.name, steps),
     )
 

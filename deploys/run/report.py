@@ -59,9 +59,12 @@ def folder(settings: Settings) -> Path:
 
 
 def watch(state: State, settings: Settings) -> None:
-    """Note what this run does, and write it down at its end. Calls after the first do nothing."""
+    """Note what this run does, and write it down at its end. Calls after the first do nothing.
+
+    Nor do those of a deploy that is only compared.
+    """
     global _recorder
-    if _recorder is not None and _recorder.state is state:
+    if compare.collecting() or (_recorder is not None and _recorder.state is state):
         return
     _recorder = Recorder(state, settings)
     state.add_callback_handler(_recorder)  # type: ignore[no-untyped-call]

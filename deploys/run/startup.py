@@ -26,7 +26,7 @@ from pyinfra.api.state import BaseStateCallback, State, StateStage
 from pyinfra.connectors.base import host_to_connector_data
 from pyinfra.connectors.ssh import SSHConnector
 from pyinfra.connectors.ssh_util import load_key_with_certificate
-from pyinfra.context import ctx_state
+from pyinfra.context import config, ctx_state
 from pyinfra.context import state as run_state
 from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
@@ -48,6 +48,9 @@ def install() -> None:
     context = click.get_current_context(silent=True)
     if context is None:
         return
+    # whatever root's own are there: files have the modes that programs give them, and what is
+    # matched is English
+    config.SHELL = "sh -c 'umask 022; export LC_ALL=C; exec sh \"$@\"' sh"
     given = str(context.params["inventory"])
     _warn(context.params)
     operations = [Path(item).resolve() for item in context.params["operations"]]

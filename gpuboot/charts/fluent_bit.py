@@ -6,22 +6,20 @@ this format, "classic mode", a value ends with its line. Secrets come from the e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.logs import Loki
+from gpuboot.rules.xid_lines import PATTERN
 
 # On the node: how far each file has been read, so that a restart neither loses nor repeats.
 STATE = "/var/lib/gpuboot/fluent-bit"
 CA = "/fluent-bit/gpuboot/ca.crt"
 XID_PARSER = "gpuboot_xid"
-# NVRM: Xid (PCI:0000:3b:00): 79, pid=…, GPU has fallen off the bus.
-# NVRM: Xid (PCI:0000:3b:00 GPU-I:05): 31, … of a MIG instance
-XID = (
-    r"^NVRM: Xid \(PCI:(?<pci_bus_id>[0-9A-Fa-f:.]+)(?: GPU-I:(?<gpu_instance>\d+))?\): "
-    r"(?<xid>\d+)(?:, (?<detail>.*))?$"
-)
+XID = f"^{PATTERN}".replace("(?P<", "(?<")
+_XID_KEYS = ("MESSAGE", *re.findall(r"P<(\w+)>", PATTERN))
 Section = tuple[str, tuple[tuple[str, str], ...]]
 # labels make streams, and each stream costs Loki: nothing that is another one with each GPU or line
 _PODS_LABELS = (
@@ -82,10 +80,7 @@ _OF_KERNEL = (
     (
         ("Name", "record_modifier"),
         ("Match", "kernel"),
-        *(
-            ("Allowlist_key", key)
-            for key in ("MESSAGE", "pci_bus_id", "gpu_instance", "xid", "detail")
-        ),
+        *(("Allowlist_key", key) for key in _XID_KEYS),
     ),
     (
         ("Name", "modify"),

@@ -17,7 +17,7 @@ Role = Literal["control_plane", "worker", "docker"]
 ROLES: Mapping[str, Role] = {"control_plane": "control_plane", "workers": "worker"}
 API_NAME = "gpuboot-api"  # every node's name for the API server (`gpuboot.kubernetes.endpoint`)
 # what a host's data may say of it, beside pyinfra's own
-DATA = ("node_name", "address", "gpus", "ssh_hostname")
+DATA = ("node_name", "address", "gpus", "cluster_gpus", "ssh_hostname")
 # RFC 1123 subdomain: what Kubernetes takes as a node's name
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
@@ -32,6 +32,8 @@ class Node:
       the inventory names none (then it is the source address of the default route)
     + role: control-plane node, worker, or a Docker host that belongs to no cluster
     + gpus: how many GPUs the inventory promises (0: none)
+    + cluster_gpus: which of the machine's GPUs these are, by UUID, PCI address, PCI id or model;
+      none: all that the driver supports
     + leader: the control-plane node that makes the cluster, or does in this run what is done once
       (`led`); exactly one, none of Docker hosts
     + monitor: the Docker host that runs Prometheus; exactly one, none of a cluster
@@ -46,14 +48,14 @@ class Node:
     leader: bool
     monitor: bool = False
     groups: tuple[str, ...] = field(default=(), compare=False)
+    cluster_gpus: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Entry:
     """One host as it stands in the inventory, before anything is checked.
 
-    `data` holds `node_name`, `address`, `gpus` and `ssh_hostname` where they are given; `others`
-    the names of all its other data.
+    `data` holds the keys of `DATA` where they are given; `others` the names of all its other data.
     """
 
     host: str
@@ -101,9 +103,13 @@ def led(nodes: Sequence[Node], members: Collection[str]) -> tuple[Node, ...]:
 def parse_entry(entry: Entry, role: Role) -> tuple[Node, list[Problem]]:
     """The node that a host's data describes, leading nothing; and what is wrong with the data."""
     gpus, gpu_problems = _gpus(entry)
+    cluster_gpus, choice_problems = _cluster_gpus(entry, gpus)
     name, address, name_problems = _names(entry)
-    node = Node(entry.host, name, address, role, gpus, leader=False, groups=entry.groups)
-    return node, gpu_problems + name_problems + _misspelt(entry)
+    node = Node(
+        entry.host, name, address, role, gpus,
+        leader=False, groups=entry.groups, cluster_gpus=cluster_gpus,
+    )  # fmt: skip
+    return node, gpu_problems + choice_problems + name_problems + _misspelt(entry)
 
 
 def _misspelt(entry: Entry) -> list[Problem]:
@@ -147,6 +153,23 @@ def _gpus(entry: Entry) -> tuple[int, list[Problem]]:
             "give how many NVIDIA GPUs the machine has, e.g. gpus = 8; leave it out for none",
         )
     ]
+
+
+def _cluster_gpus(entry: Entry, gpus: int) -> tuple[tuple[str, ...], list[Problem]]:
+    value = entry.data.get("cluster_gpus", ())
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(item, str) and item.strip() for item in value
+    ):
+        cause = f"cluster_gpus is {value!r}, which is not a list of GPUs"
+        remedy = (
+            'name UUIDs, PCI addresses or models, e.g. ["GPU-5c1f…", "0000:3b:00.0", "H100"], or '
+            "leave it out for all"
+        )
+        return (), [Problem(entry.host, cause, remedy)]
+    if value and not gpus:
+        cause = "cluster_gpus names GPUs, and gpus is 0"
+        return (), [Problem(entry.host, cause, "set gpus to their number, or leave both out")]
+    return tuple(value), []
 
 
 def _names(entry: Entry) -> tuple[str, str, list[Problem]]:

@@ -10,6 +10,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.hosts import platforms
 from gpuboot.hosts.preflight import network
+from gpuboot.hosts.preflight import ports as network_ports
 from gpuboot.hosts.preflight.checks import MACHINE, Check, Finding, Subject, replaced
 
 # our own processes, which hold ports on a later run; the kernel cuts names to 15 characters
@@ -72,14 +73,13 @@ def _ports(it: Subject) -> Iterator[Finding]:
     docker = it.state.is_active("docker")
     for port, use in sorted(ports(it.node, it.settings).items()):
         owner = it.state.ports.get(port)
-        # without ss the owner of a port is not known
-        if owner is None or (docker and (owner == "?" or owner.startswith(_OURS))):
+        # without ss the owner of a port is not known; ours are containers
+        ours = docker and not it.state.remains.port_units.get(str(port), "").endswith(".service")
+        if owner is None or (ours and (owner == "?" or owner.startswith(_OURS))):
             continue
-        who = "an unknown process" if owner == "?" else owner
         yield (
-            f"TCP port {port} is in use by {who}; {use} needs it",
-            f"stop what listens there (ss -ltnp 'sport = :{port}'), or set another port in "
-            "settings.standalone",
+            f"TCP port {port} is in use by {network_ports.holder(it.state, port)}; {use} needs it",
+            f"{network_ports.freed(it.state, port)}; or set another port in settings.standalone",
         )
 
 

@@ -11,6 +11,7 @@ own: nothing of it runs on the nodes. Their IMEX service, for memory across node
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
@@ -24,6 +25,7 @@ _HGX_NVLINK5 = frozenset({0x2901, 0x2909, 0x29BC, 0x3182})
 _BOARD = 8  # GPUs of such a board; a virtual machine may have some of them, and no switch
 # of NVIDIA's repository and the distribution's; each is of its own versions, unlike the driver's
 _NVLINK5_PACKAGES = ("infiniband-diags", "nvlsm")
+_PACKAGE = "nvidia-fabricmanager"
 MODULES = ("mlx5_ib", "ib_umad")
 
 
@@ -61,6 +63,33 @@ def problems(state: NodeState, setting: str) -> Iterator[tuple[str, str]]:
             f"lacks {', '.join(missing)}: CUDA would answer 802",
             f"install linux-modules-extra-{state.kernel} (cloud kernels come without)",
         )
+
+
+def earlier_problems(state: NodeState, package: str) -> Iterator[tuple[str, str]]:
+    """Cause and remedy where apt cannot put a fabric manager in place of the one that is there.
+
+    NVIDIA's packages with a branch in their names conflict with `nvidia-fabricmanager`, so that apt
+    removes them in the same transaction: debian/templates/control.in of
+    NVIDIA/apt-packaging-fabric-manager. It removes none that is held, whatever its options are, and
+    of two that do not conflict dpkg refuses the second, for the files that both have.
+
+    + package: the one to install
+    """
+    earlier = re.compile(rf"{_PACKAGE}(-\d+)?")
+    for name, conflicts in sorted(state.fabric_managers.items()):
+        if name == package or not earlier.fullmatch(name):
+            continue
+        if name in state.holds:
+            yield (
+                f"the package {name} is held, and {package} cannot be installed beside it",
+                f"run `apt-mark unhold {name}` there: apt then replaces it",
+            )
+        elif name != _PACKAGE and _PACKAGE not in re.split(r"[\s,]+", conflicts):
+            yield (
+                f"the package {name} has the files of {package}, and does not say that they "
+                "conflict: dpkg would stop in the middle",
+                f"run `apt-get remove {name}` there while no GPU is in use",
+            )
 
 
 def unready(state: str, status: str) -> str:

@@ -1,11 +1,12 @@
 """NVIDIA GPU generations by PCI device id, and which kernel modules each can use.
 
-Ranges are those of the PCI id database: NVIDIA gives each chip a block of 64 or 128 ids.
+Ranges are those of the PCI id database: NVIDIA gives each chip a block of 64 or 128 ids. Which
+modules a driver has: NVIDIA Driver Installation Guide, "Proprietary Kernel Modules Removed".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from gpuboot.config.versions import DriverLock
@@ -40,6 +41,8 @@ _BLOCKS = (
     Generation("Ada", 0x2600, "may"),
     Generation("Blackwell or newer", 0x2900, "must"),
 )
+# the first driver branch that has open modules alone
+OPEN_ONLY_BRANCH = 615
 
 
 def generation(device: int) -> Generation:
@@ -55,14 +58,17 @@ class FlavourError(ValueError):
         self.cause, self.remedy = cause, remedy
 
 
-def flavour(devices: Iterable[int], modules: str, driver: DriverLock) -> Flavour:
+def flavour(
+    devices: Iterable[int], modules: str, driver: DriverLock, oldest_branch: int = 0
+) -> Flavour:
     """Which kernel modules drive these GPUs.
 
     + devices: PCI device ids of a machine's GPUs
     + modules: `settings.driver.modules`
     + driver: the version to install, and the last one for old GPUs
+    + oldest_branch: the first branch that the platform's repository has (`Platform.oldest_driver`)
 
-    Raises `FlavourError` when the GPUs, the wish and the driver do not go together.
+    Raises `FlavourError` when GPUs, setting, driver and platform do not go together.
     """
     generations = [generation(device) for device in devices]
     names = ", ".join(sorted({item.name for item in generations}))
@@ -77,20 +83,45 @@ def flavour(devices: Iterable[int], modules: str, driver: DriverLock) -> Flavour
             "a machine has one driver: separate them",
         )
     if "never" in needs:
-        if modules == "open":
-            raise FlavourError(
-                f"open kernel modules know no {names}", 'set driver.modules = "auto"'
-            )
-        if branch(driver.version) > branch(driver.last_legacy):
-            raise FlavourError(
-                f"driver branch {branch(driver.version)} has dropped {names}",
-                f'set driver.version = "{driver.last_legacy}", or another of its branch',
-            )
+        _check_legacy(names, modules, driver, oldest_branch)
         return "proprietary"
+    if branch(driver.version) < oldest_branch:
+        raise FlavourError(
+            f"NVIDIA's repository for this system has no driver before branch {oldest_branch}, and "
+            f"{driver.version} is requested",
+            "leave driver.version out, or name a version of a newer branch",
+        )
     if modules == "proprietary":
-        if "must" in needs:
-            raise FlavourError(
-                f"{names} needs the open kernel modules", 'set driver.modules = "auto"'
-            )
+        _check_proprietary(names, needs, driver.version)
         return "proprietary"
     return "open"
+
+
+def _check_legacy(names: str, modules: str, driver: DriverLock, oldest_branch: int) -> None:
+    """Raise `FlavourError` where GPUs that know no open modules get no driver."""
+    last = branch(driver.last_legacy)
+    if last < oldest_branch:
+        raise FlavourError(
+            f"{names} needs driver branch {last} or older, and NVIDIA's repository for this system "
+            f"begins with branch {oldest_branch}",
+            "install Ubuntu 22.04, Ubuntu 24.04 or Debian 12 on the machine, or take the GPUs out",
+        )
+    if modules == "open":
+        raise FlavourError(f"open kernel modules know no {names}", 'set driver.modules = "auto"')
+    if branch(driver.version) > last:
+        raise FlavourError(
+            f"driver branch {branch(driver.version)} has dropped {names}",
+            f'set driver.version = "{driver.last_legacy}", or another of its branch',
+        )
+
+
+def _check_proprietary(names: str, needs: Set[str], version: str) -> None:
+    """Raise `FlavourError` where driver.modules = "proprietary" cannot be had."""
+    if "must" in needs:
+        raise FlavourError(f"{names} needs the open kernel modules", 'set driver.modules = "auto"')
+    if branch(version) >= OPEN_ONLY_BRANCH:
+        raise FlavourError(
+            f'driver.modules is "proprietary", and driver {version} has open kernel modules alone, '
+            f"as all have from branch {OPEN_ONLY_BRANCH} on",
+            'set driver.modules = "auto", or a driver.version of an earlier branch',
+        )

@@ -17,9 +17,23 @@ from gpuboot.hosts.platforms import Platform
 def running_headers(platform: Platform, state: NodeState) -> str:
     """The package with the running kernel's headers, on RHEL with its version."""
     if platform.package_manager == "apt":
-        return f"linux-headers-{state.kernel}"
+        return state.headers_package or f"linux-headers-{state.kernel}"
     release, _, variant = state.kernel.partition("+")  # 5.14.0-570.el9.aarch64+64k
     return f"kernel-{f'{variant}-' if variant else ''}devel-{release}"
+
+
+def problem(platform: Platform, state: NodeState) -> tuple[str, str]:
+    """Cause and remedy where the running kernel's headers are missing."""
+    manager, package = platform.package_manager, running_headers(platform, state)
+    install = f"install {package}"
+    if package.startswith(("pve-", "proxmox-")):
+        install += " (Proxmox's repository pve-no-subscription or pve-enterprise has it)"
+    elif manager == "apt":
+        install += ", which whoever built this kernel has (`make deb-pkg` makes it)"
+    return (
+        f"no kernel headers for the running kernel {state.kernel}, and {manager} has none",
+        f"{install}, or boot a kernel whose headers {manager} has",
+    )
 
 
 def headers(platform: Platform, state: NodeState) -> list[str]:

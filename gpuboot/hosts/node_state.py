@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpuboot.fact_output import FactOutputError, Fields
-from gpuboot.hosts import secure_boot
+from gpuboot.hosts import (
+    boot,
+    dkms,
+    environment,
+    folders,
+    loaded_driver,
+    module_loading,
+    packet_filter,
+    pci,
+    remains,
+    repository_keys,
+    secure_boot,
+    software,
+)
+from gpuboot.hosts.boot import BootState
+from gpuboot.hosts.dkms import DkmsState
+from gpuboot.hosts.environment import ProxyVariable
+from gpuboot.hosts.folders import Folders
+from gpuboot.hosts.module_loading import ModuleLoading
+from gpuboot.hosts.packet_rules import PacketFilter
+from gpuboot.hosts.pci import GPU_CLASSES, SWITCH_CLASS, PciDevice
+from gpuboot.hosts.remains import Remains
+from gpuboot.hosts.repository_keys import RepositoryKey
 from gpuboot.hosts.secure_boot import SecureBootState
+from gpuboot.hosts.software import Software
 
-NVIDIA = "0x10de"
-_GPU_CLASSES = ("0x0300", "0x0302")  # VGA controller, 3D controller
-_SWITCH_CLASS = "0x0680"  # other bridge: NVSwitch
 # a driver metapackage of NVIDIA's repository, with a branch suffix up to R580
 _METAPACKAGE = re.compile(r"(nvidia-open|cuda-drivers)(-\d+)?")
-_DRIVER = re.compile(r"\s(\d+\.\d+(?:\.\d+)?)\s")
-
-
-@dataclass(frozen=True)
-class PciDevice:
-    """An NVIDIA device on the PCI bus. `device` is its id (e.g. 0x2330), `kind` its class."""
-
-    slot: str
-    device: int
-    kind: str
 
 
 @dataclass(frozen=True)
@@ -44,22 +54,29 @@ class NodeState:
     + container: what container the machine is ("" for a real or virtual machine)
     + headers: kernel headers of the running kernel: installed, available, missing, or unknown
       while the package manager has read no index
+    + headers_package: apt's package of them where they are not there; "" elsewhere
     + dkms_package: DKMS on systems of rpm packages, where it is in EPEL: the same four
     + kernel_headers: the headers that go with each installed kernel metapackage -> the same four:
       linux-headers-generic where linux-image-generic is installed
+    + fabric_managers: installed packages of the fabric manager, with what they conflict with
+    + vendor_stacks: collections of drivers and tools that it came with: DGX OS, Lambda Stack
     + kernel_features: those that are built in, loaded or there as a module
     + driver_loaded: version of the NVIDIA driver in the kernel; "" for none
     + driver_open: the loaded driver is made of the open kernel modules
     + driver_module: version of the module on disk, as modinfo tells; "" where it cannot
     + mig_instances: GPU instances that its GPUs are divided into
+    + ignored_gpus: PCI addresses of GPUs that are not the cluster's, each with the reason
+      (`gpuboot.hosts.gpu_choice`)
     + nvlink_bridges: PCI addresses of the ConnectX devices that lead to NVSwitches (NVLink 5)
     + packages: versions of installed packages that matter here, by name
     + package_lock_holders: processes that hold the package manager's locks
     + dnf_proxy: /etc/dnf/dnf.conf names an HTTP proxy
+    + repository_keys: of gpuboot's own package repositories
     + selinux_enforcing: SELinux refuses what its policy does not allow
     + ports: listening TCP ports, with the name of the listening process ("?": not known)
     + interfaces: network devices, each with one of its addresses and that one's network (CIDR)
     + routes: networks (CIDR) with the device they lead to
+    + other_networks: networks that bridges of other programs have when they run, with the program
     + run_lock: record of the run that last took the lock there (`gpuboot.hosts.run_lock`); ""
       for none since it booted
     + run_lock_age: seconds for which that run has held it; None when it has ended
@@ -84,11 +101,21 @@ class NodeState:
     cgroup: int
     memory_mib: int
     cpus: int
-    disk_mib: int
     clock: float
     default_address: str
     secure_boot: SecureBootState = field(default_factory=SecureBootState)
+    repository_keys: tuple[RepositoryKey, ...] = ()
+    module_loading: ModuleLoading = field(default_factory=ModuleLoading)
+    proxy_variables: tuple[ProxyVariable, ...] = ()
+    software: Software = field(default_factory=Software)
+    folders: Folders = field(default_factory=Folders)
+    packet_filter: PacketFilter = field(default_factory=PacketFilter)
+    remains: Remains = field(default_factory=Remains)
+    boot: BootState = field(default_factory=BootState)
     ntp_synchronised: bool = False
+    headers_package: str = ""
+    vendor_stacks: tuple[str, ...] = ()
+    fabric_managers: Mapping[str, str] = field(default_factory=dict)
     driver_loaded: str = ""
     driver_open: bool = False
     driver_module: str = ""
@@ -109,18 +136,20 @@ class NodeState:
     kernel_features: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
     pci: tuple[PciDevice, ...] = ()
+    ignored_gpus: Mapping[str, str] = field(default_factory=dict)
     nvlink_bridges: tuple[str, ...] = ()
     kernel_headers: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     holds: frozenset[str] = frozenset()
     remnants: tuple[str, ...] = ()
-    dkms: tuple[str, ...] = ()
+    dkms: DkmsState = field(default_factory=DkmsState)
     package_lock_holders: tuple[str, ...] = ()
     swap: tuple[str, ...] = ()
     sysctls: Mapping[str, str] = field(default_factory=dict)
     addresses: tuple[str, ...] = ()
     interfaces: tuple[tuple[str, str], ...] = ()
     routes: tuple[tuple[str, str], ...] = ()
+    other_networks: tuple[tuple[str, str], ...] = ()
     ports: Mapping[int, str] = field(default_factory=dict)
     units: Mapping[str, Unit] = field(default_factory=dict)
     foreign: tuple[str, ...] = ()
@@ -128,8 +157,13 @@ class NodeState:
 
     @property
     def gpus(self) -> tuple[PciDevice, ...]:
-        """The NVIDIA GPUs on the PCI bus."""
-        return tuple(item for item in self.pci if item.kind.startswith(_GPU_CLASSES))
+        """The NVIDIA GPUs on the PCI bus that are for pods."""
+        return tuple(item for item in self.all_gpus if item.slot not in self.ignored_gpus)
+
+    @property
+    def all_gpus(self) -> tuple[PciDevice, ...]:
+        """Every NVIDIA GPU on the PCI bus, whatever it is for."""
+        return tuple(item for item in self.pci if item.kind.startswith(GPU_CLASSES))
 
     @property
     def gpu_ids(self) -> tuple[int, ...]:
@@ -139,7 +173,7 @@ class NodeState:
     @property
     def nvswitches(self) -> tuple[PciDevice, ...]:
         """The NVSwitches on the PCI bus; NVLink 5 has none there (`gpuboot.hosts.fabric`)."""
-        return tuple(item for item in self.pci if item.kind.startswith(_SWITCH_CLASS))
+        return tuple(item for item in self.pci if item.kind.startswith(SWITCH_CLASS))
 
     @property
     def driver_package(self) -> str:
@@ -178,60 +212,67 @@ def parse(lines: Iterable[str]) -> NodeState:
 _TEXTS = (
     "hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version", "os_codename",
     "os_name", "driver_module", "cloud_init", "container", "cluster_ca", "dkms_package", "run_lock",
-    "load_balancer", "keepalived", "virtual_address",
+    "load_balancer", "keepalived", "virtual_address", "headers_package",
 )  # fmt: skip
 # field -> the key of its number
 _NUMBERS = {"cgroup": "cgroup", "cpus": "cpus", "mig_instances": "mig_instances"}
 # field -> the key that repeats, once for each item
 _LISTS = {
-    "nvlink_bridges": "nvlink_bridge",
-    "remnants": "remnant",
-    "dkms": "dkms",
-    "swap": "swap",
-    "foreign": "foreign",
-    "half_made": "half_made",
-}
+    "nvlink_bridges": "nvlink_bridge", "remnants": "remnant", "swap": "swap", "foreign": "foreign",
+    "half_made": "half_made", "vendor_stacks": "vendor_stack",
+}  # fmt: skip
 _SETS = {"kernel_features": "kernel_feature", "modules": "module", "holds": "hold"}
 # field -> the key whose value is a name and, behind a space, what belongs to it
 _MAPPINGS = {
-    "kernel_headers": "kernel_headers",
-    "packages": "package",
-    "sysctls": "sysctl",
-    "kubeconfigs": "kubeconfig",
+    "kernel_headers": "kernel_headers", "packages": "package", "sysctls": "sysctl",
+    "kubeconfigs": "kubeconfig", "fabric_managers": "fabric_manager",
+}  # fmt: skip
+# field -> what reads it of the script's answer
+_PARTS: Mapping[str, Callable[[Fields], Any]] = {
+    "boot": boot.parse,
+    "dkms": dkms.parse,
+    "folders": folders.parse,
+    "module_loading": module_loading.parse,
+    "packet_filter": packet_filter.parse,
+    "proxy_variables": environment.parse,
+    "remains": remains.parse,
+    "repository_keys": repository_keys.parse,
+    "secure_boot": secure_boot.parse,
+    "software": software.parse,
 }
 
 
 def _state(values: Fields) -> NodeState:
     one = values.first
     addresses = tuple(_second(item).partition("/")[0] for item in values.all("address"))
-    driver, is_open = driver_version(one("driver"))
+    driver, is_open = loaded_driver.parse(one("driver"))
     plain: dict[str, Any] = {
         **{name: one(name) for name in _TEXTS},
         **{name: values.number(key) for name, key in _NUMBERS.items()},
         **{name: tuple(values.all(key)) for name, key in _LISTS.items()},
         **{name: frozenset(values.all(key)) for name, key in _SETS.items()},
         **{name: values.pairs(key) for name, key in _MAPPINGS.items()},
+        **{name: parse_part(values) for name, parse_part in _PARTS.items()},
     }
     return NodeState(
         **plain,
         uid=int(one("uid")),
         headers=one("headers") or "missing",
         memory_mib=values.number("memory_kib") // 1024,
-        disk_mib=values.number("disk_kib") // 1024,
         clock=float(one("clock")),
         default_address=one("default_source") or next(iter(addresses), ""),
-        secure_boot=secure_boot.parse(values),
         ntp_synchronised=one("ntp") == "yes",
         driver_loaded=driver,
         driver_open=is_open,
         dnf_proxy=one("dnf_proxy") == "1",
         selinux_enforcing=one("selinux") == "enforcing",
         run_lock_age=values.number("run_lock_age") if "run_lock_age" in values else None,
-        pci=tuple(_pci(item) for item in values.all("pci")),
+        pci=tuple(pci.parse(item, values.pairs("gpu_uuid")) for item in values.all("pci")),
         package_lock_holders=tuple(dict.fromkeys(values.all("package_lock"))),
         addresses=addresses,
         interfaces=tuple((item.split()[0], _second(item)) for item in values.all("address")),
         routes=tuple((item.split()[0], _second(item)) for item in values.all("route")),
+        other_networks=tuple(values.pairs("other_network").items()),
         ports=_ports(values),
         units={item.split()[0]: _unit(item) for item in values.all("unit")},
     )
@@ -239,11 +280,6 @@ def _state(values: Fields) -> NodeState:
 
 def _second(item: str) -> str:
     return item.partition(" ")[2].strip()
-
-
-def _pci(item: str) -> PciDevice:
-    slot, device, kind = item.split()
-    return PciDevice(slot, int(device, 16), kind)
 
 
 def _unit(item: str) -> Unit:
@@ -254,16 +290,3 @@ def _unit(item: str) -> Unit:
 def _ports(values: Fields) -> dict[int, str]:
     ports = {int(item, 16): "?" for item in values.all("hexport")}
     return ports | {int(item.split()[0]): _second(item) for item in values.all("port")}
-
-
-def driver_version(line: str) -> tuple[str, bool]:
-    """Version and flavour from the first line of /proc/driver/nvidia/version.
-
-    `NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  595.91.07  Release Build …`
-    """
-    if not line:
-        return "", False
-    match = _DRIVER.search(f"{line} ")
-    if not match:
-        raise ValueError(f"no version in {line!r}")
-    return match[1], "Open Kernel Module" in line

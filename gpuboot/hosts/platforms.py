@@ -46,6 +46,7 @@ class Platform:
     + cuda_key: file name and fingerprint of that folder's key
     + package_manager: the program that installs its packages
     + experimental: nobody has run gpuboot on it yet
+    + oldest_driver: the first driver branch that the CUDA folder has; 0: older than all in use
     """
 
     id: str
@@ -55,6 +56,7 @@ class Platform:
     cuda_key: tuple[str, str]
     package_manager: PackageManager = "apt"
     experimental: bool = False
+    oldest_driver: int = 0
 
     @property
     def name(self) -> str:
@@ -77,17 +79,20 @@ class Platform:
 
     @property
     def distribution_runtimes(self) -> tuple[str, ...]:
-        """The distribution's own packages that Docker's containerd.io replaces or conflicts with.
+        """The distribution's own packages that Docker's containerd.io replaces, by dnf.
 
-        Docker's documentation, "Uninstall old versions".
+        Docker's documentation, "Uninstall old versions". apt is asked: `gpuboot.hosts.rehearsal`.
         """
-        return ("containerd", "docker.io") if self.package_manager == "apt" else ("runc",)
+        return () if self.package_manager == "apt" else ("runc",)
 
     @property
     def distribution_docker(self) -> tuple[str, ...]:
-        """The distribution's own packages that Docker's replace or refuse to stand beside."""
+        """The distribution's own packages that Docker's replace or refuse to stand beside.
+
+        apt knows no conflict of these with docker-compose-plugin: dpkg stops at a file of both.
+        """
         if self.package_manager == "apt":
-            return (*self.distribution_runtimes, "docker-compose", "docker-compose-v2")
+            return ("docker-compose", "docker-compose-v2")
         return (*self.distribution_runtimes, "podman-docker")
 
     @property
@@ -109,6 +114,7 @@ PLATFORMS: tuple[Platform, ...] = (
         "trixie",
         "debian13",
         ("8793F200.pub", CUDA_KEY_2025),
+        oldest_driver=590,  # NVIDIA/cuda-repo-management#38
     ),
     Platform("rocky", "9", "", "rhel9", _RPM_KEY, "dnf", experimental=True),
     Platform("rhel", "9", "", "rhel9", _RPM_KEY, "dnf", experimental=True),

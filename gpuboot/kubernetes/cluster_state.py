@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gpuboot.fact_output import Fields
+from gpuboot.hosts import remains
 from gpuboot.kubernetes import certificates
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.kubernetes.gate import GateState
@@ -26,7 +27,9 @@ class KubeadmState:
     + packages: installed versions of the five packages of pkgs.k8s.io
     + files: those of admin.conf, kubelet.conf, manifests/kube-apiserver.yaml that exist
     + started: steps (init, join, upgrade, node-upgrade) that gpuboot began and did not see end
-    + left: links of a pod network on a host that is in no cluster
+    + left: links of a pod network of gpuboot's on a host that is in no cluster any more
+    + foreign: parts of a cluster that gpuboot did not make, in words
+    + cni_files: other configurations of CNI than flannel's, on a host that gpuboot made no node of
     + ca: `sha256:` pin of the cluster's certificate authority; "" for none
     + kubeconfig: root's: absent, same (as admin.conf), stale (same cluster), other
     + kubelet_config: digest of the kubelet's configuration that gpuboot put in force; "" for none
@@ -41,6 +44,8 @@ class KubeadmState:
     files: tuple[str, ...] = ()
     started: tuple[str, ...] = ()
     left: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
+    cni_files: tuple[str, ...] = ()
     ca: str = ""
     kubeconfig: str = "absent"
     kubelet_config: str = ""
@@ -156,11 +161,14 @@ def parse_kubeadm(lines: Iterable[str]) -> KubeadmState:
     """What `deploys/facts/kubeadm.sh` printed. Raises `FactOutputError`."""
     values = Fields(lines)
     certificate = values.text("ca")
+    others = remains.parse(values)
     return KubeadmState(
         packages=values.pairs("package"),
         files=tuple(values.all("file")),
         started=tuple(values.all("started")),
         left=tuple(values.all("left")),
+        foreign=others.cluster,
+        cni_files=tuple(others.cni_files),
         ca=ca_hash(certificate) if certificate else "",
         kubeconfig=values.first("kubeconfig"),
         kubelet_config=values.first("kubelet_config"),
@@ -200,6 +208,8 @@ def stage(state: KubeadmState, step: Step) -> Stage:
     `begun`: gpuboot began it and it did not end, so it is ours to reset and begin again;
     `foreign`: there are parts of a cluster that gpuboot did not leave half made.
     """
+    if state.foreign:
+        return "foreign"
     if step in state.started:
         return "begun"
     whole = "admin.conf" if step == "init" else "kubelet.conf"

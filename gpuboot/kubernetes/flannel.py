@@ -12,6 +12,18 @@ from gpuboot.templates import render
 # containerd's default registry keeps these apart; crictl wants the whole name.
 _IMAGE = "ghcr.io/flannel-io/flannel"
 _PLUGIN_IMAGE = "ghcr.io/flannel-io/flannel-cni-plugin"
+# what flannel itself writes on every node, from its ConfigMap
+CNI_FILE = "/etc/cni/net.d/10-flannel.conflist"
+CNI_CONFIG = """\
+{
+  "name": "cbr0",
+  "cniVersion": "0.3.1",
+  "plugins": [
+    {"type": "flannel", "delegate": {"hairpinMode": true, "isDefaultGateway": true}},
+    {"type": "portmap", "capabilities": {"portMappings": true}}
+  ]
+}
+"""
 
 
 def images(lock: Lock) -> tuple[str, str]:
@@ -40,6 +52,8 @@ def manifest(settings: Settings, lock: Lock, api: str, way: str = "") -> str:
     host, _, port = api.rpartition(":")
     return render(
         "kubernetes/flannel.yaml.j2",
+        cni_file=CNI_FILE,
+        cni_config=CNI_CONFIG,
         network=network,
         image=image,
         plugin_image=plugin_image,

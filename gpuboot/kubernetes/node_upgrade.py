@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from gpuboot.hosts.module_loading import CONFLICTING
+
 # of a node that is not proven after its upgrade: its taint, and the annotation with the reason
 KEY = "gpuboot.io/upgrade"
 TAINT = f"{KEY}=failed:NoSchedule"
@@ -32,7 +34,7 @@ class Difference:
 
     + driver, toolkit, containerd: packages -> versions to install
     + version: of the driver that is to be loaded; "" where it is not gpuboot's
-    + loaded: version of the one that is, or nouveau; "" for none
+    + loaded: version of the one that is, or the name of another driver; "" for none
     + installed: versions of packages that are there
     """
 
@@ -56,7 +58,7 @@ class Difference:
         """What is loaded instead of the wanted driver, so that only a reboot ends it; else ""."""
         if not self.loaded or self.loaded == self.version or not self.version:
             return ""
-        return self.loaded if self.loaded == "nouveau" else f"driver {self.loaded}"
+        return self.loaded if self.loaded in CONFLICTING else f"driver {self.loaded}"
 
     @property
     def ends_gpu_pods(self) -> bool:

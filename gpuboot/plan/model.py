@@ -149,6 +149,8 @@ class Plan:
     + hosts: inventory names of all hosts of the run
     + unchanged: number of operations that change nothing anywhere
     + durations: phases that have been timed; the others' durations are not known
+    + packages: inventory name -> packages that this run's own remove, downgrade, or change though
+      they are held, as the package manager rehearsed all of it before
     """
 
     cluster: str
@@ -156,6 +158,7 @@ class Plan:
     steps: Sequence[Step] = ()
     unchanged: int = 0
     durations: Mapping[str, Duration] = field(default_factory=dict)
+    packages: Mapping[str, Sequence[Item]] = field(default_factory=dict)
 
     @property
     def phases(self) -> list[str]:
@@ -187,6 +190,9 @@ class Plan:
             "hosts": list(self.hosts),
             "changes": bool(self.steps),
             "steps": [step.to_json() for step in self.steps],
+            "packages": [
+                {"host": host, **items_json(items)} for host, items in self.packages.items()
+            ],
             "unchanged_operations": self.unchanged,
             "last_time": {name: it and it.to_json() for name, it in known.items()},
         }

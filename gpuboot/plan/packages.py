@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gpuboot.plan.model import Change, Effect, Item
+from gpuboot.hosts.rehearsal import Rehearsal
+from gpuboot.plan.model import Change, Effect, Item, Unknown
 
 # Package -> service that its installation restarts where it runs already, and what goes on: by the
 # maintainer scripts of Docker's and NVIDIA's packages.
@@ -45,3 +46,29 @@ def package_changes(
         if name in wanted and name in versions
     ]
     return changes
+
+
+def rehearsed_changes(rehearsal: Rehearsal) -> list[Item]:
+    """What a run's packages change beside themselves: what goes, and what nobody would expect."""
+    if rehearsal.error:
+        why = f"which packages the run's own remove ({rehearsal.error})"
+        return [Unknown(what=why, until="the run installs them")]
+    found = rehearsal.transaction
+    gone: list[Item] = [
+        Change(subject=f"package {name}", field=_field("version", rehearsal.reasons(name)), old=old)
+        for name, old in sorted(found.removed.items(), key=lambda item: (item[1], item[0]))
+    ]
+    return gone + [
+        Change(subject=f"package {name}", field=_field("version", signs), old=old or None, new=new)
+        for name, (old, new) in found.installed.items()
+        if (signs := _signs(name in found.held, name in found.downgraded))
+    ]
+
+
+def _field(name: str, more: Iterable[str]) -> str:
+    text = ", ".join(more)
+    return f"{name} ({text})" if text else name
+
+
+def _signs(held: bool, downgraded: bool) -> list[str]:
+    return [*(["held"] if held else []), *(["downgraded"] if downgraded else [])]

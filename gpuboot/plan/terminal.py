@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -52,6 +52,7 @@ def render(plan: Plan, whole: bool = False) -> Iterator[str]:
         f"{_count(len(plan.hosts), 'host')}; {plan.unchanged} "
         f"{'changes' if plan.unchanged == 1 else 'change'} nothing"
     )
+    yield from _packages(plan)
     for phase in plan.phases:
         yield ""
         yield phase
@@ -62,16 +63,32 @@ def render(plan: Plan, whole: bool = False) -> Iterator[str]:
     yield from _cost(plan)
 
 
+def _packages(plan: Plan) -> Iterator[str]:
+    """All of them, however many: nobody is to miss one."""
+    described = {host: list(_items(items, True)) for host, items in plan.packages.items() if items}
+    if described:
+        yield ""
+        yield "Packages of others, as the package manager rehearsed this run"
+        yield from _alike("Removed, downgraded, or changed though held", described)
+
+
 def _step(step: Step, whole: bool) -> Iterator[str]:
-    alike: dict[tuple[str, ...], list[str]] = {}
+    described = {}
     for host, items in step.hosts.items():
-        lines = list(_items(items, whole))
+        described[host] = list(_items(items, whole))
         if host in step.conditional:
-            lines.append("? only if an earlier operation of this run calls for it")
+            described[host].append("? only if an earlier operation of this run calls for it")
+    yield from _alike(step.name, described)
+
+
+def _alike(name: str, described: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Lines of hosts, with those hosts together that have the same. + described: by host"""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for host, lines in described.items():
         alike.setdefault(tuple(lines), []).append(host)
-    for described, hosts in alike.items():
-        yield f"  {step.name} · {', '.join(hosts)}"
-        yield from (f"      {line}" for line in described)
+    for lines, hosts in alike.items():
+        yield f"  {name} · {', '.join(hosts)}"
+        yield from (f"      {line}" for line in lines)
 
 
 def _items(items: Sequence[Item], whole: bool) -> Iterator[str]:

@@ -58,6 +58,7 @@ class Gpu:
     + instances: its MIG devices
     + fault: what nvidia-smi says in the place of values, e.g. `GPU requires reset`; "" when well
     + sensors: what nvidia-smi has a value of
+    + warning: what nvidia-smi prints beside its values, e.g. `infoROM is corrupted`
     + fabric: what keeps it out of its NVLink fabric, e.g. `In Progress`; "" when nothing does
     """
 
@@ -72,6 +73,7 @@ class Gpu:
     fault: str = ""
     sensors: tuple[Sensor, ...] = ()
     fabric_error: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True)

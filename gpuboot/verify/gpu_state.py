@@ -18,6 +18,7 @@ from gpuboot.verify.evidence import Gpu, Host
 
 _UUID = re.compile(r"GPU-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BUS = re.compile(r"[0-9A-Fa-f]{8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d")
+_ADDRESS = re.compile(r"[0-9a-f]{2}:[0-9a-f]{2}\.\d")
 _NUMBER = re.compile(r"\d+(\.\d+)?")
 _COLUMNS = 9
 # What stands in nvidia-smi's CSV for a value: these of a GPU that works no more, in any column.
@@ -59,6 +60,7 @@ def parse(lines: Iterable[str]) -> GpuState:
     known = [item.partition(" ") for item in values.all("proc")]
     unlisted = [item.partition(" ") for item in values.all("silent")]
     rows = [row for row in map(_parse_row, values.all("smi")) if row is not None]
+    warnings = [line for line in values.all("smi") if _parse_row(line) is None]
     named = [row for row in rows if _UUID.fullmatch(row[1]) and row[0].isdigit()]
     fabric_errors = _fabric_errors(values.all("fabric"))
     row_errors = {sysfs_address(row[3]): _row_error(row) for row in rows if row not in named}
@@ -69,6 +71,7 @@ def parse(lines: Iterable[str]) -> GpuState:
             replace(
                 _with_instances(_gpu(row), row[3], values.all("mig"), values.all("mig_id")),
                 fabric_error=fabric_errors.get(row[1], ""),
+                warning=_warning(row[3], warnings),
             )
             for row in named
         ),
@@ -92,6 +95,20 @@ def _parse_row(row: str) -> list[str] | None:
     columns = [column.strip() for column in row.split(", ")]
     good = len(columns) == _COLUMNS and _BUS.fullmatch(columns[3])
     return columns if good else None
+
+
+def _warning(bus: str, lines: Iterable[str]) -> str:
+    """What nvidia-smi prints about one GPU beside its row, such as `infoROM is corrupted`.
+
+    A line without a GPU's address is about all of them.
+    """
+    address = sysfs_address(bus)
+    named = [(line, _ADDRESS.findall(line.lower())) for line in lines]
+    return "; ".join(
+        line.strip()
+        for line, addresses in named
+        if not addresses or any(address.endswith(name) for name in addresses)
+    )
 
 
 def _row_error(columns: Sequence[str]) -> str:
@@ -157,7 +174,10 @@ def host(node: Node, state: NodeState, gpus: GpuState, driver_requested: str | N
         for address in on_bus
         if address not in answering
     ]
-    error = gpus.smi_error or "; ".join(dict.fromkeys(gpus.gpu_errors.values()))
+    errors = [text for slot, text in gpus.gpu_errors.items() if slot in on_bus]
+    # an answer that lacks only GPUs that are not the cluster's is whole
+    failed = gpus.smi_error if rest or not answering else ""
+    error = failed or "; ".join(dict.fromkeys(errors))
     return Host(
         node=node.name,
         expected_gpus=node.gpus,

@@ -25,7 +25,6 @@ _REPLICAS = re.compile(r"(nvidia\.com/(?:gpu|mig-.+))\.replicas")
 _SCRIPT = """\
 listed=$(nvidia-smi -L 2>&1); code=$?
 printf '%s\\n' "$listed"
-[ "$code" = 0 ] || exit "$code"
 set -f
 for word in $listed; do
   case $word in
@@ -33,7 +32,8 @@ for word in $listed; do
     MIG-*")") migs="$migs ${word%)}" ;;
   esac
 done
-[ "$gpus$migs" ] || exit 1
+# it exits with a code other than 0 for a warning as well
+[ "$gpus$migs" ] || exit "$((code ? code : 1))"
 for uuid in ${migs:-$gpus}; do
   {
     said=$(CUDA_VISIBLE_DEVICES=$uuid /cuda-samples/vectorAdd 2>&1); code=$?

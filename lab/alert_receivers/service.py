@@ -52,8 +52,10 @@ def trust(lab: Lab) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    path.touch(mode=0o600)
-    path.write_text(text + "\n")
+    part = path.with_name(f"{path.name}.part")
+    part.touch(mode=0o600)
+    part.write_text(text + "\n")
+    part.replace(path)
 
 
 def start(lab: Lab) -> None:
@@ -65,6 +67,8 @@ def start(lab: Lab) -> None:
     processes.start(
         unit, folder, [sys.executable, "-I", "-m", "lab.alert_receivers.server", str(config)]
     )
+    for port in (HTTPS_PORT, SMTP_PORT):
+        processes.wait_for_port(unit, folder, lab.host_address, port)
 
 
 def stop(lab: Lab) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab import preflight
+from lab import failures, preflight
 from lab.build import debian_programs as debian
 from lab.build import software
 from lab.build.progress import BuildQueue, BuildTimes, Progress, duration
@@ -120,6 +120,9 @@ def main(arguments: Sequence[str]) -> int:
         programs = build_all(lambda line: print(line, file=sys.stderr, flush=True), arguments)
     except LabError as error:
         print(error, file=sys.stderr)
+        return 1
+    except Exception as error:
+        print(failures.report(error), file=sys.stderr)
         return 1
     if not arguments:
         preflight.note_complete()

@@ -53,6 +53,28 @@ def build_repo(
     return sign_release(release_dir, release.text(fields, {name: content}), key)
 
 
+def withhold(release_dir: Path, index: Path, version: str, key: SigningKey) -> int:
+    """Take the packages of a version out of an index, as it was before their release; how many.
+
+    + version: how their version begins, or their name ends
+    """
+    stanzas = index.read_text().strip().split("\n\n")
+    left = [stanza for stanza in stanzas if not _is_of(stanza, version)]
+    content = ("\n\n".join(left) + "\n\n").encode()
+    write_atomically(index, content)
+    fields = (release_dir / "Release").read_text().partition("SHA256:")[0].splitlines()
+    named = {**dict(line.split(": ", 1) for line in fields), "Date": release.date()}
+    name = index.relative_to(release_dir).as_posix()
+    sign_release(release_dir, release.text(named, {name: content}), key)
+    return len(stanzas) - len(left)
+
+
+def _is_of(stanza: str, version: str) -> bool:
+    fields = dict(line.split(": ", 1) for line in stanza.splitlines() if ": " in line)
+    bare = fields["Version"].rpartition(":")[2]
+    return bare.startswith(version) or fields["Package"].endswith(f"-{version}")
+
+
 def _scan(directory: Path, pool: Path) -> bytes:
     """The Packages index of what lies in `pool`, with names relative to `directory`."""
     place = pool.relative_to(directory).as_posix()

@@ -53,7 +53,14 @@ def missign(context: typer.Context, repository: str) -> None:
     docroot.missign(_made(context.obj), repository)
 
 
+@app.command("withhold")
+def withhold(context: typer.Context, repository: str, version: str) -> None:
+    """Serve an apt repository as it was before the release of VERSION."""
+    count = docroot.withhold(_made(context.obj), repository, version)
+    print(f"{repository}: {count} packages of {version} are not released yet")
+
+
 @app.command("restore")
 def restore(context: typer.Context) -> None:
-    """Undo corrupt and missign."""
+    """Undo corrupt, missign and withhold."""
     docroot.restore(_made(context.obj))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from lab.build.store import digest
 from lab.host import run, write_atomically
-from lab.mirror import lock
-from lab.mirror.apt_repository import sign_release
+from lab.mirror import apt_repository, lock
+from lab.mirror.apt_repository import ARCHITECTURE, sign_release
 from lab.mirror.keys import SigningKey
-from lab.mirror.parts import Part
+from lab.mirror.parts import Part, Repository
 from lab.state import Lab, LabError, cache_dir
 
 
@@ -23,9 +23,10 @@ def install(lab: Lab, parts: list[Part]) -> None:
     if lab.docroot.exists() and stamp.exists() and stamp.read_text() == content:
         return
     stamp.unlink(missing_ok=True)
-    fresh = lab.docroot.with_name("mirror.part")
-    if fresh.exists():
-        shutil.rmtree(fresh)
+    fresh, old = lab.docroot.with_name("mirror.part"), lab.docroot.with_name("mirror.old")
+    for interrupted in (fresh, old):
+        if interrupted.exists():
+            shutil.rmtree(interrupted)
     fresh.mkdir(parents=True)
     for part in parts:
         target = fresh / part.target
@@ -36,7 +37,6 @@ def install(lab: Lab, parts: list[Part]) -> None:
     locked = json.dumps(lock.lock(fresh, lab.debian), indent=2)
     write_atomically(fresh / "lab.lock.json", f"{locked}\n".encode())
     if lab.docroot.exists():
-        old = lab.docroot.with_name("mirror.old")
         lab.docroot.rename(old)
         fresh.rename(lab.docroot)
         shutil.rmtree(old)
@@ -83,15 +83,36 @@ def corrupt(lab: Lab, what: str) -> Path:
     return path
 
 
-def missign(lab: Lab, name: str) -> None:
-    """Sign the apt repository `name` with a key that nobody trusts."""
+def withhold(lab: Lab, name: str, version: str) -> int:
+    """Serve the apt repository `name` as before the release of a version; how many packages go.
+
+    Machines that read its index now do not know of them when `restore` has released them.
+    """
+    repository = _repository(lab, name)
+    folder = _release_dir(lab, repository)
+    within = "." if repository.flat else f"{repository.component}/binary-{ARCHITECTURE}"
+    count = apt_repository.withhold(folder, folder / within / "Packages", version, repository.key())
+    if not count:
+        raise LabError(f"the repository {name} has no packages of {version!r}")
+    return count
+
+
+def _repository(lab: Lab, name: str) -> Repository:
     known = lock.served(lab.docroot, lab.debian)
     if name not in known:
         raise LabError(f"there is no repository {name!r}; there are: {', '.join(known)}")
-    repository = known[name]
-    intruder = SigningKey.ensure(cache_dir() / "keys" / "intruder", "intruder <no@gpuboot.invalid>")
+    return known[name]
+
+
+def _release_dir(lab: Lab, repository: Repository) -> Path:
     folder = lab.docroot / repository.path
-    folder = folder if repository.flat else folder / "dists" / repository.suite
+    return folder if repository.flat else folder / "dists" / repository.suite
+
+
+def missign(lab: Lab, name: str) -> None:
+    """Sign the apt repository `name` with a key that nobody trusts."""
+    folder = _release_dir(lab, _repository(lab, name))
+    intruder = SigningKey.ensure(cache_dir() / "keys" / "intruder", "intruder <no@gpuboot.invalid>")
     sign_release(folder, (folder / "Release").read_text(), intruder)
 
 

@@ -119,7 +119,7 @@ class CertificateAuthority:
             .sign(ca_key, hashes.SHA256())
         )
         _write_key(key, private)
-        certificate.write_bytes(issued.public_bytes(_PEM))
+        _write(certificate, issued.public_bytes(_PEM))
 
 
 _PEM = serialization.Encoding.PEM

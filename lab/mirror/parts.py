@@ -117,12 +117,22 @@ class Part:
 
 
 def make_parts(
-    release: DebianRelease, base: Path, builds: Builds, progress: Progress
+    release: DebianRelease,
+    base: Path,
+    builds: Builds,
+    progress: Progress,
+    more: Iterable[str] = (),
 ) -> list[Part]:
-    """Everything the mirror serves; made as needed. `base`: the machines' base system."""
+    """Everything the mirror serves; made as needed.
+
+    + base: the machines' base system; more: Debian packages that not all labs' mirrors have
+    """
     known = repositories(release)
-    debian = [*mirrored_debs(release, base, MIRRORED, progress), *_built(packages.kernel_headers())]
-    parts = [_apt(known["debian"], debian, progress)]
+    debian = mirrored_debs(release, base, MIRRORED, progress)
+    if names := list(more):
+        debian += mirrored_debs(release, base, names, progress)
+    archives = {deb.name: deb for deb in [*debian, *_built(packages.kernel_headers())]}
+    parts = [_apt(known["debian"], list(archives.values()), progress)]
     for name, debs in _vendor_debs(release, builds).items():
         parts.append(_apt(known[name], _built(debs), progress))
     images = [Part(folder, "v2") for folder in images_dirs(builds, progress)]

@@ -23,7 +23,7 @@ def trust(lab: Lab) -> None:
     ca = authority()
     lab.folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(ca.certificate, lab.ca)
-    if not (lab.folder / "mirror.key").exists():
+    if not (lab.folder / "mirror.crt").exists():  # it is written after its key
         ca.issue(
             MIRROR_NAME, lab.host_address, lab.folder / "mirror.crt", lab.folder / "mirror.key"
         )
@@ -38,6 +38,7 @@ def start(lab: Lab) -> None:
     if not processes.is_running(unit, folder):
         processes.kill(unit, folder)
     processes.start(unit, folder, command)
+    processes.wait_for_port(unit, folder, lab.host_address, 443)
 
 
 def stop(lab: Lab) -> None:

@@ -17,13 +17,13 @@ die() {
 ask() { # SECONDS ARGUMENTS...: its JSON
   limit=$1
   shift
-  timeout "$limit" dcgmi "$@" >"$work/said" 2>&1 || :
+  timeout -k 5 "$limit" dcgmi "$@" >"$work/said" 2>&1 || :
   sed -n '/^{/,$p' "$work/said" >"$work/json"
   [ -s "$work/json" ] || die "dcgmi $* printed no JSON: $(tail -n 1 "$work/said" | cut -c 1-300)"
 }
 # {"0": "GPU-…"}: DCGM's number of a GPU -> its UUID
 gpus() {
-  timeout 60 dcgmi discovery -l >"$work/said" 2>&1 || :
+  timeout -k 5 60 dcgmi discovery -l >"$work/said" 2>&1 || :
   awk -F '|' '$2 ~ /^ *[0-9]+ *$/ { id = $2 + 0 }
     match($3, /GPU-[0-9a-f-]+/) { printf "%s\"%d\":\"%s\"", gap, id, substr($3, RSTART, RLENGTH); gap = "," }' \
     "$work/said" >"$work/gpus"
@@ -50,7 +50,7 @@ health() {
   case $watched in
     *'"Memory"'*) ;;
     *) # a new engine watches nothing, and has nothing to tell of in the first minute
-      timeout 60 dcgmi health -s a >"$work/said" 2>&1 || :
+      timeout -k 5 60 dcgmi health -s a >"$work/said" 2>&1 || :
       echo "health watches are set: $(tail -n 1 "$work/said")"
       sleep "$settle_s"
       watched=$(watched)

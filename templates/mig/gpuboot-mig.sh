@@ -17,7 +17,12 @@ die() { # CAUSE REMEDY
   say "$1" && echo "    remedy: $2" >&2
   exit 1
 }
-smi() { timeout 120 nvidia-smi "$@" 2>&1; }
+smi() {
+  smi_text=$(timeout -k 5 120 nvidia-smi "$@" 2>&1)
+  smi_code=$?
+  printf '%s\n' "$smi_text" | sed '/^WARNING: /d; /^$/d'
+  [ $smi_code = 14 ] || return $smi_code # 14: infoROM is corrupted, which is such a warning
+}
 line() { tr -s '\n\t' '  ' | sed 's/ $//'; }
 
 # what nvidia-smi says of all GPUs; it gives up on all of them where one is lost
@@ -59,11 +64,11 @@ differing() { # those GPUs of the layout that have another one
 read_users() {
   containers='' computing=''
   if systemctl is-active --quiet docker.service; then
-    ids=$(timeout 60 docker ps -q --no-trunc) ||
+    ids=$(timeout -k 5 60 docker ps -q --no-trunc) ||
       die 'dockerd does not answer' 'see journalctl -u docker there'
     format='{{.State.Pid}} {{.Id}} {{.Name}} {{index .Config.Labels "com.docker.compose.project"}}'
     containers=$(for id in $ids; do # one may have ended meanwhile
-      timeout 60 docker inspect --format "$format" "$id" 2>/dev/null
+      timeout -k 5 60 docker inspect --format "$format" "$id" 2>/dev/null
     done)
   fi
   computing=$(smi --query-compute-apps=gpu_uuid,pid,process_name --format=csv,noheader) ||

@@ -21,7 +21,7 @@ from deploys.run.context import Context
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node, Role
 from gpuboot.config.settings import Settings
-from gpuboot.hosts import prerequisites, proxy, registries
+from gpuboot.hosts import prerequisites, proxy, registries, sysctls
 from gpuboot.kubernetes.endpoint import decided
 from gpuboot.kubernetes.kubeadm import init_config, packages
 from gpuboot.templates import render
@@ -96,7 +96,7 @@ def test_gpuboot_tells_what_its_report_says(tmp_path: Path) -> None:
 
 
 def test_the_playbook_has_the_settings_of_the_base_phase(variables: dict[str, Any]) -> None:
-    assert variables["sysctls"] == base.SYSCTLS
+    assert variables["sysctls"] == sysctls.EXPECTED
     assert variables["blacklist"] == list(base.UNATTENDED_UPGRADES_BLACKLIST)
     assert set(variables["prerequisites"]) == {*prerequisites.KUBERNETES, "nvidia-persistenced"}
     assert (ANSIBLE / "templates/nouveau.conf.j2").read_text() == drivers.NOUVEAU

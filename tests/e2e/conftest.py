@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 
+from lab.failures import log_file
 from lab.settings import home
 from tests.e2e.alert_faults import HOLD_FOR
 
@@ -220,11 +221,17 @@ def fresh(name: str, *arguments: str, settings: Mapping[str, Any] | None = None)
     lab.lab("down", "--name", name)
     try:
         done = lab.lab("--name", name, *arguments, timeout=3600)
-        assert done.code == 0, f"scripts/lab {arguments} failed\n{done.told}"
+        assert done.code == 0, f"scripts/lab {arguments} failed\n{done.told}\n{_details()}"
         yield lab
     finally:
         if "GPUBOOT_KEEP_LAB" not in os.environ:
             lab.lab("down", "--name", name)
+
+
+def _details() -> str:
+    """The end of the log of what went wrong in the lab's own commands."""
+    log = log_file()
+    return log.read_text()[-3000:] if log.exists() else ""
 
 
 # First what a person sees first. Alerts begin when it is quiet: what test_lab broke is over by the

@@ -68,8 +68,9 @@ def test_a_control_plane_made_anew_joins_under_its_old_name(site: Lab) -> None:
     """The first of the inventory: another one leads, and etcd forgets the earlier member."""
     site.ssh(
         "cp1",
-        "systemctl stop kubelet; crictl rm -fa >/dev/null 2>&1; umount -R /var/lib/kubelet/pods/*/"
-        "volumes/*/* 2>/dev/null; rm -rf /etc/kubernetes /var/lib/kubelet /var/lib/etcd "
+        "systemctl stop kubelet; crictl --timeout 2m rmp -fa >/dev/null 2>&1; "
+        "umount -R /var/lib/kubelet/pods/*/volumes/*/* 2>/dev/null; ip link delete cni0; "
+        "ip link delete flannel.1; rm -rf /etc/kubernetes /var/lib/kubelet /var/lib/etcd "
         "/etc/gpuboot /root/.kube; true",
     )
     done = site.deploy()

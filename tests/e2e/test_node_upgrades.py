@@ -53,8 +53,11 @@ MENDED = "systemctl disable gpu-breaks.service && gpu-sim clear"
 def serving() -> Iterator[Lab]:
     """A control plane and two GPU nodes with the driver's earlier release, and pods on GPUs."""
     with fresh("test-node-upgrades", "--gpus", "2,2", "--no-deploy") as lab:
+        mirror = ("mirror", "--name", lab.name)
+        assert lab.lab(*mirror, "withhold", "cuda", "595.91.07").code == 0
         done = lab.deploy(settings=earlier(lab))
         assert done.code == 0, done.told
+        assert lab.lab(*mirror, "restore").code == 0
         lab.kubectl("apply", "-f", "-", given=SERVED)
         lab.kubectl("-n", "ml", "rollout", "status", "deployment/serve", "--timeout=120s")
         yield lab

@@ -156,7 +156,7 @@ def test_a_machine_on_which_kubernetes_was_wiped_joins_again(site: Lab) -> None:
     site.ssh(
         "gpu1",
         "systemctl stop kubelet; crictl rm -fa >/dev/null 2>&1; umount -R /var/lib/kubelet/pods/*/"
-        "volumes/*/* 2>/dev/null; rm -rf /etc/kubernetes /var/lib/kubelet /etc/gpuboot; true",
+        "volumes/*/* 2>/dev/null; rm -rf /etc/kubernetes /var/lib/kubelet; true",
     )
     done = site.deploy(inventory=SMALLER)
     assert done.code == 0, done.told

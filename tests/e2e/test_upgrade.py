@@ -16,12 +16,15 @@ from lab.settings import home
 from tests.e2e.conftest import Lab, fresh, refused
 
 pytestmark = pytest.mark.lab
+TODAY = "595.91.07"
 
 
 @pytest.fixture(scope="module")
 def two() -> Iterator[Lab]:
     """A control plane and a GPU node, bare; the mirror has the driver's earlier release too."""
     with fresh("test-upgrade", "--gpus", "1", "--no-deploy") as lab:
+        withheld = lab.lab("mirror", "--name", lab.name, "withhold", "cuda", TODAY)
+        assert withheld.code == 0, withheld.told
         yield lab
 
 
@@ -65,11 +68,16 @@ def test_a_kubeadm_init_that_fails_halfway_is_finished_by_a_re_run(
 
 
 def test_a_run_with_a_newer_version_upgrades_the_driver(two: Lab) -> None:
+    """Its index is of before the release: the run reads it before it touches the node."""
     two.kubectl("create", "configmap", "kept", "--from-literal=by=etcd")
+    unknown = two.deploy()
+    refused(unknown, "gpu1", "the package manager cannot install this run's packages", TODAY)
+    assert two.kubectl("get", "node", "gpu1", "-o", "jsonpath={.spec}").count("unschedulable") == 0
+    assert two.lab("mirror", "--name", two.name, "restore").code == 0
     done = two.deploy()
     assert done.code == 0, done.told
     assert "proven" in done.text
-    assert driver(two) == "595.91.07"
+    assert driver(two) == TODAY
     assert two.snapshot()["ready"] == {"cp1": ["True"], "gpu1": ["True"]}
     assert two.kubectl("get", "configmap", "kept", "-o", "jsonpath={.data.by}") == "etcd"
     assert two.deploy("--json").changes == []

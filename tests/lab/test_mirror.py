@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuboot.hosts.mirror import release
 from lab import state
 from lab.build.debs import Deb, build_deb
 from lab.debian_releases import BOOKWORM
@@ -182,6 +183,27 @@ def test_restore_undoes_damage_and_the_store_is_never_touched(
     assert snapshot(tmp_path / "store") == stored
     docroots.restore(lab)
     assert snapshot(lab.docroot) == whole
+
+
+def test_a_release_can_be_withheld_and_published(lab: state.Lab) -> None:
+    repository = parts.repositories(lab.debian)["cuda"]
+    index = lab.docroot / repository.path / "Packages"
+    [package, *_] = release_versions(index)
+    whole = snapshot(lab.docroot)
+    with pytest.raises(LabError, match=r"no packages of '9\.9'"):
+        docroots.withhold(lab, "cuda", "9.9")
+    assert docroots.withhold(lab, "cuda", package) >= 1
+    assert package not in release_versions(index)
+    told = release.parse((index.parent / "Release").read_text()).files["Packages"]
+    assert told.sha256 == hashlib.sha256(index.read_bytes()).hexdigest()
+    docroots.restore(lab)
+    assert snapshot(lab.docroot) == whole
+
+
+def release_versions(index: Path) -> list[str]:
+    """Versions of the packages of an index."""
+    lines = index.read_text().splitlines()
+    return [line.split(": ")[1] for line in lines if line.startswith("Version: ")]
 
 
 def test_only_what_is_served_can_be_broken(lab: state.Lab) -> None:

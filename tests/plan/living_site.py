@@ -31,7 +31,7 @@ from deploys.run.context import Context
 from gpuboot.config.inventory import API_NAME, Entry, Node, plan
 from gpuboot.config.load import load
 from gpuboot.fact_output import answer
-from gpuboot.hosts import prerequisites
+from gpuboot.hosts import prerequisites, sysctls
 from gpuboot.hosts.platforms import PLATFORMS
 from gpuboot.hosts.repositories import repository
 from gpuboot.kubernetes import backup, endpoint, kubeadm
@@ -95,7 +95,7 @@ _PODS = {
 }
 _files = {
     "/etc/modules-load.d/gpuboot.conf": render("base/modules.conf.j2"),
-    "/etc/sysctl.d/90-gpuboot.conf": render("base/sysctl.conf.j2", sysctls=base.SYSCTLS),
+    sysctls.FILE: render("base/sysctl.conf.j2", sysctls=sysctls.EXPECTED),
     base.APT_CONF: base.apt_conf(Context(_settings, _lock, _nodes, _nodes[0], {})),
     "/etc/modprobe.d/gpuboot-nouveau.conf": NOUVEAU,
     "/etc/gpuboot/kubeadm.yaml": _config.text,
@@ -155,8 +155,9 @@ def _reached(node: Node, member: bool) -> str:
 def _repositories() -> Iterator[tuple[str, list[str]]]:
     for name in ("cuda", "docker", "toolkit", "kubernetes"):
         found = repository(name, _platform, "x86_64", _lock.kubernetes.minor, _settings)
-        said = [f"text {line}" for line in found.text.splitlines()] + [f"fpr {found.fingerprint}"]
-        yield f"if test -e {found.path}; then sed", said
+        said = [f"text\t{line}" for line in found.text.splitlines()]
+        said += [f"key\t{found.fingerprint} 0", "end\tok"]
+        yield f"path={found.path}\n", said
 
 
 def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
@@ -203,6 +204,15 @@ _ISOLATED = [
 ]
 
 
+def _host_lines(own_node: Node) -> list[str]:
+    """Lines of /etc/hosts for the control planes and the host itself."""
+    return [
+        f"/etc/hosts\t{node.address} {node.name}"
+        for node in _nodes
+        if node.leader or node == own_node
+    ]
+
+
 def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
     leads = name == "@fake/cp1"
     own_node = next((node for node in _nodes if node.host == name), _nodes[1])
@@ -223,13 +233,12 @@ def _host_answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
         "grep -qw overlay /proc/filesystems": [
             "feature overlay",
             "feature br_netfilter",
-            *(f"sysctl {key.replace('.', '/')} {value}" for key, value in base.SYSCTLS.items()),
+            *(f"sysctl {key.replace('.', '/')} {value}" for key, value in sysctls.EXPECTED.items()),
         ],
-        "awk -v b='# gpuboot: the API server'": [f"{_reached(own_node, leads)} {API_NAME}"],
-        # control planes, and the host itself
-        "awk -v b=": [
-            f"{node.address} {node.name}" for node in _nodes if node.leader or node == own_node
+        "awk -v b='# gpuboot: the API server'": [
+            f"/etc/hosts\t{_reached(own_node, leads)} {API_NAME}"
         ],
+        "awk -v b=": _host_lines(own_node),
         "systemctl show -p Id": _units(),
         "grep -qs nvidia-uvm /proc/devices": [
             "loaded NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  "
@@ -263,6 +272,7 @@ def _living(host: tuple[str, dict[str, Any]]) -> tuple[str, dict[str, Any]]:
         **({fails: refused} if fails and name == "@fake/cp1" else {}),
         **{key: noise[key] for key in list(noise)[:2]},
         _site["_FACT"]: own([*machine, *packages]),
+        **{key: own(lines) for key, lines in _site["REHEARSED"].items()},
         **{key: own(lines) for key, lines in _answers(name).items()},
     }
     return name, {**data, "fake_responses": responses}

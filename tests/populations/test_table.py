@@ -6,8 +6,8 @@ import pytest
 
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings
-from gpuboot.hosts import fabric, gpu_models
-from gpuboot.hosts.node_state import driver_version, parse
+from gpuboot.hosts import fabric, gpu_models, loaded_driver
+from gpuboot.hosts.node_state import parse
 from gpuboot.verify.prometheus import parse_exposition
 from tests.populations import document
 from tests.populations.machine import Machine
@@ -60,7 +60,7 @@ def test_the_machine_is_read(population: Population) -> None:
     state = parse(machine.node_fact())
     assert [device.slot for device in state.gpus] == [card.slot for card in population.cards]
     is_open = "Open Kernel Module" in population.flavour
-    assert driver_version(machine.version) == (population.driver, is_open)
+    assert loaded_driver.parse(machine.version) == (population.driver, is_open)
     host = machine.host()
     assert host.uuids == {card.uuid for card in population.cards}
     assert host.driver_loaded == host.driver_installed == population.driver

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuboot.hosts.node_state import PciDevice
+from gpuboot.hosts.dkms import DkmsState
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.secure_boot import SecureBootState
 from gpuboot.kubernetes.certificates import Certificate
 from gpuboot.kubernetes.cluster_state import KubeadmState
@@ -42,6 +43,10 @@ RM_INIT = (
     "kernel\t[  885.3] NVRM: GPU 0000:10:00.0: rm_init_adapter failed, device minor number 0",
 )
 XID = "kernel\t[{at}.1] NVRM: Xid (PCI:0000:10:00): {code}, pid=1, name=x, some text"
+NVLINK5 = (
+    "kernel\t[89000.123456][ T4711] NVRM: Xid (PCI:0000:10:00): 149, NETIR_LINK_EVT {severity} XC0 "
+    "i0 Link 00 (0x025001c6 0x00000000 0x00000000 0x00000000 0x00000000 0x00000000)"
+)
 NVML = "Failed to initialize NVML: Unknown Error"
 
 
@@ -174,7 +179,7 @@ DRIVER = (
                 gpu=NO_DRIVER,
                 state=state(
                     headers="available",
-                    dkms=("nvidia/595.91.07, 6.8.0-85-generic, x86_64: installed",),
+                    dkms=DkmsState(("nvidia/595.91.07, 6.8.0-85-generic, x86_64: installed",)),
                     **OFF,
                 ),
             )
@@ -183,7 +188,9 @@ DRIVER = (
             gpu_host(
                 without=["module_file"],
                 gpu=NO_DRIVER,
-                state=state(dkms=("nvidia/595.91.07, 6.8.0-85-generic: installed",), **OFF),
+                state=state(
+                    dkms=DkmsState(("nvidia/595.91.07, 6.8.0-85-generic: installed",)), **OFF
+                ),
             )
         ),
         "headers are available",
@@ -262,6 +269,12 @@ GPUS = (
         site(gpu_host(XID.format(at=89000, code=48))),
         site(gpu_host(XID.format(at=89000, code=13), XID.format(at=100, code=48))),
         "Xid (PCI:0000:10:00): 48",
+    ),
+    Case(
+        "gpu-xid",
+        site(gpu_host(NVLINK5.format(severity="Fatal"))),
+        site(gpu_host(NVLINK5.format(severity="Nonfatal"))),
+        "149, NETIR_LINK_EVT Fatal",
     ),
     Case(
         "gpu-unhealthy",

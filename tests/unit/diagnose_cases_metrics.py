@@ -1,5 +1,5 @@
-"""Causes in images and metrics, each beside what looks like it. Texts are what registries and
-exporters really print: from their sources and public issues, shortened.
+"""Causes in metrics, each beside what looks like it. Texts are what exporters
+really print: from their sources and public issues, shortened.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from tests.unit.diagnose_site import (
     cluster,
     crashed,
     event,
-    pod,
     site,
     stuck,
 )
@@ -29,12 +28,6 @@ TOO_LITTLE = (
     "create failed: unable to start container process: container init was OOM-killed (memory limit "
     "too low?): unknown"
 )
-PULL = 'failed to pull and unpack image "nvcr.io/nvidia/k8s-device-plugin:v1": failed to resolve '
-HEAD = 'reference: failed to do request: Head "https://mirror.lab/v2/nvidia/manifests/v1": '
-
-
-def pulling(reason: str) -> tuple[object, ...]:
-    return (pod("train-0", **stuck("ErrImagePull", PULL + HEAD + reason)),)
 
 
 def dying(name: str, text: str, ready: bool = False) -> dict[str, object]:
@@ -46,59 +39,6 @@ def dying(name: str, text: str, ready: bool = False) -> dict[str, object]:
 def down(error: str) -> tuple[dict[str, object], ...]:
     return ({**TARGET, "health": "down", "error": error},)
 
-
-IMAGES = (
-    Case(
-        "image-ca",
-        site(
-            at=cluster(
-                pods=pulling(
-                    "tls: failed to verify certificate: x509: certificate "
-                    "signed by unknown authority"
-                )
-            )
-        ),
-        site(at=cluster(pods=(pod("train-0"),))),
-        "unknown authority",
-    ),
-    Case(
-        "image-proxy",
-        site(at=cluster(pods=pulling("proxyconnect tcp: dial tcp 10.9.9.9:3128: i/o timeout"))),
-        site(at=cluster(pods=pulling("dial tcp 10.9.9.9:443: i/o timeout"))),
-        "proxyconnect",
-    ),
-    Case(
-        "image-auth",
-        site(at=cluster(pods=pulling("unexpected status: 401 Unauthorized"))),
-        site(at=cluster(pods=pulling("unexpected status: 503 Service Unavailable"))),
-        "401 Unauthorized",
-    ),
-    Case(
-        "image-missing",
-        site(at=cluster(pods=pulling("mirror.lab/nvidia/k8s-device-plugin:v1: not found"))),
-        site(at=cluster(pods=pulling("dial tcp: lookup mirror.lab: no such host"))),
-        "not found",
-    ),
-    Case(
-        "image-mirror",
-        site(
-            at=cluster(
-                pods=(pod("train-0", **stuck("ImagePullBackOff", "Back-off pulling image")),),
-                events=(
-                    event("train-0", "Failed", PULL + HEAD + "lookup mirror.lab: no such host"),
-                ),
-            )
-        ),
-        site(at=cluster(pods=pulling("x: not found"))),
-        "no such host",
-    ),
-    Case(
-        "image-pull",
-        site(at=cluster(pods=pulling("something that nobody has seen before"))),
-        site(at=cluster(pods=pulling("x: not found"))),
-        "nobody has seen",
-    ),
-)
 
 EXPORTING = (
     Case(
@@ -261,4 +201,4 @@ MONITORING = (
     ),
 )
 
-CASES = (*IMAGES, *EXPORTING, *MONITORING)
+CASES = (*EXPORTING, *MONITORING)

@@ -127,6 +127,42 @@ PENDING = (
         "free ports",
     ),
     Case(
+        "pending-claim",
+        site(
+            at=cluster(
+                pods=(
+                    waiting(
+                        "0/2 nodes are available: 1 cannot allocate all claims, 1 node(s) didn't "
+                        f"match Pod's node affinity/selector. still not schedulable,{END}"
+                    ),
+                )
+            )
+        ),
+        site(at=cluster(pods=(waiting(waits("2 Insufficient nvidia.com/gpu")),))),
+        "cannot allocate all claims",
+    ),
+    Case(
+        "pending-claim",
+        site(
+            at=cluster(
+                pods=(
+                    waiting(
+                        "0/2 nodes are available: request gpu: device class gpu.nvidia.com does "
+                        f"not exist. no new claims to deallocate,{END}"
+                    ),
+                )
+            )
+        ),
+        site(at=cluster(pods=(waiting(waits("2 node(s) had volume node affinity conflict")),))),
+        "device class gpu.nvidia.com does not exist",
+    ),
+    Case(
+        "pending-nodes",
+        site(at=cluster(nodes=(), pods=(waiting("no nodes available to schedule pods"),))),
+        site(at=cluster(pods=(waiting(waits("2 Insufficient cpu")),))),
+        "no nodes available",
+    ),
+    Case(
         "pending-cordon",
         site(at=cluster(pods=(waiting(waits(CONTROL, "1 node(s) were unschedulable")),))),
         site(at=cluster(nodes=(NODES[0], replace(NODES[1], unschedulable=True)))),

@@ -14,7 +14,8 @@ from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import Cluster, Facts, Host
 from gpuboot.diagnose.model import Finding, diagnose
 from gpuboot.diagnose.objects import Container, Ended, Event, KubeNode, Pod, Workload
-from gpuboot.hosts.node_state import NodeState, PciDevice
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.verify.evidence import Gpu
 from gpuboot.verify.gpu_state import GpuState
@@ -64,7 +65,7 @@ def lines(*changed: str, without: Sequence[str] = ()) -> list[str]:
 def state(**other: Any) -> NodeState:
     words = ("hostname", "machine_id", "boot_id", "arch", "os_version", "os_codename", "os_name")
     plain: dict[str, Any] = dict.fromkeys((*words, "default_address"), "x")
-    plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "disk_mib", "clock"), 0)
+    plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "clock"), 0)
     plain |= {"kernel": KERNEL, "os_id": "ubuntu", "headers": "installed"}
     plain |= {"pci": (PciDevice(SLOT, 0x2330, "0x030200"),), "driver_loaded": LOADED}
     plain |= {"driver_module": LOADED, "ntp_synchronised": True}

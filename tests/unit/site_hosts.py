@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from gpuboot.hosts.node_state import PciDevice
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.reading import HostReading
 from tests.unit.test_preflight import CLEAN
 

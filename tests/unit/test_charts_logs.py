@@ -210,36 +210,16 @@ def test_a_missing_file_is_told_before_anything_is_touched() -> None:
     assert any("logs.loki.ca.file" in one for one in said)
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        (
-            "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off "
-            "the bus.",
-            {"pci_bus_id": "0000:3b:00", "xid": "79", "gpu_instance": None,
-             "detail": "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."},
-        ),
-        (
-            "NVRM: Xid (PCI:0000:b3:00 GPU-I:05): 31, pid=1, Ch 00000008",
-            {"pci_bus_id": "0000:b3:00", "xid": "31", "gpu_instance": "05",
-             "detail": "pid=1, Ch 00000008"},
-        ),
-        # as the lab's simulated driver writes it
-        (
-            "NVRM: Xid (PCI:0000:10:00): 13, SIMULATED by gpu-sim",
-            {"pci_bus_id": "0000:10:00", "xid": "13", "gpu_instance": None,
-             "detail": "SIMULATED by gpu-sim"},
-        ),
-        ("NVRM: Xid (PCI:0000:10:00): 63",
-         {"pci_bus_id": "0000:10:00", "xid": "63", "gpu_instance": None, "detail": None}),
-        ("NVRM: GPU at PCI:0000:3b:00: GPU-6f1d", None),
-    ],
-)  # fmt: skip
-def test_the_parser_takes_kernel_lines_apart(
-    line: str, found: dict[str, str | None] | None
-) -> None:
+def test_fluent_bit_takes_kernel_lines_apart() -> None:
+    line = "NVRM: Xid (PCI:0000:b3:00 GPU-I:05 GPU-CI:01): 31, pid=1, Ch 00000008"
     match = re.search(fluent_bit.XID.replace("(?<", "(?P<"), line)
-    assert (match.groupdict() if match else None) == found
+    assert match
+    assert match.groupdict() == {
+        "pci_bus_id": "0000:b3:00", "gpu_instance": "05", "compute_instance": "01", "xid": "31",
+        "detail": "pid=1, Ch 00000008", "severity": None,
+    }  # fmt: skip
+    config = logs.releases(site())[logs.NODES]["config"]
+    assert "Allowlist_key severity" in config["filters"]
 
 
 def test_helm_does_not_evaluate_what_stands_in_the_configuration() -> None:

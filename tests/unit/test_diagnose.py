@@ -17,6 +17,7 @@ from tests.e2e.diagnose_operands import OPERAND_FAULTS
 from tests.e2e.diagnose_pods import POD_FAULTS
 from tests.unit import (
     diagnose_cases_hosts,
+    diagnose_cases_images,
     diagnose_cases_metrics,
     diagnose_cases_network,
     diagnose_cases_pods,
@@ -39,6 +40,7 @@ CASES = (
     *diagnose_cases_hosts.CASES,
     *diagnose_cases_network.CASES,
     *diagnose_cases_pods.CASES,
+    *diagnose_cases_images.CASES,
     *diagnose_cases_metrics.CASES,
 )
 BY_ID = {cause.id: cause for cause in TABLE}
@@ -53,6 +55,21 @@ NOT_IN_THE_LAB = {
         "the simulated GPUs have no NVSwitches",
     ),
     "gpu-xid": "the kernel's log is the computer's",
+    **dict.fromkeys(
+        (
+            "image-clock",
+            "image-digest",
+            "image-expired",
+            "image-http",
+            "image-name",
+            "image-platform",
+            "image-rate",
+            "image-space",
+        ),
+        "the lab's mirror answers as it should, or not at all",
+    ),
+    "pending-claim": "the lab has no DRA driver",
+    "pending-nodes": "a cluster without nodes has no pods that a site would miss",
     "image-pull": "for texts that nobody has seen yet",
 }
 

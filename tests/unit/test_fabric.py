@@ -18,7 +18,8 @@ from deploys.run.context import Context
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.versions import lock
 from gpuboot.hosts import fabric
-from gpuboot.hosts.node_state import NodeState, PciDevice, parse
+from gpuboot.hosts.node_state import NodeState, parse
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.hosts.preflight import checks as preflight
 from gpuboot.verify.checks import operating_system
 from gpuboot.verify.gpu_state import parse as parse_gpus

@@ -19,7 +19,12 @@ case $* in
 esac
 """
 SYSTEMCTL = "case $* in *nvsm*) exit 1 ;; esac\n"
-SMI = 'case $* in *GPU-lost*) echo "GPU is lost"; echo "All done."; exit 15 ;; esac\n'
+SMI = """
+case $* in
+  *GPU-lost*) echo "GPU is lost"; echo "All done."; exit 15 ;;
+  *GPU-warns*) exit 14 ;;
+esac
+"""
 STOPPED = ["systemctl stop kubelet nvidia-persistenced nvidia-dcgm"]
 STARTED = "systemctl start nvidia-persistenced nvidia-dcgm kubelet"
 
@@ -74,6 +79,11 @@ def test_a_gpu_that_is_not_reset_is_named_and_all_starts_again(programs: Path) -
     assert answer == ["failed", "GPU-lost: GPU is lost All done."]
     assert "nvidia-smi --gpu-reset -i GPU-b" not in told
     assert told[-1] == STARTED
+
+
+def test_a_warning_of_nvidia_smi_is_no_failure(programs: Path) -> None:
+    answer, _ = reset(programs, "GPU-warns GPU-b")
+    assert answer == ["done", "GPU-warns GPU-b"]
 
 
 def test_a_program_that_is_not_ours_keeps_its_gpu(programs: Path) -> None:

@@ -9,7 +9,8 @@ import pytest
 
 from gpuboot.config.inventory import Node
 from gpuboot.fact_output import FactOutputError
-from gpuboot.hosts.node_state import NodeState, PciDevice
+from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.pci import PciDevice
 from gpuboot.verify.evidence import Gpu
 from gpuboot.verify.gpu_state import host, parse, sysfs_address, unreachable_host
 from tests.unit.evidence import uuid
@@ -49,7 +50,7 @@ def machine(**other: Any) -> NodeState:
     plain: dict[str, Any] = dict.fromkeys(
         ("hostname", "machine_id", "boot_id", "arch", "kernel", "os_id", "os_version"), "x"
     ) | {"os_codename": "", "os_name": "", "headers": "", "default_address": ""}
-    plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "disk_mib", "clock"), 0)
+    plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "clock"), 0)
     plain |= {"pci": devices, "driver_loaded": "595.91.07", "driver_module": "595.91.07"}
     return NodeState(**(plain | other))
 

@@ -42,7 +42,7 @@ E: Unable to correct problems, you have held broken packages.
         (SCRIPT, "script failed"),
         (UNMET, "do not go together"),
         ("E: Version '9-*' for 'kubelet' was not found", "no such version"),
-        ("E: Unable to locate package kubelet", "no such version"),
+        ("E: Unable to locate package kubelet", "no repository of the host has a package"),
         ("No match for argument: kubelet-9\nError: Unable to find a match: kubelet-9", "no such"),
         ("E: Failed to fetch https://m/k.deb  Hash Sum mismatch", "not the one in its index"),
     ],
@@ -51,7 +51,7 @@ def test_the_cause(said: str, cause: str) -> None:
     found = explain(said)
     assert found is not None
     assert cause in found.cause
-    assert found.version is (cause.startswith("no such"))
+    assert found.version is cause.startswith(("no such", "no repository"))
 
 
 def test_other_words_are_not_explained() -> None:

@@ -57,6 +57,7 @@ case $act in
     [ -e slow ] || echo $mode >"mode.$gpu" ;;
   -cgi) echo "$given" | tr ',' '\\n' >"have.$gpu" ;;
 esac
+[ ! -e warns ] || { echo 'WARNING: infoROM is corrupted at gpu 0000:10:00.0'; exit 14; }
 """
 DOCKER = """
 case $1 in
@@ -122,7 +123,10 @@ def machine(tmp_path: Path) -> Machine:
     return Machine(tmp_path)
 
 
-def test_a_layout_is_made_once(machine: Machine) -> None:
+@pytest.mark.parametrize("warns", [False, True])
+def test_a_layout_is_made_once(machine: Machine, warns: bool) -> None:
+    if warns:  # nvidia-smi does what it is to do, and exits with 14
+        machine.says({"warns": ""})
     machine.says({"cdi.yaml": ""})
     machine.container(7, "gpuboot-dcgm-exporter-1", "nvidia0", "gpuboot")
     machine.container(8, "gpuboot-prometheus-1", "null", "gpuboot")

@@ -3,13 +3,9 @@
 import pytest
 
 from gpuboot.fact_output import FactOutputError
-from gpuboot.hosts.node_state import (
-    PciDevice,
-    Unit,
-    driver_version,
-    parse,
-    upstream_version,
-)
+from gpuboot.hosts import loaded_driver
+from gpuboot.hosts.node_state import Unit, parse, upstream_version
+from gpuboot.hosts.pci import PciDevice
 from tests.unit import recordings
 
 ANSWER = """\
@@ -29,7 +25,7 @@ kernel_feature\tbr_netfilter
 module\tnouveau
 sysctl\tnet.ipv4.ip_forward 0
 cgroup\t2
-secure_boot\t1
+secure_boot\tSecure Boot
 pci\t0000:10:00.0 0x2330 0x030200
 pci\t0000:07:00.0 0x22a3 0x068000
 pci\t0000:11:00.1 0x22ba 0x040300
@@ -42,7 +38,7 @@ package_lock\tapt-get (pid 7)
 cloud_init\trunning
 memory_kib\t4194304
 cpus\t4
-disk_kib\t51200000
+folder\t/var/lib/containerd 60000000 51200000 9 8 ext4 rw,relatime /
 swap\t/swapfile
 ntp\tyes
 address\teth0 10.0.0.5/24
@@ -62,7 +58,8 @@ clock\t1795270540.5
 def test_every_field() -> None:
     state = parse(ANSWER)
     assert (state.os_id, state.os_version, state.cgroup, state.cpus) == ("ubuntu", "24.04", 2, 4)
-    assert (state.memory_mib, state.disk_mib) == (4096, 50000)
+    assert state.memory_mib == 4096
+    assert state.folders.folders["/var/lib/containerd"].free_kib == 51200000
     assert state.secure_boot.enforced
     assert state.ntp_synchronised
     assert state.gpus == (PciDevice("0000:10:00.0", 0x2330, "0x030200"),)
@@ -110,12 +107,12 @@ def test_an_answer_that_is_none() -> None:
     ],
 )
 def test_driver_versions(line: str, version: str, is_open: bool) -> None:
-    assert driver_version(line) == (version, is_open)
+    assert loaded_driver.parse(line) == (version, is_open)
 
 
 @pytest.mark.parametrize(("line", "version", "is_open"), recordings.DRIVERS)
 def test_driver_versions_of_real_machines(line: str, version: str, is_open: bool) -> None:
-    assert driver_version(line) == (version, is_open)
+    assert loaded_driver.parse(line) == (version, is_open)
 
 
 def test_versions_lose_epoch_and_revision() -> None:

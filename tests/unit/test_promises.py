@@ -22,7 +22,7 @@ from gpuboot.dashboards.alert_panels import REPAIR
 from gpuboot.docker.compose import project
 from gpuboot.docker.preflight import ports
 from gpuboot.hosts.connectivity import endpoints
-from gpuboot.hosts.preflight import network as preflight_network
+from gpuboot.hosts.preflight import ports as preflight_ports
 from gpuboot.hosts.preflight.checks import Subject, _gpus
 from gpuboot.kubernetes.network_policies import policies
 from gpuboot.rules.alert import Action
@@ -149,8 +149,8 @@ def test_firewalls_are_told_every_port_of_the_cluster() -> None:
         for ports, where, *_ in rows
         for port in re.findall(r"(\d+)/(?:tcp|udp)", ports)
     }
-    kubernetes = {(port, "every node") for port in preflight_network._EVERY_NODE}
-    kubernetes |= {(port, "control plane") for port in preflight_network._CONTROL_PLANE}
+    kubernetes = {(port, "every node") for port in preflight_ports._EVERY_NODE}
+    kubernetes |= {(port, "control plane") for port in preflight_ports._CONTROL_PLANE}
     targets = monitoring_values(parse_settings({"monitoring": {"control_plane_targets": True}}))
     metrics = {
         (targets[name]["service"]["targetPort"], where)

@@ -9,7 +9,9 @@ from pyinfra.api.host import Host
 
 from deploys.lib import privilege
 from deploys.operations import reboot as rebooting
+from deploys.operations.node_parts import DriverPart
 from deploys.operations.reboot import RebootError, reboot
+from gpuboot.config.settings import parse_settings
 from tests.noise import noisy
 
 
@@ -24,8 +26,8 @@ class Machine:
     name = "gpu1"
     connected = True
 
-    def __init__(self, boots: list[str]) -> None:
-        self.boots = list(boots)
+    def __init__(self, boots: list[str], memory_kib: str = "") -> None:
+        self.boots, self.memory_kib = list(boots), memory_kib
         self.rebooted = False
 
     def run_shell_command(
@@ -35,6 +37,8 @@ class Machine:
         if "boot_id" in text:
             boot = self.boots.pop(0) if len(self.boots) > 1 else self.boots[0]
             return bool(boot), said(boot)
+        if "meminfo" in text and self.memory_kib:
+            return True, said(f"MemTotal:       {self.memory_kib} kB")
         self.rebooted = self.rebooted or "systemctl reboot" in text
         return True, said()
 
@@ -77,3 +81,42 @@ def test_what_cannot_be_seen_is_no_reboot(boots: list[str], said: str, rebooted:
     with pytest.raises(RebootError, match=said):
         reboot(cast(Host, machine), "another driver is loaded", timeout_s=0)
     assert machine.rebooted is rebooted
+
+
+GIB = 1024**2  # KiB
+
+
+@pytest.mark.parametrize(
+    ("memory_kib", "setting", "limit_s"),
+    [
+        ("16384000", None, 900 + 15),  # a workstation
+        (str(2063 * GIB), None, 900 + 2063),  # HGX with 2 TiB
+        (str(4031 * GIB), None, 900 + 4031),
+        ("", None, 900),  # it does not tell
+        (str(2063 * GIB), 600, 600),  # the site's own wins, be it shorter
+        ("16384000", 7200, 7200),
+    ],
+)
+def test_a_machine_with_much_memory_may_take_longer(
+    monkeypatch: pytest.MonkeyPatch, memory_kib: str, setting: int | None, limit_s: int
+) -> None:
+    clock = iter(range(0, 100_000, 60))
+    monkeypatch.setattr(f"{rebooting.__name__}.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr(f"{rebooting.__name__}.time.sleep", lambda _: None)
+    machine = Machine(["first"], memory_kib)
+    with pytest.raises(RebootError, match=f"did not come back within {limit_s} s"):
+        reboot(cast(Host, machine), "another driver is loaded", timeout_s=setting)
+    assert machine.rebooted
+
+
+def test_a_machine_with_2_tib_that_takes_half_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(0, 100_000, 60))
+    monkeypatch.setattr(f"{rebooting.__name__}.time.monotonic", lambda: next(now))
+    monkeypatch.setattr(f"{rebooting.__name__}.time.sleep", lambda _: None)
+    machine = Machine(["first"] * 15 + ["second"], str(2063 * GIB))
+    assert reboot(cast(Host, machine), "another driver is loaded", timeout_s=None) == "second"
+
+
+def test_every_reboot_leaves_the_time_to_that_rule() -> None:
+    assert parse_settings({}).driver.reboot_timeout_s is None
+    assert DriverPart(version="595.91.07", packages={}).reboot_s is None

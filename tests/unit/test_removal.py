@@ -165,9 +165,10 @@ def test_each_step_is_done_where_it_belongs(monkeypatch: pytest.MonkeyPatch) -> 
     assert site.ran[2].startswith("@ssh/gpu1: kubeadm reset --force")
     assert site.ran[3].startswith("@ssh/gpu1: sh -ec")
     assert "disable --now haproxy.service" in site.ran[4]
-    assert site.ran[5].startswith("@ssh/gpu1: rm -rf /etc/gpuboot/")
-    assert site.ran[6].endswith("delete node gpu1 --ignore-not-found")
-    assert len(site.ran) == 7
+    assert "systemctl unmask" in site.ran[5]
+    assert site.ran[6].startswith("@ssh/gpu1: rm -rf /etc/gpuboot/")
+    assert site.ran[7].endswith("delete node gpu1 --ignore-not-found")
+    assert len(site.ran) == 8
     assert "take it out of the inventory" in site.told[0]
 
 

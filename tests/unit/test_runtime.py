@@ -14,7 +14,8 @@ from deploys.run.context import Context
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
-from gpuboot.hosts.node_state import PciDevice, Unit, parse
+from gpuboot.hosts.node_state import Unit, parse
+from gpuboot.hosts.pci import PciDevice
 from tests.unit.test_node_state import ANSWER
 
 STATE = parse(ANSWER)
@@ -134,7 +135,7 @@ def test_fabric_manager_goes_with_nvswitches() -> None:
     assert drivers.services(context(never)) == []
 
 
-GOOD = DriverState("595.91.07", True, "595.91.07", False, True, ("GPU-1", "GPU-2"), "")
+GOOD = DriverState("595.91.07", True, "595.91.07", "", True, ("GPU-1", "GPU-2"), "")
 
 
 def test_a_driver_as_promised() -> None:

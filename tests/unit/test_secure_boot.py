@@ -58,12 +58,20 @@ class Machine:
     def keys(self, *names: str) -> None:
         (self.root / "proc/keys").write_text("".join(KEYS.format(name) for name in names))
 
-    def key(self, path: str, said: str) -> None:
-        """DKMS's key. + said: what mokutil says of it"""
+    def key(self, path: str, said: str, private: bool = True) -> None:
+        """DKMS's key. + said: what mokutil says of it; private: the key itself is beside it"""
         file = self.root / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("der")
+        if private:
+            file.with_name({"mok.pub": "mok.key"}.get(file.name, "MOK.priv")).write_text("key")
+        if path == UBUNTU:
+            self.system("ubuntu")
         self.program("mokutil", f'[ "$1" = --test-key ] && echo "$2 {said}"')
+
+    def system(self, name: str) -> None:
+        (self.root / "etc").mkdir(exist_ok=True)
+        (self.root / "etc/os-release").write_text(f"NAME=x\nID={name}\n")
 
     def program(self, name: str, text: str) -> None:
         path = self.root / "bin" / name
@@ -155,8 +163,10 @@ def test_a_key_that_dkms_was_told_to_use(machine: Machine) -> None:
     machine.key("/etc/site.der", "is already enrolled")
     folder = machine.root / "etc/dkms"
     folder.mkdir()
+    machine.system("ubuntu")
     (folder / "framework.conf").write_text(
-        f'# mok_certificate="/x"\nmok_certificate="{machine.root}/etc/site.der"\n'
+        f'# mok_certificate="/x"\nmok_signing_key={machine.root}/etc/MOK.priv\n'
+        f'mok_certificate="{machine.root}/etc/site.der"\n'
     )
     assert machine.state().key == "/etc/site.der"
 

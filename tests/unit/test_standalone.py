@@ -76,7 +76,7 @@ def test_a_docker_host_need_not_be_fit_for_kubernetes() -> None:
 @pytest.mark.parametrize(
     ("settings", "changes", "cause"),
     [
-        ({}, {"packages": {"docker.io": "20"}}, "distribution's package docker.io"),
+        ({}, {"packages": {"docker-compose-v2": "2"}}, "distribution's package docker-compose-v2"),
         ({}, {"kubeconfigs": {"/etc/kubernetes/kubelet.conf": "x"}}, "node of a Kubernetes"),
         ({}, {"ports": {9090: "cockpit"}}, "TCP port 9090 is in use by cockpit"),
         ({}, {"kernel_features": frozenset()}, "lacks overlay"),

@@ -13,7 +13,7 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.checks import chain
-from gpuboot.verify.deep import files, runner
+from gpuboot.verify.deep import files, load, runner
 from gpuboot.verify.deep.answers import Answer, DeepAnswers, NodeAnswers
 from gpuboot.verify.findings import DEEP_LINKS
 from gpuboot.verify.runner import VerificationResult
@@ -89,10 +89,10 @@ def test_a_host_that_does_not_answer_under_load_says_nothing(
     def run(host: str, command: str) -> str:
         if host == "10.0.0.1":
             raise PyinfraError("timed out")
-        return f"{host}: {command.split()[2]}"
+        return f"{host}: {command}"
 
     monkeypatch.setattr(verify_deep, "inventory", Inventory)
     monkeypatch.setattr(verify_deep, "run", run)
     added(tmp_path)
     assert asked["sample"]("gpu1") == ""
-    assert asked["sample"]("gpu2") == "10.0.0.2: nvidia-smi"
+    assert asked["sample"]("gpu2") == f"10.0.0.2: {load.COMMAND}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,3 +101,33 @@ def test_each_free_mig_device_gets_a_pod_that_asks_for_it_by_name() -> None:
     ]
     pod = workload_pods.gpu_pod(parts, mixed, SETTINGS)["spec"]
     assert pod["containers"][1]["resources"] == {"limits": {small: "1"}}
+
+
+@pytest.mark.parametrize(
+    ("listing", "code", "exit_code", "computed"),
+    [
+        ("GPU 0: H100 (UUID: GPU-a)", 0, 0, True),
+        ("GPU 0: H100 (UUID: GPU-a)\nWARNING: infoROM is corrupted at gpu 0:10:00.0", 14, 0, True),
+        ("Failed to initialize NVML: Unknown Error", 255, 255, False),
+        ("No devices found.", 0, 1, False),
+    ],
+)
+def test_a_pod_computes_on_the_gpus_that_nvidia_smi_lists(
+    tmp_path: Path, listing: str, code: int, exit_code: int, computed: bool
+) -> None:
+    for name, text in (
+        ("nvidia-smi", f"echo '{listing}'\nexit {code}\n"),
+        ("vectorAdd", "echo Test PASSED\n"),
+    ):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}")
+        (tmp_path / name).chmod(0o755)
+    script = workload_pods._SCRIPT.replace("/cuda-samples/", f"{tmp_path}/") + "wait\n"
+    result = subprocess.run(
+        ["sh", "-c", script],
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+    assert result.returncode == exit_code
+    assert ("GPU-a: Test PASSED" in result.stdout) is computed

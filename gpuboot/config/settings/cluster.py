@@ -202,8 +202,18 @@ class Preflight(Model):
 
     min_cpus: int = Field(2, ge=1, description="CPUs that each host needs.")
     min_memory_mib: int = Field(3500, ge=512, description="Memory that each host needs.")
-    min_disk_mib: int = Field(20000, ge=1000, description="Free space under /var.")
+    min_disk_mib: int = Field(
+        20000,
+        ge=1000,
+        description="Free space for images, on the file system of /var/lib/containerd; Docker "
+        "hosts: of /var/lib/docker too.",
+    )
     max_clock_skew_s: float = Field(
         5.0, gt=0, description="How far a host's clock may differ from that of the control machine."
     )
     wait_s: int = Field(600, ge=0, description="For a locked package manager or cloud-init.")
+    allow_removals: tuple[str, ...] = Field(
+        (),
+        description="Packages that a run may remove to install its own, though something uses them "
+        'or a person installed them, e.g. `["moby-engine"]`.',
+    )

@@ -36,7 +36,12 @@ class Driver(Model):
         "`refuse`: stop before anything is changed; `mok`: have DKMS's key enrolled, which takes a "
         "reboot and a person at the machine's console (docs/secure-boot.md).",
     )
-    reboot_timeout_s: int = Field(900, ge=30, description="How long a node may take to come back.")
+    reboot_timeout_s: int | None = Field(
+        None,
+        ge=30,
+        description="How long a node may take to come back, in seconds; default: 900, and one more "
+        "for each GiB of its memory, which firmware tests: 49 minutes for 2 TiB.",
+    )
 
 
 class Runtime(Model):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from gpuboot.diagnose.facts import Facts, Host
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.hosts import dkms, module_loading
+from gpuboot.hosts.node_state import NodeState
 
 _REJECTED = (
     "Key was rejected",
@@ -65,24 +67,25 @@ def headers_missing(facts: Facts) -> Iterator[Sighting]:
         state = host.state
         if state is None or _loaded(host) or state.headers == "installed":
             continue
-        built = [line for line in state.dkms if state.kernel in line]
-        if host.details.module_file or built or not state.dkms:
+        built = [line for line in state.dkms.status if state.kernel in line]
+        if host.details.module_file or built or not state.dkms.status:
             continue
         seen = (
             f"the kernel {state.kernel} runs, and its headers are {state.headers}",
-            f"dkms built the driver for others: {'; '.join(state.dkms)}",
+            f"dkms built the driver for others: {'; '.join(state.dkms.status)}",
         )
         yield Sighting(
             node=host.node,
             evidence=(*seen, *_says(host)),
-            values={"package": _headers(state.kernel, state.os_id)},
+            values={"package": _install_headers(state)},
         )
 
 
-def _headers(kernel: str, system: str) -> str:
-    if system in ("debian", "ubuntu"):
-        return f"apt-get install -y linux-headers-{kernel}"
-    return f"dnf install -y kernel-devel-{kernel}"
+def _install_headers(state: NodeState) -> str:
+    if state.os_id in ("debian", "ubuntu"):
+        package = state.headers_package or f"linux-headers-{state.kernel}"
+        return f"apt-get install -y {package}"
+    return f"dnf install -y kernel-devel-{state.kernel}"
 
 
 def driver_mismatch(facts: Facts) -> Iterator[Sighting]:
@@ -104,10 +107,24 @@ def driver_not_loaded(facts: Facts) -> Iterator[Sighting]:
             continue
         kernel = [line for line in host.details.kernel if "NVRM" in line or "nvidia" in line]
         count = len(host.state.gpus) if host.state else 0
-        seen = (f"{count} GPUs on the bus, and no NVIDIA driver in the kernel", *_says(host))
+        seen = (
+            f"{count} GPUs on the bus, and no NVIDIA driver in the kernel",
+            *_says(host),
+            *_blocked(host),
+        )
         yield Sighting(
             node=host.node, evidence=(*seen, *kernel[-2:]), confidence=Confidence.POSSIBLE
         )
+
+
+def _blocked(host: Host) -> Iterator[str]:
+    """What on the host keeps the driver from being loaded, as preflight names it."""
+    if (state := host.state) is None:
+        return
+    for cause, _ in module_loading.problems(state.module_loading, rebuild=""):
+        yield cause
+    if module := dkms.not_built(state.dkms.status, state.driver_package, state.kernel):
+        yield dkms.problem(module, state.kernel, state.dkms)[0]
 
 
 _BELOW = (

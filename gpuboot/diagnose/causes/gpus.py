@@ -9,11 +9,11 @@ from gpuboot.diagnose.causes.driver import with_gpus
 from gpuboot.diagnose.facts import Facts, Host
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.hosts import fabric
-from gpuboot.rules import xid
+from gpuboot.rules import xid, xid_lines
+from gpuboot.rules.xid_lines import XidLine
 
 _MANAGER = "nvidia-fabricmanager"
 _INIT = re.compile(r"NVRM: GPU (\S+?):? RmInitAdapter failed|NVRM: RmInitAdapter failed")
-_XID = re.compile(r"\[ *(\d+)\.\d+\] NVRM: (Xid \((?:PCI:)?([0-9a-f:.]+)\): (\d+).*)")
 _RECENT_S = 3600
 _NVML = "Failed to initialize NVML: Unknown Error"
 _NOT_READY = ("system not yet initialized", "CUDA_ERROR_SYSTEM_NOT_READY", "Error 802")
@@ -92,38 +92,42 @@ def gpu_failed(facts: Facts) -> Iterator[Sighting]:
         if not seen and missing > 0 and failed:
             seen = [f"nvidia-smi lists {len(host.gpu.gpus)} of {len(host.state.gpus)} GPUs"]
         if seen:
-            xids = [text for text in _xids(host) if text[0] in ("79", "119", "120")]
-            lines = [*failed[-1:], *(text for _, text in xids[-1:])]
+            xids = [item.text for item in _xids(host) if item.code in (79, 119, 120)]
+            lines = [*failed[-1:], *xids[-1:]]
             yield Sighting(node=host.node, evidence=(*seen, *lines))
 
 
 def gpu_xid(facts: Facts) -> Iterator[Sighting]:
     """Errors that the driver told within the last hour and that a GPU does not get over."""
-    known = xid.table()
+    table = xid.table()
     for host in facts.read:
-        seen = []
-        for code, text in _xids(host):
-            found = known.get(int(code))
-            if found and (found.kind in xid.FATAL or found.kind == "inspect"):
-                seen.append(f"{text[:160]} ({found.meaning})")
-        if seen:
+        evidence = [
+            f"{item.text[:160]} ({table[item.code].meaning})"
+            for item in _xids(host)
+            if item.code in table
+            and item.severity != "Nonfatal"
+            and (table[item.code].kind in xid.FATAL or table[item.code].kind == "inspect")
+        ]
+        if evidence:
             yield Sighting(
                 node=host.node,
-                evidence=tuple(dict.fromkeys(seen))[-4:],
+                evidence=tuple(dict.fromkeys(evidence))[-4:],
                 confidence=Confidence.LIKELY,
             )
 
 
-def _xids(host: Host) -> list[tuple[str, str]]:
-    """Code and text of the XIDs of the last hour, the newest last."""
-    found = []
-    slots = {one.slot for one in host.state.pci} if host.state else set()
-    for line in host.details.kernel:
-        if (match := _XID.search(line)) and int(match[1]) > host.details.uptime_s - _RECENT_S:
-            own = any(slot.startswith(match[3]) for slot in slots)
-            if own or not slots:  # a container sees the kernel log of its whole machine
-                found.append((match[4], match[2]))
-    return found
+def _xids(host: Host) -> list[XidLine]:
+    """The XIDs of the last hour, the newest last."""
+    slots = {device.slot for device in host.state.pci} if host.state else set()
+    return [
+        item
+        for item in map(xid_lines.parse, host.details.kernel)
+        if item
+        and item.seconds is not None
+        and item.seconds > host.details.uptime_s - _RECENT_S
+        # a container sees the kernel log of its whole machine
+        and (not slots or any(slot.startswith(item.address) for slot in slots))
+    ]
 
 
 def gpu_unhealthy(facts: Facts) -> Iterator[Sighting]:

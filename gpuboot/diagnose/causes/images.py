@@ -7,29 +7,11 @@ from collections.abc import Callable, Iterator
 
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.hosts.download_failures import FAILURES, name_of
 
 _WAITS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "RegistryUnavailable")
-# the first that fits names the cause; texts of containerd v2 and Go's net and crypto/x509
-_KINDS = {
-    "ca": re.compile(r"x509: |certificate signed by unknown authority|certificate is not trusted"),
-    "proxy": re.compile(r"proxyconnect|Proxy Authentication Required|: 407 "),
-    "auth": re.compile(
-        r"401 Unauthorized|403 Forbidden|authorization failed|pull access denied|"
-        r"authentication required"
-    ),
-    "missing": re.compile(r"not found|manifest unknown|NAME_UNKNOWN|InvalidImageName"),
-    "mirror": re.compile(
-        r"no such host|connection refused|i/o timeout|no route to host|"
-        r"server misbehaving|50[0-9] |unexpected status|TLS handshake|EOF"
-    ),
-}
 _IMAGE = re.compile(r'image "([^"]+)"')
 _HOST = re.compile(r"(?:https?://|lookup )([\w.:-]+)")
-
-
-def kind(message: str) -> str:
-    """Which of the kinds a message tells; "" for none."""
-    return next((name for name, words in _KINDS.items() if words.search(message)), "")
 
 
 def _of(wanted: str) -> Callable[[Facts], Iterator[Sighting]]:
@@ -44,8 +26,8 @@ def _of(wanted: str) -> Callable[[Facts], Iterator[Sighting]]:
                 for one in facts.cluster.told(pod.key, "Failed", "FailedPull")
                 if "pull" in one.message
             ] + [one.message for one in waits]
-            text = next((one for one in reversed(said) if kind(one)), said[-1] if said else "")
-            if kind(text) == wanted:
+            text = next((one for one in reversed(said) if name_of(one)), said[-1] if said else "")
+            if name_of(text) == wanted:
                 image, registry = _IMAGE.search(text), _HOST.search(text)
                 values = {
                     "image": image[1] if image else "IMAGE",
@@ -64,47 +46,39 @@ def _of(wanted: str) -> Callable[[Facts], Iterator[Sighting]]:
 
 
 _PULL = "sudo crictl pull {image}"
-# kind: meaning, remedy, command
-_TEXTS = {
-    "ca": (
-        "an image is not pulled: the registry's certificate is signed by an unknown authority",
-        "trust the authority on the node, or name it for the mirror in containerd's hosts.toml",
-        "openssl s_client -connect {registry}:443 -showcerts </dev/null | head -20; " + _PULL,
-    ),
-    "proxy": (
-        "an image is not pulled: the HTTP proxy does not answer or refuses",
-        "correct the proxy in containerd's unit, or leave the registry out of it by NO_PROXY",
-        "sudo systemctl show containerd -p Environment -p EnvironmentFiles; " + _PULL,
-    ),
-    "auth": (
-        "an image is not pulled: the registry wants other credentials",
-        "correct the pull secret of the pod's namespace",
-        "kubectl -n {namespace} get secrets --field-selector type=kubernetes.io/dockerconfigjson",
-    ),
-    "missing": (
-        "an image is not pulled: the registry or mirror does not have it under this name",
-        "correct the name, or put the image into the mirror",
-        _PULL,
-    ),
-    "mirror": (
-        "an image is not pulled: registry or mirror is not reached, or fails",
-        "look at the mirror, and at its entry below /etc/containerd/certs.d",
-        "ls -R /etc/containerd/certs.d; curl -sv https://{registry}/v2/ -o /dev/null; " + _PULL,
-    ),
+_CERTIFICATE = (
+    "openssl s_client -connect {registry}:443 </dev/null 2>/dev/null | openssl x509 -noout "
+)
+_COMMANDS = {
+    "space": "df -h /var/lib/containerd; df -i /var/lib/containerd; sudo crictl rmi --prune",
+    "digest": _PULL,
+    "platform": "uname -m; " + _PULL,
+    "rate": _PULL,
+    "http": "curl -s http://{registry}/v2/ -o /dev/null -w '%{{http_code}}\\n'; " + _PULL,
+    "clock": "date; timedatectl; sudo chronyc makestep",
+    "expired": "date; " + _CERTIFICATE + "-dates",
+    "name": _CERTIFICATE + "-ext subjectAltName",
+    "ca": "openssl s_client -connect {registry}:443 -showcerts </dev/null | head -20; " + _PULL,
+    "proxy": "sudo systemctl show containerd -p Environment -p EnvironmentFiles; " + _PULL,
+    "auth": "kubectl -n {namespace} get secrets "
+    "--field-selector type=kubernetes.io/dockerconfigjson",
+    "missing": _PULL,
+    "mirror": "ls -R /etc/containerd/certs.d; curl -sv https://{registry}/v2/ -o /dev/null; "
+    + _PULL,
 }
 
 TABLE = (
     *(
         Cause(
             id=f"image-{name}",
-            meaning=meaning,
+            meaning=f"an image is not pulled: {failure.cause}",
             find=_of(name),
-            remedy=remedy,
-            command=command,
+            remedy=failure.remedy,
+            command=_COMMANDS[name],
             on="leader" if name == "auth" else "node",
             explains=("pod-crash-loop", "prometheus-target-down", "coredns-not-ready"),
         )
-        for name, (meaning, remedy, command) in _TEXTS.items()
+        for name, failure in FAILURES.items()
     ),
     Cause(
         id="image-pull",

@@ -100,10 +100,12 @@ TABLE = (
         id="dns-loop",
         meaning="CoreDNS asks itself: the node's resolv.conf names a server on the node",
         find=dns_loop,
-        remedy="point the kubelet's resolvConf at the file with the real servers",
-        command="ssh {node} \"sudo sed -i 's,^resolvConf:.*,resolvConf: "
-        "/run/systemd/resolve/resolv.conf,' /var/lib/kubelet/config.yaml && "
-        'sudo systemctl restart kubelet"',
+        remedy='set cluster.kubelet = {"resolvConf": FILE}, FILE being one of these that names no '
+        "server on the node, and run deploys/site.py; then start CoreDNS anew (kubectl -n "
+        "kube-system rollout restart deployment/coredns)",
+        command="grep -sH ^nameserver /run/systemd/resolve/resolv.conf "
+        "/run/NetworkManager/no-stub-resolv.conf /etc/resolv.conf",
+        on="node",
         explains=("coredns-not-ready", "pod-crash-loop"),
     ),
     Cause(

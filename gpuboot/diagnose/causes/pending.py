@@ -1,7 +1,7 @@
 """Why a pod waits for a node: which of resource, taint, affinity, quota, volume, gate and port.
 
 Sources of the texts: kubernetes v1.36, pkg/scheduler/framework/plugins (each plugin's ErrReason)
-and types.go (FitError), plugin/pkg/admission/resourcequota.
+and types.go (FitError), schedule_one.go, plugin/pkg/admission/resourcequota.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ _KINDS = {
     "taint": re.compile(r"had untolerated taint"),
     "affinity": re.compile(r"affinity|topology spread|node selector|didn't match PreFilter"),
     "volume": re.compile(r"[Vv]olume|persistentvolumeclaim"),
+    "claim": re.compile(r"allocate all claims|resource ?claim|device class|allocate devices"),
     "port": re.compile(r"free ports"),
     "cordon": re.compile(r"were unschedulable"),
 }
 _VOLUME = re.compile(r"PersistentVolumeClaim|persistentvolumeclaim|volume")
+_NO_NODES = "no nodes available to schedule pods"
 _QUOTA = "exceeded quota"
 
 
@@ -38,6 +40,8 @@ def reasons(message: str, controls: int = 0) -> dict[str, tuple[int, str]]:
     """
     text = message.split(" preemption:")[0].split("no new claims to deallocate")[0]
     head, _, rest = text.partition(": ")
+    if text.startswith(_NO_NODES):
+        return {"nodes": (0, _NO_NODES)}
     if not _COUNT.match(head):
         return {"volume": (0, text)} if _VOLUME.search(text) else {}
     found: dict[str, tuple[int, str]] = {}
@@ -69,7 +73,9 @@ def waiting(facts: Facts) -> Iterator[tuple[Pod, str, str, Confidence]]:
         found = reasons(pod.waits, controls)
         most = max((count for count, _ in found.values()), default=0)
         first = [kind for kind, (count, _) in found.items() if count == most]
-        words = "; ".join(f"{count} nodes: {text}" for count, text in found.values())
+        words = "; ".join(
+            f"{count} nodes: {text}" if count else text for count, text in found.values()
+        )
         sure = Confidence.CERTAIN if len(first) == 1 else Confidence.LIKELY
         for kind in first:
             yield pod, kind, words or pod.waits, sure
@@ -194,6 +200,17 @@ _WAITS = {
         "a pod waits: its volume claim is not bound, or bound to another node",
         "name a storage class that exists, make the claim, or free the volume's node",
         "kubectl -n {namespace} get pvc; kubectl get storageclass",
+    ),
+    "claim": (
+        "a pod waits: no node has the devices that its resource claims ask for",
+        "end what has the devices, correct the claim or its device class, or see why the DRA "
+        "driver offers none (ResourceSlices)",
+        "kubectl -n {namespace} get resourceclaims; kubectl get deviceclasses,resourceslices",
+    ),
+    "nodes": (
+        "a pod waits: the cluster has no node",
+        "run deploys/site.py, which joins the nodes again",
+        "kubectl get nodes; sudo journalctl -u kubelet -n 30",
     ),
     "port": (
         "a pod waits: a port of the host that it asks for is taken on every node",

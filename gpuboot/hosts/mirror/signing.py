@@ -8,16 +8,19 @@ from __future__ import annotations
 import base64
 import contextlib
 import os
+import re
 import shutil
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 _LOOPBACK = ("--pinentry-mode", "loopback", "--digest-algo", "SHA512")
 _KEY_HOME = "gpuboot-key"
+_AGENT_ENDS_WITHIN_S = 20
 
 
 class SigningError(RuntimeError):
@@ -59,9 +62,26 @@ class Home:
             self.stop_agent()
 
     def stop_agent(self) -> None:
-        """Nothing happens where there is none."""
-        stop = ["gpgconf", "--homedir", str(self.folder), "--kill", "gpg-agent"]
-        subprocess.run(stop, check=True, capture_output=True)
+        """End the agent, and wait for its end; nothing happens where there is none.
+
+        The agent says that it ends, and then takes connections for a moment still: the next gpg
+        would reach the one that is dying. Raises `SigningError` when it does not end.
+        """
+        stop = ["gpg-connect-agent", "--homedir", str(self.folder), "--no-autostart"]
+        stop += ["getinfo pid", "killagent", "/bye"]
+        done = subprocess.run(stop, check=False, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise SigningError(f"gpg-connect-agent: {done.stderr.strip()}")
+        if process := re.search(r"^D (\d+)$", done.stdout, re.MULTILINE):
+            _wait_for_end(int(process[1]), self.folder)
+
+
+def _wait_for_end(agent: int, folder: Path) -> None:
+    deadline = time.monotonic() + _AGENT_ENDS_WITHIN_S
+    while _runs(agent):
+        if time.monotonic() > deadline:
+            raise SigningError(f"gpg-agent {agent} of {folder} does not end: kill -9 {agent}")
+        time.sleep(0.005)
 
 
 @contextlib.contextmanager
@@ -104,6 +124,9 @@ def _runs(process: int) -> bool:
         return False
     except PermissionError:  # somebody else's, with a number that was used before
         return True
+    # in a container nobody may ask for the status of a process that has ended
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return True
 
 

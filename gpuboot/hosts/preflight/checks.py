@@ -10,10 +10,22 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
-from gpuboot.hosts import dcgm, platforms, sharing_checks
+from gpuboot.hosts import dcgm, gpu_choice, gpu_names, platforms, sharing_checks
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.hosts.platforms import Platform
-from gpuboot.hosts.preflight import driver, exporter, network
+from gpuboot.hosts.preflight import (
+    boot,
+    driver,
+    environment,
+    exporter,
+    firewall,
+    folders,
+    kubelet,
+    network,
+    ports,
+    remains,
+    software,
+)
 from gpuboot.hosts.preflight import platform as platform_checks
 
 Finding = tuple[str, str]  # cause, remedy
@@ -62,6 +74,8 @@ def evaluate(
             problems += of_check
             if of_check and check is _root:
                 break  # most of what others see without root is wrong
+    if checks is None:
+        problems += firewall.problems(nodes, states, settings)
     return problems + _duplicates(nodes, states) + _other_clusters(nodes, states)
 
 
@@ -83,7 +97,6 @@ def _size(it: Subject) -> Iterator[Finding]:
     for actual, needed, what in (
         (state.cpus, least.min_cpus, "CPUs"),
         (state.memory_mib, least.min_memory_mib, "MiB of memory"),
-        (state.disk_mib, least.min_disk_mib, "MiB free under /var"),
     ):
         if actual < needed:
             yield (
@@ -161,21 +174,37 @@ def _kubernetes(it: Subject) -> Iterator[Finding]:
     for unit, uninstall in _KUBERNETES_UNITS.items():
         if it.state.is_active(unit) or unit in it.state.foreign:
             yield f"another Kubernetes runs there: {unit}", f"remove it with `{uninstall}`"
+        elif unit in it.state.units and it.state.units[unit].enabled == "enabled":
+            yield (
+                f"another Kubernetes starts at boot there: {unit}",
+                f"remove it with `{uninstall}`",
+            )
     if "microk8s" in it.state.foreign:
         yield "another Kubernetes is there: microk8s", "run `snap remove --purge microk8s`"
 
 
 def _gpus(it: Subject) -> Iterator[Finding]:
     on_bus = len(it.state.gpus)
-    if on_bus < it.node.gpus:
+    others = gpu_choice.ignored(it.state)
+    aside = f" (left alone: {'; '.join(others)})" if others else ""
+    if unmatched := gpu_choice.unmatched(it.node, it.state):
+        all_gpus = "; ".join(gpu_choice.describe(gpu) for gpu in it.state.all_gpus) or "none"
         yield (
-            f"the inventory promises {it.node.gpus} GPUs, the PCI bus shows {on_bus}",
+            f"cluster_gpus names {', '.join(unmatched)}, and none of its GPUs is that: {all_gpus}",
+            "correct cluster_gpus in the host's data",
+        )
+    elif on_bus < it.node.gpus:
+        yield (
+            f"the inventory promises {it.node.gpus} GPUs, the PCI bus shows {on_bus}{aside}",
             "look for cards that are off the bus (lspci -d 10de:, dmesg), or correct gpus",
         )
-    elif on_bus > it.node.gpus:
+    elif on_bus > it.node.gpus and not gpu_choice.unknown_uuids(it.node, it.state):
+        models = gpu_names.summary(it.state.gpu_ids)
         yield (
-            f"the PCI bus shows {on_bus} GPUs, the inventory promises {it.node.gpus}",
-            f"set gpus = {on_bus} in the host's data",
+            f"the PCI bus shows {on_bus} GPUs ({models}), the inventory promises {it.node.gpus}"
+            f"{aside}",
+            f"set gpus = {on_bus} in the host's data; or name those of the cluster in "
+            "cluster_gpus, by UUID, PCI address or model, if others are not for pods",
         )
 
 
@@ -191,6 +220,8 @@ MACHINE: tuple[Check, ...] = (
     lambda it: dcgm.problems(it.node, it.state, it.settings, it.lock),
     lambda it: exporter.devices(it.node, it.settings.exporter),
     lambda it: platform_checks.problems(it.node, it.state, it.settings),
+    lambda it: folders.problems(it.node, it.state, it.settings),
+    lambda it: software.problems(it.node, it.state, it.settings),
     lambda it: sharing_checks.of_host(it.node, it.state, it.settings),
 )
 CHECKS: tuple[Check, ...] = (
@@ -198,10 +229,14 @@ CHECKS: tuple[Check, ...] = (
     _kernel,
     _runtimes,
     _kubernetes,
+    lambda it: environment.problems(it.node, it.state, it.settings),
     lambda it: network.address(it.node, it.state),
-    lambda it: network.ports(it.node, it.state),
+    lambda it: ports.problems(it.node, it.state, it.settings),
+    lambda it: ports.flannel(it.state, it.settings),
+    lambda it: remains.problems(it.node, it.state, it.settings),
     lambda it: network.overlaps(it.state, it.settings),
-    lambda it: platform_checks.firewall(it.state),
+    lambda it: boot.problems(it.state, it.settings),
+    lambda it: kubelet.problems(it.state, it.lock),
 )
 
 
@@ -229,8 +264,12 @@ def _other_clusters(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> l
     leader = next((node.host for node in nodes if node.leader), "")
     if leader not in states:
         return []
-    ours = states[leader].cluster_ca
-    others = [node.host for node in nodes if node.host in states and states[node.host].cluster_ca]
+    # a cluster that gpuboot did not make is told of by itself
+    clusters = {
+        host: "" if state.remains.cluster else state.cluster_ca for host, state in states.items()
+    }
+    ours = clusters[leader]
+    others = [node.host for node in nodes if clusters.get(node.host)]
     if others and not ours:
         return [
             Problem(
@@ -247,5 +286,5 @@ def _other_clusters(nodes: Sequence[Node], states: Mapping[str, NodeState]) -> l
             "take it out of that cluster (kubectl drain, kubeadm reset), then run again",
         )
         for node in nodes
-        if node.host in states and states[node.host].cluster_ca not in ("", ours)
+        if clusters.get(node.host, "") not in ("", ours)
     ]

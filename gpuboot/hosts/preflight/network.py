@@ -1,4 +1,4 @@
-"""Preflight of addresses, ports and networks."""
+"""Preflight of addresses and networks."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings, networks
 from gpuboot.hosts.node_state import NodeState
 
-# port -> processes of ours that may hold it on a later run
-_EVERY_NODE = {10250: {"kubelet"}, 10256: {"kube-proxy"}}
-_CONTROL_PLANE = {
-    6443: {"kube-apiserver"},
-    2379: {"etcd"},
-    2380: {"etcd"},
-    10257: {"kube-controller"},  # the kernel cuts names to 15 characters
-    10259: {"kube-scheduler"},
-}
-# devices that the cluster itself makes
-_OWN_DEVICES = ("cni", "flannel", "kube-", "veth", "docker", "lo")
+# devices that the cluster itself makes; docker0, cni-podman0 and the like are not its own
+_OWN_DEVICES = (
+    "cni0",
+    "flannel.1",
+    "flannel-v6.1",
+    "flannel-wg",
+    "flannel-wg-v6",
+    "kube-ipvs0",
+    "lo",
+)
 
 
 def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
@@ -33,22 +32,6 @@ def address(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
         )
     if not node.address:
         yield "it has no network address", "set address in the host's data"
-
-
-def ports(node: Node, state: NodeState) -> Iterator[tuple[str, str]]:
-    """The ports Kubernetes needs are free, or held by the Kubernetes we set up."""
-    needed = _EVERY_NODE | (_CONTROL_PLANE if node.role == "control_plane" else {})
-    ours = bool(state.kubeconfigs)  # without ss the owner of a port is not known
-    for port, owners in sorted(needed.items()):
-        owner = state.ports.get(port)
-        if owner is None or (ours and owner == "?"):
-            continue
-        if not any(name.startswith(owner) or owner.startswith(name) for name in owners):
-            who = "an unknown process" if owner == "?" else owner
-            yield (
-                f"TCP port {port} is in use by {who}; {' or '.join(sorted(owners))} needs it",
-                f"stop what listens there: ss -ltnp 'sport = :{port}'",
-            )
 
 
 def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
@@ -66,15 +49,30 @@ def room(nodes: Sequence[Node], settings: Settings) -> list[Problem]:
 
 
 def overlaps(state: NodeState, settings: Settings) -> Iterator[tuple[str, str]]:
-    """The cluster's networks are none that the machine routes elsewhere."""
+    """The cluster's networks are none that the machine routes elsewhere, or that others have."""
+    member = bool(state.kubeconfigs)
+    others = [(network, f"device {device}", device) for network, device in state.routes]
+    if not member:  # a cluster keeps its networks, and has worked with these
+        others += [(network, program, "") for network, program in state.other_networks]
     for key in ("pod_cidr", "service_cidr"):
         inside = ipaddress.ip_network(getattr(settings.cluster, key))
-        for network, device in state.routes:
+        for network, whose, device in others:
             outside = ipaddress.ip_network(network, strict=False)
-            if device.startswith(_OWN_DEVICES) or outside.version != inside.version:
+            if device in _OWN_DEVICES or not inside.overlaps(outside):
                 continue
-            if inside.overlaps(outside):
-                yield (
-                    f"cluster.{key} {inside} overlaps its network {outside} (device {device})",
-                    f"choose another cluster.{key}",
-                )
+            # with host-gw the pods of another node are behind the nodes' own network
+            if (
+                member
+                and settings.cluster.flannel_backend == "host-gw"
+                and _is_share(outside, inside)
+            ):
+                continue
+            yield (
+                f"cluster.{key} {inside} overlaps its network {outside} ({whose})",
+                f"choose another cluster.{key}, or give that network other addresses",
+            )
+
+
+def _is_share(part: networks.Network, pods: networks.Network) -> bool:
+    """Whether a network is what one node has of the pods' network."""
+    return part.prefixlen == networks.NODE_PREFIX[pods.version] and part.overlaps(pods)

@@ -79,8 +79,9 @@ def _packages(
     if node.gpus and settings.driver.enabled:
         version = lock.driver.version
         try:
-            devices = [gpu.device for gpu in state.gpus]
-            flavour = gpu_models.flavour(devices, settings.driver.modules, lock.driver)
+            flavour = gpu_models.flavour(
+                state.gpu_ids, settings.driver.modules, lock.driver, platform.oldest_driver
+            )
         except gpu_models.FlavourError:
             return packages  # another check tells of it
         names = driver_packages.driver_packages(platform, version, flavour, fabric_manager=False)

@@ -1,8 +1,8 @@
 """Preflight of systems with dnf (Rocky Linux, RHEL): what the site has to settle there first.
 
-SELinux and firewalld: kubernetes.io, "Installing kubeadm" (permissive mode) and "Creating a cluster
-with kubeadm"; Docker's packages bring container-selinux, which covers containerd and not what pods
-of the GPU operator and the pod network do on the host. DKMS: NVIDIA Driver Installation Guide, "Red
+SELinux: kubernetes.io, "Installing kubeadm" (permissive mode); Docker's packages bring
+container-selinux, which covers containerd and not what pods of the GPU operator and the pod network
+do on the host. DKMS: NVIDIA Driver Installation Guide, "Red
 Hat Enterprise Linux", which takes it from EPEL.
 """
 
@@ -50,14 +50,4 @@ def problems(node: Node, state: NodeState, settings: Settings) -> Iterator[tuple
         yield (
             "no repository of dnf has DKMS, which builds the NVIDIA module",
             "enable EPEL there (`dnf install epel-release`; RHEL: docs.fedoraproject.org/epel)",
-        )
-
-
-def firewall(state: NodeState) -> Iterator[tuple[str, str]]:
-    """Cause and remedy where firewalld would cut pods and nodes off. For nodes of a cluster."""
-    platform = platforms.find(state)
-    if platform and platform.package_manager == "dnf" and state.is_active("firewalld"):
-        yield (
-            "firewalld is active: it rejects the traffic of pods and between nodes",
-            "run `systemctl disable --now firewalld` there, and filter in front of the machines",
         )

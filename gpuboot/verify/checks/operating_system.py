@@ -119,7 +119,8 @@ def _gpu_finding(gpu: Gpu, host: Host, builder: FindingBuilder, remedies: Remedi
         )
     if gpu in host.working:
         memory = f", {gpu.memory_mib} MiB" if gpu.memory_mib else ""
-        return builder.passed(f"{gpu.name}{memory} at {gpu.pci}{_layout(gpu)}", gpu.uuid)
+        warning = f"; nvidia-smi: {gpu.warning}" if gpu.warning else ""
+        return builder.passed(f"{gpu.name}{memory} at {gpu.pci}{_layout(gpu)}{warning}", gpu.uuid)
     what = "is lost" if gpu.lost else "is not listed"
     message = f": {host.smi_error}" if host.smi_error else ""
     return builder.failed(

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from gpuboot.hosts.nvidia_smi import ACCEPT_WARNING
+
 FIELDS = (
     "uuid",
     "utilization.gpu",
@@ -27,7 +29,10 @@ FIELDS = (
     "pcie.link.width.max",
     "clocks_event_reasons.active",
 )
-COMMAND = f"timeout 20 nvidia-smi --query-gpu={','.join(FIELDS)} --format=csv,noheader,nounits"
+COMMAND = (
+    f"timeout -k 5 20 nvidia-smi --query-gpu={','.join(FIELDS)} --format=csv,noheader,nounits"
+    + ACCEPT_WARNING
+)
 _BUSY = 50  # %
 _SLOW = 0.8  # of the best clock of the others: less than heat makes of a difference
 _SOME = 0.1  # of the samples: one alone may be a moment between two tests

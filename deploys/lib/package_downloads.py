@@ -1,0 +1,66 @@
+"""What a package manager downloads: indices, and packages ahead of their installation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pyinfra.api.command import FunctionCommand, StringCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.lib import apt, dnf
+from deploys.lib.commands import Commands
+from deploys.lib.download_retries import with_retries
+from deploys.lib.package_manager import PackageManagerCommands
+from gpuboot.hosts.platforms import PackageManager
+
+COMMANDS: Mapping[PackageManager, PackageManagerCommands] = {"apt": apt, "dnf": dnf}
+
+
+def ready(missing: Mapping[str, str], manager: PackageManager, otherwise: str) -> Commands:
+    """Commands after which packages are sure to be there and only have to be installed.
+
+    For who stops something before: what cannot be had has to fail while nothing has been touched.
+
+    + missing: packages -> version or its pattern, or "" for any
+    + otherwise: what becomes of the host where they cannot be had, for the message
+    """
+    yield indices(manager)
+    yield FunctionCommand(downloaded, (dict(missing), manager, otherwise), {})
+
+
+def downloaded(
+    state: State, host: Host, missing: Mapping[str, str], manager: PackageManager, otherwise: str
+) -> bool:
+    """A FunctionCommand's body, as `ready` says. False: it failed."""
+    commands = COMMANDS[manager]
+    what = f"{manager} cannot install {' '.join(commands.words(missing))}; {otherwise}"
+    command = _tried(commands.download(missing), manager, missing, what)
+    return bool(command.function(state, host, *command.args, **command.kwargs))
+
+
+def indices(manager: PackageManager) -> FunctionCommand:
+    """Read all package indices; once in a run on a host."""
+    text = COMMANDS[manager].READ_INDICES
+    return with_retries(text, f"{manager}'s indices", needed=False, once=True)
+
+
+def install(
+    manager: PackageManager, missing: Mapping[str, str], available: Sequence[str]
+) -> FunctionCommand:
+    """Install packages. + available: those whose versions to show when this fails"""
+    commands = COMMANDS[manager]
+    what = f"{manager} cannot install {' '.join(commands.words(missing))}"
+    return _tried(commands.install(missing), manager, missing, what, available)
+
+
+def _tried(
+    command: StringCommand | str,
+    manager: PackageManager,
+    missing: Mapping[str, str],
+    failed: str,
+    available: Sequence[str] = (),
+) -> FunctionCommand:
+    shown = list(available) or [name for name, version in missing.items() if version]
+    versions = COMMANDS[manager].list_versions(shown).get_raw_value() if shown else ""
+    return with_retries(command, "packages", failed=failed, versions=versions)

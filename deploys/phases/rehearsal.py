@@ -1,0 +1,78 @@
+"""A rehearsal of what a run installs, by each host's package manager, before anything changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gevent.pool import Pool
+from pyinfra.api.exceptions import PyinfraError
+from pyinfra.api.facts import get_fact
+from pyinfra.api.host import Host
+
+from deploys.facts.details import HiddenInput
+from deploys.facts.rehearsal import AptRehearsal
+from deploys.lib.current_host import current_host
+from deploys.lib.planned_packages import PlannedPackages
+from deploys.lib.spans import span
+from deploys.phases.base import apt_conf
+from deploys.run import compare, context
+from gpuboot.config.problems import Problem
+from gpuboot.hosts import platforms, proxy, rehearsal
+from gpuboot.hosts.rehearsal import Rehearsal
+
+_MAX_AT_ONCE = 32
+_NO_DNF = Rehearsal(error="dnf is not asked; `dnf install --assumeno` there shows it")
+
+
+def rehearse(run: context.Run) -> tuple[list[Problem], list[str]]:
+    """Problems and warnings about packages that a run's own would remove.
+
+    Nothing is asked of hosts that have all packages already.
+    """
+    comparison = compare.current()
+    by_host = comparison.planned() if comparison else {}
+    planned = {node.host: by_host[node.host] for node in run.nodes if node.host in by_host}
+    with span("rehearse"):
+        answered = Pool(_MAX_AT_ONCE).map(lambda item: _rehearsal(run, *item), planned.items())
+    run.rehearsals = dict(zip(planned, answered, strict=True))
+    remove = {name: platforms.of(run.states[name]).remove_command for name in planned}
+    allowed = run.settings.preflight.allow_removals
+    return (
+        rehearsal.problems(run.rehearsals, allowed, remove),
+        rehearsal.warnings(run.rehearsals),
+    )
+
+
+def _rehearsal(run: context.Run, name: str, planned: PlannedPackages) -> Rehearsal:
+    node = run.by_host[name]
+    own = context.Context(run.settings, run.lock, run.nodes, node, run.states)
+    if own.platform.package_manager != "apt":
+        return _NO_DNF
+    target = run.inventory.get_host(name)
+    with current_host(target):
+        return _asked(target, _arguments(run, planned, apt_conf(own)))
+
+
+def _arguments(run: context.Run, planned: PlannedPackages, configuration: str) -> dict[str, Any]:
+    credentials = proxy.apt_auth(run.settings.proxy)
+    given = {"credentials": True, "_stdin": HiddenInput([credentials])} if credentials else {}
+    sources = [source.repository for source in planned.sources.values()]
+    return {
+        "packages": planned.packages,
+        "written": {item.path: item.text for item in sources},
+        "keys": {item.key_path: item.key_url for item in sources},
+        "edits": [edit for source in planned.sources.values() for edit in source.edits],
+        "configuration": configuration,
+        **given,
+    }
+
+
+def _asked(target: Host, arguments: Mapping[str, Any]) -> Rehearsal:
+    try:
+        answer: Rehearsal = get_fact(
+            target.state, target, AptRehearsal, kwargs=dict(arguments), apply_failed_hosts=False
+        )
+    except PyinfraError as error:
+        return Rehearsal(error=f"the host did not answer: {error}")
+    return answer

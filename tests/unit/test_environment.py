@@ -1,0 +1,119 @@
+"""Proxies in the environment: what kubeadm would copy, and what asks one for the API server."""
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyinfra.api.command import StringCommand
+from pyinfra.connectors.util import make_unix_command
+
+from deploys.facts import node
+from gpuboot.config.settings import parse_settings
+from gpuboot.fact_output import Fields
+from gpuboot.hosts.environment import WITHOUT_PROXIES, ProxyVariable, parse
+from gpuboot.hosts.preflight import environment
+from group_data import all as defaults
+from tests.unit.test_preflight import CLEAN, LEADER
+
+SCRIPT = Path(node.__file__).with_name("proxies.sh")
+PROXY = "http://proxy.example:3128"
+
+
+def variables(where: str, **values: str) -> tuple[ProxyVariable, ...]:
+    return tuple(ProxyVariable(where, name, value) for name, value in values.items())
+
+
+def causes(*found: ProxyVariable, **settings: Any) -> list[str]:
+    state = replace(CLEAN, proxy_variables=found)
+    return [
+        cause for cause, _ in environment.problems(LEADER, state, parse_settings(dict(settings)))
+    ]
+
+
+def shell(command: str, **environ: str) -> list[str]:
+    result = subprocess.run(
+        ["sh", "-uc", command],
+        env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **environ},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    return result.stdout.splitlines()
+
+
+def test_what_login_puts_into_the_environment_reaches_no_command() -> None:
+    """kubeadm takes what ends in _proxy, in any case, where it has a value."""
+    assert defaults._env == WITHOUT_PROXIES
+    command = make_unix_command(StringCommand("env"), _env=defaults._env).get_raw_value()
+    lines = shell(
+        command, HTTP_PROXY=PROXY, https_proxy=PROXY, No_PROXY="", ALL_PROXY=PROXY, no_proxy="a"
+    )
+    taken = [line for line in lines if line.partition("=")[0].lower().endswith("_proxy")]
+    assert taken
+    assert [line for line in taken if line.partition("=")[2]] == []
+
+
+def test_commands_with_a_proxy_of_the_sites_own_env() -> None:
+    found = variables("commands", HTTPS_PROXY=PROXY)
+    [cause] = causes(*found)
+    assert "kubeadm copies into the control plane's pods" in cause
+    excepted = "gpuboot-api,10.96.0.0/12,10.244.0.0/16"
+    assert causes(*found, *variables("commands", NO_PROXY=excepted)) == []
+    assert causes(*found, *variables("commands", NO_PROXY="gpuboot-api")) != []
+    assert causes(*variables("commands", no_proxy="localhost")) == []
+
+
+@pytest.mark.parametrize("where", ["systemd", "kubelet", "/etc/default/kubelet"])
+def test_a_kubelet_that_would_ask_a_proxy_for_the_api(where: str) -> None:
+    [cause] = causes(*variables(where, https_proxy=PROXY))
+    assert cause == (
+        f"its kubelet would reach the API server (gpuboot-api) through the proxy {PROXY}, by the "
+        f"environment of {where}"
+    )
+    assert causes(*variables(where, HTTPS_PROXY=PROXY, NO_PROXY="localhost, gpuboot-api")) == []
+    own = {"cluster": {"endpoint": "10.0.0.9:6443"}}
+    assert causes(*variables(where, HTTPS_PROXY=PROXY, NO_PROXY="10.0.0.0/8"), **own) == []
+    assert causes(*variables(where, HTTP_PROXY=PROXY)) == [], "the API is asked by https"
+
+
+def test_what_a_unit_says_counts_before_what_systemd_says() -> None:
+    everywhere = variables("systemd", HTTPS_PROXY=PROXY)
+    assert causes(*everywhere, *variables("kubelet", NO_PROXY="gpuboot-api")) == []
+    assert causes(*variables("containerd", HTTPS_PROXY=PROXY)) == [], "it asks no API server"
+
+
+def test_a_proxy_that_the_settings_do_not_name_is_told() -> None:
+    state = replace(CLEAN, proxy_variables=variables("/etc/environment", https_proxy=PROXY))
+    assert causes(*state.proxy_variables) == [], "no command of ours gets it"
+    [line] = environment.warnings([LEADER], {LEADER.host: state}, parse_settings({}))
+    assert line.startswith(f"cp1: /etc/environment names the proxy {PROXY}, which gpuboot and")
+    named = parse_settings({"proxy": {"https": PROXY}})
+    assert environment.warnings([LEADER], {LEADER.host: state}, named) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (f'HTTPS_PROXY="{PROXY}"', [("HTTPS_PROXY", PROXY)]),
+        ("http_proxy='http://me:se@cret@proxy.example:3128/'", [("http_proxy", f"{PROXY}/")]),
+        (f'"HTTPS_PROXY={PROXY}"', [("HTTPS_PROXY", PROXY)]),  # of a unit
+        (f"HTTPS_PROXY=$'{PROXY}'", [("HTTPS_PROXY", PROXY)]),  # of `systemctl show-environment`
+        ("NO_PROXY=localhost, 10.0.0.0/8", [("NO_PROXY", "localhost, 10.0.0.0/8")]),
+        ('https_proxy=""', []),
+        ("HTTPS_PROXY=", []),
+        ("# HTTPS_PROXY=http://old:1", []),
+        ("PROXY_COMMAND=x", []),
+    ],
+)
+def test_lines_with_proxies(line: str, expected: list[tuple[str, str]]) -> None:
+    lines = shell(f'. {SCRIPT}\nprintf "%s\\n" "$LINE" | proxies_in here', LINE=line)
+    assert [(item.name, item.value) for item in parse(Fields(lines, last=None))] == expected
+
+
+def test_the_environment_of_commands_is_read() -> None:
+    lines = shell(f". {SCRIPT}\nproxies", https_proxy=PROXY, HTTP_PROXY="")
+    assert f"proxy_variable\tcommands https_proxy {PROXY}" in lines
+    assert not [line for line in lines if "commands HTTP_PROXY" in line]

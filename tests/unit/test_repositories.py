@@ -1,0 +1,267 @@
+"""A repository is configured on a host that had a life before, with real apt."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyinfra.api.command import FunctionCommand, StringCommand
+
+from deploys.facts.packages import Repository as Fact
+from deploys.lib import changes
+from deploys.operations import repositories
+from gpuboot.hosts.repositories import Repository
+from tests.unit import apt_host
+from tests.unit.apt_host import Host, Key
+
+pytestmark = pytest.mark.skipif(not apt_host.HAS_APT, reason=apt_host.REASON)
+
+PATH = "/etc/apt/sources.list.d/gpuboot-docker.sources"
+KEY = "/etc/apt/keyrings/gpuboot-docker.asc"
+GUIDE = "/etc/apt/sources.list.d/vendors.list"
+
+
+class Site:
+    """A host, a publisher's repository by HTTP, and the operation whose commands are run."""
+
+    def __init__(self, host: Host, web: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.host, self.web, self.noops = host, web, 0
+        self.publisher = apt_host.Repository(host.path("www/docker"), Key(host.path("key")))
+        self.publisher.publish({"docker-ce": "29.1"})
+        self.publish_key()
+        text = (
+            f"Types: deb\nURIs: {web}/docker/\nSuites: /\nArchitectures: amd64\nSigned-By: {KEY}\n"
+        )
+        self.repository = Repository(
+            name="docker",
+            manager="apt",
+            url=f"{web}/docker/",
+            path=host.below(PATH),
+            text=host.below(text),
+            key_path=host.below(KEY),
+            key_url=f"{web}/docker.asc",
+            fingerprint=self.publisher.key.fingerprint,
+        )
+        monkeypatch.setattr(repositories, "read", self._read)
+        monkeypatch.setattr(repositories, "host", self)
+        monkeypatch.setattr(changes, "record", self._record)
+
+    def publish_key(self) -> None:
+        self.host.write("www/docker.asc", self.publisher.key.public())
+
+    def noop(self, text: str) -> None:
+        self.noops += 1
+
+    def _record(self, *found: Any) -> None:
+        self.changes = list(found)
+
+    def _read(self, fact: type[Fact], **arguments: Any) -> Any:
+        done = self.host.run(fact().bare_command(arguments), umask=0o77)
+        assert done.returncode == 0, done.stderr
+        return fact().value(done.stdout.splitlines())
+
+    def run(self, umask: int = 0o22, repository: Repository | None = None) -> str:
+        """Run the operation; what it printed where it failed, else ""."""
+        self.changes = []
+        for command in repositories.configured._inner(repository or self.repository):
+            if isinstance(command, FunctionCommand):
+                text = command.args[0]
+                if len(command.args) == 1:  # a refusal
+                    return str(text[0] if isinstance(text, list) else text)
+            else:
+                assert isinstance(command, StringCommand)
+                text = command.get_raw_value()
+            done = self.host.run(str(text), umask=umask)
+            if done.returncode:
+                return done.stdout + done.stderr
+        return ""
+
+    def etc(self) -> dict[str, str]:
+        top = self.host.path("/etc/apt")
+        return {
+            str(path.relative_to(top)): path.read_text()
+            for path in sorted(top.rglob("*"))
+            if path.is_file()
+        }
+
+
+@pytest.fixture
+def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    with apt_host.host() as host, apt_host.served(host.path("www")) as web:
+        yield Site(host, web, monkeypatch)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_apt_can_read_it_whatever_the_umask(site: Site, umask: int) -> None:
+    assert site.run(umask) == ""
+    host = site.host
+    assert (mode(host.path(PATH)), mode(host.path(KEY))) == (0o644, 0o644)
+    assert mode(host.path("/etc/apt/keyrings")) == mode(host.path("/run/gpuboot")) == 0o755
+    assert "Candidate: 29.1" in host.run("apt-cache policy docker-ce").stdout
+    assert host.run("apt-get update -q -o APT::Update::Error-Mode=any").returncode == 0
+    assert list(host.path("/run/gpuboot").iterdir()) == []
+    assert site.run() == ""
+    assert (site.noops, site.changes) == (1, [])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "deb [signed-by=/etc/apt/keyrings/theirs.gpg] WEB/docker /",
+        "deb [arch=amd64 signed-by=/etc/apt/keyrings/theirs.gpg] WEB/docker/ /",
+        "deb WEB/docker /",
+        "deb-src [signed-by=/etc/apt/keyrings/theirs.gpg] WEB/docker /",
+    ],
+)
+def test_an_entry_of_the_same_repository_becomes_a_comment(site: Site, line: str) -> None:
+    line = site.host.below(line.replace("WEB", site.web))
+    before = f"# {line}\ndeb [trusted=yes] http://127.0.0.2:1/other /\n{line}\n# end\n"
+    site.host.write(GUIDE, before)
+    site.host.path(GUIDE).chmod(0o640)
+    assert site.run(0o077) == ""
+    after = site.host.path(GUIDE)
+    assert after.read_text() == before.replace(f"\n{line}\n", f"\n# {line}\n")
+    assert mode(after) == 0o640
+    assert Path(f"{after}.gpuboot.save").read_text() == before
+    done = site.host.run("apt-get indextargets")
+    assert (done.returncode, done.stderr) == (0, ""), "apt is silent of the copy"
+    (change,) = [item for item in site.changes if item.subject == f"file {after}"]
+    assert change.field == "lines 3 to 3"
+    assert change.diff == (f"-{line}", f"+# {line}")
+    assert site.run() == ""
+    assert site.noops == 1
+
+
+def test_a_stanza_keeps_what_is_not_ours(site: Site) -> None:
+    path = "/etc/apt/sources.list.d/theirs.sources"
+    stanza = (
+        f"Types: deb\nURIs: http://127.0.0.2:1/other {site.web}/docker\nSuites: /\n"
+        "Signed-By: /etc/apt/keyrings/theirs.gpg\n"
+    )
+    third = "Types: deb\nURIs: http://127.0.0.2:1/third\nSuites: /\n"
+    # the last line of the file has no end
+    site.host.write(path, f"{third}\n{stanza}".rstrip())
+    assert site.run() == ""
+    done = site.host.run(
+        "apt-get indextargets -o APT::Get::IndexTargets::ReleaseInfo=false --format '$(BASE_URI)'"
+    )
+    assert sorted(done.stdout.split()) == sorted(
+        ["http://127.0.0.2:1/other/", "http://127.0.0.2:1/third/", f"{site.web}/docker/"]
+    )
+    assert site.run() == ""
+    assert site.noops == 1
+
+
+def test_two_entries_that_apt_already_refuses_are_one_afterwards(site: Site) -> None:
+    line = f"deb [signed-by=/a.gpg] {site.web}/docker /\n"
+    site.host.write(GUIDE, line + line.replace("/a.gpg", "/b.gpg"))
+    assert site.host.run("apt-get indextargets").returncode != 0
+    assert site.run() == ""
+    assert site.host.run("apt-get update -q").returncode == 0
+
+
+def test_a_file_that_is_a_link_stays_one(site: Site) -> None:
+    target = site.host.path("/etc/theirs.list")
+    target.write_text(f"deb [signed-by=/a.gpg] {site.web}/docker /\n")
+    site.host.path(GUIDE).symlink_to("../../theirs.list")
+    assert site.run() == ""
+    assert site.host.path(GUIDE).is_symlink()
+    assert target.read_text().startswith("# deb")
+
+
+def test_what_apt_refuses_elsewhere_changes_nothing(site: Site) -> None:
+    site.host.write("/etc/apt/sources.list.d/broken.list", "deb http://127.0.0.2:1\n")
+    site.host.write(GUIDE, f"deb {site.web}/docker /\n")
+    before = site.etc()
+    failed = site.run()
+    assert "apt refuses the sources of this host with the docker repository among them" in failed
+    broken = site.host.path("/etc/apt/sources.list.d/broken.list")
+    assert f"Malformed entry 1 in list file {broken}" in failed
+    assert "remedy: correct the file" in failed
+    assert site.etc() == before
+
+
+def test_a_wrong_signature_changes_nothing(site: Site) -> None:
+    site.host.write(GUIDE, f"deb {site.web}/docker /\n")
+    other = apt_host.Repository(site.host.path("www/docker"), Key(site.host.path("other")))
+    other.publish({"docker-ce": "666"})
+    before = site.etc()
+    assert "NO_PUBKEY" in site.run()
+    assert site.etc() == before
+    assert "666" not in site.host.run("apt-cache policy docker-ce").stdout
+
+
+def test_another_key_changes_nothing(site: Site) -> None:
+    before = site.etc()
+    wrong = replace(site.repository, fingerprint="0" * 40)
+    assert "is not the key that is pinned" in site.run(repository=wrong)
+    assert site.etc() == before
+
+
+def test_a_step_that_fails_puts_back_what_was_there(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.host.write(GUIDE, f"deb {site.web}/docker /\n")
+    before = site.etc()
+    site.repository = replace(site.repository, text=f"{site.repository.text}\n")
+    tool = site.host.path("/bin")
+    tool.mkdir()
+    (tool / "install").write_text(
+        f"#!/bin/sh\ncase $4 in {site.host.root}/etc/*) echo full >&2; exit 1;; esac\n"
+        'exec /usr/bin/install "$@"\n'
+    )
+    (tool / "install").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tool}:{os.environ['PATH']}")
+    failed = site.run()
+    assert "full" in failed
+    assert "they are as before" in failed
+    after = site.etc()
+    assert after.pop("sources.list.d/vendors.list.gpuboot.save")
+    assert after == before
+
+
+def test_a_key_with_a_later_end_takes_the_place_of_ours(site: Site) -> None:
+    key = site.publisher.key
+    key.extend("20d")
+    site.publish_key()
+    assert site.run() == ""
+    assert site.run() == ""
+    assert site.noops == 1, "the publisher has none with a later end"
+    key.extend("900d")
+    site.publish_key()
+    assert site.run() == ""
+    assert [change.field for change in site.changes] == ["end of its key"]
+    assert site.changes[0].old < site.changes[0].new
+    assert site.host.path(KEY).read_bytes() == key.public()
+    assert site.run() == ""
+    assert site.noops == 2
+
+
+def test_a_stanza_with_a_password_is_refused(site: Site) -> None:
+    site.host.write(
+        "/etc/apt/sources.list.d/x.sources",
+        f"Types: deb\nURIs: {site.web}/docker http://me:word@127.0.0.2:1/\nSuites: /\n",
+    )
+    before = site.etc()
+    assert "and a password" in site.run()
+    assert site.changes == []
+    assert site.etc() == before
+
+
+def test_the_copy_beside_is_the_file_before_the_first_change(site: Site) -> None:
+    site.host.write(GUIDE, f"deb {site.web}/docker /\n# more\n")
+    first = site.host.path(GUIDE).read_text()
+    assert site.run() == ""
+    site.host.write(GUIDE, f"deb {site.web}/docker/ /\n")
+    assert site.run() == ""
+    assert Path(f"{site.host.path(GUIDE)}.gpuboot.save").read_text() == first
+    assert site.host.path(GUIDE).read_text() == f"# deb {site.web}/docker/ /\n"
