@@ -21,6 +21,7 @@ from lab.build.images import (
     is_dynamic,
     libraries,
     normal,
+    root_of,
     write_image,
     write_images,
 )
@@ -170,3 +171,13 @@ def test_libraries_of_two_systems_are_not_mixed(tmp_path: Path) -> None:
     inside, outside = _compile(root / "inside"), _compile(tmp_path / "outside")
     with pytest.raises(LabError, match="cannot have libraries of 2 systems"):
         libraries([inside, outside])
+
+
+def test_usr_is_no_system_of_its_own(tmp_path: Path) -> None:
+    """A Debian whose /lib is a link to /usr/lib, with Python in /usr/bin and a shell in /bin."""
+    library = tmp_path / "usr/lib/x86_64-linux-gnu/libc.so.6"
+    library.parent.mkdir(parents=True)
+    library.touch()
+    (tmp_path / "lib").symlink_to("usr/lib")
+    programs = [tmp_path / "usr/bin/python3", tmp_path / "bin/sh", tmp_path / "opt/x/bin/program"]
+    assert {root_of(program) for program in programs} == {tmp_path}
