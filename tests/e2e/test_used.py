@@ -10,7 +10,7 @@ import pytest
 from lab import state
 from lab.lives import LIVES, Life
 from lab.lives import dress as lives
-from tests.e2e.conftest import Lab, fresh
+from tests.e2e.conftest import Lab, fresh, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -44,10 +44,17 @@ def test_what_a_life_brought_works_beside_the_cluster(used: Lab, life: Life) -> 
 
 
 def test_after_a_reboot_nothing_is_to_change_and_every_gpu_is_proven(used: Lab) -> None:
-    for machine in state.load(used.name).machines:
-        used.reboot(machine.name)
+    machines = [machine.name for machine in state.load(used.name).machines]
+    for machine in machines:
+        used.reboot(machine)
+    for machine in machines:  # while a machine still boots, its kubelet is one that does not run
+        until(lambda name=machine: _kubelet(used, name) == "active", f"{machine} has booted")
     assert used.deploy("--json").changes == []
     proven(used)
+
+
+def _kubelet(used: Lab, machine: str) -> str:
+    return used.ssh(machine, "systemctl is-active kubelet || true").strip()
 
 
 @each_life
