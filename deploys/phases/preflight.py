@@ -31,11 +31,18 @@ from gpuboot.hosts import (
     kernels,
     mig,
     platforms,
-    repository_keys,
     time_services,
 )
 from gpuboot.hosts.platforms import PackageManager
-from gpuboot.hosts.preflight import boot, environment, firewall, kubelet, remains, software
+from gpuboot.hosts.preflight import (
+    boot,
+    environment,
+    firewall,
+    kubelet,
+    remains,
+    repository_keys,
+    software,
+)
 from gpuboot.hosts.preflight import driver as driver_checks
 from gpuboot.hosts.preflight import packages as package_checks
 from gpuboot.hosts.preflight import platform as platform_checks
@@ -51,6 +58,7 @@ _AVAILABLE: Mapping[PackageManager, type[Framed[list[AvailableVersion]]]] = {
     "apt": apt.AvailableVersions,
     "dnf": dnf.AvailableVersions,
 }
+_WARNINGS = (software.warnings, time_services.warnings, repository_keys.warnings)
 _once = RLock()
 _WRONG_DEPLOY = {
     False: Problem(
@@ -134,28 +142,31 @@ def _evaluate(run: context.Run, checks: Sequence[Check] | None) -> tuple[list[Pr
         problems += api_checks(run.nodes, run.states, run.settings)
         problems += _virtual_address(run)
     problems += _unreachable(run, pauses=() if problems else PAUSES_S)
-    warnings = [
+    return problems, [*_warnings(run), *unsure, *old]
+
+
+def _warnings(run: context.Run) -> list[str]:
+    """Lines about what a run goes on with."""
+    of_cluster: list[str] = []
+    if not run.docker_hosts:
+        of_cluster += firewall.warnings(run.nodes, run.states, run.settings)
+        of_cluster += boot.warnings(run.nodes, run.states)
+        of_cluster += kubelet.warnings(run.nodes, run.states, run.settings)
+    return [
         *local_files.warnings(run.settings),
         *network_policies.warnings(run.settings),
         *platform_checks.warnings(run.nodes, run.states),
         *gpu_choice.warnings(run.nodes, run.states),
-        *software.warnings(run.nodes, run.states),
-        *time_services.warnings(run.nodes, run.states),
+        *[line for check in _WARNINGS for line in check(run.nodes, run.states)],
         *environment.warnings(run.nodes, run.states, run.settings),
-        *([] if run.docker_hosts else firewall.warnings(run.nodes, run.states, run.settings)),
         *remains.warnings(run.nodes, run.states),
-        *repository_keys.warnings(run.nodes, run.states),
         *kernels.warnings(run.nodes, run.states, run.settings),
         *driver_checks.warnings(run.nodes, run.states),
         *driver_checks.vendor_warnings(run.nodes, run.states, run.settings, run.lock),
         *mig.warnings(run.nodes, run.states, run.settings),
         *inventory.warnings(run.nodes),
-        *([] if run.docker_hosts else boot.warnings(run.nodes, run.states)),
-        *([] if run.docker_hosts else kubelet.warnings(run.nodes, run.states, run.settings)),
-        *unsure,
-        *old,
+        *of_cluster,
     ]
-    return problems, warnings
 
 
 def _without(problem: Problem) -> str:

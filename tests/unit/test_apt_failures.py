@@ -19,7 +19,8 @@ from tests.unit.apt_host import Host, Key, Repository
 pytestmark = pytest.mark.skipif(not apt_host.HAS_APT, reason=apt_host.REASON)
 
 KEY = "/etc/apt/keyrings/k.asc"
-LANGUAGE = {"LANG": "de_DE.UTF-8", "LANGUAGE": "de"}
+# German, as far as a program lets itself be told: this locale is on every machine
+LANGUAGE = {"LC_ALL": "C.UTF-8", "LANGUAGE": "de"}
 
 
 class Site:

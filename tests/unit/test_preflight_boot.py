@@ -110,7 +110,8 @@ def test_a_kubelet_s_file_that_is_gone_stops_new_pods() -> None:
     assert '{"resolvConf": "/etc/resolv.conf"}' in remedy
     # a run that names another one puts it right, and so does a join
     other = parse_settings({"cluster": {"kubelet": {"resolvConf": "/etc/resolv.conf"}}})
-    assert list(boot.problems(member, other)) == found(state) == []
+    assert list(boot.problems(member, other)) == []
+    assert found(state) == []
 
 
 def test_the_remedy_names_the_file_with_the_real_servers() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast, get_args
 
@@ -31,6 +32,7 @@ from gpuboot.verify.checks import hosts
 from gpuboot.verify.findings import LINKS
 from gpuboot.verify.report import build
 from tests.documents import ROOT
+from tests.unit.test_preflight import CLEAN, H100, WORKER, gpu
 
 MONITOR = Node("box1", "box1", "192.0.2.31", "docker", gpus=2, leader=False, monitor=True)
 CONTROL = Node("cp1", "cp1", "192.0.2.11", "control_plane", gpus=0, leader=True)
@@ -193,12 +195,12 @@ def test_what_preflight_refuses_is_said_beforehand() -> None:
     says("docs/servers.md", "`gpus` has to equal what the PCI bus shows, neither more nor fewer")
     folder = ROOT / "gpuboot/hosts"
     source = "".join(path.read_text() for path in sorted(folder.glob("**/*.py")))
-    for remedy in ("nvidia-uninstall --silent", "/var/lib/dkms/mok.pub"):
+    for remedy in ("nvidia-uninstall --silent", "mokutil --import"):
         assert remedy in source
-    seven = SimpleNamespace(gpus=range(7))
+    seven = replace(CLEAN, pci=tuple(gpu(H100, slot) for slot in range(7)))
     for promised, said in ((8, "the PCI bus shows 7"), (6, "the PCI bus shows 7 GPUs")):
         ((cause, _),) = _gpus(
-            cast(Subject, SimpleNamespace(node=SimpleNamespace(gpus=promised), state=seven))
+            cast(Subject, SimpleNamespace(node=replace(WORKER, gpus=promised), state=seven))
         )
         assert said in cause
 

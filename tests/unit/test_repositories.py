@@ -76,7 +76,7 @@ class Site:
             else:
                 assert isinstance(command, StringCommand)
                 text = command.get_raw_value()
-            done = self.host.run(str(text), umask=umask)
+            done = self.host.run(str(text), umask=umask, LC_ALL="C.UTF-8", LANGUAGE="de")
             if done.returncode:
                 return done.stdout + done.stderr
         return ""

@@ -9,7 +9,8 @@ import pytest
 from deploys.facts.packages import KEYS
 from gpuboot.fact_output import Fields
 from gpuboot.hosts import node_state
-from gpuboot.hosts.repository_keys import RepositoryKey, parse, warnings
+from gpuboot.hosts.preflight.repository_keys import warnings
+from gpuboot.hosts.repository_keys import RepositoryKey, parse
 from tests.unit import apt_host
 from tests.unit.apt_host import Key
 from tests.unit.test_node_state import ANSWER
