@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -48,13 +49,13 @@ def test_after_a_reboot_nothing_is_to_change_and_every_gpu_is_proven(used: Lab) 
     for machine in machines:
         used.reboot(machine)
     for machine in machines:  # while a machine still boots, its kubelet is one that does not run
-        until(lambda name=machine: _kubelet(used, name) == "active", f"{machine} has booted")
+        until(partial(_has_booted, used, machine), f"{machine} has booted")
     assert used.deploy("--json").changes == []
     proven(used)
 
 
-def _kubelet(used: Lab, machine: str) -> str:
-    return used.ssh(machine, "systemctl is-active kubelet || true").strip()
+def _has_booted(used: Lab, machine: str) -> bool:
+    return used.ssh(machine, "systemctl is-active kubelet || true") == "active\n"
 
 
 @each_life
