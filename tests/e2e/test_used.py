@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
 from lab import state
 from lab.lives import LIVES, Life
 from lab.lives import dress as lives
-from tests.e2e.conftest import Lab, fresh
+from tests.e2e.conftest import Lab, fresh, until
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 
@@ -44,10 +45,17 @@ def test_what_a_life_brought_works_beside_the_cluster(used: Lab, life: Life) -> 
 
 
 def test_after_a_reboot_nothing_is_to_change_and_every_gpu_is_proven(used: Lab) -> None:
-    for machine in state.load(used.name).machines:
-        used.reboot(machine.name)
+    machines = [machine.name for machine in state.load(used.name).machines]
+    for machine in machines:
+        used.reboot(machine)
+    for machine in machines:  # while a machine still boots, its kubelet is one that does not run
+        until(partial(_has_booted, used, machine), f"{machine} has booted")
     assert used.deploy("--json").changes == []
     proven(used)
+
+
+def _has_booted(used: Lab, machine: str) -> bool:
+    return used.ssh(machine, "systemctl is-active kubelet || true") == "active\n"
 
 
 @each_life

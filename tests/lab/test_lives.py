@@ -35,14 +35,22 @@ def test_every_script_is_of_a_life() -> None:
 
 @each_life
 def test_the_table_of_servers_says_what_becomes_of_it(life: Life) -> None:
-    table = PAGE.read_text().partition("## What is on the servers already")[2]
-    rows = [line for line in table.partition("\n### ")[0].splitlines() if line.startswith("| ")]
-    [row] = [row for row in rows if f"(life `{life.name}`)" in row]
+    [row] = [row for row in _rows() if f"(life `{life.name}`)" in row]
     outcome = row.split(" | ", 1)[1].casefold()
     if life.refused:
         assert "refused" in outcome or "what a run removes" in outcome
     else:
         assert not outcome.startswith("refused")
+
+
+def _rows() -> list[str]:
+    table = PAGE.read_text().partition("## What is on the servers already")[2]
+    return [line for line in table.partition("\n### ")[0].splitlines() if line.startswith("| ")]
+
+
+def test_the_table_says_of_nothing_twice_what_becomes_of_it() -> None:
+    found = [row.split(" | ")[0] for row in _rows()]
+    assert sorted(found) == sorted(set(found))
 
 
 def test_the_table_names_no_other_life() -> None:
