@@ -207,11 +207,8 @@ def is_dynamic(path: Path) -> bool:
 
 
 def root_of(program: Path) -> Path:
-    """The root file system that a program lies in: the nearest folder above with a C library.
-
-    /usr has one as well where /lib is a link to /usr/lib, and is no root of its own.
-    """
-    for folder in program.parents:
+    """The root file system that a program lies in: the nearest folder above with a C library."""
+    for folder in program.parents:  # /usr has one too where /lib is a link, and is no root
         if folder.name != "usr" and (folder / "lib/x86_64-linux-gnu/libc.so.6").exists():
             return folder
     raise LabError(f"no C library for {program}: the lab's host has to be Debian-like, on amd64")
