@@ -1,3 +1,4 @@
+#!/bin/sh
 # Swap that /etc/fstab does not name: the unit that systemd-gpt-auto-generator writes for a GPT swap
 # partition, made here by a generator of the lab's (a machine has no disk), and zram-generator with
 # its configuration. Neither turns swap on: systemd knows no swap in a container.

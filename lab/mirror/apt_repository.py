@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from gpuboot.hosts.mirror import release
@@ -56,16 +57,25 @@ def build_repo(
 def withhold(release_dir: Path, index: Path, version: str, key: SigningKey) -> int:
     """Take the packages of a version out of an index, as it was before their release; how many.
 
+    Its files are a day older than those of today: apt takes no index that is not newer than its
+    own, and a web server sends none that is not newer than what apt has.
+
     + version: how their version begins, or their name ends
     """
+    today = (release_dir / "Release").stat().st_mtime
     stanzas = index.read_text().strip().split("\n\n")
     left = [stanza for stanza in stanzas if not _is_of(stanza, version)]
     content = ("\n\n".join(left) + "\n\n").encode()
     write_atomically(index, content)
     fields = (release_dir / "Release").read_text().partition("SHA256:")[0].splitlines()
-    named = {**dict(line.split(": ", 1) for line in fields), "Date": release.date()}
+    named = dict(line.split(": ", 1) for line in fields)
+    date = datetime.strptime(named["Date"], release.DATE).replace(tzinfo=UTC) - timedelta(days=1)
+    named["Date"] = release.date(date)
     name = index.relative_to(release_dir).as_posix()
     sign_release(release_dir, release.text(named, {name: content}), key)
+    earlier = today - timedelta(days=1).total_seconds()
+    for path in (index, *(release_dir / file for file in ("Release", "Release.gpg", "InRelease"))):
+        os.utime(path, (earlier, earlier))
     return len(stanzas) - len(left)
 
 

@@ -41,8 +41,8 @@ def driver(lab: Lab) -> str:
     return lab.ssh("gpu1", query).strip()
 
 
-def test_a_plan_touches_nothing_of_bare_machines(two: Lab) -> None:
-    plan = two.command(["pyinfra", "inventories/lab.py", "deploys/site.py", "--dry"])
+def test_a_plan_touches_nothing_of_bare_machines(two: Lab, lock: dict[str, Any]) -> None:
+    plan = two.dry(settings={"driver": lock["previous"]["driver"]})
     assert plan.code == 0, plan.told
     assert two.ssh("cp1", "ls -d /etc/containerd /etc/kubernetes 2>/dev/null; true") == ""
 

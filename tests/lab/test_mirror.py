@@ -8,6 +8,7 @@ import json
 import ssl
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -192,12 +193,23 @@ def test_a_release_can_be_withheld_and_published(lab: state.Lab) -> None:
     whole = snapshot(lab.docroot)
     with pytest.raises(LabError, match=r"no packages of '9\.9'"):
         docroots.withhold(lab, "cuda", "9.9")
+    now = (index.parent / "InRelease").stat().st_mtime
+    date = release_date(index.parent)
     assert docroots.withhold(lab, "cuda", package) >= 1
+    # apt reads what comes back only where it is newer
+    assert (index.parent / "InRelease").stat().st_mtime < now
+    assert release_date(index.parent) < date
     assert package not in release_versions(index)
     told = release.parse((index.parent / "Release").read_text()).files["Packages"]
     assert told.sha256 == hashlib.sha256(index.read_bytes()).hexdigest()
     docroots.restore(lab)
     assert snapshot(lab.docroot) == whole
+
+
+def release_date(folder: Path) -> datetime:
+    lines = (folder / "Release").read_text().splitlines()
+    [date] = [line.removeprefix("Date: ") for line in lines if line.startswith("Date: ")]
+    return datetime.strptime(date, release.DATE)
 
 
 def release_versions(index: Path) -> list[str]:

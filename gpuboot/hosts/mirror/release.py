@@ -60,6 +60,10 @@ def text(fields: Mapping[str, str], indexes: Mapping[str, bytes]) -> str:
     return f"{head}SHA256:\n{listed}"
 
 
+# of the field Date
+DATE = "%a, %d %b %Y %H:%M:%S UTC"
+
+
 def date(moment: datetime | None = None) -> str:
     """A moment as `Release` has it; now by default."""
-    return (moment or datetime.now(UTC)).strftime("%a, %d %b %Y %H:%M:%S UTC")
+    return (moment or datetime.now(UTC)).strftime(DATE)
