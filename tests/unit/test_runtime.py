@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from deploys.facts.driver import DriverState
-from deploys.operations import driver, units
+from deploys.operations import driver, gpu_exclusion, units
 from deploys.operations.driver import verdict
 from deploys.phases import base, drivers, runtime
 from deploys.run.context import Context
@@ -169,6 +169,7 @@ def test_a_reboot_for_the_driver_is_waited_for_as_long_as_the_site_says(
     monkeypatch.setattr(units, "running", lambda **_: None)
     monkeypatch.setattr(drivers, "_install", lambda *_: None)
     monkeypatch.setattr(driver, "loaded", lambda **more: asked.update(more))
+    monkeypatch.setattr(gpu_exclusion, "excluded", lambda **_: None)
     monkeypatch.setattr(driver, "checked", lambda **_: None)
     docker = replace(
         context({"driver": {"reboot_timeout_s": 777}}), node=replace(NODE, role="docker")

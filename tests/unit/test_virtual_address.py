@@ -14,6 +14,7 @@ import pytest
 from gpuboot.config import versions
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Cluster, Settings, parse_settings
+from gpuboot.hosts.boot import BootState
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes import kubeadm
 from gpuboot.kubernetes import virtual_address as virtual
@@ -45,7 +46,7 @@ def state(*interfaces: str, **fields: Any) -> NodeState:
     addresses = tuple(own.partition("/")[0] for _, own in pairs)
     defaults = {"keepalived": "", "virtual_address": "", "load_balancer": "", "kubeconfigs": {}}
     found = {**defaults, "interfaces": pairs, "addresses": addresses, **fields}
-    return cast(NodeState, SimpleNamespace(**found))
+    return cast(NodeState, SimpleNamespace(boot=BootState(), **found))
 
 
 def site(**fields: Any) -> dict[str, NodeState]:
