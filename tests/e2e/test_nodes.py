@@ -26,7 +26,11 @@ LAB = ("test-nodes", "--gpus", "1,1", "--no-deploy")
 ALL = "inventories/lab.py"
 SMALLER = "tests/e2e/inventories/smaller/lab.py"
 REMOVE = "deploys/remove.py"
-HELD = "flock -n /run/gpuboot/run.lock true && echo free || echo held"
+# on a bare machine there is no such file yet
+HELD = (
+    "if test -s /run/gpuboot/run.lock && ! flock -n /run/gpuboot/run.lock true; "
+    "then echo held; else echo free; fi"
+)
 ANOTHER = "another run changes this site"
 
 
