@@ -163,8 +163,8 @@ def parts(requests: Sequence[Request]) -> Iterator[tuple[Request, ...]]:
 
 def _length(request: Request, part: Sequence[Request]) -> int:
     """Bytes that it adds to a command line: one that merges with another of it, its arguments."""
-    own = dict(request.arguments)
-    if any(item.fact is request.fact for item in part) and request.fact.merged([own, own]):
+    values = dict(request.arguments)
+    if any(item.fact is request.fact for item in part) and request.fact.merged([values, values]):
         return len(str(request.arguments))
     return len(shlex.quote(request.command))
 

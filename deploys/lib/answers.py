@@ -126,7 +126,7 @@ def comparison(step: Step, ask: Ask) -> Iterator[None]:
 
 def compared_step() -> Step | None:
     """The operation that this greenlet compares; None while it compares none."""
-    return found.step if (found := _comparing()) else None
+    return current.step if (current := _comparing()) else None
 
 
 def comparing() -> bool:

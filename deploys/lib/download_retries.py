@@ -96,13 +96,13 @@ def _run_with_retries(
         why = cause or output.output.strip().rpartition("\n")[2]
         logger.warning(f"{host.print_prefix}{what}: not all could be read{spent}: {why}")
         return True
-    known = explain(output.output)
-    said = output.output_lines[-_SHOWN:]
-    if versions and known and known.version:
+    explanation = explain(output.output)
+    output_lines = output.output_lines[-_SHOWN:]
+    if versions and explanation and explanation.version:
         offered = host.run_shell_command(StringCommand(versions), **arguments)[1]
-        said = [*said, *offered.output.splitlines()]
+        output_lines = [*output_lines, *offered.output.splitlines()]
     message = f"{failed or f'{what}: not to be had'}{spent}"
-    return report_failure(host, _told(message, said, known, remedy))
+    return report_failure(host, _failure_message(message, output_lines, explanation, remedy))
 
 
 def _arguments(host: Host, stdin: SecretStr | str | None) -> dict[str, Any]:
@@ -112,10 +112,12 @@ def _arguments(host: Host, stdin: SecretStr | str | None) -> dict[str, Any]:
     return arguments
 
 
-def _told(failed: str, said: Sequence[str], known: InstallFailure | None, remedy: str = "") -> str:
+def _failure_message(
+    failed: str, lines: Sequence[str], known_failure: InstallFailure | None, remedy: str = ""
+) -> str:
     """The message of a failed command: what it printed, and what that means where it is known."""
-    lines = "\n".join(said)
-    if known is None and (name := name_of(lines)) in _VAGUE:
-        return failure(f"{failed}:\n{lines}", remedy) if remedy else f"{failed}:\n{lines}"
-    explanation = known or FAILURES[name]
-    return failure(f"{failed}: {explanation.cause}:\n{lines}", explanation.remedy)
+    output = "\n".join(lines)
+    if known_failure is None and (name := name_of(output)) in _VAGUE:
+        return failure(f"{failed}:\n{output}", remedy) if remedy else f"{failed}:\n{output}"
+    explanation = known_failure or FAILURES[name]
+    return failure(f"{failed}: {explanation.cause}:\n{output}", explanation.remedy)

@@ -17,25 +17,25 @@ from gpuboot.hosts.platforms import PackageManager
 COMMANDS: Mapping[PackageManager, PackageManagerCommands] = {"apt": apt, "dnf": dnf}
 
 
-def ready(missing: Mapping[str, str], manager: PackageManager, otherwise: str) -> Commands:
+def ready(missing: Mapping[str, str], manager: PackageManager, consequence: str) -> Commands:
     """Commands after which packages are sure to be there and only have to be installed.
 
     For who stops something before: what cannot be had has to fail while nothing has been touched.
 
     + missing: packages -> version or its pattern, or "" for any
-    + otherwise: what becomes of the host where they cannot be had, for the message
+    + consequence: what becomes of the host where they cannot be had, for the message
     """
     yield indices(manager)
-    yield FunctionCommand(downloaded, (dict(missing), manager, otherwise), {})
+    yield FunctionCommand(downloaded, (dict(missing), manager, consequence), {})
 
 
 def downloaded(
-    state: State, host: Host, missing: Mapping[str, str], manager: PackageManager, otherwise: str
+    state: State, host: Host, missing: Mapping[str, str], manager: PackageManager, consequence: str
 ) -> bool:
     """A FunctionCommand's body, as `ready` says. False: it failed."""
     commands = COMMANDS[manager]
-    what = f"{manager} cannot install {' '.join(commands.words(missing))}; {otherwise}"
-    command = _tried(commands.download(missing), manager, missing, what)
+    what = f"{manager} cannot install {' '.join(commands.words(missing))}; {consequence}"
+    command = _command_with_retries(commands.download(missing), manager, missing, what)
     return bool(command.function(state, host, *command.args, **command.kwargs))
 
 
@@ -51,16 +51,16 @@ def install(
     """Install packages. + available: those whose versions to show when this fails"""
     commands = COMMANDS[manager]
     what = f"{manager} cannot install {' '.join(commands.words(missing))}"
-    return _tried(commands.install(missing), manager, missing, what, available)
+    return _command_with_retries(commands.install(missing), manager, missing, what, available)
 
 
-def _tried(
+def _command_with_retries(
     command: StringCommand | str,
     manager: PackageManager,
     missing: Mapping[str, str],
     failed: str,
     available: Sequence[str] = (),
 ) -> FunctionCommand:
-    shown = list(available) or [name for name, version in missing.items() if version]
-    versions = COMMANDS[manager].list_versions(shown).get_raw_value() if shown else ""
+    names = list(available) or [name for name, version in missing.items() if version]
+    versions = COMMANDS[manager].list_versions(names).get_raw_value() if names else ""
     return with_retries(command, "packages", failed=failed, versions=versions)

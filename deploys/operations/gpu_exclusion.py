@@ -39,8 +39,8 @@ def excluded(
         changes.record(Unknown(what="GPUs that the driver leaves out", until="it is loaded"))
         yield fail("the NVIDIA driver is not loaded", "run `modprobe nvidia`, look at dmesg")
         return
-    others = unnamed(cluster_gpus, state.gpus) if cluster_gpus else []
-    uuids = sorted(gpu.uuid for gpu in others if gpu.uuid)
+    excluded_gpus = unnamed(cluster_gpus, state.gpus) if cluster_gpus else []
+    uuids = sorted(gpu.uuid for gpu in excluded_gpus if gpu.uuid)
     text = options(uuids)
     loaded = uuids == sorted(state.excluded)
     if text == state.text and loaded:

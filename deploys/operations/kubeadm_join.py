@@ -184,11 +184,11 @@ def _join(
         yield StringCommand(local_volumes.made(volume))
     authority = remote.read_fact(leader, Kubeadm, socket=SOCKET).ca
     # the secret is read once and given twice; printf is a part of the shell
-    given = "printf '%s\\n' \"$config\" |"
+    config_input = "printf '%s\\n' \"$config\" |"
     command = (
-        f"config=$(cat) && {{ {given} kubeadm join phase preflight --config /dev/stdin ||"
+        f"config=$(cat) && {{ {config_input} kubeadm join phase preflight --config /dev/stdin ||"
         f" {refused_step('join')}; }} && {begin('join')} &&"
-        f" {{ {given} kubeadm join --skip-phases=preflight --config /dev/stdin ||"
+        f" {{ {config_input} kubeadm join --skip-phases=preflight --config /dev/stdin ||"
         f" {unfinished_step('join')}; }} && {note_kubelet(kubelet)} && rm {marker('join')}"
     )
     with bootstrap_token(leader, node.name) as token:

@@ -89,8 +89,8 @@ def upgraded(
         return
     moved = _moved(moving or Moving(), _running(node, leader, state), version)
     _record(node, version, state, cluster if leads else None, bool(moved))
-    it = _Upgrade(node, leader, version, packages, state, manager, leads, control_planes, ignore)
-    yield from _upgrade(it, cluster.config, moved)
+    task = _Upgrade(node, leader, version, packages, state, manager, leads, control_planes, ignore)
+    yield from _upgrade(task, cluster.config, moved)
 
 
 @dataclass(frozen=True)

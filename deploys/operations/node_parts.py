@@ -68,19 +68,19 @@ def difference(parts: Parts, manager: PackageManager, loaded: DriverState) -> ru
     )
 
 
-def missing(parts: Parts, lacks: rules.Difference) -> dict[str, str]:
+def missing(parts: Parts, difference: rules.Difference) -> dict[str, str]:
     """Packages that `installed` installs, with their versions or patterns."""
     part, driver = parts.driver, dict[str, str]()
-    if part and lacks.driver:
+    if part and difference.driver:
         pin = {} if part.stream else {part.pin: ""}
-        driver = pin | rules.mismatched({**part.packages, **part.beside}, lacks.installed)
-    return {**driver, **lacks.toolkit, **lacks.containerd}
+        driver = pin | rules.mismatched({**part.packages, **part.beside}, difference.installed)
+    return {**driver, **difference.toolkit, **difference.containerd}
 
 
-def installed(parts: Parts, lacks: rules.Difference, manager: PackageManager) -> Commands:
+def installed(parts: Parts, difference: rules.Difference, manager: PackageManager) -> Commands:
     """Packages that the current host lacks, and containerd with its configuration."""
     part = parts.driver
-    if part and lacks.driver:
+    if part and difference.driver:
         if part.stream:
             yield from dnf.driver_pinned._inner(part.version, part.stream)
         else:
@@ -95,5 +95,5 @@ def installed(parts: Parts, lacks: rules.Difference, manager: PackageManager) ->
     for command in containerd.configured._inner(**asdict(parts.configuration)):
         restarts = True
         yield command
-    if lacks.containerd and not restarts:
+    if difference.containerd and not restarts:
         yield containerd.restarted()

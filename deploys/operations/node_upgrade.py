@@ -133,9 +133,8 @@ def _upgrade(it: _Upgrade, moved: dict[str, object]) -> Commands:
             yield fail(*problem)
             return
         _record(it, bool(moved))
-        if lacking := missing(it.parts, it.found):
-            otherwise = f"{it.node} stays as it is"
-            yield from ready(lacking, it.manager, otherwise)
+        if missing_packages := missing(it.parts, it.found):
+            yield from ready(missing_packages, it.manager, f"{it.node} stays as it is")
         yield from _take_out(it, moved)
         yield from installed(it.parts, it.found, it.manager)
         yield from _reboot(it)

@@ -59,11 +59,11 @@ def configured(
     planned_packages.note_source(planned_packages.Source(repository, tuple(edits)))
     key_matches = _key_matches(repository, state)
     # a publisher gives the same key a later end
-    later = key_matches and not repository.key_sha256 and later_key(state)
-    if key_matches and not later and state.text == repository.text and not entries:
+    key_extended = key_matches and not repository.key_sha256 and later_key(state)
+    if key_matches and not key_extended and state.text == repository.text and not entries:
         host.noop(f"repository {repository.name} is configured")
         return
-    changes.record(*_changes(repository, state, key_matches, later, entries))
+    changes.record(*_changes(repository, state, key_matches, key_extended, entries))
     key = f"{_WORK}/{repository.name}.asc"
     yield StringCommand(f"mkdir -p {_WORK} && chmod 0755 {_WORK} && rm -f {key}")
     yield _download_key(repository, key, ca_bundle, curl)
@@ -125,7 +125,7 @@ def _changes(
     repository: Repository,
     state: RepositoryState,
     key_matches: bool,
-    later: bool,
+    key_extended: bool,
     entries: Sequence[tuple[Entry, Edit]],
 ) -> list[Change]:
     subject = f"{repository.manager} repository {repository.name}"
@@ -134,7 +134,7 @@ def _changes(
         old = state.key_sha256 if repository.key_sha256 else ", ".join(state.key_ends)
         new = repository.key_sha256 or repository.fingerprint
         differences.append(Change(subject=subject, field="key", old=old or None, new=new))
-    if later:
+    if key_extended:
         old, new = (day(first_end(keys)) for keys in (state.key_ends, state.offered_ends))
         differences.append(Change(subject=subject, field="end of its key", old=old, new=new))
     if state.text != repository.text:

@@ -143,8 +143,8 @@ def judge_node(
     divided_later = offer is not None and node_sharing.pending(node.name, leader, offer)
 
     def read() -> Host:
-        found = read_host(node, driver, {}, settings)
-        return replace(found, layout=None) if divided_later else found
+        machine = read_host(node, driver, {}, settings)
+        return replace(machine, layout=None) if divided_later else machine
 
     with cluster_clients(target) as clients:
         findings = node_proof.prove(clients, node.name, read, settings, say, offer is not None)

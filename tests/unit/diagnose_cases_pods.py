@@ -126,35 +126,27 @@ PENDING = (
         site(at=cluster(pods=(waiting(waits("2 Too many pods")),))),
         "free ports",
     ),
-    Case(
-        "pending-claim",
-        site(
-            at=cluster(
-                pods=(
-                    waiting(
-                        "0/2 nodes are available: 1 cannot allocate all claims, 1 node(s) didn't "
-                        f"match Pod's node affinity/selector. still not schedulable,{END}"
-                    ),
-                )
-            )
-        ),
-        site(at=cluster(pods=(waiting(waits("2 Insufficient nvidia.com/gpu")),))),
-        "cannot allocate all claims",
-    ),
-    Case(
-        "pending-claim",
-        site(
-            at=cluster(
-                pods=(
-                    waiting(
-                        "0/2 nodes are available: request gpu: device class gpu.nvidia.com does "
-                        f"not exist. no new claims to deallocate,{END}"
-                    ),
-                )
-            )
-        ),
-        site(at=cluster(pods=(waiting(waits("2 node(s) had volume node affinity conflict")),))),
-        "device class gpu.nvidia.com does not exist",
+    *(
+        Case(
+            "pending-claim",
+            site(at=cluster(pods=(waiting(f"0/2 nodes are available: {message},{END}"),))),
+            site(at=cluster(pods=(waiting(waits(other)),))),
+            evidence,
+        )
+        for message, other, evidence in (
+            (
+                "1 cannot allocate all claims, 1 node(s) didn't match Pod's node "
+                "affinity/selector. still not schedulable",
+                "2 Insufficient nvidia.com/gpu",
+                "cannot allocate all claims",
+            ),
+            (
+                "request gpu: device class gpu.nvidia.com does not exist. no new claims to "
+                "deallocate",
+                "2 node(s) had volume node affinity conflict",
+                "device class gpu.nvidia.com does not exist",
+            ),
+        )
     ),
     Case(
         "pending-nodes",
