@@ -94,6 +94,7 @@ def verify(
                 say,
                 lambda: _expected_objects(clients, settings, reading.get().nodes),
                 lambda: reading.get().control_planes,
+                scope.test_alert,
             )
             if settings.verify.level == "deep":
                 folder = run_report.folder(settings)

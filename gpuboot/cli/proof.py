@@ -27,6 +27,21 @@ class Level(StrEnum):
     deep = "deep"
 
 
+class Severity(StrEnum):
+    """Severities of alerts that have receivers."""
+
+    critical = "critical"
+    warning = "warning"
+    info = "info"
+
+
+_TestAlert = Annotated[
+    Severity | None,
+    typer.Option(
+        "--test-alert",
+        help="Send a test alert of this severity, and wait until its receiver took it.",
+    ),
+]
 _Level = Annotated[
     Level | None,
     typer.Option(
@@ -48,6 +63,7 @@ def verify(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the deep tests of the last report.")
     ] = False,
+    test_alert: _TestAlert = None,
     json: Annotated[bool, typer.Option("--json", help="Print verify.json on stdout.")] = False,
     sign: _Sign = "",
     compare: Annotated[
@@ -63,6 +79,7 @@ def verify(
     asked = [f"gpuboot_level={level.value}"] if level else []
     asked += [f"gpuboot_nodes={nodes}"] if nodes else []
     asked += ["gpuboot_resume=yes"] if resume else []
+    asked += [f"gpuboot_test_alert={test_alert.value}"] if test_alert else []
     options = runs.options([*(data or []), *asked])
     ended = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
     path = Path(ended.answer) / "verify.json"
