@@ -16,6 +16,7 @@ from gpuboot.verify.checks import (
     metrics,
     monitoring,
     operating_system,
+    pod_remedies,
 )
 from gpuboot.verify.checks.limits import Limits
 from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
@@ -142,7 +143,10 @@ def _workload_finding(uuid: str, result: WorkloadResult | None, builder: Finding
         return builder.not_covered(result.error, "verify again when it is free", uuid)
     if result.error or not result.passed:
         why = result.error or "its output does not say Test PASSED"
-        remedy = "`docker run --rm --gpus device=UUID …` on the host, and `journalctl -u docker`"
+        by_hand = (
+            f"`docker run --rm --gpus device={uuid} …` on the host, and `journalctl -u docker`"
+        )
+        remedy = pod_remedies.remedy(why, uuid, DOCKER_HOSTS) or by_hand
         return builder.failed(why, remedy, uuid)
     if result.uuids != (uuid,):
         remedy = (

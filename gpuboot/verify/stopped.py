@@ -7,7 +7,7 @@ from dataclasses import replace
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import ClusterError
 from gpuboot.verify import refusals
-from gpuboot.verify.checks import chain, control_plane, operating_system
+from gpuboot.verify.checks import chain, control_plane, hosts, operating_system
 from gpuboot.verify.evidence import Evidence
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.gaps import with_gaps
@@ -45,7 +45,11 @@ def stopped(
     )
     if before is None:
         mode = settings.runtime.mode
-        below = [item for host in evidence.hosts for item in operating_system.evaluate(host, mode)]
+        below = [
+            item
+            for host in evidence.hosts
+            for item in (*operating_system.evaluate(host, mode), *hosts.evaluate(host))
+        ]
         # expired certificates are a reason why
         beside = control_plane.evaluate(evidence, settings)
         before = VerificationResult(evidence, (*below, *beside), chain.demanded(evidence, settings))

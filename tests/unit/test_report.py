@@ -102,7 +102,7 @@ def test_html_has_every_gpu_every_remedy_and_no_other_file() -> None:
     assert "<b>Test FAILED" not in page
     for item in found.findings:
         assert str(escape(item.remedy.split("`")[0])) in page
-    assert "<code>kubectl -n gpuboot-verify get events</code>" in page
+    assert "<code>nvidia-smi -q -d ECC,ROW_REMAPPER</code>" in page
     assert "SIMULATED by the gpuboot lab" in page
     assert "595.91.07" in page
     assert not re.search(r"(src|href)=|https?://|@import|url\(", page)

@@ -222,3 +222,28 @@ def test_a_gpu_without_uuid_is_not_covered() -> None:
     only = replace(seen, hosts=(lost,))
     made = of(VerificationResult(only, (), chain.demanded(only, STANDARD)))
     assert [row.status for row in made.gpus] == ["not_covered", "not_covered"]
+
+
+def test_where_prometheus_is_away_no_gpu_is_proven() -> None:
+    seen = evidence()
+    away = replace(
+        seen.metrics, series=None, targets=None, rules=None, alertmanagers=None, alerts=None,
+        errors={"prometheus": "503 no endpoints available"},
+    )  # fmt: skip
+    made = report(replace(seen, metrics=away, idle_series=None))
+    assert (made.totals["proven"], made.totals["not_covered"]) == (0, 6)
+    assert made.verdict == "not_covered"
+    assert "503 no endpoints available" in text(made)
+
+
+def test_a_node_that_cannot_be_read_has_no_proven_gpu() -> None:
+    seen = evidence()
+    away = replace(
+        seen.hosts[0], error="cannot be reached", printed=None,
+        gpus=tuple(replace(gpu, uuid="", index=None) for gpu in seen.hosts[0].gpus),
+    )  # fmt: skip
+    made = report(replace(seen, hosts=(away, seen.hosts[1])))
+    states = {row.status for row in made.gpus if row.node == "gpu1"}
+    assert "pass" not in states
+    assert made.totals["proven"] == 4
+    assert made.verdict != "proven"

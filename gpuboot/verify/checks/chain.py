@@ -51,7 +51,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
         findings.append(builder.not_covered("the inventory promises no GPU on any host", remedy))
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
-        findings += monitoring_objects.evaluate(evidence)
+        findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
     findings += cluster.evaluate(evidence.answers)
     findings += control_plane.evaluate(evidence, settings)
     return ordered(levels.within(findings, settings.verify.level))
@@ -76,7 +76,7 @@ def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     findings = [f for host in evidence.hosts for f in _metric_findings(host, evidence, settings)]
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
-        findings += monitoring_objects.evaluate(evidence)
+        findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
     return levels.within(findings, settings.verify.level)
 
 
