@@ -92,8 +92,7 @@ def identify(lab: Lab, machine: Machine, root: Path) -> None:
     _write(root, "etc/machine-id", f"{uuid.uuid4().hex}\n")
     _write(root, "etc/hosts", "\n".join(hosts) + "\n")
     _write(root, "etc/systemd/network/10-host0.network", network)
-    # Nothing answers at the host, and says so at once: CoreDNS needs an upstream, and a look-up
-    # that fails must not take seconds.
+    # The lab's name server is on the host (lab/mirror/name_server.py): CoreDNS needs an upstream.
     servers = publishers.name_servers() if lab.upstream else [lab.host_address]
     _write(root, "etc/resolv.conf", "".join(f"nameserver {server}\n" for server in servers))
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.alert_receivers import endpoints as alerts
-from lab.state import state_dir
+from lab.mirror.name_server import in_dns
+from lab.state import MIRROR_NAME, state_dir
 
 CA_ON_MACHINES = "/usr/local/share/ca-certificates/gpuboot-lab.crt"
 REPOSITORIES = {
@@ -76,7 +77,11 @@ def settings(name: str) -> dict[str, Any]:
             "alertmanager": alerts.settings(home(name), lab["mirror"]["address"]),
             "exporter": {"interval_ms": 2000, "scrape_interval": "5s", "scrape_timeout": "4s"},
             "cost": {"gpu_hour": {"*": 2.5}},  # made up; it brings the dashboards' costs
-            "verify": {"max_sample_age_s": 60},
+            "verify": {
+                "max_sample_age_s": 60,
+                # it stands in /etc/hosts as well, where by default DNS is not asked for it
+                **({"outside_name": MIRROR_NAME} if in_dns(home(name)) else {}),
+            },
             "preflight": {"min_disk_mib": 5000},
             "versions": lock["versions"],
             "mirrors": _mirrors(lab["mirror"]["url"], lock),

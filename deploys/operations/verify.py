@@ -25,7 +25,6 @@ from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import network_policies, node_upgrade
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.verify import node_proof, runner
-from gpuboot.verify.checks import control_plane, operating_system
 from gpuboot.verify.evidence import Evidence, ExpectedObjects, Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.gate import of_node, outcomes
@@ -36,6 +35,7 @@ from gpuboot.verify.report.run_failures import with_run_failures
 from gpuboot.verify.report.strips import Strips
 from gpuboot.verify.report.terminal import show
 from gpuboot.verify.runner import VerificationResult, simulated
+from gpuboot.verify.stopped import stopped
 
 
 @operation(compared=False)
@@ -84,6 +84,7 @@ def verify(
     started, begun = datetime.now(UTC), time.monotonic()
     reading = gevent.spawn(read_site, settings, lock, find, scope)  # while pods start
     names = [node.name for node in scope.chosen(nodes)]
+    result: VerificationResult | None = None
     try:
         with cluster_clients(inventory.get_host(host.name)) as clients:
             result = runner.verify(
@@ -102,7 +103,7 @@ def verify(
                     clients, result, settings, nodes, folder, scope.resume
                 )
     except ClusterError as error:
-        result = _no_answer(error, reading.get(), settings)
+        result = stopped(error, _without_cluster(reading.get()), settings, result)
     if settings.gate.enabled:
         gate.settle(inventory.get_host(host.name), outcomes(result.evidence, result.findings))
     versions = {"kubernetes (lock)": lock.kubernetes.version}
@@ -196,6 +197,7 @@ def publish(
         seconds,
         result.evidence.hosts,
         with_run_failures(result.findings, by_node),
+        result.demanded,
         alerts=result.evidence.metrics.alerts,
         runbooks=settings.alerts.runbooks,
         simulated=simulated(result.evidence.hosts),
@@ -225,23 +227,7 @@ def _note_history(report: Report, settings: Settings) -> Strips | None:
     return noted.strips(report)
 
 
-def _no_answer(error: ClusterError, site: Site, settings: Settings) -> VerificationResult:
-    """The findings without an API server: the links below it, and that it does not answer."""
-    finding = Finding(
-        check="API server answers",
-        link="allocatable",
-        node="",
-        gpu_uuid=None,
-        status="fail",
-        detail=str(error),
-        remedy="run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on "
-        "the leader (`crictl ps -a`)",
-    )
-    mode = settings.runtime.mode
-    below = [item for host_ in site.hosts for item in operating_system.evaluate(host_, mode)]
-    evidence = Evidence(
-        hosts=tuple(site.hosts), nodes={}, control_planes=tuple(site.control_planes)
-    )
-    # expired certificates are a reason why
-    beside = control_plane.evaluate(evidence, settings)
-    return VerificationResult(evidence, (*below, finding, *beside))
+def _without_cluster(site: Site) -> Evidence:
+    """What only the hosts say."""
+    control_planes = tuple(site.control_planes)
+    return Evidence(hosts=tuple(site.hosts), nodes={}, control_planes=control_planes)

@@ -17,6 +17,7 @@ from deploys.facts.host_checks import HostChecks
 from deploys.facts.kubeadm import Kubeadm
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
+from deploys.facts.outside_name import OutsideName
 from deploys.lib import answers
 from deploys.operations.kubeadm import SOCKET
 from gpuboot.config.inventory import Node
@@ -24,7 +25,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.versions import DriverLock, Lock
 from gpuboot.hosts import gpu_choice, sharing
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.verify import gpu_state
+from gpuboot.verify import gpu_state, outside_name
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import Host
 from gpuboot.verify.levels import ALL, Scope
@@ -59,7 +60,7 @@ def read_site(
     """Read all that a verification asks of hosts. + scope: of the GPU nodes, which are read"""
     begun, found = time.monotonic(), find()
     control_planes = gevent.spawn(_read_control_planes, settings, found)
-    hosts = read_hosts(settings, lock, found, scope)
+    hosts = read_hosts(settings, lock, found, scope, outside_name.of_site(settings))
     return Site(found.nodes, hosts, control_planes.get(), time.monotonic() - begun)
 
 
@@ -92,36 +93,51 @@ def say(line: str) -> None:
     logger.info(f"verify: {line}")
 
 
-def read_hosts(settings: Settings, lock: Lock, found: Found, scope: Scope = ALL) -> list[Host]:
-    """Read the GPU nodes of the scope, many at once, each by one command."""
+def read_hosts(
+    settings: Settings, lock: Lock, found: Found, scope: Scope = ALL, name: str = ""
+) -> list[Host]:
+    """Read the GPU nodes of the scope, many at once, each by one command.
+
+    + name: beyond the cluster, which they have to resolve; "": none
+    """
     gpu_nodes = scope.chosen(found.nodes)
     driver = lock.driver if settings.driver.enabled else None
     say(f"reading {len(gpu_nodes)} GPU nodes")
     pool = Pool(min(len(gpu_nodes), _MAX_AT_ONCE) or 1)
-    return list(pool.map(lambda node: read_host(node, driver, found.states, settings), gpu_nodes))
+    return list(
+        pool.map(lambda node: read_host(node, driver, found.states, settings, name), gpu_nodes)
+    )
 
 
 def read_host(
-    node: Node, driver: DriverLock | None, states: Mapping[str, NodeState], settings: Settings
+    node: Node,
+    driver: DriverLock | None,
+    states: Mapping[str, NodeState],
+    settings: Settings,
+    name: str = "",
 ) -> Host:
     """Read one GPU node.
 
     + driver: the version that the lock asks for; None where gpuboot installs none
     + states: of hosts that were read a moment ago, by inventory name
+    + name: beyond the cluster, which it has to resolve; "": none
     """
     state, gpus, checks = (Request(fact, ()) for fact in (NodeFact, NvidiaFact, HostChecks))
     known = {state: states[node.host]} if node.host in states else {}
-    asked = [request for request in (state, gpus, checks) if request not in known]
+    outside = [Request(OutsideName, (("domain", name),))] if name else []
+    asked = [request for request in (state, gpus, checks, *outside) if request not in known]
     target = inventory.get_host(node.host)
     begun = time.time()
     said = known | answers.ask(target, asked)
     printed = said.pop(checks)
+    [resolves] = [said.pop(request) for request in outside] or [""]
     for answer in said.values():
         if isinstance(answer, Unanswered):
             why = "its state could not be read" if target.connected else "cannot be reached"
             return gpu_state.unreachable_host(node, f"{why}: {answer}")
     chosen = gpu_choice.choose(node, said[state], driver)
     found = gpu_state.host(node, chosen, said[gpus], driver.version if driver else None)
+    found = replace(found, outside="" if isinstance(resolves, Unanswered) else resolves)
     found = replace(found, **sharing.promised(node, settings, chosen.gpu_ids))
     if isinstance(printed, Unanswered):
         return replace(found, printed={})

@@ -16,10 +16,12 @@ from gpuboot.verify.checks import (
     metrics,
     monitoring,
     operating_system,
+    pod_remedies,
 )
 from gpuboot.verify.checks.limits import Limits
 from gpuboot.verify.evidence import Evidence, Host, WorkloadResult
-from gpuboot.verify.findings import Finding, FindingBuilder
+from gpuboot.verify.findings import NOT_REACHED, Finding, FindingBuilder
+from gpuboot.verify.gaps import gaps
 
 LINKS = tuple(link.name for link in links.TABLE if link.docker and link.subject != "cluster")
 RELOAD = "reload"  # key of `Metrics.errors`: who runs with an older configuration than its file
@@ -28,17 +30,25 @@ RELOAD = "reload"  # key of `Metrics.errors`: who runs with an older configurati
 def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     """Every link of every GPU of every host, then those of the monitoring host."""
     findings: list[Finding] = []
-    level = settings.verify.level
-    links_here = [link for link in LINKS if link not in levels.left_out(level)]
+    links = demanded(evidence, settings)
     for host in evidence.hosts:
-        host_findings = levels.within(_host(host, evidence, settings), level)
-        told = health.without(links_here, host, evidence, _limits(settings))
-        links_of_host = hosts.without(told, host)
-        findings += host_findings + chain.unreached(host, host_findings, links_of_host)
+        of_host = levels.within(_host(host, evidence, settings), settings.verify.level)
+        findings += of_host
+        findings += gaps(host, of_host, links[host.node], NOT_REACHED, chain.FIX_FIRST)
     if not evidence.hosts:
         remedy = "put hosts with GPUs into the group gpu_hosts"
         findings.append(FindingBuilder("pci", "GPU hosts").not_covered("there is no host", remedy))
     return chain.ordered([*findings, *_monitor(evidence, settings)])
+
+
+def demanded(evidence: Evidence, settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Host -> the links that each of its GPUs has to pass before it is proven."""
+    without, bounds = levels.left_out(settings.verify.level), _limits(settings)
+    links = [link for link in LINKS if link not in without]
+    return {
+        host.node: tuple(hosts.without(health.without(links, host, evidence, bounds), host))
+        for host in evidence.hosts
+    }
 
 
 def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
@@ -133,7 +143,10 @@ def _workload_finding(uuid: str, result: WorkloadResult | None, builder: Finding
         return builder.not_covered(result.error, "verify again when it is free", uuid)
     if result.error or not result.passed:
         why = result.error or "its output does not say Test PASSED"
-        remedy = "`docker run --rm --gpus device=UUID …` on the host, and `journalctl -u docker`"
+        by_hand = (
+            f"`docker run --rm --gpus device={uuid} …` on the host, and `journalctl -u docker`"
+        )
+        remedy = pod_remedies.remedy(why, uuid, DOCKER_HOSTS) or by_hand
         return builder.failed(why, remedy, uuid)
     if result.uuids != (uuid,):
         remedy = (

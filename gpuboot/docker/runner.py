@@ -136,7 +136,8 @@ def verify(
     drivers = sorted({host.driver_loaded for host in hosts} - {""})
     texts = sorted({host.driver_text for host in hosts} - {""})
     versions = {"driver": ", ".join(drivers), "driver text": ", ".join(texts)}
-    return VerificationResult(evidence, tuple(checks.evaluate(evidence, settings)), versions)
+    findings, demanded = checks.evaluate(evidence, settings), checks.demanded(evidence, settings)
+    return VerificationResult(evidence, tuple(findings), demanded, versions)
 
 
 def workload_result(

@@ -127,6 +127,8 @@ class Host:
     + layout: MIG profile -> how many instances its GPUs are to have together; None: any
     + shared_now: resource -> how many pods may hold the same of its devices, as its node says;
       wins over `replicas`
+    + outside: how it resolves the site's outside name: `resolved`, `unresolved`, or `hosts-file`
+      where that name stands in its /etc/hosts; "" where nobody asked or it did not tell
     + error: why the host could not be read at all; all else is then empty
     """
 
@@ -147,6 +149,7 @@ class Host:
     replicas: int | None = None
     layout: Mapping[str, int] | None = None
     shared_now: Mapping[str, int] = field(default_factory=dict)
+    outside: str = ""
     error: str = ""
 
     def shared(self, resource: str, slices: int) -> int:

@@ -99,6 +99,9 @@ class ServiceProbeResult:
     + name: what it was to resolve
     + address: ClusterIP and port that it was to connect to
     + resolved, connected: whether it could
+    + outside: name beyond the cluster that it was to resolve; "": none
+    + outside_answer: `resolved`, `rcode N` (DNS' own word), or `unresolved` where nothing answered
+    + outside_required: the settings name it, so it has to be in DNS
     + error: why there is no answer; "" where there is one
     + missing_program: what its image does not have; "" when it has all
     """
@@ -109,6 +112,9 @@ class ServiceProbeResult:
     address: str = ""
     resolved: bool = False
     connected: bool = False
+    outside: str = ""
+    outside_answer: str = ""
+    outside_required: bool = False
     error: str = ""
     missing_program: str = ""
 

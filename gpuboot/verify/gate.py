@@ -28,19 +28,21 @@ def outcome(
     + uuids: of its GPUs
     + findings: those of other nodes and links are passed over
 
-    GPUs that pods hold are not tried, and keep no node closed as long as one was tried.
+    It opens where each of `LINKS` passed. GPUs that pods hold are not tried, and keep no node
+    closed as long as one was tried.
     """
     of_node = [item for item in findings if item.node == node and item.link in _CLOSING]
     if failed := [item for item in of_node if item.status == "fail"]:
         return "close", node, _reason(failed, level), node_proof.cause(failed)
     own = [item for item in of_node if item.link in LINKS]
-    tried = sum(item.link == "workload" and item.status == "pass" for item in own)
-    if not tried or any(item.status == "unknown" for item in own):
+    passed = [item for item in own if item.status == "pass"]
+    if {item.link for item in passed} != {*LINKS} or any(it.status == "unknown" for it in own):
         return None
-    said = f"vectorAdd passed on {tried} of {len(uuids)} GPUs, by gpuboot verify"
-    if level == "node":
-        said = f"vectorAdd passed on {tried} of {len(uuids)} GPUs"
-    return "open", node, boot, level, ",".join(sorted(uuids)), said
+    proven = sorted(item.gpu_uuid or "" for item in passed if item.link == "workload")
+    said = f"vectorAdd passed on {len(proven)} of {len(uuids)} GPUs"
+    if level == "standard":
+        said += ", by gpuboot verify"
+    return "open", node, boot, level, ",".join(proven), said
 
 
 def _reason(failed: Sequence[Finding], level: Level) -> str:

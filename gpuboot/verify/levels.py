@@ -11,7 +11,7 @@ from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
 from gpuboot.config.settings.gpu import Level
-from gpuboot.verify.findings import DEEP_LINKS, Finding
+from gpuboot.verify.findings import DEEP_LINKS, GPU_LINKS, Finding
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 LEVELS: tuple[Level, ...] = get_args(Level)  # each tries more than the one before
@@ -28,6 +28,14 @@ def within(findings: Iterable[Finding], level: Level) -> list[Finding]:
     """The findings without those of links that the level does not have."""
     without = left_out(level)
     return [item for item in findings if item.link not in without]
+
+
+def gpu_links(settings: Settings) -> list[str]:
+    """The links that settings and level demand of each GPU of a cluster, in the chain's order."""
+    without = left_out(settings.verify.level)
+    if not settings.monitoring.enabled:
+        without |= {"prometheus", "attribution"}
+    return [link for link in (*GPU_LINKS, *DEEP_LINKS) if link not in without]
 
 
 def with_level(settings: Settings, level: Level) -> Settings:

@@ -45,10 +45,14 @@ _MOUNT_UPDATE_S = 120.0
 
 @dataclass(frozen=True)
 class VerificationResult:
-    """The evidence, the findings, and the versions that the cluster runs."""
+    """The evidence, the findings, and the versions that the cluster runs.
+
+    + demanded: node -> the links that each of its GPUs has to pass before it is proven
+    """
 
     evidence: Evidence
     findings: tuple[Finding, ...]
+    demanded: Mapping[str, tuple[str, ...]]
     versions: dict[str, str] = field(default_factory=dict)
 
 
@@ -121,7 +125,8 @@ class _Runner:
                 self._session.close()
         evidence = replace(self._evidence, durations=dict(self._durations))
         findings = tuple(chain.evaluate(evidence, self._settings))
-        return VerificationResult(evidence, findings, self._versions(nodes))
+        demanded = chain.demanded(evidence, self._settings)
+        return VerificationResult(evidence, findings, demanded, self._versions(nodes))
 
     def _collect(self, asked: _Asked) -> dict[str, KubeNode]:
         """All the evidence; the cluster's nodes."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster, ClusterError
-from gpuboot.verify import kube_objects
+from gpuboot.verify import kube_objects, outside_name
 from gpuboot.verify.evidence import KubeNode, ServiceProbeResult
 from gpuboot.verify.session import Session, pod_name
 from gpuboot.verify.workload_pods import GpuContainer, Script, pod_manifest
@@ -20,8 +20,15 @@ TOOLS = ("getent", "bash", "timeout")
 _MARKER = "gpuboot-services:"
 # A pod's first packets may come before its network is whole, so three tries. bash connects itself:
 # NVIDIA's image (Ubuntu's base: bash, libc-bin, coreutils) has no curl.
+# What the first name server says of it: the beginning of its answer, as numbers. One write is one
+# datagram, and bash may write a line at a time, so dd collects them.
+_ASK = (
+    'while read -r key server rest; do [ "$key" = nameserver ] && break; done </etc/resolv.conf; '
+    'exec 3<>"/dev/udp/$server/53" && printf "$0" | dd bs=512 iflag=fullblock status=none >&3 && '
+    "timeout 5 head -c 12 <&3 | od -An -tu1"
+)
 _SCRIPT = f"""\
-name=$1 address=$2 port=$3
+name=$1 address=$2 port=$3 outside=$4 query=$5
 tell() {{ echo "{_MARKER} $*"; }}
 try() {{ for _ in 1 2 3; do timeout 10 "$@" >/dev/null 2>&1 && return 0; sleep 1; done; return 1; }}
 for tool in {" ".join(TOOLS)}; do
@@ -30,8 +37,14 @@ done
 if try getent ahosts "$name"; then tell resolved; else tell unresolved; fi
 if try bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$address" "$port"
 then tell connected; else tell unconnected; fi
+[ -n "$outside" ] || exit 0
+for _ in 1 2; do
+  timeout 10 getent ahosts "$outside." >/dev/null 2>&1 && {{ tell outside resolved; exit 0; }}
+done
+set -- $(bash -c '{_ASK}' "$query" 2>/dev/null)
+if [ $# -ge 4 ]; then tell outside rcode $(($4 % 16)); else tell outside unresolved; fi
 """
-_TIMEOUT_S = 90  # twice three tries of ten seconds, and the pod's start
+_TIMEOUT_S = 120  # twice three tries of ten seconds, what a broken outside takes, the pod's start
 _LOOK_EVERY_S = 1.0
 _CONTAINER = "services"
 
@@ -49,6 +62,7 @@ class ServiceProbe:
         self._session = session
         self._settings = settings
         self._name = f"kubernetes.default.svc.{settings.cluster.dns_domain}"
+        self._outside = outside_name.of_site(settings)
         self._address: tuple[str, int] | None = None
         self._error = ""
         self._nodes: Mapping[str, KubeNode] = {}
@@ -69,7 +83,8 @@ class ServiceProbe:
             return Script()
         # With the dot it is looked up as it is, and in no search domain of the site's.
         address, port = self._address
-        return Script(_SCRIPT, (f"{self._name}.", address, str(port)))
+        outside = (self._outside, outside_name.query(self._outside) if self._outside else "")
+        return Script(_SCRIPT, (f"{self._name}.", address, str(port), *outside))
 
     def start(self, nodes: Mapping[str, KubeNode], carriers: Mapping[str, GpuContainer]) -> None:
         """One pod on each of these nodes. Raises `ClusterError` where none can be made.
@@ -90,6 +105,8 @@ class ServiceProbe:
                 pod=carriers[node].pod if node in carriers else pod_name(_CONTAINER, node),
                 name=self._name,
                 address=endpoint,
+                outside=self._outside,
+                outside_required=self._settings.verify.outside_name is not None,
             )
             for node in nodes
         ]
@@ -179,7 +196,14 @@ def parse_log(item: ServiceProbeResult, log: str) -> ServiceProbeResult:
         "unconnected",
     }:
         return replace(item, error="its log ends before the answer")
-    return replace(item, resolved="resolved" in answers, connected="connected" in answers)
+    if item.outside and "outside" not in answers:
+        return replace(item, error="its log ends before the answer")
+    return replace(
+        item,
+        resolved="resolved" in answers,
+        connected="connected" in answers,
+        outside_answer=answers.get("outside", ""),
+    )
 
 
 def _endpoint(address: str, port: int) -> str:

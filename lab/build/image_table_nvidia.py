@@ -55,7 +55,7 @@ def _ubuntu() -> dict[str, Source]:
     return {
         "/usr/bin/bash": Path("/bin/bash"),
         "/usr/bin/getent": Path("/bin/getent"),  # with /bin its libraries are looked for below /
-        "/usr/bin/timeout": f"{SYMLINK}busybox",
+        **{f"/usr/bin/{name}": f"{SYMLINK}busybox" for name in ("dd", "head", "od", "timeout")},
     }
 
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from lab import processes
+from lab.mirror import name_server
 from lab.mirror.keys import CertificateAuthority
 from lab.state import MIRROR_NAME, Lab, cache_dir
 
@@ -33,10 +34,12 @@ def start(lab: Lab) -> None:
     """Start the mirror's web server, unless it runs."""
     files = [lab.docroot, lab.host_address, 443, lab.folder / "mirror.crt"]
     files.append(lab.folder / "mirror.key")
-    command = [sys.executable, "-I", str(WEBSERVER), *map(str, files)]
+    names = [] if lab.upstream else [MIRROR_NAME]  # an upstream lab has name servers of its own
+    command = [sys.executable, "-I", str(WEBSERVER), *map(str, files), *names]
     folder, unit = server_dir(lab), lab.unit("mirror")
     if not processes.is_running(unit, folder):
         processes.kill(unit, folder)
+        name_server.note(lab.folder, bool(names))
     processes.start(unit, folder, command)
     processes.wait_for_port(unit, folder, lab.host_address, 443)
 

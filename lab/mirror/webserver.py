@@ -1,15 +1,17 @@
-"""The mirror's web server: that of `gpuboot mirror serve`, over TLS.
+"""The mirror's web server: that of `gpuboot mirror serve`, over TLS; and the lab's name server.
 
-Run as a script: python -I webserver.py DOCROOT ADDRESS PORT CERTIFICATE KEY
+Run as a script: python -I webserver.py DOCROOT ADDRESS PORT CERTIFICATE KEY [NAME]
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
 
 from gpuboot.hosts.mirror import web
 from gpuboot.hosts.mirror.web import Server, headers_for, locate
+from lab.mirror import name_server
 
 __all__ = ["Handler", "Server", "headers_for", "locate", "make_server"]
 
@@ -27,7 +29,10 @@ def make_server(docroot: Path, address: str, port: int, certificate: Path, key: 
 
 
 def main(arguments: list[str]) -> None:
-    docroot, address, port, certificate, key = arguments
+    docroot, address, port, certificate, key, *names = arguments
+    for name in names:
+        resolver = name_server.make_server(address, 53, name)
+        threading.Thread(target=resolver.serve_forever, daemon=True).start()
     server = make_server(Path(docroot), address, int(port), Path(certificate), Path(key))
     print(f"serving {docroot} on https://{address}:{port}", flush=True)
     server.serve_forever()

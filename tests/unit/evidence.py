@@ -15,10 +15,12 @@ from gpuboot.verify.evidence import (
     Gpu,
     HealthValue,
     Host,
+    IsolationResult,
     KubeNode,
     Metrics,
     Reading,
     Rule,
+    ServiceProbeResult,
     Target,
     WorkloadResult,
 )
@@ -177,6 +179,21 @@ def evidence(**other: Any) -> Evidence:
             for index in range(count)
         ),
         durations={"workload": 6.1, "metrics": 7.5},
+        service_probes=tuple(
+            ServiceProbeResult(
+                node=name,
+                pod=f"services-{name}",
+                name="kubernetes",
+                address="a:1",
+                resolved=True,
+                connected=True,
+            )
+            for name in SIZES
+        ),
+        isolation_results=tuple(
+            IsolationResult(node=name, pod=f"isolation-{name}", devices={"all": ()})
+            for name in SIZES
+        ),
     )
     return replace(plain, **other)
 

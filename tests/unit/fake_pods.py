@@ -28,7 +28,7 @@ class FakePods:
     """+ gpu_holders: GPU (node, index) -> `namespace/pod` of somebody else
     + pods: by name; all of them are in the newest namespace
     + placed: GPU -> pod and container that hold it
-    + services: node -> what its pod says of Services
+    + services: node -> what its pod says of Services; outside: of a name beyond the cluster
     + stopped: node -> time at which its kubelet stopped
     + created, made: pods with GPUs, and the names of all
     + faults: GPU -> what vectorAdd prints on it, and fails
@@ -44,6 +44,7 @@ class FakePods:
     cordoned: set[str] = field(default_factory=set)
     faults: dict[tuple[str, int], str] = field(default_factory=dict)
     services: dict[str, str] = field(default_factory=dict)
+    outside: dict[str, str] = field(default_factory=dict)
     stopped: dict[str, float] = field(default_factory=dict)
     pods: dict[str, dict[str, Any]] = field(default_factory=dict)
     placed: dict[tuple[str, int], tuple[str, str]] = field(default_factory=dict)
@@ -126,6 +127,7 @@ class FakePods:
         if "gpuboot-services" in part["command"][2]:
             said = self.services.get(node, "resolved connected")
             log += "".join(f"gpuboot-services: {word}\n" for word in said.split())
+            log += f"gpuboot-services: outside {self.outside.get(node, 'resolved')}\n"
         return log + (self._gpu_log(name, container) if "resources" in part else "")
 
     def _gpu_log(self, pod: str, container: str) -> str:

@@ -20,7 +20,8 @@ from gpuboot.verify.evidence import (
     Target,
     WorkloadResult,
 )
-from gpuboot.verify.findings import GPU_LINKS, Finding
+from gpuboot.verify.findings import GPU_LINKS, NOT_REACHED, Finding
+from gpuboot.verify.gaps import gaps
 from tests.unit import recordings as seen
 from tests.unit.evidence import ERRORS, LOADED, NVRM, node
 
@@ -127,7 +128,7 @@ def evaluate(what: Evidence, limits: Limits = LIMITS, mode: str = "default") -> 
         *metric_checks.evaluate(host, what, limits),
         *health.evaluate(host, what, limits),
     ]
-    return found + chain.unreached(host, found, hosts.without(GPU_LINKS, host))
+    return found + gaps(host, found, hosts.without(GPU_LINKS, host), NOT_REACHED, chain.FIX_FIRST)
 
 
 def with_series(what: Evidence, readings: tuple[Reading, ...]) -> Evidence:

@@ -27,13 +27,15 @@ UUIDS = [uuid(name, index) for name, count in SIZES.items() for index in range(c
 
 
 def report(seen: Evidence) -> Report:
-    found = chain.evaluate(seen, settings({"exporter": {"interval_ms": 2000}}))
+    site = settings({"exporter": {"interval_ms": 2000}})
+    found = chain.evaluate(seen, site)
     return build(
         "lab",
         "2026-11-21T14:00:00Z",
         21.4,
         seen.hosts,
         found,
+        chain.demanded(seen, site),
         simulated=simulated(seen.hosts),
         versions={"driver": "595.91.07", "kubelet": "v1.36.3", "nothing": ""},
         durations={"workload": 6.1, "metrics": 7.25},

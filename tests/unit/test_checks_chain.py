@@ -35,8 +35,9 @@ def test_a_sound_cluster_is_proven_at_every_link_of_every_gpu() -> None:
         for index in range(count)
         for link in GPU_LINKS.keys() - hosts.NAMES
     }
-    cluster_links = {f.link for f in found if not f.gpu_uuid}
-    assert cluster_links == {"targets", "rules", "alertmanager", "alerting"}
+    assert {f.link for f in found if not f.gpu_uuid} == {
+        "targets", "rules", "alertmanager", "alerting", "services", "isolation",
+    }  # fmt: skip
 
 
 def test_above_a_lost_gpu_nothing_is_judged_and_nothing_else_fails() -> None:
@@ -88,11 +89,9 @@ def test_an_inventory_without_gpus_proves_nothing() -> None:
 
 def test_without_monitoring_its_links_do_not_exist() -> None:
     off = parse_settings({"monitoring": {"enabled": False}})
-    assert {f.link for f in chain.evaluate(evidence(), off)} == set(GPU_LINKS) - {
-        "prometheus",
-        "attribution",
-        *hosts.NAMES,
-    }
+    assert {f.link for f in chain.evaluate(evidence(), off)} == (
+        set(GPU_LINKS) - {"prometheus", "attribution", *hosts.NAMES} | {"services", "isolation"}
+    )
 
 
 PASS = FindingBuilder("pci", "c", "n").passed("ok", "GPU-1")

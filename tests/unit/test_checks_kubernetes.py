@@ -108,7 +108,9 @@ def test_a_computation_that_fails_names_its_gpu() -> None:
     failed = only(evaluate(workload_results=(workload_result("gpu1", 0), broken)), "fail")
     assert failed.gpu_uuid == uuid("gpu1", 1)
     assert "Test FAILED" in failed.detail
-    assert "events" in failed.remedy
+    assert failed.remedy.startswith("drain the node")
+    assert f"--gpu-reset -i {uuid('gpu1', 1)}" in failed.remedy
+    assert "event" not in failed.remedy
 
 
 def test_a_pod_that_fails_before_it_tells_its_gpu_leaves_it_unknown() -> None:

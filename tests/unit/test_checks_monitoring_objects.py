@@ -233,4 +233,12 @@ def test_a_size_in_other_words(size: str) -> None:
 
 def test_a_cluster_that_does_not_tell() -> None:
     found = judged(observed_objects=None, objects_error="403 forbidden")
-    assert only(found, "unknown").detail == "403 forbidden"
+    unread = of(found, "unknown")
+    assert {item.link for item in unread} == {"rules", "dashboards", "storage"}
+    assert {item.detail for item in unread} == {"403 forbidden"}
+
+
+def test_without_grafana_nobody_says_that_it_answers() -> None:
+    for grafana in (True, False):
+        found = of(monitoring_objects.evaluate(seen(), grafana), "pass", "dashboards")
+        assert ["no Grafana was asked" in item.detail for item in found] == [not grafana]

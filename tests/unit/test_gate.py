@@ -36,13 +36,15 @@ def builder(link: str = "workload") -> FindingBuilder:
     return FindingBuilder(link, "vectorAdd by UUID", "gpu1")
 
 
+BELOW = [builder(link).passed("ok") for link in rules.LINKS if link != "workload"]
+B_PASSED = builder().passed("ok", "GPU-b")
 HELD = builder().not_covered("held by ml/train", "wait", "GPU-b")
 
 
 @pytest.mark.parametrize(
     ("findings", "what"),
     [
-        ([builder().passed("ok", "GPU-a"), builder().passed("ok", "GPU-b")], "open"),
+        ([builder().passed("ok", "GPU-a"), B_PASSED], "open"),
         ([builder().passed("ok", "GPU-a"), HELD], "open"),
         ([HELD], None),
         ([builder().passed("ok", "GPU-a"), builder().failed("wrong", "swap", "GPU-b")], "close"),
@@ -55,19 +57,27 @@ HELD = builder().not_covered("held by ml/train", "wait", "GPU-b")
     ],
 )
 def test_what_findings_mean_for_a_node(findings: list[Finding], what: str | None) -> None:
-    found = rules.outcome("gpu1", "b1", "standard", ["GPU-b", "GPU-a"], findings)
+    found = rules.outcome("gpu1", "b1", "standard", ["GPU-b", "GPU-a"], [*BELOW, *findings])
     assert (found[0] if found else None) == what
     if what == "open":
         assert found is not None
-        assert found[:5] == ("open", "gpu1", "b1", "standard", "GPU-a,GPU-b")
+        proven = "GPU-a" if len(findings) == 1 or findings[1] != B_PASSED else "GPU-a,GPU-b"
+        assert found[:5] == ("open", "gpu1", "b1", "standard", proven)
     if what == "close":
         assert found is not None
         repair = any(item.link == "health" for item in findings)
         assert found[2] == ("HealthFailed" if repair else "VerifyFailed")
 
 
+@pytest.mark.parametrize("link", rules.LINKS)
+def test_no_link_below_may_be_missing(link: str) -> None:
+    all_of_them = [*BELOW, builder().passed("ok", "GPU-a")]
+    without = [item for item in all_of_them if item.link != link]
+    assert rules.outcome("gpu1", "b1", "standard", ["GPU-a"], without) is None
+
+
 def test_the_proof_of_an_upgraded_node_closes_it_for_a_gpu_that_is_gone() -> None:
-    passed = [builder().passed("ok", "GPU-a")]
+    passed = [*BELOW, builder().passed("ok", "GPU-a")]
     assert rules.of_node("gpu1", passed, None)[0][:4] == ("open", "gpu1", "", "node")
     lost = rules.of_node("gpu1", passed, ("GPU-b is gone", "look"))
     assert lost == [("close", "gpu1", "ProofFailed", "GPU-b is gone")]

@@ -143,7 +143,8 @@ said = "".join(f"{uuid('gpu1', i)} {speed}\\n" for i, speed in enumerate((90, 0)
 gpu1 = replace(host("gpu1", 2), printed={"fans": Printed(said), "nvlink": Printed()})
 seen = evidence(hosts=(gpu1,))
 found = chain.evaluate(seen, settings)
-report = build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found)
+links = chain.demanded(seen, parse_settings({}))
+report = build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, links)
 print(json.dumps({
     "findings": [(f.link, f.gpu_uuid, f.status) for f in found if f.link == "fans"],
     "links": list(report.gpus[0].links),

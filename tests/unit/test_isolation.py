@@ -169,7 +169,7 @@ def test_the_level_quick_has_no_such_link() -> None:
     [
         ({"uuids": (uuid("gpu1", 0), uuid("gpu1", 1))}, "hand them out by CDI"),
         ({"error": "log: sh: 1: nvidia-smi: not found", "uuids": ()}, "deviceListStrategy"),
-        ({"error": "ImagePullBackOff", "uuids": ()}, "events"),
+        ({"error": "ImagePullBackOff", "uuids": ()}, "crictl pull"),
     ],
 )
 def test_what_a_pod_with_a_request_can_do_about_it(result: dict[str, Any], remedy: str) -> None:

@@ -35,7 +35,10 @@ WITHOUT_PODS = replace(evidence(), workload_results=(), service_probes=())
 
 def quick(seen: Evidence = WITHOUT_PODS, **more: Any) -> Report:
     found = chain.evaluate(seen, QUICK)
-    return build("lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, level="quick", **more)
+    links = chain.demanded(seen, QUICK)
+    return build(
+        "lab", "2026-11-21T14:00:00Z", 3.1, seen.hosts, found, links, level="quick", **more
+    )
 
 
 def test_quick_has_no_link_that_takes_a_pod_and_is_no_proof() -> None:

@@ -70,7 +70,9 @@ BROKEN: dict[str, Evidence] = {
         nodes={"gpu1": node("gpu1", 0), "gpu2": node("gpu2", 4)}, workload_results=()
     ),
     "workload": evidence(
-        workload_results=(workload_result("gpu1", 0, passed=False, error="Error"),)
+        workload_results=(
+            workload_result("gpu1", 0, passed=False, error="Result verification failed"),
+        )
     ),
     "exporter": with_metrics(exporters=()),
     "health": with_metrics(

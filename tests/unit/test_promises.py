@@ -236,7 +236,7 @@ def test_the_readme_counts_rightly() -> None:
 def test_the_page_of_reports_explains_every_link_and_key() -> None:
     text = (ROOT / "docs/reports.md").read_text()
     assert [link for link in LINKS.keys() - hosts.NAMES if f"`{link}`" not in text] == []
-    made = build("c", "", 0, (), ()).to_json()
+    made = build("c", "", 0, (), (), {}).to_json()
     assert [key for key in made if f"`{key}`" not in text and f"`{key}[]`" not in text] == []
 
 

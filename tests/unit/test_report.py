@@ -14,6 +14,8 @@ import pytest
 from markupsafe import escape
 from rich.console import Console
 
+from gpuboot.verify.checks import hosts
+from gpuboot.verify.findings import GPU_LINKS
 from gpuboot.verify.report import build, load, new_folder, write
 from gpuboot.verify.report.html import html
 from gpuboot.verify.report.junit import junit
@@ -100,7 +102,7 @@ def test_html_has_every_gpu_every_remedy_and_no_other_file() -> None:
     assert "<b>Test FAILED" not in page
     for item in found.findings:
         assert str(escape(item.remedy.split("`")[0])) in page
-    assert "<code>kubectl -n gpuboot-verify get events</code>" in page
+    assert "<code>nvidia-smi -q -d ECC,ROW_REMAPPER</code>" in page
     assert "SIMULATED by the gpuboot lab" in page
     assert "595.91.07" in page
     assert not re.search(r"(src|href)=|https?://|@import|url\(", page)
@@ -152,7 +154,8 @@ def test_a_gpu_with_mig_is_one_row_with_its_instances(tmp_path: Path) -> None:
         else item
         for item in found
     ]
-    made = build("lab", "2026-11-21T14:00:00Z", 1.0, what.hosts, found)
+    links = {what.hosts[0].node: tuple(hosts.without(GPU_LINKS, what.hosts[0]))}
+    made = build("lab", "2026-11-21T14:00:00Z", 1.0, what.hosts, found, links)
     cut, whole = made.gpus
     assert (made.totals["gpus"], made.totals["failed"], made.totals["proven"]) == (2, 1, 1)
     assert whole.instances == ()

@@ -121,7 +121,14 @@ def test_what_is_alike_is_told_once() -> None:
 def mig_report(findings: tuple[Finding, ...]) -> Report:
     """A report of one GPU that is cut into two MIG devices."""
     devices = tuple(
-        InstanceRow(uuid=uuid, profile="1g.10gb", gi=number, ci=0, links={"workload": status})
+        InstanceRow(
+            uuid=uuid,
+            profile="1g.10gb",
+            gi=number,
+            ci=0,
+            demanded=("workload",),
+            links={"workload": status},
+        )
         for number, (uuid, status) in enumerate((("MIG-1", FAILED), ("MIG-2", PASSED)))
     )
     row = GpuRow(
@@ -130,6 +137,7 @@ def mig_report(findings: tuple[Finding, ...]) -> Report:
         pci="0000:10:00.0",
         name="A100",
         memory_mib=40960,
+        demanded=("nvidia-smi", "workload"),
         links={"nvidia-smi": PASSED, "workload": FAILED},
         instances=devices,
     )

@@ -18,7 +18,7 @@ from kubernetes.client import V1Pod
 from gpuboot.charts import monitoring_values
 from gpuboot.config.settings import parse_settings
 from gpuboot.kubernetes.api import Cluster
-from gpuboot.verify import service_probe
+from gpuboot.verify import outside_name, service_probe
 from gpuboot.verify.checks import services as checks
 from gpuboot.verify.evidence import ServiceProbeResult
 from gpuboot.verify.findings import Finding, verdict
@@ -116,7 +116,8 @@ def test_the_pod_asks_for_no_gpu() -> None:
     assert "resources" not in container
     assert "runtimeClassName" not in made["spec"]
     name = "kubernetes.default.svc.site.lan."
-    assert container["command"][3:] == ["sh", name, "10.96.0.1", "443"]
+    query = outside_name.query("nvcr.io")
+    assert container["command"][3:] == ["sh", name, "10.96.0.1", "443", "nvcr.io", query]
 
 
 def own_pods(cluster: FakeCluster) -> set[str]:

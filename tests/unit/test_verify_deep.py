@@ -43,7 +43,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def added(folder: Path, resume: bool = False) -> VerificationResult:
     seen = evidence()
-    before = VerificationResult(seen, tuple(chain.evaluate(seen, parse_settings({}))))
+    found = tuple(chain.evaluate(seen, parse_settings({})))
+    before = VerificationResult(seen, found, chain.demanded(seen, SETTINGS))
     cluster = cast(Cluster, None)
     return verify_deep.with_deep_tests(cluster, before, SETTINGS, NODES, folder, resume)
 

@@ -13,6 +13,7 @@ from deploys.facts.batch import Request, Unanswered
 from deploys.facts.host_checks import HostChecks
 from deploys.facts.node import NodeFact
 from deploys.facts.nvidia import NvidiaFact
+from deploys.facts.outside_name import OutsideName
 from deploys.lib import answers
 from deploys.operations import verify_hosts
 from deploys.operations.verify_hosts import Found, read_hosts, read_site
@@ -30,7 +31,8 @@ NODES = (
 )
 PRINTED = {"nvlink": Printed("GPU 0: x\n")}
 ANSWERS: dict[Any, Any] = {
-    NodeFact: machine(), NvidiaFact: parse(GOOD), HostChecks: PRINTED
+    NodeFact: machine(), NvidiaFact: parse(GOOD), HostChecks: PRINTED,
+    OutsideName: "resolved",
 }  # fmt: skip
 
 
@@ -100,4 +102,14 @@ def test_control_planes_are_read_beside_gpu_nodes(
     monkeypatch.setattr(answers, "ask", waiting)
     site = read_site(Settings(), lock(Settings()), lambda: Found(NODES))
     assert [host.error for host in site.hosts] == ["", ""]
+    assert [host.outside for host in site.hosts] == ["resolved", "resolved"]
     assert [one.error for one in site.control_planes] == ["it could not be read: no route to host"]
+
+
+def test_a_name_that_a_host_does_not_tell_of_makes_it_no_unreadable_host(
+    asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, OutsideName, Unanswered("no answer"))
+    found = read_hosts(Settings(), lock(Settings()), Found(NODES), name="nvcr.io")
+    assert [(host.error, host.outside) for host in found] == [("", ""), ("", "")]
+    assert asked[0][1] == [NodeFact, NvidiaFact, HostChecks, OutsideName]

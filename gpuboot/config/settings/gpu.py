@@ -249,6 +249,12 @@ class Verify(Model):
         "nvcr.io/nvidia/k8s/cuda-sample:vectoradd-cuda12.5.0",
         description="vectorAdd's image; also getent, bash and timeout are run in it.",
     )
+    outside_name: str | None = Field(
+        None,
+        description='A name beyond the cluster that pods and GPU nodes have to resolve; `""`: '
+        "none. Default: what images are pulled by (the host of `proxy`, of the mirror or of the "
+        "registry of `verify.image`), unless it is an address or stands in /etc/hosts.",
+    )
     timeout_s: int = Field(300, ge=10, description="For the pods and for Prometheus to show them.")
     reports: str = Field("reports", description="Folder on the control machine.")
     history: str | None = Field(

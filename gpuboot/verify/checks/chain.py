@@ -22,15 +22,17 @@ from gpuboot.verify.checks import (
     services,
 )
 from gpuboot.verify.checks.metrics import Limits
-from gpuboot.verify.evidence import Evidence, Gpu, Host
+from gpuboot.verify.evidence import Evidence, Host
 from gpuboot.verify.findings import (
     GPU_LINKS,
     NOT_REACHED,
-    PHYSICAL_LINKS,
     ROW_LINKS,
     Finding,
     FindingBuilder,
 )
+from gpuboot.verify.gaps import gaps
+
+FIX_FIRST = "fix that one first"  # the remedy for a link that no check reached
 
 
 def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
@@ -41,9 +43,8 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     findings: list[Finding] = []
     for host in evidence.hosts:
         of_node = _node_findings(host, evidence, settings)
-        told = health.without(_links(settings), host, evidence, limits(settings, host))
-        links = hosts.without(told, host)
-        findings += of_node + unreached(host, of_node, links)
+        links = [link for link in _links(host, evidence, settings) if link in GPU_LINKS]
+        findings += of_node + gaps(host, of_node, links, NOT_REACHED, FIX_FIRST)
         findings += isolation.evaluate(host, evidence) + services.evaluate(host, evidence)
     if not evidence.hosts:
         builder = FindingBuilder("pci", "GPU nodes")
@@ -51,7 +52,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
         findings.append(builder.not_covered("the inventory promises no GPU on any host", remedy))
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
-        findings += monitoring_objects.evaluate(evidence)
+        findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
         findings += alerting.evaluate(evidence.metrics, evidence.test_alert)
     findings += cluster.evaluate(evidence.answers)
     findings += control_plane.evaluate(evidence, settings)
@@ -77,7 +78,7 @@ def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     findings = [f for host in evidence.hosts for f in _metric_findings(host, evidence, settings)]
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
-        findings += monitoring_objects.evaluate(evidence)
+        findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
         findings += alerting.in_transit(evidence.metrics)
     return levels.within(findings, settings.verify.level)
 
@@ -122,35 +123,19 @@ def _metric_findings(host: Host, evidence: Evidence, settings: Settings) -> list
     ]
 
 
-def _links(settings: Settings) -> list[str]:
-    without = levels.left_out(settings.verify.level)
-    if not settings.monitoring.enabled:
-        without |= {"prometheus", "attribution"}
-    return [link for link in GPU_LINKS if link not in without]
+def demanded(evidence: Evidence, settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Node -> the links that each of its GPUs has to pass before it is proven.
 
-
-def unreached(host: Host, findings: Iterable[Finding], links: Iterable[str]) -> list[Finding]:
-    """A finding for each link of a GPU that no check reached, because a lower link is broken.
-
-    + findings: what the checks said of this host
-    + links: those that the chain has here
+    Those are what level and settings demand, without what does not concern a host.
     """
-    evaluated = {(item.link, item.gpu_uuid) for item in findings}
-    expected_links = list(links)
-    return [
-        FindingBuilder(link, GPU_LINKS[link], host.node).not_covered(
-            NOT_REACHED, "fix that one first", uuid
-        )
-        for gpu in host.gpus
-        if gpu.uuid
-        for link in expected_links
-        for uuid in subjects(gpu, link)
-        if (link, uuid) not in evaluated and (link, None) not in evaluated
-    ]
+    return {host.node: tuple(_links(host, evidence, settings)) for host in evidence.hosts}
 
 
-def subjects(gpu: Gpu, link: str) -> tuple[str, ...]:
-    """The UUIDs that a link is about: the GPU's, or above the driver those of its MIG devices."""
-    if gpu.instances and link not in PHYSICAL_LINKS:
-        return tuple(item.uuid for item in gpu.instances)
-    return (gpu.uuid,)
+def _links(host: Host, evidence: Evidence, settings: Settings) -> list[str]:
+    links = levels.gpu_links(settings)
+    if len(host.gpus) < 2:
+        links = [link for link in links if link != "collective"]  # there is nobody to reduce with
+    if len(evidence.hosts) < 2:
+        links = [link for link in links if link != "internode"]
+    told = health.without(links, host, evidence, limits(settings, host))
+    return hosts.without(told, host)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gpuboot.verify.checks.pod_remedies import POD_IS_GONE, without_answer
 from gpuboot.verify.evidence import Evidence, Host, IsolationResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 from gpuboot.verify.isolation_probe import ANNOTATION, VOLUME
@@ -22,11 +23,13 @@ _BY_ANNOTATION = (
 
 
 def evaluate(host: Host, evidence: Evidence) -> list[Finding]:
-    """What the pod without a GPU says on one node; [] where verification starts no pods."""
+    """What the pod without a GPU says on one node."""
     builder = FindingBuilder("isolation", "a pod without a GPU request sees no GPU", host.node)
     if reason := evidence.skipped_nodes.get(host.node):
         return [builder.not_covered(reason, "verify again when that is over")]
     results = [item for item in evidence.isolation_results if item.node == host.node]
+    if not results:
+        return [builder.not_covered("no pod tried it on this node", "verify again")]
     return [_finding(item, builder) for item in results]
 
 
@@ -39,8 +42,9 @@ def _finding(item: IsolationResult, builder: FindingBuilder) -> Finding:
     if item.unschedulable:
         return builder.not_covered(f"no room for a pod: {item.error}", "verify again")
     if item.error:
-        remedy = "the pod's events tell why: `kubectl get events -A --field-selector reason=Failed`"
-        return builder.unknown(f"{item.pod}: {item.error}", remedy)
+        return builder.unknown(f"{item.pod}: {item.error}", without_answer(item.error))
+    if not item.devices:
+        return builder.unknown(f"{item.pod}: it tried no way", POD_IS_GONE)
     return builder.passed(f"no device by {', '.join(item.devices)}")
 
 

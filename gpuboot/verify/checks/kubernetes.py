@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from gpuboot.verify.checks import pod_remedies
 from gpuboot.verify.checks.layout import expected_resources, other_layout, unsupported_layout
 from gpuboot.verify.checks.operating_system import UNPARTITIONED, UNPARTITIONED_REMEDY
 from gpuboot.verify.devices import GPU_RESOURCE, Device, MigStrategy
@@ -237,10 +238,7 @@ def _failed_pod(result: WorkloadResult, builder: FindingBuilder) -> Finding:
     elif "nvidia-smi: not found" in error:
         remedy = _NO_DRIVER_REMEDY
     else:
-        remedy = (
-            f"the pod's events and log tell why: `kubectl -n {result.namespace} get events`, and "
-            "the containerd and kubelet journals of the node"
-        )
+        remedy = pod_remedies.remedy(error, uuid) or pod_remedies.without_answer(error)
     return builder.failed(f"{result.pod}: {error}", remedy, uuid)
 
 
@@ -279,7 +277,8 @@ def _not_run(
         reason = "its GPUs are shared: the scheduler does not say which of them a pod gets"
         return builder.not_covered(reason, "verify before they are shared", uuid)
     if any(not result.uuids for result in results):
-        return builder.unknown("a pod failed before it listed its GPU", "see the failed pod", uuid)
+        why = "a pod failed before it listed its GPU"
+        return builder.unknown(why, pod_remedies.POD_IS_GONE, uuid)
     return builder.not_covered(f"the node offered no {resource} for it", PLUGIN_REMEDY, uuid)
 
 

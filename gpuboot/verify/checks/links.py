@@ -72,7 +72,7 @@ _OWN: tuple[Link, ...] = (
         "container on each)",
         fails="the pod failed, or did not print `Test PASSED`; a container saw more or fewer GPUs "
         "than it asked for, or another one; two got the same one",
-        remedy="the pod's events and log tell why",
+        remedy="drain the node",
         subject="device",
         docker=True,
     ),
@@ -181,8 +181,9 @@ _OWN: tuple[Link, ...] = (
     Link(
         name="services",
         passes="pods of every GPU node resolve names and reach Services",
-        facts="a pod on each GPU node",
-        fails="`kubernetes.default.svc` is not resolved, or its address does not answer",
+        facts="a pod on each GPU node; `verify.outside_name`, which the node resolves as well",
+        fails="`kubernetes.default.svc` is not resolved, or its address does not answer; a name "
+        "beyond the cluster is not resolved by a pod or by the node itself",
         remedy="see CoreDNS",
         subject="cluster",
         docker=False,
@@ -230,8 +231,8 @@ _OWN: tuple[Link, ...] = (
     ),
     Link(
         name="dashboards",
-        passes="Grafana answers and has GPU dashboards",
-        facts="Grafana's API; the dashboards' ConfigMaps",
+        passes="the GPU dashboards are there, and Grafana, where there is one, answers",
+        facts="Grafana's API, where `monitoring.grafana` has it; the dashboards' ConfigMaps",
         fails="Grafana does not answer, or has no GPU dashboard; a ConfigMap is missing or changed",
         remedy="see the pods of the monitoring namespace",
         subject="cluster",

@@ -24,8 +24,11 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {f"{unit}i": 1024**power for power, unit in enumerate("KMGT", 1)}
 
 
-def evaluate(evidence: Evidence) -> list[Finding]:
-    """What the settings add to the charts' own objects; [] where that is not checked."""
+def evaluate(evidence: Evidence, grafana: bool = True) -> list[Finding]:
+    """What the settings add to the charts' own objects; [] where that is not checked.
+
+    + grafana: whether the settings have Grafana
+    """
     expected, metrics = evidence.expected_objects, evidence.metrics
     if expected is None:
         return []
@@ -33,13 +36,10 @@ def evaluate(evidence: Evidence) -> list[Finding]:
     findings += _alertmanager(expected, metrics)
     if evidence.observed_objects is None:
         why = evidence.objects_error or "it was not read"
-        return [
-            *findings,
-            FindingBuilder("rules", "our objects").unknown(why, "see the API server"),
-        ]
+        return [*findings, *_unread(expected, why)]
     return [
         *findings,
-        *_objects(expected, evidence.observed_objects),
+        *_objects(expected, evidence.observed_objects, grafana),
         *_claims(expected, evidence.observed_objects),
     ]
 
@@ -167,7 +167,17 @@ def _matchers(texts: list[str] | None) -> str:
     return ", ".join(sorted("".join(part.groups()) for part in parts if part))
 
 
-def _objects(expected: ExpectedObjects, observed: ObservedObjects) -> Iterator[Finding]:
+def _unread(expected: ExpectedObjects, why: str) -> Iterator[Finding]:
+    """Each link whose objects could not be read."""
+    kinds = {kind for kind, *_ in expected.objects}
+    checks = [check for kind, check in _KINDS.items() if kind in kinds]
+    for link, check in [*checks, *([("storage", "volumes")] if expected.claims else [])]:
+        yield FindingBuilder(link, check).unknown(why, "see the API server, then verify again")
+
+
+def _objects(
+    expected: ExpectedObjects, observed: ObservedObjects, grafana: bool
+) -> Iterator[Finding]:
     """Every object of ours exists as the settings say, and none is left over."""
     for kind, (link, check) in _KINDS.items():
         digests = {key: digest for key, digest in expected.objects.items() if key[0] == kind}
@@ -188,7 +198,11 @@ def _objects(expected: ExpectedObjects, observed: ObservedObjects) -> Iterator[F
         if wrong:
             yield builder.failed("; ".join(wrong), DEPLOY_REMEDY)
         elif digests:
-            yield builder.passed(f"{len(digests)} as the settings want them")
+            what = f"{len(digests)} as the settings want them"
+            asked = grafana or link != "dashboards"
+            yield builder.passed(
+                what if asked else f"{what}; monitoring.grafana is off, so no Grafana was asked"
+            )
 
 
 def _claims(expected: ExpectedObjects, observed: ObservedObjects) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuboot.verify.checks.pod_remedies import without_answer
 from gpuboot.verify.deep import nccl_tests
 from gpuboot.verify.deep.answers import EXIT, DeepAnswers, PairAnswer
 from gpuboot.verify.deep.nccl_log import network
@@ -29,7 +30,6 @@ _SETTING = (
     "compare it with what the network promises, and set verify.deep.internode.least_gbps to what "
     "two nodes have to reach"
 )
-_NOT_STARTED = "the pod's events tell why: `kubectl get events -A --field-selector type=Warning`"
 _PEER = "see `nvidia-smi` and the kubelet's log on this node, and the network between the pods"
 _HUNG = (
     "see XIDs in the kernel log (`journalctl -k -g 'NVRM: Xid'`), and whether the nodes reach each "
@@ -161,7 +161,8 @@ def _judge(pair: PairAnswer, hosts: Mapping[str, Host], least_gbps: float | None
         return _Result("fail", f"it hangs: {answer.reason}", _HUNG)
     if answer.ended != "answered":
         lacks = _MISSING.search(answer.reason)
-        return _Result("unknown", answer.reason, _IMAGE if lacks else _NOT_STARTED)
+        remedy = _IMAGE if lacks else without_answer(answer.reason)
+        return _Result("unknown", answer.reason, remedy)
     if lacks := _MISSING.search(answer.output):
         return _Result("unknown", lacks[1], _IMAGE)
     if lost := _lost(pair):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from gpuboot.verify.checks.pod_remedies import without_answer
 from gpuboot.verify.deep import dcgm_diag, load, nccl_tests, nvbandwidth
 from gpuboot.verify.deep.answers import Answer, NodeAnswers, Step
 from gpuboot.verify.deep.thresholds import Threshold, threshold
@@ -21,7 +22,6 @@ _HUNG = (
     "look for XIDs in the kernel log of the node (`journalctl -k -g 'NVRM: Xid'`); a GPU that "
     "keeps a process waiting comes back by a reset or a reboot; see verify.deep.timeout_s"
 )
-_NOT_STARTED = "the pod's events tell why: `kubectl get events -A --field-selector type=Warning`"
 _BROKEN = "read the whole output in the folder `deep` of the report, and verify again"
 _HARDWARE = (
     "drain the node and reset the GPU (`nvidia-smi --gpu-reset`), verify again; if it fails again, "
@@ -90,7 +90,7 @@ def _without_answer(node: str, step: Step, answer: Answer) -> list[Finding]:
     if answer.ended == "hung":
         return [builder.failed(f"{_CHECKS[step]} hangs: {answer.reason}", _HUNG)]
     if answer.ended == "not started":
-        return [builder.unknown(answer.reason, _NOT_STARTED)]
+        return [builder.unknown(answer.reason, without_answer(answer.reason))]
     if answer.ended == "left out":
         return [builder.not_covered(answer.reason, "see docs/deep.md for what it needs")]
     return []

@@ -11,6 +11,7 @@ from gpuboot.verify.history.events import Event, History
 from gpuboot.verify.report.strips import Mark, Stretch, Strip, Strips
 
 _TICKS = 4  # parts of the axis, where it is longer than as many days
+_NOW = 0.5  # percent of the axis: the least that is seen of what is wrong now
 _STATUS = {"proven": "pass", "failed": "fail", "gone": "gone"}  # others: not proven from then on
 _WORDS = {
     "not_covered": "not proven",
@@ -76,7 +77,7 @@ def _strip(history: History, axis: _Axis, now: str) -> Strip:
         history.count("failed"),
         stretches,
         marks,
-        eventful=bool(marks) or any(one.status in ("fail", "gone") for one in stretches),
+        eventful=bool(marks) or any(one.kind in ("failed", "gone") for one in history.events),
     )
 
 
@@ -88,6 +89,8 @@ def _stretches(events: Iterable[Event], axis: _Axis, now: str) -> Iterable[Stret
     states.append((now, "", ""))
     for (since, status, text), (until, _, _) in pairwise(states):
         left, right = axis.place(since), axis.place(until)
+        if until == now and status in ("fail", "gone"):
+            left = min(left, right - _NOW)
         if right > left:
             what = f"{_WORDS[status]}{f': {text}' if text else ''}"
             yield Stretch(

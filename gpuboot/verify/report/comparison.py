@@ -59,6 +59,9 @@ def _gpus(before: Report, now: Report) -> Iterator[str]:
             yield f"{uuid} is new, on {row.node} ({row.pci})"
         elif (was.node, was.pci) != (row.node, row.pci):
             yield f"{uuid} moved from {was.node} ({was.pci}) to {row.node} ({row.pci})"
+        if was and was.status == "pass" and row.status in ("not_covered", "unknown"):
+            unseen = [link for link, state in row.links.items() if state != "pass"]
+            yield f"{uuid} of {row.node} is not covered any more: {', '.join(unseen)}"
 
 
 def _versions(before: Report, now: Report) -> Iterator[str]:

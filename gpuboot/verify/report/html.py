@@ -13,6 +13,7 @@ from gpuboot.verify.report.strips import Strips
 
 MARKS = {"pass": "✓", "fail": "✗", "not_covered": "–", "unknown": "?"}
 WORDS = {"pass": "pass", "fail": "fail", "not_covered": "not covered", "unknown": "unknown"}
+_MOST_DETAILS, _MOST_NAMES = 12, 6  # of one link of the cluster
 HEADLINES = {
     "proven": "Every GPU is proven",
     "answering": "Every GPU answers; nothing was computed",
@@ -56,12 +57,12 @@ def html(report: Report, history: Strips | None = None) -> str:
         links=links,
         chain=[(link, ROW_LINKS[link], _counts(report, link)) for link in links],
         cluster_links=[
-            (link, CLUSTER_LINKS[link], status) for link, status in report.cluster_links.items()
+            (link, CLUSTER_LINKS[link], status, _cluster_details(report, link))
+            for link, status in report.cluster_links.items()
         ],
         rows=open_ or rows,
         proven=[row for row in rows if row not in open_] if open_ else [],
         said=_details_by_cell(report),
-        details=_details(report),
         runbook=_runbook(report),
         marks=MARKS,
         words=WORDS,
@@ -109,6 +110,26 @@ def _details_by_cell(report: Report) -> Callable[[GpuRow | InstanceRow, str, str
         return "; ".join(dict.fromkeys(of_gpu or details.get((node, "", link), [])))
 
     return said
+
+
+def _cluster_details(report: Report, link: str) -> list[str]:
+    """What was found at a link of the cluster, the gravest first, with the nodes that it is of."""
+    nodes: dict[tuple[str, str], list[str]] = {}
+    found = [item for item in report.findings if item.link == link]
+    for item in sorted(found, key=lambda item: GRAVITY.index(item.status)):
+        of_detail = nodes.setdefault((item.status, item.detail or item.check), [])
+        if item.node and item.node not in of_detail:
+            of_detail.append(item.node)
+    texts = [
+        f"{_names(of_detail)}: {detail}" if of_detail else detail
+        for (_, detail), of_detail in nodes.items()
+    ]
+    more = len(texts) - _MOST_DETAILS
+    return texts if more <= 0 else [*texts[:_MOST_DETAILS], f"and {more} more"]
+
+
+def _names(nodes: list[str]) -> str:
+    return ", ".join(nodes) if len(nodes) <= _MOST_NAMES else f"{len(nodes)} nodes"
 
 
 def _details(report: Report) -> dict[tuple[str, str, str], list[str]]:

@@ -28,19 +28,43 @@ SCHEMA = 1
 # variable that names the file for the report folder's path, for the command that started pyinfra
 POINTER = "GPUBOOT_REPORT_POINTER"
 _DERIVED = {"status", "alerts", "instances"}  # of a GPU's row in verify.json
+NOT_COVERED: Status = "not_covered"
+# what every level but `quick` demands of a GPU in a cluster or of a Docker host, whatever the
+# settings: of reports that do not tell what was demanded
+_ALWAYS = ("pci", "driver", "nvidia-smi", "runtime", "exporter")
+_ALWAYS_COMPUTED = ("workload",)
 
 
 class ReportError(ValueError):
     """A verify.json that cannot be read; the text says why."""
 
 
-def _worst_link(links: Mapping[str, Status]) -> Status:
-    """`pass` only if every link passed."""
-    return next((item for item in GRAVITY if item in links.values()), "unknown")
+@dataclass(frozen=True, kw_only=True)
+class _Chain:
+    """The links of one chain.
+
+    + demanded: the links that level and settings demand of it
+    + links: link -> its worst status; a demanded link that nobody looked at is `not_covered`
+    """
+
+    demanded: tuple[str, ...]
+    links: Mapping[str, Status]
+
+    def __post_init__(self) -> None:
+        missing = {link: NOT_COVERED for link in self.demanded if link not in self.links}
+        links = {**self.links, **missing}
+        ordered = {link: links[link] for link in LINKS if link in links}
+        object.__setattr__(self, "links", ordered)
+
+    @property
+    def status(self) -> Status:
+        """`pass` only if links are demanded, and every one passed."""
+        states = set(self.links.values()) if self.demanded else {NOT_COVERED}
+        return next(item for item in GRAVITY if item in states)
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstanceRow:
+class InstanceRow(_Chain):
     """One MIG device and the state of each link of its chain; the lowest are its GPU's.
 
     + gi, ci: ids of its GPU instance and compute instance; None when nvidia-smi did not tell
@@ -50,19 +74,14 @@ class InstanceRow:
     profile: str
     gi: int | None
     ci: int | None
-    links: Mapping[str, Status]
-
-    @property
-    def status(self) -> Status:
-        return _worst_link(self.links)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuRow:
+class GpuRow(_Chain):
     """One GPU and the state of each link of its chain.
 
-    + links: link -> worst status of what was found for it and for its MIG devices; links nobody
-      looked at are missing
+    Its links are the worst of its own and of its MIG devices'.
+
     + instances: its MIG devices
     """
 
@@ -71,12 +90,14 @@ class GpuRow:
     pci: str
     name: str
     memory_mib: int | None
-    links: Mapping[str, Status]
     instances: tuple[InstanceRow, ...] = ()
 
-    @property
-    def status(self) -> Status:
-        return _worst_link(self.links)
+    def __post_init__(self) -> None:
+        links = dict(self.links)
+        for link, status in ((*pair,) for item in self.instances for pair in item.links.items()):
+            links[link] = min(status, links.get(link, status), key=GRAVITY.index)
+        object.__setattr__(self, "links", links)
+        super().__post_init__()
 
     def to_json(self) -> dict[str, Any]:
         instances = [{**asdict(item), "status": item.status} for item in self.instances]
@@ -113,8 +134,12 @@ class Report:
     @property
     def verdict(self) -> Verdict:
         """In one word; that all links passed is no proof where nothing was computed."""
-        word = verdict(self.findings)
-        return "answering" if word == "proven" and self.level == "quick" else word
+        if verdict(self.findings) == "failed":
+            return "failed"
+        states = {row.status for row in self.gpus} | {item.status for item in self.findings}
+        if not self.gpus or states != {"pass"}:
+            return "not_covered"
+        return "answering" if self.level == "quick" else "proven"
 
     @property
     def exit(self) -> int:
@@ -201,7 +226,7 @@ def load(path: Path) -> Report:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["schema"] != SCHEMA:
             raise ReportError(f"{path}: schema {data['schema']}, this gpuboot reads {SCHEMA}")
-        rows = tuple(_read_row(row) for row in data["gpus"])
+        rows = tuple(_read_row(row, data.get("level", "standard")) for row in data["gpus"])
         return Report(
             cluster=data["cluster"],
             started=data["started"],
@@ -227,11 +252,14 @@ def load(path: Path) -> Report:
         raise ReportError(f"{path}: not a report of gpuboot: {error!r}") from None
 
 
-def _read_row(row: Mapping[str, Any]) -> GpuRow:
-    """A row of the file; one written before there were `instances` has none."""
-    instances = tuple(
-        InstanceRow(**{key: value for key, value in item.items() if key != "status"})
-        for item in row.get("instances", ())
-    )
+def _read_row(row: Mapping[str, Any], level: Level) -> GpuRow:
+    """A row of the file; one written before there were `instances` or `demanded` has none."""
+    links = _ALWAYS if level == "quick" else _ALWAYS + _ALWAYS_COMPUTED
     plain = {key: value for key, value in row.items() if key not in _DERIVED}
-    return GpuRow(**plain, instances=instances)
+    plain["demanded"] = tuple(row.get("demanded", links))
+    instances = []
+    for item in row.get("instances", ()):
+        values = {key: value for key, value in item.items() if key != "status"}
+        values["demanded"] = tuple(item.get("demanded", links))
+        instances.append(InstanceRow(**values))
+    return GpuRow(**plain, instances=tuple(instances))

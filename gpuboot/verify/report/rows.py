@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from gpuboot.verify.evidence import Gpu, Host, Instance
 from gpuboot.verify.findings import PHYSICAL_LINKS, ROW_LINKS, Finding, Status, worst
+from gpuboot.verify.gaps import with_gaps
 from gpuboot.verify.report.model import GpuRow, InstanceRow, Report
 
 
@@ -16,13 +17,18 @@ def build(
     seconds: float,
     hosts: Sequence[Host],
     findings: Sequence[Finding],
+    demanded: Mapping[str, Sequence[str]],
     **more: Any,
 ) -> Report:
     """A report of these findings, with one row for each GPU the hosts have.
 
+    + demanded: node -> the links that each of its GPUs has to pass before it is proven
     + more: the other fields of `Report`
     """
-    rows = tuple(_row(host, gpu, findings) for host in hosts for gpu in host.gpus)
+    findings = with_gaps(findings, hosts, demanded)
+    rows = tuple(
+        _row(host, gpu, findings, tuple(demanded[host.node])) for host in hosts for gpu in host.gpus
+    )
     return Report(
         cluster=cluster,
         started=started,
@@ -33,7 +39,7 @@ def build(
     )
 
 
-def _row(host: Host, gpu: Gpu, findings: Sequence[Finding]) -> GpuRow:
+def _row(host: Host, gpu: Gpu, findings: Sequence[Finding], demanded: tuple[str, ...]) -> GpuRow:
     devices = [item.uuid for item in gpu.instances]
     links = _links(host, {gpu.uuid, *devices} - {""}, findings)
     instances = tuple(
@@ -42,6 +48,7 @@ def _row(host: Host, gpu: Gpu, findings: Sequence[Finding]) -> GpuRow:
             profile=item.profile,
             gi=item.gi,
             ci=item.ci,
+            demanded=demanded,
             links=_device_links(host, gpu, item, findings),
         )
         for item in gpu.instances
@@ -52,6 +59,7 @@ def _row(host: Host, gpu: Gpu, findings: Sequence[Finding]) -> GpuRow:
         pci=gpu.pci,
         name=gpu.name,
         memory_mib=gpu.memory_mib,
+        demanded=demanded,
         links=links,
         instances=instances,
     )

@@ -1,0 +1,67 @@
+"""What to do about a verification's pod or container that failed: by what its log says.
+
+The pods and their namespace are removed when a verification ends, and their events with them, so no
+remedy points there.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuboot.verify import refusals
+from gpuboot.verify.checks.remedies import CLUSTER, Remedies
+
+POD_IS_GONE = (
+    "the pod is removed by now, and its events with it: on its node `journalctl -u kubelet -u "
+    "containerd --since -15min` tells why; or verify again, and meanwhile let `kubectl get events "
+    "-A --watch` show its events"
+)
+# Source: cuda-samples, 0_Introduction/vectorAdd/vectorAdd.cu; CUDA's texts of cudaError.
+_WRONG = re.compile(
+    "Result verification failed|Test FAILED|uncorrectable ECC|misaligned address|"
+    "illegal memory access|unspecified launch failure|hardware stack error"
+)
+_OLD_DRIVER = re.compile(r"driver version is insufficient|forward compatibility was attempted")
+_FABRIC = re.compile(r"system not yet initialized")
+_IMAGE = re.compile(r"ErrImagePull|ImagePullBackOff|InvalidImageName|ErrImageNeverPull")
+
+
+def without_answer(error: str) -> str:
+    """The remedy for a pod that gave no answer. + error: what is known of it"""
+    return refusals.remedy(error) or POD_IS_GONE
+
+
+def remedy(error: str, uuid: str | None, remedies: Remedies = CLUSTER) -> str:
+    """The remedy for what a failed vectorAdd says; "" where only the node can tell more.
+
+    + uuid: of the GPU or MIG device; None where its log names none
+    """
+    if _WRONG.search(error):
+        return computes_wrong(uuid, remedies)
+    if _OLD_DRIVER.search(error):
+        return (
+            "the driver is older than the CUDA of verify.image wants: set verify.image to one for "
+            f"an older CUDA, or install a newer driver ({remedies.deploy})"
+        )
+    if _FABRIC.search(error):
+        return (
+            "the NVLink fabric is not up: `systemctl status nvidia-fabricmanager` and `nvidia-smi "
+            "-q | grep -A3 Fabric` on the node; its version has to be the driver's"
+        )
+    if _IMAGE.search(error):
+        return (
+            "the node cannot pull verify.image: `crictl pull` of it on the node tells why; see "
+            "mirrors.images and registries"
+        )
+    return ""
+
+
+def computes_wrong(uuid: str | None, remedies: Remedies) -> str:
+    """For a GPU that answers, and computes wrong or breaks off."""
+    which = f" -i {uuid}" if uuid and uuid.startswith("GPU-") else " -i GPU"
+    return (
+        f"{remedies.drain}: this GPU computes wrong. On the node, `journalctl -k -g 'NVRM: Xid'` "
+        "and `nvidia-smi -q -d ECC,ROW_REMAPPER` tell of XIDs and memory errors. Stop what holds "
+        f"the GPU ({remedies.gpu_clients}), reset it (`nvidia-smi --gpu-reset{which}`) or reboot "
+        "the node, and verify again; if it computes wrong again, have it replaced"
+    )

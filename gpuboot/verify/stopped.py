@@ -1,0 +1,60 @@
+"""A verification that the cluster stopped: what was seen until then, and that the rest was not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpuboot.config.settings import Settings
+from gpuboot.kubernetes.api import ClusterError
+from gpuboot.verify import refusals
+from gpuboot.verify.checks import chain, control_plane, hosts, operating_system
+from gpuboot.verify.evidence import Evidence
+from gpuboot.verify.findings import Finding
+from gpuboot.verify.gaps import with_gaps
+from gpuboot.verify.runner import VerificationResult
+
+_AWAY = (
+    "run deploys/site.py; where there is a cluster, see kubelet and kube-apiserver on the leader "
+    "(`crictl ps -a`)"
+)
+_REFUSED = "the API server answers, and refuses: mend what its message names, then verify again"
+
+
+def stopped(
+    error: ClusterError,
+    evidence: Evidence,
+    settings: Settings,
+    before: VerificationResult | None = None,
+) -> VerificationResult:
+    """The result: what hosts say, what stopped it, and each link that nobody looked at.
+
+    + evidence: of hosts and control planes
+    + before: what was found before deep tests were stopped
+    """
+    refusal = refusals.remedy(str(error))
+    remedy = refusal or (_AWAY if error.status is None else _REFUSED)
+    refused = error.status is not None
+    cause = Finding(
+        check="the API server takes what a verification makes" if refused else "API server answers",
+        link="workload" if refused and settings.verify.level != "quick" else "allocatable",
+        node="",
+        gpu_uuid=None,
+        status="fail",
+        detail=str(error),
+        remedy=remedy,
+    )
+    if before is None:
+        mode = settings.runtime.mode
+        below = [
+            item
+            for host in evidence.hosts
+            for item in (*operating_system.evaluate(host, mode), *hosts.evaluate(host))
+        ]
+        # expired certificates are a reason why
+        beside = control_plane.evaluate(evidence, settings)
+        before = VerificationResult(evidence, (*below, *beside), chain.demanded(evidence, settings))
+    detail = f"not looked at, because the verification was stopped: {error}"
+    findings = with_gaps(
+        [*before.findings, cause], before.evidence.hosts, before.demanded, detail, remedy
+    )
+    return replace(before, findings=tuple(chain.ordered(findings)))

@@ -1,0 +1,81 @@
+"""What is said of a pod that failed: about its cause, and never about what verify has removed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuboot.docker import checks as docker
+from gpuboot.verify.checks import chain, kubernetes
+from gpuboot.verify.evidence import IsolationResult, ServiceProbeResult
+from tests.unit.evidence import evidence, of, uuid, workload_result
+from tests.unit.test_verdict import STANDARD
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        ("vectorAdd ended with 1: Result verification failed at element 25000!", "drain the node"),
+        ("vectorAdd ended with 1: Failed to copy vector C from device to host (error code "
+         "uncorrectable ECC error encountered)!", "drain the node"),
+        ("vectorAdd ended with 1: Failed to launch vectorAdd kernel (error code unspecified launch "
+         "failure)!", "drain the node"),
+        ("Failed to allocate device vector A (error code CUDA driver version is insufficient for "
+         "CUDA runtime version)!", "set verify.image"),
+        ("Failed to allocate device vector A (error code system not yet initialized)!",
+         "fabricmanager"),
+        ("ImagePullBackOff: Back-off pulling image", "crictl pull"),
+        ("CreateContainerError: no such device", "journalctl -u kubelet -u containerd"),
+    ],
+)  # fmt: skip
+def test_the_remedy_is_about_the_cause(error: str, remedy: str) -> None:
+    bad = workload_result("gpu1", 0, passed=False, error=error)
+    seen = evidence(workload_results=(bad,))
+    found = of(kubernetes.workload(seen.hosts[0], seen, 1), "fail")[0]
+    assert remedy in found.remedy
+    assert "kubectl -n gpuboot-verify" not in found.remedy
+    if remedy.startswith("drain"):
+        for text in ("Xid", "ECC", "--gpu-reset", "replaced"):
+            assert text in found.remedy
+
+
+def test_a_gpu_of_a_docker_host_that_computes_wrong() -> None:
+    bad = workload_result("gpu1", 0, passed=False, error="Result verification failed")
+    seen = evidence(workload_results=(replace(bad, pod=uuid("gpu1", 0)),))
+    found = of(docker.workload(seen.hosts[0], seen), "fail")[0]
+    assert found.remedy.startswith("stop the host's containers")
+    assert "--gpu-reset" in found.remedy
+
+
+def test_no_remedy_points_at_events_that_are_gone() -> None:
+    """Each way in which a pod of a verification gives no answer."""
+    seen = evidence(
+        workload_results=(workload_result("gpu1", 0, passed=False, uuids=(), error="it failed"),),
+        service_probes=(ServiceProbeResult(node="gpu1", pod="p", error="it failed"),),
+        isolation_results=(IsolationResult(node="gpu1", pod="p", error="it failed"),),
+    )
+    found = [item for item in chain.evaluate(seen, STANDARD) if item.node == "gpu1"]
+    remedies = [
+        item.remedy for item in found
+        if item.link in ("workload", "services", "isolation") and item.status != "pass"
+    ]  # fmt: skip
+    assert len(remedies) >= 3
+    for remedy in remedies:
+        assert "field-selector" not in remedy
+        assert "removed by now" in remedy
+
+
+def test_a_node_that_no_probe_tried_is_not_covered() -> None:
+    seen = evidence(service_probes=(), isolation_results=())
+    found = of(chain.evaluate(seen, STANDARD), "not_covered")
+    assert {(item.link, item.node) for item in found} == {
+        (link, node) for link in ("services", "isolation") for node in ("gpu1", "gpu2")
+    }
+
+
+def test_a_pod_that_tried_nothing_is_no_isolation() -> None:
+    seen = evidence(isolation_results=(IsolationResult(node="gpu1", pod="p"),))
+    (found,) = [item for item in chain.evaluate(seen, STANDARD)
+                if (item.link, item.node) == ("isolation", "gpu1")]  # fmt: skip
+    assert found.status == "unknown"
