@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuboot.config.settings.gpu import Level
+from gpuboot.exit_codes import exit_code
 from gpuboot.verify.findings import (
     CLUSTER_LINKS,
     GRAVITY,
@@ -17,7 +18,6 @@ from gpuboot.verify.findings import (
     Finding,
     Status,
     Verdict,
-    exit_code,
     from_json,
     verdict,
     worst,
