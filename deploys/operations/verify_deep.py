@@ -13,12 +13,13 @@ from pyinfra.context import inventory
 
 from deploys.lib.remote import run
 from deploys.operations.verify_hosts import say
+from deploys.run import ending
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.checks import chain
 from gpuboot.verify.deep import files, internode, load, runner, verdicts
-from gpuboot.verify.deep.answers import DeepAnswers
+from gpuboot.verify.deep.answers import DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.evidence import Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.runner import VerificationResult
@@ -42,16 +43,22 @@ def with_deep_tests(
     """
     begun, evidence = time.monotonic(), result.evidence
     by_name = {node.name: node.host for node in nodes}
+
+    def save(answers: NodeAnswers | PairAnswer) -> None:
+        with ending.writing(folder.parent):
+            files.save(answers, folder)
+
     found = runner.run_tests(
         cluster,
         evidence.hosts,
         settings,
         say,
         lambda name: _sample(by_name[name]),
-        lambda answers: files.save(answers, folder),
+        save,
         _kept(folder, settings.cluster.name) if resume else DeepAnswers(),
     )
-    files.save_all(found, folder)  # also what an earlier run found
+    with ending.writing(folder.parent):
+        files.save_all(found, folder)  # also what an earlier run found
     added = _findings(evidence.hosts, found, settings)
     durations = {**evidence.durations, "deep": round(time.monotonic() - begun, 3)}
     return replace(

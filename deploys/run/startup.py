@@ -33,7 +33,7 @@ from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 from deploys.lib.connections import note_unreachable, unreachable, unreachable_problem
 from deploys.lib.findings import refusal
 from deploys.lib.spans import span
-from deploys.run import kinds, screen, time_notes
+from deploys.run import ending, kinds, report, screen, time_notes
 from deploys.run.connect_spans import Connections
 from gpuboot.config import inventory_files
 from gpuboot.config.problems import Problem, render
@@ -62,6 +62,9 @@ def install() -> None:
     cli._do_confirm = _asking(cli._do_confirm)
     shown = screen.install(context.params) if set(ours) & set(kinds.PLANNED) else None
     cli.connect_all = _connecting(cli.connect_all, given, ours, shown)
+    if ours:
+        cli._exit = ending.by(cli._exit, report.close)
+        ending.watch_signals(report.idle)
     cli.run_ops = _locking(cli.run_ops, screen.command(context.params))
 
 

@@ -8,12 +8,12 @@ from gpuboot.exit_codes import COMMANDS, COMMON, DEPLOYS, Row
 
 _INTRO = """# Exit codes
 
-How every command ends; made by `gpuboot docs exit-codes` from the table in `gpuboot/exit_codes.py`.
-0 is well, 1 is what the command is asked about and is not well (a GPU that failed, drift, a cause), 2 is
-not covered, or nobody could tell. A wrong option is 2 as well.
+How every command ends; made by `gpuboot docs exit-codes` from `gpuboot/exit_codes.py`. 0: all is
+well. 1: what the command is asked about is not well (a GPU that failed, drift, a cause). 2: not
+covered, or nobody could tell; a wrong option as well.
 
-A deploy that ends with the proof ends like `gpuboot verify`: 2 where nothing failed and a GPU could not
-be tried, because a workload holds it. In a pipeline that takes this as well:
+A deploy that ends with the proof ends like `gpuboot verify`: 2 where nothing failed and a GPU could
+not be tried, such as one that a workload holds. A pipeline that takes this as well:
 `pyinfra INVENTORY deploys/site.py -y || [ $? -eq 2 ]`.
 
 ## Of every command

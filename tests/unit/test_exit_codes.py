@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 import typer
 
@@ -16,8 +16,8 @@ from gpuboot.exit_codes import COMMANDS, DEPLOYS, with_unwritten
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def commands(group: click.Command, before: str = "") -> Iterator[str]:
-    if isinstance(group, click.Group):
+def commands(group: Any, before: str = "") -> Iterator[str]:
+    if hasattr(group, "commands"):
         for name, command in group.commands.items():
             yield from commands(command, f"{before} {name}".strip())
     else:

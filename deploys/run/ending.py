@@ -1,0 +1,92 @@
+"""How a run ends: its exit code, what could not be written on the way, and what a signal ends.
+
+Files of a report are no reason to end a run, nor to hide its verdict: what cannot be written is
+told in its last lines, and by an exit code of its own (docs/exit-codes.md).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from gpuboot.exit_codes import FAILED, OK, with_unwritten
+from gpuboot.unwritten import unwritten
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SAME_S = 1.0  # a terminal and the command that began the run may both hand on one Ctrl-C
+
+proof = OK  # exit code of the proof that the run made
+missing: dict[Path, str] = {}  # place -> why its files are not written, as a line
+
+_signal = 0  # that ends the run; 0: none
+_ended_at = 0.0
+
+
+@contextmanager
+def writing(place: Path) -> Iterator[None]:
+    """Within it, files are written that the run can do without. + place: their folder"""
+    try:
+        yield
+    except OSError as error:
+        missing.setdefault(place, unwritten(place, error))
+
+
+def code(failed: bool) -> int:
+    """The run's exit code. + failed: an operation, a host, or the run as a whole"""
+    if _signal:
+        return 128 + _signal
+    return with_unwritten(FAILED if failed else proof, bool(missing))
+
+
+def tell_missing() -> None:
+    """Tell, once, what is not written."""
+    for line in missing.values():
+        click.secho(line, fg="red", err=True)
+
+
+def by(exit_: Callable[[], None], close: Callable[[], None]) -> Callable[[], NoReturn]:
+    """pyinfra's own end, with our exit codes.
+
+    + exit_: raises SystemExit; + close: writes and tells what is still to be told
+    """
+
+    def ending() -> NoReturn:
+        failed = True
+        try:
+            exit_()
+        except SystemExit as end:
+            failed = bool(end.code)
+        close()
+        sys.exit(code(failed))
+
+    return ending
+
+
+def watch_signals(idle: Callable[[], bool]) -> None:
+    """End in order by Ctrl-C and SIGTERM: what the run holds is given back, its report written.
+
+    + idle: whether nothing has been executed yet, so that nothing else tells what is left
+    """
+
+    def end(number: int, _frame: FrameType | None) -> None:
+        global _signal, _ended_at
+        if _signal:
+            if time.monotonic() - _ended_at > _SAME_S:
+                os._exit(128 + number)
+            return
+        _signal, _ended_at = number, time.monotonic()
+        if idle():
+            click.echo("\ninterrupted: nothing was changed; run it again", err=True)
+        sys.exit(128 + number)
+
+    for one in _SIGNALS:
+        signal.signal(one, end)
