@@ -13,15 +13,13 @@ import gevent
 from pyinfra import logger
 from pyinfra.context import host, inventory
 
-from deploys.lib import gate, node_sharing
+from deploys.lib import ending, gate, node_sharing
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
 from deploys.operations import verify_deep
 from deploys.operations.verify_hosts import Found, Site, read_host, read_site, say
-from deploys.run import ending
 from deploys.run import report as run_report
-from deploys.run.folder import folder as folder_of_run
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.config.versions import Lock
@@ -101,7 +99,7 @@ def verify(
                 lambda: reading.get().control_planes,
             )
             if settings.verify.level == "deep":
-                folder = folder_of_run(settings)
+                folder = run_report.folder(settings)
                 result = verify_deep.with_deep_tests(
                     clients, result, settings, nodes, folder, scope.resume
                 )
@@ -210,7 +208,7 @@ def publish(
     )
     show(report)
     with ending.writing(Path(settings.verify.reports)):
-        folder = folder_of_run(settings)
+        folder = run_report.folder(settings)
         write(report, folder, _note_history(report, settings))
         print(f"report: {folder}/verify.html", file=sys.stderr, flush=True)
     run_report.proved(host, report.durations)

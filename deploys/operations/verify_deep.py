@@ -11,9 +11,9 @@ from pyinfra import logger
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import inventory
 
+from deploys.lib import ending
 from deploys.lib.remote import run
 from deploys.operations.verify_hosts import say
-from deploys.run import ending
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster
@@ -43,18 +43,13 @@ def with_deep_tests(
     """
     begun, evidence = time.monotonic(), result.evidence
     by_name = {node.name: node.host for node in nodes}
-
-    def save(answers: NodeAnswers | PairAnswer) -> None:
-        with ending.writing(folder.parent):
-            files.save(answers, folder)
-
     found = runner.run_tests(
         cluster,
         evidence.hosts,
         settings,
         say,
         lambda name: _sample(by_name[name]),
-        save,
+        lambda answers: _save(answers, folder),
         _kept(folder, settings.cluster.name) if resume else DeepAnswers(),
     )
     with ending.writing(folder.parent):
@@ -66,6 +61,11 @@ def with_deep_tests(
         evidence=replace(evidence, durations=durations),
         findings=tuple(chain.ordered([*result.findings, *added])),
     )
+
+
+def _save(answers: NodeAnswers | PairAnswer, folder: Path) -> None:
+    with ending.writing(folder.parent):
+        files.save(answers, folder)
 
 
 def _findings(hosts: Sequence[Host], found: DeepAnswers, settings: Settings) -> list[Finding]:

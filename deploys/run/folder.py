@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from deploys.run import ending
+from deploys.lib import ending
 from gpuboot.config.settings import Settings
 from gpuboot.verify.report.model import POINTER
 from gpuboot.verify.report.writer import make_folder, point

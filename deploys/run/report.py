@@ -21,9 +21,9 @@ from typing import Any
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
-from deploys.lib import changes, spans
-from deploys.run import compare, ending, time_notes
-from deploys.run.folder import folder
+from deploys.lib import changes, ending, spans
+from deploys.run import compare, time_notes
+from deploys.run.folder import folder as folder
 from deploys.run.messages import message
 from deploys.run.plan import title
 from deploys.run.time_notes import Operation
@@ -72,11 +72,6 @@ def close() -> None:
     """As `Recorder.close`, of this run's."""
     if _recorder is not None:
         _recorder.close()
-
-
-def idle() -> bool:
-    """Whether this run has executed nothing yet."""
-    return not (_recorder and _recorder._executed())
 
 
 def failures() -> dict[str, Failure]:

@@ -72,7 +72,7 @@ class Screen(BaseStateCallback, logging.Filter):
                 return False
             if text.startswith("--> Starting"):
                 return False
-        elif _COUNT.match(text):
+        elif _COUNT.match(text) and not self.header:
             return False
         self.happened = self.happened or bool(_DONE.match(text))
         self.show_header()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuboot.exit_codes import COMMANDS, COMMON, DEPLOYS, Row
+from gpuboot.config.exit_codes import COMMANDS, COMMON, DEPLOYS, Row
 
 _INTRO = """# Exit codes
 
-How every command ends; made by `gpuboot docs exit-codes` from `gpuboot/exit_codes.py`. 0: all is
-well. 1: what the command is asked about is not well (a GPU that failed, drift, a cause). 2: not
-covered, or nobody could tell; a wrong option as well.
+How every command ends; made by `gpuboot docs exit-codes` from `gpuboot/config/exit_codes.py`.
+0: all is well. 1: what the command is asked about is not well (a GPU that failed, drift, a cause).
+2: not covered, or nobody could tell; a wrong option as well.
 
 A deploy that ends with the proof ends like `gpuboot verify`: 2 where nothing failed and a GPU could
 not be tried, such as one that a workload holds. A pipeline that takes this as well:

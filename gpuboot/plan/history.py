@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gpuboot.exit_codes import ENDED
+from gpuboot.config.exit_codes import ENDED
 from gpuboot.plan.model import Duration, Step
 
 WAIT = "Rollout"  # the phase that waits for what all phases have changed

@@ -10,8 +10,8 @@ import pytest
 import typer
 
 from gpuboot.cli import app
+from gpuboot.config.exit_codes import COMMANDS, DEPLOYS, with_unwritten
 from gpuboot.docs.exit_codes import exit_codes_markdown
-from gpuboot.exit_codes import COMMANDS, DEPLOYS, with_unwritten
 
 ROOT = Path(__file__).resolve().parents[2]
 

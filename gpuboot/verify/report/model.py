@@ -9,8 +9,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gpuboot.config.exit_codes import exit_code
 from gpuboot.config.settings.gpu import Level
-from gpuboot.exit_codes import exit_code
 from gpuboot.verify.findings import (
     CLUSTER_LINKS,
     GRAVITY,

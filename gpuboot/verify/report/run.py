@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpuboot.exit_codes import ENDED
+from gpuboot.config.exit_codes import ENDED
 from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
@@ -96,20 +96,13 @@ def verdict(run: Mapping[str, Any], resume: str = "") -> Iterator[str]:
     if not failed:
         last = next(iter(run.get("operations", ())[-1:]), None)
         during = f" during {last['phase']} | {last['name']}" if last else ""
-        yield f"the run was interrupted{during}; {_left(run)}"
+        yield f"the run was interrupted{during}; run it again, and it continues"
     for hosts, error in failed:
         yield f"failed on {', '.join(hosts)}: {error['operation']}"
         yield from _cause(error["message"])
     yield from _extent(run)
     if resume:
         yield f"go on with: {resume}"
-
-
-def _left(run: Mapping[str, Any]) -> str:
-    """What an interrupted run leaves behind, and that another one goes on."""
-    if run.get("deploy") == _PROOF_ALONE:
-        return "its pods end by themselves within a minute; run it again"
-    return "what it did stays, the step that it was at may be half done; run it again: it goes on"
 
 
 def summary(run: Mapping[str, Any]) -> str:

@@ -75,6 +75,9 @@ def write_json(path: Path, data: Any) -> None:
 
 def write_atomically(path: Path, text: str) -> None:
     """Whole or not at all: a report that is being read is never half written. Raises OSError."""
+    if path.exists() and not path.is_file():  # a device or a pipe stays one
+        path.write_text(text, encoding="utf-8")
+        return
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         fresh.write_text(text, encoding="utf-8")

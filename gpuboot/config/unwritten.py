@@ -10,6 +10,11 @@ _FORBIDDEN = {errno.EACCES, errno.EPERM}
 _NO_FOLDER = {errno.ENOTDIR, errno.EEXIST}
 
 
+def is_full(error: OSError) -> bool:
+    """Whether nothing but writing fails so: no space, no quota, or a file system to read from."""
+    return error.errno in {*_FULL, errno.EROFS}
+
+
 def unwritten(path: Path | str, error: OSError) -> str:
     """The line.
 

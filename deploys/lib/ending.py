@@ -11,15 +11,15 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
 import click
 
-from gpuboot.exit_codes import FAILED, OK, with_unwritten
-from gpuboot.unwritten import unwritten
+from gpuboot.config.exit_codes import FAILED, OK, with_unwritten
+from gpuboot.config.unwritten import unwritten
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SAME_S = 1.0  # a terminal and the command that began the run may both hand on one Ctrl-C
@@ -71,10 +71,10 @@ def by(exit_: Callable[[], None], close: Callable[[], None]) -> Callable[[], NoR
     return ending
 
 
-def watch_signals(idle: Callable[[], bool]) -> None:
+def watch_signals(left: Callable[[], str]) -> None:
     """End in order by Ctrl-C and SIGTERM: what the run holds is given back, its report written.
 
-    + idle: whether nothing has been executed yet, so that nothing else tells what is left
+    + left: tells what the run leaves, as a line
     """
 
     def end(number: int, _frame: FrameType | None) -> None:
@@ -84,8 +84,8 @@ def watch_signals(idle: Callable[[], bool]) -> None:
                 os._exit(128 + number)
             return
         _signal, _ended_at = number, time.monotonic()
-        if idle():
-            click.echo("\ninterrupted: nothing was changed; run it again", err=True)
+        with suppress(OSError):
+            click.echo(f"\n{left()}", err=True)
         sys.exit(128 + number)
 
     for one in _SIGNALS:
