@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 
 import click
 
-from gpuboot.config.exit_codes import FAILED, OK, with_unwritten
+from gpuboot.config.exit_codes import BROKEN_PIPE, FAILED, OK, with_unwritten
 from gpuboot.config.unwritten import unwritten
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -26,6 +26,8 @@ _SAME_S = 1.0  # a terminal and the command that began the run may both hand on 
 
 proof = OK  # exit code of the proof that the run made
 missing: dict[Path, str] = {}  # place -> why its files are not written, as a line
+
+T = TypeVar("T")
 
 _signal = 0  # that ends the run; 0: none
 _ended_at = 0.0
@@ -71,6 +73,14 @@ def by(exit_: Callable[[], None], close: Callable[[], None]) -> Callable[[], NoR
     return ending
 
 
+def watch(left: Callable[[], str]) -> None:
+    """As `watch_signals`, and when whoever reads the output has ended."""
+    watch_signals(left)
+    for stream in (sys.stdout, sys.stderr):
+        for name in ("write", "flush"):
+            setattr(stream, name, _guarded(getattr(stream, name)))
+
+
 def watch_signals(left: Callable[[], str]) -> None:
     """End in order by Ctrl-C and SIGTERM: what the run holds is given back, its report written.
 
@@ -90,3 +100,20 @@ def watch_signals(left: Callable[[], str]) -> None:
 
     for one in _SIGNALS:
         signal.signal(one, end)
+
+
+def _guarded(method: Callable[..., T]) -> Callable[..., T]:
+    def guarded(*args: object) -> T:
+        global _signal
+        try:
+            return method(*args)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            for number in (1, 2):
+                os.dup2(nowhere, number)
+            if _signal:
+                return method(*args)
+            _signal = signal.SIGPIPE
+            sys.exit(BROKEN_PIPE)
+
+    return guarded

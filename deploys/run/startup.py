@@ -66,7 +66,7 @@ def install() -> None:
     if ours:
         cli._exit = ending.by(cli._exit, report.close)
         cli.load_deploy_file = unanswered.told(cli.load_deploy_file)
-        ending.watch_signals(kinds.left)
+        ending.watch(kinds.left)
     cli.run_ops = _locking(cli.run_ops, screen.command(context.params))
 
 
@@ -235,9 +235,7 @@ def _ending(asked: Callable[[State], bool], asks: bool, telling: bool) -> Callab
     def ending(state: State) -> bool:
         if state.current_stage == StateStage.Connect and not asks:
             return not telling
-        if state.current_stage == StateStage.Prepare:
-            return True
-        return asked(state)
+        return state.current_stage == StateStage.Prepare or asked(state)
 
     return ending
 

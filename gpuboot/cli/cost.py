@@ -225,7 +225,7 @@ def _written(made: Report, as_format: Format, keys: list[str]) -> str:
     from gpuboot.usage.cost import standards, tables
 
     if as_format in {Format.csv, Format.opencost, Format.focus}:
-        typer.echo("\n".join([*tables.proof(made), *made.notes]), err=True)
+        typer.echo("\n".join([*tables.proof(made), *tables.notes(made, keys)]), err=True)
     if as_format is Format.focus:
         return standards.focus(made)
     write = {

@@ -27,8 +27,8 @@ _HEAD = "| {title} | 0 | 1 | 2 |\n|---|---|---|---|\n"
 def exit_codes_markdown() -> str:
     """The content of docs/exit-codes.md."""
     common = "".join(f"| {code} | {meaning} |\n" for code, meaning in COMMON.items())
-    deploys = _table("`pyinfra INVENTORY deploys/…`", DEPLOYS)
-    commands = _table("`gpuboot …`", COMMANDS)
+    deploys = _table("Deploy", DEPLOYS)
+    commands = _table("Command", COMMANDS)
     return f"{_INTRO}{common}\n## Deploys\n\n{deploys}\n## Commands\n\n{commands}"
 
 
