@@ -54,8 +54,8 @@ def complete(
     """Wait until all of these are ready, by one look at the cluster for all. Runs on the leader.
 
     A part that is not ready in its time ends the wait, with what it lacks and its own remedy, or
-    what its crashing containers said. It changes nothing but that pods of ours which the kubelet
-    keeps waiting after crashes are started anew.
+    what its crashing containers said; so does what cannot get ready, long before. It changes
+    nothing but that pods of ours which the kubelet keeps waiting after crashes are started anew.
 
     + without: gives the nodes that are away or have failed: nothing of them is waited for
     + ours: namespace -> how names of such pods begin in it
@@ -71,7 +71,9 @@ def complete(
         looks = _look(parts, without(), crashes)
         waited_s = time.monotonic() - began
         late.extend(
-            (part, look) for part, look in looks if not look.done and waited_s >= part.timeout_s
+            (part, look)
+            for part, look in looks
+            if look.failed or (not look.done and waited_s >= part.timeout_s)
         )
         return replace(all_of(*(look for _, look in looks)), failed=bool(late))
 
@@ -79,12 +81,22 @@ def complete(
     if end.done:
         host.noop(end.text)
         return
-    yield _late(late, crashes)
+    yield _late(late, crashes) if late else _stuck(end, crashes)
+
+
+def _stuck(end: Progress, crashes: CrashLoops) -> FunctionCommand:
+    """The failure of a wait for what cannot get ready. + crashes: what the wait has met"""
+    logs = "".join(f"\n{crashes.log(item)}" for item in crashes.causes(end.text))
+    remedies = dict.fromkeys(item.remedy for item in end.stuck)
+    return fail(f"{end.text}{logs}", f"{'; '.join(remedies)}; then run again")
 
 
 def _late(late: Sequence[tuple[Part, Progress]], crashes: CrashLoops) -> FunctionCommand:
     """The failure of parts that were not ready in their time. + crashes: what the wait has met"""
-    causes = [f"not done after {part.timeout_s} s: {look.text}" for part, look in late]
+    causes = [
+        look.text if look.failed else f"not done after {part.timeout_s} s: {look.text}"
+        for part, look in late
+    ]
     met = {item: part for part, look in late for item in crashes.causes(look.text)}
     logs = "".join(f"\n{crashes.log(item)}" for item in met)
     remedies = [
