@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,14 +11,12 @@ from pyinfra.api.host import Host
 
 from deploys.lib import answers
 from deploys.lib.spans import waiting
+from gpuboot.kubernetes.news import News
 from gpuboot.kubernetes.readiness import Progress
 from gpuboot.kubernetes.stuck import Patience
 
 POLL_S = 0.5
 _SLOWEST_S = 5.0
-_REPEAT_S = 20.0
-# what grows by itself is no news
-_SECONDS = re.compile(r"(?:\d+(?:\.\d+)?(?:h|ms|m|s))+\b|\d+(?:\.\d+)? (?:h|min|s)\b")
 
 
 def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> Progress:
@@ -46,8 +43,8 @@ def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> P
 def _wait(
     host: Host, probe: Callable[[], Progress], progress: Progress, timeout_s: float
 ) -> Progress:
-    started = last_reported_at = time.monotonic()
-    last_reported, took, patience = "", 0.0, Patience()
+    started, took, patience = time.monotonic(), 0.0, Patience()
+    news = News(logger.info)
     while True:
         now = time.monotonic()
         late = now - started >= timeout_s
@@ -57,10 +54,7 @@ def _wait(
             why = "; ".join(dict.fromkeys(map(str, given_up)))
             text = f"after {now - started:.0f} s nothing more gets ready: {why}"
             return replace(progress, failed=True, text=text, stuck=tuple(given_up))
-        news = _SECONDS.sub("", progress.text)
-        if news != last_reported or now - last_reported_at >= _REPEAT_S:
-            logger.info(f"{host.print_prefix}waiting: {progress.text} ({now - started:.0f} s)")
-            last_reported, last_reported_at = news, now
+        news(f"{host.print_prefix}waiting: {progress.text}", f" ({now - started:.0f} s)")
         # a probe costs the host as well, and what takes long may be noticed a little later
         pause = max(POLL_S, 2 * took) * (1 + (now - started) / 120)
         time.sleep(min(pause, _SLOWEST_S))

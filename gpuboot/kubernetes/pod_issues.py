@@ -26,13 +26,20 @@ _LONGEST = 400  # of a message
 def parse_pod_issues(lines: Iterable[str]) -> tuple[PodIssue, ...]:
     """What the fact of `PATHS` printed. Nothing where the API server does not answer."""
     answers = parse_answers(lines, PATHS, optional=_EVENTS.values())
-    latest: dict[tuple[str, str, str], Json] = {}
-    for path in _EVENTS.values():
-        for event in sorted(answers.items(path), key=_time):
-            about = event.get("involvedObject", {})
+    events = [event for path in _EVENTS.values() for event in answers.items(path)]
+    return issues_of(answers.items(PODS), events)
+
+
+def issues_of(
+    pods: Iterable[Mapping[str, Any]], events: Iterable[Mapping[str, Any]]
+) -> tuple[PodIssue, ...]:
+    """Pods that are not ready, and pods that are not made. + events: as the API has them"""
+    latest: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    for event in sorted(events, key=_time):
+        about = event.get("involvedObject", {})
+        if event.get("reason") in _EVENTS:
             key = about.get("kind", ""), about.get("namespace", ""), about.get("name", "")
             latest[key] = event
-    pods = answers.items(PODS)
     issues = [
         _with_event(issue, pod, latest.get(("Pod", issue.namespace, issue.pod)))
         for pod in pods
@@ -99,7 +106,9 @@ def _unready(status: Json) -> str | None:
     return str(ready.get("message", "")) if unready else None
 
 
-def _with_event(issue: PodIssue, pod: Json, event: Json | None) -> PodIssue:
+def _with_event(
+    issue: PodIssue, pod: Mapping[str, Any], event: Mapping[str, Any] | None
+) -> PodIssue:
     """A pod whose volumes or network cannot be made: that stands in events alone.
 
     An event outlives its cause: the condition tells when both have been made.
@@ -111,11 +120,11 @@ def _with_event(issue: PodIssue, pod: Json, event: Json | None) -> PodIssue:
     return replace(issue, reason=f"{event.get('reason', '')}: {_message(event)}", kind="mount")
 
 
-def _message(event: Json) -> str:
+def _message(event: Mapping[str, Any]) -> str:
     return " ".join(str(event.get("message", "")).split())[:_LONGEST]
 
 
-def _time(event: Json) -> str:
+def _time(event: Mapping[str, Any]) -> str:
     return event.get("lastTimestamp") or event.get("eventTime") or ""
 
 

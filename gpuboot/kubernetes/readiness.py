@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,7 +9,7 @@ from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import offers, operands, stuck
 from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
 from gpuboot.kubernetes.node_reports import SILENT_S
-from gpuboot.kubernetes.stuck import UNCERTAIN_S, Stuck, of_absent, of_workload
+from gpuboot.kubernetes.stuck import Stuck
 from gpuboot.verify import mig_devices
 
 
@@ -46,10 +45,6 @@ class Part:
     remedy: str
 
 
-# the pod network comes after the node, and its own pods tell what is wrong with it
-_NETWORK = re.compile(r"cni|[Nn]etwork")
-
-
 def without(state: ClusterState, names: Sequence[str]) -> ClusterState:
     """The cluster for a run that goes on without some nodes, which it could not reach."""
     absent = tuple(node.name for node in state.nodes if node.name in names)
@@ -81,23 +76,7 @@ def nodes_ready(state: ClusterState, names: Sequence[str], since: float | None =
     ready = len(names) - len(missing)
     text = f"{ready} of {len(names)} nodes Ready"
     text = f"{text}; not yet: {'; '.join(missing)}" if missing else text
-    return Progress(not missing, text, stuck=_silent(state, names), ready=ready)
-
-
-def _silent(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
-    """Those nodes whose kubelets do not report at all, or whose containers cannot run."""
-    return tuple(
-        Stuck(
-            f"node {node.name}",
-            node.message or "its kubelet does not report",
-            UNCERTAIN_S,
-            f"see `journalctl -u kubelet` and `systemctl status kubelet containerd` on {node.name}",
-        )
-        for node in state.nodes
-        if node.name in names
-        and not (node.ready and state.clock - node.reported <= SILENT_S)
-        and not _NETWORK.search(node.message)
-    )
+    return Progress(not missing, text, stuck=stuck.of_nodes(state, names), ready=ready)
 
 
 def _not_ready(node: NodeStatus | None, clock: float, since: float | None) -> str:
@@ -158,24 +137,17 @@ def workloads_ready(
     issues = [
         f"; {item.pod} on {item.node or 'no node'}: {item.reason}"
         for item in state.pod_issues
-        if item.namespace == namespace and item.reason and _counts(item, late)
+        if item.namespace == namespace and item.reason and stuck.counts(item, late)
     ]
     return Progress(
         False,
         f"{text}; not yet: {', '.join(missing)}{''.join(issues)}",
         stuck=(
-            *(of_absent(namespace, name, state, applied) for name in absent),
-            *(reason for item in late for reason in of_workload(item, state)),
+            *(stuck.of_absent(namespace, name, state, applied) for name in absent),
+            *(reason for item in late for reason in stuck.of_workload(item, state)),
         ),
         ready=ready,
     )
-
-
-def _counts(issue: PodIssue, late: Iterable[Workload]) -> bool:
-    """Whether an issue is of now: an event that pods were refused outlives that."""
-    if issue.kind != "refused":
-        return True
-    return any(item.missing > 0 and stuck.belongs(issue, item) for item in late)
 
 
 def _ready(item: Workload, minimum: int, state: ClusterState) -> bool:
@@ -254,7 +226,7 @@ def policy_ready(state: ClusterState) -> Progress:
     """
     known = bool(state.policy) and bool(state.absent)
     text = f"ClusterPolicy is {state.policy or 'not there'}"
-    absent = of_absent("gpu-operator", "ClusterPolicy", state, certain=True)
+    absent = stuck.of_absent("gpu-operator", "ClusterPolicy", state, certain=True)
     done = known or state.policy == "ready"
     return Progress(done, text, stuck=() if state.policy else (absent,))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue, Workload
+from gpuboot.kubernetes.node_reports import SILENT_S
 
 # for what does not change by itself
 CERTAIN_S = 30.0
@@ -29,6 +30,9 @@ _NO_IMAGE = re.compile(
 _PASSES = re.compile(
     r"nvidia\.com/|unbound|not-ready|unreachable|uninitialized|failed calling webhook"
 )
+
+# the pod network comes after the node, and its own pods tell what is wrong with it
+_NETWORK = re.compile(r"cni|[Nn]etwork")
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ def starting(state: ClusterState) -> bool:
 def of_workload(item: Workload, state: ClusterState) -> list[Stuck]:
     """What keeps a workload that is not ready from it. [] where it may only need more time."""
     issues = [issue for issue in state.pod_issues if belongs(issue, item)]
-    reasons = [_of_pod(issue, state) for issue in issues if issue.kind != "refused"]
+    reasons = [of_pod(issue, state) for issue in issues if issue.kind != "refused"]
     if item.missing > 0 and item.observed:
         reasons.append(_of_missing(item, issues, state))
     return [reason for reason in reasons if reason is not None]
@@ -76,6 +80,32 @@ def of_absent(namespace: str, name: str, state: ClusterState, certain: bool) -> 
         after_s,
         f"see `kubectl -n {namespace} get events` and what should make {name}",
     )
+
+
+def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
+    """Those nodes whose kubelets do not report, or say that they cannot run containers."""
+    return tuple(
+        Stuck(
+            f"node {node.name}",
+            node.message if not node.ready and node.message else "its kubelet does not report",
+            UNCERTAIN_S,
+            f"see `systemctl status kubelet containerd` and `journalctl -u kubelet` on {node.name}",
+        )
+        for node in state.nodes
+        if node.name in names
+        and not (node.ready and state.clock - node.reported <= SILENT_S)
+        and not (_NETWORK.search(node.message) and state.clock - node.reported <= SILENT_S)
+    )
+
+
+def counts(issue: PodIssue, late: Iterable[Workload]) -> bool:
+    """Whether an issue is of now: an event that pods were refused outlives that.
+
+    + late: workloads that are not ready
+    """
+    if issue.kind != "refused":
+        return True
+    return any(item.missing > 0 and belongs(issue, item) for item in late)
 
 
 def belongs(issue: PodIssue, item: Workload) -> bool:
@@ -110,7 +140,8 @@ def _uncertain_s(state: ClusterState) -> float:
     return WHILE_OTHERS_START_S if starting(state) else UNCERTAIN_S
 
 
-def _of_pod(issue: PodIssue, state: ClusterState) -> Stuck | None:
+def of_pod(issue: PodIssue, state: ClusterState) -> Stuck | None:
+    """What keeps a pod from being ready; None where it may only need more time."""
     if issue.kind in ("", "creating") or not issue.reason:
         return None
     if issue.kind == "crash" and issue.crash is not None and issue.crash.count < 2:
@@ -158,9 +189,11 @@ class Patience:
         if ready > self._best:
             self._best = ready
             self._since.clear()
-        for key in [key for key, seen in self._seen.items() if now - seen > _FORGOTTEN_S]:
-            self._since.pop(key, None)
-            del self._seen[key]
+        present = set(map(_key, reasons))
+        for key, seen in list(self._seen.items()):
+            if key not in present and now - seen > _FORGOTTEN_S:
+                self._since.pop(key, None)
+                del self._seen[key]
         for item in reasons:
             self._seen[_key(item)] = now
             self._since.setdefault(_key(item), now)
