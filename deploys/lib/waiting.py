@@ -63,6 +63,12 @@ def _wait(
         took = time.monotonic() - looked_at
 
 
+def remedy_of(progress: Progress, otherwise: str) -> str:
+    """What to do about a wait that ended without success. + otherwise: where nothing is stuck"""
+    remedies = dict.fromkeys(item.remedy for item in progress.stuck if progress.failed)
+    return f"{'; '.join(remedies)}; then run again" if remedies else otherwise
+
+
 def unfinished(progress: Progress, timeout_s: float) -> str:
     """The cause to tell of a wait that ended without success."""
     late = "" if progress.failed else f" after {timeout_s:.0f} s"

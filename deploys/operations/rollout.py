@@ -9,18 +9,22 @@ from dataclasses import replace
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.context import host
 
+from deploys.facts.api_server import ApiServerLacks
 from deploys.facts.kubeadm import Cluster, DnsNodes, PodIssues
 from deploys.lib import changes
 from deploys.lib.answers import comparing, read
+from deploys.lib.api_silence import explained
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.crash_loops import CrashLoops, remedy
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
+from deploys.operations.kubeadm import SOCKET
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.readiness import Part, Progress, all_of
 from gpuboot.plan import Change
 
+_REMEDY = "see `journalctl -u kubelet` and `crictl ps -a` on this host, then run again"
 _GRACE_S = 60  # the parts know when they are late; this is for who waits for them
 
 
@@ -33,16 +37,16 @@ def api_answers(timeout_s: float = 300) -> Commands:
     if not executing():
         host.noop("there is nothing to wait for before the run")
         return
-    end = wait_until(
-        host, lambda: readiness.api_answers(read(Cluster, kubeconfig=ADMIN_CONF)), timeout_s
-    )
+
+    def probe() -> Progress:
+        look = readiness.api_answers(read(Cluster, kubeconfig=ADMIN_CONF))
+        return look if look.done else explained(look, read(ApiServerLacks, socket=SOCKET), host)
+
+    end = wait_until(host, probe, timeout_s)
     if end.done:
         host.noop(end.text)
         return
-    yield fail(
-        unfinished(end, timeout_s),
-        "see `journalctl -u kubelet` and `crictl ps -a` on this host, then run again",
-    )
+    yield fail(unfinished(end, timeout_s), remedy_of(end, _REMEDY))
 
 
 @operation()
@@ -87,8 +91,7 @@ def complete(
 def _stuck(end: Progress, crashes: CrashLoops) -> FunctionCommand:
     """The failure of a wait for what cannot get ready. + crashes: what the wait has met"""
     logs = "".join(f"\n{crashes.log(item)}" for item in crashes.causes(end.text))
-    remedies = dict.fromkeys(item.remedy for item in end.stuck)
-    return fail(f"{end.text}{logs}", f"{'; '.join(remedies)}; then run again")
+    return fail(f"{end.text}{logs}", remedy_of(end, ""))
 
 
 def _late(late: Sequence[tuple[Part, Progress]], crashes: CrashLoops) -> FunctionCommand:

@@ -31,6 +31,10 @@ _PASSES = re.compile(
     r"nvidia\.com/|unbound|not-ready|unreachable|uninitialized|failed calling webhook"
 )
 
+# of a program that has ended: what no other one can change
+_ENDED = "it has ended"
+_UNITS = ("kubelet", "containerd")
+_WRONG = re.compile(r"unknown flag|invalid|no such file|permission denied|address already in use")
 # the pod network comes after the node, and its own pods tell what is wrong with it
 _NETWORK = re.compile(r"cni|[Nn]etwork")
 
@@ -95,6 +99,40 @@ def of_nodes(state: ClusterState, names: Sequence[str]) -> tuple[Stuck, ...]:
         if node.name in names
         and not (node.ready and state.clock - node.reported <= SILENT_S)
         and not (_NETWORK.search(node.message) and state.clock - node.reported <= SILENT_S)
+    )
+
+
+def of_control_plane(lacks: Iterable[tuple[str, str]], host: str) -> tuple[Stuck, ...]:
+    """What keeps an API server from running. + lacks: part and reason, as its host tells
+
+    A program that ends may be waiting for another: it is started again for some time.
+    """
+    return tuple(
+        Stuck(
+            f"{part} on {host}",
+            why,
+            _lasts_s(part, why),
+            _of_part(part, host, _ENDED in why),
+        )
+        for part, why in lacks
+    )
+
+
+def _lasts_s(part: str, why: str) -> float:
+    if part in _UNITS:  # systemd may be starting it
+        return UNCERTAIN_S
+    return WHILE_OTHERS_START_S if _ENDED in why and not _WRONG.search(why) else CERTAIN_S
+
+
+def _of_part(part: str, host: str, ended: bool) -> str:
+    if ended:
+        return f"correct what it says in /etc/kubernetes/manifests/{part}.yaml on {host}"
+    if part in _UNITS:
+        return f"see `journalctl -u {part}` on {host}; to start it: `systemctl start {part}`"
+    phase = "etcd local" if part == "etcd" else "control-plane apiserver"
+    return (
+        f"put the file back, or have kubeadm write it on {host}: "
+        f"`kubeadm init phase {phase} --config /etc/gpuboot/kubeadm.yaml`"
     )
 
 
