@@ -11,7 +11,7 @@ from pyinfra.context import host
 
 from deploys.facts.api_server import ApiServerLacks
 from deploys.facts.kubeadm import Cluster, DnsNodes, PodIssues
-from deploys.lib import changes
+from deploys.lib import changes, deployments
 from deploys.lib.answers import comparing, read
 from deploys.lib.api_silence import explained
 from deploys.lib.commands import Commands, executing, fail
@@ -25,6 +25,7 @@ from gpuboot.kubernetes.readiness import Part, Progress, all_of
 from gpuboot.plan import Change
 
 _REMEDY = "see `journalctl -u kubelet` and `crictl ps -a` on this host, then run again"
+_DNS_S = 180
 _GRACE_S = 60  # the parts know when they are late; this is for who waits for them
 
 
@@ -134,5 +135,5 @@ def dns_spread() -> Commands:
         return
     subject = "Deployment kube-system/coredns"
     changes.record(Change(subject=subject, field="nodes", old=nodes[0], new="several"))
-    for command in ("restart", "status --timeout=180s"):
-        yield StringCommand(f"{KUBECTL} -n kube-system rollout {command} deployment coredns")
+    yield StringCommand(f"{KUBECTL} -n kube-system rollout restart deployment coredns")
+    yield deployments.running("kube-system/coredns", _DNS_S)

@@ -120,6 +120,11 @@ class PodIssue:
     kind: IssueKind = ""
     created: float = 0.0
 
+    def __str__(self) -> str:
+        if self.kind == "refused":
+            return f"{self.pod} cannot make pods: {self.reason}"
+        return f"{self.pod} on {self.node or 'no node'}: {self.reason}"
+
 
 @dataclass(frozen=True)
 class ClusterState:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import offers, operands, stuck
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, Workload
 from gpuboot.kubernetes.node_reports import SILENT_S
 from gpuboot.kubernetes.stuck import Stuck
 from gpuboot.verify import mig_devices
@@ -135,7 +135,7 @@ def workloads_ready(
     if not missing:
         return Progress(bool(total), text, ready=ready)
     issues = [
-        f"; {item.pod} on {item.node or 'no node'}: {item.reason}"
+        f"; {item}"
         for item in state.pod_issues
         if item.namespace == namespace and item.reason and stuck.counts(item, late)
     ]
@@ -150,20 +150,21 @@ def workloads_ready(
     )
 
 
+def deployment_ready(state: ClusterState, namespace: str, name: str) -> Progress:
+    """Whether one Deployment is rolled out."""
+    item = [item for item in state.workloads if (item.namespace, item.name) == (namespace, name)]
+    issues = [issue for issue in state.pod_issues if issue.pod.startswith(f"{name}-")]
+    state = replace(state, workloads=tuple(item), pod_issues=tuple(issues))
+    return workloads_ready(state, namespace, [name], applied=True)
+
+
 def _ready(item: Workload, minimum: int, state: ClusterState) -> bool:
     wanted = item.desired
     if item.kind == "DaemonSet":  # it counts nodes that are away, where nothing can get ready
         wanted = max(item.desired - len(state.absent), min(minimum, item.desired))
     if item.kind == "StatefulSet":  # nothing replaces a pod that may still run on a silent node
-        wanted -= sum(_is_away(issue, item, state) for issue in state.pod_issues)
+        wanted -= sum(stuck.is_away(issue, item, state) for issue in state.pod_issues)
     return item.observed and item.ready >= wanted and item.desired >= minimum
-
-
-def _is_away(pod: PodIssue, item: Workload, state: ClusterState) -> bool:
-    """Whether this is a StatefulSet's pod on a node that is away."""
-    owner, _, ordinal = pod.pod.rpartition("-")
-    same = (pod.namespace, owner) == (item.namespace, item.name) and ordinal.isdecimal()
-    return same and pod.node in state.absent
 
 
 def _describe(item: Workload) -> str:

@@ -146,6 +146,13 @@ def counts(issue: PodIssue, late: Iterable[Workload]) -> bool:
     return any(item.missing > 0 and belongs(issue, item) for item in late)
 
 
+def is_away(pod: PodIssue, item: Workload, state: ClusterState) -> bool:
+    """Whether this is a StatefulSet's pod on a node that is away."""
+    owner, _, ordinal = pod.pod.rpartition("-")
+    same = (pod.namespace, owner) == (item.namespace, item.name) and ordinal.isdecimal()
+    return same and pod.node in state.absent
+
+
 def belongs(issue: PodIssue, item: Workload) -> bool:
     """Whether an issue is of a pod of this workload."""
     same = issue.namespace == item.namespace
