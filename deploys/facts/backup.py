@@ -12,8 +12,14 @@ from gpuboot.kubernetes import backup_copy
 from gpuboot.kubernetes.backup import SERVICE, Backups, parse
 from gpuboot.kubernetes.restore import Living, parse_living
 
+# Times in UTC: `date` does not know all abbreviations of time zones
 # a folder whose name begins with a dot is of a backup that has not ended
 _SCRIPT = """\
+ended() {{ # KEY UNIT: how its last run ended, and when
+  when=$(TZ=UTC systemctl show -p InactiveEnterTimestamp --value "$2" 2>/dev/null)
+  case $when in *:*) when=$(date -d "$when" +%s) ;; *) when= ;; esac
+  printf '%s\\t%s\\t%s\\n' "$1" "$(systemctl show -p Result --value "$2" 2>/dev/null)" "$when"
+}}
 if [ -r /etc/kubernetes/pki/ca.crt ]; then
   printf 'ca\\t%s\\n' "$(sha256sum /etc/kubernetes/pki/ca.crt | cut -d ' ' -f 1)"
 fi
@@ -21,9 +27,12 @@ cd {folder} 2>/dev/null || {{ printf 'end\\tok\\n'; exit 0; }}
 for file in [0-9]*/about.json; do
   if [ -r "$file" ]; then printf 'backup\\t%s\\t' "${{file%/*}}"; cat "$file"; fi
 done
-printf 'result\\t%s\\n' "$(systemctl show -p Result --value {service} 2>/dev/null)"
-if [ -r .copied ]; then printf 'copied\\t'; cat .copied; fi
-printf 'copy\\t%s\\n' "$(systemctl show -p Result --value {copy} 2>/dev/null)"
+ended result {service}
+if [ -r .copied ]; then
+  printf 'copied\\t'; cat .copied
+  printf 'copied_at\\t%s\\n' "$(stat -c %Y .copied)"
+fi
+ended copy {copy}
 printf 'end\\tok\\n'
 """
 

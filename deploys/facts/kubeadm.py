@@ -15,10 +15,8 @@ from gpuboot.fact_output import Fields
 from gpuboot.kubernetes.cluster_answers import (
     DNS_PODS,
     PATHS,
-    PODS,
     parse_cluster,
     parse_dns_nodes,
-    parse_pod_issues,
 )
 from gpuboot.kubernetes.cluster_state import (
     ClusterState,
@@ -28,6 +26,8 @@ from gpuboot.kubernetes.cluster_state import (
     parse_kubeadm,
 )
 from gpuboot.kubernetes.deprecated_apis import DeprecatedApis, parse_deprecated
+from gpuboot.kubernetes.pod_issues import PATHS as POD_PATHS
+from gpuboot.kubernetes.pod_issues import parse_pod_issues
 
 # etcd's own port for metrics and health, as kubeadm's manifest and ours have it
 ETCD_SCRIPT = """\
@@ -68,7 +68,7 @@ class Cluster(Framed[ClusterState]):
 
 
 class PodIssues(Framed[tuple[PodIssue, ...]]):
-    """Pods that are not ready. Read it on the leader.
+    """Pods that are not ready, or not made. Read it on the leader.
 
     There are many pods, so they are read only where somebody waits for them.
     """
@@ -79,7 +79,7 @@ class PodIssues(Framed[tuple[PodIssue, ...]]):
     @override
     def command(self, kubeconfig: str) -> str:
         """`kubeconfig`: path of the credentials on the leader."""
-        return api.command("cluster.sh", kubeconfig, [PODS])
+        return api.command("cluster.sh", kubeconfig, POD_PATHS)
 
     @override
     def process(self, output: list[str]) -> tuple[PodIssue, ...]:

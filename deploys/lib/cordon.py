@@ -14,6 +14,7 @@ CORDON_MARK = "/etc/gpuboot/cordoned"
 _READY_S = 300
 _BOOT = "{.status.nodeInfo.bootID}"
 _READY = '{.status.conditions[?(@.type=="Ready")].status}'
+_WHY = '{.status.conditions[?(@.type=="Ready")].message}'
 
 
 def cordon(leader: Host, node: str, host: Host) -> bool:
@@ -62,13 +63,21 @@ def wait_until_rejoined(leader: Host, node: str, boot_id: str) -> None:
     """
 
     def probe() -> Progress:
-        query = f"{KUBECTL} --request-timeout=5s get node {node} -o 'jsonpath={_BOOT} {_READY}'"
+        columns = f"{_BOOT} {_READY} {_WHY}"
+        query = f"{KUBECTL} --request-timeout=5s get node {node} -o 'jsonpath={columns}'"
         try:
-            said = run(leader, query).split()
+            boot, ready, why = [*run(leader, query + " --ignore-not-found").split(" ", 2), "", ""][
+                :3
+            ]
         except RemoteError:
             return Progress(False, "the API server does not answer")
-        done = said == [boot_id, "True"]
-        return Progress(done, f"node {node} is {'' if done else 'not '}Ready after its reboot")
+        if (boot, ready) == (boot_id, "True"):
+            return Progress(True, f"node {node} is Ready after its reboot")
+        if not boot:
+            why = "the cluster has no such node"
+        elif boot != boot_id:
+            why = "its kubelet has not reported since"
+        return Progress(False, f"node {node} is not Ready after its reboot: {why}")
 
     end = wait_until(leader, probe, _READY_S)
     if not end.done:

@@ -23,7 +23,7 @@ KUBECTL_APPLY = apply_as("gpuboot")
 # The Prometheus operator checks rules by a webhook, which refuses for a moment after its start.
 _PATIENT = """\
 file=$(mktemp); trap 'rm -f "$file"' EXIT; cat >"$file"
-{before}for left in $(seq 30); do
+for left in $(seq 30); do
   if said=$({command} "$file" 2>&1)
   then exit 0; fi
   case $said in *"failed calling webhook"*) sleep 1 ;; *) break ;; esac
@@ -31,12 +31,10 @@ done
 printf '%s\\n' "$said" >&2; exit 1"""
 
 
-def with_objects(
-    command: str, objects: Iterable[Mapping[str, Any]], before: str = ""
-) -> StringCommand:
+def with_objects(command: str, objects: Iterable[Mapping[str, Any]]) -> StringCommand:
     """A command of kubectl's that is given objects, which webhooks may refuse for a moment.
 
-    + command: what the name of the objects' file follows; + before: lines of shell
+    + command: what the name of the objects' file follows
     """
-    script = _PATIENT.format(command=command, before=before)
+    script = _PATIENT.format(command=command)
     return StringCommand("sh -ec", QuoteString(script), _stdin=manifests.manifest(objects))

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyinfra import logger
 from pyinfra.api.host import Host
 
 from deploys.lib import answers
 from deploys.lib.spans import waiting
+from gpuboot.kubernetes.news import News
 from gpuboot.kubernetes.readiness import Progress
+from gpuboot.kubernetes.stuck import Patience
 
 POLL_S = 0.5
 _SLOWEST_S = 5.0
-_REPEAT_S = 20.0
 
 
 def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> Progress:
     """Probe again and again until it is done, has failed or is too late, telling what changes.
+
+    What is stuck for its time while nothing gets ready has failed; its reasons stay in `stuck`.
 
     + probe: reads the present state
     + timeout_s: seconds until the last probe
@@ -39,22 +43,30 @@ def wait_until(host: Host, probe: Callable[[], Progress], timeout_s: float) -> P
 def _wait(
     host: Host, probe: Callable[[], Progress], progress: Progress, timeout_s: float
 ) -> Progress:
-    started = last_reported_at = time.monotonic()
-    last_reported, took = "", 0.0
+    started, took, patience = time.monotonic(), 0.0, Patience()
+    news = News(logger.info)
     while True:
         now = time.monotonic()
         late = now - started >= timeout_s
         if progress.done or progress.failed or late:
             return progress
-        if progress.text != last_reported or now - last_reported_at >= _REPEAT_S:
-            logger.info(f"{host.print_prefix}waiting: {progress.text} ({now - started:.0f} s)")
-            last_reported, last_reported_at = progress.text, now
+        if given_up := patience.over(progress.stuck, progress.ready, now):
+            why = "; ".join(dict.fromkeys(map(str, given_up)))
+            text = f"after {now - started:.0f} s nothing more gets ready: {why}"
+            return replace(progress, failed=True, text=text, stuck=tuple(given_up))
+        news(f"{host.print_prefix}waiting: {progress.text}", f" ({now - started:.0f} s)")
         # a probe costs the host as well, and what takes long may be noticed a little later
         pause = max(POLL_S, 2 * took) * (1 + (now - started) / 120)
         time.sleep(min(pause, _SLOWEST_S))
         looked_at = time.monotonic()
         progress = probe()
         took = time.monotonic() - looked_at
+
+
+def remedy_of(progress: Progress, otherwise: str) -> str:
+    """What to do about a wait that ended without success. + otherwise: where nothing is stuck"""
+    remedies = dict.fromkeys(item.remedy for item in progress.stuck if progress.failed)
+    return f"{'; '.join(remedies)}; then run again" if remedies else otherwise
 
 
 def unfinished(progress: Progress, timeout_s: float) -> str:

@@ -14,6 +14,7 @@ from deploys.lib.answers import read
 from deploys.lib.commands import Commands, fail, inform, shell_message, warn
 from deploys.lib.operation import operation
 from deploys.operations.files import write
+from gpuboot.kubernetes import backup
 from gpuboot.plan import Change, Effect, Unknown
 from gpuboot.plan.differences import text_change
 
@@ -142,7 +143,7 @@ def _restart() -> StringCommand:
 def _restarted(ready: str) -> str:
     """Restarts containerd and succeeds once the command `ready` does; in a subshell of its own."""
     return (
-        "(systemctl daemon-reload && systemctl restart containerd.service && "
+        f"(systemctl daemon-reload && {backup.ENDS} && systemctl restart containerd.service && "
         f"for i in $(seq {_WAIT_S}); do {ready} && exit 0; sleep 1; done; exit 1)"
     )
 

@@ -33,6 +33,12 @@ _COPY_FAILS = (
     f"see `journalctl -u {backup_copy.SERVICE}` there, and run again; the backups on the node are "
     "as they were"
 )
+# a start alone would wait for the next try of one that has failed
+_COPY = (
+    f"case $(systemctl show -p SubState --value {backup_copy.SERVICE}) in "
+    f"auto-restart*) systemctl stop {backup_copy.SERVICE} ;; esac; "
+    f"systemctl start {backup_copy.SERVICE}"
+)
 
 
 def before(change: str) -> StringCommand:
@@ -86,7 +92,7 @@ def _removed() -> Commands:
 
 @operation()
 def first(folder: str) -> Commands:
-    """Ensure that there is a backup, since the timer's first one may be hours away.
+    """Ensure that there is a backup, and none has failed since: the timer's next may be hours away.
 
     + folder: where they are kept
     """
@@ -95,11 +101,15 @@ def first(folder: str) -> Commands:
     if "manifests/kube-apiserver.yaml" not in state.files or state.started:
         host.noop("no control plane runs here yet")
         return
-    if of_cluster(read(EtcdBackups, folder=folder)):
+    backups = read(EtcdBackups, folder=folder)
+    there = of_cluster(backups)
+    if there and not backups.failed:
         host.noop("there is a backup of this cluster")
         return
-    changes.record(Change(subject="backup of etcd", new=f"the first one, in {folder}"))
-    yield StringCommand(PROGRAM, "first")
+    old = f"failed ({backups.failed})" if there else None
+    new = f"another try, in {folder}" if there else f"the first one, in {folder}"
+    changes.record(Change(subject="backup of etcd", old=old, new=new))
+    yield StringCommand(PROGRAM, "retry" if there else "first")
 
 
 @operation()
@@ -126,7 +136,7 @@ def copied(folder: str, target: str) -> Commands:
 
 def _copy(state: State, host: Host, target: str) -> bool:
     try:
-        remote.run(host, f"systemctl start {backup_copy.SERVICE}")
+        remote.run(host, _COPY)
     except remote.RemoteError:
         said = remote.run(host, f"journalctl -n 5 --no-pager -o cat -u {backup_copy.SERVICE}")
         warn(failure(f"the backups of etcd are not copied to {target}:\n{said}", _COPY_FAILS))

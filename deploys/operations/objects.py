@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,7 +9,7 @@ from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
 from deploys.facts.kubeadm import Cluster
-from deploys.lib import changes
+from deploys.lib import changes, deployments
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, inform
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL, KUBECTL_APPLY, with_objects
@@ -63,20 +62,20 @@ def synced(
         return
     inform(describe(change))
     _record(change, managed)
-    yield from _applied(change, _rollout(after, timeout_s))
+    if after and (change.replace or change.remake or change.apply):
+        yield deployments.running(after, timeout_s)
+    yield from _applied(change)
 
 
-def _applied(change: manifests.Difference, before: str) -> Commands:
-    """+ before: lines of shell that come before the first command"""
+def _applied(change: manifests.Difference) -> Commands:
     if change.replace:
         replaced = [found.item for found in change.replace]
-        yield with_objects(f"{KUBECTL} replace --field-manager gpuboot -f", replaced, before)
-        before = ""
+        yield with_objects(f"{KUBECTL} replace --field-manager gpuboot -f", replaced)
     if change.remake:
         again = f"{KUBECTL} replace --force --field-manager gpuboot -f"
-        yield with_objects(again, change.remake, before)
+        yield with_objects(again, change.remake)
     if change.apply:
-        yield with_objects(KUBECTL_APPLY, change.apply, before)
+        yield with_objects(KUBECTL_APPLY, change.apply)
     yield from _deleted(change.delete)
 
 
@@ -115,16 +114,6 @@ def _replaced(found: manifests.Replaced) -> Iterator[Change]:
         value = found.live[part].get(name, "added by hand")
         yield field_change(subject, path, value, None)
     yield from (field_change(subject, *item) for item in otherwise(found.item, found.live))
-
-
-def _rollout(after: str, timeout_s: int) -> str:
-    if not after:
-        return ""
-    namespace, _, name = after.partition("/")
-    return (
-        f"{KUBECTL} -n {shlex.quote(namespace)} rollout status deployment/{shlex.quote(name)}"
-        f" --timeout={timeout_s}s >&2\n"
-    )
 
 
 def describe(change: manifests.Difference) -> str:

@@ -9,18 +9,23 @@ from dataclasses import replace
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.context import host
 
+from deploys.facts.api_server import ApiServerLacks
 from deploys.facts.kubeadm import Cluster, DnsNodes, PodIssues
-from deploys.lib import changes
+from deploys.lib import changes, deployments
 from deploys.lib.answers import comparing, read
+from deploys.lib.api_silence import explained
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.crash_loops import CrashLoops, remedy
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
-from deploys.lib.waiting import unfinished, wait_until
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
+from deploys.operations.kubeadm import SOCKET
 from gpuboot.kubernetes import readiness
 from gpuboot.kubernetes.readiness import Part, Progress, all_of
 from gpuboot.plan import Change
 
+_REMEDY = "see `journalctl -u kubelet` and `crictl ps -a` on this host, then run again"
+_DNS_S = 180
 _GRACE_S = 60  # the parts know when they are late; this is for who waits for them
 
 
@@ -33,16 +38,16 @@ def api_answers(timeout_s: float = 300) -> Commands:
     if not executing():
         host.noop("there is nothing to wait for before the run")
         return
-    end = wait_until(
-        host, lambda: readiness.api_answers(read(Cluster, kubeconfig=ADMIN_CONF)), timeout_s
-    )
+
+    def probe() -> Progress:
+        look = readiness.api_answers(read(Cluster, kubeconfig=ADMIN_CONF))
+        return look if look.done else explained(look, read(ApiServerLacks, socket=SOCKET), host)
+
+    end = wait_until(host, probe, timeout_s)
     if end.done:
         host.noop(end.text)
         return
-    yield fail(
-        unfinished(end, timeout_s),
-        "see `journalctl -u kubelet` and `crictl ps -a` on this host, then run again",
-    )
+    yield fail(unfinished(end, timeout_s), remedy_of(end, _REMEDY))
 
 
 @operation()
@@ -54,8 +59,8 @@ def complete(
     """Wait until all of these are ready, by one look at the cluster for all. Runs on the leader.
 
     A part that is not ready in its time ends the wait, with what it lacks and its own remedy, or
-    what its crashing containers said. It changes nothing but that pods of ours which the kubelet
-    keeps waiting after crashes are started anew.
+    what its crashing containers said; so does what cannot get ready, long before. It changes
+    nothing but that pods of ours which the kubelet keeps waiting after crashes are started anew.
 
     + without: gives the nodes that are away or have failed: nothing of them is waited for
     + ours: namespace -> how names of such pods begin in it
@@ -71,7 +76,9 @@ def complete(
         looks = _look(parts, without(), crashes)
         waited_s = time.monotonic() - began
         late.extend(
-            (part, look) for part, look in looks if not look.done and waited_s >= part.timeout_s
+            (part, look)
+            for part, look in looks
+            if look.failed or (not look.done and waited_s >= part.timeout_s)
         )
         return replace(all_of(*(look for _, look in looks)), failed=bool(late))
 
@@ -79,12 +86,21 @@ def complete(
     if end.done:
         host.noop(end.text)
         return
-    yield _late(late, crashes)
+    yield _late(late, crashes) if late else _stuck(end, crashes)
+
+
+def _stuck(end: Progress, crashes: CrashLoops) -> FunctionCommand:
+    """The failure of a wait for what cannot get ready. + crashes: what the wait has met"""
+    logs = "".join(f"\n{crashes.log(item)}" for item in crashes.causes(end.text))
+    return fail(f"{end.text}{logs}", remedy_of(end, ""))
 
 
 def _late(late: Sequence[tuple[Part, Progress]], crashes: CrashLoops) -> FunctionCommand:
     """The failure of parts that were not ready in their time. + crashes: what the wait has met"""
-    causes = [f"not done after {part.timeout_s} s: {look.text}" for part, look in late]
+    causes = [
+        look.text if look.failed else f"not done after {part.timeout_s} s: {look.text}"
+        for part, look in late
+    ]
     met = {item: part for part, look in late for item in crashes.causes(look.text)}
     logs = "".join(f"\n{crashes.log(item)}" for item in met)
     remedies = [
@@ -119,5 +135,5 @@ def dns_spread() -> Commands:
         return
     subject = "Deployment kube-system/coredns"
     changes.record(Change(subject=subject, field="nodes", old=nodes[0], new="several"))
-    for command in ("restart", "status --timeout=180s"):
-        yield StringCommand(f"{KUBECTL} -n kube-system rollout {command} deployment coredns")
+    yield StringCommand(f"{KUBECTL} -n kube-system rollout restart deployment coredns")
+    yield deployments.running("kube-system/coredns", _DNS_S)

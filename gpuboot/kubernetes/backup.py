@@ -18,6 +18,11 @@ PROGRAM = "/usr/local/sbin/gpuboot-etcd-backup"
 TIMER = "gpuboot-etcd-backup.timer"
 SERVICE = "gpuboot-etcd-backup.service"
 _UNITS = "/etc/systemd/system"
+# a command that waits up to five minutes until the timer's backup has ended, if one is under way
+ENDS = (
+    f"for i in $(seq 60); do [ $(systemctl show -p SubState --value {SERVICE}) = start ] || break; "
+    "sleep 5; done"
+)
 _CONFIG = "/etc/gpuboot/etcd-backup.conf"
 # settings and units on a host; the last one only where copies are made
 FILES = (
@@ -117,7 +122,8 @@ class Backups:
 
     + found: the newest first; those of an earlier cluster of this machine as well
     + ca: digest of the present cluster's certificate authority; "" for none
-    + failed: why the timer's last one failed, by systemd's word; "" when it did not
+    + failed: why the timer's last one failed, by systemd's word; "" when it did not, or when a good
+      one of this cluster came later
     + copied, copy_failed: likewise of copies off the node
     """
 
@@ -131,19 +137,32 @@ class Backups:
 def parse(lines: Iterable[str]) -> Backups:
     """What `deploys/facts/backup.py` printed. Raises `FactOutputError`, or ValueError."""
     values = Fields(lines)
-    found = [parse_about(*row) for row in values.rows("backup")]
+    found = sorted(
+        (parse_about(*row) for row in values.rows("backup")),
+        key=lambda item: item.name,
+        reverse=True,
+    )
+    ca = values.first("ca")
+    good = max((item.taken for item in found if item.ca == ca), default=0.0)
     copies = [Copied(name, float(taken), to) for name, taken, to in values.rows("copied")]
     return Backups(
-        tuple(sorted(found, key=lambda item: item.name, reverse=True)),
-        _failure(values.first("result")),
-        values.first("ca"),
+        tuple(found),
+        _failure(values.rows("result"), good),
+        ca,
         copies[0] if copies else None,
-        _failure(values.first("copy")),
+        _failure(values.rows("copy"), float(values.first("copied_at") or 0)),
     )
 
 
-def _failure(result: str) -> str:
-    return "" if result == "success" else result
+def _failure(ends: list[list[str]], succeeded: float) -> str:
+    """Why a unit's last run failed; "" where it did not, or something succeeded afterwards.
+
+    + ends: its result, and when it ended, in seconds since 1970: "" where systemd does not know
+    + succeeded: when that was done last
+    """
+    result, when = [*(ends[0] if ends else []), "", ""][:2]
+    outlived = bool(when) and float(when) <= succeeded
+    return "" if result == "success" or outlived else result
 
 
 def of_cluster(backups: Backups) -> list[Backup]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpuboot.kubernetes import selectors
-from gpuboot.kubernetes.cluster_answers import pod_issue
+from gpuboot.kubernetes.pod_issues import pod_issue
 
 Json = Mapping[str, Any]
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import yaml
 
 from gpuboot.kubernetes import gate
 from gpuboot.kubernetes.api_answers import Answers, Json, parse_answers
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, Workload
 from gpuboot.kubernetes.kubeadm import immutable_fields
 from gpuboot.kubernetes.manifests import DIGEST
 from gpuboot.kubernetes.node_reports import LEASES, last_report
 from gpuboot.kubernetes.operands import Operand
-from gpuboot.kubernetes.pod_crashes import crash
 
 VERSION = "/version"
 KUBEADM = "/api/v1/namespaces/kube-system/configmaps/kubeadm-config"
@@ -48,7 +46,6 @@ _OPERANDS = (
     "nvidia-dcgm-exporter",
     "nvidia-operator-validator",
 )
-_NORMAL = ("", "ContainerCreating", "PodInitializing")
 
 
 def parse_cluster(lines: Iterable[str]) -> ClusterState:
@@ -90,11 +87,6 @@ def parse_cluster(lines: Iterable[str]) -> ClusterState:
         flannel_backend=_flannel_backend(answers),
         node_ports=_node_ports(answers.items(SERVICES)),
     )
-
-
-def parse_pod_issues(lines: Iterable[str]) -> tuple[PodIssue, ...]:
-    """Pods that are not ready. Nothing where the API server does not answer."""
-    return tuple(filter(None, map(pod_issue, parse_answers(lines, [PODS]).items(PODS))))
 
 
 def parse_dns_nodes(lines: Iterable[str]) -> tuple[str, ...]:
@@ -144,6 +136,7 @@ def _workload(kind: str, item: Json) -> Workload:
     meta, status = item["metadata"], item.get("status", {})
     if kind == "DaemonSet":
         desired = status.get("desiredNumberScheduled", 0)
+        missing = desired - status.get("currentNumberScheduled", desired)
         ready = min(status.get("updatedNumberScheduled", 0), status.get("numberReady", 0))
     else:
         desired = item.get("spec", {}).get("replicas", 1)
@@ -151,6 +144,7 @@ def _workload(kind: str, item: Json) -> Workload:
         # while old pods run beside new ones, as many of the ready ones may be old
         old = max(status.get("replicas", updated) - updated, 0)
         ready = min(updated, max(status.get("readyReplicas", 0) - old, 0))
+        missing = desired - updated
     return Workload(
         kind=kind,
         namespace=meta["namespace"],
@@ -159,46 +153,21 @@ def _workload(kind: str, item: Json) -> Workload:
         ready=ready,
         observed=status.get("observedGeneration", 0) >= meta.get("generation", 0),
         digest=_annotations(item).get(DIGEST, ""),
+        missing=max(missing, 0),
+        refused=next(
+            (
+                entry.get("message", "")
+                for entry in status.get("conditions", ())
+                if entry["type"] == "ReplicaFailure" and entry["status"] == "True"
+            ),
+            "",
+        ),
     )
 
 
 def _operand(item: Json) -> Operand:
     chart = _labels(item).get("helm.sh/chart", "")
     return Operand(item["metadata"]["namespace"], _name(item), chart, item["spec"]["template"])
-
-
-def pod_issue(item: Mapping[str, Any]) -> PodIssue | None:
-    """What keeps a pod from being ready; None for one that is, or may only need more time."""
-    meta, status = item["metadata"], item.get("status", {})
-    containers = [
-        *status.get("initContainerStatuses", ()),
-        *status.get("containerStatuses", ()),
-    ]
-    waiting: list[tuple[str, Any]] = [
-        (entry["name"], entry.get("state", {}).get("waiting", {}).get("reason", ""))
-        for entry in containers
-    ]
-    looping = crash(item)
-    reasons = [
-        str(looping) if looping and looping.container == name else f"{reason} in {name}"
-        for name, reason in waiting
-        if reason not in _NORMAL
-    ]
-    reasons += [
-        entry["message"]
-        for entry in status.get("conditions", ())
-        if entry["type"] == "PodScheduled" and entry.get("message")
-    ]
-    node = item.get("spec", {}).get("nodeName", "")
-    if not reasons and not (node and _is_unready(status)):
-        return None
-    return PodIssue(meta["namespace"], meta["name"], node, ", ".join(reasons), looping)
-
-
-def _is_unready(status: Json) -> bool:
-    """Whether a pod that is to run says that it is not ready, or its silent node's controller."""
-    states = {entry["type"]: entry["status"] for entry in status.get("conditions", ())}
-    return status.get("phase") == "Running" and states.get("Ready") == "False"
 
 
 def _tags(pods: Iterable[Json], component: str) -> dict[str, str]:

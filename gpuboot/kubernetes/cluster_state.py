@@ -17,6 +17,9 @@ from gpuboot.kubernetes.pod_crashes import Crash
 from gpuboot.kubernetes.tokens import ca_hash
 
 Step = Literal["init", "join", "upgrade", "kubelet"]
+Step = Literal["init", "join", "upgrade"]
+# "": a pod that runs and is not ready yet
+IssueKind = Literal["", "creating", "unscheduled", "image", "crash", "config", "mount", "refused"]
 Stage = Literal["none", "begun", "done", "foreign"]
 
 
@@ -85,6 +88,8 @@ class Workload:
 
     + observed: its controller has seen its present specification
     + digest: of the manifest that gpuboot applied; "" for others' objects
+    + missing: how many of its pods are not even made
+    + refused: why not, where its controller says so
     """
 
     kind: str
@@ -94,14 +99,18 @@ class Workload:
     ready: int
     observed: bool
     digest: str
+    missing: int = 0
+    refused: str = ""
 
 
 @dataclass(frozen=True)
 class PodIssue:
     """A pod that is not ready, on which node ("" when none takes it), and why it cannot start.
 
+    + pod: its name; of a pod that is not made, its controller's
     + reason: "" for one that may only need more time
     + crash: the crash loop of one of its containers, where that is why
+    + created: when it was made, in seconds since 1970
     """
 
     namespace: str
@@ -109,6 +118,13 @@ class PodIssue:
     node: str
     reason: str
     crash: Crash | None = None
+    kind: IssueKind = ""
+    created: float = 0.0
+
+    def __str__(self) -> str:
+        if self.kind == "refused":
+            return f"{self.pod} cannot make pods: {self.reason}"
+        return f"{self.pod} on {self.node or 'no node'}: {self.reason}"
 
 
 @dataclass(frozen=True)

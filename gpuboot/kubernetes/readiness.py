@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuboot.hosts.sharing import Offer
-from gpuboot.kubernetes import offers, operands
-from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, PodIssue, Workload
+from gpuboot.kubernetes import offers, operands, stuck
+from gpuboot.kubernetes.cluster_state import ClusterState, NodeStatus, Workload
 from gpuboot.kubernetes.node_reports import SILENT_S
+from gpuboot.kubernetes.stuck import Stuck
 from gpuboot.verify import mig_devices
 
 
@@ -19,11 +20,15 @@ class Progress:
     + done: it is as asked
     + text: for a person: how far it is and what is missing
     + failed: waiting longer will not help
+    + stuck: why it may not: a wait ends when that has lasted for its time without progress
+    + ready: how much of it is ready
     """
 
     done: bool
     text: str
     failed: bool = False
+    stuck: tuple[Stuck, ...] = ()
+    ready: int = 0
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,10 @@ def nodes_ready(state: ClusterState, names: Sequence[str], since: float | None =
         for name in names
         if (why := _not_ready(known.get(name), state.clock, since))
     ]
-    text = f"{len(names) - len(missing)} of {len(names)} nodes Ready"
-    return Progress(not missing, f"{text}; not yet: {'; '.join(missing)}" if missing else text)
+    ready = len(names) - len(missing)
+    text = f"{ready} of {len(names)} nodes Ready"
+    text = f"{text}; not yet: {'; '.join(missing)}" if missing else text
+    return Progress(not missing, text, stuck=stuck.of_nodes(state, names), ready=ready)
 
 
 def _not_ready(node: NodeStatus | None, clock: float, since: float | None) -> str:
@@ -89,8 +96,8 @@ def network_ready(state: ClusterState, names: Sequence[str]) -> Progress:
     system = {"coredns": 1, "kube-proxy": len(names)}
     return all_of(
         nodes_ready(state, names),
-        workloads_ready(state, "kube-flannel", {"kube-flannel-ds": len(names)}),
-        workloads_ready(state, "kube-system", system),
+        workloads_ready(state, "kube-flannel", {"kube-flannel-ds": len(names)}, applied=True),
+        workloads_ready(state, "kube-system", system, applied=True),
     )
 
 
@@ -103,33 +110,52 @@ def any_ready(state: ClusterState, names: Sequence[str]) -> Progress:
 
 
 def workloads_ready(
-    state: ClusterState, namespace: str, required: Mapping[str, int] | Iterable[str] = ()
+    state: ClusterState,
+    namespace: str,
+    required: Mapping[str, int] | Iterable[str] = (),
+    applied: bool = False,
 ) -> Progress:
     """Whether all workloads of a namespace are rolled out.
 
     + required: names that must be there, whoever makes them; as a map: with the number of pods
       that each must want at least, so that a DaemonSet that matches no node is not "ready"
+    + applied: they have been applied before: no program makes them meanwhile
     """
     if state.error:
         return api_answers(state)
     workloads = [item for item in state.workloads if item.namespace == namespace]
     names = {item.name for item in workloads}
     minimum = dict(required) if isinstance(required, Mapping) else dict.fromkeys(required, 0)
-    absent = [f"{name} (not made yet)" for name in minimum if name not in names]
-    unready = [
-        _describe(item) for item in workloads if not _ready(item, minimum.get(item.name, 0), state)
-    ]
+    absent = [name for name in minimum if name not in names]
+    late = [item for item in workloads if not _ready(item, minimum.get(item.name, 0), state)]
     total = len(workloads) + len(absent)
-    text = f"{total - len(absent) - len(unready)} of {total} workloads in {namespace} ready"
-    missing = absent + unready
+    text = f"{total - len(absent) - len(late)} of {total} workloads in {namespace} ready"
+    ready = sum(item.ready for item in workloads)
+    missing = [*(f"{name} (not made yet)" for name in absent), *map(_describe, late)]
     if not missing:
-        return Progress(bool(total), text)
+        return Progress(bool(total), text, ready=ready)
     issues = [
-        f"; {item.pod} on {item.node or 'no node'}: {item.reason}"
+        f"; {item}"
         for item in state.pod_issues
-        if item.namespace == namespace and item.reason
+        if item.namespace == namespace and item.reason and stuck.counts(item, late)
     ]
-    return Progress(False, f"{text}; not yet: {', '.join(missing)}{''.join(issues)}")
+    return Progress(
+        False,
+        f"{text}; not yet: {', '.join(missing)}{''.join(issues)}",
+        stuck=(
+            *(stuck.of_absent(namespace, name, state, applied) for name in absent),
+            *(reason for item in late for reason in stuck.of_workload(item, state)),
+        ),
+        ready=ready,
+    )
+
+
+def deployment_ready(state: ClusterState, namespace: str, name: str) -> Progress:
+    """Whether one Deployment is rolled out."""
+    item = [item for item in state.workloads if (item.namespace, item.name) == (namespace, name)]
+    issues = [issue for issue in state.pod_issues if issue.pod.startswith(f"{name}-")]
+    state = replace(state, workloads=tuple(item), pod_issues=tuple(issues))
+    return workloads_ready(state, namespace, [name], applied=True)
 
 
 def _ready(item: Workload, minimum: int, state: ClusterState) -> bool:
@@ -137,15 +163,8 @@ def _ready(item: Workload, minimum: int, state: ClusterState) -> bool:
     if item.kind == "DaemonSet":  # it counts nodes that are away, where nothing can get ready
         wanted = max(item.desired - len(state.absent), min(minimum, item.desired))
     if item.kind == "StatefulSet":  # nothing replaces a pod that may still run on a silent node
-        wanted -= sum(_is_away(issue, item, state) for issue in state.pod_issues)
+        wanted -= sum(stuck.is_away(issue, item, state) for issue in state.pod_issues)
     return item.observed and item.ready >= wanted and item.desired >= minimum
-
-
-def _is_away(pod: PodIssue, item: Workload, state: ClusterState) -> bool:
-    """Whether this is a StatefulSet's pod on a node that is away."""
-    owner, _, ordinal = pod.pod.rpartition("-")
-    same = (pod.namespace, owner) == (item.namespace, item.name) and ordinal.isdecimal()
-    return same and pod.node in state.absent
 
 
 def _describe(item: Workload) -> str:
@@ -208,7 +227,9 @@ def policy_ready(state: ClusterState) -> Progress:
     """
     known = bool(state.policy) and bool(state.absent)
     text = f"ClusterPolicy is {state.policy or 'not there'}"
-    return Progress(known or state.policy == "ready", text)
+    absent = stuck.of_absent("gpu-operator", "ClusterPolicy", state, certain=True)
+    done = known or state.policy == "ready"
+    return Progress(done, text, stuck=() if state.policy else (absent,))
 
 
 def operator_ready(
@@ -244,7 +265,7 @@ def held_up(state: ClusterState, nodes: Collection[str], but: str) -> ClusterSta
     stuck = {
         (issue.namespace, issue.pod.rpartition("-")[0])
         for issue in state.pod_issues
-        if issue.node in nodes
+        if issue.node in nodes and issue.kind != "creating"
     } - {(issue.namespace, but) for issue in state.pod_issues}
     workloads = tuple(
         replace(item, ready=item.desired)
@@ -262,6 +283,8 @@ def all_of(*parts: Progress) -> Progress:
         not missing,
         " | ".join(missing or [part.text for part in parts]),
         any(part.failed for part in parts),
+        tuple(reason for part in parts if not part.done for reason in part.stuck),
+        sum(part.ready for part in parts),
     )
 
 

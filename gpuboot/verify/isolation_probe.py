@@ -165,7 +165,7 @@ class IsolationProbe:
         }
         if len(devices) == len(tried):
             return replace(item, devices=devices)
-        issue = kube_objects.pod_issue(pod)
+        issue = self._session.issue(pod)
         error = given_up.get(item.node) or issue.error or "a container gave no answer"
         if not (item.node in given_up or issue.failed or last or len(messages) == len(tried)):
             return None

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
+from gpuboot.kubernetes.news import News
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.workload import Progress
 
 _POLL_S = 1.0
 _MIN_SETTLE_S = 45.0
-_PROGRESS_EVERY_S = 10.0
 
 
 def settle_s(settings: Settings) -> float:
@@ -35,7 +35,7 @@ def wait_for_metrics(
       granted, they stay granted
     """
     begun = until = time.monotonic()
-    last_reported = 0.0
+    news = News(progress)
     while True:
         findings = probe()
         open_ = [item for item in findings if item.status in {"fail", "unknown"}]
@@ -43,9 +43,7 @@ def wait_for_metrics(
         until = max(until, begun + timeout(open_))
         if not open_ or now > until:
             return
-        if now - last_reported > _PROGRESS_EVERY_S:
-            progress(_waiting(open_, len(findings), now - begun, until - now))
-            last_reported = now
+        news(_waiting(open_, len(findings), now - begun, until - now))
         time.sleep(_POLL_S)
 
 

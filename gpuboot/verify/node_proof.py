@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster
+from gpuboot.kubernetes.news import News
 from gpuboot.verify import kube_objects
 from gpuboot.verify.checks import chain, kubernetes, operating_system
 from gpuboot.verify.evidence import Evidence, Host
@@ -97,15 +98,13 @@ def _until_offered(
 ) -> _Found:
     """After a boot drivers, services and device plugin take a while."""
     until = time.monotonic() + settings.verify.timeout_s
-    said = ""
+    news = News(progress)
     while True:
         found = _Found(cluster, name, read_host(), settings, shared_now)
         wrong = unproven(found.findings)
         if not wrong or time.monotonic() > until:
             return found
-        if wrong[0].detail != said:
-            said = wrong[0].detail
-            progress(f"{name}: waiting: {said}")
+        news(f"{name}: waiting: {wrong[0].detail}")
         time.sleep(_POLL_S)
 
 

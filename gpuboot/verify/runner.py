@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from gpuboot.config.settings import Settings
 from gpuboot.config.settings.alerting import Severity
 from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.kubernetes.news import News
 from gpuboot.telemetry.collectors import requested_fields
 from gpuboot.verify import kube_objects
 from gpuboot.verify.alert_path import AlertDelivery
@@ -229,13 +230,14 @@ class _Runner:
         keys = {pod.key for pod in gpu_pods}
         until = time.monotonic() + settle_s(self._settings)
         errors: dict[str, str] = {}
+        news = News(self._progress)
         while True:
             idle = self._collector.series(errors)
             named = {reading.pod for reading in idle or () if reading.pod}
             wrong = sorted(name for name in named - keys if not name.startswith(VERIFY_PREFIX))
             if not wrong or time.monotonic() > until:
                 return idle
-            self._progress(f"waiting until GPU series no longer name {', '.join(wrong)}")
+            news(f"waiting until GPU series no longer name {', '.join(wrong)}")
             time.sleep(_POLL_S)
 
     def _objects(

@@ -140,7 +140,7 @@ class ServiceProbe:
             item
             for item in self._started
             if item.pod in self._carried and not item.error and not self._answer(item)
-            and (item.pod not in pods or kube_objects.pod_issue(pods[item.pod]).failed)
+            and (item.pod not in pods or self._session.issue(pods[item.pod]).failed)
         ]  # fmt: skip
         own = [replace(item, pod=pod_name(_CONTAINER, item.node)) for item in failed]
         self._started = [item for item in self._started if item not in failed] + own
@@ -164,7 +164,7 @@ class ServiceProbe:
             return found
         if pod is None:
             return replace(item, error="somebody deleted the pod")
-        issue = kube_objects.pod_issue(pod)
+        issue = self._session.issue(pod)
         if pod.get("status", {}).get("phase") == "Succeeded":
             return parse_log(item, self._session.whole_log(item.pod, _CONTAINER))
         if issue.failed or last:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,10 +11,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from gpuboot.kubernetes import stuck
 from gpuboot.kubernetes.api import Cluster, ClusterError
+from gpuboot.kubernetes.cluster_state import ClusterState
+from gpuboot.kubernetes.pod_issues import issues_of
 from gpuboot.verify.concurrently import concurrently
 from gpuboot.verify.evidence import VERIFY_PREFIX
-from gpuboot.verify.kube_objects import Json
+from gpuboot.verify.kube_objects import Json, PodIssue, pod_issue
 from gpuboot.verify.lease import VerificationLock
 from gpuboot.verify.pod_feed import PodFeed
 
@@ -22,7 +26,8 @@ LABELS = {"app.kubernetes.io/managed-by": "gpuboot", "app.kubernetes.io/componen
 _NAMESPACES = "/api/v1/namespaces"
 _POLL_S = 1.0
 _GONE_S = 60.0  # for pods that are deleted
-_ACCOUNT_S = 60.0  # a control plane under load takes its time
+_ACCOUNT_S = 30.0  # a control plane under load takes its time
+_EVENTS_EVERY_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -74,6 +79,9 @@ class Session:
         self._patience_s = patience_s
         self._namespace_created = False
         self._feed: PodFeed | None = None
+        self._patience: dict[str, stuck.Patience] = {}
+        self._events: list[Json] = []
+        self._events_read_at = -math.inf
 
     def lost(self) -> bool:
         """Whether another verification took this one for dead, and removed its pods.
@@ -145,7 +153,10 @@ class Session:
                 if error.status != 403 or "serviceaccount" not in str(error):
                     raise
                 if time.monotonic() > until:
-                    raise
+                    raise ClusterError(
+                        f"{error}; kube-controller-manager has made none for {_ACCOUNT_S:.0f} s",
+                        error.status,
+                    ) from error
             time.sleep(0.1)
 
     def delete(self, pod: str) -> None:
@@ -160,6 +171,32 @@ class Session:
     def pods(self) -> Mapping[str, Json]:
         """The pods there are, by name. Raises `ClusterError`."""
         return self._feed.pods() if self._feed else {}
+
+    def issue(self, pod: Json) -> PodIssue:
+        """What is wrong with a pod. It has failed as well where it has long been unable to start.
+
+        Raises `ClusterError`.
+        """
+        issue, now = pod_issue(pod), time.monotonic()
+        if issue.failed or pod.get("status", {}).get("phase") != "Pending":
+            return issue
+        name = pod["metadata"]["name"]
+        for looked_at in issues_of([pod], self._read_events(now)):
+            if looked_at.pod != name:
+                continue
+            reason = stuck.of_pod(looked_at, ClusterState())
+            patience = self._patience.setdefault(name, stuck.Patience())
+            over = patience.over([reason] if reason else [], 0, now)
+            return PodIssue(looked_at.reason or issue.error, failed=bool(over))
+        return issue
+
+    def _read_events(self, now: float) -> list[Json]:
+        """What events say of the pods: only there stands why volumes cannot be mounted."""
+        if now - self._events_read_at >= _EVENTS_EVERY_S:
+            path = f"/api/v1/namespaces/{self.namespace}/events"
+            self._events = list(self._cluster.json(path)["items"])
+            self._events_read_at = now
+        return self._events
 
     def wait(self, seconds: float) -> None:
         """Until something has become of a pod, or the time is up."""

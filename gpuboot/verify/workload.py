@@ -126,7 +126,7 @@ class Workload:
 
     def _report(self, passed: int, spent: float, pods: Mapping[str, kube_objects.Json]) -> None:
         waiting = {trial.container.pod for trial in self._trials if not trial.results}
-        issues = (kube_objects.pod_issue(pods[name]).error for name in pods if name in waiting)
+        issues = (self._session.issue(pods[name]).error for name in pods if name in waiting)
         why = next(filter(None, issues), "")
         self._progress(
             f"vectorAdd: {passed} of {self._plan.total} GPUs passed, {spent:.1f} s"
@@ -186,7 +186,7 @@ class Workload:
     ) -> list[WorkloadResult]:
         """A container's results; none while they can still come."""
         result = _result(container, self._session.namespace)
-        issue = kube_objects.pod_issue(pod)
+        issue = self._session.issue(pod)
         if kube_objects.unschedulable(pod):
             if spent < _UNSCHEDULED_S and not last:
                 return []

@@ -25,6 +25,16 @@ backups() {
   find "$folder" -maxdepth 1 -type d -name '2???????T??????Z-*' -printf '%f\n' | sort -r
 }
 taken() { sed -n 's/.*"taken":\([0-9]*\).*/\1/p' "$folder/$1/about.json"; }
+# UNIT: a success ends the failure of an earlier run, and its next try; not that of a run under way
+settle() {
+  case $(systemctl show -p SubState --value "$1") in
+    failed | auto-restart*)
+      # systemd forgets at once what is stopped and not referred to, which is as good
+      { systemctl stop "$1" && systemctl reset-failed "$1"; } 2>/dev/null ||
+        [ "$(systemctl show -p Result --value "$1")" = success ] ||
+        echo "gpuboot-etcd-backup: $1 still says that it has failed" >&2 ;;
+  esac
+}
 # NAME VALUE WHAT: for node-exporter, which runs as nobody and reads whole files only
 metric() {
   part=$metrics/.$1.$$
@@ -84,7 +94,10 @@ take() { # REASON
   metric gpuboot_etcd_backup_timestamp_seconds "$(taken "$name")" \
     "When the newest good backup of etcd on this node was taken." ||
     echo "gpuboot-etcd-backup: Prometheus is not told: nothing can be written in $metrics" >&2
-  # on its own: what waits for a backup does not wait for a network
+  settle gpuboot-etcd-backup.service
+  # on its own: what waits for a backup does not wait for a network. A start would wait for the next
+  # try of one that has failed.
+  [ -z "$copy" ] || settle gpuboot-etcd-backup-copy.service
   [ -z "$copy" ] || systemctl start --no-block gpuboot-etcd-backup-copy.service ||
     echo "gpuboot-etcd-backup: no copy off this node was begun" >&2
 }
@@ -173,6 +186,7 @@ copy_missing() {
   mv "$copied.new" "$copied"
   metric gpuboot_etcd_backup_copy_timestamp_seconds "$when" \
     "When the newest backup of etcd that has a good copy off this node was taken."
+  settle gpuboot-etcd-backup-copy.service
   names=$("${copy}_names") || die "$to cannot be read"
   for name in $(echo "$names" | sort -r | tail -n +$((keep_copies + 1))); do
     "${copy}_drop" "$name" || die "$name is too old, and stays in $there"

@@ -12,8 +12,9 @@ import pytest
 
 from deploys.operations.etcd_backup import before
 from gpuboot.config.settings import SettingsError, parse_settings
-from gpuboot.kubernetes import backup
+from gpuboot.kubernetes import backup, backup_copy
 from gpuboot.kubernetes.backup import Backup, Backups
+from gpuboot.templates import render
 
 MANIFEST = """\
 spec:
@@ -220,3 +221,73 @@ def test_a_change_without_a_backup_does_not_begin() -> None:
 def test_backups_of_an_earlier_cluster_are_told_apart() -> None:
     old, new = Backup("20250101T000000Z-timer", 0.0, ca="c1"), Backup("2", 0.0, ca="c2")
     assert backup.of_cluster(Backups((new, old), ca="c1")) == [old]
+
+
+UNDER_WAY = """\
+#!/bin/sh
+case "$1" in show) echo "$STATE" ;; *) echo "$*" >>"$CALLS" ;; esac
+"""
+
+
+@pytest.mark.parametrize(
+    ("state", "ends"),
+    [
+        ("failed", True),
+        ("auto-restart", True),
+        ("auto-restart-queued", True),
+        ("start", False),
+        ("dead", False),
+    ],
+)
+def test_a_good_backup_ends_the_failure_of_an_earlier_one(
+    machine: Machine, state: str, ends: bool
+) -> None:
+    machine.program("systemctl", UNDER_WAY)
+    assert machine.run("upgrade", STATE=state).returncode == 0
+    calls = machine.calls.read_text().splitlines()
+    assert (
+        (f"stop {backup.SERVICE}" in calls) == (f"reset-failed {backup.SERVICE}" in calls) == ends
+    )
+
+
+def test_a_backup_that_failed_ends_no_failure(machine: Machine) -> None:
+    machine.program("systemctl", UNDER_WAY)
+    assert machine.run("upgrade", STATE="failed", BROKEN_SAVE="1").returncode == 1
+    assert "reset-failed" not in machine.calls.read_text()
+
+
+@pytest.mark.parametrize(("result", "silent"), [("success", True), ("exit-code", False)])
+def test_a_failure_that_does_not_end_is_told_and_the_backup_is_good(
+    machine: Machine, result: str, silent: bool
+) -> None:
+    machine.program(
+        "systemctl",
+        f"""#!/bin/sh
+case "$*" in *SubState*) echo failed ;; *Result*) echo {result} ;; *) exit 1 ;; esac
+""",
+    )
+    done = machine.run("upgrade")
+    assert done.returncode == 0
+    assert (backup.SERVICE not in done.stderr) == silent
+
+
+def test_containerd_restarts_when_no_backup_is_under_way(machine: Machine) -> None:
+    states = machine.root / "states"
+    states.write_text("start\nstart\ndead\nstart\n")
+    machine.program("systemctl", f"#!/bin/sh\nhead -n 1 {states}; sed -i 1d {states}\n")
+    machine.program("sleep", "#!/bin/sh\n")
+    path = f"{machine.root / 'bin'}:{os.environ['PATH']}"
+    subprocess.run(["sh", "-ec", backup.ENDS], env={"PATH": path}, check=True, timeout=30)
+    assert states.read_text() == "start\n"
+
+
+@pytest.mark.parametrize("unit", [backup.SERVICE, backup_copy.SERVICE])
+def test_systemd_accepts_the_units_and_tries_again(unit: str, tmp_path: Path) -> None:
+    program = backup.PROGRAM
+    text = render(f"kubernetes/{unit.removeprefix('gpuboot-')}.j2", program=program, proxy="/p")
+    assert "Restart=on-failure\n" in text
+    (tmp_path / unit).write_text(text.replace(backup.PROGRAM, "/bin/true"))
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", tmp_path / unit], capture_output=True, text=True
+    )
+    assert unit not in done.stderr

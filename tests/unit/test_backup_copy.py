@@ -34,6 +34,13 @@ case "$*" in
 esac
 case "$*" in *"$BROKEN"*) [ -z "$BROKEN" ] || { echo "connection refused" >&2; exit 10; } ;; esac
 """
+# no unit has failed
+SYSTEMCTL = """\
+#!/bin/sh
+[ "$1" != show ] || { echo dead; exit 0; }
+echo "systemctl $*" >>"$CALLS"
+exit "$SYSTEMCTL"
+"""
 OLD, NEW = "20260101T000000Z-timer", "20260102T000000Z-timer"
 
 
@@ -47,7 +54,7 @@ class Copying(Machine):
             file.write_text("")
         for name in ("rsync", "rclone"):
             self.program(name, PROGRAM)
-        self.program("systemctl", '#!/bin/sh\necho "systemctl $*" >>"$CALLS"; exit "$SYSTEMCTL"\n')
+        self.program("systemctl", SYSTEMCTL)
         self.configure(**settings)
         for number, name in enumerate((OLD, NEW), start=1):
             (self.folder / name).mkdir(parents=True)

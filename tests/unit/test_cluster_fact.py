@@ -232,8 +232,8 @@ def test_pods_that_do_not_start_by_waiting(tmp_path: Path) -> None:
     with served(tmp_path, {api.PODS: pods}) as host:
         found = host.read(PodIssues(), kubeconfig=str(host.kubeconfig))
     assert found == (
-        PodIssue("a", "crashing", "gpu1", "CrashLoopBackOff in main"),
-        PodIssue("a", "homeless", "", "0/2 nodes are available"),
+        PodIssue("a", "crashing", "gpu1", "CrashLoopBackOff in main", kind="crash"),
+        PodIssue("a", "homeless", "", "0/2 nodes are available", kind="unscheduled"),
         PodIssue("a", "silent", "gpu2", ""),
     )
 

@@ -53,8 +53,13 @@ def test_a_node_that_stays_away_is_an_error_with_a_remedy(
     leader: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cordon, "_READY_S", 0)
-    with pytest.raises(RemoteError, match="gpu1 is not Ready after its reboot\n    remedy: see"):
-        wait_until_rejoined(cast(Host, leader("old True")), "gpu1", "new")
+    for answer, why in (
+        ("old True all is well", "its kubelet has not reported since"),
+        ("new False container runtime is down", "container runtime is down"),
+        ("", "the cluster has no such node"),
+    ):
+        with pytest.raises(RemoteError, match=f"after its reboot: {why}\n    remedy: see"):
+            wait_until_rejoined(cast(Host, leader(answer)), "gpu1", "new")
 
 
 class Shells:

@@ -44,6 +44,8 @@ def shells(monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setattr(cordon, "run", found.run)
         monkeypatch.setattr(node_service, "run", found.run)
         monkeypatch.setattr(node_service, "_API_S", 0)
+        lacks = [("kube-apiserver", "its manifest does not exist")] if found.silent else []
+        monkeypatch.setattr(node_service, "read_fact", lambda *_, **__: lacks)
         return found
 
     return made

@@ -20,6 +20,7 @@ from gpuboot.kubernetes.readiness import (
     policy_ready,
     workloads_ready,
 )
+from gpuboot.kubernetes.stuck import Stuck
 
 
 class Host:
@@ -71,6 +72,18 @@ def test_a_late_part_tells_its_own_remedy(host: Host) -> None:
         "not done after 0 s: pods is missing\n    remedy: look at pods; then run again"
     ]
     assert not host.told
+
+
+def test_what_cannot_get_ready_ends_the_wait_with_its_own_remedy(host: Host) -> None:
+    reason = Stuck("a/web", "its pods are refused: exceeded quota", 0.0, "give it more")
+    [said] = messages([Part(lambda _: Progress(False, "web", stuck=(reason,)), 600, "look")])
+    assert "nothing more gets ready: a/web: its pods are refused: exceeded quota" in said
+    assert said.endswith("remedy: give it more; then run again")
+
+
+def test_a_part_that_has_failed_is_not_waited_for(host: Host) -> None:
+    [said] = messages([Part(lambda _: Progress(False, "no layout", failed=True), 600, "look")])
+    assert said == "no layout\n    remedy: look; then run again"
 
 
 def test_all_that_are_late_are_told(host: Host) -> None:

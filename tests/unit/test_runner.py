@@ -151,7 +151,7 @@ def test_missing_attribution_fails_after_waiting_with_progress() -> None:
 def test_names_of_a_pod_that_just_ended_are_waited_for() -> None:
     cluster, said = FakeCluster(stale={("gpu1", 0): "ml/gone"}, stale_reads=2), list[str]()
     assert verdict(run(cluster, said=said).findings) == "proven"
-    assert said.count("waiting until GPU series no longer name ml/gone") == 2
+    assert said.count("waiting until GPU series no longer name ml/gone") == 1
 
 
 def test_leftovers_of_a_killed_run_are_removed_first() -> None:

@@ -67,7 +67,10 @@ def _backup(item: ControlPlane, settings: Backup) -> Finding:
         old = f"the newest is {age_h:.0f} h old, more than {longest} h: {found[0]}"
         return builder.failed(old, _BACKUP)
     if item.backups.failed:
-        said = f"the timer's last one failed ({item.backups.failed}); the newest is {found[0]}"
+        said = (
+            f"the timer's last one failed ({item.backups.failed}) and none was good since; the "
+            f"newest is {found[0]}"
+        )
         return builder.failed(said, _BACKUP)
     text = f"{len(found)}, the newest {age_h:.1f} h old: {found[0]}"
     target = backup_copy.target(settings)
@@ -80,7 +83,7 @@ def _copy_fault(item: ControlPlane, target: str, max_age_h: int) -> str:
     """What is wrong with the copies off the node; "": nothing."""
     copied, failed = item.backups.copied, item.backups.copy_failed
     if failed:
-        return f"the last copy to {target} failed ({failed})"
+        return f"the last copy to {target} failed ({failed}), and none was good since"
     if copied is None or copied.to != target:
         return f"none has been copied to {target}"
     age_h = (item.clock - copied.taken) / 3600

@@ -1,0 +1,45 @@
+"""Waiting for one Deployment that others need."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyinfra.api.command import FunctionCommand
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.facts.kubeadm import Cluster, PodIssues
+from deploys.lib.commands import failure, report_failure
+from deploys.lib.kubectl import ADMIN_CONF
+from deploys.lib.remote import RemoteError, read_fact
+from deploys.lib.waiting import remedy_of, unfinished, wait_until
+from gpuboot.kubernetes.readiness import Progress, deployment_ready
+
+
+def running(name: str, timeout_s: float) -> FunctionCommand:
+    """The command that waits until a Deployment is rolled out. Runs on the leader.
+
+    + name: `namespace/name`
+    """
+    return FunctionCommand(_running, (name, timeout_s), {})
+
+
+def _running(state: State, host: Host, name: str, timeout_s: float) -> bool:
+    namespace, _, deployment = name.partition("/")
+
+    def probe() -> Progress:
+        cluster = read_fact(host, Cluster, kubeconfig=ADMIN_CONF)
+        look = deployment_ready(cluster, namespace, deployment)
+        if look.done or cluster.error:
+            return look
+        issues = read_fact(host, PodIssues, kubeconfig=ADMIN_CONF)
+        return deployment_ready(replace(cluster, pod_issues=issues), namespace, deployment)
+
+    try:
+        end = wait_until(host, probe, timeout_s)
+    except RemoteError as error:
+        return report_failure(host, failure(str(error), "run again"))
+    if end.done:
+        return True
+    remedy = remedy_of(end, f"see `kubectl -n {namespace} get pods,events`, then run again")
+    return report_failure(host, failure(unfinished(end, timeout_s), remedy))

@@ -1,0 +1,57 @@
+"""A Deployment that others need is waited for, and not for longer than it can come."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from pyinfra.api.host import Host
+from pyinfra.api.state import State
+
+from deploys.facts.kubeadm import Cluster
+from deploys.lib import deployments, waiting
+from gpuboot.kubernetes import stuck
+from gpuboot.kubernetes.cluster_state import ClusterState, PodIssue, Workload
+
+OPERATOR = Workload("Deployment", "mon", "op", 1, 1, True, "")
+OTHER = replace(OPERATOR, name="op-two", ready=0)
+
+
+@pytest.fixture
+def leader(monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setattr(waiting, "POLL_S", 0)
+    for name in ("CERTAIN_S", "UNCERTAIN_S"):
+        monkeypatch.setattr(stuck, name, 0.0)
+    told: list[str] = []
+    monkeypatch.setattr(deployments, "report_failure", lambda _, text: told.append(text))
+
+    def run(*items: Workload, issues: tuple[PodIssue, ...] = ()) -> tuple[Any, list[str]]:
+        state = ClusterState(workloads=items)
+        monkeypatch.setattr(
+            deployments, "read_fact", lambda _, fact, **__: state if fact is Cluster else issues
+        )
+        host = cast(Host, SimpleNamespace(print_prefix="", name="cp1"))
+        return deployments._running(cast(State, None), host, "mon/op", 30), told
+
+    return run
+
+
+def test_only_this_one_is_waited_for(leader: Any) -> None:
+    assert leader(OPERATOR, OTHER) == (True, [])
+
+
+def test_one_that_does_not_exist_ends_the_wait(leader: Any) -> None:
+    done, [said] = leader(OTHER)
+    assert not done
+    assert "mon/op: it does not exist, and nothing makes it" in said
+
+
+def test_one_whose_pods_are_refused_ends_the_wait_with_the_event(leader: Any) -> None:
+    why = 'pods "op-1" is forbidden: error looking up service account mon/op: not found'
+    refused = PodIssue("mon", "op-5f7d8c9b6d", "", why, kind="refused")
+    done, [said] = leader(replace(OPERATOR, ready=0, missing=1), issues=(refused,))
+    assert not done
+    assert why in said
+    assert "remedy: correct or remove what refuses them" in said
