@@ -29,6 +29,7 @@ class Container:
     + state: waiting, running or terminated; "" before the kubelet has told
     + reason, message: why it waits, or how it ended
     + ended: how it ended last time
+    + began: when it was started that runs, seconds since 1970; 0.0 where none runs
     """
 
     name: str
@@ -38,6 +39,7 @@ class Container:
     reason: str = ""
     message: str = ""
     ended: Ended | None = None
+    began: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,11 @@ class Pod:
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def began(self) -> float:
+        """When its youngest container was started that runs; 0.0 where none runs."""
+        return max((one.began for one in self.containers), default=0.0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class KubeNode:
@@ -92,6 +99,7 @@ class Workload:
     """A DaemonSet, Deployment, StatefulSet or ReplicaSet: pods that it wants and that are ready.
 
     + env: names of its containers' variables; tolerates: its tolerations as the API has them
+    + rolling: whether its pods are being replaced by those of its newest template
     """
 
     kind: str
@@ -103,6 +111,7 @@ class Workload:
     selector: Mapping[str, str] = field(default_factory=dict)
     tolerates: tuple[Json, ...] = ()
     env: frozenset[str] = frozenset()
+    rolling: bool = False
 
     @property
     def key(self) -> str:
@@ -200,6 +209,7 @@ def _container(name: str, status: Json) -> Container:
         now.get("reason") or "",
         now.get("message") or "",
         _ended(last) if last else (_ended(now) if word == "terminated" else None),
+        seconds(now.get("startedAt")) if word == "running" else 0.0,
     )
 
 
@@ -258,7 +268,20 @@ def workload(kind: str, item: Json) -> Workload:
         env=frozenset(
             one["name"] for each in below.get("containers") or () for one in each.get("env") or ()
         ),
+        rolling=_rolling(kind, item),
     )
+
+
+def _rolling(kind: str, item: Json) -> bool:
+    """Whether a workload's newest template is not yet that of all its pods."""
+    status = item.get("status", {})
+    if kind == "ReplicaSet":  # it never replaces a pod
+        return False
+    if status.get("observedGeneration", 0) < item["metadata"].get("generation", 0):
+        return True
+    daemon = kind == "DaemonSet"
+    updated = status.get("updatedNumberScheduled" if daemon else "updatedReplicas") or 0
+    return updated < (status.get("desiredNumberScheduled" if daemon else "replicas") or 0)
 
 
 def event(item: Json) -> Event:

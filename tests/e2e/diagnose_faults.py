@@ -185,6 +185,31 @@ HOST_FAULTS = (
         on("gpu1", "nft delete table inet fault"),
     ),
     Fault(
+        ("api-unreached",),
+        on(
+            "gpu1",
+            "server=$(sed -n 's#^ *server: *https://##p' /etc/kubernetes/kubelet.conf); "
+            "ip route add unreachable ${server%:*}/32 && echo ${server%:*} >/root/unreached",
+        ),
+        on("gpu1", "ip route del unreachable $(cat /root/unreached)/32"),
+        alone=True,
+    ),
+    Fault(
+        ("forward-drop",),
+        on("gpu2", "iptables -P FORWARD DROP"),
+        on("gpu2", "iptables -P FORWARD ACCEPT"),
+    ),
+    Fault(
+        ("control-plane-part-failing",),
+        *_bent(
+            "cp1",
+            "/etc/kubernetes/manifests/kube-scheduler.yaml",
+            # in place: the kubelet would start a second file beside it as well
+            "sed 's/^    - kube-scheduler$/&\\n    - --no-such-flag/' $file >/root/scheduler; "
+            "cat /root/scheduler >$file; sleep 25",
+        ),
+    ),
+    Fault(
         ("dns-search-path",),
         *_bent(
             "gpu1",

@@ -21,7 +21,11 @@ from tests.unit import (
     diagnose_cases_metrics,
     diagnose_cases_network,
     diagnose_cases_pods,
+    diagnose_evidence_cluster,
+    diagnose_evidence_gpus,
+    diagnose_evidence_hosts,
 )
+from tests.unit.diagnose_judged import Judged
 from tests.unit.diagnose_site import (
     Case,
     cluster,
@@ -43,6 +47,11 @@ CASES = (
     *diagnose_cases_images.CASES,
     *diagnose_cases_metrics.CASES,
 )
+JUDGED = (
+    *diagnose_evidence_cluster.CASES,
+    *diagnose_evidence_hosts.CASES,
+    *diagnose_evidence_gpus.CASES,
+)
 BY_ID = {cause.id: cause for cause in TABLE}
 # held by cases alone
 NOT_IN_THE_LAB = {
@@ -55,6 +64,7 @@ NOT_IN_THE_LAB = {
         "the simulated GPUs have no NVSwitches",
     ),
     "gpu-xid": "the kernel's log is the computer's",
+    "api-name": "one control plane is known by its address",
     **dict.fromkeys(
         (
             "image-clock",
@@ -85,6 +95,20 @@ def test_a_cause_is_found_and_its_near_miss_is_not(case: Case) -> None:
     evidence = "\n".join(line for one in seen[case.id].sightings for line in one.evidence)
     assert case.said in evidence
     assert case.id not in found(case.near)
+
+
+@pytest.mark.parametrize("case", JUDGED, ids=str)
+def test_a_symptom_is_no_certain_cause(case: Judged) -> None:
+    """Certain with its own evidence, less where something else explains it, or it is past."""
+    confidences = {item.cause.id: item.confidence for item in findings(case.facts)}
+    assert confidences.get(case.id) is case.confidence
+    assert not case.other or case.other in confidences
+
+
+def test_all_evidence_is_judged_beside_what_looks_like_it() -> None:
+    for name in {case.id for case in JUDGED}:
+        kinds = {case.kind for case in JUDGED if case.id == name}
+        assert {"present"} < kinds, name
 
 
 def test_every_cause_is_produced_in_the_lab_where_that_can_be() -> None:

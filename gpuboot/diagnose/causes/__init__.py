@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuboot.diagnose.causes import (
     control_plane,
+    device_plugin,
     driver,
     exporter,
     gpus,
@@ -21,6 +22,7 @@ TABLE = (
     *hosts.TABLE,
     *driver.TABLE,
     *gpus.TABLE,
+    *device_plugin.TABLE,
     *runtime.TABLE,
     *control_plane.TABLE,
     *network.TABLE,
