@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from gpuboot.diagnose import details, lines, objects, paths
+from gpuboot.diagnose import details, lines, objects, paths, workloads
 from gpuboot.diagnose.details import Details
 from gpuboot.diagnose.lines import Line
-from gpuboot.diagnose.objects import Claim, Container, Event, KubeNode, Pod, Workload
+from gpuboot.diagnose.objects import Claim, Container, Event, KubeNode, Pod
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
+from gpuboot.diagnose.workloads import Workload
 from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes.cluster_state import KubeadmState, parse_kubeadm
@@ -231,7 +232,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
         nodes=tuple(map(objects.node, items(paths.NODES))),
         pods=tuple(map(objects.pod, items(paths.PODS))),
         workloads=tuple(
-            objects.workload(kind, one)
+            workloads.workload(kind, one)
             for kind, path in paths.WORKLOADS.items()
             for one in items(path)
         ),

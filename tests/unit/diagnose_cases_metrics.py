@@ -1,5 +1,5 @@
-"""Causes in metrics and in what nodes offer, each beside what looks like it. Texts are what exporters
-really print: from their sources and public issues, shortened.
+"""Causes in metrics and in what nodes offer, each beside what looks like it. Texts are what
+exporters really print: from their sources and public issues, shortened.
 """
 
 from __future__ import annotations

@@ -15,7 +15,8 @@ from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import Cluster, Facts, Host
 from gpuboot.diagnose.lines import parse as parse_line
 from gpuboot.diagnose.model import Finding, diagnose
-from gpuboot.diagnose.objects import Container, Ended, Event, KubeNode, Pod, Workload
+from gpuboot.diagnose.objects import Container, Ended, Event, KubeNode, Pod
+from gpuboot.diagnose.workloads import Workload
 from gpuboot.fact_output import Fields
 from gpuboot.hosts import packet_filter
 from gpuboot.hosts.node_state import NodeState

@@ -9,7 +9,8 @@ from typing import Any
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.lines import last_words
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.diagnose.objects import Container, KubeNode, Pod, Workload
+from gpuboot.diagnose.objects import Container, KubeNode, Pod
+from gpuboot.diagnose.workloads import Workload
 
 _LOOP = "CrashLoopBackOff"
 _IN_USE = "address already in use"
