@@ -108,6 +108,11 @@ if [ -n "$server" ] && has curl; then
   code=$(curl -q -sSk --noproxy '*' --connect-timeout 5 --max-time 8 -o /dev/null \
     -w '%{http_code}' "$server/livez" 2>/dev/null) || code="$? $code"
   put api "$code"
+  name=${server#*://} name=${name%:*}
+  case "$code" in *' '*) # no answer: is its address found at all?
+    address=$(timeout -k 1 6 getent ahosts "${name#[}" 2>/dev/null | sed 's/ .*//;q')
+    if [ -n "$address" ]; then put server_address "$address"; else put unresolved "$name"; fi ;;
+  esac
   if [ "$code" != 200 ] && [ "$code" != 401 ]; then
     for part in kube-apiserver etcd; do
       [ -e /etc/kubernetes/pki/ca.key ] && [ ! -e "/etc/kubernetes/manifests/$part.yaml" ] &&

@@ -76,6 +76,8 @@ class Details:
     + cni: configurations of the pod network
     + server, api: the API server's address as the kubelet has it, and curl's answer: HTTP's
       status, or curl's exit code before it
+    + server_address: where it is, by the host's names; unresolved: its name, if that is not found;
+      both only where it did not answer
     + no_manifest: parts of the control plane without a manifest
     """
 
@@ -109,13 +111,15 @@ class Details:
     cni: tuple[str, ...] = ()
     server: str = ""
     api: str = ""
+    server_address: str = ""
+    unresolved: str = ""
     no_manifest: tuple[str, ...] = ()
 
 
 # field -> its key in what the script prints
 _TEXTS = (
     *("module_file", "module_signer", "secure_boot", "kubelet_cgroup"),
-    *("resolv_file", "server", "api"),
+    *("resolv_file", "server", "api", "server_address", "unresolved"),
 )
 _LISTS = {
     **{name: name for name in ("mok", "mok_waiting", "containerd_error")},

@@ -13,6 +13,7 @@ from tests.e2e.conftest import ROOT, Lab
 from tests.e2e.diagnose_faults import HOST_FAULTS, Fault
 from tests.e2e.diagnose_operands import OPERAND_FAULTS
 from tests.e2e.diagnose_pods import POD_FAULTS
+from tests.e2e.diagnose_ways import WAY_FAULTS
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 LAB = ("diagnose", "--gpus", "1,1")
@@ -63,7 +64,9 @@ def test_a_healthy_cluster_yields_nothing(site: Lab) -> None:
     healthy(site)
 
 
-@pytest.mark.parametrize("fault", [*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS], ids=str)
+@pytest.mark.parametrize(
+    "fault", [*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS, *WAY_FAULTS], ids=str
+)
 def test_a_fault_is_named(site: Lab, fault: Fault) -> None:
     if fault.alone:
         healthy(site)

@@ -71,7 +71,7 @@ def lines(*changed: str, without: Sequence[str] = ()) -> list[str]:
 
 def state(**other: Any) -> NodeState:
     words = ("hostname", "machine_id", "boot_id", "arch", "os_version", "os_codename", "os_name")
-    plain: dict[str, Any] = dict.fromkeys((*words, "default_address"), "x")
+    plain: dict[str, Any] = {**dict.fromkeys(words, "x"), "default_address": "10.0.0.12"}
     plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "clock"), 0)
     plain |= {"kernel": KERNEL, "os_id": "ubuntu", "headers": "installed"}
     plain |= {"pci": (PciDevice(SLOT, 0x2330, "0x030200"),), "driver_loaded": LOADED}

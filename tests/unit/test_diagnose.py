@@ -15,6 +15,7 @@ from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recordin
 from tests.e2e.diagnose_faults import HOST_FAULTS
 from tests.e2e.diagnose_operands import OPERAND_FAULTS
 from tests.e2e.diagnose_pods import POD_FAULTS
+from tests.e2e.diagnose_ways import WAY_FAULTS
 from tests.unit import (
     diagnose_cases_hosts,
     diagnose_cases_images,
@@ -64,7 +65,6 @@ NOT_IN_THE_LAB = {
         "the simulated GPUs have no NVSwitches",
     ),
     "gpu-xid": "the kernel's log is the computer's",
-    "api-name": "one control plane is known by its address",
     **dict.fromkeys(
         (
             "image-clock",
@@ -112,7 +112,7 @@ def test_all_evidence_is_judged_beside_what_looks_like_it() -> None:
 
 
 def test_every_cause_is_produced_in_the_lab_where_that_can_be() -> None:
-    faults = (*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS)
+    faults = (*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS, *WAY_FAULTS)
     produced = {cause for fault in faults for cause in fault.causes}
     assert produced | set(NOT_IN_THE_LAB) == set(BY_ID)
     assert not produced & set(NOT_IN_THE_LAB)

@@ -34,7 +34,10 @@ def _answers(host: Host) -> bool:
 def _code(host: Host) -> str:
     """Of curl, which got no answer; "" where it got one, be it 500."""
     code, _, status = host.details.api.partition(" ")
-    return code if status else ""
+    if not status:
+        return ""
+    # with name servers that do not answer either, curl says that the time was over
+    return _NO_NAME if host.details.unresolved else code
 
 
 def _how(host: Host) -> str:
@@ -96,10 +99,10 @@ def _drops(facts: Facts, host: Host) -> list[str]:
     """The rules, of this host and of the control planes, that drop its way to the API server."""
     target = urlsplit(host.details.server)
     try:
-        way = ipaddress.ip_network(target.hostname or "")
-        source = ipaddress.ip_network(host.state.default_address) if host.state else None
-    except ValueError:  # the server is known by a name: any address
-        way, source = None, None
+        way = ipaddress.ip_network(host.details.server_address or target.hostname or "")
+    except ValueError:  # any address
+        way = None
+    source = ipaddress.ip_network(host.state.default_address) if host.state else None
     version = way.version if way else 4
     port = target.port or 6443
     found = []
