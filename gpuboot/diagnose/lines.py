@@ -30,6 +30,7 @@ _REASON = re.compile(
 )
 # lines that complain of nothing, and those of a program's help or of its stack
 _INFO = re.compile(r'"level":"info"|^I\d{4} |level=(?:info|debug)|^\s*$')
+_WARNING = re.compile(r'"level":"warn"|^W\d{4} |level=warning')
 _HELP = re.compile(r"^\s|^[A-Z][\w /-]* flags:$|^Usage:|^goroutine \d|^See '")
 
 
@@ -68,6 +69,7 @@ def present(at: float | None, now: float, within_s: float = PRESENT_S) -> bool:
 def last_words(lines: Iterable[str]) -> list[str]:
     """The last line by which a program says that it gives up, and the last one that says why."""
     own = [line for line in lines if not _HELP.match(line) and not _INFO.search(line)]
-    last = next((said for kind in _LAST if (said := list(filter(kind.search, own)))), own)[-1:]
+    plain = [line for line in own if not _WARNING.search(line)]
+    last = next((found for kind in _LAST if (found := list(filter(kind.search, own)))), plain)[-1:]
     why = [] if any(map(_REASON.search, last)) else list(filter(_REASON.search, own))[-1:]
     return [*why, *last] if why != last else last

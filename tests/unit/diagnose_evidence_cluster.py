@@ -11,7 +11,7 @@ from typing import Any
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.objects import Claim, Container
 from tests.unit.diagnose_cases_pods import CONTROL, waits
-from tests.unit.diagnose_judged import CERTAIN, LIKELY, Judged, restarted
+from tests.unit.diagnose_judged import CERTAIN, LIKELY, POSSIBLE, Judged, restarted
 from tests.unit.diagnose_site import (
     DNS,
     EXPORTER,
@@ -85,6 +85,7 @@ CLUSTER: tuple[Judged, ...] = (
     Judged("device-plugin-missing", "present", _offers(_NO_PLUGIN), CERTAIN),
     Judged("device-plugin-missing", "another", _offers(_STARTED), LIKELY),
     Judged("api-from-pods", "present", _api(20), LIKELY),
+    Judged("api-from-pods", "old", _api(60), POSSIBLE),
     Judged("api-from-pods", "old", _api(150), None),
     # the API server was started after that
     Judged(

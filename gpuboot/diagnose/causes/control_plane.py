@@ -24,6 +24,7 @@ _CODES = {
 _PARTS = ("kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler")
 # pods that ask the API server by its Service's address
 _ASKING = ("coredns", "gpu-operator-", "kube-prometheus-stack-operator", "kube-state-metrics")
+_TRIES_S = 45.0
 _NETWORK = ("kube-proxy-", "kube-flannel-")
 
 
@@ -157,11 +158,17 @@ def api_from_pods(facts: Facts) -> Iterator[Sighting]:
         said = [
             line
             for line in cluster.log(pod, *_UNREACHED)
-            if ":443" in line and (line.at is None or line.at > since)
+            if ":443" in line
+            and (line.at is None or (line.at > since and cluster.present(line.at)))
         ]
         if said:
-            seen = (said[-1], f"{pod.node} itself reaches the API server")
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=Confidence.LIKELY)
+            at = said[-1].at
+            ago = "" if at is None else f"{cluster.now - at:.0f} s ago: "
+            seen = (f"{ago}{said[-1]}", f"{pod.node} itself reaches the API server")
+            # a container that waits for its next start has not tried since
+            now = lines.present(at, cluster.now, _TRIES_S)
+            sure = Confidence.LIKELY if now else Confidence.POSSIBLE
+            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
 
 
 def part_failing(facts: Facts) -> Iterator[Sighting]:
