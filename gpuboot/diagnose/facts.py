@@ -115,7 +115,7 @@ class Cluster:
                 found.setdefault(one.key, []).append(one)
         return found
 
-    def present(self, at: float) -> bool:
+    def present(self, at: float | None) -> bool:
         """Whether what was seen then still counts as how things are."""
         return lines.present(at, self.now)
 

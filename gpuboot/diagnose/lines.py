@@ -29,7 +29,11 @@ _REASON = re.compile(
     r"no such file|connection refused|failed to (?:parse|load|verify)"
 )
 # lines that complain of nothing, and those of a program's help or of its stack
-_INFO = re.compile(r'"level":"info"|^I\d{4} |level=(?:info|debug)|^\s*$')
+_INFO = re.compile(
+    r'"level":"info"|^I\d{4} |level=(?:info|debug)|^\s*$|'
+    # Kubernetes 1.36 calls it an error at each start where there is none
+    r"The manifest file is empty, ignoring"
+)
 _WARNING = re.compile(r'"level":"warn"|^W\d{4} |level=warning')
 _HELP = re.compile(r"^\s|^[A-Z][\w /-]* flags:$|^Usage:|^goroutine \d|^See '")
 

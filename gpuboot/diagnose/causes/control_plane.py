@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from gpuboot.diagnose import lines
+from gpuboot.diagnose.causes.pods import failing, how_it_ended
 from gpuboot.diagnose.facts import RECENT_S, Facts, Host
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.hosts.packet_verdict import Flow, judge
@@ -110,8 +111,8 @@ def _drops(facts: Facts, host: Host) -> list[str]:
     for one in (host, *(item for item in _controls(facts) if item is not host)):
         if one.state is None:
             continue
-        hook = "output" if one is host else "input"
-        drop = judge(one.state.packet_filter, Flow(hook, version, "tcp", port, source, way)).drop
+        flow = Flow("output" if one is host else "input", version, "tcp", port, source, way)
+        drop = judge(one.state.packet_filter, flow).drop
         found += [f"{one.node}: {drop.label}"] if drop else []
     return found
 
@@ -177,16 +178,9 @@ def part_failing(facts: Facts) -> Iterator[Sighting]:
         part = next((one for one in _PARTS if pod.name.startswith(f"{one}-")), "")
         if pod.namespace != "kube-system" or not part or pod.ready:
             continue
-        for one in pod.containers:
-            if one.ended is None or one.ready or not facts.cluster.ended_lately(one):
-                continue
-            how = f"container {one.name}: started {one.restarts + 1} times, ended with exit code "
-            said = lines.last_words(facts.cluster.log(pod, ""))
-            yield Sighting(
-                node=pod.node,
-                pod=pod.key,
-                evidence=(f"{how}{one.ended.code}", *said),
-            )
+        if container := failing(facts, pod):
+            last = lines.last_words(facts.cluster.log(pod, ""))
+            yield Sighting(node=pod.node, pod=pod.key, evidence=(how_it_ended(container), *last))
 
 
 TABLE = (
@@ -198,7 +192,7 @@ TABLE = (
         command="sudo crictl ps -a --name 'kube-apiserver|etcd'; sudo find /var/log/pods/ "
         "-path '*kube-apiserver*.log' -size +0 -exec tail -n 20 {{}} +",
         on="node",
-        explains=("node-not-ready", "coredns-not-ready"),
+        explains=("node-not-ready", "coredns-not-ready", "control-plane-part-failing"),
     ),
     Cause(
         id="api-name",
@@ -218,8 +212,7 @@ TABLE = (
         meaning="the API server is well, and a firewall or the network keeps nodes from it",
         find=api_firewalled,
         remedy="allow TCP 6443 to the control planes from every node",
-        command="sudo nft list ruleset | grep -nE 'dport.*6443|policy drop'; "
-        "sudo iptables -S | grep -E -- '6443|-P .* DROP'",
+        command="sudo nft list ruleset | grep -nE 'hook|policy drop|6443'",
         on="node",
         explains=(
             "node-not-ready",

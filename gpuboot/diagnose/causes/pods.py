@@ -31,7 +31,8 @@ def failing(facts: Facts, pod: Pod) -> Container | None:
     return None
 
 
-def _how(one: Container) -> str:
+def how_it_ended(one: Container) -> str:
+    """How often a container was started, and how it ended last."""
     if one.ended is None:
         return f"container {one.name}: {one.reason}"
     how = f"exit code {one.ended.code}" + (f" ({one.ended.reason})" if one.ended.reason else "")
@@ -42,11 +43,11 @@ def crash_loop(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
         if not pod.going and not _is_operator(pod) and (one := failing(facts, pod)):
             lines = [line for line in facts.cluster.log(pod, "") if line.strip()]
-            lines = last_words(lines) or lines
+            last = last_words(lines) or lines
             yield Sighting(
                 node=pod.node,
                 pod=pod.key,
-                evidence=(_how(one), *lines[-2:]),
+                evidence=(how_it_ended(one), *last[-2:]),
                 confidence=Confidence.POSSIBLE,
                 values={"container": one.name},
             )
@@ -61,7 +62,7 @@ def operator_crash_loop(facts: Facts) -> Iterator[Sighting]:
         if pod.going or not _is_operator(pod) or "node-feature" in pod.name:
             continue
         if one := failing(facts, pod):
-            seen = (_how(one), *last_words(facts.cluster.log(pod, "")))
+            seen = (how_it_ended(one), *last_words(facts.cluster.log(pod, "")))
             yield Sighting(node=pod.node, pod=pod.key, evidence=seen)
 
 
