@@ -38,7 +38,13 @@ WAY_FAULTS = (
     Fault(
         ("forward-drop",),
         on("gpu2", "iptables -P FORWARD DROP"),
-        on("gpu2", "iptables -P FORWARD ACCEPT"),
+        on(
+            "gpu2",
+            "iptables -P FORWARD ACCEPT; "
+            # what the remedy has put there
+            "iptables -S FORWARD | sed -n 's/^-A \\(FORWARD -[sd] 10.244.*\\)/-D \\1/p' | "
+            "xargs -r -L 1 iptables",
+        ),
     ),
     Fault(
         ("control-plane-part-failing",),

@@ -20,7 +20,7 @@ HELP = (
 )
 GRPC = (
     f"{_AT}W1125 07:18:15.308676       1 logging.go:55] [core] [Channel #4 SubChannel #6] grpc: "
-    'addrConn.createTransport failed to connect to {Addr: "127.0.0.1:2379"}. Err: connection error: '
+    'addrConn.createTransport failed to connect to {Addr: "127.0.0.1"}. Err: connection error: '
     'desc = "transport: authentication handshake failed: tls: failed to verify certificate: x509: '
     'certificate signed by unknown authority"'
 )

@@ -13,10 +13,12 @@ from tests.documents import ROOT, Command, split
 from tests.programs_of_others import ALL
 from tests.unit.diagnose_site import Case, findings
 from tests.unit.test_diagnose import CASES
-from tests.unit.test_documents import help_of, test_a_command_of_the_pages_is_one
+from tests.unit.test_documents import PROGRAMS, help_of, test_a_command_of_the_pages_is_one
 
 _REDIRECTION = re.compile(r"^\d?[<>]")
 _COUNT = re.compile(r"^-\d+$")
+# what takes any words, and our own, which a text may name without what they need
+_FREE = {"cp", "gpuboot", "pyinfra"}
 _SILENT = {"uniq", "xargs"}
 # what names a deploy that is run, and what it is given
 _DEPLOY = re.compile(r"deploys/(\w+)\.py")
@@ -128,6 +130,22 @@ def test_a_deploy_that_a_text_names_is_there_and_reads_what_it_is_given(
     for command in _RUN.findall(text):
         for words in split(command.rstrip(" .:")):
             checked(place, tuple("X" if word == "VALUE" else word for word in words))
+
+
+INLINE = sorted(
+    {
+        (place, words)
+        for place, text in texts()
+        for match in re.finditer(r"`([^`\n]+)`", text)
+        for words in split(match[1], loose=True)
+        if words[0] in PROGRAMS - _FREE and len(words) > 1
+    }
+)
+
+
+@pytest.mark.parametrize(("place", "words"), INLINE, ids=str)
+def test_a_command_in_a_text_is_one(place: str, words: tuple[str, ...]) -> None:
+    checked(place, tuple(word.replace("VALUE", "x") for word in words))
 
 
 def test_what_destroys_is_named_with_its_confirmation() -> None:

@@ -95,7 +95,9 @@ def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
         seen = [f"{how}, exit status {unit.status}"]
         if unit.load == "masked":
             seen.append("kubelet.service is masked")
-        yield Sighting(node=host.node, evidence=(*seen, *last_words(host.log("kubelet"))))
+        # one that was stopped gave up nothing: what it said is of before
+        last = [] if unit.result == "success" else last_words(host.log("kubelet"))
+        yield Sighting(node=host.node, evidence=(*seen, *last))
 
 
 def certificates_expired(facts: Facts) -> Iterator[Sighting]:

@@ -44,7 +44,9 @@ def containerd_stopped(facts: Facts) -> Iterator[Sighting]:
         if not host.joined or unit is None or host.running("containerd"):
             continue
         seen = f"containerd.service is {unit.active} ({unit.sub}), result {unit.result}"
-        yield Sighting(node=host.node, evidence=(seen, *last_words(host.log("containerd"))))
+        # one that was stopped gave up nothing: what it said is of before
+        last = [] if unit.result == "success" else last_words(host.log("containerd"))
+        yield Sighting(node=host.node, evidence=(seen, *last))
 
 
 def nvidia_runtime_missing(facts: Facts) -> Iterator[Sighting]:
