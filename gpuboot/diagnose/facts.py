@@ -49,8 +49,8 @@ class Host:
 
     def running(self, unit: str) -> bool:
         """Whether a unit runs."""
-        found = self.details.units.get(unit)
-        return found is not None and (found.active, found.sub) == ("active", "running")
+        state = self.details.units.get(unit)
+        return state is not None and (state.active, state.sub) == ("active", "running")
 
     def log(self, unit: str, *words: str) -> list[Line]:
         """The present lines of a unit that hold one of these words; all where none are named.

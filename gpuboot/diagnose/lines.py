@@ -53,10 +53,10 @@ def parse(text: str) -> Line:
     """A line as the kubelet, a container's file or `journalctl -o short-iso` has it."""
     if not (stamp := _STAMP.match(text)):
         return Line(text)
-    rest = text[stamp.end() :]
-    before = _BEFORE.match(rest)
+    message = text[stamp.end() :]
+    before = _BEFORE.match(message)
     at = datetime.fromisoformat(stamp[1].replace(",", ".")).timestamp()
-    return Line(rest[before.end() :] if before else rest, at)
+    return Line(message[before.end() :] if before else message, at)
 
 
 def parse_kernel(text: str, booted: float) -> Line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Confidence
@@ -12,7 +12,6 @@ from tests.unit.diagnose_site import (
     NOW,
 )
 
-Kind = Literal["present", "another", "old"]
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
 
 
@@ -24,7 +23,7 @@ class Judged:
     """
 
     id: str
-    kind: Kind
+    kind: str
     facts: Facts
     confidence: Confidence | None
     other: str = ""

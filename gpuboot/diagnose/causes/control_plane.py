@@ -65,7 +65,7 @@ def api_server_down(facts: Facts) -> Iterator[Sighting]:
             f"/etc/kubernetes/manifests/{part}.yaml is missing" for part in host.details.no_manifest
         ]
         for part in _PARTS[:2]:
-            seen += [f"{part}: {line}" for line in _said(host, part)]
+            seen += [f"{part}: {line}" for line in _last_words(host, part)]
         seen += [f"kubelet: {line}" for line in host.log("kubelet", "manifest")[-1:]]
         if facts.cluster.error:
             seen.append(f"asked through {facts.leader or host.node}: {facts.cluster.error}")
@@ -74,11 +74,11 @@ def api_server_down(facts: Facts) -> Iterator[Sighting]:
         yield Sighting(node=host.node, evidence=tuple(seen), confidence=sure)
 
 
-def _said(host: Host, part: str) -> list[str]:
+def _last_words(host: Host, part: str) -> list[str]:
     """What a part of the control plane said last, as the host's files have it."""
-    found = host.details.logs.get(part, ())
+    written = host.details.logs.get(part, ())
     now = host.details.now
-    return lines.last_words(line for line in found if lines.present(line.at, now, RECENT_S))
+    return lines.last_words(line for line in written if lines.present(line.at, now, RECENT_S))
 
 
 def _shut(facts: Facts, *codes: str) -> list[Host]:
@@ -107,14 +107,14 @@ def _drops(facts: Facts, host: Host) -> list[str]:
     source = ipaddress.ip_network(host.state.default_address) if host.state else None
     version = way.version if way else 4
     port = target.port or 6443
-    found = []
+    labels = []
     for one in (host, *(item for item in _controls(facts) if item is not host)):
         if one.state is None:
             continue
         flow = Flow("output" if one is host else "input", version, "tcp", port, source, way)
         drop = judge(one.state.packet_filter, flow).drop
-        found += [f"{one.node}: {drop.label}"] if drop else []
-    return found
+        labels += [f"{one.node}: {drop.label}"] if drop else []
+    return labels
 
 
 def api_firewalled(facts: Facts) -> Iterator[Sighting]:
@@ -156,16 +156,16 @@ def api_from_pods(facts: Facts) -> Iterator[Sighting]:
             if one.node == pod.node and one.name.startswith(_NETWORK)
         )
         since = max([started, *network])
-        said = [
+        failures = [
             line
             for line in cluster.log(pod, *_UNREACHED)
             if ":443" in line
             and (line.at is None or (line.at > since and cluster.present(line.at)))
         ]
-        if said:
-            at = said[-1].at
+        if failures:
+            at = failures[-1].at
             ago = "" if at is None else f"{cluster.now - at:.0f} s ago: "
-            seen = (f"{ago}{said[-1]}", f"{pod.node} itself reaches the API server")
+            seen = (f"{ago}{failures[-1]}", f"{pod.node} itself reaches the API server")
             # a container that waits for its next start has not tried since
             now = lines.present(at, cluster.now, _TRIES_S)
             sure = Confidence.LIKELY if now else Confidence.POSSIBLE
