@@ -15,8 +15,8 @@ OTHERS: dict[str, str] = {
     "amtool silence expire": "--alertmanager.url=",
     "base64": "-d",
     "cat": "",
-    "curl": "-s",
-    "dcgmi diag": "-r= -j",
+    "curl": "-s -v -sv -kv --max-time= -o= -w=",
+    "dcgmi diag": "-r= -j -h",
     "dcgmi discovery": "-l",
     "dcgmi dmon": "-e= -d=",
     "dcgmi group": "-c= -a= -l -d=",
@@ -24,9 +24,10 @@ OTHERS: dict[str, str] = {
     "dcgmi policy": "-g= --set= --get --reg --clear -T= -P= -M= -e -x -n -p",
     "dcgmi stats": "-g= -e -d -m= -s= -x= -j= -r= -p= -v",
     "dcgmi profile": "--pause --resume",
-    "docker compose": "-f=",
+    "docker compose": "-f= -p=",
     "docker info": "",
-    "docker run": "--gpus=",
+    "docker run": "--gpus= --rm",
+    "docker stop": "",
     "dockerd": "--validate",
     "dpkg": "-l --configure -a",
     "etcdctl defrag": "--cacert= --cert= --key=",
@@ -34,7 +35,7 @@ OTHERS: dict[str, str] = {
     "helm upgrade": "--install --repo= -n= -f=",
     "ipmitool sdr": "",
     "ipmitool sel list": "",
-    "journalctl": "-k -n= -o= -u= --since= -b=",
+    "journalctl": "-k -n= -o= -u= -g= --since= -b= --no-pager --vacuum-size=",
     "kubeadm certs check-expiration": "",
     "kubeadm certs renew": "",
     "kubeadm join": "",
@@ -48,24 +49,26 @@ OTHERS: dict[str, str] = {
     "kubectl describe": "-n=",
     "kubectl drain": "--ignore-daemonsets --delete-emptydir-data",
     "kubectl exec": "-n= -i -c=",
-    "kubectl get": "-A -n= -o= -l= --field-selector= --raw=",
-    "kubectl label": "--overwrite",
+    "kubectl get": "-A -n= -o= -l= --field-selector= --raw= --show-labels",
+    "kubectl label": "-n= --overwrite",
     "kubeadm upgrade plan": "",
     "kubectl logs": "-n= -c= -l= --prefix --tail= --previous",
     "kubectl patch": "-n= -p=",
     "kubectl port-forward": "-n= --kubeconfig=",
     "kubectl rollout restart": "-n=",
     "kubectl scale": "-n= --replicas=",
-    "kubectl taint": "",
+    "kubectl taint": "--all",
     "kubectl uncordon": "",
     "lspci": "-d= -s= -vv",
     "nvidia-smi": "--query-gpu --query-compute-apps --format -q -d= -i= -L -pl= -rgc --gpu-reset "
     "-mig=",
     "nvidia-smi mig": "-lgip -lgi -cgi= -C -cci -dci -dgi -i=",
+    "nvidia-smi topo": "-m",
     "nvidia-smi nvlink": "-s --status -e -i=",
-    "ssh": "-L= -p= -J=",
+    "ssh": "-L= -p= -J= -v",
     "ssh-keyscan": "-p= -t=",
     "systemctl cat": "",
+    "systemctl daemon-reexec": "",
     "systemctl daemon-reload": "",
     "systemctl disable": "--now",
     "systemctl edit": "",
@@ -79,6 +82,54 @@ OTHERS: dict[str, str] = {
     "ufw route allow": "",
     "vagrant up": "",
 }
+# those that only remedies name
+OF_HOSTS: dict[str, str] = {
+    "apt-cache madison": "",
+    "apt-get install": "-y",
+    "containerd config dump": "",
+    "crictl pods": "-q --namespace= --label=",
+    "crictl ps": "-a --name=",
+    "crictl pull": "",
+    "crictl rmi": "--prune",
+    "crictl stopp": "",
+    "date": "",
+    "df": "-h -i",
+    "dkms autoinstall": "",
+    "dmesg": "",
+    "dnf install": "-y",
+    "du": "-xh --max-depth=",
+    "find": "-path= -size= -exec -n=",
+    "findmnt": "-no=",
+    "firewall-cmd": "--permanent --zone= --add-source= --add-port= --reload",
+    "getent hosts": "",
+    "ip link set": "",
+    "ip route": "",
+    "ip rule": "",
+    "iptables": "-S -I= -s= -d= -j=",
+    "ls": "-R",
+    "modprobe": "",
+    "mokutil": "--import=",
+    "nft list ruleset": "",
+    "nvidia-ctk runtime configure": "--runtime=",
+    "nvidia-ctk system create-dev-char-symlinks": "--create-all",
+    "openssl s_client": "-connect= -showcerts",
+    "openssl x509": "-noout -dates -ext=",
+    "ping": "-c=",
+    "printf": "",
+    "ps": "-eo= --sort=",
+    "reboot": "",
+    "ss": "-ltnp",
+    "sysctl": "-w",
+    "systemctl show": "-p=",
+    "systemctl unmask": "",
+    "tee": "",
+    "timedatectl set-ntp": "",
+    "timedatectl": "",
+    "true": "",
+    "uname": "-m",
+    "update-initramfs": "-u",
+}
+ALL = OTHERS | OF_HOSTS
 # what these get from stdin or write to says nothing about the command itself
 REDIRECTED = {">", "<"}
 
@@ -95,12 +146,12 @@ def check_other(words: tuple[str, ...]) -> None:
     if plain[0] == "ssh":
         plain = plain[:1]
     known = max(
-        (name for name in OTHERS if plain[: len(name.split())] == name.split()),
+        (name for name in ALL if plain[: len(name.split())] == name.split()),
         key=len,
         default=None,
     )
     assert known is not None, f"no such command in the table: {' '.join(plain)}"
-    unknown = options - {option.rstrip("=") for option in OTHERS[known].split()}
+    unknown = options - {option.rstrip("=") for option in ALL[known].split()}
     assert not unknown, f"{known}: {', '.join(sorted(unknown))}"
 
 
@@ -111,7 +162,7 @@ def options_of(words: tuple[str, ...]) -> tuple[set[str], list[str]]:
     """
     valued = {
         option.rstrip("=")
-        for name, text in OTHERS.items()
+        for name, text in ALL.items()
         if name.split()[0] == words[0]
         for option in text.split()
         if option.endswith("=")

@@ -21,14 +21,15 @@ has systemctl && systemctl show -p Id -p LoadState -p ActiveState -p SubState -p
 
 # --- what they said last: of this boot, of the last hour, and only what complains
 has journalctl && for unit in kubelet containerd nvidia-fabricmanager; do
-  journalctl -q -u $unit -b --since=-1h -n 400 --no-pager -o cat 2>/dev/null |
-    grep -aE '^[EF][0-9]{4} |level=(error|fatal)|rror|[Ff]ail|fatal|mismatch|higher than' |
+  journalctl -q -u $unit -b --since=-1h -n 400 --no-pager -o short-iso 2>/dev/null |
+    grep -aE ': [EF][0-9]{4} |level=(error|fatal)|rror|[Ff]ail|fatal|mismatch|higher than' |
     grep -avE 'level=(info|debug)' | tail -n 25 | cut -c 1-600 | sed "s/^/log\t$unit /"
 done
 dmesg 2>/dev/null | grep -aE "NVRM|nouveau|nvidia|signature|[Kk]ey (is|was) rejected|\
 unavailable key|martian|Remounting filesystem|I/O error|[Oo]ut of memory: " |
   tail -n 60 | cut -c 1-300 | named kernel
 put uptime "$(cut -d . -f 1 /proc/uptime)"
+put now "$(date +%s)"
 
 # --- the driver's module: who signed it, and whose keys the firmware trusts
 if has modinfo; then
@@ -98,25 +99,30 @@ for file in /proc/sys/net/ipv4/conf/*/rp_filter; do
   device=${file%/rp_filter}
   case ${device##*/} in veth*) ;; *) put rp_filter "${device##*/} $(cat "$file")" ;; esac
 done
-{ has nft && nft list ruleset; has iptables-save && iptables-save; } 2>/dev/null |
-  grep -iE 'dport[^#]*(6443|8472|10250)[^0-9].*(drop|reject)' | sed 's/^[[:space:]]*//' |
-  sort -u | head -n 10 | cut -c 1-300 | named firewall
 find /etc/cni/net.d -name '*.conf*' 2>/dev/null | named cni
 
-# --- the API server as this host reaches it, and what it said last where it does not answer
+# --- the API server as this host reaches it, and what it and etcd said last where it does not answer
 server=$(sed -n 's/^ *server: *//p' /etc/kubernetes/kubelet.conf 2>/dev/null | head -n 1)
 if [ -n "$server" ] && has curl; then
   put server "$server"
   code=$(curl -q -sSk --noproxy '*' --connect-timeout 5 --max-time 8 -o /dev/null \
     -w '%{http_code}' "$server/livez" 2>/dev/null) || code="$? $code"
   put api "$code"
+  name=${server#*://} name=${name%:*}
+  case "$code" in *' '*) # no answer: is its address found at all?
+    address=$(timeout -k 1 6 getent ahosts "${name#[}" 2>/dev/null | sed 's/ .*//;q')
+    if [ -n "$address" ]; then put server_address "$address"; else put unresolved "$name"; fi ;;
+  esac
   if [ "$code" != 200 ] && [ "$code" != 401 ]; then
     for part in kube-apiserver etcd; do
       [ -e /etc/kubernetes/pki/ca.key ] && [ ! -e "/etc/kubernetes/manifests/$part.yaml" ] &&
         put no_manifest "$part"
-      last=$(find "/var/log/pods/" -path "*kube-system_$part-*" -name '*.log' -printf '%T@ %p\n' \
-        2>/dev/null | sort -n | tail -n 1 | cut -d ' ' -f 2)
-      [ -r "$last" ] && tail -n 6 "$last" | cut -c 1-400 | sed "s/^/log\t$part /"
+      # a container that has just been started has said nothing yet
+      last=$(find /var/log/pods/ -path "*kube-system_$part-*" -name '*.log' -size +0 \
+        -printf '%T@ %p\n' 2>/dev/null | sort -n | tail -n 1 | cut -d ' ' -f 2)
+      [ -r "$last" ] && tail -n 600 "$last" | # without what informs, and the text of --help
+        grep -avE '"level":"info"|std(out|err) [FP] (I[0-9]{4} |[[:space:]]|Usage:|$|.* flags:$)' |
+        tail -n 12 | cut -c 1-600 | sed "s/^/log\t$part /"
     done
   fi
 fi

@@ -1,4 +1,4 @@
-"""Whether Docker's packet filter drops what pods send and get."""
+"""Which rules Docker's packet filter lacks that let pods' packets pass."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def program(pods: str) -> str:
     return "ip6tables" if ip_network(pods).version == 6 else "iptables"
 
 
-class DroppedPods(Framed[list[str]]):
+class MissingRules(Framed[list[str]]):
     """Options of the rules for pods that Docker's chain for users lacks.
 
-    None where Docker is not there, or its policy lets everything pass.
+    None where Docker is not there, or filters nothing.
     """
 
     default = list
@@ -30,7 +30,6 @@ class DroppedPods(Framed[list[str]]):
         """`pods`: network of all pods."""
         tables, network = program(pods), shlex.quote(pods)
         return f"""\
-{tables} -w 5 -S FORWARD 2>/dev/null | grep -qx -e '-P FORWARD DROP' || exit 0
 {tables} -w 5 -S {CHAIN} >/dev/null 2>&1 || exit 0
 for side in -s -d; do
   {tables} -w 5 -C {CHAIN} "$side" {network} -j ACCEPT 2>/dev/null || echo "rule $side"

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from pyinfra.api.command import StringCommand
+from pyinfra.api.command import QuoteString, StringCommand
 from pyinfra.context import host
 
-from deploys.facts.docker_filter import CHAIN, DroppedPods, program
+from deploys.facts.docker_filter import CHAIN, MissingRules
 from deploys.lib import changes
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands
 from deploys.lib.operation import operation
+from deploys.operations import files, units
 from gpuboot.plan import Change
+
+UNIT = "gpuboot-docker-pods.service"
 
 
 @operation()
-def pods_let_through(pods: str) -> Commands:
-    """Ensure that Docker's chain for users lets pods pass, where its policy drops the rest.
+def pods_let_through(pods: str, unit: str) -> Commands:
+    """Ensure that Docker's chain for users lets pods pass, now and whenever Docker starts.
 
-    It is asked before the policy is, and kept by Docker. Docker sets the policy where it finds
-    forwarding off as it starts; with our kernel settings it does not find so after a boot, and
-    there is nothing to let through then.
+    It is asked before the policy of FORWARD is, whoever set that to DROP. Docker keeps the chain's
+    rules when it is restarted, and after a boot the chain is empty.
 
     + pods: network of all pods
+    + unit: text of the systemd unit that adds the rules
     """
-    missing = read(DroppedPods, pods=pods)
-    if not missing:
+    missing = read(MissingRules, pods=pods)
+    written = yield from files.of_units({f"/etc/systemd/system/{UNIT}": unit})
+    yield from units.ensured([UNIT], started=False)
+    if missing:
+        changes.record(Change(subject=f"iptables chain {CHAIN}", new=f"packets of {pods} pass"))
+    if missing or written:
+        yield StringCommand("systemctl restart", QuoteString(UNIT))
+    else:
         host.noop("Docker's packet filter drops no packet of pods")
-        return
-    changes.record(Change(subject=f"iptables chain {CHAIN}", new=f"packets of {pods} pass"))
-    for side in missing:
-        yield StringCommand(f"{program(pods)} -w 5 -I {CHAIN} {side} {pods} -j ACCEPT")

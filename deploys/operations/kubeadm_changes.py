@@ -47,7 +47,8 @@ def immutable_settings_kept(settings: dict[str, str]) -> Commands:
     if known and (problems := immutable_changes(state.immutable, settings)):
         yield fail(
             f"a living cluster cannot change this: {'; '.join(problems)}",
-            "put the settings back, or reset the cluster (deploys/reset.py) and run again",
+            "put the settings back, or reset the cluster (pyinfra INVENTORY deploys/reset.py "
+            "--data gpuboot_reset=CLUSTER) and run again",
         )
         return
     host.noop("there is no cluster yet" if state.error else "the settings are those of the cluster")

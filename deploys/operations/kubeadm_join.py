@@ -128,7 +128,10 @@ def _registered(state: State, host: Host, leader: str, node: str) -> bool:
     end = wait_until(host, probe, _REGISTERED_S)
     if end.done:
         return True
-    remedy = "see `journalctl -u kubelet` there; deploys/remove.py takes the node out for good"
+    remedy = (
+        "see `journalctl -u kubelet` there; to take the node out for good: pyinfra INVENTORY "
+        f"deploys/remove.py --data gpuboot_remove={node}"
+    )
     return report_failure(host, failure(unfinished(end, _REGISTERED_S), remedy))
 
 

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
+from deploys.facts.docker_filter import CHAIN, program
 from deploys.lib.operation import phase
 from deploys.operations import docker_filter, files, kernel, network_manager, packages
 from deploys.run.context import Context, current
@@ -73,10 +74,14 @@ def _pod_network_respected(context: Context) -> None:
     """What else runs on the host leaves devices and packets of pods alone."""
     if "NetworkManager" in context.state.boot.units:
         network_manager.pod_network_unmanaged(name="Keep NetworkManager off the pod network")
-    if firewall.drops_of_docker(context.state.packet_filter, context.settings):
+    if firewall.beside_docker(context.state.packet_filter, context.settings):
+        pods = context.settings.cluster.pod_cidr
         docker_filter.pods_let_through(
             name="Let pods through Docker's packet filter",
-            pods=context.settings.cluster.pod_cidr,
+            pods=pods,
+            unit=render(
+                "base/docker-pods.service.j2", pods=pods, program=program(pods), chain=CHAIN
+            ),
         )
 
 

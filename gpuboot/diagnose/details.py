@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuboot.diagnose import lines
+from gpuboot.diagnose.lines import Line
 from gpuboot.fact_output import Fields
 
 
@@ -53,7 +55,9 @@ class Vxlan:
 class Details:
     """One host at one moment.
 
-    + logs: unit -> lines that complain, of this boot and the last hour, the newest last
+    + now: its own clock, seconds since 1970
+    + logs: unit or part of the control plane -> its last lines: of units those of this boot and the
+      last hour that complain
     + kernel: lines of the kernel log about GPUs, modules, storage and routes
     + uptime_s: seconds since it booted
     + module_file, module_signer: of the NVIDIA module on disk; "" where there is none
@@ -69,16 +73,18 @@ class Details:
     + memory_pressure: share of the last 10 s in which all work waited for memory, in per cent
     + mtu: device -> bytes
     + rp_filter: device -> 0 off, 1 strict, 2 loose
-    + firewall: rules that drop or refuse what Kubernetes needs
     + cni: configurations of the pod network
     + server, api: the API server's address as the kubelet has it, and curl's answer: HTTP's
       status, or curl's exit code before it
+    + server_address: where it is, by the host's names; unresolved: its name, if that is not found;
+      both only where it did not answer
     + no_manifest: parts of the control plane without a manifest
     """
 
+    now: float = 0.0
     units: Mapping[str, UnitState] = field(default_factory=dict)
-    logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    kernel: tuple[str, ...] = ()
+    logs: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
+    kernel: tuple[Line, ...] = ()
     uptime_s: int = 0
     module_file: str = ""
     module_signer: str = ""
@@ -102,38 +108,43 @@ class Details:
     vxlan: tuple[Vxlan, ...] = ()
     peers: tuple[Peer, ...] = ()
     rp_filter: Mapping[str, int] = field(default_factory=dict)
-    firewall: tuple[str, ...] = ()
     cni: tuple[str, ...] = ()
     server: str = ""
     api: str = ""
+    server_address: str = ""
+    unresolved: str = ""
     no_manifest: tuple[str, ...] = ()
 
 
 # field -> its key in what the script prints
 _TEXTS = (
     *("module_file", "module_signer", "secure_boot", "kubelet_cgroup"),
-    *("resolv_file", "server", "api"),
+    *("resolv_file", "server", "api", "server_address", "unresolved"),
 )
 _LISTS = {
-    **{name: name for name in ("kernel", "mok", "mok_waiting", "containerd_error")},
-    **{name: name for name in ("read_only", "resolv", "firewall", "cni", "no_manifest")},
+    **{name: name for name in ("mok", "mok_waiting", "containerd_error")},
+    **{name: name for name in ("read_only", "resolv", "cni", "no_manifest")},
     "kernels": "kernel_installed",
     "default_routes": "default_route",
 }
 
 
-def parse(lines: Iterable[str]) -> Details:
+def parse(printed: Iterable[str]) -> Details:
     """What the script printed. Raises `FactOutputError` and ValueError."""
-    values = Fields(lines)
-    logs: dict[str, list[str]] = defaultdict(list)
+    values = Fields(printed)
+    now = float(values.first("now") or 0)
+    booted = now - values.number("uptime") if now else 0.0
+    logs: dict[str, list[Line]] = defaultdict(list)
     for unit, line in values.words("log", 2):
-        logs[unit].append(line)
+        logs[unit].append(lines.parse(line))
     plain: dict[str, Any] = {
         **{name: values.first(name) for name in _TEXTS},
         **{name: tuple(values.all(key)) for name, key in _LISTS.items()},
     }
     return Details(
         **plain,
+        now=now,
+        kernel=tuple(lines.parse_kernel(line, booted) for line in values.all("kernel")),
         units={name: UnitState(*rest) for name, *rest in values.words("state", 6)},
         logs={unit: tuple(found) for unit, found in logs.items()},
         uptime_s=values.number("uptime"),

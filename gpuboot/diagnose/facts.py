@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
-from gpuboot.diagnose import details, objects, paths
+from gpuboot.diagnose import details, lines, objects, paths, workloads
 from gpuboot.diagnose.details import Details
-from gpuboot.diagnose.objects import Claim, Event, KubeNode, Pod, Workload
+from gpuboot.diagnose.lines import Line
+from gpuboot.diagnose.objects import Claim, Container, Event, KubeNode, Pod
 from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recording
+from gpuboot.diagnose.workloads import Workload
 from gpuboot.hosts import node_state
 from gpuboot.hosts.node_state import NodeState
 from gpuboot.kubernetes.cluster_state import KubeadmState, parse_kubeadm
@@ -45,10 +47,32 @@ class Host:
         """Whether it is part of a cluster."""
         return "kubelet.conf" in self.kubeadm.files
 
-    def log(self, unit: str, *words: str) -> list[str]:
-        """The lines of a unit that hold one of these words."""
-        lines = self.details.logs.get(unit, ())
-        return [line for line in lines if any(word in line for word in words)]
+    def running(self, unit: str) -> bool:
+        """Whether a unit runs."""
+        state = self.details.units.get(unit)
+        return state is not None and (state.active, state.sub) == ("active", "running")
+
+    def log(self, unit: str, *words: str) -> list[Line]:
+        """The present lines of a unit that hold one of these words; all where none are named.
+
+        Those of a unit that runs count for `lines.PRESENT_S`, others until it runs.
+        """
+        ended = unit in self.details.units and not self.running(unit)
+        return [
+            line
+            for line in self.details.logs.get(unit, ())
+            if (ended or lines.present(line.at, self.details.now))
+            and (not words or any(word in line for word in words))
+        ]
+
+    def kernel(self, *words: str, within_s: float | None = None) -> list[Line]:
+        """The kernel's lines with one of these words. + within_s: of so many seconds alone"""
+        return [
+            line
+            for line in self.details.kernel
+            if any(word in line for word in words)
+            and (within_s is None or lines.present(line.at, self.details.now, within_s))
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +96,7 @@ class Cluster:
     prometheuses: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     collectors: Mapping[str, str] = field(default_factory=dict)
     errors: Mapping[str, str] = field(default_factory=dict)
-    logs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    logs: Mapping[str, tuple[Line, ...]] = field(default_factory=dict)
     targets: tuple[Mapping[str, Any], ...] | None = None
 
     def node(self, name: str) -> KubeNode | None:
@@ -91,15 +115,48 @@ class Cluster:
                 found.setdefault(one.key, []).append(one)
         return found
 
-    def log(self, pod: Pod, *words: str) -> list[str]:
-        """The lines of a pod's containers, the present and the last ones, with one of these."""
+    def present(self, at: float | None) -> bool:
+        """Whether what was seen then still counts as how things are."""
+        return lines.present(at, self.now)
+
+    def ended_lately(self, one: Container) -> bool:
+        """Whether a container ended so short a time ago that it counts."""
+        return one.ended is not None and self.now - one.ended.at < RECENT_S
+
+    def log(self, pod: Pod, *words: str) -> list[Line]:
+        """The present lines of a pod's containers with one of these words.
+
+        Those of a container that runs count for `lines.PRESENT_S`, those of one that ended until it
+        is ready again.
+        """
         return [
             line
-            for key, lines in self.logs.items()
-            if key.startswith(f"{pod.key}/")
-            for line in lines
+            for container, before, said in self._logs(pod)
+            for line in said
             if any(word in line for word in words)
+            and (
+                (before and not (container and container.ready))
+                or (not before and container is not None and container.state != "running")
+                or (not before and lines.present(line.at, self.now))
+            )
         ]
+
+    def log_since_start(self, pod: Pod, *words: str) -> list[Line]:
+        """The lines with one of these words of a pod's containers that run, however old."""
+        return [
+            line
+            for _, before, said in self._logs(pod)
+            for line in said
+            if not before and any(word in line for word in words)
+        ]
+
+    def _logs(self, pod: Pod) -> Iterator[tuple[Container | None, bool, tuple[Line, ...]]]:
+        """Of each log of a pod: the container, whether it is of its run before, and the lines."""
+        containers = {one.name: one for one in pod.containers}
+        for key, said in self.logs.items():
+            if key.startswith(f"{pod.key}/"):
+                name, _, before = key.removeprefix(f"{pod.key}/").partition("/")
+                yield containers.get(name), bool(before), said
 
     def said(self, pod: Pod) -> list[str]:
         """All that tells why a pod does not run: its states' messages and its events."""
@@ -109,11 +166,16 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """All that is known at one moment. + leader: node that was asked for the cluster"""
+    """All that is known at one moment.
+
+    + leader: node that was asked for the cluster
+    + pod_cidr: network of all pods; "" where the settings are not known
+    """
 
     hosts: tuple[Host, ...] = ()
     cluster: Cluster = field(default_factory=Cluster)
     leader: str = ""
+    pod_cidr: str = ""
 
     @property
     def read(self) -> tuple[Host, ...]:
@@ -125,7 +187,12 @@ def of(recording: Recording) -> Facts:
     """The state that a recording holds."""
     hosts = tuple(_host(one) for one in recording.hosts)
     leader = next((one.node for one in hosts if one.name == recording.leader), "")
-    return Facts(hosts=hosts, cluster=_cluster(recording.cluster), leader=leader)
+    return Facts(
+        hosts=hosts,
+        cluster=_cluster(recording.cluster),
+        leader=leader,
+        pod_cidr=str(recording.settings.get("cluster", {}).get("pod_cidr", "")),
+    )
 
 
 def _host(item: HostRecording) -> Host:
@@ -165,7 +232,7 @@ def _cluster(item: ClusterRecording) -> Cluster:
         nodes=tuple(map(objects.node, items(paths.NODES))),
         pods=tuple(map(objects.pod, items(paths.PODS))),
         workloads=tuple(
-            objects.workload(kind, one)
+            workloads.workload(kind, one)
             for kind, path in paths.WORKLOADS.items()
             for one in items(path)
         ),
@@ -184,6 +251,6 @@ def _cluster(item: ClusterRecording) -> Cluster:
         prometheuses=tuple((key, one.get("spec") or {}) for key, one in named(paths.PROMETHEUSES)),
         collectors=dict(item.found.get(paths.COLLECTORS, {})),
         errors=item.errors,
-        logs=item.logs,
+        logs={key: tuple(map(lines.parse, said)) for key, said in item.logs.items()},
         targets=item.targets,
     )

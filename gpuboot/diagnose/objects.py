@@ -29,6 +29,7 @@ class Container:
     + state: waiting, running or terminated; "" before the kubelet has told
     + reason, message: why it waits, or how it ended
     + ended: how it ended last time
+    + began: when it was started that runs, seconds since 1970; 0.0 where none runs
     """
 
     name: str
@@ -38,6 +39,7 @@ class Container:
     reason: str = ""
     message: str = ""
     ended: Ended | None = None
+    began: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +73,11 @@ class Pod:
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
 
+    @property
+    def began(self) -> float:
+        """When its youngest container was started that runs; 0.0 where none runs."""
+        return max((one.began for one in self.containers), default=0.0)
+
 
 @dataclass(frozen=True, kw_only=True)
 class KubeNode:
@@ -85,28 +92,6 @@ class KubeNode:
     labels: Mapping[str, str] = field(default_factory=dict)
     allocatable: Mapping[str, str] = field(default_factory=dict)
     capacity: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Workload:
-    """A DaemonSet, Deployment, StatefulSet or ReplicaSet: pods that it wants and that are ready.
-
-    + env: names of its containers' variables; tolerates: its tolerations as the API has them
-    """
-
-    kind: str
-    namespace: str
-    name: str
-    wanted: int
-    ready: int
-    failure: str = ""
-    selector: Mapping[str, str] = field(default_factory=dict)
-    tolerates: tuple[Json, ...] = ()
-    env: frozenset[str] = frozenset()
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True)
@@ -200,6 +185,7 @@ def _container(name: str, status: Json) -> Container:
         now.get("reason") or "",
         now.get("message") or "",
         _ended(last) if last else (_ended(now) if word == "terminated" else None),
+        seconds(now.get("startedAt")) if word == "running" else 0.0,
     )
 
 
@@ -233,31 +219,6 @@ def node(item: Json) -> KubeNode:
         labels=meta.get("labels") or {},
         allocatable=status.get("allocatable") or {},
         capacity=status.get("capacity") or {},
-    )
-
-
-def workload(kind: str, item: Json) -> Workload:
-    """A workload of the API."""
-    meta, spec, status = item["metadata"], item.get("spec", {}), item.get("status", {})
-    below = spec.get("template", {}).get("spec", {})
-    daemon = kind == "DaemonSet"
-    failures = [
-        one.get("message") or ""
-        for one in status.get("conditions") or ()
-        if one["type"] == "ReplicaFailure" and one["status"] == "True"
-    ]
-    return Workload(
-        kind=kind,
-        namespace=meta["namespace"],
-        name=meta["name"],
-        wanted=status.get("desiredNumberScheduled", 0) if daemon else spec.get("replicas", 1),
-        ready=status.get("numberReady" if daemon else "readyReplicas") or 0,
-        failure=next(iter(failures), ""),
-        selector=below.get("nodeSelector") or {},
-        tolerates=tuple(below.get("tolerations") or ()),
-        env=frozenset(
-            one["name"] for each in below.get("containers") or () for one in each.get("env") or ()
-        ),
     )
 
 

@@ -26,7 +26,11 @@ _TAIL = "40"
 _LONGEST = 600  # characters of a line
 _ENDED_S = 900.0
 # whose logs are read although they run: what they complain of stops others
-_TALKATIVE = ("coredns", "gpu-operator-", "dcgm-exporter", "node-exporter", "kube-flannel")
+_TALKATIVE = (
+    *("coredns", "gpu-operator-", "dcgm-exporter", "node-exporter", "kube-flannel"),
+    *("nvidia-device-plugin", "kube-apiserver", "etcd", "kube-controller-manager"),
+    "kube-scheduler",
+)
 # lines of other people's programs are kept only where they tell of what is looked for
 _TELLING = re.compile(
     r"NVML|CUDA|cuda|nvidia|dial tcp|x509|system not yet initialized|address already in use"
@@ -172,7 +176,7 @@ def _wanted(pod: Pod, container: Container, now: float) -> bool:
 
 def _log(cluster: Cluster, pod: Pod, container: str, previous: bool) -> tuple[str, ...]:
     path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/log"
-    query = {"container": container, "tailLines": _TAIL}
+    query = {"container": container, "tailLines": _TAIL, "timestamps": "true"}
     text = cluster.get(path, {**query, "previous": "true"} if previous else query)
     lines = text.decode(errors="replace").splitlines()
     if not pod.owner.startswith(("DaemonSet", "ReplicaSet", "StatefulSet", "Node")) or pod.gpus:

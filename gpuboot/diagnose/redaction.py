@@ -40,7 +40,10 @@ _LOOKS = (
         rf"(?i)([\w.-]*(?:{_NAMES})[\w.-]*\\?[\"']?\s*[=:]\s*\\?[\"']?)[^\s\"',;&}}\\]{{3,}}"
     ),
     # a line of a key that was printed line by line; digests are hexadecimal
-    re.compile(r"()^(?![0-9a-f]+$)[A-Za-z0-9+/]{40,}={0,2}$"),
+    re.compile(
+        r"(^(?:log\t\S+ )?(?:\d{4}-\d\d-\d\dT\S+ )?(?:std(?:out|err) [FP] )?)"
+        r"(?![0-9a-f]+$)[A-Za-z0-9+/]{40,}={0,2}$"
+    ),
 )
 
 

@@ -17,7 +17,7 @@ Fields = Mapping[str, Any]
 ALL: Fields = {}
 _META: Fields = {
     **dict.fromkeys(("name", "namespace", "labels", "ownerReferences", "creationTimestamp"), ALL),
-    "deletionTimestamp": ALL,
+    **dict.fromkeys(("deletionTimestamp", "generation"), ALL),
     "annotations": {COLLECTORS_ANNOTATION: ALL, "kubernetes.io/config.mirror": ALL},
 }
 _CONTAINER: Fields = {
@@ -39,7 +39,10 @@ _RUNNING: Fields = {
 }
 _NODE_STATUS = ("conditions", "allocatable", "capacity", "addresses")
 _SELECTORS = ("serviceMonitorSelector", "serviceMonitorNamespaceSelector", "version")
-_SET_STATUS = ("desiredNumberScheduled", "numberReady", "replicas", "readyReplicas")
+_SET_STATUS = (
+    *("desiredNumberScheduled", "numberReady", "updatedNumberScheduled", "observedGeneration"),
+    *("replicas", "readyReplicas", "updatedReplicas"),
+)
 
 POD: Fields = {
     "metadata": _META,

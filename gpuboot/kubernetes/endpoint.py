@@ -123,7 +123,8 @@ def growth_refused(cluster: Cluster, nodes: Sequence[Node]) -> list[Problem]:
     lead = next(node for node in nodes if node.leader)
     made = "its cluster was made with an address instead of a name, by which all nodes know its API"
     anew = (
-        "make the cluster anew (deploys/reset.py), which then has a name that all control planes "
+        "make the cluster anew (pyinfra INVENTORY deploys/reset.py --data "
+        "gpuboot_reset=CLUSTER), which then has a name that all control planes "
         "answer to"
     )
     found = []

@@ -21,6 +21,9 @@ from gpuboot.kubernetes.storage import STORAGE_CLASS, missing_class
 
 SecretName = tuple[str, str]  # namespace and name of a Secret
 
+_RESET = "pyinfra INVENTORY deploys/reset.py --data gpuboot_reset=CLUSTER"
+_REMOVE = "pyinfra INVENTORY deploys/remove.py --data gpuboot_remove="
+
 
 def evaluate(
     nodes: Sequence[Node], settings: Settings, lock: Lock, cluster: ClusterState
@@ -49,7 +52,7 @@ def _immutable(
         yield Problem(
             "",
             f"{cause}: a living cluster cannot change this",
-            "put the setting back, or reset the cluster (deploys/reset.py) and run again",
+            f"put the setting back, or reset the cluster ({_RESET}) and run again",
         )
 
 
@@ -63,7 +66,7 @@ def _flannel_backend(settings: Settings, cluster: ClusterState) -> Iterator[Prob
             "",
             f"cluster.flannel_backend is {cluster.flannel_backend}, the settings ask for "
             f"{expected}: flannel does not change it in a living cluster",
-            "put the setting back, or reset the cluster (deploys/reset.py) and run again",
+            f"put the setting back, or reset the cluster ({_RESET}) and run again",
         )
 
 
@@ -75,15 +78,16 @@ def _names(nodes: Sequence[Node], cluster: ClusterState) -> Iterator[Problem]:
                 node.host,
                 f"the cluster knows the machine at {node.address} as node {other}, and a node "
                 f"cannot be renamed to {node.name}",
-                f'set node_name = "{other}"; or take it out of the cluster first: kubectl drain '
-                f"{other}, deploys/reset.py --limit {node.host}, kubectl delete node {other}",
+                f'set node_name = "{other}"; to have it as {node.name}, then remove it under that '
+                f"name ({_REMOVE}{other}), give it the new node_name, and run again",
             )
         elif node.name in known and not _at(node, known[node.name]):
             yield Problem(
                 node.host,
                 f"the cluster has a node {node.name} already, at {known[node.name].address}",
-                "give this host another node_name, or, if that machine is gone: kubectl delete "
-                f"node {node.name}",
+                "if it is that machine with another address, or that machine is gone: remove the "
+                f"old node ({_REMOVE}{node.name}) and run again, so that it joins anew; if it is "
+                "another machine: give this host another node_name",
             )
 
 

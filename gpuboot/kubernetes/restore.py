@@ -119,7 +119,8 @@ def refusal(source: Source, ca: str, kubernetes: str, ready: bool, host: str) ->
         return Problem(
             host,
             f"{backup.name} is of another cluster: its certificate authority is not the one here",
-            "name a backup of this cluster, or reset the machines first (deploys/reset.py)",
+            "name a backup of this cluster, or reset the machines first (pyinfra INVENTORY "
+            "deploys/reset.py --data gpuboot_reset=CLUSTER)",
         )
     if ca:
         return None
@@ -155,7 +156,8 @@ def members_missing(
             away[0],
             f"{', '.join(away)} cannot be reached, and would come back with etcd's data of before",
             "bring it back; or take it out of the inventory, keep it off, restore, and reset it "
-            "(deploys/reset.py --limit) before it joins again",
+            "(pyinfra INVENTORY deploys/reset.py --limit HOST --data gpuboot_reset=CLUSTER) before "
+            "it joins again",
         )
     others = [item.host for item in found if kept[item.host].ca != ca]
     if others:

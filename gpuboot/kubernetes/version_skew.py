@@ -158,8 +158,8 @@ def _newer_kubelets(
                 f"its kubelet is {node.kubelet}, the version lock asks for {target}: a kubelet is "
                 "not downgraded in a living node",
                 f"set versions.kubernetes to {node.kubelet} or newer, or take the node out of the "
-                f"cluster and let it join again: kubectl drain {node.name}, deploys/reset.py "
-                f"--limit {hosts[node.name]}, then run again",
+                "cluster and let it join again: pyinfra INVENTORY deploys/remove.py --data "
+                f"gpuboot_remove={node.name}, then run again",
             )
 
 

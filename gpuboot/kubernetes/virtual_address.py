@@ -189,7 +189,8 @@ def _left_behind(
     )
     remedy = (
         f"set cluster.virtual_ip to {old} until all workers answer; or remove those that are gone "
-        "(deploys/remove.py) and take them out of the inventory"
+        "(pyinfra INVENTORY deploys/remove.py --data gpuboot_remove=NODE) and take them out of the "
+        "inventory"
     )
     return [Problem("", cause, remedy)]
 

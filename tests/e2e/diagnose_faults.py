@@ -74,7 +74,7 @@ class Fault:
         return "+".join(self.causes)
 
 
-def _bent(machine: str, file: str, script: str, *units: str) -> tuple[Step, Step]:
+def bent(machine: str, file: str, script: str, *units: str) -> tuple[Step, Step]:
     """Change a file of a machine (`$file` in the script), and put it back as it was."""
     copy = f"/root/{file.rpartition('/')[2]}.before"
     again = "".join(f"; systemctl restart {unit}" for unit in units)
@@ -161,11 +161,11 @@ HOST_FAULTS = (
     ),
     Fault(
         ("cgroup-mismatch",),
-        *_bent("gpu2", _KUBELET, "sed -i 's/^cgroupDriver:.*/cgroupDriver: cgroupfs/' $file"),
+        *bent("gpu2", _KUBELET, "sed -i 's/^cgroupDriver:.*/cgroupDriver: cgroupfs/' $file"),
     ),
     Fault(
         ("memory-short",),
-        *_bent(
+        *bent(
             "gpu2",
             _KUBELET,
             "printf 'evictionSoft: {memory.available: 64Ti}\n"
@@ -175,18 +175,8 @@ HOST_FAULTS = (
         simulated="a kubelet that wants more memory free than there is",
     ),
     Fault(
-        ("api-firewalled",),
-        on(
-            "gpu1",
-            "nft 'add table inet fault; add chain inet fault out "
-            "{ type filter hook output priority 0; }; "
-            "add rule inet fault out tcp dport 6443 drop'",
-        ),
-        on("gpu1", "nft delete table inet fault"),
-    ),
-    Fault(
         ("dns-search-path",),
-        *_bent(
+        *bent(
             "gpu1",
             "/etc/resolv.conf",
             "seq -s ' ' -f 'site%.0f.example' 30 | sed 's/^/search /' >>$file",

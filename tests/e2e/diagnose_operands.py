@@ -96,6 +96,14 @@ OPERAND_FAULTS = (
         *_patched(_OPERATOR, "/spec/template/spec/containers/0/args/-", "--no-such-flag"),
     ),
     Fault(
+        ("device-plugin-missing",),
+        *_patched(
+            "daemonset/nvidia-device-plugin-daemonset",
+            "/spec/template/spec/nodeSelector",
+            {"no-such-label": "true"},
+        ),
+    ),
+    Fault(
         ("operand-unlabelled",),
         steps(
             _operators(0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from tests.e2e.conftest import ROOT, Lab
 from tests.e2e.diagnose_faults import HOST_FAULTS, Fault
 from tests.e2e.diagnose_operands import OPERAND_FAULTS
 from tests.e2e.diagnose_pods import POD_FAULTS
+from tests.e2e.diagnose_ways import WAY_FAULTS
 
 pytestmark = [pytest.mark.lab, pytest.mark.long]
 LAB = ("diagnose", "--gpus", "1,1")
@@ -59,11 +61,40 @@ def note(fault: Fault, injected_s: float, took_s: float, found: dict[str, Any]) 
         stream.write(json.dumps(line) + "\n")
 
 
+# commands that a lab does not bear, or that fail as long as the symptom is there: they show it
+NOT_TYPED = {
+    "driver-mismatch": "drains the node and reboots it",
+    "gpu-failed": "reboots the machine",
+    "certificates-expired": "starts the control plane anew",
+    "control-plane-taint": "takes the taints of all nodes away",
+    "host-silent": "the machine does not answer",
+    "api-unreached": "nothing answers there",
+    "clock-skew": "the machines have one clock",
+    **dict.fromkeys(
+        ("image-missing", "image-mirror", "image-ca", "image-proxy", "image-auth"),
+        "the image is not pulled this time either",
+    ),
+}
+
+
+def type_commands(lab: Lab, cause: dict[str, Any]) -> None:
+    """Type what the remedy of a cause says, where it says: it is a command there, and works."""
+    for item in cause["commands"][:1]:
+        for part in re.split(r"; (?=ssh )", item["command"]):
+            beyond = re.match(r"ssh (\S+) (.*)", part)
+            machine, text = (beyond[1], beyond[2]) if beyond else (item["on"], part)
+            done = lab.lab("ssh", "--name", lab.name, machine, f"set -eo pipefail; {text}")
+            # a reader that has seen enough closes the pipe
+            assert done.code in (0, 141), f"{cause['id']}: {machine}$ {text}\n{done.text}"
+
+
 def test_a_healthy_cluster_yields_nothing(site: Lab) -> None:
     healthy(site)
 
 
-@pytest.mark.parametrize("fault", [*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS], ids=str)
+@pytest.mark.parametrize(
+    "fault", [*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS, *WAY_FAULTS], ids=str
+)
 def test_a_fault_is_named(site: Lab, fault: Fault) -> None:
     if fault.alone:
         healthy(site)
@@ -79,6 +110,9 @@ def test_a_fault_is_named(site: Lab, fault: Fault) -> None:
         assert took < WITHIN_S
         text = site.command(["gpuboot", "diagnose", "inventories/lab.py"])
         (TIMES / f"{fault}.txt").write_text(text.out, encoding="utf-8")
+        for cause in found["causes"]:
+            if cause["id"] in set(fault.causes) - set(NOT_TYPED):
+                type_commands(site, cause)
     finally:
         fault.undo(site)
 

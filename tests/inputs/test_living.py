@@ -139,12 +139,14 @@ def test_a_node_cannot_be_renamed() -> None:
     [told] = causes(worker=replace(WORKER, name="gpu-a"))
     assert "[gpu1.example.com] the cluster knows the machine at 192.0.2.21 as node gpu1" in told
     assert 'set node_name = "gpu1"' in told
-    assert "deploys/reset.py --limit gpu1.example.com" in told
+    assert "pyinfra INVENTORY deploys/remove.py --data gpuboot_remove=gpu1)" in told
 
 
 def test_a_node_s_name_is_taken() -> None:
     [told] = causes(worker=replace(WORKER, address="192.0.2.99"))
     assert "the cluster has a node gpu1 already, at 192.0.2.21" in told
+    assert "that machine with another address" in told
+    assert "pyinfra INVENTORY deploys/remove.py --data gpuboot_remove=gpu1)" in told
 
 
 def test_names_that_changed_places_are_both_told() -> None:

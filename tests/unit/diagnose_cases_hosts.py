@@ -277,12 +277,6 @@ GPUS = (
         "149, NETIR_LINK_EVT Fatal",
     ),
     Case(
-        "gpu-unhealthy",
-        site(at=cluster(nodes=(NODES[0], replace(NODES[1], allocatable={"nvidia.com/gpu": "0"})))),
-        site(),
-        "0 of 1 allocatable",
-    ),
-    Case(
         "gpus-lost-in-containers",
         site(at=cluster(pods=(pod("train-0", gpus=True),), logs={"ml/train-0/main": (NVML,)})),
         # not well on the node itself: another matter

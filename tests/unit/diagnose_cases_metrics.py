@@ -1,5 +1,5 @@
-"""Causes in metrics, each beside what looks like it. Texts are what exporters
-really print: from their sources and public issues, shortened.
+"""Causes in metrics and in what nodes offer, each beside what looks like it. Texts are what
+exporters really print: from their sources and public issues, shortened.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from tests.unit.diagnose_site import (
     EXPORTERS,
     MONITOR,
     NODES,
+    PLUGIN,
     STACK,
     TARGET,
     Case,
@@ -201,4 +202,36 @@ MONITORING = (
     ),
 )
 
-CASES = (*EXPORTING, *MONITORING)
+OFFERING = (
+    Case(
+        "gpu-unhealthy",
+        site(at=cluster(nodes=(NODES[0], replace(NODES[1], allocatable={"nvidia.com/gpu": "0"})))),
+        site(),
+        "0 of 1 allocatable",
+    ),
+    Case(
+        "device-plugin-missing",
+        site(
+            at=cluster(
+                nodes=(NODES[0], replace(NODES[1], allocatable={"nvidia.com/gpu": "0"})),
+                pods=(replace(PLUGIN, ready=False),),
+            )
+        ),
+        site(at=cluster(nodes=(NODES[0], replace(NODES[1], allocatable={"nvidia.com/gpu": "0"})))),
+        "is not ready",
+    ),
+    Case(
+        "device-plugin-missing",
+        # five minutes later
+        site(
+            at=cluster(
+                nodes=(NODES[0], replace(NODES[1], allocatable={}, capacity={})),
+                pods=(replace(PLUGIN, node="cp1"),),
+            )
+        ),
+        site(),
+        "it offers no GPU",
+    ),
+)
+
+CASES = (*EXPORTING, *MONITORING, *OFFERING)

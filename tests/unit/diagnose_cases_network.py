@@ -11,13 +11,16 @@ from tests.unit.diagnose_site import (
     NODES,
     PODS,
     Case,
+    at,
     cluster,
     control,
     crashed,
     event,
     gpu_host,
     pod,
+    rules,
     site,
+    state,
     stuck,
 )
 
@@ -30,6 +33,25 @@ NO_RUNTIME = (
 CGROUPS = (
     'failed to create containerd task: expected cgroupsPath to be of format "slice:prefix:name" '
     'for systemd cgroups, got "/kubepods/burstable/poda668" instead: unknown'
+)
+# what the component of Kubernetes 1.36.3 said
+NO_FLAG = "Error: unknown flag: --no-such-flag"
+OUT = rules(
+    "nft table inet fault {",
+    "nft chain out {",
+    "nft type filter hook output priority filter; policy accept;",
+    "nft tcp dport 6443 drop",
+    "nft }",
+    "nft }",
+)
+# iptables -P FORWARD DROP beside kube-proxy and flannel, both by nftables, and with iptables
+DROP = rules("ip iptables :INPUT ACCEPT [0:0]", "ip iptables :FORWARD DROP [0:0]")
+FLANNEL = rules(
+    "ip iptables :FORWARD DROP [0:0]",
+    "ip iptables :FLANNEL-FWD - [0:0]",
+    'ip iptables -A FORWARD -m comment --comment "flanneld forward" -j FLANNEL-FWD',
+    'ip iptables -A FLANNEL-FWD -s 10.244.0.0/16 -m comment --comment "flanneld forward" -j ACCEPT',
+    'ip iptables -A FLANNEL-FWD -d 10.244.0.0/16 -m comment --comment "flanneld forward" -j ACCEPT',
 )
 API_OFF = "api\t7 000"
 NVML = "Failed to initialize NVML: Unknown Error"
@@ -115,9 +137,39 @@ NETWORK = (
     ),
     Case(
         "api-firewalled",
-        site(gpu_host("api\t28 000", "firewall\ttcp dport 6443 drop", without=["api"])),
-        site(gpu_host("firewall\ttcp dport 6443 drop")),  # the site's own, of another network
+        site(gpu_host("api\t28 000", without=["api"], state=state(packet_filter=OUT))),
+        site(gpu_host(state=state(packet_filter=OUT))),  # it answers: the rule is of another way
         "tcp dport 6443 drop",
+    ),
+    Case(
+        "api-name",
+        site(gpu_host("api\t6 000", "server\thttps://api.lab:6443", without=["api", "server"])),
+        site(gpu_host("api\t28 000", without=["api"])),
+        "no such name",
+    ),
+    Case(
+        "api-unreached",
+        site(gpu_host(API_OFF, without=["api"])),
+        site(gpu_host("api\t28 000", without=["api"], state=state(packet_filter=OUT))),
+        "connection refused",
+    ),
+    Case(
+        "control-plane-part-failing",
+        site(
+            at=cluster(
+                pods=(pod("kube-scheduler-cp1", "kube-system", "cp1", **crashed()),),
+                logs={"kube-system/kube-scheduler-cp1/main/previous": (at(30, NO_FLAG),)},
+            )
+        ),
+        site(at=cluster(pods=(pod("kube-scheduler-cp1", "kube-system", "cp1"),))),
+        "unknown flag: --no-such-flag",
+    ),
+    Case(
+        "forward-drop",
+        site(gpu_host(state=state(packet_filter=DROP))),
+        # with iptables as kube-proxy's mode flannel's rules come before the policy
+        site(gpu_host(state=state(packet_filter=FLANNEL))),
+        "iptables, chain FORWARD: policy drop",
     ),
     Case(
         "api-from-pods",

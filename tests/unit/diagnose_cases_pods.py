@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuboot.diagnose.objects import Claim, Workload
+from gpuboot.diagnose.objects import Claim
+from gpuboot.diagnose.workloads import Workload
 from tests.unit.diagnose_site import (
     COREDNS,
     EXPORTER,

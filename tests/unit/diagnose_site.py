@@ -7,14 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
 
 from gpuboot.diagnose import details
 from gpuboot.diagnose.causes import TABLE
 from gpuboot.diagnose.facts import Cluster, Facts, Host
+from gpuboot.diagnose.lines import parse as parse_line
 from gpuboot.diagnose.model import Finding, diagnose
-from gpuboot.diagnose.objects import Container, Ended, Event, KubeNode, Pod, Workload
+from gpuboot.diagnose.objects import Container, Ended, Event, KubeNode, Pod
+from gpuboot.diagnose.workloads import Workload
+from gpuboot.fact_output import Fields
+from gpuboot.hosts import packet_filter
 from gpuboot.hosts.node_state import NodeState
+from gpuboot.hosts.packet_rules import PacketFilter
 from gpuboot.hosts.pci import PciDevice
 from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.verify.evidence import Gpu
@@ -28,6 +34,7 @@ SOUND = f"""
 state	kubelet active running success 0 loaded
 state	containerd active running success 0 loaded
 uptime	90000
+now	1790000000
 module_file	/lib/modules/{KERNEL}/updates/dkms/nvidia.ko
 char_links	0
 kubelet_cgroup	systemd
@@ -64,7 +71,7 @@ def lines(*changed: str, without: Sequence[str] = ()) -> list[str]:
 
 def state(**other: Any) -> NodeState:
     words = ("hostname", "machine_id", "boot_id", "arch", "os_version", "os_codename", "os_name")
-    plain: dict[str, Any] = dict.fromkeys((*words, "default_address"), "x")
+    plain: dict[str, Any] = {**dict.fromkeys(words, "x"), "default_address": "10.0.0.12"}
     plain |= dict.fromkeys(("uid", "cgroup", "memory_mib", "cpus", "clock"), 0)
     plain |= {"kernel": KERNEL, "os_id": "ubuntu", "headers": "installed"}
     plain |= {"pci": (PciDevice(SLOT, 0x2330, "0x030200"),), "driver_loaded": LOADED}
@@ -119,6 +126,14 @@ def pod(name: str, namespace: str = "ml", node: str = "gpu1", **other: Any) -> P
     return replace(plain, **other)
 
 
+PLUGIN = pod(
+    "nvidia-device-plugin-daemonset-x",
+    "gpu-operator",
+    labels={"app": "nvidia-device-plugin-daemonset"},
+    containers=(Container("nvidia-device-plugin", True, 0, "running", began=NOW - 9000),),
+)
+
+
 def waiting(message: str, **other: Any) -> Pod:
     """A pod without a node."""
     return pod("train-0", node="", phase="Pending", ready=False, waits=message, **other)
@@ -138,6 +153,16 @@ def stuck(reason: str, message: str = "") -> dict[str, Any]:
         "phase": "Pending",
         "containers": (Container("main", False, 0, "waiting", reason, message),),
     }
+
+
+def at(ago: float, text: str) -> str:
+    """A line as the kubelet gives it, written so many seconds ago."""
+    return f"{datetime.fromtimestamp(NOW - ago, UTC).isoformat()} {text}"
+
+
+def rules(*lines: str) -> PacketFilter:
+    """A packet filter as the fact prints it, without its key."""
+    return packet_filter.parse(Fields([*(f"filter_rule\t{line}" for line in lines), "end\tok"]))
 
 
 def event(name: str, reason: str, message: str, namespace: str = "ml", ago: float = 20) -> Event:
@@ -166,7 +191,7 @@ EXPORTER = pod(
 )
 OPERATOR = pod("gpu-operator-x", "gpu-operator", "cp1", labels={"app": "gpu-operator"})
 DNS = pod("coredns-x", "kube-system", "cp1", labels={"k8s-app": "kube-dns"})
-PODS = (EXPORTER, OPERATOR, DNS)
+PODS = (EXPORTER, OPERATOR, DNS, PLUGIN)
 COREDNS = Workload(kind="Deployment", namespace="kube-system", name="coredns", wanted=2, ready=2)
 EXPORTERS = Workload(
     kind="DaemonSet",
@@ -196,6 +221,9 @@ def cluster(**other: Any) -> Cluster:
     """The cluster; `pods` are added to those that are well, unless they have their names."""
     added: tuple[Pod, ...] = other.pop("pods", ())
     names = {one.key for one in added}
+    other["logs"] = {
+        key: tuple(map(parse_line, texts)) for key, texts in other.get("logs", {}).items()
+    }
     plain = Cluster(
         now=NOW,
         nodes=NODES,
@@ -214,7 +242,7 @@ def cluster(**other: Any) -> Cluster:
 def site(gpu: Host | None = None, cp: Host | None = None, at: Cluster | None = None) -> Facts:
     """The site, with another host or cluster."""
     hosts = (cp or control(), gpu or gpu_host())
-    return Facts(hosts=hosts, cluster=at or cluster(), leader="cp1")
+    return Facts(hosts=hosts, cluster=at or cluster(), leader="cp1", pod_cidr="10.244.0.0/16")
 
 
 def found(facts: Facts) -> list[str]:

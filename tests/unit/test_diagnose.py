@@ -15,13 +15,18 @@ from gpuboot.diagnose.recording import ClusterRecording, HostRecording, Recordin
 from tests.e2e.diagnose_faults import HOST_FAULTS
 from tests.e2e.diagnose_operands import OPERAND_FAULTS
 from tests.e2e.diagnose_pods import POD_FAULTS
+from tests.e2e.diagnose_ways import WAY_FAULTS
 from tests.unit import (
     diagnose_cases_hosts,
     diagnose_cases_images,
     diagnose_cases_metrics,
     diagnose_cases_network,
     diagnose_cases_pods,
+    diagnose_evidence_cluster,
+    diagnose_evidence_gpus,
+    diagnose_evidence_hosts,
 )
+from tests.unit.diagnose_judged import Judged
 from tests.unit.diagnose_site import (
     Case,
     cluster,
@@ -42,6 +47,11 @@ CASES = (
     *diagnose_cases_pods.CASES,
     *diagnose_cases_images.CASES,
     *diagnose_cases_metrics.CASES,
+)
+JUDGED = (
+    *diagnose_evidence_cluster.CASES,
+    *diagnose_evidence_hosts.CASES,
+    *diagnose_evidence_gpus.CASES,
 )
 BY_ID = {cause.id: cause for cause in TABLE}
 # held by cases alone
@@ -88,8 +98,22 @@ def test_a_cause_is_found_and_its_near_miss_is_not(case: Case) -> None:
     assert case.id not in found(case.near)
 
 
+@pytest.mark.parametrize("case", JUDGED, ids=str)
+def test_a_symptom_is_no_certain_cause(case: Judged) -> None:
+    """Certain with its own evidence, less where something else explains it, or it is past."""
+    confidences = {item.cause.id: item.confidence for item in findings(case.facts)}
+    assert confidences.get(case.id) is case.confidence
+    assert not case.other or case.other in confidences
+
+
+def test_all_evidence_is_judged_beside_what_looks_like_it() -> None:
+    for name in {case.id for case in JUDGED}:
+        kinds = {case.kind for case in JUDGED if case.id == name}
+        assert {"present"} < kinds, name
+
+
 def test_every_cause_is_produced_in_the_lab_where_that_can_be() -> None:
-    faults = (*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS)
+    faults = (*POD_FAULTS, *OPERAND_FAULTS, *HOST_FAULTS, *WAY_FAULTS)
     produced = {cause for fault in faults for cause in fault.causes}
     assert produced | set(NOT_IN_THE_LAB) == set(BY_ID)
     assert not produced & set(NOT_IN_THE_LAB)

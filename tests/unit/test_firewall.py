@@ -122,11 +122,11 @@ def test_docker_drops_pods_where_flannel_accepts_them_elsewhere() -> None:
     So a run lets pods through Docker's own chain, and preflight has nothing to say.
     """
     rules, settings = recorded("docker"), parse_settings({})
-    assert firewall.drops_of_docker(rules, settings)
+    assert firewall.beside_docker(rules, settings)
     assert judged(rules) == ([], [])
-    assert not firewall.drops_of_docker(rules, parse_settings(IPTABLES_MODE))
-    assert not firewall.drops_of_docker(recorded("ufw"), settings)
-    assert not firewall.drops_of_docker(PacketFilter(), settings)
+    assert not firewall.beside_docker(rules, parse_settings(IPTABLES_MODE))
+    assert not firewall.beside_docker(recorded("ufw"), settings)
+    assert not firewall.beside_docker(PacketFilter(), settings)
 
 
 def test_docker_that_guards_the_address_of_one_container_is_right() -> None:
@@ -134,17 +134,21 @@ def test_docker_that_guards_the_address_of_one_container_is_right() -> None:
     assert judged(recorded("docker_port")) == ([], [])
 
 
-def test_a_policy_that_is_not_docker_s_alone_is_left_to_the_site() -> None:
-    """ufw's would be there again after a boot, and our rules in Docker's chain would not."""
+def test_whoever_sets_the_policy_beside_docker_pods_pass() -> None:
+    """Docker's chain for users comes before others' rules, and ours are in it after a boot too."""
     lines = (FOLDER / "docker.txt").read_text().splitlines()
     rules = parse(Fields([*lines, "filter_rule\tip iptables :SITE - [0:0]"], last=None))
-    assert not firewall.drops_of_docker(rules, parse_settings({}))
-    [(cause, remedy)], _ = judged(rules)
-    assert cause == (
-        "its firewall drops packets from pods to other networks; packets between pods; packets "
-        "between pods of different nodes (iptables, chain FORWARD: policy drop)"
-    )
-    assert "`iptables -I DOCKER-USER -s 10.244.0.0/16 -j ACCEPT`" in remedy
+    assert firewall.beside_docker(rules, parse_settings({}))
+    assert judged(rules) == ([], [])
+
+
+def test_docker_s_chain_that_nothing_asks_lets_no_pod_pass() -> None:
+    lines = (FOLDER / "docker.txt").read_text().splitlines()
+    kept = [line for line in lines if "-A FORWARD -j DOCKER-USER" not in line]
+    assert kept != lines
+    [(cause, _)], _ = judged(parse(Fields(kept, last=None)))
+    assert "packets between pods" in cause
+    assert "chain FORWARD: policy drop" in cause
 
 
 def test_docker_is_no_reason_where_flannel_accepts_pods_behind_it() -> None:

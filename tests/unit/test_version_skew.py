@@ -99,7 +99,7 @@ def test_the_slowest_api_server_counts() -> None:
 def test_a_kubelet_is_not_downgraded() -> None:
     [one] = told(cluster("1.36.3", "1.36.4"))
     assert "[gpu1.example.com] its kubelet is 1.36.4, the version lock asks for 1.36.3" in one
-    assert "deploys/reset.py --limit gpu1.example.com" in one
+    assert "deploys/remove.py --data gpuboot_remove=gpu1, then run again" in one
 
 
 def test_a_node_of_others_may_be_newer() -> None:

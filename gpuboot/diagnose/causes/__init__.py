@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuboot.diagnose.causes import (
     control_plane,
+    device_plugin,
     driver,
     exporter,
     gate,
@@ -22,6 +23,7 @@ TABLE = (
     *hosts.TABLE,
     *driver.TABLE,
     *gpus.TABLE,
+    *device_plugin.TABLE,
     *gate.TABLE,
     *runtime.TABLE,
     *control_plane.TABLE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from gpuboot.diagnose.facts import Facts, Host
@@ -17,7 +16,7 @@ _REJECTED = (
     "Required key not available",
 )
 _MISMATCH = "Driver/library version mismatch"
-_API = re.compile(r"NVRM: API mismatch")
+_API = "NVRM: API mismatch"
 
 
 def with_gpus(facts: Facts) -> Iterator[Host]:
@@ -39,7 +38,7 @@ def _says(host: Host) -> tuple[str, ...]:
 def nouveau_loaded(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         if host.state and "nouveau" in host.state.modules and not _loaded(host):
-            kernel = [line for line in host.details.kernel if "nouveau" in line]
+            kernel = host.kernel("nouveau")
             seen = ("lsmod has nouveau, and no NVIDIA driver is loaded", *_says(host), *kernel[-1:])
             yield Sighting(node=host.node, evidence=seen)
 
@@ -47,18 +46,23 @@ def nouveau_loaded(facts: Facts) -> Iterator[Sighting]:
 def module_rejected(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         found = host.details
+        # what is not on disk, nobody refused; that DKMS did not build it is another cause
+        if not found.module_file and not found.mok_waiting:
+            continue
         on = bool(host.state and host.state.secure_boot.enforced) or "enabled" in found.secure_boot
         if not on or _loaded(host):
             continue
         seen = ["Secure Boot is on, and the NVIDIA module is not loaded"]
-        kernel = [line for line in found.kernel if any(word in line for word in _REJECTED)]
+        kernel = host.kernel(*_REJECTED)
         if found.module_file:
             seen.append(f"signer of {found.module_file}: {found.module_signer or 'none'}")
         unknown = bool(found.module_file) and found.module_signer not in found.mok
         if found.mok_waiting:
             seen.append(f"waits for its enrolment at the console: {', '.join(found.mok_waiting)}")
         if kernel or found.mok_waiting or unknown:
-            sure = Confidence.CERTAIN if kernel or not found.module_signer else Confidence.LIKELY
+            # the kernel does not say which module it refused: not one whose signer is enrolled
+            shown = (kernel and unknown) or found.module_signer in found.mok_waiting
+            sure = Confidence.CERTAIN if shown else Confidence.LIKELY
             yield Sighting(node=host.node, evidence=(*seen, *kernel[-1:]), confidence=sure)
 
 
@@ -74,9 +78,11 @@ def headers_missing(facts: Facts) -> Iterator[Sighting]:
             f"the kernel {state.kernel} runs, and its headers are {state.headers}",
             f"dkms built the driver for others: {'; '.join(state.dkms.status)}",
         )
+        sure = Confidence.LIKELY if state.headers == "unknown" else Confidence.CERTAIN
         yield Sighting(
             node=host.node,
             evidence=(*seen, *_says(host)),
+            confidence=sure,
             values={"package": _install_headers(state)},
         )
 
@@ -92,7 +98,7 @@ def driver_mismatch(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         state = host.state
         said = host.gpu.smi_error if host.gpu else ""
-        kernel = [line for line in host.details.kernel if _API.search(line)]
+        kernel = host.kernel(_API)
         if state is None or not _loaded(host) or _MISMATCH not in said:
             continue
         seen = [f"nvidia-smi: {said}", f"loaded in the kernel: {state.driver_loaded}"]
@@ -105,7 +111,7 @@ def driver_not_loaded(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         if _loaded(host) or not host.gpus:
             continue
-        kernel = [line for line in host.details.kernel if "NVRM" in line or "nvidia" in line]
+        kernel = host.kernel("NVRM", "nvidia")
         count = len(host.state.gpus) if host.state else 0
         seen = (
             f"{count} GPUs on the bus, and no NVIDIA driver in the kernel",
@@ -129,7 +135,7 @@ def _blocked(host: Host) -> Iterator[str]:
 
 _BELOW = (
     *("driver-not-loaded", "operand-desired-zero", "nvidia-runtime-missing", "pod-crash-loop"),
-    *("pending-resource", "gpu-unhealthy"),
+    *("pending-resource", "device-plugin-missing"),
 )
 
 TABLE = (

@@ -46,8 +46,10 @@ def oom(facts: Facts) -> Iterator[Sighting]:
             if ended.reason == _OOM and ago < RECENT_S:
                 seen = [f"{_OOM} {ago:.0f} s ago"]
             if seen:
+                # it may be well since, or be killed again as soon as it has grown
+                sure = Confidence.LIKELY if one.ready else Confidence.CERTAIN
                 evidence = (f"container {one.name}: {seen[-1]}",)
-                yield Sighting(node=pod.node, pod=pod.key, evidence=evidence)
+                yield Sighting(node=pod.node, pod=pod.key, evidence=evidence, confidence=sure)
 
 
 def probe_killed(facts: Facts) -> Iterator[Sighting]:
@@ -60,7 +62,7 @@ def probe_killed(facts: Facts) -> Iterator[Sighting]:
             for one in pod.containers
             if one.restarts
             and one.ended
-            and facts.cluster.now - one.ended.at < RECENT_S
+            and facts.cluster.ended_lately(one)
             and one.ended.reason != _OOM
         ]
         if told and killed:
@@ -68,7 +70,9 @@ def probe_killed(facts: Facts) -> Iterator[Sighting]:
                 told[-1].message,
                 f"container {killed[0].name}: started {killed[0].restarts + 1} times",
             )
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen)
+            late = facts.cluster.present(told[-1].at) or not killed[0].ready
+            sure = Confidence.CERTAIN if late else Confidence.LIKELY
+            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
 
 
 def unknown_counter(facts: Facts) -> Iterator[Sighting]:
@@ -97,13 +101,16 @@ def duplicate_labels(facts: Facts) -> Iterator[Sighting]:
 def stale_collectors(facts: Facts) -> Iterator[Sighting]:
     """The ConfigMap has changed since the exporter started: a subPath mount never shows that."""
     known = set(facts.cluster.collectors.values())
+    rolling = any(one.rolling for one in facts.cluster.workloads if "dcgm-exporter" in one.name)
     for pod in exporters(facts):
         if pod.stamp and known and pod.stamp not in known:
             seen = (
                 "it started with other collectors than any ConfigMap has now",
                 f"annotation {pod.stamp[:20]}… is no digest of {', '.join(_maps(facts))}",
             )
-            yield Sighting(node=pod.node, pod=pod.key, evidence=seen)
+            # a rollout replaces it in a moment
+            sure = Confidence.LIKELY if rolling else Confidence.CERTAIN
+            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
 
 
 def _maps(facts: Facts) -> list[str]:

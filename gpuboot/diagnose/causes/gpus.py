@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from gpuboot.diagnose.causes.driver import with_gpus
 from gpuboot.diagnose.facts import Facts, Host
+from gpuboot.diagnose.lines import Line
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.hosts import fabric
 from gpuboot.rules import xid, xid_lines
@@ -17,7 +18,8 @@ _INIT = re.compile(r"NVRM: GPU (\S+?):? RmInitAdapter failed|NVRM: RmInitAdapter
 _RECENT_S = 3600
 _NVML = "Failed to initialize NVML: Unknown Error"
 _NOT_READY = ("system not yet initialized", "CUDA_ERROR_SYSTEM_NOT_READY", "Error 802")
-_MIG = "nvidia.com/mig-"
+# the driver's first line (nv.c, nvidia_init_module)
+_LOADING = "NVRM: loading NVIDIA UNIX"
 
 
 def _needs_manager(host: Host) -> bool:
@@ -41,9 +43,10 @@ def fabric_manager_missing(facts: Facts) -> Iterator[Sighting]:
             what = f"{count} NVSwitches on the bus" if count else "NVLink 5 switches behind bridges"
             seen = (f"{what}, and no package nvidia-fabricmanager", *_fabric(host))
             version = host.state.driver_loaded if host.state else ""
-            yield Sighting(
-                node=host.node, evidence=seen, values={"branch": version.partition(".")[0]}
-            )
+            # in a virtual machine the host below it may run the fabric manager
+            sure = Confidence.CERTAIN if _fabric(host) else Confidence.LIKELY
+            values = {"branch": version.partition(".")[0]}
+            yield Sighting(node=host.node, evidence=seen, confidence=sure, values=values)
 
 
 def fabric_manager_version(facts: Facts) -> Iterator[Sighting]:
@@ -53,25 +56,31 @@ def fabric_manager_version(facts: Facts) -> Iterator[Sighting]:
         lines = host.log(_MANAGER, "don't match with driver version", "version mismatch")
         if _needs_manager(host) and package and loaded and package != loaded:
             seen = (f"fabric manager {package}, driver {loaded}", *_fabric(host), *lines[-1:])
-            yield Sighting(node=host.node, evidence=seen, values={"version": loaded})
+            # the package is newer than what runs, until that is started anew
+            sure = Confidence.CERTAIN if len(seen) > 1 else Confidence.LIKELY
+            values = {"version": loaded}
+            yield Sighting(node=host.node, evidence=seen, confidence=sure, values=values)
 
 
 def fabric_not_ready(facts: Facts) -> Iterator[Sighting]:
     for host in with_gpus(facts):
         unit = host.details.units.get(_MANAGER)
         seen = list(_fabric(host))
-        if _needs_manager(host) and unit and unit.active != "active":
+        ended = _needs_manager(host) and unit is not None and unit.active != "active"
+        if ended and unit:
             seen.insert(0, f"{_MANAGER}.service is {unit.active}, result {unit.result}")
         if not seen or not (_package(host) or unit):
             continue
-        lines = list(host.details.logs.get(_MANAGER, ()))
+        lines = host.log(_MANAGER)
         told = [
             line
             for pod in facts.cluster.pods
             if pod.node == host.node and pod.gpus
             for line in facts.cluster.log(pod, *_NOT_READY)
         ]
-        yield Sighting(node=host.node, evidence=(*seen, *lines[-1:], *told[-1:]))
+        # a manager that runs may have just been started
+        sure = Confidence.CERTAIN if ended or lines or told else Confidence.LIKELY
+        yield Sighting(node=host.node, evidence=(*seen, *lines[-1:], *told[-1:]), confidence=sure)
 
 
 def _fabric(host: Host) -> tuple[str, ...]:
@@ -87,14 +96,30 @@ def gpu_failed(facts: Facts) -> Iterator[Sighting]:
             continue
         seen = [f"{slot}: {text}" for slot, text in host.gpu.gpu_errors.items()]
         seen += [f"GPU {one.index} ({one.pci}): {one.fault}" for one in host.gpu.gpus if one.fault]
-        failed = [line for line in host.details.kernel if _INIT.search(line)]
-        missing = len(host.state.gpus) - len(host.gpu.gpus)
+        listed = {one.pci.lower() for one in host.gpu.gpus}
+        failed = [
+            line
+            for line in _since_load(host)
+            if (match := _INIT.search(line)) and (match[1] or "").lower() not in listed
+        ]
+        missing = len(host.state.gpus) - len(listed)
+        sure = Confidence.CERTAIN if seen else Confidence.LIKELY
         if not seen and missing > 0 and failed:
             seen = [f"nvidia-smi lists {len(host.gpu.gpus)} of {len(host.state.gpus)} GPUs"]
+            named = {match[1] for line in failed if (match := _INIT.search(line))}
+            if named & {device.slot.lower() for device in host.state.gpus}:
+                sure = Confidence.CERTAIN
         if seen:
             xids = [item.text for item in _xids(host) if item.code in (79, 119, 120)]
             lines = [*failed[-1:], *xids[-1:]]
-            yield Sighting(node=host.node, evidence=(*seen, *lines))
+            yield Sighting(node=host.node, evidence=(*seen, *lines), confidence=sure)
+
+
+def _since_load(host: Host) -> tuple[Line, ...]:
+    """The kernel's lines since the driver was loaded last: what it said before is over."""
+    lines = host.details.kernel
+    loads = [number for number, line in enumerate(lines) if _LOADING in line]
+    return lines[loads[-1] :] if loads else lines
 
 
 def gpu_xid(facts: Facts) -> Iterator[Sighting]:
@@ -117,11 +142,11 @@ def gpu_xid(facts: Facts) -> Iterator[Sighting]:
 
 
 def _xids(host: Host) -> list[XidLine]:
-    """The XIDs of the last hour, the newest last."""
+    """The XIDs of the last hour and of this loading of the driver, the newest last."""
     slots = {device.slot for device in host.state.pci} if host.state else set()
     return [
         item
-        for item in map(xid_lines.parse, host.details.kernel)
+        for item in map(xid_lines.parse, _since_load(host))
         if item
         and item.seconds is not None
         and item.seconds > host.details.uptime_s - _RECENT_S
@@ -130,33 +155,25 @@ def _xids(host: Host) -> list[XidLine]:
     ]
 
 
-def gpu_unhealthy(facts: Facts) -> Iterator[Sighting]:
-    for node in facts.cluster.nodes:
-        for name, text in node.capacity.items():
-            if not name.startswith(("nvidia.com/gpu", _MIG)) or name == "nvidia.com/gpu.shared":
-                continue
-            left = node.allocatable.get(name, "0")
-            if node.ready and left.isdigit() and text.isdigit() and int(left) < int(text):
-                seen = (f"{name}: {left} of {text} allocatable",)
-                yield Sighting(node=node.name, evidence=seen)
-
-
 def gpus_lost_in_containers(facts: Facts) -> Iterator[Sighting]:
     hosts = {host.node: host for host in facts.read}
     for pod in facts.cluster.pods:
-        lines = facts.cluster.log(pod, _NVML)
+        # until it is started anew a container stays without them, however long ago it said so
+        lines = facts.cluster.log_since_start(pod, _NVML)
         host = hosts.get(pod.node)
         if pod.going or not lines or host is None or host.gpu is None or host.gpu.smi_error:
             continue
         seen = [f"in the pod: {lines[-1]}", "nvidia-smi works on the node itself"]
         sure = Confidence.LIKELY
-        if host.details.char_links == 0 and host.details.runtime_cgroups.get("runc", False):
+        no_links = host.details.char_links == 0
+        systemd = host.details.runtime_cgroups.get("runc", False)
+        if no_links and systemd and any(facts.cluster.present(line.at) for line in lines):
             seen.append("systemd keeps the cgroups, and /dev/char has no link to an NVIDIA device")
             sure = Confidence.CERTAIN
         yield Sighting(node=pod.node, pod=pod.key, evidence=tuple(seen), confidence=sure)
 
 
-_BELOW = ("gpu-unhealthy", "pending-resource", "pod-crash-loop")
+_BELOW = ("gpu-unhealthy", "device-plugin-missing", "pending-resource", "pod-crash-loop")
 
 TABLE = (
     Cause(
@@ -206,15 +223,6 @@ TABLE = (
         command="sudo dmesg | grep Xid | tail; nvidia-smi -q -d ECC,ROW_REMAPPER",
         on="node",
         explains=_BELOW,
-    ),
-    Cause(
-        id="gpu-unhealthy",
-        meaning="the device plugin offers fewer GPUs than the node has",
-        find=gpu_unhealthy,
-        remedy="find the XID that it saw; once the GPU is well, start the plugin's pod anew",
-        command="kubectl -n gpu-operator delete pod -l app=nvidia-device-plugin-daemonset "
-        "--field-selector spec.nodeName={node}",
-        explains=("pending-resource",),
     ),
     Cause(
         id="gpus-lost-in-containers",

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.lines import last_words
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 
 _SKEW_S = 2.0  # certificates and leases of seconds bear no more
 _FULL = 95  # per cent of size or inodes; the kubelet evicts at 90 (nodefs) and 85 (imagefs)
+_PRESSED = 85  # where the kubelet's thresholds begin
 _STALLED = 20.0  # per cent of the time in which all work waits for memory
 
 
 def host_silent(facts: Facts) -> Iterator[Sighting]:
-    for host in facts.hosts:
-        if host.error:
-            yield Sighting(node=host.node, evidence=(host.error,), values={"host": host.name})
+    """Where no host at all answers, the way from the control machine may be what is broken."""
+    silent = [host for host in facts.hosts if host.error]
+    nobody = len(silent) > 1 and not facts.read
+    for host in silent:
+        yield Sighting(
+            node=host.node,
+            evidence=(host.error, *(("no host answers this machine",) if nobody else ())),
+            confidence=Confidence.LIKELY if nobody else Confidence.CERTAIN,
+            values={"host": host.name},
+        )
 
 
 def clock_skew(facts: Facts) -> Iterator[Sighting]:
-    """Measured against the control machine, which has to be right itself."""
+    """Measured against the control machine: where all hosts agree, its own clock is off."""
+    skews = [host.skew_s for host in facts.read]
+    own = len(skews) > 1 and min(map(abs, skews)) >= _SKEW_S and max(skews) - min(skews) < _SKEW_S
     for host in facts.read:
         if abs(host.skew_s) < _SKEW_S:
             continue
@@ -28,7 +39,10 @@ def clock_skew(facts: Facts) -> Iterator[Sighting]:
         seen = [f"its clock is {abs(host.skew_s):.0f} s {way} the control machine's"]
         if host.state and not host.state.ntp_synchronised:
             seen.append("timedatectl: NTPSynchronized=no")
-        yield Sighting(node=host.node, evidence=tuple(seen))
+        if own:
+            seen.append("so is every host's: the control machine's own clock may be the wrong one")
+        sure = Confidence.POSSIBLE if own else Confidence.CERTAIN
+        yield Sighting(node=host.node, evidence=tuple(seen), confidence=sure)
 
 
 def disk_full(facts: Facts) -> Iterator[Sighting]:
@@ -41,16 +55,20 @@ def disk_full(facts: Facts) -> Iterator[Sighting]:
                 seen.append(f"{disk.path}: {disk.inodes} % of the inodes used")
         node = facts.cluster.node(host.node)
         status, message = node.conditions.get("DiskPressure", ("", "")) if node else ("", "")
+        full = bool(seen)
         if status == "True":
             seen.append(f"node condition DiskPressure: {message}")
+            full = full or any(disk.used >= _PRESSED for disk in host.details.disks)
         if seen:
-            yield Sighting(node=host.node, evidence=tuple(dict.fromkeys(seen)))
+            # the kubelet takes the condition back minutes after there is room again
+            sure = Confidence.CERTAIN if full else Confidence.LIKELY
+            yield Sighting(node=host.node, evidence=tuple(dict.fromkeys(seen)), confidence=sure)
 
 
 def disk_read_only(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
         if host.details.read_only:
-            kernel = [line for line in host.details.kernel if "Remounting" in line or "I/O" in line]
+            kernel = host.kernel("Remounting", "I/O")
             seen = [f"{path} is mounted read-only" for path in host.details.read_only]
             yield Sighting(node=host.node, evidence=(*seen, *kernel[-2:]))
 
@@ -59,11 +77,13 @@ def memory_short(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
         node = facts.cluster.node(host.node)
         status, message = node.conditions.get("MemoryPressure", ("", "")) if node else ("", "")
-        if status == "True":
-            yield Sighting(node=host.node, evidence=(f"node condition MemoryPressure: {message}",))
-        elif host.details.memory_pressure >= _STALLED:
-            share = f"/proc/pressure/memory: full avg10={host.details.memory_pressure}"
-            yield Sighting(node=host.node, evidence=(share,), confidence=Confidence.LIKELY)
+        condition = [f"node condition MemoryPressure: {message}"] if status == "True" else []
+        stalled = host.details.memory_pressure >= _STALLED
+        share = f"/proc/pressure/memory: full avg10={host.details.memory_pressure}"
+        if seen := [*condition, *([share] if stalled else [])]:
+            # the kubelet takes the condition back minutes after there is memory again
+            sure = Confidence.CERTAIN if condition and stalled else Confidence.LIKELY
+            yield Sighting(node=host.node, evidence=tuple(seen), confidence=sure)
 
 
 def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
@@ -75,14 +95,9 @@ def kubelet_stopped(facts: Facts) -> Iterator[Sighting]:
         seen = [f"{how}, exit status {unit.status}"]
         if unit.load == "masked":
             seen.append("kubelet.service is masked")
-        lines = _fatal(host.details.logs.get("kubelet", ()))
-        yield Sighting(node=host.node, evidence=(*seen, *lines))
-
-
-def _fatal(lines: Iterable[str]) -> list[str]:
-    """The last line that says why a program gave up."""
-    found = [line for line in lines if "failed to run Kubelet" in line or line.startswith("F")]
-    return found[-1:]
+        # one that was stopped gave up nothing: what it said is of before
+        last = [] if unit.result == "success" else last_words(host.log("kubelet"))
+        yield Sighting(node=host.node, evidence=(*seen, *last))
 
 
 def certificates_expired(facts: Facts) -> Iterator[Sighting]:
@@ -97,7 +112,14 @@ def certificates_expired(facts: Facts) -> Iterator[Sighting]:
             *host.log("kubelet", "certificate has expired"),
             *host.log("kube-apiserver", "certificate has expired"),
         ]
-        yield Sighting(node=host.node, evidence=(*seen[:4], *lines[-1:]))
+        # by a clock that is right they may not have
+        ours = clock - host.skew_s
+        sure = any(item.expires < ours for item in gone)
+        yield Sighting(
+            node=host.node,
+            evidence=(*seen[:4], *lines[-1:]),
+            confidence=Confidence.CERTAIN if sure else Confidence.POSSIBLE,
+        )
 
 
 def _day(at: float) -> str:
@@ -107,10 +129,12 @@ def _day(at: float) -> str:
 def node_not_ready(facts: Facts) -> Iterator[Sighting]:
     for node in facts.cluster.nodes:
         if not node.ready:
-            said = node.message or "its kubelet does not report"
+            message = node.message or "its kubelet does not report"
+            host = next((item for item in facts.read if item.node == node.name), None)
+            last = last_words(host.log("kubelet")) if host else []
             yield Sighting(
                 node=node.name,
-                evidence=(f"the node is not Ready: {said}",),
+                evidence=(f"the node is not Ready: {message}", *last),
                 confidence=Confidence.POSSIBLE,
             )
 
@@ -135,7 +159,7 @@ TABLE = (
         meaning="a host's clock is off",
         find=clock_skew,
         remedy="start its time service, and let it reach a time server",
-        command="sudo systemctl restart systemd-timesyncd chrony 2>/dev/null; timedatectl",
+        command="sudo timedatectl set-ntp true; timedatectl",
         on="node",
         explains=("certificates-expired", "api-server-down", "node-not-ready"),
     ),
@@ -156,7 +180,7 @@ TABLE = (
         meaning="the system's file system is mounted read-only, mostly after I/O errors",
         find=disk_read_only,
         remedy="look for I/O errors, check the file system, replace the disk",
-        command="sudo dmesg | grep -iE 'I/O error|remounting'; sudo smartctl -a /dev/sda",
+        command="findmnt -no SOURCE,OPTIONS /; sudo dmesg | grep -ciE 'I/O error|remounting'",
         on="node",
         explains=("kubelet-stopped", "containerd-stopped", *_ALL_BELOW),
     ),
@@ -165,7 +189,7 @@ TABLE = (
         meaning="a host has no memory left, and waits for it",
         find=memory_short,
         remedy="find what takes it, and give it a limit or another node",
-        command="ps -eo rss,pid,args --sort=-rss | head; kubectl top pods -A --sort-by=memory",
+        command="ps -eo rss,pid,args --sort=-rss | head",
         on="node",
         explains=("kubelet-stopped", "node-not-ready", "pending-taint"),
     ),
@@ -186,7 +210,7 @@ TABLE = (
         remedy="renew them and restart what uses them, as deploys/site.py does in time "
         "(docs/lifecycle.md)",
         command="sudo kubeadm certs renew all && sudo crictl pods -q --namespace kube-system "
-        "--label tier=control-plane | xargs sudo crictl stopp",
+        "--label tier=control-plane | xargs -r sudo crictl stopp",
         on="node",
         explains=("api-server-down", "node-not-ready", "kubelet-stopped"),
     ),

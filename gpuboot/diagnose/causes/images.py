@@ -10,6 +10,7 @@ from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.hosts.download_failures import FAILURES, name_of
 
 _WAITS = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "RegistryUnavailable")
+_TRIES_S = 330.0
 _IMAGE = re.compile(r'image "([^"]+)"')
 _HOST = re.compile(r"(?:https?://|lookup )([\w.:-]+)")
 
@@ -33,7 +34,13 @@ def _of(wanted: str) -> Callable[[Facts], Iterator[Sighting]]:
                     "image": image[1] if image else "IMAGE",
                     "registry": registry[1] if registry else "REGISTRY",
                 }
-                sure = Confidence.CERTAIN if wanted else Confidence.POSSIBLE
+                # the kubelet tries again after at most five minutes
+                now = any(name_of(one.message) == wanted for one in waits) or any(
+                    event.message == text and facts.cluster.now - event.at < _TRIES_S
+                    for event in facts.cluster.told(pod.key)
+                )
+                sure = Confidence.CERTAIN if now else Confidence.LIKELY
+                sure = sure if wanted else Confidence.POSSIBLE
                 yield Sighting(
                     node=pod.node,
                     pod=pod.key,
@@ -55,7 +62,7 @@ _COMMANDS = {
     "platform": "uname -m; " + _PULL,
     "rate": _PULL,
     "http": "curl -s http://{registry}/v2/ -o /dev/null -w '%{{http_code}}\\n'; " + _PULL,
-    "clock": "date; timedatectl; sudo chronyc makestep",
+    "clock": "sudo timedatectl set-ntp true; timedatectl",
     "expired": "date; " + _CERTIFICATE + "-dates",
     "name": _CERTIFICATE + "-ext subjectAltName",
     "ca": "openssl s_client -connect {registry}:443 -showcerts </dev/null | head -20; " + _PULL,

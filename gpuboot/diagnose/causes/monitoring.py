@@ -107,10 +107,13 @@ def prometheus_down(facts: Facts) -> Iterator[Sighting]:
         for pod in facts.cluster.pods
         if pod.labels.get("app.kubernetes.io/name") == "prometheus"
     ]
+    # it answers the kubelet's probe: the way to it, or its reader, may be what is slow
+    sure = Confidence.LIKELY if any(pod.ready for pod in pods) else Confidence.CERTAIN
     seen = [f"{pod.key} is {'ready' if pod.ready else 'not ready'}" for pod in pods]
     name = facts.cluster.prometheuses[0][0]
     yield Sighting(
         evidence=(error[:300], *(seen or [f"Prometheus {name} has no pod"])),
+        confidence=sure,
         values={"space": name.partition("/")[0]},
     )
 
@@ -137,7 +140,7 @@ TABLE = (
         find=target_down,
         remedy="read the error of the scrape; the target's pod, its port and policies are next",
         command="kubectl get --raw /api/v1/namespaces/monitoring/services/"
-        "prometheus-operated:9090/proxy/api/v1/targets?state=active | head -c 3000",
+        "prometheus-operated:9090/proxy/api/v1/targets?state=active",
     ),
     Cause(
         id="prometheus-down",

@@ -46,7 +46,10 @@ def dns_loop(facts: Facts) -> Iterator[Sighting]:
                 if host
                 else []
             )
-            yield Sighting(node=pod.node, pod=pod.key, evidence=(lines[-1], *files))
+            # a Corefile that forwards to CoreDNS itself makes a loop as well
+            sure = Confidence.CERTAIN if files else Confidence.LIKELY
+            seen = (lines[-1], *files)
+            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
 
 
 def dns_search_path(facts: Facts) -> Iterator[Sighting]:

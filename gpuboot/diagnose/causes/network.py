@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator
 
-from gpuboot.diagnose.facts import Facts, Host
+from gpuboot.diagnose.facts import RECENT_S, Facts, Host
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
+from gpuboot.hosts.packet_verdict import Flow, judge
+from gpuboot.hosts.preflight import firewall, firewall_remedies
 
 _VXLAN = 50  # bytes around a packet: IPv4, UDP, VXLAN, Ethernet
 _STRICT = 1
@@ -51,7 +54,7 @@ def asymmetric_route(facts: Facts) -> Iterator[Sighting]:
             if own and peer.source and peer.source not in own
         ]
         strict = [device for device, mode in _modes(host).items() if mode == _STRICT]
-        martian = [line for line in host.details.kernel if "martian" in line]
+        martian = host.kernel("martian", within_s=RECENT_S)
         if len(host.details.default_routes) > 1 and martian:
             seen.append(
                 f"{len(host.details.default_routes)} default routes: "
@@ -63,7 +66,7 @@ def asymmetric_route(facts: Facts) -> Iterator[Sighting]:
                     f"rp_filter is strict on {', '.join(strict[:4])}: it drops answers "
                     "that come another way"
                 )
-            sure = Confidence.CERTAIN if strict or martian else Confidence.LIKELY
+            sure = Confidence.CERTAIN if martian else Confidence.LIKELY
             yield Sighting(node=host.node, evidence=(*seen[:4], *martian[-1:]), confidence=sure)
 
 
@@ -84,7 +87,40 @@ def pod_network_missing(facts: Facts) -> Iterator[Sighting]:
             host = next((one for one in facts.read if one.node == node.name), None)
             none = host is not None and not host.details.cni
             seen = [node.message, *(["/etc/cni/net.d is empty"] if none else [])]
-            yield Sighting(node=node.name, evidence=tuple(seen))
+            sure = Confidence.CERTAIN if none else Confidence.LIKELY
+            yield Sighting(node=node.name, evidence=tuple(seen), confidence=sure)
+
+
+def forward_drop(facts: Facts) -> Iterator[Sighting]:
+    """The rules of a host, as the kernel has them, drop what pods send to others."""
+    if not facts.pod_cidr:
+        return
+    pods = ipaddress.ip_network(facts.pod_cidr)
+    for host in facts.read:
+        if host.state is None or not host.joined:
+            continue
+        links = [link.name for link in host.details.vxlan] or [""]
+        ways = [
+            (pods, None, firewall.POD_BRIDGE, ""),
+            *((pods, pods, firewall.POD_BRIDGE, link) for link in links),
+            *((pods, pods, link, firewall.POD_BRIDGE) for link in links),
+        ]
+        flows = [Flow("forward", pods.version, "udp", 53, *way) for way in ways]
+        drops = {flow: judge(host.state.packet_filter, flow).drop for flow in flows}
+        ends = {end.label: end for end in drops.values() if end}
+        for label, end in ends.items():
+            dropped = [flow for flow, other in drops.items() if other and other.label == label]
+            fix = firewall_remedies.commands("forward", end, dropped, host.state, facts.pod_cidr)
+            yield Sighting(
+                node=host.node,
+                evidence=(f"{label}: packets of {facts.pod_cidr} are dropped", *_docker(host)),
+                values={"fix": "; ".join(f"sudo {command}" for command in fix)},
+            )
+
+
+def _docker(host: Host) -> list[str]:
+    """Docker sets the policy where it finds forwarding off as it starts."""
+    return ["docker.service runs there"] if host.running("docker") else []
 
 
 TABLE = (
@@ -93,9 +129,8 @@ TABLE = (
         meaning="the pod network's MTU does not fit the network below it: large packets are lost",
         find=mtu,
         remedy="set the pod network's MTU to 50 less than the network's own (VXLAN)",
-        command="sudo ip link set {link} mtu {size}; "
-        "kubectl -n kube-flannel rollout restart daemonset",
-        on="node",
+        command="kubectl -n kube-flannel rollout restart daemonset/kube-flannel-ds; "
+        "ssh {node} sudo ip link set {link} mtu {size}",
     ),
     Cause(
         id="asymmetric-route",
@@ -114,5 +149,19 @@ TABLE = (
         command="kubectl -n kube-flannel get pods -o wide; "
         "kubectl -n kube-flannel logs -l app=flannel --tail=20",
         explains=("node-not-ready", "coredns-not-ready", "pending-taint"),
+    ),
+    Cause(
+        id="forward-drop",
+        meaning="a host drops the packets of its pods: a policy or rule of its packet filter, as "
+        "Docker, ufw or a person sets it (iptables -P FORWARD DROP)",
+        find=forward_drop,
+        remedy="let the pods' packets pass, and store that where the rules come from (beside "
+        "Docker deploys/site.py does both)",
+        command="{fix}",
+        on="node",
+        explains=(
+            *("api-from-pods", "coredns-not-ready", "pod-crash-loop", "operator-crash-loop"),
+            *("prometheus-target-down", "prometheus-down"),
+        ),
     ),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+from gpuboot.diagnose import lines
 from gpuboot.diagnose.facts import Facts
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 from gpuboot.diagnose.objects import Pod
@@ -26,6 +27,9 @@ _KINDS = {
     "cordon": re.compile(r"were unschedulable"),
 }
 _VOLUME = re.compile(r"PersistentVolumeClaim|persistentvolumeclaim|volume")
+# of containers whose images are not even looked for yet
+_NOT_BEGUN = ("", "ContainerCreating", "PodInitializing")
+_MOUNTS_S = 180.0
 _NO_NODES = "no nodes available to schedule pods"
 _QUOTA = "exceeded quota"
 
@@ -95,9 +99,27 @@ def _of(kind: str) -> Callable[[Facts], Iterator[Sighting]]:
             if found != kind or (kind == "taint" and _only_control_planes(facts, words)):
                 continue
             seen = (words, *_beside(facts, pod, kind))
+            if not _still(facts, pod, kind):
+                sure = min(sure, Confidence.LIKELY)
             yield Sighting(pod=pod.key, evidence=seen, confidence=sure)
 
     return find
+
+
+def _still(facts: Facts, pod: Pod, kind: str) -> bool:
+    """Whether what the scheduler said when it tried last is so now, where nodes and claims tell."""
+    if kind == "cordon":
+        return any(one.unschedulable for one in facts.cluster.nodes)
+    if kind == "taint":
+        return any(one.taints for one in facts.cluster.nodes)
+    if kind == "nodes":
+        return not facts.cluster.nodes
+    bound = {
+        one.name
+        for one in facts.cluster.claims
+        if one.namespace == pod.namespace and one.phase == "Bound"
+    }
+    return kind != "volume" or not pod.claims or not set(pod.claims) <= bound
 
 
 def _beside(facts: Facts, pod: Pod, kind: str) -> list[str]:
@@ -172,9 +194,15 @@ def volume_mount(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
         if pod.ready or not pod.node or pod.going or pod.phase != "Pending":
             continue
-        told = facts.cluster.told(pod.key, "FailedMount", "FailedAttachVolume")
-        if told and any(one.state in ("waiting", "") for one in pod.containers):
-            yield Sighting(node=pod.node, pod=pod.key, evidence=(told[-1].message,))
+        events = facts.cluster.told(pod.key, "FailedMount", "FailedAttachVolume")
+        waits = [one for one in pod.containers if one.reason in _NOT_BEGUN]
+        if events and waits:
+            # the kubelet tries again every two minutes at least (exponential_backoff.go)
+            sure = Confidence.CERTAIN
+            if not lines.present(events[-1].at, facts.cluster.now, _MOUNTS_S):
+                sure = Confidence.LIKELY
+            seen = (events[-1].message,)
+            yield Sighting(node=pod.node, pod=pod.key, evidence=seen, confidence=sure)
 
 
 _DESCRIBE = "kubectl -n {namespace} describe pod {name}"
@@ -210,7 +238,7 @@ _WAITS = {
     "nodes": (
         "a pod waits: the cluster has no node",
         "run deploys/site.py, which joins the nodes again",
-        "kubectl get nodes; sudo journalctl -u kubelet -n 30",
+        "kubectl get nodes; sudo journalctl -u kubelet -n 30 --no-pager",
     ),
     "port": (
         "a pod waits: a port of the host that it asks for is taken on every node",
@@ -220,7 +248,7 @@ _WAITS = {
     "cordon": (
         "a pod waits: the nodes that could take it are cordoned",
         "uncordon them once they are well",
-        "kubectl get nodes; kubectl uncordon NODE",
+        "kubectl get nodes --field-selector spec.unschedulable=true",
     ),
 }
 

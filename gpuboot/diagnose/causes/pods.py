@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpuboot.diagnose.facts import RECENT_S, Facts
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.lines import last_words
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
-from gpuboot.diagnose.objects import Container, KubeNode, Pod, Workload
+from gpuboot.diagnose.objects import Container, KubeNode, Pod
+from gpuboot.diagnose.workloads import Workload
 
 _LOOP = "CrashLoopBackOff"
 _IN_USE = "address already in use"
+_PORT = re.compile(r":(\d+): bind: address already in use")
 _PORTS = "free ports"
 # names of what NVIDIA's charts make, whoever's release it is
 _OPERANDS = ("nvidia-", "gpu-feature-discovery", "dcgm-exporter")
@@ -21,13 +25,14 @@ _NODE_EXPORTER = 9100
 def failing(facts: Facts, pod: Pod) -> Container | None:
     """The container of a pod that ends again and again: it waits, or has just ended."""
     for one in pod.containers:
-        ended = one.ended is not None and facts.cluster.now - one.ended.at < RECENT_S
+        ended = facts.cluster.ended_lately(one)
         if one.reason == _LOOP or (one.restarts > 1 and ended and not one.ready):
             return one
     return None
 
 
-def _how(one: Container) -> str:
+def how_it_ended(one: Container) -> str:
+    """How often a container was started, and how it ended last."""
     if one.ended is None:
         return f"container {one.name}: {one.reason}"
     how = f"exit code {one.ended.code}" + (f" ({one.ended.reason})" if one.ended.reason else "")
@@ -37,14 +42,14 @@ def _how(one: Container) -> str:
 def crash_loop(facts: Facts) -> Iterator[Sighting]:
     for pod in facts.cluster.pods:
         if not pod.going and not _is_operator(pod) and (one := failing(facts, pod)):
-            logs = facts.cluster.logs
-            key = f"{pod.key}/{one.name}"
-            lines = logs.get(f"{key}/previous") or logs.get(key, ())
+            lines = [line for line in facts.cluster.log(pod, "") if line.strip()]
+            last = last_words(lines) or lines
             yield Sighting(
                 node=pod.node,
                 pod=pod.key,
-                evidence=(_how(one), *lines[-2:]),
+                evidence=(how_it_ended(one), *last[-2:]),
                 confidence=Confidence.POSSIBLE,
+                values={"container": one.name},
             )
 
 
@@ -57,8 +62,8 @@ def operator_crash_loop(facts: Facts) -> Iterator[Sighting]:
         if pod.going or not _is_operator(pod) or "node-feature" in pod.name:
             continue
         if one := failing(facts, pod):
-            lines = facts.cluster.log(pod, "rror", "panic", "fatal", "dial tcp", "failed")
-            yield Sighting(node=pod.node, pod=pod.key, evidence=(_how(one), *lines[-2:]))
+            seen = (how_it_ended(one), *last_words(facts.cluster.log(pod, "")))
+            yield Sighting(node=pod.node, pod=pod.key, evidence=seen)
 
 
 def port_conflict(facts: Facts) -> Iterator[Sighting]:
@@ -68,11 +73,25 @@ def port_conflict(facts: Facts) -> Iterator[Sighting]:
         if pod.going or not (lines or waits):
             continue
         seen = [lines[-1] if lines else pod.waits]
+        match = _PORT.search(seen[0])
+        port = int(match[1]) if match else _NODE_EXPORTER
         for host in facts.read:
-            owner = host.state.ports.get(_NODE_EXPORTER) if host.state else None
-            if owner and "node-exporter" in pod.name and host.node == (pod.node or host.node):
-                seen.append(f"{host.node}: port {_NODE_EXPORTER} is held by {owner}")
-        yield Sighting(node=pod.node, pod=pod.key, evidence=tuple(seen[:4]))
+            owner = host.state.ports.get(port) if host.state else None
+            if owner and host.node == (pod.node or host.node):
+                seen.append(f"{host.node}: port {port} is held by {owner}")
+        # once nobody holds it, the next start of the container gets it
+        held = len(seen) > 1 or facts.cluster.present(max(_ends(pod), default=0.0))
+        yield Sighting(
+            node=pod.node,
+            pod=pod.key,
+            evidence=tuple(seen[:4]),
+            confidence=Confidence.CERTAIN if held else Confidence.LIKELY,
+            values={"port": str(port)},
+        )
+
+
+def _ends(pod: Pod) -> list[float]:
+    return [one.ended.at for one in pod.containers if one.ended]
 
 
 def tolerated(taint: str, tolerations: tuple[Mapping[str, Any], ...]) -> bool:
@@ -161,7 +180,7 @@ TABLE = (
         meaning="a container ends again and again, and no cause is known",
         find=crash_loop,
         remedy="read why it ended",
-        command="kubectl -n {namespace} logs {name} --all-containers --previous --tail=30",
+        command="kubectl -n {namespace} logs {name} -c {container} --previous --tail=30",
         fallback=True,
         explains=("prometheus-target-down",),
     ),
@@ -170,8 +189,7 @@ TABLE = (
         meaning="a pod's port on the host is taken, for example by another node exporter",
         find=port_conflict,
         remedy="end the other program, or give the pod another port",
-        command="sudo ss -ltnp 'sport = :9100'; sudo systemctl disable --now node_exporter "
-        "prometheus-node-exporter",
+        command="sudo ss -ltnp 'sport = :{port}'",
         on="node",
         explains=("prometheus-target-down", "pending-port", "pod-crash-loop"),
     ),
@@ -180,9 +198,8 @@ TABLE = (
         meaning="the GPU Operator's pods are not wanted on a node: they do not tolerate its taint",
         find=operand_desired_zero,
         remedy="remove the taint, or add it to `daemonsets.tolerations` of the operator",
-        command="kubectl describe node {node} | grep -A 3 Taints; "
-        "kubectl get daemonsets -A | grep -E 'nvidia|dcgm'",
-        explains=("gpu-unhealthy", "pending-resource", "service-monitor-missing"),
+        command="kubectl get node {node} -o jsonpath='{{.spec.taints}}'; kubectl get daemonsets -A",
+        explains=("device-plugin-missing", "pending-resource", "service-monitor-missing"),
     ),
     Cause(
         id="operand-unlabelled",
@@ -190,7 +207,7 @@ TABLE = (
         find=operand_unlabelled,
         remedy="look at node feature discovery, which labels nodes with GPUs",
         command="kubectl get node {node} --show-labels; "
-        "kubectl -n gpu-operator get pods -o wide | grep -E 'feature|operator'",
-        explains=("gpu-unhealthy", "pending-resource"),
+        "kubectl get pods -A -o wide -l app.kubernetes.io/name=node-feature-discovery",
+        explains=("device-plugin-missing", "pending-resource"),
     ),
 )

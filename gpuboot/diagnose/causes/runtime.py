@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpuboot.diagnose.facts import Facts, Host
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.lines import last_words
 from gpuboot.diagnose.model import Cause, Confidence, Sighting
 
 _CONFLICT = (
@@ -19,16 +20,11 @@ _NO_RUNTIME = re.compile(r'no runtime for "?\\?"?([\w.-]+?)\\?"? is configured')
 _CGROUP = ("for systemd cgroups, got", "cgroup-parent for systemd cgroup should be a valid slice")
 
 
-def _running(host: Host) -> bool:
-    unit = host.details.units.get("containerd")
-    return unit is not None and (unit.active, unit.sub) == ("active", "running")
-
-
 def containerd_config(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
         found = host.details
         lines = host.log("containerd", *_CONFLICT)
-        if not found.containerd_error and (_running(host) or not lines):
+        if not found.containerd_error and (host.running("containerd") or not lines):
             continue
         versions = [
             f"{path}: version {number or 'not said'}" for path, number in found.toml.items()
@@ -36,17 +32,21 @@ def containerd_config(facts: Facts) -> Iterator[Sighting]:
         said = [f"containerd config dump: {line}" for line in found.containerd_error[:1]]
         unit = found.units.get("containerd")
         state = [f"containerd.service is {unit.active} ({unit.result})"] if unit else []
-        yield Sighting(node=host.node, evidence=(*said, *state, *lines[-1:], *versions[:5]))
+        # what it reads now may be corrected, and what it said be of before
+        sure = Confidence.CERTAIN if said else Confidence.LIKELY
+        seen = (*said, *state, *lines[-1:], *versions[:5])
+        yield Sighting(node=host.node, evidence=seen, confidence=sure)
 
 
 def containerd_stopped(facts: Facts) -> Iterator[Sighting]:
     for host in facts.read:
         unit = host.details.units.get("containerd")
-        if not host.joined or unit is None or _running(host):
+        if not host.joined or unit is None or host.running("containerd"):
             continue
         seen = f"containerd.service is {unit.active} ({unit.sub}), result {unit.result}"
-        lines = host.log("containerd", "level=fatal", "containerd: ")
-        yield Sighting(node=host.node, evidence=(seen, *lines[-1:]))
+        # one that was stopped gave up nothing: what it said is of before
+        last = [] if unit.result == "success" else last_words(host.log("containerd"))
+        yield Sighting(node=host.node, evidence=(seen, *last))
 
 
 def nvidia_runtime_missing(facts: Facts) -> Iterator[Sighting]:
@@ -85,7 +85,9 @@ def cgroup_mismatch(facts: Facts) -> Iterator[Sighting]:
             f"kubelet: cgroupDriver {kubelet}; containerd: {other} (SystemdCgroup = "
             f"{str(runc).lower()})"
         )
-        yield Sighting(node=host.node, evidence=(seen, *lines[-1:]))
+        # what runs may have been started before its file was changed, or know the other's driver
+        sure = Confidence.CERTAIN if lines else Confidence.LIKELY
+        yield Sighting(node=host.node, evidence=(seen, *lines[-1:]), confidence=sure)
 
 
 _STOPS = (
@@ -95,7 +97,7 @@ _STOPS = (
     "coredns-not-ready",
     "prometheus-target-down",
     "prometheus-down",
-    "gpu-unhealthy",
+    "device-plugin-missing",
     "nvidia-runtime-missing",
 )
 
@@ -106,8 +108,7 @@ TABLE = (
         find=containerd_config,
         remedy="take the drop-in away or correct it; its version may not be higher than the root "
         "file's",
-        command="sudo grep -H '^version' /etc/containerd/config.toml /etc/containerd/conf.d/*; "
-        "sudo containerd config dump >/dev/null && sudo systemctl restart containerd",
+        command="sudo grep -rs '^version' /etc/containerd; sudo containerd config dump | tail -n 5",
         on="node",
         explains=("containerd-stopped", *_STOPS),
     ),
@@ -130,7 +131,7 @@ TABLE = (
         on="node",
         explains=(
             "pod-crash-loop",
-            "gpu-unhealthy",
+            "device-plugin-missing",
             "pending-resource",
             "prometheus-target-down",
         ),

@@ -14,14 +14,12 @@ from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
 from gpuboot.hosts.node_state import NodeState
-from gpuboot.hosts.packet_rules import Chain, PacketFilter, Rule, Table
+from gpuboot.hosts.packet_rules import Chain, Condition, PacketFilter, Rule
 from gpuboot.hosts.packet_verdict import End, Flow, Judgement, Network, judge
 from gpuboot.hosts.preflight import firewall_remedies
 
 POD_BRIDGE = "cni0"
 _DOCKER_USER = "DOCKER-USER"
-# of chains that do not say that somebody else wants the policy: Docker, the cluster, bans of SSH
-_PREFIXES = ("DOCKER", "KUBE-", "FLANNEL-", "f2b-", "CROWDSEC", "CNI-")
 _LET_PASS = Rule("", "accept")
 _DNS = 53
 _API_PORT = 6443
@@ -153,39 +151,31 @@ def _judged(
                              passage.flow)  # fmt: skip
 
 
-def drops_of_docker(rules: PacketFilter, settings: Settings) -> bool:
-    """Whether Docker's policy alone drops packets of pods.
+def beside_docker(rules: PacketFilter, settings: Settings) -> bool:
+    """Whether pods need rules in Docker's chain, in case that somebody sets the policy to DROP.
 
     With nftables flannel accepts them in a table of its own, after which iptables' table drops them
     all the same; otherwise it does so at the end of iptables' chain, where the policy comes after.
     """
-    return settings.cluster.proxy_mode == "nftables" and any(map(_of_docker, rules.tables))
-
-
-def _of_docker(table: Table) -> bool:
-    names = [name for name in table.chains if name not in ("INPUT", "FORWARD", "OUTPUT")]
-    return (
-        table.program != "nft"
-        and _DOCKER_USER in names
-        and table.chains["FORWARD"].policy == "drop"
-        and all(name.startswith(_PREFIXES) for name in names)
+    return settings.cluster.proxy_mode == "nftables" and any(
+        _DOCKER_USER in table.chains for table in rules.tables if table.program != "nft"
     )
 
 
 def foreseen(rules: PacketFilter, settings: Settings) -> PacketFilter:
     """The rules with those for pods that come during the run: flannel's, and ours for Docker."""
     nftables = settings.cluster.proxy_mode == "nftables"
+    pods = (settings.cluster.pod_cidr,)
+    ours = [Rule("", "accept", "", (Condition(side, pods),)) for side in ("saddr", "daddr")]
     tables = []
     for table in rules.tables:
-        if (
-            table.program != "nft"
-            and "FORWARD" in table.chains
-            and (not nftables or _of_docker(table))
-        ):
-            forward = table.chains["FORWARD"]
-            chain = Chain(forward.hook, forward.policy, [*forward.rules, _LET_PASS])
-            table = replace(table, chains={**table.chains, "FORWARD": chain})
-        tables.append(table)
+        chains = dict(table.chains)
+        if table.program != "nft" and not nftables and (forward := chains.get("FORWARD")):
+            end = [*forward.rules, _LET_PASS]
+            chains["FORWARD"] = Chain(forward.hook, forward.policy, end)
+        elif table.program != "nft" and (users := chains.get(_DOCKER_USER)):
+            chains[_DOCKER_USER] = Chain(users.hook, users.policy, [*ours, *users.rules])
+        tables.append(replace(table, chains=chains))
     return replace(rules, tables=tuple(tables))
 
 

@@ -27,22 +27,30 @@ def remedy(hook: str, end: End, flows: Sequence[Flow], state: NodeState, pods: s
 
     + end: where the flows are dropped; + pods: network of all pods (`cluster.pod_cidr`)
     """
-    table, openings = end.table, _openings(hook, flows, state)
-    if table.of_ufw:
-        return f"run there: {_joined(_ufw(hook, openings, pods))}"
-    if table.name == "firewalld":
-        return f"run there: {_joined(_firewalld(hook, end, openings, pods))}"
-    if table.program == "nft":
-        commands = _nft(hook, end, openings, pods)
+    text = f"run there: {_joined(commands(hook, end, flows, state, pods))}"
+    if end.table.of_ufw or end.table.name == "firewalld":
+        return text
+    if end.table.program == "nft":
         return (
-            f"run there: {_joined(commands)}; for the next boot put these rules into the file "
-            "that the table comes from (/etc/nftables.conf)"
+            f"{text}; for the next boot put these rules into the file that the table comes from "
+            "(/etc/nftables.conf)"
         )
-    commands = _iptables(hook, table, openings, pods)
     return (
-        f"run there: {_joined(commands)}; for the next boot store them where these rules come from "
+        f"{text}; for the next boot store them where these rules come from "
         "(`netfilter-persistent save`, or `service iptables save`)"
     )
+
+
+def commands(hook: str, end: End, flows: Sequence[Flow], state: NodeState, pods: str) -> list[str]:
+    """The commands alone, for the time until the next boot where nothing stores them."""
+    table, openings = end.table, _openings(hook, flows, state)
+    if table.of_ufw:
+        return list(_ufw(hook, openings, pods))
+    if table.name == "firewalld":
+        return list(_firewalld(hook, end, openings, pods))
+    if table.program == "nft":
+        return list(_nft(hook, end, openings, pods))
+    return list(_iptables(hook, table, openings, pods))
 
 
 def _joined(commands: Iterable[str]) -> str:

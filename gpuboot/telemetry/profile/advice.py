@@ -73,7 +73,8 @@ ADVICE: Mapping[Name, Advice] = {
         (
             "overlap communication with computation; larger buckets of gradients",
             "another split: fewer GPUs per tensor-parallel group, kept within NVLink",
-            "NCCL_DEBUG=INFO: the links it takes; `gpuboot verify --level deep` measures them",
+            "NCCL_DEBUG=INFO: the links it takes; `gpuboot verify INVENTORY --level deep` measures "
+            "them",
         ),
     ),
     "pcie_bound": Advice(

@@ -7,9 +7,9 @@ from gpuboot.verify.evidence import Evidence, Host, ServiceProbeResult
 from gpuboot.verify.findings import Finding, FindingBuilder
 
 _PROXY = (
-    "kube-proxy on {node} routes to Services: see its log (`kubectl -n kube-system logs -l "
-    "k8s-app=kube-proxy --field-selector spec.nodeName={node}`; deleting its pod "
-    "restarts it), and on the node the rules that it wrote: `nft list map ip kube-proxy "
+    "kube-proxy on {node} routes to Services: see the log of its pod there (`kubectl -n "
+    "kube-system get pods -l k8s-app=kube-proxy --field-selector spec.nodeName={node}`; deleting "
+    "that restarts it), and on the node the rules that it wrote: `nft list map ip kube-proxy "
     "service-ips`, `iptables-save | grep KUBE-SERVICES` or `ipvsadm -Ln`, by cluster.proxy_mode"
 )
 _DNS = (

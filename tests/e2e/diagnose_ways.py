@@ -1,0 +1,59 @@
+"""Faults of the ways to the API server and between pods, each with the cause to be named."""
+
+from __future__ import annotations
+
+from tests.e2e.diagnose_faults import Fault, bent, on
+
+WAY_FAULTS = (
+    Fault(
+        ("api-firewalled",),
+        on(
+            "gpu1",
+            "nft 'add table inet fault; add chain inet fault out "
+            "{ type filter hook output priority 0; }; "
+            "add rule inet fault out tcp dport 6443 drop'",
+        ),
+        on("gpu1", "nft delete table inet fault"),
+    ),
+    Fault(
+        ("api-unreached",),
+        on(
+            "gpu1",
+            "name=$(sed -n 's#^ *server: *https://##p' /etc/kubernetes/kubelet.conf); "
+            "getent ahostsv4 ${name%:*} | sed 's/ .*//;q' >/root/unreached; "
+            "ip route add unreachable $(cat /root/unreached)/32",
+        ),
+        on("gpu1", "ip route del unreachable $(cat /root/unreached)/32"),
+        alone=True,
+    ),
+    Fault(
+        ("api-name",),
+        *bent(
+            "gpu1",
+            "/etc/hosts",
+            "name=$(sed -n 's#^ *server: *https://##p' /etc/kubernetes/kubelet.conf); "
+            'grep -v "${name%:*}" $file >/root/hosts; cat /root/hosts >$file',
+        ),
+    ),
+    Fault(
+        ("forward-drop",),
+        on("gpu2", "iptables -P FORWARD DROP"),
+        on(
+            "gpu2",
+            "iptables -P FORWARD ACCEPT; "
+            # what the remedy has put there
+            "iptables -S FORWARD | sed -n 's/^-A \\(FORWARD -[sd] 10.244.*\\)/-D \\1/p' | "
+            "xargs -r -L 1 iptables",
+        ),
+    ),
+    Fault(
+        ("control-plane-part-failing",),
+        *bent(
+            "cp1",
+            "/etc/kubernetes/manifests/kube-scheduler.yaml",
+            # in place: the kubelet would start a second file beside it as well
+            "sed 's/^    - kube-scheduler$/&\\n    - --no-such-flag/' $file >/root/scheduler; "
+            "cat /root/scheduler >$file; sleep 25",
+        ),
+    ),
+)

@@ -1,0 +1,40 @@
+"""How surely a symptom comes from a cause: a row of the tables of evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.model import Confidence
+from gpuboot.diagnose.objects import Container, Ended
+from tests.unit.diagnose_site import (
+    NOW,
+)
+
+CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A site, and how surely it has the cause. + confidence: None: not at all
+
+    + kind: of its evidence: present, of another reason, or old; + other: cause that is named too
+    """
+
+    id: str
+    kind: str
+    facts: Facts
+    confidence: Confidence | None
+    other: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.id}-{self.kind}"
+
+
+def restarted(
+    ago: float, reason: str = "Error", code: int = 1, ready: bool = True
+) -> dict[str, Any]:
+    """A container that ended and was started again: what to replace in its pod."""
+    ended = Ended(reason, code, "", NOW - ago)
+    return {"ready": True, "containers": (Container("main", True, 4, "running", "", "", ended),)}
