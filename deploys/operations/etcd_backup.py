@@ -109,7 +109,16 @@ def first(folder: str) -> Commands:
     old = f"failed ({backups.failed})" if there else None
     new = f"another try, in {folder}" if there else f"the first one, in {folder}"
     changes.record(Change(subject="backup of etcd", old=old, new=new))
-    yield StringCommand(PROGRAM, "retry" if there else "first")
+    yield FunctionCommand(_again, (), {}) if there else StringCommand(PROGRAM, "first")
+
+
+def _again(state: State, host: Host) -> bool:
+    """A try that fails stops nothing, since there is a backup: the run says so."""
+    try:
+        remote.run(host, f"{PROGRAM} retry")
+    except remote.RemoteError as error:
+        warn(failure(f"no backup of etcd can be taken: {error}", _REMEDY))
+    return True
 
 
 @operation()
