@@ -88,7 +88,6 @@ class GpuPods(Framed[tuple[str, ...] | None]):
     Read it on the leader.
     """
 
-    of_plan = True
     of_cluster = True
 
     @staticmethod
