@@ -38,7 +38,8 @@ def left() -> str:
     again = "run it again"
     if set(time_notes.deploy.split()) & {"verify.py", "load.py"}:
         return f"interrupted: its pods end by themselves within a minute; {again}"
-    executing = ctx_state.isset() and state.current_stage >= StateStage.Execute
+    begun = bool(ctx_state.isset())  # type: ignore[no-untyped-call]
+    executing = begun and state.current_stage >= StateStage.Execute
     if executing and (may_change() or os.environ.get("GPUBOOT_ACT")):
         return f"interrupted: what it did stays; {again}: it goes on"
     return f"interrupted: nothing was changed; {again}"

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -66,7 +67,7 @@ def _ending(command: Callable[[], object]) -> None:
         raise typer.Exit(code)
 
 
-def written(write: Callable[[], object], path: os.PathLike[str] | str) -> bool:
+def written(write: Callable[[], object], path: Path) -> bool:
     """Write a file that stands beside a command's answer: whether that went well; else say why.
 
     + write: raises OSError; + path: of the file

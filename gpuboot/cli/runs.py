@@ -16,7 +16,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from gpuboot.config.exit_codes import BY_SIGNAL, COULD_NOT_TELL
+from gpuboot.config.exit_codes import BY_SIGNAL
+from gpuboot.config.exit_codes import COULD_NOT_TELL as COULD_NOT_TELL
 from gpuboot.diagnose import PROGRESS
 from gpuboot.kubernetes.repair import STEPS
 
