@@ -31,7 +31,7 @@ watch(state, begin()[0])
 
 preflight(deploy=__file__)
 base()
-node_upgrades()
+node_upgrades(kubelets=False)
 drivers()
 dcgm()
 runtime()

@@ -8,6 +8,7 @@ is switched off leaves its volumes, unless `--data gpuboot_delete_volumes=monito
 from pyinfra.context import state
 
 from deploys.phases.base import base
+from deploys.phases.control_plane_upgrade import control_plane_upgrade
 from deploys.phases.dcgm import dcgm, dcgm_upgrade
 from deploys.phases.dcgm_exporter import dcgm_exporter
 from deploys.phases.downloads import downloads
@@ -34,6 +35,7 @@ watch(state, begin()[0])
 preflight(deploy=__file__)
 base()
 downloads()
+control_plane_upgrade()
 node_upgrades()
 drivers()
 dcgm()

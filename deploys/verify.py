@@ -2,8 +2,9 @@
 
 The last phase of deploys/site.py and deploys/standalone.py, and a deploy of its own that touches
 nothing else. Alone it takes `--data gpuboot_level=quick|standard|deep` in the place of
-`verify.level`, `--data gpuboot_nodes=NAME,...` for some of the nodes, and
-`--data gpuboot_resume=yes` to go on with deep tests that were ended.
+`verify.level`, `--data gpuboot_nodes=NAME,...` for some of the nodes,
+`--data gpuboot_resume=yes` to go on with deep tests that were ended, and
+`--data gpuboot_test_alert=critical|warning|info` to send a test alert to a receiver.
 """
 
 from __future__ import annotations
@@ -69,12 +70,13 @@ def verify(always: bool = False) -> None:
 
 def _asked(nodes: Sequence[Node]) -> levels.Scope:
     """What `--data` asks for. Raises `DeployError`."""
-    names = ("level", "nodes", "resume")
+    names = ("level", "nodes", "resume", "test_alert")
     wanted = {name: str(host.data.get(f"gpuboot_{name}") or "") for name in names}
     try:
         found = levels.scope(**wanted)
     except ValueError as error:
-        problem = Problem("", str(error), "--data gpuboot_level=LEVEL")
+        remedy = "--data gpuboot_level=LEVEL, --data gpuboot_test_alert=SEVERITY"
+        problem = Problem("", str(error), remedy)
         raise DeployError(render([problem])) from None
     if problems := found.problems(nodes):
         raise DeployError(render(problems))

@@ -83,12 +83,13 @@ class LiveObjects(Framed[list[dict[str, Any]]]):
 
 
 class GpuPods(Framed[tuple[str, ...] | None]):
-    """Running pods of a node that were given GPUs, as namespace/name; None: no answer.
+    """Pods of a node that hold GPUs, as namespace/name; None: no answer.
 
     Read it on the leader.
     """
 
     of_plan = True
+    of_cluster = True
 
     @staticmethod
     @override
@@ -107,7 +108,7 @@ class GpuPods(Framed[tuple[str, ...] | None]):
     @override
     def process(self, output: list[str]) -> tuple[str, ...] | None:
         text = b64decode("".join(output)).decode()
-        return tuple(gpu_pods.running(json.loads(text)["items"])) if text.strip() else None
+        return tuple(gpu_pods.holding(json.loads(text)["items"])) if text.strip() else None
 
 
 class HiddenInput(list[str]):

@@ -13,7 +13,7 @@ fi 2>/dev/null | awk '$1 == "installed" { print "package\t" $2 " " $3 }'
 for file in admin.conf kubelet.conf manifests/kube-apiserver.yaml; do
   if [ -e "/etc/kubernetes/$file" ]; then put file "$file"; fi
 done
-for step in init join upgrade; do
+for step in init join upgrade kubelet; do
   if [ -e "/etc/gpuboot/kubeadm-$step.started" ]; then put started "$step"; fi
 done
 if [ -e /etc/gpuboot/kubernetes-node-upgrade.started ]; then put started node-upgrade; fi

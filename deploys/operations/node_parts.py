@@ -1,4 +1,4 @@
-"""Driver, container toolkit and containerd of a node: what they are to be, and what differs."""
+"""Driver, toolkit, containerd and kubelet of a node: what they are to be, and what differs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from pyinfra.context import host
 from deploys.facts.driver import DriverState
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands
-from deploys.operations import containerd, dnf
+from deploys.operations import containerd, dnf, kubelet_upgrade
 from deploys.operations import packages as package_operations
 from deploys.operations.containerd import Configuration
 from deploys.operations.driver import other_module
+from deploys.operations.kubelet_upgrade import KubeletPart
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.kubernetes import node_upgrade as rules
+from gpuboot.kubernetes.cluster_state import KubeadmState
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,33 @@ class DriverPart:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a host is to run below Kubernetes. + driver: None where that is not gpuboot's"""
+    """What a host is to run below Kubernetes, and its kubelet.
+
+    + driver: None where that is not gpuboot's; kubelet: None where it is none of a cluster
+    """
 
     containerd: Mapping[str, str]
     configuration: Configuration
     toolkit: Mapping[str, str] = field(default_factory=dict)
     driver: DriverPart | None = None
+    kubelet: KubeletPart | None = None
 
 
-def difference(parts: Parts, manager: PackageManager, loaded: DriverState) -> rules.Difference:
-    """What the current host lacks. + loaded: the driver as it is"""
-    part, installed = parts.driver, dict[str, str]()
+def difference(
+    parts: Parts,
+    manager: PackageManager,
+    loaded: DriverState,
+    state: KubeadmState,
+    node: str,
+    leader: str,
+) -> rules.Difference:
+    """What the current host lacks. + loaded: the driver as it is; state: how far kubeadm got
+
+    + node: its name in Kubernetes; leader: inventory name of the leader
+    """
+    part, installed, kubelet = parts.driver, dict(state.packages), parts.kubelet
+    lacking = kubelet_upgrade.missing(kubelet, state) if kubelet else {}
+    due = bool(kubelet and (lacking or kubelet_upgrade.begun(kubelet, state)))
     beside = part.beside if part else {}
     own = part.packages if part else {}
     for wanted in ({**own, **beside}, parts.toolkit, parts.containerd):
@@ -65,6 +83,9 @@ def difference(parts: Parts, manager: PackageManager, loaded: DriverState) -> ru
         version=part.version if part else "",
         loaded=(other_module(loaded, part.version) or loaded.loaded) if part else "",
         installed=installed,
+        kubelet=lacking,
+        kubelet_due=due,
+        minor=bool(due and kubelet and kubelet_upgrade.is_minor(kubelet, node, leader, state)),
     )
 
 
@@ -74,7 +95,7 @@ def missing(parts: Parts, difference: rules.Difference) -> dict[str, str]:
     if part and difference.driver:
         pin = {} if part.stream else {part.pin: ""}
         driver = pin | rules.mismatched({**part.packages, **part.beside}, difference.installed)
-    return {**driver, **difference.toolkit, **difference.containerd}
+    return {**driver, **difference.toolkit, **difference.containerd, **difference.kubelet}
 
 
 def installed(parts: Parts, difference: rules.Difference, manager: PackageManager) -> Commands:

@@ -1,4 +1,4 @@
-"""Another driver, container toolkit or containerd on the nodes of a living cluster.
+"""Another driver, container toolkit, containerd or kubelet on the nodes of a living cluster.
 
 Node by node: cordoned, drained, upgraded, rebooted where another module is loaded, proven, let in.
 Each step may be repeated, so an upgrade that was interrupted begins again on the same node.
@@ -15,29 +15,29 @@ from pyinfra import logger
 from pyinfra.api.command import FunctionCommand, StringCommand
 from pyinfra.context import host
 
-from deploys.facts.details import GpuPods
 from deploys.facts.driver import Driver, DriverState
 from deploys.facts.kubeadm import Cluster, Kubeadm
-from deploys.lib import changes, gate, node_service, node_sharing, planned_packages
+from deploys.lib import gate, node_service, node_sharing
 from deploys.lib.answers import read
-from deploys.lib.commands import Commands, executing, fail, messages
+from deploys.lib.commands import Commands, fail, messages
 from deploys.lib.drain import Moving
 from deploys.lib.etcd import wait_for_etcd
 from deploys.lib.kubectl import ADMIN_CONF
 from deploys.lib.operation import operation
 from deploys.lib.package_downloads import ready
-from deploys.lib.remote import RemoteError, read_fact
+from deploys.lib.remote import RemoteError
 from deploys.lib.turns import turn_of
-from deploys.operations import containerd, driver, units
+from deploys.operations import containerd, driver, kubelet_upgrade, units
 from deploys.operations.kubeadm import SOCKET
 from deploys.operations.kubeadm_changes import clock, wait_until_ready
+from deploys.operations.kubeadm_upgrade import too_early
+from deploys.operations.kubelet_upgrade import KubeletPart
 from deploys.operations.node_parts import Parts, difference, installed, missing
+from deploys.operations.node_upgrade_costs import record
 from gpuboot.hosts.platforms import PackageManager
 from gpuboot.hosts.sharing import Offer
 from gpuboot.kubernetes import node_upgrade as rules
 from gpuboot.kubernetes.cluster_state import KubeadmState
-from gpuboot.plan import Change, Effect
-from gpuboot.plan.packages import package_changes
 
 _STEP = "node-upgrade"
 # inventory names of nodes whose upgrade failed in this run
@@ -75,13 +75,12 @@ def upgraded(
         host.noop("another host's turn" if state.files else "no node of a cluster")
         return
     loaded = read(Driver, timeout_s=driver.SMI_S) if parts.driver else DriverState()
-    found = difference(parts, manager, loaded)
+    found = difference(parts, manager, loaded, state, node, leader)
     if why := _idle(state, loaded, begun, bool(found), partial(_proves, node, leader, shares)):
         host.noop(why)
         return
     it = _Upgrade(
-        node, leader, parts, manager, found, loaded.gpus, not {"init", "join"} & set(state.started),
-        _STEP in state.started, control_planes, proof, gated,
+        node, leader, parts, manager, found, state, loaded.gpus, control_planes, proof, gated,
     )  # fmt: skip
     with turn_of(several):
         yield from _upgrade(it, _moved(moving, found) if it.member else {})
@@ -107,8 +106,8 @@ def all_proven() -> Commands:
 class _Upgrade:
     """One host's, by arguments of `upgraded`.
 
+    + state: how far kubeadm got on it
     + gpus: UUIDs that nvidia-smi listed before
-    + member: kubeadm has finished here, so there is a node; resumed: an earlier run began
     + out: it has been taken out of service
     """
 
@@ -117,13 +116,27 @@ class _Upgrade:
     parts: Parts
     manager: PackageManager
     found: rules.Difference
+    state: KubeadmState
     gpus: Sequence[str]
-    member: bool
-    resumed: bool
     control_planes: Sequence[str]
     proof: node_service.Proof | None
     gated: bool
     out: bool = False
+
+    @property
+    def member(self) -> bool:
+        """Whether kubeadm has finished here, so that there is a node."""
+        return not {"init", "join"} & set(self.state.started)
+
+    @property
+    def resumed(self) -> bool:
+        """Whether an earlier run began."""
+        return _STEP in self.state.started
+
+    @property
+    def kubelet(self) -> KubeletPart | None:
+        """The kubelet, where it is to be upgraded."""
+        return self.parts.kubelet if self.found.kubelet_due else None
 
 
 def _upgrade(it: _Upgrade, moved: dict[str, object]) -> Commands:
@@ -132,11 +145,13 @@ def _upgrade(it: _Upgrade, moved: dict[str, object]) -> Commands:
         if problem := _refused(it):
             yield fail(*problem)
             return
-        _record(it, bool(moved))
+        record(it.node, it.leader, it.parts, it.found, bool(moved))
         if missing_packages := missing(it.parts, it.found):
             yield from ready(missing_packages, it.manager, f"{it.node} stays as it is")
         yield from _take_out(it, moved)
         yield from installed(it.parts, it.found, it.manager)
+        if kubelet := it.kubelet:
+            yield from kubelet_upgrade.installed(kubelet, it.node, it.state, it.manager)
         yield from _reboot(it)
         yield from _prove(it)
 
@@ -155,7 +170,7 @@ def _idle(
     resumed = marked or (begun and "upgrade" not in state.started)
     if lacks or (resumed and proves()):
         return ""
-    return "driver, container toolkit and containerd are as they are to be"
+    return "driver, container toolkit, containerd and kubelet are as they are to be"
 
 
 def _proves(node: str, leader: str, shares: Offer | None) -> bool:
@@ -171,7 +186,13 @@ def _moved(moving: Moving | None, found: rules.Difference) -> dict[str, object]:
 def _refused(it: _Upgrade) -> tuple[str, str] | None:
     """Cause and remedy where this node's upgrade may not begin."""
     if not (others := [name for name in _failed if name != host.name]):
-        return None
+        # one that an upgrade has left broken is what has to be mended
+        broken = it.control_planes and it.resumed
+        return (
+            too_early(it.leader, it.kubelet.version, worker=True)
+            if it.kubelet and not broken
+            else None
+        )
     return (
         f"{it.node} is not upgraded, because {others[0]} failed: it stays as it is",
         f"see what {others[0]} said, then run again: the upgrade goes on from there",
@@ -247,7 +268,10 @@ def _prove(it: _Upgrade) -> Commands:
     if it.parts.toolkit:
         yield from containerd.cdi._inner()
     if it.member:
-        yield from wait_until_ready(it.node, it.leader, "", clock(it.leader))
+        version = it.kubelet.version if it.kubelet else ""
+        yield from wait_until_ready(it.node, it.leader, version, clock(it.leader))
+        if it.kubelet:
+            yield from kubelet_upgrade.ended(it.control_planes)
         if it.proof:
             before = f"driver {it.found.loaded}" if it.found.module else "the earlier version"
             yield FunctionCommand(
@@ -256,33 +280,3 @@ def _prove(it: _Upgrade) -> Commands:
         yield FunctionCommand(node_service.let_in, (it.node, it.leader), {})
     else:
         yield StringCommand(f"rm {node_service.BEGUN}")
-
-
-def _record(it: _Upgrade, drained: bool) -> None:
-    planned_packages.note_packages(missing(it.parts, it.found))
-    found, node = it.found, f"node {it.node}"
-    items = package_changes(found.installed, found.packages)
-    if found.loaded != found.version:
-        old = found.loaded or None
-        items.append(Change(subject="NVIDIA driver", field="loaded", old=old, new=found.version))
-    if not found:
-        items.append(Change(subject=node, field="upgrade", old="not proven", new="proven"))
-    changes.record(
-        *items, Effect(kind="cordon", target=node, note="no new pods until it is proven")
-    )
-    busy = _gpu_pods(it) if found.ends_gpu_pods else ()
-    if drained:
-        note = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
-        changes.record(Effect(kind="drain", target=node, note=note, gpu_pods=busy))
-    if found.module:
-        note = "drained before" if drained else "its pods stop, and start again after the boot"
-        pods = () if drained else busy
-        changes.record(Effect(kind="reboot", target=node, note=note, gpu_pods=pods))
-
-
-def _gpu_pods(it: _Upgrade) -> tuple[str, ...] | None:
-    """Pods that run on GPUs of the node, for a plan; None: not known."""
-    leader = host.state.inventory.hosts.get(it.leader)
-    if leader is None or executing():
-        return None
-    return read_fact(leader, GpuPods, node=it.node)

@@ -34,9 +34,9 @@ Labels = Mapping[str, str | None]
 def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 900) -> Commands:
     """Ensure that each node's labels ask for what it is to offer.
 
-    A node that offers GPUs already, or was kept out by an earlier run, is drained before and proven
-    after, one after the other; one that does not yet, is only labelled, and the rollout waits for
-    it. The first that fails ends it.
+    A node whose GPUs are in use, or can be, is drained before and proven after, one after the
+    other; one that has never offered GPUs is only labelled, and the rollout waits for it. The first
+    that fails ends it.
 
     + look: whether the GPU Operator's pods have the configurations that the labels name
     + timeout_s: how long each wait may take
@@ -74,7 +74,10 @@ def _labels(node: NodeStatus | None) -> Mapping[str, str]:
 
 
 def _in_use(node: NodeStatus | None) -> bool:
-    return node is not None and (_kept_out(node) or bool(offers.offered(node)))
+    """Whether pods hold its GPUs, or can come to. Pods that nobody can tell of count as some."""
+    if node is None:
+        return False
+    return _kept_out(node) or offers.has_offered(node) or read(GpuPods, node=node.name) != ()
 
 
 def _kept_out(node: NodeStatus | None) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import gevent
 from pyinfra import logger
 from pyinfra.context import host, inventory
 
-from deploys.lib import gate, node_sharing
+from deploys.lib import ending, gate, node_sharing
 from deploys.lib.cluster_api import cluster_clients
 from deploys.lib.commands import Commands, executing, fail
 from deploys.lib.operation import operation
@@ -52,7 +54,7 @@ def chain(
     + find: finds their addresses; called while pods start
     + scope: nodes that it is limited to
 
-    Fails the host when something failed; what could not be tried is reported and is no failure.
+    Fails the host when something failed; what could not be tried is the run's exit code 2.
     """
     yield from outcome(lambda: verify(settings, lock, nodes, find, scope))
 
@@ -67,8 +69,9 @@ def outcome(verification: Callable[[], Report]) -> Commands:
     report = verification()
     word = "answering" if report.level == "quick" else "proven"
     message = f"verification: {report.verdict}, {report.totals[word]} GPUs {word}"
+    ending.proof = report.exit
     if report.verdict == "failed":
-        yield fail(message)
+        yield fail(message, "each finding above has its own; then run again")
     else:
         host.noop(message)
 
@@ -95,6 +98,7 @@ def verify(
                 say,
                 lambda: _expected_objects(clients, settings, reading.get().nodes),
                 lambda: reading.get().control_planes,
+                scope.test_alert,
             )
             if settings.verify.level == "deep":
                 folder = run_report.folder(settings)
@@ -183,7 +187,7 @@ def publish(
     result: VerificationResult,
     scope: Scope = ALL,
 ) -> Report:
-    """Make the report of a verification, write it and show it.
+    """Make the report of a verification, show it, and write it: files are no part of a verdict.
 
     + seconds: duration of it all; read_s: of reading the hosts
     + scope: nodes that it was limited to
@@ -205,19 +209,24 @@ def publish(
         nodes=scope.names(nodes),
         durations={"read hosts": round(read_s, 3), **result.evidence.durations},
     )
-    folder = run_report.folder(settings)
-    write(report, folder, _note_history(report, settings))
-    show(report, folder)
+    show(report)
+    with ending.writing(Path(settings.verify.reports)):
+        folder = run_report.folder(settings)
+        write(report, folder, _note_history(report, settings))
+        print(f"report: {folder}/verify.html", file=sys.stderr, flush=True)
     run_report.proved(host, report.durations)
     return report
 
 
 def _note_history(report: Report, settings: Settings) -> Strips | None:
     """Add it to the history of its GPUs. A history that cannot be kept changes no verdict."""
+    place, noted = history.folder(settings.verify), None
     try:
-        noted = history.note(report, history.folder(settings.verify))
-    except (history.HistoryError, OSError) as error:
+        with ending.writing(place):
+            noted = history.note(report, place)
+    except history.HistoryError as error:
         logger.warning(f"the history of the GPUs is not kept: {error}")
+    if noted is None:
         return None
     for uuid, events in noted.new.items():
         for event in events:

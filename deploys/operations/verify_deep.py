@@ -11,6 +11,7 @@ from pyinfra import logger
 from pyinfra.api.exceptions import PyinfraError
 from pyinfra.context import inventory
 
+from deploys.lib import ending
 from deploys.lib.remote import run
 from deploys.operations.verify_hosts import say
 from gpuboot.config.inventory import Node
@@ -18,7 +19,7 @@ from gpuboot.config.settings import Settings
 from gpuboot.kubernetes.api import Cluster
 from gpuboot.verify.checks import chain
 from gpuboot.verify.deep import files, internode, load, runner, verdicts
-from gpuboot.verify.deep.answers import DeepAnswers
+from gpuboot.verify.deep.answers import DeepAnswers, NodeAnswers, PairAnswer
 from gpuboot.verify.evidence import Host
 from gpuboot.verify.findings import Finding
 from gpuboot.verify.runner import VerificationResult
@@ -48,10 +49,11 @@ def with_deep_tests(
         settings,
         say,
         lambda name: _sample(by_name[name]),
-        lambda answers: files.save(answers, folder),
+        lambda answers: _save(answers, folder),
         _kept(folder, settings.cluster.name) if resume else DeepAnswers(),
     )
-    files.save_all(found, folder)  # also what an earlier run found
+    with ending.writing(folder.parent):
+        files.save_all(found, folder)  # also what an earlier run found
     added = _findings(evidence.hosts, found, settings)
     durations = {**evidence.durations, "deep": round(time.monotonic() - begun, 3)}
     return replace(
@@ -59,6 +61,11 @@ def with_deep_tests(
         evidence=replace(evidence, durations=durations),
         findings=tuple(chain.ordered([*result.findings, *added])),
     )
+
+
+def _save(answers: NodeAnswers | PairAnswer, folder: Path) -> None:
+    with ending.writing(folder.parent):
+        files.save(answers, folder)
 
 
 def _findings(hosts: Sequence[Host], found: DeepAnswers, settings: Settings) -> list[Finding]:

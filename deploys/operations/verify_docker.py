@@ -51,7 +51,7 @@ def chain(settings: Settings, lock: Lock, nodes: Sequence[Node], scope: Scope = 
     + nodes: all of the inventory
     + scope: hosts that it is limited to
 
-    Fails the host when something failed; what could not be tried is reported and is no failure.
+    Fails the host when something failed; what could not be tried is the run's exit code 2.
     """
     yield from outcome(lambda: verify(settings, lock, nodes, scope))
 

@@ -6,13 +6,12 @@ from functools import partial
 from typing import Any
 
 from deploys.lib.drain import Moving
-from deploys.lib.operation import loop, phase
+from deploys.lib.operation import phase
 from deploys.operations import (
     files,
     kubeadm,
     kubeadm_changes,
     kubeadm_join,
-    kubeadm_upgrade,
     kubectl,
     rollout,
 )
@@ -21,7 +20,6 @@ from deploys.phases.repositories import add_repository
 from deploys.run.context import Context, current, members
 from gpuboot.charts import GPUS_LABEL
 from gpuboot.config.inventory import Node
-from gpuboot.config.settings.upgrade import batches
 from gpuboot.kubernetes import endpoint as api
 from gpuboot.kubernetes import flannel, readiness
 from gpuboot.kubernetes.cluster_state import ClusterState
@@ -61,7 +59,6 @@ def kubernetes() -> None:
     certificates.renewed(context, control_planes(context))
     if node.leader:
         _initialize(context, config)
-    _upgrade(context)
     kubelet_digest = _reconfigure(context, config)
     certificates.named(context)
     if node.leader:
@@ -178,48 +175,6 @@ def packages_and_config(context: Context, config: Configuration) -> None:
             name="Write kubeadm's configuration",
             contents={kubeadm.CONFIG: config.text},
             mode="600",
-        )
-
-
-def _upgrade(context: Context) -> None:
-    """Newer releases: the leader's control plane, the others', one at a time, then the workers.
-
-    All hosts take part in all three operations: pyinfra orders operations of different hosts only
-    by those they share.
-    """
-    lock, node, settings = context.lock, context.node, context.settings
-    version, controls = lock.kubernetes.version, node.role == "control_plane"
-    workers = [item for item in context.nodes if item.role == "worker"]
-    turns: tuple[tuple[str, bool, dict[str, Any]], ...] = (
-        ("the leader to Kubernetes {} (kubeadm upgrade apply)", node.leader, {}),
-        (
-            "the other control planes to Kubernetes {} (kubeadm upgrade node)",
-            controls and not node.leader,
-            {"_serial": True},
-        ),
-        *(
-            (
-                f"{batch.title} to Kubernetes {{}} (kubeadm upgrade node)",
-                node in batch.nodes,
-                {"_parallel": batch.several},
-            )
-            for batch in batches(settings.upgrade.max_unavailable, workers)
-        ),
-    )
-    for place, (title, turn, arguments) in loop(enumerate(turns)):
-        kubeadm_upgrade.upgraded(
-            name=f"Upgrade {title.format(version)}",
-            node=node.name,
-            leader=context.leader.host,
-            version=version,
-            packages=packages(lock),
-            manager=context.platform.package_manager,
-            leads=place == 0,
-            turn=turn,
-            control_planes=control_planes(context) if controls else (),
-            moving=moving(context),
-            ignore=settings.cluster.ignore_preflight_errors,
-            **arguments,
         )
 
 

@@ -1,4 +1,4 @@
-"""Upgrades of nodes in use, below Kubernetes: driver, fabric manager, toolkit, containerd."""
+"""Upgrades of nodes in use: driver, fabric manager, toolkit, containerd and kubelet."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from itertools import product
 from deploys.lib.node_service import Proof
 from deploys.lib.operation import loop, phase
 from deploys.operations import node_upgrade, verify
+from deploys.operations.kubelet_upgrade import KubeletPart
 from deploys.operations.node_parts import DriverPart, Parts
 from deploys.phases import drivers, parts, runtime
 from deploys.phases.kubernetes import control_planes, moving
@@ -16,18 +17,21 @@ from deploys.run.context import Context, current
 from gpuboot.config.settings.upgrade import batches
 from gpuboot.hosts import driver_packages, sharing
 from gpuboot.hosts.sharing import Offer
+from gpuboot.kubernetes.kubeadm import packages
 
 # Names of the operation for a title, each with whether nodes that an earlier run has begun are
 # meant. Those are away already, so no other may be begun before they are back.
 _NAMES = {
     "Go on with {} whose upgrade was begun": True,
-    "Upgrade {}: driver, container toolkit, containerd": False,
+    "Upgrade {}: driver, container toolkit, containerd, kubelet": False,
 }
 
 
 @phase("Node upgrades")
-def node_upgrades() -> None:
+def node_upgrades(kubelets: bool = True) -> None:
     """Upgrade nodes of a living cluster one after the other, and prove each before it serves again.
+
+    All that a node has to be drained for comes in one stay.
 
     Hosts that are in no cluster get all of this at once, by the phases that follow. All others take
     part in all operations: pyinfra orders operations of different hosts only by those they share.
@@ -50,7 +54,7 @@ def node_upgrades() -> None:
             name=name.format(title),
             node=node.name,
             leader=context.leader.host,
-            parts=_parts(context),
+            parts=_parts(context, kubelets),
             manager=context.platform.package_manager,
             turn=turn,
             begun=begun,
@@ -88,12 +92,22 @@ def _repositories(context: Context) -> None:
         add_repository(context, "toolkit")
 
 
-def _parts(context: Context) -> Parts:
+def _parts(context: Context, kubelets: bool) -> Parts:
     return Parts(
         containerd=parts.containerd(context),
         configuration=runtime.containerd_configuration(context),
         toolkit=parts.toolkit(context),
         driver=_driver(context),
+        kubelet=_kubelet(context) if kubelets else None,
+    )
+
+
+def _kubelet(context: Context) -> KubeletPart:
+    return KubeletPart(
+        version=context.lock.kubernetes.version,
+        packages=packages(context.lock),
+        control_plane=context.node.role == "control_plane",
+        ignore=context.settings.cluster.ignore_preflight_errors,
     )
 
 

@@ -42,8 +42,7 @@ def runtime() -> None:
             install_toolkit(context)
     if context.node.gpus:
         toolkit.isolated(name="Let only privileged containers choose GPUs themselves")
-    if mirrors := registry_files(context):
-        files.present(name="Configure registry mirrors", contents=mirrors)
+    mirrors(context)
     logins = registries.containerd(context.settings)
     keep_secrets(context, registries.CONTAINERD, logins, direct(context))
     configuration = containerd_configuration(context)
@@ -56,6 +55,12 @@ def runtime() -> None:
     units.running(name="Start containerd", units=["containerd.service"])
     if context.node.gpus:
         containerd.cdi(name="Generate the CDI specification of the GPUs")
+
+
+def mirrors(context: Context) -> None:
+    """Where containerd pulls images from; it reads that again for each."""
+    if contents := registry_files(context):
+        files.present(name="Configure registry mirrors", contents=contents)
 
 
 def install_toolkit(context: Context) -> None:

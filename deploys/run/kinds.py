@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+
+from pyinfra.api.state import StateStage
+from pyinfra.context import ctx_state, state
 
 from deploys.run import time_notes
 
@@ -27,6 +31,17 @@ READING = "read_hosts.py"
 # done by the leader alone, whichever control plane that is; it reaches hosts that `--limit` names
 LED = ("remove.py", "restore.py", "remediate.py")
 limited: list[str] = []  # those, by inventory name
+
+
+def left() -> str:
+    """What a run leaves that a signal ends, as one line."""
+    again = "run it again"
+    if set(time_notes.deploy.split()) & {"verify.py", "load.py"}:
+        return f"interrupted: its pods end by themselves within a minute; {again}"
+    executing = ctx_state.isset() and state.current_stage >= StateStage.Execute
+    if executing and (may_change() or os.environ.get("GPUBOOT_ACT")):
+        return f"interrupted: what it did stays; {again}: it goes on"
+    return f"interrupted: nothing was changed; {again}"
 
 
 def may_change() -> bool:

@@ -8,7 +8,6 @@ the run came, with exit 1. A run that executed nothing writes none.
 from __future__ import annotations
 
 import atexit
-import os
 import sys
 import time
 from collections import defaultdict
@@ -22,19 +21,19 @@ from typing import Any
 from pyinfra.api.host import Host
 from pyinfra.api.state import BaseStateCallback, State
 
-from deploys.lib import changes, spans
+from deploys.lib import changes, ending, spans
 from deploys.run import compare, time_notes
+from deploys.run.folder import folder as folder
 from deploys.run.messages import message
 from deploys.run.plan import title
 from deploys.run.time_notes import Operation
 from gpuboot.config import versions
 from gpuboot.config.settings import Settings
 from gpuboot.plan.model import items_json
-from gpuboot.verify.report.model import POINTER
 from gpuboot.verify.report.run import last_lines, run_html
 from gpuboot.verify.report.run_failures import Failure, masked
 from gpuboot.verify.report.timeline.table import phases_json
-from gpuboot.verify.report.writer import new_folder, write_atomically, write_json
+from gpuboot.verify.report.writer import write_atomically, write_json
 
 SCHEMA = 2
 
@@ -44,18 +43,7 @@ _WRITE_SHARE = 20  # and at least so many times what a write takes: many hosts m
 verbose = False  # tell all that is known at the end
 resume = ""  # the command that goes on where this run stops; "" where pyinfra tells the results
 
-_folder: Path | None = None
 _recorder: Recorder | None = None
-
-
-def folder(settings: Settings) -> Path:
-    """The report folder of this run; made when first asked for."""
-    global _folder
-    if _folder is None:
-        _folder = new_folder(Path(settings.verify.reports), settings.cluster.name)
-        if pointer := os.environ.get(POINTER):
-            Path(pointer).write_text(str(_folder.resolve()), encoding="utf-8")
-    return _folder
 
 
 def watch(state: State, settings: Settings) -> None:
@@ -78,6 +66,12 @@ def proved(host: Host, parts: Mapping[str, float]) -> None:
     """
     if _recorder is not None and host.executing_op_hash:
         _recorder.proof, _recorder.proof_parts = host.executing_op_hash, parts
+
+
+def close() -> None:
+    """As `Recorder.close`, of this run's."""
+    if _recorder is not None:
+        _recorder.close()
 
 
 def failures() -> dict[str, Failure]:
@@ -105,6 +99,7 @@ class Recorder(BaseStateCallback):
     started: datetime = field(default_factory=time_notes.started)
     written: float = 0.0  # when, and how long it took
     writing_s: float = 0.0
+    closed: bool = False
 
     def __post_init__(self) -> None:
         time_notes.prepare()
@@ -186,24 +181,26 @@ class Recorder(BaseStateCallback):
         """Write run.json and run.html, unless nothing was executed."""
         begun = time.monotonic()
         if self._executed():
-            run = self.to_json()
-            write_json(folder(self.settings) / "run.json", run)
-            proof = (folder(self.settings) / "verify.html").exists()
-            write_atomically(folder(self.settings) / "run.html", run_html(run, proof))
+            run, place = self.to_json(), folder(self.settings)
+            with ending.writing(Path(self.settings.verify.reports)):
+                write_json(place / "run.json", run)
+                page = run_html(run, (place / "verify.html").exists())
+                write_atomically(place / "run.html", page)
             self.written = time.monotonic()
             self.writing_s = self.written - begun
 
     def close(self) -> None:
         """Write for the last time; of a run that failed, tell what failed, and where it stands."""
-        self.write()
-        failed = {op for found in self.failed.values() for op in found}
-        shown = bool(self.proof) and failed == {self.proof} and not self.unreachable
-        if not self._executed() or (shown and not self._done()):
+        if self.closed or not self._executed():
             return
-        lines = last_lines(self.to_json(), resume, verbose)
-        if lines:
-            lines.append(f"report: {folder(self.settings)}/run.html")
+        self.closed = True
+        run = self.to_json()
+        if lines := last_lines(run, resume, verbose):
             print("\n".join(["", *lines]), file=sys.stderr, flush=True)
+        self.write()
+        if lines and not ending.missing:
+            print(f"report: {folder(self.settings)}/run.html", file=sys.stderr, flush=True)
+        ending.tell_missing()
 
     def to_json(self) -> dict[str, Any]:
         """The notes as run.json has them; docs/reports.md documents the schema."""
@@ -220,7 +217,7 @@ class Recorder(BaseStateCallback):
             "deploy": time_notes.deploy,
             "started": f"{self.started:%Y-%m-%dT%H:%M:%SZ}",
             "seconds": times["seconds"],
-            "exit": 0 if self._done() else 1,
+            "exit": ending.code(not self._done()),
             "unchanged_operations": compare.left_out(),
             "phases": phases_json(times),
             "operations": times["operations"],

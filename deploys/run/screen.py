@@ -36,6 +36,7 @@ _SLOW_S = 3.0  # an operation that takes longer is named while it runs
 _SHOWN = 6  # changes of an operation that are told when it has made them
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _IDLE = re.compile(r"^\[.*\] +(No changes( on retry \d+)?|Skipped)$")
+_COUNT = re.compile(r"^\[.*\] +Error: executed \d+ commands?$")  # below what went wrong
 _DONE = re.compile(r"^\[.*\] +Success")
 _STEPS = re.compile(r"^\[.*\] +(Connected|Ready: .*)$|^Loading: ")
 _HEADLINES = (
@@ -71,6 +72,8 @@ class Screen(BaseStateCallback, logging.Filter):
                 return False
             if text.startswith("--> Starting"):
                 return False
+        elif _COUNT.match(text) and not self.header:
+            return False
         self.happened = self.happened or bool(_DONE.match(text))
         self.show_header()
         return True

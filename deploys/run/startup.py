@@ -30,10 +30,11 @@ from pyinfra.context import config, ctx_state
 from pyinfra.context import state as run_state
 from pyinfra_cli.exceptions import CliError, UnexpectedExternalError
 
+from deploys.lib import ending
 from deploys.lib.connections import note_unreachable, unreachable, unreachable_problem
 from deploys.lib.findings import refusal
 from deploys.lib.spans import span
-from deploys.run import kinds, screen, time_notes
+from deploys.run import kinds, report, screen, time_notes, unanswered
 from deploys.run.connect_spans import Connections
 from gpuboot.config import inventory_files
 from gpuboot.config.problems import Problem, render
@@ -62,6 +63,10 @@ def install() -> None:
     cli._do_confirm = _asking(cli._do_confirm)
     shown = screen.install(context.params) if set(ours) & set(kinds.PLANNED) else None
     cli.connect_all = _connecting(cli.connect_all, given, ours, shown)
+    if ours:
+        cli._exit = ending.by(cli._exit, report.close)
+        cli.load_deploy_file = unanswered.told(cli.load_deploy_file)
+        ending.watch(kinds.left)
     cli.run_ops = _locking(cli.run_ops, screen.command(context.params))
 
 
@@ -230,7 +235,7 @@ def _ending(asked: Callable[[State], bool], asks: bool, telling: bool) -> Callab
     def ending(state: State) -> bool:
         if state.current_stage == StateStage.Connect and not asks:
             return not telling
-        return asked(state)
+        return state.current_stage == StateStage.Prepare or asked(state)
 
     return ending
 

@@ -11,6 +11,7 @@ from gpuboot.cli.check import check
 from gpuboot.cli.cost import cost
 from gpuboot.cli.diagnose import diagnose
 from gpuboot.cli.drift import drift
+from gpuboot.cli.ending import Commands
 from gpuboot.cli.history import history
 from gpuboot.cli.init import init
 from gpuboot.cli.load import load
@@ -23,6 +24,7 @@ from gpuboot.cli.query import query
 from gpuboot.cli.remediate import remediate
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     help="From bare servers to proven GPUs. Deploy with: pyinfra INVENTORY deploys/site.py",

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from gpuboot.cli import runs
+from gpuboot.cli import ending, runs
 from gpuboot.cli.diagnose import recorded
+from gpuboot.config.exit_codes import NOT_WRITTEN
 
 
 def bundle(
@@ -19,7 +20,8 @@ def bundle(
 ) -> None:
     """Pack what a diagnosis reads, the last reports and the settings into an archive for support.
 
-    Passwords, tokens and keys are taken out. Exit code: 0 written, 2 could not look or write.
+    Passwords, tokens and keys are taken out. Exit code: 0 written, 2 could not look, 3 could not
+    write.
     """
     from gpuboot.diagnose import bundle as archive
     from gpuboot.diagnose import facts as all_facts
@@ -32,9 +34,9 @@ def bundle(
     facts = all_facts.of(recording)
     findings = model.diagnose(facts, TABLE)
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    try:
-        path = archive.write(to, recording.site, archive.contents(recording, findings, facts, when))
-    except OSError as error:
-        runs.stop(f"the archive could not be written: {error}")
+    files = archive.contents(recording, findings, facts, when)
+    paths: list[Path] = []
+    if not ending.written(lambda: paths.append(archive.write(to, recording.site, files)), to):
+        raise typer.Exit(NOT_WRITTEN)
     typer.echo(f"causes found: {len(findings)}; look through it before you send it", err=True)
-    print(path)
+    print(paths[0])

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuboot.cli import asking, ranges, runs
+from gpuboot.cli import asking, ending, ranges, runs
+from gpuboot.config.exit_codes import with_unwritten
 
 if TYPE_CHECKING:
     from gpuboot.usage.capacity.question import CapacityQuestion
@@ -81,10 +82,9 @@ def capacity(
     else:
         history = ranges.at_address(question.ranges, url or "", token_file, ca_file)
         report = _of_series(url or "", plan, history)
-    if html is not None:
-        _write(html, report)
-    print(json.dumps(report.to_json(), indent=1) if as_json else text(report))
-    raise typer.Exit(report.exit_code)
+    print(json.dumps(report.to_json(), indent=1) if as_json else text(report), flush=True)
+    done = html is None or ending.written(lambda: _write(html, report), html)
+    raise typer.Exit(with_unwritten(report.exit_code, not done))
 
 
 def _question(weeks: int, cpu: float, memory: float) -> CapacityQuestion:
@@ -134,7 +134,4 @@ def _file(path: Path) -> History:
 def _write(path: Path, report: Capacity) -> None:
     from gpuboot.usage.capacity.picture import html
 
-    try:
-        path.write_text(html(report), encoding="utf-8")
-    except OSError as error:
-        runs.stop(f"{path}: {error}")
+    path.write_text(html(report), encoding="utf-8")

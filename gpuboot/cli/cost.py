@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpuboot.cli import ranges, runs
+from gpuboot.cli import ending, ranges, runs
+from gpuboot.config.exit_codes import NOT_WRITTEN
 
 if TYPE_CHECKING:
     from gpuboot.usage.cost.question import CostQuestion
@@ -143,9 +144,9 @@ def _run(
     asked = CostQuestion(*times, int(time.time()))
     try:
         history = _history(asked, source)
-        if save is not None:
-            _save(history, save)
-        print(_written(_report(history, asked, options, source), *shown))
+        print(_written(_report(history, asked, options, source), *shown), flush=True)
+        if save is not None and not ending.written(lambda: _save(history, save), save):
+            raise typer.Exit(NOT_WRITTEN)
     except CostError as error:
         runs.stop(str(error))
 
@@ -190,13 +191,9 @@ def _at_address(
 
 
 def _save(history: History, path: Path) -> None:
-    from gpuboot.usage.cost.errors import CostError
     from gpuboot.usage.series import to_json
 
-    try:
-        path.write_text(to_json(history), encoding="utf-8")
-    except OSError as error:
-        raise CostError(f"{path}: {error.strerror}", "--save a file that can be written") from None
+    path.write_text(to_json(history), encoding="utf-8")
 
 
 def _report(history: History, asked: CostQuestion, options: _Options, source: _Source) -> Report:
@@ -228,7 +225,7 @@ def _written(made: Report, as_format: Format, keys: list[str]) -> str:
     from gpuboot.usage.cost import standards, tables
 
     if as_format in {Format.csv, Format.opencost, Format.focus}:
-        typer.echo("\n".join([*tables.proof(made), *made.notes]), err=True)
+        typer.echo("\n".join([*tables.proof(made), *tables.notes(made, keys)]), err=True)
     if as_format is Format.focus:
         return standards.focus(made)
     write = {

@@ -50,6 +50,14 @@ def causes(check: Check = None) -> None:
     _page(causes_markdown, check, "causes")
 
 
+@app.command("exit-codes")
+def exit_codes(check: Check = None) -> None:
+    """Print docs/exit-codes.md: how every command ends."""
+    from gpuboot.docs.exit_codes import exit_codes_markdown
+
+    _page(exit_codes_markdown, check, "exit-codes")
+
+
 @app.command()
 def runbooks(
     folder: Annotated[Path, typer.Argument(help="Where the pages stand.")],

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json as json_format
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gpuboot.cli import runs
+from gpuboot.cli import ending, runs
+from gpuboot.config.exit_codes import FAILED, OK, with_unwritten
 from gpuboot.plan import POINTER
 
-DRIFT = 1
+DRIFT = FAILED
 
 
 def drift(
@@ -43,9 +45,11 @@ def drift(
         runs.stop(ended.output.rstrip() or "pyinfra told nothing")
     plan = json_format.loads(ended.answer)
     found = of_plan.from_plan(plan)
-    if junit:
-        write_atomically(junit, of_plan.junit(found))
-    if metrics:
-        write_atomically(metrics, of_plan.metrics(found, time.time()))
-    print(ended.answer if json else of_plan.text(found), end="")
-    raise typer.Exit(DRIFT if found.differences else 0)
+    print(ended.answer if json else of_plan.text(found), end="", flush=True)
+    files = [(junit, of_plan.junit(found)), (metrics, of_plan.metrics(found, time.time()))]
+    done = [
+        ending.written(partial(write_atomically, path, content), path)
+        for path, content in files
+        if path
+    ]
+    raise typer.Exit(with_unwritten(DRIFT if found.differences else OK, not all(done)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ import typer
 
 from gpuboot.cli import runs
 from gpuboot.config import site_check, site_files, site_screen, ssh_targets
+from gpuboot.config.exit_codes import NOT_WRITTEN
 from gpuboot.config.problems import Problem, render
 from gpuboot.config.site import (
     Choices,
@@ -23,6 +25,7 @@ from gpuboot.config.site import (
 )
 from gpuboot.config.site import site as make_site
 from gpuboot.config.ssh_targets import Target, parse_all
+from gpuboot.config.unwritten import unwritten
 from gpuboot.hosts.reading import FINDINGS, Reading, from_json
 
 DEPLOY = "deploys/read_hosts.py"
@@ -190,9 +193,11 @@ def _put(files: dict[Path, str]) -> None:
         for path, part in parts.items():
             part.replace(path)
     except OSError as error:
-        for part in parts.values():
-            part.unlink(missing_ok=True)
-        _refuse([Problem(str(error.filename), str(error), "make it writable, then run again")])
+        with contextlib.suppress(OSError):
+            for part in parts.values():
+                part.unlink(missing_ok=True)
+        typer.echo(unwritten(next(iter(files)), error), err=True)
+        raise typer.Exit(NOT_WRITTEN) from None
 
 
 def _config(given: Given) -> Path:

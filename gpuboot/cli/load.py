@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuboot.cli import runs
+from gpuboot.config.exit_codes import BY_SIGNAL, FAILED, INTERRUPTED, OK
 
 if TYPE_CHECKING:
     from gpuboot.verify.load.answers import Outcome
 
 DEPLOY = "deploys/load.py"
-STOPPED = 130  # as of a shell's command that Ctrl-C ended
 
 
 class Kind(StrEnum):
@@ -74,22 +74,22 @@ def load(
     ended = runs.pyinfra(inventory, DEPLOY, runs.options(data), variables, quiet=True, tidies=True)
     if not ended.answer:
         runs.stop(ended.output.rstrip() or "pyinfra told nothing")
-    _tell(ended.answer, inventory, json)
+    _tell(ended, inventory, json)
 
 
-def _tell(answer: str, inventory: str, as_json: bool) -> None:
+def _tell(ended: runs.Ended, inventory: str, as_json: bool) -> None:
     """What became of it, and the exit code."""
     from gpuboot.verify.load import report
     from gpuboot.verify.load.answers import from_json
 
-    outcome = from_json(answer)
-    print(answer if as_json else report.text(outcome, inventory))
-    raise typer.Exit(_code(outcome))
+    outcome = from_json(ended.answer)
+    print(ended.answer if as_json else report.text(outcome, inventory))
+    raise typer.Exit(_code(outcome, ended.code))
 
 
-def _code(outcome: Outcome) -> int:
+def _code(outcome: Outcome, code: int) -> int:
     if outcome.stopped:
-        return STOPPED
+        return code if code in BY_SIGNAL else INTERRUPTED
     if any(gpu.error for gpu in outcome.gpus):
-        return 1
-    return 0 if outcome.gpus and not outcome.error else runs.COULD_NOT_TELL
+        return FAILED
+    return OK if outcome.gpus and not outcome.error else runs.COULD_NOT_TELL

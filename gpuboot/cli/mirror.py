@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuboot.cli import runs
+from gpuboot.config.exit_codes import FAILED, NOT_WRITTEN
+from gpuboot.config.unwritten import is_full, unwritten
 
 if TYPE_CHECKING:
     from gpuboot.hosts.mirror.fill import Plan
@@ -24,7 +26,7 @@ app = typer.Typer(
     no_args_is_help=True,
     help="What a site without internet needs, in one folder: packages, charts, Helm, images.",
 )
-WRONG = 1
+WRONG = FAILED
 
 Folder = Annotated[Path, typer.Argument(help="The mirror's folder.")]
 There = Annotated[
@@ -62,7 +64,7 @@ def plan(
     from gpuboot.hosts.mirror import fill
 
     site = _site(inventory, data)
-    with _told(), tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as work:
+    with _told(folder), tempfile.TemporaryDirectory(prefix="gpuboot-mirror-") as work:
         client = fill.client_for(site)
         found = fill.plan(client, site, folder or Path(work), Path(work), _say)
         there = _right(folder, found)
@@ -79,7 +81,7 @@ def fill_folder(inventory: runs.Inventory, folder: Folder, data: runs.Data = Non
     from gpuboot.hosts.mirror import fill, manifest
 
     site = _site(inventory, data)
-    with _told():
+    with _told(folder):
         found, made = fill.fill(fill.client_for(site), site, folder, _say)
     for note in found.notes:
         print(f"note: {note}")
@@ -195,8 +197,8 @@ def _site(inventory: str, data: list[str] | None) -> Site:
 
 
 @contextlib.contextmanager
-def _told() -> Iterator[None]:
-    """What goes wrong while fetching, told in words."""
+def _told(folder: Path | None) -> Iterator[None]:
+    """What goes wrong while fetching, told in words. + folder: of the mirror"""
     from gpuboot.config.settings import SettingsError
     from gpuboot.hosts.mirror.client import FetchError
     from gpuboot.hosts.mirror.signing import SigningError
@@ -206,6 +208,9 @@ def _told() -> Iterator[None]:
     except (FetchError, SettingsError, SigningError) as error:
         runs.stop(str(error))
     except OSError as error:
+        if folder and (is_full(error) or Path(error.filename or "").is_relative_to(folder)):
+            typer.echo(unwritten(folder, error), err=True)
+            raise typer.Exit(NOT_WRITTEN) from None
         runs.stop(f"{error}\n    remedy: correct that, and run the same command again")
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gpuboot.cli import runs
+from gpuboot.config.exit_codes import COULD_NOT_TELL, FAILED, OK
 from gpuboot.plan import POINTER
 
 CHANGES = 2
@@ -24,12 +25,14 @@ def plan(
 ) -> None:
     """Print as JSON what a run would change and what it would cost. Changes nothing.
 
-    For people: pyinfra INVENTORY deploys/site.py --dry. Exit code: 0, 1 where a run may not start.
+    For people: pyinfra INVENTORY deploys/site.py --dry. Exit code: 0, 1 where a run may not start,
+    2 where a host did not tell what has to be compared (with --detailed-exitcode: 1).
     """
     options = runs.options(data, same_sudo_password)
     ended = runs.pyinfra(inventory, deploy, options, answer=POINTER, dry=True)
-    if ended.code != 0 or not ended.answer:
-        raise typer.Exit(1)
+    if ended.code != OK or not ended.answer:
+        could_not_tell = ended.code != FAILED and not detailed_exitcode
+        raise typer.Exit(COULD_NOT_TELL if could_not_tell else FAILED)
     print(ended.answer, end="")
     changes = json.loads(ended.answer)["changes"]
     raise typer.Exit(CHANGES if changes and detailed_exitcode else 0)

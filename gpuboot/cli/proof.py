@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from gpuboot.cli import runs
+from gpuboot.cli import ending, runs
+from gpuboot.config.exit_codes import FAILED, NOT_WRITTEN, with_unwritten
 from gpuboot.verify.report.model import POINTER, Report, ReportError, load
 from gpuboot.verify.report.strips import Strips
 
@@ -27,6 +28,21 @@ class Level(StrEnum):
     deep = "deep"
 
 
+class Severity(StrEnum):
+    """Severities of alerts that have receivers."""
+
+    critical = "critical"
+    warning = "warning"
+    info = "info"
+
+
+_TestAlert = Annotated[
+    Severity | None,
+    typer.Option(
+        "--test-alert",
+        help="Send a test alert of this severity, and wait until its receiver took it.",
+    ),
+]
 _Level = Annotated[
     Level | None,
     typer.Option(
@@ -48,6 +64,7 @@ def verify(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the deep tests of the last report.")
     ] = False,
+    test_alert: _TestAlert = None,
     json: Annotated[bool, typer.Option("--json", help="Print verify.json on stdout.")] = False,
     sign: _Sign = "",
     compare: Annotated[
@@ -58,17 +75,19 @@ def verify(
     """Prove every GPU of a cluster, and change nothing.
 
     Exit code: 0 proven (with --level quick: answering), 1 failed, 2 not covered or could not tell,
-    or not signed.
+    or not signed, 3 a file could not be written.
     """
     asked = [f"gpuboot_level={level.value}"] if level else []
     asked += [f"gpuboot_nodes={nodes}"] if nodes else []
     asked += ["gpuboot_resume=yes"] if resume else []
+    asked += [f"gpuboot_test_alert={test_alert.value}"] if test_alert else []
     options = runs.options([*(data or []), *asked])
     ended = runs.pyinfra(inventory, VERIFY, options, answer=POINTER)
     path = Path(ended.answer) / "verify.json"
     if not ended.answer or not path.exists():
-        # nothing was verified: a wrong inventory is an error, a killed run tells nothing
-        raise typer.Exit(1 if ended.code == 1 else runs.COULD_NOT_TELL)
+        # a wrong inventory, or a verdict without a file; a killed run tells nothing
+        known = ended.code in (FAILED, NOT_WRITTEN)
+        raise typer.Exit(ended.code if known else runs.COULD_NOT_TELL)
     proof = _load(path)
     if compare:
         _compare(path.parent, proof)
@@ -76,11 +95,13 @@ def verify(
         _sign(path, sign)
     if json:
         print(path.read_text(encoding="utf-8"), end="")
-    raise typer.Exit(proof.exit)
+    raise typer.Exit(with_unwritten(proof.exit, ended.code == NOT_WRITTEN))
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="Folder of a report.")] = Path("reports/latest"),
+    folder: Annotated[Path, typer.Argument(help="A report: its folder or verify.json.")] = Path(
+        "reports/latest"
+    ),
     sign: _Sign = "",
     check: Annotated[
         bool, typer.Option("--check", help="Check its signature, and write nothing.")
@@ -95,23 +116,32 @@ def report(
     Exit code: the verdict's. With --check: 0 signed by one of the signers, 1 changed since, or
     signed by nobody of them, 2 could not tell.
     """
+    folder = folder if folder.is_dir() or not folder.exists() else folder.parent
     path = folder / "verify.json"
     if check:
         _check(path, signers)
-    from gpuboot.verify.report.run import write_page
     from gpuboot.verify.report.terminal import show
-    from gpuboot.verify.report.writer import write
 
     proof = _load(path, "`gpuboot verify INVENTORY` makes one")
+    show(proof)
+    done = ending.written(lambda: _write_again(proof, folder), folder)
+    if done:
+        typer.echo(f"report: {folder}/verify.html", err=True)
+    if sign:
+        _sign(path, sign)
+    raise typer.Exit(with_unwritten(proof.exit, not done))
+
+
+def _write_again(proof: Report, folder: Path) -> None:
+    from gpuboot.verify.report.run import write_page
+    from gpuboot.verify.report.writer import write
+
+    path = folder / "verify.json"
     write_page(folder)
     before = path.read_bytes()
     write(proof, folder, _history(proof, folder))
     if path.read_bytes() != before:
         _unsigned(path)
-    if sign:
-        _sign(path, sign)
-    show(proof, folder)
-    raise typer.Exit(proof.exit)
 
 
 def _history(proof: Report, folder: Path) -> Strips | None:

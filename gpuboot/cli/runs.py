@@ -11,14 +11,15 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from gpuboot.config.exit_codes import BY_SIGNAL, COULD_NOT_TELL
 from gpuboot.diagnose import PROGRESS
 from gpuboot.kubernetes.repair import STEPS
 
-COULD_NOT_TELL = 2
 # deploys that a command starts leave what it needs to know in the file that this names
 ANSWER = "GPUBOOT_ANSWER"
 
@@ -70,8 +71,9 @@ def pyinfra(
     + answer: variable that names the file for the deploy's answer
     + quiet: keep its output back, instead of printing it on stderr
     + dry: `--dry` instead of `-y`: find out what would change, and change nothing
-    + tidies: the deploy removes what it made when it is told to end, so signals are handed on to it
-      and its end is waited for
+    + tidies: the deploy has an answer also when a signal has ended it
+
+    Signals are handed on to it, and its end is waited for. Ends the command where one ended it.
     """
     if not Path(deploy).is_file():
         stop(wrong_folder(deploy))
@@ -79,19 +81,24 @@ def pyinfra(
         path = Path(folder) / "answer"
         command = [sys.executable, "-m", "pyinfra", inventory, deploy, "--dry" if dry else "-y"]
         variables = {**os.environ, **(environment or {}), answer: str(path)}
-        ended = _ended([*command, *more], variables, quiet, tidies)
+        ended = _ended([*command, *more], variables, quiet)
         text = path.read_text(encoding="utf-8") if path.exists() else ""
+    if ended.returncode in BY_SIGNAL and not tidies:
+        if quiet:
+            lines = [line for line in ended.stdout.splitlines() if line.startswith("interrupted:")]
+            typer.echo([*lines, "interrupted: run it again"][0], err=True)
+        raise typer.Exit(ended.returncode)
     return Ended(ended.returncode, text, ended.stdout or "")
 
 
 def _ended(
-    command: Sequence[str], variables: Mapping[str, str], quiet: bool, tidies: bool
+    command: Sequence[str], variables: Mapping[str, str], quiet: bool
 ) -> subprocess.CompletedProcess[str]:
     """stdout of pyinfra is for its own JSON; all that a person reads goes to stderr."""
     progress = os.dup(2)  # for a deploy whose output is kept back to tell how far it is
     steps = os.dup(1)  # for one that tells each step to programs
     try:
-        return (_handed_on if tidies else subprocess.run)(
+        return run_to_its_end(
             command,
             env={**variables, PROGRESS: str(progress), STEPS: str(steps)},
             pass_fds=(progress, steps),
@@ -104,22 +111,30 @@ def _ended(
         os.close(steps)
 
 
-def _handed_on(command: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:
-    """`subprocess.run` of what removes what it made when it is told to end."""
-    with subprocess.Popen(command, **how) as process, _handing_on(process):
+def run_to_its_end(command: Sequence[str], **how: Any) -> subprocess.CompletedProcess[str]:
+    """`subprocess.run` of what gives back what it holds when it is told to end.
+
+    Its exit code is then the signal's, as a shell has it.
+    """
+    with subprocess.Popen(command, **how) as process, _handing_on(process) as received:
         output, _ = process.communicate()
-    return subprocess.CompletedProcess(command, process.returncode, output)
+    code = 128 + received[0] if received else process.returncode
+    return subprocess.CompletedProcess(command, code, output)
 
 
 @contextlib.contextmanager
-def _handing_on(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Signals that end a command end what it started, and the command waits for that."""
-    asked = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {
-        one: signal.signal(one, lambda *_: process.send_signal(signal.SIGTERM)) for one in asked
-    }
+def _handing_on(process: subprocess.Popen[str]) -> Iterator[list[int]]:
+    """Signals that end a command end what it started; they are in the list that this yields."""
+    received: list[int] = []
+
+    def hand_on(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+        process.send_signal(signal.SIGTERM)
+
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {one: signal.signal(one, hand_on) for one in signals}
     try:
-        yield
+        yield received
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

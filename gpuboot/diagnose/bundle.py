@@ -65,10 +65,14 @@ def write(folder: Path, site: str, files: Mapping[str, str]) -> Path:
     name = f"gpuboot-bundle-{site}-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}"
     path = folder / f"{name}.tar.gz"
     path.touch(mode=0o600, exist_ok=False)
-    with tarfile.open(path, "w:gz") as archive:
-        for file, text in files.items():
-            data = text.encode()
-            entry = tarfile.TarInfo(f"{name}/{file}")
-            entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
-            archive.addfile(entry, io.BytesIO(data))
+    try:
+        with tarfile.open(path, "w:gz") as archive:
+            for file, text in files.items():
+                data = text.encode()
+                entry = tarfile.TarInfo(f"{name}/{file}")
+                entry.size, entry.mode, entry.mtime = len(data), 0o600, int(time.time())
+                archive.addfile(entry, io.BytesIO(data))
+    except OSError:
+        path.unlink()
+        raise
     return path

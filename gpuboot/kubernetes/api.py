@@ -173,7 +173,7 @@ class Cluster:
             raise ClusterError(f"GET {path}: the answer is no JSON: {body[:80]!r}") from None
 
     def send(self, method: str, path: str, body: Any = None, missing_ok: bool = False) -> Any:
-        """Change what is below the API server; its answer.
+        """Change what is below the API server; its answer, None where that has no body.
 
         + method: `POST`, `PUT` or `DELETE`
         + path: may hold a query
@@ -189,7 +189,7 @@ class Cluster:
         if answer.status >= 300 and not (missing_ok and answer.status == 404):
             why = _say(answer.data)
             raise ClusterError(f"{method} {path}: {answer.status} {why}", answer.status)
-        return json.loads(answer.data)
+        return json.loads(answer.data) if answer.data else None
 
     @contextlib.contextmanager
     def lines(self, path: str, query: Mapping[str, str], idle_s: float) -> Iterator[Lines]:

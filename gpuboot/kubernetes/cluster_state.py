@@ -16,7 +16,7 @@ from gpuboot.kubernetes.operands import Operand
 from gpuboot.kubernetes.pod_crashes import Crash
 from gpuboot.kubernetes.tokens import ca_hash
 
-Step = Literal["init", "join", "upgrade"]
+Step = Literal["init", "join", "upgrade", "kubelet"]
 Stage = Literal["none", "begun", "done", "foreign"]
 
 
@@ -26,7 +26,7 @@ class KubeadmState:
 
     + packages: installed versions of the five packages of pkgs.k8s.io
     + files: those of admin.conf, kubelet.conf, manifests/kube-apiserver.yaml that exist
-    + started: steps (init, join, upgrade, node-upgrade) that gpuboot began and did not see end
+    + started: init, join, upgrade, kubelet, node-upgrade: steps of gpuboot that did not end
     + left: links of a pod network of gpuboot's on a host that is in no cluster any more
     + foreign: parts of a cluster that gpuboot did not make, in words
     + cni_files: other configurations of CNI than flannel's, on a host that gpuboot made no node of

@@ -22,7 +22,6 @@ BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 VOLUMES = "/api/v1/persistentvolumes"
 _MIRROR = "kubernetes.io/config.mirror"
 _HASH = "pod-template-hash"
-_ENDED = ("Succeeded", "Failed")
 _SHOWN = 5
 
 
@@ -134,7 +133,7 @@ def _pod(pod: Json, budgets: Iterable[Json]) -> Pod:
         budgets=tuple(item["metadata"]["name"] for item in counting),
         held_by=tuple(filter(None, map(exhausted, counting))),
         ending="deletionTimestamp" in meta,
-        ended=pod.get("status", {}).get("phase") in _ENDED,
+        ended=pod.get("status", {}).get("phase") in gpu_pods.ENDED,
         finalizers=tuple(meta.get("finalizers") or ()),
     )
 

@@ -7,6 +7,7 @@ from typing import Any
 
 Json = Mapping[str, Any]
 
+ENDED = ("Succeeded", "Failed")
 _PREFIX = "nvidia.com/"
 
 
@@ -26,10 +27,14 @@ def _limits(container: Json) -> int:
     return sum(int(count) for name, count in limits.items() if name.startswith(_PREFIX))
 
 
-def running(pods: Iterable[Json]) -> list[str]:
-    """Those of some pods that run on GPUs, as namespace/name."""
+def holding(pods: Iterable[Json]) -> list[str]:
+    """Those of a node's pods that hold GPUs, as namespace/name.
+
+    A kubelet gives a pod its GPUs before its first container starts, and takes them back when the
+    last one has ended: a pod that is starting or ending holds them as well.
+    """
     return [
         f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
         for pod in pods
-        if pod.get("status", {}).get("phase") == "Running" and gpus(pod)
+        if pod.get("status", {}).get("phase") not in ENDED and gpus(pod)
     ]

@@ -1,4 +1,4 @@
-"""Another driver, container toolkit or containerd on a node of a living cluster: what it disturbs.
+"""Another driver, toolkit, containerd or kubelet on a node of a living cluster: what it disturbs.
 
 Pure judgements; `deploys.operations.node_upgrade` acts on them.
 """
@@ -36,6 +36,8 @@ class Difference:
     + version: of the driver that is to be loaded; "" where it is not gpuboot's
     + loaded: version of the one that is, or the name of another driver; "" for none
     + installed: versions of packages that are there
+    + kubelet: packages of it and of what comes with it; kubelet_due: its upgrade is not done
+    + minor: to a newer minor release of Kubernetes
     """
 
     driver: Mapping[str, str] = field(default_factory=dict)
@@ -44,14 +46,17 @@ class Difference:
     version: str = ""
     loaded: str = ""
     installed: Mapping[str, str] = field(default_factory=dict)
+    kubelet: Mapping[str, str] = field(default_factory=dict)
+    kubelet_due: bool = False
+    minor: bool = False
 
     @property
     def packages(self) -> dict[str, str]:
         """All that are to be installed."""
-        return {**self.driver, **self.toolkit, **self.containerd}
+        return {**self.driver, **self.toolkit, **self.containerd, **self.kubelet}
 
     def __bool__(self) -> bool:
-        return bool(self.packages) or self.loaded != self.version
+        return bool(self.packages) or self.kubelet_due or self.loaded != self.version
 
     @property
     def module(self) -> str:
@@ -71,7 +76,8 @@ class Difference:
 
     def drained(self, drain: Drain) -> bool:
         """Whether pods are moved to other nodes before. + drain: `settings.upgrade.drain`"""
-        return drain == "always" or (drain == "when-needed" and self.ends_gpu_pods)
+        needed = self.ends_gpu_pods or self.minor
+        return drain == "always" or (drain == "when-needed" and needed)
 
     def __str__(self) -> str:
         changed = [f"driver {self.loaded or 'none'} → {self.version}"] if self.module else []
@@ -79,7 +85,11 @@ class Difference:
             changed = ["driver"] if self.driver else []
         changed += [
             name
-            for name, found in (("toolkit", self.toolkit), ("containerd", self.containerd))
+            for name, found in (
+                ("toolkit", self.toolkit),
+                ("containerd", self.containerd),
+                ("kubelet", self.kubelet_due),
+            )
             if found
         ]
         return ", ".join(changed)

@@ -20,6 +20,13 @@ def offered(node: NodeStatus) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
+def has_offered(node: NodeStatus) -> bool:
+    """Whether a node offers GPUs or MIG instances, or has: a restart of the device plugin makes
+    the numbers 0, and the names of the resources stay.
+    """
+    return any(name.startswith(_PREFIXES) for name in node.allocatable)
+
+
 def lacking(node: NodeStatus | None, offer: Offer) -> str:
     """Why a node does not offer what it is to offer; "" when it does."""
     if node is None:

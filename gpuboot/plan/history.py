@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from gpuboot.config.exit_codes import ENDED
 from gpuboot.plan.model import Duration, Step
 
 WAIT = "Rollout"  # the phase that waits for what all phases have changed
@@ -32,7 +33,7 @@ def durations(reports: Path, cluster: str, steps: Iterable[Step]) -> dict[str, D
         planned.setdefault(WAIT, set()).add(f"{step.phase} | {_kind(step.name)}")
     found: dict[str, Duration] = {}
     for _, run in islice(past_runs(reports, cluster), _NEWEST):
-        if run["exit"] != 0:
+        if run["exit"] not in ENDED:
             continue
         changed = changed_operations(run)
         for phase in run["phases"]:

@@ -12,8 +12,6 @@ from gpuboot.rules.alert import OURS, VERIFY, Alert
 from gpuboot.rules.promql import RESOURCES
 from gpuboot.rules.requirements import Requirement
 
-# Taint of a node that is being repaired; alerts of such a node are muted (see alerting).
-QUARANTINE = "gpu-quarantine"
 _HAS_GPUS = f"max by (node) (kube_node_status_capacity{{{RESOURCES}}} > 0)"
 _READY = 'kube_node_status_condition{condition="Ready", status="true"}'
 _DAY = 86400
@@ -80,41 +78,6 @@ _NODES = [
         remedy=("Mend what the message names; its link in docs/checks.md has the steps.",
                 "Then `gpuboot verify INVENTORY`: a pass opens the node at once. By itself the "
                 "gate tries again after ten minutes."),
-        requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
-    ),
-    Alert(
-        name="GPUNodeUnderRepair",
-        severity="info",
-        component="cluster",
-        action="none",
-        expr=f'max by (node) (kube_node_spec_taint{{key="{QUARANTINE}"}}) == 1',
-        summary="{{ $labels.node }} is under repair",
-        description="It has the quarantine taint; its other GPU alerts are muted meanwhile.",
-        meaning=f"The node carries the taint `{QUARANTINE}`: it is out of service on purpose.",
-        why="It mutes the alerts that a repair causes, and shows that one is under way.",
-        check=("`kubectl describe node NODE | grep -A3 Taints`",),
-        remedy=("None. GPURepairStuck fires when it takes too long.",),
-        requires=Requirement.KUBE_STATE_METRICS,
-        source=OURS,
-    ),
-    Alert(
-        name="GPURepairStuck",
-        severity="warning",
-        component="cluster",
-        action="investigate",
-        expr=f'max by (node) (kube_node_spec_taint{{key="{QUARANTINE}"}}) == 1',
-        hold_for="6h",
-        summary="The repair of {{ $labels.node }} takes too long",
-        description="It has been in quarantine for six hours.",
-        meaning="A repair takes minutes to an hour; this one has stopped somewhere.",
-        why="The node's alerts are muted while it lasts.",
-        check=("What it waits for: `gpuboot remediate INVENTORY`",
-               "What was done: `kubectl describe node NODE`",
-               "What still runs there: `kubectl get pods -A -o wide "
-               "--field-selector spec.nodeName=NODE`"),
-        remedy=("A pod that cannot be evicted: its PodDisruptionBudget; talk to its owner.",
-                "Repaired by hand: " + VERIFY + f" Then `kubectl taint node NODE {QUARANTINE}-`."),
         requires=Requirement.KUBE_STATE_METRICS,
         source=OURS,
     ),

@@ -17,6 +17,7 @@ from gpuboot.rules import (
     alerts_health,
     alerts_interconnect,
     alerts_memory,
+    alerts_repair,
     alerts_services,
     alerts_workload,
     alerts_xid,
@@ -43,6 +44,7 @@ def all_alerts(settings: Settings) -> dict[str, list[Alert]]:
         "workload": alerts_workload.alerts(settings),
         "cluster": [
             *alerts_cluster.ALERTS,
+            *alerts_repair.ALERTS,
             *alerts_backup.alerts(settings),
             *alerts_services.ALERTS,
         ],

@@ -51,7 +51,7 @@ _NO_PROFILING = (
 class Answer:
     """What is known of a pod's, a namespace's or one GPU's load.
 
-    + gpus: UUIDs, with `/` and the instance's number under MIG
+    + gpus: UUIDs, with `/` and the instance's number under MIG; nodes: where they are
     + values: `engine` (share of time in which the engine worked), `sm` (share of cycles with work
       on an SM) and `memory` (used share); the mean of all GPUs
     + notes: what a reader should know about the numbers
@@ -62,6 +62,7 @@ class Answer:
     namespace: str
     window_s: float
     gpus: tuple[str, ...] = ()
+    nodes: tuple[str, ...] = ()
     values: Mapping[str, Value] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -147,6 +148,7 @@ class Usage:
             blank.namespace,
             self._window_s,
             tuple(map(shown, sorted(held))),
+            _nodes(series_list, held),
             values,
             (note,) if shared else (),
         )
@@ -214,6 +216,14 @@ class Usage:
             f"it asked for {int(requested[0].value)} GPUs, and no sample of the last {span} names "
             f"it (pods: {words})"
         )
+
+
+def _nodes(series_list: Iterable[Series], held: Iterable[Device]) -> tuple[str, ...]:
+    """The nodes of these devices, as the scrape or the exporter names them."""
+    uuids = {uuid for uuid, _ in held}
+    labels = (one.labels for one in series_list if one.labels.get("UUID") in uuids)
+    names = {found.get("node") or found.get("Hostname", "") for found in labels}
+    return tuple(sorted(names - {""}))
 
 
 def unknown(blank: Answer, reason: str) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, cast
@@ -11,6 +12,8 @@ from gpuboot.config.settings import Settings
 from gpuboot.config.settings.base import seconds
 from gpuboot.telemetry.usage import METRICS, Answer, Kind, Usage, unknown
 from gpuboot.verify.prometheus import JsonReader, Prometheus
+
+_FIELD = re.compile(r"\bDCGM_\w+")
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,17 @@ def text(answer: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:
     """The answer for people."""
     where = f"{answer['namespace']}/" if answer["kind"] == "pod" else ""
     gpus = answer["gpus"]
-    lines = [f"{answer['kind']} {where}{answer['name']}: {_count(gpus)}"]
+    own = answer["kind"] == "gpu" and gpus == [answer["name"]]  # is named already
+    lines = [f"{answer['kind']} {where}{answer['name']}" + ("" if own else f": {_count(gpus)}")]
+    lines[0] += f" on {', '.join(answer['nodes'])}" if answer["nodes"] else ""
     for name in metrics:
         value = answer["values"][name]
         if value["value"] is None:
             lines.append(f"  {name:<7} unknown: {value['reason']}")
             continue
         age = f"newest sample {value['age_s']:.0f} s old"
-        lines.append(f"  {name:<7} {value['value']:7.1%}  {age}  {value['source']}")
+        fields = dict.fromkeys(_FIELD.findall(value["source"]))
+        lines.append(f"  {name:<7} {value['value']:7.1%}  {age}  of {', '.join(fields)}")
     return "\n".join([*lines, *(f"  note: {note}" for note in answer["notes"])])
 
 

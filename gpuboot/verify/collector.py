@@ -10,9 +10,12 @@ from gpuboot.charts import grafana_name
 from gpuboot.charts.scrape_annotations import EXPORTER_NAMESPACE
 from gpuboot.charts.service_monitors import is_protected
 from gpuboot.config.settings import Settings
+from gpuboot.config.settings.alerting import Severity
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.kubernetes.manifests import DIGEST, OWNER, OWNER_LABEL, PATHS
 from gpuboot.telemetry.collectors import COLLECTORS_ANNOTATION
+from gpuboot.verify import alert_probe
+from gpuboot.verify.alert_path import AlertDelivery
 from gpuboot.verify.checks.cluster_check import CHECKS, Answer
 from gpuboot.verify.concurrently import concurrently
 from gpuboot.verify.devices import SeriesKey
@@ -86,6 +89,10 @@ class MetricsCollector:
             "rules": ("prometheus", self._prometheus.rules),
             "alertmanagers": ("prometheus", self._prometheus.alertmanagers),
             "alerts": ("alerts", self._prometheus.alerts),
+            "alert_path": (
+                "alert path",
+                lambda: alert_probe.read(self._cluster, self._namespace, base, self._prometheus),
+            ),
             "alertmanager_ready": ("alertmanager", lambda: self._cluster.get(f"{base}/-/ready")),
             "alertmanager_config": (
                 "alertmanager config",
@@ -93,6 +100,14 @@ class MetricsCollector:
             ),
             **(grafana if self._settings.monitoring.grafana else {}),
         }
+
+    def test_alert(self, severity: Severity) -> AlertDelivery:
+        """Send a test alert to the receiver of its severity; what became of it."""
+        base = self._cluster.service(self._namespace, *ALERTMANAGER)
+        settings = self._settings
+        return alert_probe.deliver_test_alert(
+            self._cluster, base, settings.alertmanager, severity, settings.cluster.name
+        )
 
     def observed_objects(self) -> ObservedObjects:
         """Our objects and the stack's volumes. Raises `ClusterError`."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuboot.verify.alert_path import AlertDelivery, AlertPath
 from gpuboot.verify.checks.cluster_check import Answer
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.devices import GPU_RESOURCE, SeriesKey
@@ -246,6 +247,7 @@ class Metrics:
     alertmanager_config: str | None = None
     errors: Mapping[str, str] = field(default_factory=dict)
     alerts: tuple[FiringAlert, ...] | None = None
+    alert_path: AlertPath | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,6 +269,7 @@ class Evidence:
     + control_planes: of a cluster that kubeadm made; none where they were not read
     + observed_objects: what exists of the expected; None: it could not be read, and objects_error
       says why
+    + test_alert: what became of a test alert; None: nobody asked for one
     + answers: of the API to each check of `checks.of_cluster`, by its link; None: it was not asked
     """
 
@@ -288,4 +291,5 @@ class Evidence:
     observed_objects: ObservedObjects | None = None
     objects_error: str = ""
     control_planes: tuple[ControlPlane, ...] = ()
+    test_alert: AlertDelivery | None = None
     answers: Mapping[str, Answer] | None = None

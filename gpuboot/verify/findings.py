@@ -122,11 +122,6 @@ def verdict(findings: Iterable[Finding]) -> Verdict:
     return "not_covered"
 
 
-def exit_code(word: Verdict) -> int:
-    """0 proven or answering, 1 failed, 2 not covered or could not tell."""
-    return {"proven": 0, "answering": 0, "failed": 1, "not_covered": 2}[word]
-
-
 def worst(findings: Sequence[Finding]) -> Status:
     """The gravest status: fail, then unknown, then not_covered, then pass."""
     statuses = {finding.status for finding in findings}

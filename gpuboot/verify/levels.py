@@ -9,9 +9,11 @@ from typing import get_args
 from gpuboot.config.inventory import Node
 from gpuboot.config.problems import Problem
 from gpuboot.config.settings import Settings
+from gpuboot.config.settings.alerting import Severity
 from gpuboot.config.settings.gpu import Level
 from gpuboot.verify.findings import DEEP_LINKS, GPU_LINKS, Finding
 
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 LEVELS: tuple[Level, ...] = get_args(Level)  # each tries more than the one before
 _TAKES_PODS = frozenset({"workload", "attribution", "services", "isolation"})
 
@@ -49,11 +51,13 @@ class Scope:
     + level: None: that of the settings
     + nodes: names, of the cluster or the inventory; none: all
     + resume: go on with deep tests that an earlier verification began
+    + test_alert: severity of a test alert to send; None: none
     """
 
     level: Level | None = None
     nodes: tuple[str, ...] = ()
     resume: bool = False
+    test_alert: Severity | None = None
 
     def chosen(self, nodes: Sequence[Node]) -> list[Node]:
         """The nodes with GPUs that it is about."""
@@ -82,15 +86,19 @@ class Scope:
 ALL = Scope()
 
 
-def scope(level: str, nodes: str, resume: str = "") -> Scope:
-    """What the words of a command line ask for. Raises ValueError for a level that there is not.
+def scope(level: str, nodes: str, resume: str = "", test_alert: str = "") -> Scope:
+    """What the words of a command line ask for. Raises ValueError for another level or severity.
 
     + level: "": that of the settings
     + nodes: names with commas between; "": all
     + resume: any word: go on with deep tests
+    + test_alert: severity of a test alert; "": none is sent
     """
     found = next((item for item in LEVELS if item == level), None)
     if level and found is None:
         raise ValueError(f"there is no level {level}: it is one of {', '.join(LEVELS)}")
     names = tuple(dict.fromkeys(name.strip() for name in nodes.split(",") if name.strip()))
-    return Scope(found, names, bool(resume))
+    severity = next((item for item in SEVERITIES if item == test_alert), None)
+    if test_alert and severity is None:
+        raise ValueError(f"no severity {test_alert}: it is one of {', '.join(SEVERITIES)}")
+    return Scope(found, names, bool(resume), severity)

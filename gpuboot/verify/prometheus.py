@@ -101,8 +101,8 @@ class Prometheus:
         return list(data["result"])
 
     def retention(self) -> str:
-        """How long samples are kept, e.g. `15d or 42GiB`; "" where Prometheus does not say."""
-        return str(self._api("status/runtimeinfo").get("storageRetention", ""))
+        """How long samples are kept, e.g. `15d or 1.7 GiB`; "" where Prometheus does not say."""
+        return readable_sizes(str(self._api("status/runtimeinfo").get("storageRetention", "")))
 
     def targets(self) -> tuple[Target, ...]:
         """All active scrape targets."""
@@ -269,3 +269,20 @@ def _reading(labels: Mapping[str, str], node: str) -> Reading:
 
 def _pod(labels: Mapping[str, str]) -> str:
     return f"{labels.get('namespace', '')}/{labels['pod']}" if labels.get("pod") else ""
+
+
+_SIZE = re.compile(r"\b(?:\d+(?:[KMGTPE]i)?B)+\b")
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+
+
+def readable_sizes(text: str) -> str:
+    """A text in which sizes as Prometheus writes them (`1GiB716MiB`) are one number each."""
+    return _SIZE.sub(lambda match: _size(match[0]), text)
+
+
+def _size(text: str) -> str:
+    parts = [(int(number), unit) for number, unit in re.findall(r"(\d+)([KMGTPE]?i?B)", text)]
+    size, place = float(sum(number << 10 * _UNITS.index(unit) for number, unit in parts)), 0
+    while size >= 1024 and place < len(_UNITS) - 1:
+        size, place = size / 1024, place + 1
+    return f"{round(size, 1):g} {_UNITS[place]}"

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from gpuboot.config.settings import Settings
+from gpuboot.config.settings.alerting import Severity
 from gpuboot.kubernetes.api import Cluster, ClusterError
 from gpuboot.telemetry.collectors import requested_fields
 from gpuboot.verify import kube_objects
+from gpuboot.verify.alert_path import AlertDelivery
 from gpuboot.verify.checks import chain
 from gpuboot.verify.collector import MetricsCollector
 from gpuboot.verify.control_plane import ControlPlane
@@ -62,6 +64,7 @@ def verify(
     progress: Progress,
     expected_objects: Callable[[], ExpectedObjects | None] = lambda: None,
     control_planes: Callable[[], Sequence[ControlPlane]] = tuple,
+    test_alert: Severity | None = None,
 ) -> VerificationResult:
     """Verify every GPU of these hosts, from the PCI bus to Prometheus.
 
@@ -70,6 +73,7 @@ def verify(
     + progress: takes lines of progress
     + expected_objects: what the settings add to the charts' objects; likewise. None: not checked
     + control_planes: what these nodes say; likewise
+    + test_alert: severity of a test alert to send to its receiver
 
     Takes only free GPUs, and removes what it made however it ends. At the level `quick` it starts
     no pod, and does not wait for verifications that do. Raises `ClusterError` when the API server
@@ -77,7 +81,7 @@ def verify(
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         runner = _Runner(cluster, pool, tuple(names), settings, progress)
-        return runner.run(_Asked(read_hosts, expected_objects, control_planes))
+        return runner.run(_Asked(read_hosts, expected_objects, control_planes, test_alert))
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ class _Asked:
     read_hosts: Callable[[], Sequence[Host]]
     expected_objects: Callable[[], ExpectedObjects | None]
     control_planes: Callable[[], Sequence[ControlPlane]]
+    test_alert: Severity | None
 
 
 class _Runner:
@@ -155,6 +160,7 @@ class _Runner:
 
     def _hold_gpus(self, chosen: PodPlan, nodes: dict[str, KubeNode], asked: _Asked) -> None:
         """The pods; and what is read while they start."""
+        delivery = self._test_alert(asked.test_alert)
         script = self._service_probe.script()
         carriers = self._workload.start(chosen, nodes, script)
         chosen_nodes = {name: nodes[name] for name in chosen.pods}
@@ -178,9 +184,16 @@ class _Runner:
             workload_results=tuple(results),
             service_probes=services,
             isolation_results=self._isolation_probe.wait(self._workload.lost_nodes),
+            test_alert=delivery.result() if delivery else None,
             answers=answers.result(),
             nodes=self._with_kubelet_errors(nodes, self._workload.lost_nodes),
         )
+
+    def _test_alert(self, severity: Severity | None) -> Future[AlertDelivery] | None:
+        """Begins to send a test alert, where somebody asked for one."""
+        if severity is None or not self._settings.monitoring.enabled:
+            return None
+        return self._pool.submit(self._collector.test_alert, severity)
 
     def _read_nodes(self) -> tuple[dict[str, KubeNode], dict[str, str]]:
         items = self._cluster.json("/api/v1/nodes")["items"]

@@ -50,6 +50,7 @@ from tests.cluster_answers import (
     revision,
 )
 
+_NAMESPACES = ("monitoring", "gpu-operator")
 # of each release something that the API server keeps as it is given
 _MANIFESTS = {
     ("kube-prometheus-stack", "monitoring"): yaml.safe_dump_all(
@@ -107,12 +108,13 @@ def _marked(manifest: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class LivingCluster:
-    """Of a control plane and a worker of two GPUs; + config: kubeadm's"""
+    """Of a control plane and a worker of two GPUs; + config: kubeadm's; release: what it runs"""
 
     settings: Settings
     lock: Lock
     nodes: Sequence[Node]
     config: Configuration
+    release: str
 
     def answers(self) -> dict[str | re.Pattern[str], list[str]]:
         """What the facts about it print, by a part of their commands."""
@@ -186,16 +188,19 @@ class LivingCluster:
         }
 
     def _node(self, name: str, address: str) -> dict[str, Any]:
-        leads = name == "cp1"
         taint = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
-        labels = {} if leads else {"node-role.kubernetes.io/worker": "", GPUS_LABEL: "2"}
+        labels = (
+            {}
+            if (leads := name == "cp1")
+            else {"node-role.kubernetes.io/worker": "", GPUS_LABEL: "2"}
+        )
         return named(
             name,
             labels=labels,
             spec={"taints": [taint] if leads else []},
             status={
                 "addresses": [{"type": "InternalIP", "address": address}],
-                "nodeInfo": {"kubeletVersion": f"v{self.lock.kubernetes.version}"},
+                "nodeInfo": {"kubeletVersion": f"v{self.release}"},
                 "conditions": [{"type": "Ready", "status": "True"}],
                 "allocatable": {} if leads else {"nvidia.com/gpu": "2"},
             },
@@ -206,12 +211,10 @@ class LivingCluster:
         default = {"storageclass.kubernetes.io/is-default-class": "true"}
         answers = cluster(
             yaml.safe_dump(self._record()),
-            VERSION={"gitVersion": f"v{self.lock.kubernetes.version}"},
+            VERSION={"gitVersion": f"v{self.release}"},
             NODES=listed(*(self._node(node.name, node.address) for node in self.nodes)),
             LEASES=listed(*(lease(node.name) for node in self.nodes)),
-            NAMESPACES=listed(
-                *(named(name, labels=privileged) for name in ("monitoring", "gpu-operator"))
-            ),
+            NAMESPACES=listed(*(named(name, labels=privileged) for name in _NAMESPACES)),
             CLASSES=listed(named(storage.STORAGE_CLASS, annotations=default)),
             POLICIES=listed(named("cluster-policy", status={"state": "ready"})),
         )

@@ -6,7 +6,8 @@ on the leader. $PLAN_DRIVER: the driver that is loaded, where it is not the lock
 somebody has changed and deleted objects of the cluster by hand. $PLAN_NEW: the inventory has
 another worker, a bare machine. $PLAN_VIRTUAL: the virtual address that the site was made with.
 $PLAN_BEGUN: an earlier run has begun the upgrade of gpu1, and did not end it. $PLAN_SECOND: there
-is a second worker, gpu2, which is as the first.
+is a second worker, gpu2, which is as the first. $PLAN_KUBERNETES: the release that it runs, where
+that is not the lock's.
 """
 
 from __future__ import annotations
@@ -66,6 +67,8 @@ _driver = _lock.driver.version
 _CONTROL_PLANE = ("admin.conf", "manifests/kube-apiserver.yaml")
 _now = os.environ.get("PLAN_DRIVER") or _driver
 _kubernetes = {name: f"{it.rstrip('*-')}-1.1" for name, it in kubeadm.packages(_lock).items()}
+if _older := os.environ.get("PLAN_KUBERNETES"):
+    _kubernetes |= dict.fromkeys(("kubelet", "kubeadm", "kubectl"), f"{_older}-1.1")
 _installed = {
     **dict.fromkeys([*prerequisites.KUBERNETES, "chrony", "nvidia-persistenced"], "1"),
     "linux-headers-6.8.0-90-generic": "1",
@@ -171,7 +174,9 @@ def _answers(name: str) -> dict[str | re.Pattern[str], list[str]]:
 
 def _cluster_answers() -> dict[str | re.Pattern[str], list[str]]:
     return {
-        **LivingCluster(_settings, _lock, _nodes, _config).answers(),
+        **LivingCluster(
+            _settings, _lock, _nodes, _config, _older or _lock.kubernetes.version
+        ).answers(),
         "/about.json": [f"backup\t1\t{_backup}", "ca\tc1", "result\tsuccess", "end\tok"],
         "--field-selector spec.nodeName=gpu1": [
             base64.b64encode(json.dumps(_PODS).encode()).decode()

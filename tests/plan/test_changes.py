@@ -13,6 +13,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from gpuboot.config.settings import Settings
+from gpuboot.config.versions import lock
 from gpuboot.kubernetes import gate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -94,7 +96,7 @@ def test_another_driver_is_told_node_by_node() -> None:
     said = "\n".join(shown(living("--dry", PLAN_DRIVER="590.1.1")))
     node = said[said.index("Node upgrades") : said.index("Cost")]
     for part in (
-        "Upgrade the workers: driver, container toolkit, containerd · @fake/gpu1",
+        "Upgrade the workers: driver, container toolkit, containerd, kubelet · @fake/gpu1",
         "~ package nvidia-open: version 590.1.1-1 → ",
         "~ NVIDIA driver: loaded 590.1.1 → ",
         "! node gpu1 is cordoned: no new pods until it is proven",
@@ -108,12 +110,34 @@ def test_another_driver_is_told_node_by_node() -> None:
     assert "GPU pods:   interrupted: ml/train" in said
 
 
+@pytest.mark.parametrize(
+    ("cluster", "driver"), [("1.35.4", "590.1.1"), ("1.35.4", ""), ("", "590.1.1")]
+)
+def test_a_node_goes_out_of_service_once_whatever_changes(cluster: str, driver: str) -> None:
+    """No kubelet may be newer than an API server."""
+    done = living("--dry", PLAN_KUBERNETES=cluster, PLAN_DRIVER=driver, PLAN_SECOND="1")
+    said = "\n".join(shown(done))
+    titles = re.findall(r"^  (.*) · ", said, re.MULTILINE)
+    upgrades = list(dict.fromkeys(title for title in titles if title.startswith("Upgrade ")))
+    parts = ": driver, container toolkit, containerd, kubelet"
+    release = lock(Settings()).kubernetes.version
+    leader = (
+        [f"Upgrade the leader to Kubernetes {release} (kubeadm upgrade apply)"] if cluster else []
+    )
+    last = [f"Upgrade the control planes{parts}"] if cluster else []
+    assert upgrades == [*leader, f"Upgrade the workers{parts}", *last]
+    for name in ("gpu1", "gpu2"):
+        assert said.count(f"node {name} is cordoned") == 1
+        assert said.count(f"node {name} is drained") == 1
+    assert said.count("node cp1 is cordoned") == len(last)
+
+
 @pytest.mark.parametrize("loaded", ["", "590.1.1"])
 def test_a_node_that_an_earlier_run_left_out_goes_before_the_others(loaded: str) -> None:
     """By an operation of its own: pyinfra begins the next one when all hosts have ended it."""
     said = "\n".join(shown(living("--dry", PLAN_BEGUN="1", PLAN_SECOND="1", PLAN_DRIVER=loaded)))
     first = "Go on with the workers whose upgrade was begun · @fake/gpu1\n"
-    then = "Upgrade the workers: driver, container toolkit, containerd · @fake/gpu2\n"
+    then = "Upgrade the workers: driver, container toolkit, containerd, kubelet · @fake/gpu2\n"
     assert (
         re.findall(r"^  (.* · .*\n)", said, re.MULTILINE)[:2] == [first, then][: 1 + bool(loaded)]
     )
@@ -127,7 +151,7 @@ def test_groups_of_workers_follow_one_another(tmp_path: Path) -> None:
     limits = {"upgrade": {"max_unavailable": {"a100": 1, "*": 1}}}
     command = ["pyinfra", str(inventory), "deploys/site.py", "--dry"]
     said = "\n".join(shown(call(command, limits, PLAN_SECOND="1", PLAN_DRIVER="590.1.1")))
-    ends = ": driver, container toolkit, containerd · @fake/"
+    ends = ": driver, container toolkit, containerd, kubelet · @fake/"
     assert re.findall(r"^  (.* · .*)", said, re.MULTILINE)[:2] == [
         f"Upgrade the workers of a100{ends}gpu1", f"Upgrade the other workers{ends}gpu2",
     ]  # fmt: skip
@@ -186,7 +210,7 @@ def test_after_a_failure_on_the_leader_the_last_screen_is_the_verdict(tmp_path: 
     assert verdict[0].startswith("failed on @fake/cp1: Base | ")
     assert verdict[1:3] == ["    cause:   it broke", "    remedy:  put it right"]
     assert verdict[3].startswith(
-        "not tried on @fake/cp1: the rest of Base, Downloads, Node upgrades"
+        "not tried on @fake/cp1: the rest of Base, Downloads, Control plane upgrade, Node upgrades"
     )
     assert verdict[4].startswith("changed by this run before it ended: @fake/gpu1 (")
     assert verdict[5] == (

@@ -16,9 +16,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PHASES = [
-    "Base", "Downloads", "Node upgrades", "Drivers", "DCGM", "Runtime", "Kubernetes", "Gate",
-    "Helm", "Switched off", "Custom resources", "GPU Operator", "GPU sharing", "DCGM exporter",
-    "Storage", "Monitoring", "Logs", "Teams", "Rollout", "DCGM upgrade", "Verify",
+    "Base", "Downloads", "Control plane upgrade", "Node upgrades", "Drivers", "DCGM", "Runtime",
+    "Kubernetes", "Gate", "Helm", "Switched off", "Custom resources", "GPU Operator", "GPU sharing",
+    "DCGM exporter", "Storage", "Monitoring", "Logs", "Teams", "Rollout", "DCGM upgrade", "Verify",
 ]  # fmt: skip
 
 
@@ -85,12 +85,6 @@ def test_a_node_without_gpus_gets_no_driver_and_no_toolkit(steps: list[dict[str,
 def test_cluster_work_is_done_by_the_leader_alone(steps: list[dict[str, Any]]) -> None:
     cluster = set(PHASES[PHASES.index("Helm") :])
     assert {host for step in steps if phase(step) in cluster for host in hosts(step)} == {"cp1"}
-
-
-def test_the_leader_is_upgraded_before_the_others(steps: list[dict[str, Any]]) -> None:
-    upgrades = [step["name"] for step in steps if "(kubeadm upgrade " in step["name"]]
-    whom = [name.split(" Upgrade ")[1].split(" to ")[0] for name in upgrades]
-    assert whom == ["the leader", "the other control planes", "the workers"]
 
 
 def test_the_network_is_written_after_the_cluster_was_compared(steps: list[dict[str, Any]]) -> None:

@@ -24,6 +24,10 @@ def _ready(node: str, text: str) -> dict[str, str]:
     }
 
 
+def _config_map(name: str, namespace: str = "kube-system") -> str:
+    return series("kube_configmap_info", namespace=namespace, configmap=name)
+
+
 _TAINT = series("kube_node_spec_taint", node="gpu1", key="gpu-quarantine", effect="NoSchedule")
 _UNPROVEN = series(
     "kube_node_spec_taint", node="gpu1", key="gpuboot.io/unproven", effect="NoSchedule"
@@ -63,6 +67,35 @@ _NODES = [
          {41: _G1, 69: _G1}, (39, 71)),
     Case("GPUNodeUnproven", "proven within minutes; and another taint",
          {_UNPROVEN: values((None, 10), (1, 20), (None, 60)), _TAINT: "1x90"}, quiet=(29, 80)),
+    Case(
+        "GPURepairBreakerOpen",
+        "open for ten minutes",
+        {_config_map("gpuboot-remediate-breaker"): values((None, 10), (1, 10), (None, 10))},
+        {11: [{"configmap": "gpuboot-remediate-breaker"}]},
+        (9, 21),
+    ),
+    Case(
+        "GPURepairBreakerOpen",
+        "another ConfigMap; and one of this name elsewhere",
+        {_config_map("gpuboot-remediate-stop"): "1x60",
+         _config_map("gpuboot-remediate-breaker", "default"): "1x60"},
+        quiet=(20,),
+    ),
+    Case(
+        "GPURepairsSwitchedOff",
+        "for two days",
+        {_config_map("gpuboot-remediate-stop"): "1x48 stale"},
+        {25 * 60: [{"configmap": "gpuboot-remediate-stop"}]},
+        (23 * 60, 51 * 60),
+        step=3600,
+    ),
+    Case(
+        "GPURepairsSwitchedOff",
+        "for an afternoon",
+        {_config_map("gpuboot-remediate-stop"): "1x5"},
+        quiet=(4 * 60, 30 * 60),
+        step=3600,
+    ),
     Case(
         "GPUNodeUnderRepair",
         "the taint comes and goes",

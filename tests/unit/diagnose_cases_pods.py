@@ -271,4 +271,23 @@ PODS = (
     ),
 )
 
-CASES = (*PENDING, *PODS)
+UNPROVEN = replace(
+    NODES[1],
+    taints=("gpuboot.io/unproven=:NoSchedule",),
+    conditions={"GPUsProven": ("False", "GPU 1 computes wrong")},
+)
+GATE = (
+    Case(
+        "gate-closed",
+        site(at=cluster(nodes=(NODES[0], UNPROVEN))),
+        site(at=cluster(nodes=tainted("example.com/unproven=:NoSchedule"))),
+        "GPUsProven is False: GPU 1 computes wrong",
+    ),
+    Case(
+        "gate-closed",
+        site(at=cluster(nodes=(NODES[0], replace(NODES[1], labels={"gpuboot.io/unproven": ""})))),
+        site(at=cluster(nodes=(NODES[0], replace(NODES[1], labels={"gpuboot.io/gpus": "1"})))),
+        "label gpuboot.io/unproven",
+    ),
+)
+CASES = (*PENDING, *PODS, *GATE)

@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuboot.kubernetes.backup import Backup, Backups
 from gpuboot.kubernetes.certificates import DAY_S, Certificate
+from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert
 from gpuboot.verify.control_plane import ControlPlane
 from gpuboot.verify.evidence import (
     Evidence,
@@ -158,6 +159,7 @@ def metrics(**other: Any) -> Metrics:
         alertmanagers=("http://10.244.1.7:9093/api/v2/alerts",),
         alertmanager_ready=True,
         dashboards=3,
+        alert_path=AlertPath(heartbeat=HeartbeatAlert(labels={"alertname": "Watchdog"})),
     )
     return replace(plain, **other)
 

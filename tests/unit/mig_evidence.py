@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from gpuboot.verify.alert_path import AlertPath, HeartbeatAlert
 from gpuboot.verify.checks import chain, health, hosts, kubernetes, operating_system
 from gpuboot.verify.checks import metrics as metric_checks
 from gpuboot.verify.checks.metrics import Limits
@@ -112,6 +113,7 @@ def evidence(host: Host, strategy: str = "mixed", **other: Any) -> Evidence:
             exporters=(answer(readings),),
             series=tuple(replace(item, age_s=3.0) for item in readings),
             targets=(Target(job="nvidia-dcgm-exporter", node=NODE, health="up"),),
+            alert_path=AlertPath(heartbeat=HeartbeatAlert(labels={"alertname": "Watchdog"})),
         ),
         idle_series=(),
     )

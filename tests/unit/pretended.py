@@ -44,5 +44,5 @@ def pretended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pretended:
         (tmp_path / "deploys" / f"{name}.py").touch()
     monkeypatch.chdir(tmp_path)
     fake = Pretended()
-    monkeypatch.setattr("gpuboot.cli.runs.subprocess.run", fake.run)
+    monkeypatch.setattr("gpuboot.cli.runs.run_to_its_end", fake.run)
     return fake

@@ -36,7 +36,7 @@ def test_a_sound_cluster_is_proven_at_every_link_of_every_gpu() -> None:
         for link in GPU_LINKS.keys() - hosts.NAMES
     }
     assert {f.link for f in found if not f.gpu_uuid} == {
-        "targets", "rules", "alertmanager", "services", "isolation",
+        "targets", "rules", "alertmanager", "alerting", "services", "isolation",
     }  # fmt: skip
 
 

@@ -43,7 +43,7 @@ def pretend(monkeypatch: pytest.MonkeyPatch, folder: Path | None, code: int) -> 
             Path(env["GPUBOOT_REPORT_POINTER"]).write_text(str(folder))
         return subprocess.CompletedProcess(command, code)
 
-    monkeypatch.setattr("gpuboot.cli.runs.subprocess.run", run)
+    monkeypatch.setattr("gpuboot.cli.runs.run_to_its_end", run)
     return asked
 
 

@@ -57,6 +57,14 @@ def test_the_page_shows_what_the_command_prints(recorded: Path, tmp_path: Path) 
         assert f"```text\n{done.stdout}```\n" in page
 
 
+@pytest.mark.parametrize("by", ["namespace", "pod", "model,day"])
+def test_notes_are_about_rows_that_exist(recorded: Path, by: str) -> None:
+    for form in ("table", "markdown", "csv", "json"):
+        done = run("--from", recorded, "--by", by, "--format", form, *PRICE)
+        assert "__unowned__" not in done.output
+    assert "__unowned__: namespaces" in run("--from", recorded, "--by", f"{by},team").output
+
+
 def test_json_has_rows_sums_and_the_proof(recorded: Path) -> None:
     found = document("--from", recorded, "--by", "namespace", "--format", "json", *PRICE)
     assert sum(row["gpu_hours"] for row in found["rows"]) == pytest.approx(

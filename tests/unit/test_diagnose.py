@@ -69,6 +69,7 @@ NOT_IN_THE_LAB = {
         "the lab's mirror answers as it should, or not at all",
     ),
     "pending-claim": "the lab has no DRA driver",
+    "gate-closed": "the gate is off there; tests/e2e/test_gate.py closes nodes",
     "pending-nodes": "a cluster without nodes has no pods that a site would miss",
     "image-pull": "for texts that nobody has seen yet",
 }

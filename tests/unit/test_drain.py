@@ -157,10 +157,18 @@ def test_gpus_are_counted_as_the_scheduler_does() -> None:
     assert gpu_pods.gpus({"spec": {"containers": [{"resources": {"limits": None}}]}}) == 0
 
 
-def test_pods_that_a_reboot_interrupts_run_on_gpus() -> None:
+def test_pods_hold_gpus_until_their_last_container_has_ended() -> None:
     gpu = {"nvidia.com/gpu": "1"}
-    pods = [pod("train", limits=gpu), pod("web"), pod("done", limits=gpu, phase="Succeeded")]
-    assert gpu_pods.running(pods) == ["ml/train"]
+    pods = [
+        pod("train", limits=gpu),
+        pod("web"),
+        pod("done", limits=gpu, phase="Succeeded"),
+        pod("broken", limits=gpu, phase="Failed"),
+        pod("pulls-its-image", limits=gpu, phase="Pending"),
+        pod("slice", limits={"nvidia.com/mig-1g.10gb": "1"}),
+        pod("shares", limits={"nvidia.com/gpu.shared": "1"}),
+    ]
+    assert gpu_pods.holding(pods) == ["ml/train", "ml/pulls-its-image", "ml/slice", "ml/shares"]
 
 
 def left(name: str, **more: Any) -> Pod:

@@ -121,8 +121,8 @@ def test_files_are_never_overwritten_unasked(pretended: Pretended) -> None:
 def test_a_folder_that_cannot_be_written_to_leaves_nothing_half_done(pretended: Pretended) -> None:
     Path("group_data").rmdir()
     done = init("--name", "prod", *HOSTS)
-    assert done.exit_code == 1
-    assert "remedy: make it writable" in done.stderr
+    assert done.exit_code == 3
+    assert "remedy: make the folder group_data" in done.stderr
     assert list(Path("inventories").iterdir()) == []
 
 

@@ -12,6 +12,7 @@ from gpuboot.docker import checks as docker_checks
 from gpuboot.docs.checks import checks_markdown
 from gpuboot.kubernetes.backup import Backups
 from gpuboot.kubernetes.certificates import Certificate
+from gpuboot.verify.alert_path import AlertPath
 from gpuboot.verify.checks import chain, hosts
 from gpuboot.verify.checks.cluster_check import Answer as Answered
 from gpuboot.verify.checks.link import Link
@@ -60,6 +61,7 @@ NO_NODE = b'{"items": []}'
 # what breaks each link, in the way of its commonest failure
 BROKEN: dict[str, Evidence] = {
     "nodes": replace(evidence(), answers={"nodes": Answered(NO_NODE)}),
+    "alerting": with_metrics(alert_path=AlertPath()),
     "pci": with_host(expected_gpus=3),
     "driver": with_host(driver_loaded=""),
     "nvidia-smi": with_host(gpus=(gpu("gpu1", 0), gpu("gpu1", 1, lost=True))),

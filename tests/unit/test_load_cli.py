@@ -132,22 +132,28 @@ def test_a_signal_is_handed_on_and_the_end_waited_for(
     before = signal.getsignal(signal.Signals[name])
     threading.Thread(target=end).start()
     ended = runs.pyinfra("i.py", "deploy.py", quiet=True, tidies=True)
-    assert (ended.code, ended.answer) == (0, "told")
+    assert (ended.code, ended.answer) == (128 + signal.Signals[name], "told")
     assert (tmp_path / "tidied").exists()
     assert signal.getsignal(signal.Signals[name]) is before
 
 
-def test_other_commands_end_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_other_commands_end_by_the_signal_s_code_and_wait_as_well(
+    tmp_path: Path, name: str
+) -> None:
     (tmp_path / "deploy.py").touch()
     (tmp_path / "pyinfra.py").write_text(TIDY)
     # what a script runs in the background ignores SIGINT
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    code += 'from gpuboot.cli import runs; runs.pyinfra("i.py", "deploy.py", quiet=True)'
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    code += "import sys, typer\nfrom gpuboot.cli import runs\n"
+    code += 'try: runs.pyinfra("i.py", "deploy.py", quiet=True)\n'
+    code += "except typer.Exit as end: sys.exit(end.exit_code)\n"
     command = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE)
     until = time.monotonic() + 20
     while not (tmp_path / "begun").exists() and time.monotonic() < until:
         time.sleep(0.1)
-    command.send_signal(signal.SIGINT)
-    command.communicate(timeout=20)
-    assert command.returncode != 0
-    assert not (tmp_path / "tidied").exists()
+    command.send_signal(signal.Signals[name])
+    _, said = command.communicate(timeout=20)
+    assert command.returncode == 128 + signal.Signals[name]
+    assert said.decode().splitlines() == ["interrupted: run it again"]
+    assert (tmp_path / "tidied").exists()

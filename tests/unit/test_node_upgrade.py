@@ -16,6 +16,7 @@ from deploys.phases import parts
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings.upgrade import batches, unknown_groups
 from gpuboot.kubernetes import node_upgrade as rules
+from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.kubernetes.node_upgrade import Difference
 from tests.unit.test_runtime import context
 
@@ -123,7 +124,7 @@ def upgrade() -> node_upgrade._Upgrade:
     things = Parts({}, cast(Any, None))
     found = Difference(**OLD)
     return node_upgrade._Upgrade(
-        "gpu1", "cp1", things, "apt", found, (), True, False, (), None, False
+        "gpu1", "cp1", things, "apt", found, KubeadmState(), (), (), None, False
     )
 
 

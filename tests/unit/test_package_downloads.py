@@ -154,7 +154,7 @@ def test_a_node_whose_packages_cannot_be_had_stays_in_service(
     kept_out: list[str] = []
     monkeypatch.setattr(node_upgrade, "_keep_out", lambda it: kept_out.append(it.node))
     monkeypatch.setattr(node_upgrade, "_failed", [])
-    monkeypatch.setattr(node_upgrade, "_record", lambda *_: None)
+    monkeypatch.setattr(node_upgrade, "record", lambda *_: None)
     state = SimpleNamespace(is_executing=True)
     monkeypatch.setattr(node_upgrade, "host", SimpleNamespace(state=state, name="gpu1"))
     found = Difference(containerd={"containerd.io": "2.3.7-*"})

@@ -35,6 +35,16 @@ def test_text_for_people() -> None:
     assert len(lines) == 2
 
 
+def test_text_of_one_gpu_names_it_once_with_its_node_and_no_promql() -> None:
+    labels = samples("GPU-a", node="gpu1", Hostname="exporter-x")
+    found = json.loads(UsageQuery("gpu", "GPU-a").answer(Prometheus(Fake(labels), "")))
+    lines = text(found, ("engine", "memory")).splitlines()
+    assert lines[0] == "gpu GPU-a on gpu1"
+    assert lines[1].endswith("of DCGM_FI_PROF_GR_ENGINE_ACTIVE")
+    assert "{" not in "\n".join(lines)
+    assert "avg_over_time" in found["values"]["engine"]["source"]  # for programs
+
+
 runner = CliRunner()
 
 

@@ -134,3 +134,5 @@ def test_the_alerts_are_those_of_the_rules() -> None:
 def test_a_node_that_is_not_ready_says_nothing_of_its_gpus() -> None:
     assert of_node(GpuNode(name="gpu1", capacity=4, allocatable=0, ready=False)) is None
     assert of_node(GpuNode(name="gpu1", capacity=4, allocatable=4)) is None
+    # a device plugin that restarts looks so
+    assert of_node(GpuNode(name="gpu1", capacity=4, allocatable=0)) is None

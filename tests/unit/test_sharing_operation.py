@@ -124,6 +124,28 @@ def test_a_node_that_offers_no_gpu_yet_is_only_labelled(monkeypatch: pytest.Monk
     assert not any(isinstance(item, Effect) for item in site.recorded)
 
 
+@pytest.mark.parametrize(
+    ("allocatable", "held"),
+    [
+        # the device plugin restarts: the kubelet keeps the resource's name, with 0
+        ({"cpu": "8", "nvidia.com/gpu": "0"}, ("ml/train",)),
+        ({"cpu": "8", "nvidia.com/gpu": "0"}, ()),
+        ({"cpu": "8", "nvidia.com/mig-1g.10gb": "0"}, ()),
+        # the node was made anew, and its pods run on
+        ({"cpu": "8"}, ("ml/train",)),
+        # the API server does not tell
+        ({"cpu": "8"}, None),
+    ],
+)
+def test_a_node_is_in_use_whatever_number_it_offers_at_this_moment(
+    monkeypatch: pytest.MonkeyPatch, allocatable: Mapping[str, str], held: Any
+) -> None:
+    site = Site(monkeypatch, replace(WHOLE, allocatable=allocatable), held=held)
+    [change] = cast(Any, list(sharing.applied._inner([TURN])))
+    assert change.function is node_sharing.changed
+    assert [item.kind for item in site.recorded if isinstance(item, Effect)] == ["cordon", "drain"]
+
+
 def test_a_node_in_use_waits_for_the_operator_and_is_drained(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

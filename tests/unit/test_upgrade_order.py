@@ -8,14 +8,16 @@ import pytest
 
 from deploys.lib import commands, etcd, remote, waiting
 from deploys.lib.drain import Moving
-from deploys.operations import kubeadm_upgrade
+from deploys.operations import kubeadm_upgrade, kubelet_upgrade, node_upgrade
+from deploys.operations.kubelet_upgrade import KubeletPart
 from deploys.phases import kubernetes
 from deploys.run.context import Context
 from gpuboot.config.inventory import Node
 from gpuboot.config.settings import parse_settings
 from gpuboot.config.settings.upgrade import batch_size
 from gpuboot.kubernetes import version_skew
-from gpuboot.kubernetes.cluster_state import ClusterState, parse_etcd_health
+from gpuboot.kubernetes.cluster_state import ClusterState, KubeadmState, parse_etcd_health
+from gpuboot.kubernetes.node_upgrade import Difference
 from gpuboot.kubernetes.readiness import Progress
 
 HALF = {"cp1": "1.36.3", "cp2": "1.35.4"}
@@ -40,7 +42,7 @@ def test_the_leader_goes_first(
     monkeypatch.setattr(kubeadm_upgrade, "_API_S", 0)
     monkeypatch.setattr(commands, "current_host", host)
     monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: state)
-    told = kubeadm_upgrade._too_early("cp1", "1.36.3", ["cp1", "cp2"])
+    told = kubeadm_upgrade.too_early("cp1", "1.36.3", worker=False)
     assert (told is not None) is bool(said)
     if told:
         cause, remedy = told
@@ -76,11 +78,43 @@ def test_how_many_nodes_may_be_away(setting: int | str, nodes: int, several: int
         ("never", "1.35.4", False),
     ],
 )
-def test_when_pods_are_moved(drain: Any, running: str, moved: bool) -> None:
-    moving = Moving(drain, timeout_s=60)
-    found = kubeadm_upgrade._moved(moving, running, "1.36.3")
+def test_when_pods_are_moved(
+    monkeypatch: pytest.MonkeyPatch, drain: Any, running: str, moved: bool
+) -> None:
+    monkeypatch.setattr(kubelet_upgrade, "executing", lambda: False)
+    part = KubeletPart("1.36.3", {"kubelet": "1.36.3-*"})
+    state = KubeadmState(packages={"kubelet": running} if running else {})
+    minor = kubelet_upgrade.is_minor(part, "gpu1", "cp1", state)
+    found = node_upgrade._moved(Moving(drain, timeout_s=60), Difference(minor=minor))
     expected = {"timeout_s": 60, "empty_dirs": True, "unmanaged": False}
     assert found == (expected if moved else {})
+
+
+@pytest.mark.parametrize(
+    ("started", "control_plane", "begun"),
+    [
+        ((), False, False),
+        (("kubelet",), False, True),
+        (("kubelet",), True, True),
+        # that of a control plane says that kubeadm has not ended; an earlier version's, all of it
+        (("upgrade",), True, False),
+        (("upgrade",), False, True),
+    ],
+)
+def test_a_kubelet_whose_upgrade_began_is_upgraded(
+    started: tuple[str, ...], control_plane: bool, begun: bool
+) -> None:
+    part = KubeletPart("1.36.3", {"kubelet": "1.36.3-*"}, control_plane)
+    assert kubelet_upgrade.begun(part, KubeadmState(started=started)) is begun
+
+
+def test_kubeadm_of_a_control_plane_is_no_part_of_its_kubelet() -> None:
+    packages = {"kubelet": "1.36.3-*", "kubeadm": "1.36.3-*"}
+    state = KubeadmState(packages={"kubelet": "1.36.3-1.1", "kubeadm": "1.35.4-1.1"})
+    assert kubelet_upgrade.missing(KubeletPart("1.36.3", packages, True), state) == {}
+    assert kubelet_upgrade.missing(KubeletPart("1.36.3", packages), state) == {
+        "kubeadm": "1.36.3-*"
+    }
 
 
 def test_settings_say_what_may_be_ended() -> None:
@@ -164,7 +198,7 @@ def test_an_api_server_that_starts_again_is_waited_for(monkeypatch: pytest.Monke
     monkeypatch.setattr(commands, "current_host", host)
     monkeypatch.setattr(waiting, "POLL_S", 0)
     monkeypatch.setattr(remote, "read_fact", lambda target, fact, **more: answers.pop(0))
-    assert kubeadm_upgrade._too_early("cp1", "1.36.3", ["cp1"]) is None
+    assert kubeadm_upgrade.too_early("cp1", "1.36.3", worker=False) is None
     assert answers == []
 
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal, get_args
 
 from gpuboot.config.settings.remediate import Action
-from gpuboot.rules.alerts_cluster import QUARANTINE
 
 State = Literal[
     "observed", "confirmed", "quarantined", "draining", "drained", "repairing", "validating",
@@ -25,7 +24,7 @@ EMPTIED: tuple[State, ...] = ("draining", "drained", "repairing", "validating", 
 # annotations of a node: the repair that is under way, and the earlier ones
 STATE_KEY = "gpuboot.io/repair"
 PAST_KEY = "gpuboot.io/repairs"
-TAINT_KEY = QUARANTINE
+TAINT_KEY = "gpu-quarantine"  # taint of a node under repair; its alerts are muted meanwhile
 # ConfigMaps in kube-system: the open breaker, and by which a person stops all repairs
 BREAKER, STOP = "gpuboot-remediate-breaker", "gpuboot-remediate-stop"
 # label of a node that is never repaired by itself: gpuboot.io/remediate=off

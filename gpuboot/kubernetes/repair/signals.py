@@ -103,9 +103,12 @@ def of_alert(labels: Labels, overrides: Overrides) -> Signal | Ignored | None:
 
 
 def of_node(node: GpuNode) -> Signal | None:
-    """What the kubelet says: that it does not offer all of its GPUs."""
+    """What the kubelet says: that it does not offer all of its GPUs.
+
+    Where it offers none, that is no sign: a restart of the device plugin looks the same.
+    """
     missing = node.capacity - node.allocatable
-    if missing <= 0 or not node.ready:
+    if missing <= 0 or not node.allocatable or not node.ready:
         return None
     says = f"the kubelet offers {node.allocatable} of {node.capacity} GPUs: the rest is unhealthy"
     return Signal(node=node.name, side="state", says=says, reason="unhealthy")

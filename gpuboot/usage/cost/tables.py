@@ -12,6 +12,7 @@ from gpuboot.usage.cost.ledger import REASONS, TENANT, UNALLOCATED, UNAVAILABLE
 from gpuboot.usage.cost.lines import KEYS, Sums, grouped, total
 from gpuboot.usage.cost.queries import RESOLUTION_S
 from gpuboot.usage.cost.report import Proof, Report
+from gpuboot.usage.cost.teams import UNOWNED
 
 _WHOSE = {"team", "namespace", "pod"}
 # name in CSV and JSON, heading for people, field of `Sums`, digits
@@ -45,7 +46,7 @@ def text(report: Report, by: Sequence[str]) -> str:
         ).rstrip()
         for row in rows
     ]
-    return "\n".join([*_head(report), "", *table, "", *proof(report), *_notes(report)])
+    return "\n".join([*_head(report), "", *table, "", *proof(report), *_notes(report, by)])
 
 
 def markdown(report: Report, by: Sequence[str]) -> str:
@@ -54,7 +55,7 @@ def markdown(report: Report, by: Sequence[str]) -> str:
     names = len(_headings(by))
     rule = ["---" if place < names else "---:" for place in range(len(first))]
     table = [f"| {' | '.join(_escaped(row))} |" for row in (first, rule, *rows)]
-    facts = [f"- {line.strip()}" for line in (*_head(report), *proof(report), *_notes(report))]
+    facts = [f"- {line.strip()}" for line in (*_head(report), *proof(report), *_notes(report, by))]
     return "\n".join(["# GPU cost", "", *table, "", *facts])
 
 
@@ -86,7 +87,7 @@ def as_json(report: Report, by: Sequence[str]) -> str:
         "total": _values(report, total(report.lines.values())),
         "reasons": dict(report.reasons),
         "conservation": [_proof_json(one) for one in (*report.proofs, report.whole)],
-        "notes": list(report.notes),
+        "notes": list(notes(report, by)),
     }
     return json.dumps(document, indent=1)
 
@@ -128,8 +129,13 @@ def _head(report: Report) -> Iterator[str]:
     )
 
 
-def _notes(report: Report) -> Iterator[str]:
-    return (f"note: {note}" for note in report.notes)
+def notes(report: Report, by: Sequence[str]) -> Iterator[str]:
+    """What a reader should know about the numbers; of a team only where a row has one."""
+    return (note for note in report.notes if "team" in by or not note.startswith(UNOWNED))
+
+
+def _notes(report: Report, by: Sequence[str]) -> Iterator[str]:
+    return (f"note: {note}" for note in notes(report, by))
 
 
 def _headings(by: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from gpuboot.config.settings import Settings
 from gpuboot.verify import levels
 from gpuboot.verify.checks import (
+    alerting,
     cluster,
     control_plane,
     fields,
@@ -52,6 +53,7 @@ def evaluate(evidence: Evidence, settings: Settings) -> list[Finding]:
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
         findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
+        findings += alerting.evaluate(evidence.metrics, evidence.test_alert)
     findings += cluster.evaluate(evidence.answers)
     findings += control_plane.evaluate(evidence, settings)
     return ordered(levels.within(findings, settings.verify.level))
@@ -77,6 +79,7 @@ def metrics_findings(evidence: Evidence, settings: Settings) -> list[Finding]:
     if settings.monitoring.enabled:
         findings += monitoring.evaluate(evidence.metrics, settings.monitoring.grafana)
         findings += monitoring_objects.evaluate(evidence, settings.monitoring.grafana)
+        findings += alerting.in_transit(evidence.metrics)
     return levels.within(findings, settings.verify.level)
 
 

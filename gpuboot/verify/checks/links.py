@@ -217,6 +217,19 @@ _OWN: tuple[Link, ...] = (
         docker=True,
     ),
     Link(
+        name="alerting",
+        passes="alerts reach their receivers",
+        facts="the APIs of Prometheus and Alertmanager; the Prometheus and Alertmanager objects; "
+        "with `gpuboot verify --test-alert` a test alert",
+        fails="the alert Watchdog, which always fires, does not reach Alertmanager or is "
+        "suppressed there; silences leave no critical alert; Prometheus or Alertmanager is paused "
+        "or has no replicas; a receiver refused every message of the last 15 minutes, or the test "
+        "alert",
+        remedy="see Prometheus' page Status > Rules",
+        subject="cluster",
+        docker=False,
+    ),
+    Link(
         name="dashboards",
         passes="the GPU dashboards are there, and Grafana, where there is one, answers",
         facts="Grafana's API, where `monitoring.grafana` has it; the dashboards' ConfigMaps",

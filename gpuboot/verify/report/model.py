@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from gpuboot.config.exit_codes import exit_code
 from gpuboot.config.settings.gpu import Level
 from gpuboot.verify.findings import (
     CLUSTER_LINKS,
@@ -17,7 +18,6 @@ from gpuboot.verify.findings import (
     Finding,
     Status,
     Verdict,
-    exit_code,
     from_json,
     verdict,
     worst,

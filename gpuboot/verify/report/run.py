@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpuboot.config.exit_codes import ENDED
 from gpuboot.plan import Change
 from gpuboot.plan.terminal import change_lines
 from gpuboot.verify.report.page import page
@@ -35,6 +36,7 @@ def run_html(run: Mapping[str, Any], proof: bool) -> str:
         pictures=pictures(run),
         longest=[(what(item), item) for item in longest_links(run, _LONGEST)],
         failed=list(_failed(run)),
+        done=run["exit"] in ENDED,
         changed=[(host, _details(run, host)) for host, it in run["hosts"].items() if it["changed"]],
         current=run["phases"][-1]["name"] if run["phases"] else "",
     )
@@ -77,9 +79,10 @@ def last_lines(run: Mapping[str, Any], resume: str = "", verbose: bool = False) 
     """
     whole = run.get("deploy") != _PROOF_ALONE
     changed = any(host["changed"] for host in run["hosts"].values())
-    long = run["exit"] == 0 and changed and run["seconds"] > _LONG_S
+    ended = run["exit"] in ENDED
+    long = (changed or not ended) and run["seconds"] > _LONG_S
     lines = list(timeline.lines(run)) if verbose or (long and whole) else []
-    if run["exit"]:
+    if not ended:
         return [*lines, *verdict(run, resume)]
     return [*lines, summary(run)] if resume and whole else lines
 

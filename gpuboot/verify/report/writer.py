@@ -17,7 +17,14 @@ LATEST = "latest"
 
 
 def new_folder(reports: Path, cluster: str, now: datetime | None = None) -> Path:
-    """Make the folder of a run and point `latest` at it.
+    """Make the folder of a run, and make `latest` lead to it. As `make_folder`. Raises OSError."""
+    folder = make_folder(reports, cluster, now)
+    point(folder)
+    return folder
+
+
+def make_folder(reports: Path, cluster: str, now: datetime | None = None) -> Path:
+    """Make the folder of a run.
 
     + reports: `settings.verify.reports`
     + now: aware; default: now
@@ -35,16 +42,20 @@ def new_folder(reports: Path, cluster: str, now: datetime | None = None) -> Path
             break
         except FileExistsError:
             folder, number = reports / f"{base}-{number}", number + 1
-    _link(reports / LATEST, folder.name)
     return folder
 
 
-def _link(link: Path, target: str) -> None:
-    """Replaced in one step, so that `latest` always leads somewhere."""
+def point(folder: Path) -> None:
+    """Make `latest` lead to a run's folder, in one step. Raises OSError."""
+    link = folder.with_name(LATEST)
     fresh = link.with_name(f".{link.name}-{os.getpid()}")
     fresh.unlink(missing_ok=True)
-    fresh.symlink_to(target)
-    fresh.replace(link)
+    fresh.symlink_to(folder.name)
+    try:
+        fresh.replace(link)
+    except OSError:
+        fresh.unlink()
+        raise
 
 
 def write(report: Report, folder: Path, history: Strips | None = None) -> None:
@@ -63,7 +74,14 @@ def write_json(path: Path, data: Any) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Whole or not at all: a report that is being read is never half written."""
+    """Whole or not at all: a report that is being read is never half written. Raises OSError."""
+    if path.exists() and not path.is_file():  # a device or a pipe stays one
+        path.write_text(text, encoding="utf-8")
+        return
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
-    fresh.write_text(text, encoding="utf-8")
-    fresh.replace(path)
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)
+        raise

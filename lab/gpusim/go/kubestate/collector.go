@@ -26,6 +26,9 @@ var watches = map[string]struct {
 	namespaced bool
 	of         func(informers.SharedInformerFactory) cache.SharedIndexInformer
 }{
+	"configmaps": {true, func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
+		return f.Core().V1().ConfigMaps().Informer()
+	}},
 	"daemonsets": {true, func(f informers.SharedInformerFactory) cache.SharedIndexInformer {
 		return f.Apps().V1().DaemonSets().Informer()
 	}},

@@ -20,6 +20,10 @@ type family struct {
 
 // All are gauges, and stable ones by upstream's promise.
 var families = []family{
+	{"kube_configmap_info", "Information about configmap.", "configmaps", func(object any, _ []string) []sample {
+		c := object.(*corev1.ConfigMap)
+		return []sample{{labels("namespace", c.Namespace, "configmap", c.Name), 1}}
+	}},
 	{"kube_daemonset_status_desired_number_scheduled", "The number of nodes that should be running the daemon pod.", "daemonsets",
 		daemonSet(func(status appsv1.DaemonSetStatus) int32 { return status.DesiredNumberScheduled })},
 	{"kube_daemonset_status_number_ready", "The number of nodes that should be running the daemon pod and have one or more of the daemon pod running and ready.", "daemonsets",

@@ -73,6 +73,7 @@ func cluster() []runtime.Object {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ml", Name: "gpus"},
 			Status:     corev1.ResourceQuotaStatus{Hard: resourcesOf("requests.nvidia.com/gpu", "4"), Used: resourcesOf("requests.nvidia.com/gpu", "1")},
 		},
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "stop"}},
 		&appsv1.DaemonSet{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "gpu-operator", Name: "plugin"},
 			Status:     appsv1.DaemonSetStatus{DesiredNumberScheduled: 2, NumberReady: 1},
@@ -170,10 +171,11 @@ func TestSeries(t *testing.T) {
 		arguments []string
 		want      string
 	}{
-		"nodes":     {[]string{"--resources=nodes,secrets", allowlist}, nodeSeries},
-		"pods":      {[]string{"--resources=pods"}, podSeries},
-		"the rest":  {[]string{"--resources=daemonsets,namespaces,resourcequotas", allowlist}, otherSeries},
-		"no labels": {[]string{"--resources=namespaces"}, "\n"},
+		"nodes":      {[]string{"--resources=nodes,secrets", allowlist}, nodeSeries},
+		"pods":       {[]string{"--resources=pods"}, podSeries},
+		"the rest":   {[]string{"--resources=daemonsets,namespaces,resourcequotas", allowlist}, otherSeries},
+		"ConfigMaps": {[]string{"--resources=configmaps"}, "kube_configmap_info{namespace=\"kube-system\",configmap=\"stop\"} 1\n"},
+		"no labels":  {[]string{"--resources=namespaces"}, "\n"},
 		"one namespace": {[]string{"--resources=resourcequotas,daemonsets,namespaces", "--namespaces=gpu-operator", "--metric-labels-allowlist=*=[*]"},
 			strings.Join(strings.SplitAfter(otherSeries, "\n")[:4], "")},
 		"all but one": {[]string{"--resources=daemonsets,resourcequotas", "--namespaces-denylist=ml"},
@@ -189,11 +191,11 @@ func TestSeries(t *testing.T) {
 
 func TestEveryFamilyIsDescribed(t *testing.T) {
 	text := collector(t).Text()
-	if !strings.HasPrefix(text, "# HELP kube_daemonset_status_desired_number_scheduled [STABLE] The number of nodes that should be running the daemon pod.\n# TYPE kube_daemonset_status_desired_number_scheduled gauge\n") {
+	if !strings.HasPrefix(text, "# HELP kube_configmap_info [STABLE] Information about configmap.\n# TYPE kube_configmap_info gauge\n") {
 		t.Errorf("the text begins %.200q", text)
 	}
-	if got := strings.Count(text, "# TYPE kube_"); got != 17 {
-		t.Errorf("%d families, want 17", got)
+	if got := strings.Count(text, "# TYPE kube_"); got != 18 {
+		t.Errorf("%d families, want 18", got)
 	}
 }
 

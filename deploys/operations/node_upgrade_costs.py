@@ -1,0 +1,60 @@
+"""What the upgrade of a node changes and costs, as plans and run.json tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pyinfra.context import host
+
+from deploys.facts.details import GpuPods
+from deploys.lib import changes, planned_packages
+from deploys.lib.commands import executing
+from deploys.lib.remote import read_fact
+from deploys.operations.kubeadm_changes import KUBELET
+from deploys.operations.node_parts import Parts, missing
+from gpuboot.kubernetes.node_upgrade import Difference
+from gpuboot.plan import Change, Effect, Item
+from gpuboot.plan.packages import package_changes
+
+
+def record(node: str, leader: str, parts: Parts, found: Difference, drained: bool) -> None:
+    """Record it on the current host.
+
+    + node: its name in Kubernetes; leader: inventory name of the leader
+    + drained: its pods are moved to other nodes before
+    """
+    planned_packages.note_packages(missing(parts, found))
+    target = f"node {node}"
+    changes.record(
+        *package_changes(found.installed, found.packages),
+        *_other_changes(target, parts, found),
+        Effect(kind="cordon", target=target, note="no new pods until it is proven"),
+        *([KUBELET] if found.kubelet_due else []),
+    )
+    busy = _gpu_pods(node, leader) if drained or found.ends_gpu_pods else ()
+    if drained:
+        note = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
+        changes.record(Effect(kind="drain", target=target, note=note, gpu_pods=busy))
+    if found.module:
+        note = "drained before" if drained else "its pods stop, and start again after the boot"
+        pods = () if drained else busy
+        changes.record(Effect(kind="reboot", target=target, note=note, gpu_pods=pods))
+
+
+def _other_changes(target: str, parts: Parts, found: Difference) -> Iterator[Item]:
+    if found.loaded != found.version:
+        old = found.loaded or None
+        yield Change(subject="NVIDIA driver", field="loaded", old=old, new=found.version)
+    if found.kubelet_due and parts.kubelet:
+        old, new = found.installed.get("kubelet"), parts.kubelet.version
+        yield Change(subject=f"kubelet of {target}", field="Kubernetes", old=old, new=new)
+    if not found:
+        yield Change(subject=target, field="upgrade", old="not proven", new="proven")
+
+
+def _gpu_pods(node: str, leader: str) -> tuple[str, ...] | None:
+    """Pods that hold GPUs of the node, for a plan; None: not known."""
+    there = host.state.inventory.hosts.get(leader)
+    if there is None or executing():
+        return None
+    return read_fact(there, GpuPods, node=node)

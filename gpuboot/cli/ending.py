@@ -1,0 +1,90 @@
+"""How every command ends: no traceback for what the machine it runs on refuses, and exit codes
+from one table.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from gpuboot.config.exit_codes import BROKEN_PIPE, COULD_NOT_TELL, INTERRUPTED, OK, with_unwritten
+from gpuboot.config.unwritten import is_full, unwritten
+
+_UNTOUCHED = "interrupted: this command itself changed nothing; run it again"
+
+
+class Commands(TyperGroup):
+    """The commands of `gpuboot`."""
+
+    def invoke(self, ctx: Any) -> Any:
+        before = {one: signal.signal(one, _end) for one in (signal.SIGTERM, signal.SIGHUP)}
+        try:
+            _ending(lambda: super(Commands, self).invoke(ctx))
+        finally:
+            for one, handler in before.items():
+                signal.signal(one, handler)
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    _tell(_UNTOUCHED)
+    sys.exit(128 + number)
+
+
+def _ending(command: Callable[[], object]) -> None:
+    """Run a command to its end; its exit code is that of the table."""
+    code = OK
+    try:
+        try:
+            command()
+        except typer.Exit as end:
+            code = end.exit_code
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence()
+        raise typer.Exit(BROKEN_PIPE) from None
+    except (KeyboardInterrupt, typer.Abort):
+        _tell(_UNTOUCHED)
+        raise typer.Exit(INTERRUPTED) from None
+    except OSError as error:
+        if is_full(error):
+            _tell(unwritten("standard output", error))
+            _silence()
+            raise typer.Exit(with_unwritten(code, True)) from None
+        if error.filename is None:
+            raise
+        _tell(f"{error.filename}: {error.strerror}\n    remedy: mend that, then run again")
+        raise typer.Exit(COULD_NOT_TELL) from None
+    if code:
+        raise typer.Exit(code)
+
+
+def written(write: Callable[[], object], path: os.PathLike[str] | str) -> bool:
+    """Write a file that stands beside a command's answer: whether that went well; else say why.
+
+    + write: raises OSError; + path: of the file
+    """
+    try:
+        write()
+    except OSError as error:
+        _tell(unwritten(path, error))
+        return False
+    return True
+
+
+def _tell(line: str) -> None:
+    with suppress(OSError):  # where nobody reads it, the exit code tells
+        typer.echo(line, err=True)
+
+
+def _silence() -> None:
+    """Let Python's own end not write again what could not be written."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())

@@ -1,0 +1,48 @@
+"""What to say of a file that cannot be written: its path, the cause and the remedy, in one line."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FORBIDDEN = {errno.EACCES, errno.EPERM}
+_NO_FOLDER = {errno.ENOTDIR, errno.EEXIST}
+
+
+def is_full(error: OSError) -> bool:
+    """Whether nothing but writing fails so: no space, no quota, or a file system to read from."""
+    return error.errno in {*_FULL, errno.EROFS}
+
+
+def unwritten(path: Path | str, error: OSError) -> str:
+    """The line.
+
+    + path: what was to be written; the error's own path is taken where it names one
+    """
+    where = str(error.filename2 or error.filename or path)
+    cause = error.strerror or str(error)
+    return f"not written: {where}: {cause}; remedy: {_remedy(where, error)}"
+
+
+def _remedy(where: str, error: OSError) -> str:
+    again = "then run the same command again"
+    if error.errno in _FULL:
+        return f"free space or quota there (`df -h {_standing(where)}`), {again}"
+    if error.errno == errno.EROFS:
+        return f"mount it for writing, or name another folder, {again}"
+    if error.errno in _FORBIDDEN:
+        return f"let this user write there (`ls -ld {_standing(where)}`), {again}"
+    if error.errno in _NO_FOLDER:
+        return f"move away the file that stands where a folder has to be, {again}"
+    if error.errno == errno.EISDIR:
+        return f"move that folder away, {again}"
+    if error.errno == errno.ENOENT:
+        return f"make the folder {Path(where).parent}, {again}"
+    return f"mend that, {again}"
+
+
+def _standing(where: str) -> Path:
+    """The nearest folder above that exists."""
+    path = Path(where)
+    return next((one for one in (path, *path.parents) if one.exists()), Path())

@@ -1,0 +1,33 @@
+"""Nodes that the gate keeps closed: their GPUs are not proven."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuboot.diagnose.facts import Facts
+from gpuboot.diagnose.model import Cause, Sighting
+from gpuboot.kubernetes.gate import CONDITION, KEY
+
+
+def gate_closed(facts: Facts) -> Iterator[Sighting]:
+    """Nodes with the gate's taint or label, and what their condition says of the proof."""
+    for node in facts.cluster.nodes:
+        marks = [f"taint {one}" for one in node.taints if one.startswith((f"{KEY}=", f"{KEY}:"))]
+        marks += [f"label {KEY}={node.labels[KEY]}"] if KEY in node.labels else []
+        if marks:
+            status, message = node.conditions.get(CONDITION, ("", ""))
+            said = (f"{CONDITION} is {status}: {message}",) if status else ()
+            yield Sighting(node=node.name, evidence=(*marks, *said))
+
+
+TABLE = (
+    Cause(
+        id="gate-closed",
+        meaning="a node takes no new pods: the gate keeps it closed until its GPUs are proven",
+        find=gate_closed,
+        remedy="mend what its condition names; the gate proves and opens it by itself, or "
+        "`gpuboot verify INVENTORY --nodes NODE` proves it now",
+        command=f"kubectl describe node {{node}} | grep -E '{CONDITION}|{KEY}'",
+        explains=("pending-taint",),
+    ),
+)
