@@ -111,6 +111,8 @@ class Hands:
                 self.settings, self.lock, self._node(node), self.leader.name
             )
         if problem is None:
+            if why := node_proof.untried(findings):
+                raise UndecidedError(one_line(why))
             return ""
         wrong = node_proof.unproven(findings)
         if wrong and all(item.status == "unknown" for item in wrong):

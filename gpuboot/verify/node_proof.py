@@ -54,6 +54,14 @@ def unproven(findings: Sequence[Finding]) -> list[Finding]:
     return [item for item in findings if item.status in ("fail", "unknown")]
 
 
+def untried(findings: Sequence[Finding]) -> str:
+    """Why GPUs of a node that nothing failed on are not proven: "": vectorAdd passed on each."""
+    tried = [item for item in findings if item.link == "workload"]
+    if not tried:
+        return "vectorAdd was not tried: the node offers no GPU"
+    return next((cause([item]) for item in tried if item.status != "pass"), "")
+
+
 def cause(findings: Sequence[Finding]) -> str:
     """What keeps a node from being proven, by its findings, which are some."""
     first, *rest = findings

@@ -123,7 +123,12 @@ def finding(status: Any) -> Finding:
 
 
 def test_a_proof_that_nobody_can_give_is_no_verdict(place: Place) -> None:
+    place.proof = ([finding("pass")], None)
     assert place.hands.prove("gpu1") == ""
+    for findings in ([], [finding("pass"), finding("not_covered")]):
+        place.proof = (findings, None)
+        with pytest.raises(UndecidedError):
+            place.hands.prove("gpu1")
     place.proof = ([finding("unknown"), finding("fail")], ("c: d", "r"))
     assert place.hands.prove("gpu1") == "c: d"
     for proof in (([finding("unknown")], ("c: d", "r")), ClusterError("silent")):
