@@ -17,7 +17,6 @@ from gpuboot.kubernetes.pod_crashes import Crash
 from gpuboot.kubernetes.tokens import ca_hash
 
 Step = Literal["init", "join", "upgrade", "kubelet"]
-Step = Literal["init", "join", "upgrade"]
 # "": a pod that runs and is not ready yet
 IssueKind = Literal["", "creating", "unscheduled", "image", "crash", "config", "mount", "refused"]
 Stage = Literal["none", "begun", "done", "foreign"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from deploys.lib import remote
 from deploys.operations import etcd_backup
 from deploys.operations.etcd_backup import before
 from gpuboot.config.settings import SettingsError, parse_settings
@@ -303,10 +304,10 @@ def test_another_try_that_fails_is_told_and_stops_nothing(
 
     def run(host: object, command: str) -> str:
         if fails:
-            raise etcd_backup.remote.RemoteError("the disk is full")
+            raise remote.RemoteError("the disk is full")
         return command
 
-    monkeypatch.setattr(etcd_backup.remote, "run", run)
+    monkeypatch.setattr(remote, "run", run)
     monkeypatch.setattr(etcd_backup, "warn", told.append)
     nobody: Any = None
     assert etcd_backup._again(nobody, nobody)

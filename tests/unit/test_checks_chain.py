@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gpuboot.config.exit_codes import exit_code
 from gpuboot.config.settings import parse_settings
 from gpuboot.verify.checks import chain, hosts
 from gpuboot.verify.evidence import Evidence, GpuPod
@@ -15,7 +16,6 @@ from gpuboot.verify.findings import (
     Finding,
     FindingBuilder,
     Verdict,
-    exit_code,
     from_json,
     verdict,
     worst,

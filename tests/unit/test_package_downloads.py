@@ -16,6 +16,7 @@ from deploys.lib import apt, download_retries
 from deploys.lib.download_retries import with_retries
 from deploys.operations import node_upgrade
 from deploys.operations.node_parts import Parts
+from gpuboot.kubernetes.cluster_state import KubeadmState
 from gpuboot.kubernetes.node_upgrade import Difference
 from tests.unit import apt_host
 from tests.unit.rehearsed_host import UsedHost, fields
@@ -159,8 +160,8 @@ def test_a_node_whose_packages_cannot_be_had_stays_in_service(
     monkeypatch.setattr(node_upgrade, "host", SimpleNamespace(state=state, name="gpu1"))
     found = Difference(containerd={"containerd.io": "2.3.7-*"})
     it = node_upgrade._Upgrade(
-        "gpu1", "cp1", cast(Parts, SimpleNamespace(driver=None)), "apt", found, (), True, False,
-        (), None, False,
+        "gpu1", "cp1", cast(Parts, SimpleNamespace(driver=None)), "apt", found,
+        cast(KubeadmState, SimpleNamespace(started=(), packages={})), (), (), None, False,
     )  # fmt: skip
     operation = node_upgrade._upgrade(it, {})
     names = [cast(Any, next(operation)).function.__name__ for _ in range(2)]

@@ -148,7 +148,7 @@ def test_a_row_cannot_be_made_that_is_proven_by_links_nobody_looked_at() -> None
     )  # fmt: skip
     assert GpuRow(**plain, demanded=(), links={"pci": "pass"}).status == "not_covered"
     with pytest.raises(TypeError):
-        GpuRow(**plain, links={"pci": "pass"})  # type: ignore[call-arg]
+        GpuRow(**plain, links={"pci": "pass"})
 
 
 def test_an_old_report_whose_links_are_missing_is_not_read_as_proven(tmp_path: Path) -> None:
