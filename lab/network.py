@@ -79,6 +79,7 @@ def down(lab: Lab) -> None:
 
 # the host's ports that the lab's machines may reach: the mirror, and the alert receivers
 _SERVICES = (443, endpoints.HTTPS_PORT, endpoints.SMTP_PORT)
+_NAMES = 53  # the mirror's name server
 
 
 def _name(lab: Lab) -> str:
@@ -122,6 +123,7 @@ table inet {name} {{
     iifname != "{bridge}" accept
     ct state established,related accept
     ip daddr {lab.host_address} tcp dport {{ {ports} }} accept
+    ip daddr {lab.host_address} udp dport {_NAMES} accept
     ip protocol icmp accept
     icmpv6 type {{ nd-neighbor-solicit, nd-neighbor-advert, mld-listener-query }} accept
     reject
