@@ -7,12 +7,9 @@ import json
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from deploys.lib import remote
-from deploys.operations import etcd_backup
 from deploys.operations.etcd_backup import before
 from gpuboot.config.settings import SettingsError, parse_settings
 from gpuboot.kubernetes import backup, backup_copy
@@ -294,21 +291,3 @@ def test_systemd_accepts_the_units_and_tries_again(unit: str, tmp_path: Path) ->
         ["systemd-analyze", "verify", "--man=no", tmp_path / unit], capture_output=True, text=True
     )
     assert unit not in done.stderr
-
-
-@pytest.mark.parametrize("fails", [False, True])
-def test_another_try_that_fails_is_told_and_stops_nothing(
-    monkeypatch: pytest.MonkeyPatch, fails: bool
-) -> None:
-    told: list[str] = []
-
-    def run(host: object, command: str) -> str:
-        if fails:
-            raise remote.RemoteError("the disk is full")
-        return command
-
-    monkeypatch.setattr(remote, "run", run)
-    monkeypatch.setattr(etcd_backup, "warn", told.append)
-    nobody: Any = None
-    assert etcd_backup._again(nobody, nobody)
-    assert ["the disk is full" in text for text in told] == [True] * fails
