@@ -207,6 +207,7 @@ def _reconfigure(context: Context, config: Configuration) -> str:
             digest=config.digest,
             kubelet=config.kubelet,
         )
+        kubeadm_changes.addons_present(name="Make missing addons of kubeadm again")
     controls = node.role == "control_plane"
     digest = config.digest if controls else config.kubelet
     kubeadm_changes.kubelet_configured(
