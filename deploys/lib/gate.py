@@ -1,8 +1,9 @@
-"""The gate's program on the leader: told what a proof has found."""
+"""What a proof means for the gate of nodes, done on the leader by the gate's program."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from pyinfra import logger
 from pyinfra.api.host import Host
@@ -12,7 +13,13 @@ from deploys.lib.commands import report_failure
 from deploys.lib.remote import RemoteError, run
 from gpuboot.kubernetes import gate
 
-_MISSING = "the gate is switched on, but not installed here: run deploys/site.py"
+# The program comes with its lines: a run that switches the gate on, or brings a newer one, upgrades
+# nodes before it installs it. Lines come first, then an empty one. `read` takes no byte too many.
+_RECORD = (
+    'lines=$(while IFS= read -r line && [ -n "$line" ]; do printf \'%s\\n\' "$line"; done); '
+    "program=$(cat); "
+    'printf \'%s\\n\' "$lines" | sh -c "$program" gpuboot-gate record '
+)
 
 
 def record(leader: Host, outcomes: Sequence[Sequence[str]]) -> None:
@@ -22,8 +29,8 @@ def record(leader: Host, outcomes: Sequence[Sequence[str]]) -> None:
     """
     if not outcomes:
         return
-    there = f"{{ test -x {gate.PROGRAM} || {{ echo '{_MISSING}' >&2; exit 1; }}; }}"
-    for line in run(leader, f"{there} && {gate.PROGRAM} record", gate.lines(outcomes)).splitlines():
+    sent = f"{gate.lines(outcomes)}\n{gate.program()}"
+    for line in run(leader, f"{_RECORD}{version('gpuboot')}", sent).splitlines():
         logger.info(f"gate: {line}")
 
 

@@ -134,8 +134,13 @@ def parse(item: Mapping[str, Any]) -> GateState:
 
 
 def lines(outcomes: Sequence[Sequence[str]]) -> str:
-    """Outcomes of proofs as `gpuboot-gate record` reads them: one a line, words apart by tabs."""
-    return "".join("\t".join(" ".join(word.split()) for word in one) + "\n" for one in outcomes)
+    """Outcomes of proofs as `gpuboot-gate record` reads them: one a line, words apart by tabs.
+
+    A shell takes several tabs for one, so what is empty is a dash.
+    """
+    return "".join(
+        "\t".join(" ".join(word.split()) or "-" for word in one) + "\n" for one in outcomes
+    )
 
 
 LIFTED_CONDITION = json.dumps({"status": {"conditions": [{"$patch": "delete", "type": CONDITION}]}})

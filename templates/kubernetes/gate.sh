@@ -3,13 +3,18 @@
 #   look                           what the timer does: closes nodes, proves them, renews proofs
 #   close NODE REASON MESSAGE      the node takes no new pods
 #   open NODE BOOT LEVEL GPUS MESSAGE   it does. BOOT: id of the boot in which it was proven
-#   record                         such lines from standard input, their words separated by tabs
+#   record VERSION                 such lines from standard input, their words separated by tabs, - for an
+#                                  empty one (VERSION: of the gpuboot that sends this program)
 set -eu
 export LC_ALL=C PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 export KUBECONFIG=/etc/kubernetes/admin.conf
 version='' renew_s='' retry_s='' timeout_s='' # of the file of settings
-# shellcheck source=/dev/null
-. /etc/gpuboot/gate.conf
+if [ "${1:-}" = record ]; then
+  version=$2 # a run sends this program before it has installed it
+else
+  # shellcheck source=/dev/null
+  . /etc/gpuboot/gate.conf
+fi
 pod=/etc/gpuboot/gate-pod.json
 taint=gpuboot.io/unproven
 cordon=gpuboot.io/cordoned-at-boot
@@ -63,7 +68,7 @@ open() { # NODE BOOT LEVEL GPUS MESSAGE
 record() {
   while IFS="$tab" read -r what one two three four five; do
     case $what in
-      open) open "$one" "$two" "$three" "$four" "$five" </dev/null ;;
+      open) open "$one" "${two#-}" "$three" "$four" "$five" </dev/null ;;
       close) close "$one" "$two" "$three" </dev/null ;;
     esac
   done
@@ -245,6 +250,6 @@ case ${1:-} in
   open) open "$2" "$3" "$4" "$5" "$6" ;;
   record) record ;;
   *)
-    sed -n '2,6s/^# *//p' "$0" >&2
+    sed -n '2,7s/^# *//p' "$0" >&2
     exit 2 ;;
 esac

@@ -245,7 +245,7 @@ def test_what_a_verification_found_is_recorded(site: Site) -> None:
             ("close", "gpu3", "ProofFailed", 'driver "x"\nis\tgone'),
         ]
     )
-    done = site.run(gate.program(), "record", given=told, nodes=nodes)
+    done = site.run(gate.program(), "record", "1.2.3", given=told, nodes=nodes)
     assert done.returncode == 0, done.stderr
     first, second, third, fourth = site.state["nodes"]
     assert first["taints"] == []
