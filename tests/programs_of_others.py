@@ -38,6 +38,7 @@ OTHERS: dict[str, str] = {
     "journalctl": "-k -n= -o= -u= -g= --since= -b= --no-pager --vacuum-size=",
     "kubeadm certs check-expiration": "",
     "kubeadm certs renew": "",
+    "kubeadm init phase": "--config=",
     "kubeadm join": "",
     "kubeadm reset": "",
     "kubectl apply": "-f=",

@@ -14,7 +14,7 @@ How every command ends; made by `gpuboot docs exit-codes` from `gpuboot/config/e
 
 A deploy that ends with the proof ends like `gpuboot verify`: 2 where nothing failed and a GPU could
 not be tried, such as one that a workload holds. A pipeline that takes this as well:
-`pyinfra INVENTORY deploys/site.py -y || [ $? -eq 2 ]`.
+`pyinfra INVENTORY deploys/site.py -y`, and `[ $? -eq 2 ]` where that fails.
 
 ## Of every command
 

@@ -19,10 +19,7 @@ from gpuboot.verify.findings import Finding, FindingBuilder
 _BUILDER = FindingBuilder("alerting", "alerts reach their receivers")
 _OWN_GROUPS = "gpuboot-"
 _NAMES_SHOWN = 4
-_STOPPED = (
-    "whoever set this may know why; `kubectl edit` of the object sets `paused` to false, or "
-    "`replicas` to 1"
-)
+_STOPPED = "whoever set this may know why; in the object, set `paused` to false, or `replicas` to 1"
 _NO_HEARTBEAT = (
     f"see Prometheus' page Status > Rules for {HEARTBEAT}, and its log for errors of sending alerts"
 )

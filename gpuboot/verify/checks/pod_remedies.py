@@ -13,8 +13,8 @@ from gpuboot.verify.checks.remedies import CLUSTER, Remedies
 
 POD_IS_GONE = (
     "the pod is removed by now, and its events with it: on its node `journalctl -u kubelet -u "
-    "containerd --since -15min` tells why; or verify again, and meanwhile let `kubectl get events "
-    "-A --watch` show its events"
+    "containerd --since -15min` tells why; or verify again, and look at its "
+    "events meanwhile: `kubectl get events -A`"
 )
 # Source: cuda-samples, 0_Introduction/vectorAdd/vectorAdd.cu; CUDA's texts of cudaError.
 _WRONG = re.compile(
@@ -58,10 +58,10 @@ def remedy(error: str, uuid: str | None, remedies: Remedies = CLUSTER) -> str:
 
 def computes_wrong(uuid: str | None, remedies: Remedies) -> str:
     """For a GPU that answers, and computes wrong or breaks off."""
-    which = f" -i {uuid}" if uuid and uuid.startswith("GPU-") else " -i GPU"
+    gpu = uuid if uuid and uuid.startswith("GPU-") else "GPU"
     return (
         f"{remedies.drain}: this GPU computes wrong. On the node, `journalctl -k -g 'NVRM: Xid'` "
         "and `nvidia-smi -q -d ECC,ROW_REMAPPER` tell of XIDs and memory errors. Stop what holds "
-        f"the GPU ({remedies.gpu_clients}), reset it (`nvidia-smi --gpu-reset{which}`) or reboot "
+        f"the GPU ({remedies.gpu_clients}), reset it (`nvidia-smi --gpu-reset -i {gpu}`) or reboot "
         "the node, and verify again; if it computes wrong again, have it replaced"
     )
