@@ -22,7 +22,7 @@ ALERTS = {a.name: a for group in rules.all_alerts(SETTINGS).values() for a in gr
 RULES = [rule for group in all_rules().values() for rule in group]
 # What kube-state-metrics gives with the allow-lists that we set.
 KUBE_STATE_METRICS = {
-    "kube_node_info", "kube_node_labels", "kube_node_status_capacity",
+    "kube_configmap_info", "kube_node_info", "kube_node_labels", "kube_node_status_capacity",
     "kube_node_status_allocatable", "kube_node_status_condition", "kube_node_spec_unschedulable",
     "kube_node_spec_taint", "kube_namespace_labels", "kube_pod_info", "kube_pod_created",
     "kube_pod_owner", "kube_pod_status_phase", "kube_pod_status_unschedulable",
