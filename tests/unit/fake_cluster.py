@@ -59,6 +59,8 @@ class FakeCluster(FakePods):
         namespace, _, name = path.removeprefix("/api/v1/namespaces/").partition("/pods")
         if path.startswith("/apis/coordination"):
             return self._change_lease(method, body)
+        if method == "POST" and "/pods" in path:
+            body["metadata"]["namespace"] = namespace
         if method == "POST":
             return self._create_pod(body) if "/pods" in path else self._create_namespace(body)
         assert method == "DELETE"
@@ -117,10 +119,7 @@ class FakeCluster(FakePods):
         if path == "/api/v1/namespaces":
             return {"items": self._namespaces()}
         if path.startswith("/api/v1/namespaces/gpuboot-verify-"):
-            name, *rest = path.split("/")[4:]
-            if rest == ["pods"]:
-                return {"items": list(self.pods.values()) if name == self._newest else []}
-            return self._log(rest[1], query["container"])
+            return self._of_namespace(path, query)
         if path.startswith("/apis/monitoring.coreos.com/"):
             return {"kind": "PrometheusList", "items": []}
         if path.endswith("/api/v2/alerts"):
@@ -132,6 +131,15 @@ class FakeCluster(FakePods):
         if path.startswith("/pod/"):
             return self._metrics(path.split("-")[-1].split(":")[0])
         return self._prometheus(path, query)
+
+    def _of_namespace(self, path: str, query: dict[str, str]) -> Any:
+        """What is asked of a verification's namespace: its pods, events, or a pod's log."""
+        name, *rest = path.split("/")[4:]
+        if rest == ["events"]:
+            return {"items": []}
+        if rest != ["pods"]:
+            return self._log(rest[1], query["container"])
+        return {"items": list(self.pods.values()) if name == self._newest else []}
 
     def _node(self, name: str, count: int) -> dict[str, Any]:
         return {
