@@ -102,14 +102,14 @@ def first(folder: str) -> Commands:
         host.noop("no control plane runs here yet")
         return
     backups = read(EtcdBackups, folder=folder)
-    there = of_cluster(backups)
-    if there and not backups.failed:
+    own_backups = of_cluster(backups)
+    if own_backups and not backups.failed:
         host.noop("there is a backup of this cluster")
         return
-    old = f"failed ({backups.failed})" if there else None
-    new = f"another try, in {folder}" if there else f"the first one, in {folder}"
+    old = f"failed ({backups.failed})" if own_backups else None
+    new = f"another try, in {folder}" if own_backups else f"the first one, in {folder}"
     changes.record(Change(subject="backup of etcd", old=old, new=new))
-    yield FunctionCommand(_again, (), {}) if there else StringCommand(PROGRAM, "first")
+    yield FunctionCommand(_again, (), {}) if own_backups else StringCommand(PROGRAM, "first")
 
 
 def _again(state: State, host: Host) -> bool:

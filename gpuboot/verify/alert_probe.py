@@ -120,15 +120,15 @@ def deliver_test_alert(
         cluster.send("POST", f"{base}/api/v2/alerts", [_test_alert(severity, site)])
         while True:
             counters = parse_counters(cluster.get(f"{base}/metrics").decode())
-            taken = counters.accepted(receiver) > before.accepted(receiver)
-            if taken or time.monotonic() > until:
+            is_delivered = counters.accepted(receiver) > before.accepted(receiver)
+            if is_delivered or time.monotonic() > until:
                 break
             time.sleep(_POLL_S)
     except (ClusterError, ValueError) as error:
         return AlertDelivery(severity=severity, receiver=receiver, error=str(error))
     spent = time.monotonic() - begun
     refusals = counters.refused.get(receiver, 0.0) - before.refused.get(receiver, 0.0)
-    why = "" if taken else _undelivered(receiver, refusals, spent)
+    why = "" if is_delivered else _undelivered(receiver, refusals, spent)
     return AlertDelivery(severity=severity, receiver=receiver, seconds=spent, error=why)
 
 
