@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gpuboot.usage.cost.lines import Sums, grouped, total
@@ -110,7 +110,16 @@ def shown(cluster: MadeCluster, node: MadeNode) -> bool:
     )  # fmt: skip
 
 
+def _with_a_lost_card(layout: int, lost: range) -> MadeCluster:
+    """A node with one card in instances and one whole card, of which the exporter loses one."""
+    node = MadeNode("gpu1", 2, instances=dict(LAYOUTS[layout]), cut=1, lost=lost)
+    resource = min(node.resources())
+    return MadeCluster((node,), (MadePod("ml", "pod-0", "gpu1", resource, 1, range(1)),), HOURS)
+
+
 @few
+@example(_with_a_lost_card(0, range(1)), "even")
+@example(_with_a_lost_card(4, range(31, 121)), "even")
 @given(clusters(), st.sampled_from(["even", "allocated", "quota"]))
 def test_every_gpu_hour_is_somewhere_and_nowhere_twice(cluster: MadeCluster, policy: str) -> None:
     """One cluster is made for all of it: to make one takes longer than to report on it."""

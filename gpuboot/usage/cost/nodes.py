@@ -92,8 +92,7 @@ class Node:
         self._tables = _Tables(tables)
         self._models = Carried({step: _weights(tables["cards"][step]) for step in tables["cards"]})
         self._most = self._most_cards()
-        known = {seen: dict(self._known_layouts(seen)) for seen in (True, False)}
-        self._layouts = Carried(known[True] or known[False])
+        self._layouts = Carried(self._known_layouts())
         self._active = {name: self._activity(tables[name]) for name in _ACTIVE}
         rates = {step: self._told(step) / minutes for step, minutes in times.items()}
         self._rates = Carried(rates)
@@ -216,19 +215,28 @@ class Node:
                     most[model] = max(most.get(model, 0.0), count / minutes)
         return most
 
-    def _known_layouts(self, by_exporter: bool) -> Iterator[tuple[int, Layout]]:
-        """Where the exporter showed devices; else by how many GPUs the inventory promises."""
+    def _known_layouts(self) -> dict[int, Layout]:
+        """The layouts of the steps that tell most: all cards shown, some shown, cards promised.
+
+        A card that has vanished leaves open whether instances or whole GPUs went with it, so a
+        step that lacks one is read only where no step shows all.
+        """
+        complete: dict[int, Layout] = {}
+        partial: dict[int, Layout] = {}
+        promised: dict[int, Layout] = {}
         for step, capacity in self._tables.found["capacity"].items():
             model = _first(self.models(step))
             cards = self._mean("cards", "seen", step)
             full = max(cards, self._mean("promised", "promised_minutes", step),
                        self._most.get(model, 0.0))  # fmt: skip
             reported, seen = (self._tables.total(name, step) for name in ("reported", "seen"))
-            if not reported or not any(capacity.values()) or not (seen if by_exporter else full):
+            if not reported or not any(capacity.values()) or not (seen or full):
                 continue
             devices = {key: n / seen for key, n in self._tables.at("devices", step).items() if seen}
             units = {key[0]: count / reported for key, count in capacity.items() if count}
-            yield step, layout(units, devices, cards, full, model)
+            layouts = promised if not seen else partial if cards < full else complete
+            layouts[step] = layout(units, devices, cards, full, model)
+        return complete or partial or promised
 
     def _mean(self, query: str, minutes: str, step: int) -> float:
         """GPUs, over the minutes in which they were counted."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Generic, TypeVar
 
 from gpuboot.usage.series import History
@@ -89,28 +90,44 @@ def layout(
     + cards: GPUs that the exporter shows; 0: nobody knows
     + full: GPUs that the node has; those that have vanished do not make time slices of the others
     """
-    physical: dict[str, float] = {}
-    scale = full / cards if cards else 1.0
+    shown: dict[str, float] = {}
     for (_, profile), count in devices.items():
         name = profile.replace("+", ".")
-        physical[name] = physical.get(name, 0.0) + count * scale
-    if not physical and full:
-        physical[""] = full
-    only = _only_profile(physical)
+        shown[name] = shown.get(name, 0.0) + count
+    only = _only_profile(shown)
+    profiles = {resource: mig_profile(resource) or only for resource in capacity}
+    divided = cards - shown.get("", 0.0) if devices else 0.0
+    hidden = max(0.0, full - cards) if devices else 0.0
     shares, cut = {}, 0.0
-    for resource, units in capacity.items():
-        profile = mig_profile(resource) or only
-        there = physical.get(profile, 0.0)
-        slices = max(1, round(units / there)) if there else 1
-        shares[resource] = share(profile, model) / slices
-        cut += units * shares[resource] * bool(profile)
-    carved = max(0.0, full - physical.get("", 0.0)) if devices else 0.0
+    for resource, profile in profiles.items():
+        if profile:
+            instances = shown.get(profile, 0.0) * (divided + hidden) / max(divided, 1e-9)
+            shares[resource] = share(profile, model) / _slices(capacity[resource], instances)
+            cut += capacity[resource] * shares[resource]
+    carved = _carved_cards(divided, divided + hidden, cut)
     if cut > carved > 0:
-        shares = {
-            name: part * (carved / cut if mig_profile(name) or only else 1)
-            for name, part in shares.items()
-        }
-    return Layout(shares, max(0.0, carved / scale - cut) if cut else 0.0)
+        shares = {resource: part * carved / cut for resource, part in shares.items()}
+    for resource, profile in profiles.items():
+        if not profile:
+            shares[resource] = 1.0 / _slices(capacity[resource], full - carved)
+    return Layout(shares, max(0.0, carved - cut) if cut else 0.0)
+
+
+def _slices(units: float, devices: float) -> int:
+    """Time slices of each device: units beyond the devices that exist."""
+    return max(1, round(units / devices)) if devices > 0 else 1
+
+
+def _carved_cards(least: float, most: float, cut: float) -> float:
+    """Cards that are divided into instances, of which the hidden ones may or may not be.
+
+    + least: divided cards that the exporter shows; most: the same and all cards that it lacks
+    + cut: cards that the offered instances make up
+    """
+    cards = range(ceil(round(least, 6)), floor(round(most, 6)) + 1)
+    if most - least < 1e-6 or not cards:
+        return min(max(least, cut), most)
+    return min(cards, key=lambda count: abs(count - cut))
 
 
 def _only_profile(physical: Mapping[str, float]) -> str:
