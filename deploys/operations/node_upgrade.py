@@ -69,7 +69,7 @@ def upgraded(
     + begun: whether it is the turn of nodes that an earlier run left cordoned, or of the others
     + several: how many nodes may be away at a time; moving: None: pods are never moved away
     + control_planes: inventory names of all, if this host is one; gated: no pods until it is proven
-    + proof: proves its GPUs; None: it has none; shares: what they offer then, or after a later phase
+    + proof: proves its GPUs; None: it has none; shares: what they are to offer, now or later
     """
     state = read(Kubeadm, socket=SOCKET)
     if not turn or "kubelet.conf" not in state.files:
