@@ -145,7 +145,7 @@ def _upgrade(it: _Upgrade, moved: dict[str, object]) -> Commands:
         if problem := _refused(it):
             yield fail(*problem)
             return
-        record(it.node, it.leader, it.parts, it.found, bool(moved))
+        record(it.node, it.leader, it.parts, it.found, moved)
         if missing_packages := missing(it.parts, it.found):
             yield from ready(missing_packages, it.manager, f"{it.node} stays as it is")
         yield from _take_out(it, moved)

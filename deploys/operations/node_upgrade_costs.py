@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from pyinfra.context import host
 
 from deploys.facts.details import GpuPods
-from deploys.lib import changes, planned_packages
+from deploys.lib import changes, planned_drains, planned_packages
 from deploys.lib.commands import executing
 from deploys.lib.remote import read_fact
 from deploys.operations.kubeadm_changes import KUBELET
@@ -17,13 +17,17 @@ from gpuboot.plan import Change, Effect, Item
 from gpuboot.plan.packages import package_changes
 
 
-def record(node: str, leader: str, parts: Parts, found: Difference, drained: bool) -> None:
+def record(
+    node: str, leader: str, parts: Parts, found: Difference, moved: Mapping[str, object]
+) -> None:
     """Record it on the current host.
 
     + node: its name in Kubernetes; leader: inventory name of the leader
-    + drained: its pods are moved to other nodes before
+    + moved: how its pods are moved to other nodes before; nothing: they stay
     """
     planned_packages.note_packages(missing(parts, found))
+    planned_drains.note_drain(node, host.name, moved)
+    drained = bool(moved)
     target = f"node {node}"
     changes.record(
         *package_changes(found.installed, found.packages),
@@ -33,7 +37,7 @@ def record(node: str, leader: str, parts: Parts, found: Difference, drained: boo
     )
     busy = _gpu_pods(node, leader) if drained or found.ends_gpu_pods else ()
     if drained:
-        note = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
+        note = planned_drains.note_of(node)
         changes.record(Effect(kind="drain", target=target, note=note, gpu_pods=busy))
     if found.module:
         note = "drained before" if drained else "its pods stop, and start again after the boot"

@@ -9,7 +9,7 @@ from pyinfra.context import host
 
 from deploys.facts.details import GpuPods
 from deploys.facts.kubeadm import Cluster
-from deploys.lib import changes
+from deploys.lib import changes, planned_drains
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing
 from deploys.lib.kubectl import ADMIN_CONF
@@ -52,6 +52,8 @@ def applied(nodes: Sequence[Turn], look: Look | None = None, timeout_s: float = 
         return
     turns = [turn for turn in nodes if turn.node in wrong]
     in_use = [turn for turn in turns if _in_use(known.get(turn.node))]
+    for turn in in_use:
+        planned_drains.note_drain(turn.node, turn.host, turn.moved())
     for turn in turns:
         changes.record(*_changes(turn, known.get(turn.node), wrong[turn.node]))
         changes.record(*(_effects(turn) if turn in in_use else ()))
@@ -97,6 +99,6 @@ def _effects(turn: Turn) -> Iterator[Effect]:
     target = f"node {turn.node}"
     yield Effect(kind="cordon", target=target, note="no new pods until its GPUs are proven")
     if turn.moved():
-        note = "its pods are moved to other nodes, as PodDisruptionBudgets allow"
+        note = planned_drains.note_of(turn.node)
         pods = () if executing() else read(GpuPods, node=turn.node)
         yield Effect(kind="drain", target=target, note=note, gpu_pods=pods)
