@@ -18,6 +18,7 @@ from tests.rules import (
     cases_lost,
     cases_unheld,
     cases_use,
+    cases_watches,
     cases_xid,
     cases_xid_fatal,
 )
@@ -37,6 +38,7 @@ CASES = [
         cases_unheld,
         cases_cluster,
         cases_dcgm,
+        cases_watches,
     )
     for case in module.CASES
 ]
