@@ -232,7 +232,11 @@ def health_values(samples: Iterable[Sample]) -> tuple[HealthValue, ...]:
 
 
 def _merged(samples: Sequence[Sample], node: str) -> Reading:
-    values = {sample.name: sample.value for sample in samples if abs(sample.value) < BLANK}
+    values: dict[str, float] = {}
+    for sample in samples:
+        # of a shared GPU, FB_USED has a series of each pod's own beside that of the whole
+        if abs(sample.value) < BLANK:
+            values[sample.name] = max(sample.value, values.get(sample.name, sample.value))
     # an idle GPU uses nothing and a full one has nothing free: only together they are its size
     memory = (
         [values[name] for name in MEMORY if name in values] if {FREE, USED} <= set(values) else []
@@ -256,7 +260,11 @@ def _target(sample: Sample) -> tuple[str, ...]:
 
 def _reading(labels: Mapping[str, str], node: str) -> Reading:
     return Reading(
-        uuid=labels.get("UUID", ""), node=node, pod=_pod(labels), slice=labels.get("GPU_I_ID", "")
+        uuid=labels.get("UUID", ""),
+        node=node,
+        pod=_pod(labels),
+        slice=labels.get("GPU_I_ID", ""),
+        share=tuple(labels.get(name, "") for name in ("container", "vgpu", "hpc_job")),
     )
 
 
