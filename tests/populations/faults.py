@@ -223,6 +223,15 @@ FAULTS = (
         rising={"DCGM_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN_NS": 30e9},
     ),
     Fault(
+        "the PCIe link is at generation 1 under load",
+        _set(),
+        _set("GPUPcieSpeedDegraded"),
+        needs=("DCGM_FI_DEV_PCIE_LINK_GEN",),
+        # its recording is of a video encoder: 7 % utilization are no load
+        untold={"geforce": _set("GPUPcieSpeedDegraded")},
+        page=_shows(PCIE_LINK_GEN=1),
+    ),
+    Fault(
         "the exporter does not answer",
         _set("exporter", "prometheus", "targets"),
         _set("GPUExporterDown"),
