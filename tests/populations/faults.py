@@ -248,8 +248,9 @@ FAULTS = (
     Fault(
         "the exporter's values stand still",
         _set("exporter"),
-        _set(),
+        _set("GPUMetricsFrozen"),
         needs=(_ENERGY,),
+        rising={_ENERGY: 0},
         cluster={"frozen": True, "looks": 5},
     ),
     Fault(

@@ -27,6 +27,7 @@ KUBE_STATE_METRICS = {
     "kube_node_spec_taint", "kube_namespace_labels", "kube_pod_info", "kube_pod_created",
     "kube_pod_owner", "kube_pod_status_phase", "kube_pod_status_unschedulable",
     "kube_pod_container_resource_requests", "kube_resourcequota",
+    "kube_pod_container_status_restarts_total",
     "kube_daemonset_status_desired_number_scheduled", "kube_daemonset_status_number_ready",
 }  # fmt: skip
 # What kube-prometheus-stack scrapes of a kubeadm cluster without being asked, and the operator's.
@@ -42,6 +43,9 @@ OTHERS = {
     "etcd_server_quota_backend_bytes",
     "etcd_disk_wal_fsync_duration_seconds_bucket",
     "gpu_operator_reconciliation_status",
+    # node-exporter's own
+    "node_time_seconds",
+    "node_uname_info",
     # node-exporter's textfile collector
     "gpuboot_etcd_backup_timestamp_seconds",
     "gpuboot_etcd_backup_copy_timestamp_seconds",
