@@ -215,6 +215,14 @@ FAULTS = (
         page=_shows(ROW_REMAP_PENDING=1),
     ),
     Fault(
+        "a flood of corrected errors, and a row remapped",
+        _set(),
+        _set("GPUMemoryDegrading"),
+        needs=("DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",),
+        page=_shows(CORRECTABLE_REMAPPED_ROWS=1),
+        rising={"DCGM_FI_DEV_ECC_SBE_VOL_TOTAL": 600},
+    ),
+    Fault(
         "heat slows a GPU down",
         _set("health"),
         _set("GPUThermalThrottle"),
