@@ -89,6 +89,12 @@ def _of_gpus() -> list[Rule]:
             ],
             ["cluster", "UUID"],
         ),
+        # the same errors, and rows besides
+        _rule(
+            [_name("GPUMemoryDegrading"), _GPU],
+            [_name("GPUCorrectableECCRate"), _GPU],
+            ["cluster", "UUID"],
+        ),
         # both say what the same engine says
         *(
             _rule(

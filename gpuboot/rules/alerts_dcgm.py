@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuboot.hosts.dcgm import DIAG_STALE_H, HEALTH_STALE_MIN, PROGRAM, RESULTS
 from gpuboot.rules.alert import KERNEL_LOG, OURS, REPLACE, RESET_STEPS, SMI, VERIFY, Alert
+from gpuboot.rules.promql import age
 from gpuboot.rules.requirements import Requirement
 from gpuboot.rules.watches import HOST_JUDGED
 
@@ -16,8 +17,8 @@ _WHAT = (
 
 def _age(metric: str, check: str) -> str:
     """Seconds since the last answer, with the label `check`."""
-    age = f"max by (node) (time() - {metric}_timestamp_seconds)"
-    return f'label_replace({age}, "check", "{check}", "", "")'
+    oldest = f"max by (node) ({age(f'{metric}_timestamp_seconds')})"
+    return f'label_replace({oldest}, "check", "{check}", "", "")'
 
 
 def _judged(severity: str) -> str:
@@ -124,7 +125,8 @@ ALERTS = [
         description="What DCGM said last is old, or it never said anything: faults may go unseen.",
         meaning="Timers on each GPU node ask DCGM's host engine for health every five minutes, and "
         f"for a diagnosis every day. For longer than the threshold (a diagnosis: {DIAG_STALE_H} "
-        "hours) there was no answer that could be read, or Prometheus knows of none.",
+        "hours) there was no answer that could be read, or Prometheus knows of none. The age is by "
+        "the node's own clock; a time to come counts like one that has gone (see NodeClockWrong).",
         why="DCGMHealthFail and DCGMDiagFail go by the last answer: an old one says nothing.",
         check=("On the node: `systemctl status nvidia-dcgm gpuboot-dcgm-health.timer "
                "gpuboot-dcgm-diag.timer`",

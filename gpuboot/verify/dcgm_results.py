@@ -35,7 +35,11 @@ class DcgmVerdict:
 
 @dataclass(frozen=True, kw_only=True)
 class DcgmAnswer:
-    """An answer of the host engine. + check: `health` or `diag`; age_s: since then"""
+    """An answer of the host engine.
+
+    + check: `health` or `diag`
+    + age_s: since then by the node's own clock; below 0 where that was set back
+    """
 
     check: str
     age_s: float
@@ -44,7 +48,7 @@ class DcgmAnswer:
     @property
     def is_stale(self) -> bool:
         """Whether a newer one ought to be there."""
-        return self.age_s > _STALE_S[self.check]
+        return abs(self.age_s) > _STALE_S[self.check]
 
     def of(self, uuid: str) -> tuple[DcgmVerdict, ...]:
         """The verdicts on one GPU."""

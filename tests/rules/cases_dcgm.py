@@ -48,6 +48,21 @@ CASES = [
     Case("DCGMCheckStale", "asked every five minutes, diagnosed once a day",
          _asked("health", "0+300x400", "0+300x400") | _asked("diag", "0x287 86400x100", "0x400"),
          quiet=(60, _DAY_MIN, 29 * 60), step=300),
+    Case("DCGMCheckStale", "a host whose clock is five hours slow, and that is asked all the time",
+         _asked("health", "-18000+300x60", "-18000+300x60")
+         | _asked("diag", "-18000x60", "-18000x60")
+         | {series("node_time_seconds", **_SCRAPED): "-18000+300x60"},
+         quiet=(60, 200), step=300),
+    Case("DCGMCheckStale", "its clock is five hours ahead, and nobody asks any more",
+         _asked("health", "18000+300x12 21600x60", "18000+300x80")
+         | _asked("diag", "18000x80", "18000x80")
+         | {series("node_time_seconds", **_SCRAPED): "18000+300x80"},
+         {120: _HEALTH}, (60, 90), step=300),
+    Case("DCGMCheckStale", "its clock is set back by five hours, and nobody asks any more",
+         _asked("health", "0+300x12 3600x60", "0+300x12 -14400+300x68")
+         | _asked("diag", "0x80", "0x80")
+         | {series("node_time_seconds", **_SCRAPED): "0+300x12 -14400+300x68"},
+         {90: _HEALTH}, (60,), step=300),
     Case("DCGMCheckStale", "node-exporter is restarted",
          _asked("health", values((0, 20), (None, 5), (0, 5)), "0x60"), quiet=(22, 25, 29)),
 ]  # fmt: skip

@@ -229,6 +229,10 @@ def test_warnings_and_heat_fail_nothing() -> None:
         ((answer_of("health"),), "has not been asked (dcgmi diag)"),
         ((answer_of("health", age_s=7200), answer_of("diag")), "answered 2.0 h ago (dcgmi health)"),
         ((answer_of("health"), answer_of("diag", age_s=40 * 3600)), "answered 40.0 h ago"),
+        (
+            (answer_of("health", age_s=-7200), answer_of("diag")),
+            "of 2.0 h from now (dcgmi health): the node's clock was set back",
+        ),
         # what it said two hours ago may have been repaired, or not
         ((answer_of("health", GPU, age_s=7200), answer_of("diag")), "answered 2.0 h ago"),
         ((answer_of("health", verdicts=verdicts("MEM", gpus=0)), answer_of("diag")),

@@ -256,6 +256,9 @@ def _missing(host: Host, uuid: str) -> tuple[str, str] | None:
             return f"DCGM's host engine has not been asked (dcgmi {check})", remedy
         if answer.is_stale:
             hours = answer.age_s / 3600
+            if hours < 0:
+                ahead = f"DCGM's last answer is of {-hours:.1f} h from now (dcgmi {check})"
+                return f"{ahead}: the node's clock was set back", remedy
             return f"DCGM's host engine answered {hours:.1f} h ago (dcgmi {check})", remedy
         if check == "health" and not answer.of(uuid):
             return "DCGM's host engine does not know this GPU", (
