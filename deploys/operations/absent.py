@@ -17,6 +17,7 @@ from deploys.facts.objects import Inside
 from deploys.lib import changes, remote
 from deploys.lib.answers import read
 from deploys.lib.commands import Commands, executing, fail, failure, report_failure
+from deploys.lib.helm_hooks import watched
 from deploys.lib.kubectl import ADMIN_CONF, KUBECTL
 from deploys.lib.operation import operation
 from deploys.lib.waiting import unfinished, wait_until
@@ -91,10 +92,11 @@ def _uninstalled(live: Release, release: str, namespace: str, instances: Sequenc
         if item["kind"] in instances:
             yield _deleted_instance(item["kind"], item["metadata"])
     if live.status:
-        yield StringCommand(
+        command = StringCommand(
             HELM, "uninstall", QuoteString(release), "--namespace", QuoteString(namespace),
             "--ignore-not-found --timeout 10m >/dev/null",
         )  # fmt: skip
+        yield watched(command, f"removal of Helm release {release}", namespace)
     yield StringCommand(f"rm -f {VALUES}/{release}.json")
 
 

@@ -31,6 +31,10 @@ _PASSES = re.compile(
     r"nvidia\.com/|unbound|not-ready|unreachable|uninitialized|failed calling webhook"
 )
 
+# no scheduler opens what a person or a run has cordoned, and other reasons are of the node's kind
+_CORDONED = re.compile(r"were unschedulable")
+_MAY_END = re.compile(r"Insufficient|didn't have free|too many pods|disk.pressure|memory.pressure")
+
 # of a program that has ended: what no other one can change
 _ENDED = "it has ended"
 _UNITS = ("kubelet", "containerd")
@@ -47,12 +51,14 @@ class Stuck:
     + why: in the words of Kubernetes
     + after_s: how long that must have lasted without progress
     + remedy: what a person can do about it
+    + settled: what gets ready elsewhere cannot change it
     """
 
     subject: str
     why: str
     after_s: float
     remedy: str
+    settled: bool = False
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.why}"
@@ -192,7 +198,10 @@ def of_pod(issue: PodIssue, state: ClusterState) -> Stuck | None:
     if issue.kind == "crash" and issue.crash is not None and issue.crash.count < 2:
         return None
     after_s = _uncertain_s(state)
-    if issue.kind == "image":
+    cordoned = issue.kind == "unscheduled" and _is_cordoned(issue.reason)
+    if cordoned:
+        after_s = CERTAIN_S
+    elif issue.kind == "image":
         after_s = _IMAGE_S if _NO_IMAGE.search(issue.reason) else WHILE_OTHERS_START_S
     elif issue.kind == "unscheduled" and (
         _PASSES.search(issue.reason) or not all(node.ready for node in state.nodes)
@@ -200,7 +209,26 @@ def of_pod(issue: PodIssue, state: ClusterState) -> Stuck | None:
         after_s = WHILE_OTHERS_START_S
     where = f" on {issue.node}" if issue.node else ""
     subject = f"{issue.namespace}/{issue.pod}{where}"
-    return Stuck(subject, issue.reason, after_s, _remedy(issue))
+    return Stuck(subject, issue.reason, after_s, _remedy(issue), settled=cordoned)
+
+
+def of_job(issue: PodIssue, state: ClusterState) -> Stuck | None:
+    """What keeps a Job from ending: an issue of its pod, or of its own where pods are refused."""
+    if issue.kind != "refused":
+        return of_pod(issue, state)
+    return Stuck(
+        f"{issue.namespace}/{issue.pod}",
+        f"its pods are refused: {issue.reason}",
+        _uncertain_s(state) if _PASSES.search(issue.reason) else CERTAIN_S,
+        "correct or remove what refuses them",
+    )
+
+
+def _is_cordoned(reason: str) -> bool:
+    """Whether every node that could take a pod is cordoned, by the scheduler's message."""
+    return bool(_CORDONED.search(reason)) and not (
+        _MAY_END.search(reason) or _PASSES.search(reason)
+    )
 
 
 def _remedy(issue: PodIssue) -> str:
@@ -233,7 +261,8 @@ class Patience:
         """
         if ready > self._best:
             self._best = ready
-            self._since.clear()
+            settled = {_key(item) for item in reasons if item.settled}
+            self._since = {key: at for key, at in self._since.items() if key in settled}
         present = set(map(_key, reasons))
         for key, seen in list(self._seen.items()):
             if key not in present and now - seen > _FORGOTTEN_S:

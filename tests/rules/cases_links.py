@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.rules.model import G0, HELD, STEP_S, Case, counter, dcgm, level, values
 
 _WIDTH, _GEN = "DCGM_FI_DEV_PCIE_LINK_WIDTH", "DCGM_FI_DEV_PCIE_LINK_GEN"
@@ -130,5 +132,42 @@ _PCIE = [
     ),
 ]  # fmt: skip
 
-CASES = [*_LINKS, *_PCIE]
+_MOST_GEN, _UTIL = "DCGM_FI_DEV_PCIE_MAX_LINK_GEN", "DCGM_FI_DEV_GPU_UTIL"
+_BUSY = {dcgm(_UTIL): "90x400"}
+
+
+def _speed(what: str, gen: str, most: float, beside: dict[str, str], **more: Any) -> Case:
+    series = {dcgm(_GEN): gen, dcgm(_MOST_GEN): f"{most}x400"}
+    return Case("GPUPcieSpeedDegraded", what, series | beside, **more)
+
+
+_SPEED = [
+    _speed("generation 1 of 5 since ever, until it is reseated",
+           values((1, 40), (None, 3), (5, 40)), 5, _BUSY,
+           fires={20: [G0], 39: [G0]}, quiet=(14, 49, 60), restart=True),
+    _speed("generation 3 of 5: a quarter of the speed", "3x100", 5, _BUSY, fires={20: [G0]}),
+    _speed("generation 4 of 5, as a riser or a virtual machine has it", "4x100", 5, _BUSY,
+           quiet=(20, 45)),
+    _speed("one generation less than before", values((5, 30), (4, 60), (5, 20)), 5, _BUSY,
+           fires={55: [G0], 89: [G0]}, quiet=(29, 49, 92)),
+    _speed("it goes on while pods come and go, and the exporter restarts",
+           values((5, 20), (2, 40), (None, 3), (2, 40)), 5, _BUSY,
+           fires={45: [G0], 59: [G0], 64: [G0]}, quiet=(19,), restart=True),
+    _speed("a slot, or a laptop, that can do no more", "3x100", 3, _BUSY, quiet=(20, 45)),
+    _speed("an idle GPU saves power", values((1, 60), (4, 20)), 4, {dcgm(_UTIL): "0x60 90x40"},
+           quiet=(20, 59, 75)),
+    _speed("a GPU that waits for its data is no idle one", "1x100", 5,
+           {dcgm(_UTIL): "2x100", dcgm("DCGM_FI_PROF_PCIE_RX_BYTES"): "3.5e9x100"},
+           fires={25: [G0]}),
+    _speed("the link of a GPU that works now and then, faster while it does",
+           "1x3 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4 5x1 1x4", 5,
+           {dcgm(_UTIL): "0x3 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4 90x1 0x4"},
+           quiet=(10, 20, 25)),
+    _speed("DCGM's mark for no value", "9223372036854775794x60", 9223372036854775794, _BUSY,
+           quiet=(20, 29)),
+    _speed("the most is not known, and it was never faster", "1x60", 9223372036854775794, _BUSY,
+           quiet=(20, 29)),
+]  # fmt: skip
+
+CASES = [*_LINKS, *_PCIE, *_SPEED]
 assert STEP_S == 30  # the literal counts of samples above
