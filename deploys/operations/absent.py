@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyinfra.api.command import FunctionCommand, QuoteString, StringCommand
@@ -12,7 +13,7 @@ from pyinfra.api.state import State
 from pyinfra.context import host
 
 from deploys.facts.helm import HelmRelease
-from deploys.facts.kubeadm import Cluster
+from deploys.facts.kubeadm import Cluster, PodIssues
 from deploys.facts.objects import Inside
 from deploys.lib import changes, remote
 from deploys.lib.answers import read
@@ -32,7 +33,7 @@ from deploys.operations.helm import HELM, VALUES
 from gpuboot.kubernetes.cluster_state import ClusterState
 from gpuboot.kubernetes.helm import Release
 from gpuboot.kubernetes.managed_objects import KINDS
-from gpuboot.kubernetes.readiness import Progress
+from gpuboot.kubernetes.readiness import Progress, deployment_ready
 from gpuboot.kubernetes.switched_off import (
     REMOVING,
     Contents,
@@ -45,6 +46,7 @@ from gpuboot.kubernetes.switched_off import (
 from gpuboot.plan import Change, Kept
 from gpuboot.plan.workloads import label
 
+_OPERATOR = "gpu-operator"
 _TIMEOUT_S = 600
 _FINALIZED_S = 50
 _KEEP_CLAIMS = (
@@ -207,11 +209,15 @@ def operand(daemonset: str, namespace: str, timeout_s: float = 300) -> Commands:
         there = any(
             (item.namespace, item.name) == (namespace, daemonset) for item in state.operands
         )
-        return Progress(not (state.error or there), state.error or f"{daemonset} is there")
+        if state.error or not there:
+            return Progress(not there, state.error)
+        state = replace(state, pod_issues=read(PodIssues, kubeconfig=ADMIN_CONF))
+        operator = deployment_ready(state, namespace, _OPERATOR)
+        return replace(operator, done=False, text=f"{daemonset} is there; {operator.text}")
 
     end = wait_until(host, probe, timeout_s)
     if end.done:
         host.noop(f"there is no {daemonset}")
         return
-    remedy = f"see `kubectl -n {namespace} logs deployment/gpu-operator`, then run again"
-    yield fail(unfinished(end, timeout_s), remedy)
+    log = f"see `kubectl -n {namespace} logs deployment/{_OPERATOR}`, then run again"
+    yield fail(unfinished(end, timeout_s), remedy_of(end, log))
